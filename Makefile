@@ -1,0 +1,40 @@
+# One word a task. Every target sets up what it needs: a virtual environment in .venv with pinned versions.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test validate lint types docs bench clean constraints
+
+$(STAMP): pyproject.toml constraints.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@touch $@
+
+demo: $(STAMP)  ## rank the bundled texts with the embedded judge; no key, no network
+	@$(BIN)/pairscale demo
+
+test: $(STAMP)  ## the test suite, with coverage
+	$(BIN)/python -m pytest -n 2 --cov --cov-report=term
+
+validate: $(STAMP)  ## the long statistical, load and fault suites; figures go to docs/validation.md
+	$(BIN)/python -m pytest -m validate -s
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+docs: $(STAMP)  ## the guides as a site in build/site
+	$(BIN)/mkdocs build --strict --quiet
+
+bench: $(STAMP)  ## speed and scale, as tables; JSON in build/benchmarks
+	$(BIN)/python -m benchmarks
+
+constraints: $(STAMP)  ## pin the versions that are installed now
+	$(BIN)/python -m pip freeze --exclude-editable | grep -v ' @ ' > constraints.txt
+
+clean:
+	rm -rf $(VENV) build dist .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis

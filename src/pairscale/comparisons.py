@@ -1,0 +1,272 @@
+"""What a comparison is: its outcome, the condition it was made under, its keys, and the tables models take.
+
+Five things stay five things: a **win**, a **tie**, an order **flip** (two orders, two answers), an **abstention**
+(refused, or a label that is missing) and an **error**. None is ever counted as another.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from pairscale.errors import InputError, TableError
+from pairscale.notices import notice
+from pairscale.provenance import fingerprint
+from pairscale.tables import CANONICAL, Table, listed, require_columns, require_ids, to_frame
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = [
+    "ERROR_CODES",
+    "Condition",
+    "Outcome",
+    "as_comparisons",
+    "build_bt_data",
+    "build_btl_results_data",
+    "build_elo_data",
+    "key_expressions",
+    "occurrence",
+    "ordered_key",
+]
+
+ERROR_CODES = (
+    "http_error",
+    "timeout",
+    "rate_limited",
+    "parse_error",
+    "invalid_winner",
+    "refusal",
+    "cancelled",
+    "judge_error",
+)
+"""Why an attempt gave no answer. ``judge_error``: the judge's own code raised an exception."""
+
+PHASES = ("phase1", "phase2", "phase3")
+
+
+class Outcome(StrEnum):
+    """The five kinds of outcome."""
+
+    WIN = "win"
+    TIE = "tie"
+    FLIP = "flip"
+    ABSTENTION = "abstention"
+    ERROR = "error"
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether the judge answered the question; an abstention or an error may be asked again."""
+        return self in {Outcome.WIN, Outcome.TIE, Outcome.FLIP}
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Everything besides the pair that may change an answer; answers are looked up and resumed by it.
+
+    Attributes:
+        judge_id: who judges, as a person would say it (``lexical``, ``openai:gpt-5.1``).
+        backend: the family (``offline``, ``openai``, …).
+        model: the model's name, where there is one.
+        trait: what is judged.
+        template_id: the prompt template's name, where there is one.
+        settings: all the rest, such as the temperature or the hash of the template's text.
+    """
+
+    judge_id: str
+    backend: str = "offline"
+    model: str | None = None
+    trait: str | None = None
+    template_id: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def condition_id(self) -> str:
+        """A digest of all the fields: equal conditions have equal ids, in every process."""
+        return fingerprint(
+            [self.judge_id, self.backend, self.model, self.trait, self.template_id, dict(self.settings)]
+        )
+
+
+# Keys. An id may contain the separators; they are escaped in keys only, so that no two pairs ever share a key.
+
+_ESCAPES = (("%", "%25"), (":", "%3A"), ("#", "%23"))
+
+
+def ordered_key(first: str, second: str) -> str:
+    """The key of an ordered pair, ``first:second``."""
+    for plain, escaped in _ESCAPES:
+        first, second = first.replace(plain, escaped), second.replace(plain, escaped)
+    return f"{first}:{second}"
+
+
+def key_expressions(first: str, second: str) -> tuple[pl.Expr, pl.Expr]:
+    """Polars expressions for the ordered and the unordered key of two id columns."""
+    a, b = pl.col(first), pl.col(second)
+    for plain, escaped in _ESCAPES:
+        a, b = (x.str.replace_all(plain, escaped, literal=True) for x in (a, b))
+    low = pl.when(pl.col(first) <= pl.col(second))
+    ordered = pl.concat_str([a, b], separator=":")
+    return ordered, low.then(ordered).otherwise(pl.concat_str([b, a], separator=":"))
+
+
+def occurrence(key: str) -> pl.Expr:
+    """1 for the first row with its value of ``key``, 2 for the second, and so on."""
+    return pl.int_range(1, pl.len() + 1).over(key)
+
+
+# Column families that results come in: ours and the R package's, canonical, model input, and winner/loser lists.
+
+_SIDES = (("ID1", "ID2"), ("A_id", "B_id"))
+_WINNERS = (("winner", "loser"), ("candidate_chosen", "candidate_not_chosen"))
+
+
+def as_comparisons(results: Table, what: str = "results") -> pl.DataFrame:
+    """Results of any known shape, as ``ID1 ID2 better_id`` and the columns they came with.
+
+    Knows ``ID1 ID2 better_id`` (also with ``better_sample`` only), ``A_id B_id better_id``, ``object1 object2
+    result`` (1, 0, or 0.5 for a tie), ``winner loser`` and ``candidate_chosen candidate_not_chosen``. An empty string
+    and the R package's ``NA`` are no winner.
+
+    Raises:
+        TableError: when the columns are of no known shape, or an id is missing.
+    """
+    frame = to_frame(results, what)
+    for first, second in _SIDES:
+        if {first, second} <= set(frame.columns):
+            frame = frame.rename({first: "ID1", second: "ID2"}) if first != "ID1" else frame
+            return _with_winner(require_ids(frame, ["ID1", "ID2"], what), what)
+    for winner, loser in _WINNERS:
+        if {winner, loser} <= set(frame.columns):
+            frame = require_ids(frame.rename({winner: "ID1", loser: "ID2"}), ["ID1", "ID2"], what)
+            return frame.with_columns(better_id="ID1")
+    if {"object1", "object2", "result"} <= set(frame.columns):
+        frame = require_ids(frame.rename({"object1": "ID1", "object2": "ID2"}), ["ID1", "ID2"], what)
+        result = pl.col("result").cast(pl.Float64)
+        better = pl.when(result == 1).then("ID1").when(result == 0).then("ID2").alias("better_id")
+        return frame.with_columns(better)
+    known = "ID1 ID2 better_id, A_id B_id better_id, object1 object2 result, or winner loser"
+    raise TableError(f"{what}: columns {listed(frame.columns, 12)} are not results; expected {known}")
+
+
+def _with_winner(frame: pl.DataFrame, what: str) -> pl.DataFrame:
+    if "better_id" in frame.columns:
+        better = frame["better_id"]
+        if not better.dtype.is_(pl.String):
+            frame = frame.with_columns(better.cast(pl.Int64 if better.dtype.is_float() else better.dtype).cast(pl.String))
+        blank = pl.col("better_id").is_in(["", "NA"]) & ~pl.col("better_id").is_in([pl.col("ID1"), pl.col("ID2")])
+        return frame.with_columns(pl.when(~blank).then("better_id").alias("better_id"))
+    require_columns(frame, ["better_sample"], what)
+    first, second = (pl.col("better_sample") == f"SAMPLE_{n}" for n in (1, 2))
+    return frame.with_columns(pl.when(first).then("ID1").when(second).then("ID2").alias("better_id"))
+
+
+def _decided(results: Table) -> pl.DataFrame:
+    """The rows with a winner of their own pair; the rest are counted and said."""
+    frame = as_comparisons(results)
+    kept = frame.filter((pl.col("better_id") == pl.col("ID1")) | (pl.col("better_id") == pl.col("ID2")))
+    if kept.height < frame.height:
+        dropped = frame.height - kept.height
+        notice(f"left out {dropped:,} of {frame.height:,} rows: no winner, or a winner that is not of the pair")
+    return kept
+
+
+def build_bt_data(results: Table) -> pl.DataFrame:
+    """The input of :func:`pairscale.fit_bt_model` from results of any shape.
+
+    Args:
+        results: see :func:`as_comparisons`. Rows without a winner of their own pair are left out, and said.
+
+    Returns:
+        ``object1`` (the first sample), ``object2`` (the second), ``result`` (1.0 when the first won, else 0.0), and
+        ``judge_id`` where the results had it.
+
+    Example:
+        >>> build_bt_data([{"ID1": "a", "ID2": "b", "better_id": "b"}]).rows()
+        [('a', 'b', 0.0)]
+    """
+    kept = _decided(results)
+    return kept.select(
+        object1="ID1", object2="ID2", result=(pl.col("better_id") == pl.col("ID1")).cast(pl.Float64)
+    )
+
+
+def build_elo_data(results: Table) -> pl.DataFrame:
+    """The winners and losers of results of any shape, in order.
+
+    Returns:
+        ``winner`` and ``loser``; rows without a winner of their own pair are left out, and said.
+
+    Example:
+        >>> build_elo_data([{"ID1": "a", "ID2": "b", "better_id": "b"}]).rows()
+        [('b', 'a')]
+    """
+    first_won = pl.col("better_id") == pl.col("ID1")
+    loser = pl.when(first_won).then("ID2").otherwise("ID1")
+    return _decided(results).select(winner="better_id", loser=loser)
+
+
+def build_btl_results_data(
+    results: Table,
+    *,
+    phase: str = "phase2",
+    backend: str = "non_adaptive_import",
+    model: str = "unknown",
+    iter_start: int = 1,
+    received_at_start: datetime | None = None,
+) -> pl.DataFrame:
+    """Results of any shape as the canonical results table, with deterministic keys.
+
+    Args:
+        results: see :func:`as_comparisons`; every row must have a winner.
+        phase: ``phase1``, ``phase2`` or ``phase3``, for every row.
+        backend: the label to record.
+        model: the label to record.
+        iter_start: the first value of ``iter``.
+        received_at_start: the time of the first row (default 1970-01-01 UTC); each row is one second later.
+
+    Returns:
+        ``pair_uid`` (the unordered key, ``#`` and which occurrence of it this is), ``unordered_key`` (``min:max``),
+        ``ordered_key`` (``A:B``), ``A_id``, ``B_id``, ``better_id``, ``winner_pos`` (1 or 2), ``phase``, ``iter``,
+        ``received_at``, ``backend``, ``model``.
+
+    Raises:
+        TableError: when a winner is missing or is not of its pair; use :func:`build_bt_data` to leave such rows out.
+    """
+    if phase not in PHASES:
+        raise InputError(f"phase {phase!r} is not one of {listed(PHASES)}")
+    frame = as_comparisons(results)
+    bad = frame.filter(
+        pl.col("better_id").is_null() | ~((pl.col("better_id") == pl.col("ID1")) | (pl.col("better_id") == pl.col("ID2")))
+    )
+    if bad.height:
+        row = bad.row(0, named=True)
+        raise TableError(
+            f"results: better_id is missing or not of its pair in {bad.height:,} rows, first in the pair "
+            f"{row['ID1']!r}, {row['ID2']!r}; leave those rows out first"
+        )
+    ordered, unordered = key_expressions("ID1", "ID2")
+    start = received_at_start or datetime(1970, 1, 1, tzinfo=UTC)
+    steps = pl.int_range(0, pl.len(), dtype=pl.Int64)
+    return (
+        frame.with_columns(ordered_key=ordered, unordered_key=unordered)
+        .select(
+            pair_uid=pl.format("{}#{}", "unordered_key", occurrence("unordered_key")),
+            unordered_key="unordered_key",
+            ordered_key="ordered_key",
+            A_id="ID1",
+            B_id="ID2",
+            better_id="better_id",
+            winner_pos=pl.when(pl.col("better_id") == pl.col("ID1")).then(1).otherwise(2),
+            phase=pl.lit(phase),
+            iter=steps + iter_start,
+            received_at=pl.lit(start) + pl.duration(seconds=steps),
+            backend=pl.lit(backend),
+            model=pl.lit(model),
+        )
+        .cast(CANONICAL)  # type: ignore[arg-type]
+    )

@@ -1,0 +1,94 @@
+"""Every exception that pairscale raises on purpose.
+
+::
+
+    PairscaleError
+    ├── InputError              what came in cannot be used (also a ValueError)
+    │   ├── TableError          a table lacks a column, or rows of it are wrong
+    │   ├── FileFormatError     a file cannot be read as what it claims to be
+    │   ├── TemplateError       a prompt template is unknown or incomplete
+    │   └── UnknownNameError    no trait, judge or engine has that name
+    ├── StoreError              the run file cannot be used
+    │   ├── StoreBusyError      another process is writing to it
+    │   ├── StoreDamagedError   it is not a run file, or it is broken
+    │   ├── StoreFullError      the disk (or its quota) is full
+    │   └── StoreMismatchError  it holds another text under the same id
+    ├── FitError                a model has no answer for these comparisons
+    └── MissingExtraError       an optional package is not installed (also an ImportError)
+
+A judgement that fails is data, not an exception: see :class:`pairscale.Verdict`.
+Every message says what is wrong, where, and what to do next.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "FileFormatError",
+    "FitError",
+    "InputError",
+    "MissingExtraError",
+    "PairscaleError",
+    "StoreBusyError",
+    "StoreDamagedError",
+    "StoreError",
+    "StoreFullError",
+    "StoreMismatchError",
+    "TableError",
+    "TemplateError",
+    "UnknownNameError",
+]
+
+
+class PairscaleError(Exception):
+    """The base of all of them: catch this to catch everything that pairscale says no to."""
+
+
+class InputError(PairscaleError, ValueError):
+    """What came in (an argument, a table, a file) cannot be used as it is."""
+
+
+class TableError(InputError):
+    """A table lacks a column, or some of its rows are wrong; the message names them."""
+
+
+class FileFormatError(InputError):
+    """A file cannot be read as what it claims to be; the message names the file."""
+
+
+class TemplateError(InputError):
+    """A prompt template is unknown, or lacks a placeholder."""
+
+
+class UnknownNameError(InputError):
+    """There is no trait, judge, engine or template of that name; the message lists those there are."""
+
+
+class StoreError(PairscaleError):
+    """The run file cannot be opened, read or written."""
+
+
+class StoreBusyError(StoreError):
+    """Another process is writing to this run file."""
+
+
+class StoreDamagedError(StoreError):
+    """The file is not a run file, or it is broken."""
+
+
+class StoreFullError(StoreError):
+    """There is no room left on the disk; what was answered before is kept."""
+
+
+class StoreMismatchError(StoreError):
+    """The run file holds something else under the same name."""
+
+
+class FitError(PairscaleError):
+    """A model has no answer for these comparisons."""
+
+
+class MissingExtraError(PairscaleError, ImportError):
+    """An optional package is needed; the message is the command that installs it."""
+
+    def __init__(self, need: str, extra: str) -> None:
+        super().__init__(f"{need} needs an optional package: pip install 'pairscale[{extra}]'")

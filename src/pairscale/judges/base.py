@@ -1,0 +1,131 @@
+"""The seam between judging and everything else: a pair goes in, a verdict comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from pairscale.comparisons import ERROR_CODES, Condition, Outcome
+from pairscale.errors import InputError
+
+__all__ = ["Item", "Judge", "JudgePair", "Verdict"]
+
+type Item = Mapping[str, Any]
+"""A sample as a judge sees it: ``ID`` (also as ``item_id``), ``text``, and every other column of the samples."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgePair:
+    """One question: which of these two?
+
+    Attributes:
+        first: the sample shown first, SAMPLE_1.
+        second: the sample shown second, SAMPLE_2.
+        uid: the pair's stable name; a judge that draws random numbers draws them from it.
+        attempt: 1 for the first time that this question is asked, 2 after one passing error, and so on.
+    """
+
+    first: Item
+    second: Item
+    uid: str = ""
+    attempt: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a judge said, or why it said nothing.
+
+    Build one with :meth:`win`, :meth:`tie`, :meth:`abstain` or :meth:`fail`.
+
+    Attributes:
+        outcome: one of the five kinds.
+        winner_pos: 1 or 2 for a win, else None.
+        probability: that the first sample is better, where the judge gives one.
+        content: the visible answer.
+        thoughts: the reasoning, where it is given.
+        model: the model that answered, as the provider names it.
+        object_type: the kind of reply, as the provider names it.
+        status_code: of HTTP, where there was HTTP.
+        error_code: one of :data:`pairscale.comparisons.ERROR_CODES`, for an abstention or an error.
+        error_message: the reason in words.
+        passing: whether the error may pass, so that asking again makes sense.
+        retry_after: seconds that the judge asks to wait before that.
+        prompt_tokens: tokens of the question.
+        completion_tokens: tokens of the answer.
+        total_tokens: both.
+        prompt_cached_tokens: of the question, those that were cached.
+        reasoning_tokens: of the answer, those that were thoughts.
+        latency_s: seconds that it took; measured by the collector when the judge does not say.
+        cost: in US dollars, where it is known.
+        prompt_hash: SHA-256 of the prompt.
+        request: what was sent, for the run file.
+        raw_response: what came back, for the run file.
+    """
+
+    outcome: Outcome
+    winner_pos: Literal[1, 2] | None = None
+    probability: float | None = None
+    content: str | None = None
+    thoughts: str | None = None
+    model: str | None = None
+    object_type: str | None = None
+    status_code: int | None = None
+    error_code: str | None = None
+    error_message: str | None = None
+    passing: bool = False
+    retry_after: float | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    total_tokens: int | None = None
+    prompt_cached_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    latency_s: float | None = None
+    cost: float | None = None
+    prompt_hash: str | None = None
+    request: Any = field(default=None, repr=False)
+    raw_response: Any = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if (self.outcome is Outcome.WIN) != (self.winner_pos in (1, 2)):
+            raise InputError(f"a verdict is a win exactly when winner_pos is 1 or 2, not {self.winner_pos!r}")
+        if self.probability is not None and not 0 <= self.probability <= 1:
+            raise InputError(f"probability {self.probability!r} is not between 0 and 1")
+        if self.outcome.is_answer != (self.error_code is None):
+            raise InputError("a verdict carries an error_code exactly when it is an abstention or an error")
+        if self.error_code is not None and self.error_code not in ERROR_CODES:
+            raise InputError(f"error_code {self.error_code!r} is not one of {', '.join(ERROR_CODES)}")
+
+    @classmethod
+    def win(cls, winner_pos: Literal[1, 2], **more: Any) -> Verdict:
+        """The sample in position 1 or 2 is better."""
+        return cls(Outcome.WIN, winner_pos, **more)
+
+    @classmethod
+    def tie(cls, **more: Any) -> Verdict:
+        """Neither is better."""
+        return cls(Outcome.TIE, **more)
+
+    @classmethod
+    def abstain(cls, reason: str, **more: Any) -> Verdict:
+        """The judge declines to say."""
+        return cls(Outcome.ABSTENTION, error_code=more.pop("error_code", "refusal"), error_message=reason, **more)
+
+    @classmethod
+    def fail(cls, error_code: str, message: str, *, passing: bool = False, **more: Any) -> Verdict:
+        """There is no answer because something went wrong."""
+        return cls(Outcome.ERROR, error_code=error_code, error_message=message, passing=passing, **more)
+
+
+@runtime_checkable
+class Judge(Protocol):
+    """Anything that can say which of two samples is better.
+
+    ``condition`` says everything besides the pair that may change its answers. ``compare`` answers one question, and
+    returns a failure as a :class:`Verdict` rather than raising it. It may be called again before it has answered.
+    """
+
+    @property
+    def condition(self) -> Condition: ...
+
+    async def compare(self, pair: JudgePair) -> Verdict: ...

@@ -1,0 +1,169 @@
+"""The tables that people meet: their columns, and how any kind of table becomes one of ours.
+
+Every function of pairscale takes pandas, Polars, Arrow, a list of dicts or a dict of columns, and returns Polars.
+The schemas below are the promise: names, order and types. A table may have further columns behind them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from pairscale.errors import MissingExtraError, TableError
+
+__all__ = [
+    "CANONICAL",
+    "COMPARISON_COLUMNS",
+    "FAILED",
+    "PAIRS",
+    "RESULTS",
+    "SAMPLES",
+    "Table",
+    "listed",
+    "require_columns",
+    "require_ids",
+    "to_frame",
+]
+
+type Table = Any
+"""A table of any kind: Polars, pandas, Arrow, a list of dicts, or a dict of columns."""
+
+_TEXT, _INT, _REAL = pl.String(), pl.Int64(), pl.Float64()
+
+SAMPLES: dict[str, pl.DataType] = {"ID": _TEXT, "text": _TEXT}
+"""Samples: one row a text; other columns are kept."""
+
+PAIRS: dict[str, pl.DataType] = {"ID1": _TEXT, "text1": _TEXT, "ID2": _TEXT, "text2": _TEXT}
+"""Pairs: one row a question; a column ``name1`` with its ``name2`` describes the two samples and moves with them."""
+
+COMPARISON_COLUMNS: dict[str, pl.DataType] = {
+    "outcome": _TEXT,
+    "judge_id": _TEXT,
+    "trait": _TEXT,
+    "template_id": _TEXT,
+    "condition_id": _TEXT,
+    "probability": _REAL,
+}
+"""What a comparison says of itself, behind the columns of :data:`RESULTS`."""
+
+RESULTS: dict[str, pl.DataType] = {
+    "custom_id": _TEXT,
+    "ID1": _TEXT,
+    "ID2": _TEXT,
+    "model": _TEXT,
+    "object_type": _TEXT,
+    "status_code": _INT,
+    "error_message": _TEXT,
+    "thoughts": _TEXT,
+    "content": _TEXT,
+    "better_sample": _TEXT,
+    "better_id": _TEXT,
+    "prompt_tokens": _INT,
+    "completion_tokens": _INT,
+    "total_tokens": _INT,
+    "prompt_cached_tokens": _INT,
+    "reasoning_tokens": _INT,
+    "latency_s": _REAL,
+    "cost": _REAL,
+    **COMPARISON_COLUMNS,
+}
+"""Results of judging, one row a judged pair."""
+
+CANONICAL: dict[str, pl.DataType] = {
+    "pair_uid": _TEXT,
+    "unordered_key": _TEXT,
+    "ordered_key": _TEXT,
+    "A_id": _TEXT,
+    "B_id": _TEXT,
+    "better_id": _TEXT,
+    "winner_pos": _INT,
+    "phase": _TEXT,
+    "iter": _INT,
+    "received_at": pl.Datetime("us", "UTC"),
+    "backend": _TEXT,
+    "model": _TEXT,
+}
+"""Canonical results, the input of the Bayesian model."""
+
+FAILED: dict[str, pl.DataType] = {
+    "error_code": _TEXT,
+    "error_message": _TEXT,
+    "attempt": _INT,
+    "attempted_at": _TEXT,
+}
+"""What a failed pair or attempt says, behind the pair's own columns."""
+
+_SHOWN = 5
+
+
+def listed(names: Sequence[Any], shown: int = _SHOWN) -> str:
+    """Names for a message: the first few, quoted, and how many more there are."""
+    head = ", ".join(repr(str(name)) for name in names[:shown])
+    return head if len(names) <= shown else f"{head} and {len(names) - shown:,} more"
+
+
+def to_frame(data: Table, what: str = "the table") -> pl.DataFrame:
+    """Any kind of table as a Polars frame.
+
+    Args:
+        data: Polars (also lazy), pandas, Arrow, a list of dicts, or a dict of columns.
+        what: its name in an error message.
+
+    Raises:
+        TableError: when it is none of these.
+    """
+    if isinstance(data, pl.DataFrame):
+        return data
+    if isinstance(data, pl.LazyFrame):
+        return data.collect()
+    if isinstance(data, Mapping):
+        return pl.DataFrame(dict(data), strict=False)
+    if isinstance(data, Sequence) and not isinstance(data, str | bytes):
+        if not all(isinstance(row, Mapping) for row in data):
+            raise TableError(f"{what} must be a table: a list of dicts, or a pandas, Polars or Arrow table")
+        return pl.DataFrame(list(data), infer_schema_length=None, strict=False)
+    if hasattr(data, "__arrow_c_stream__") or hasattr(data, "iloc"):
+        try:
+            return pl.DataFrame(data.reset_index(drop=True) if hasattr(data, "iloc") else data)
+        except ModuleNotFoundError as error:
+            raise MissingExtraError("reading a pandas table", "pandas") from error
+    raise TableError(f"{what} is a {type(data).__name__}; give a pandas, Polars or Arrow table, or a list of dicts")
+
+
+def require_columns(frame: pl.DataFrame, columns: Sequence[str], what: str) -> None:
+    """Raise a :class:`TableError` that names the columns ``frame`` lacks."""
+    missing = [name for name in columns if name not in frame.columns]
+    if missing:
+        raise TableError(
+            f"{what}: no column {listed(missing)}; it has {listed(frame.columns, 20) if frame.columns else 'none'}"
+        )
+
+
+def require_ids(frame: pl.DataFrame, columns: Sequence[str], what: str) -> pl.DataFrame:
+    """The frame with its id columns as strings, none of them missing or blank.
+
+    Whole numbers become their digits, as everybody expects of an id column that a spreadsheet turned into numbers.
+
+    Raises:
+        TableError: that names the rows (counted from 1, without the header) whose id is missing.
+    """
+    require_columns(frame, columns, what)
+    frame = frame.with_columns(_id_text(frame[name]) for name in columns)
+    for name in columns:
+        bad = (frame[name].is_null() | (frame[name].str.strip_chars() == "")).arg_true().to_list()
+        if bad:
+            raise TableError(f"{what}: column {name!r} is empty in row {_rows(bad)}; every row needs an id")
+    return frame
+
+
+def _id_text(ids: pl.Series) -> pl.Series:
+    if ids.dtype.is_float() and (ids.drop_nulls() == ids.drop_nulls().round()).all():
+        ids = ids.cast(pl.Int64)
+    return ids.cast(pl.String)
+
+
+def _rows(indices: Sequence[int]) -> str:
+    numbers = ", ".join(f"{index + 1}" for index in indices[:_SHOWN])
+    return numbers if len(indices) <= _SHOWN else f"{numbers} and {len(indices) - _SHOWN:,} more"
