@@ -16,7 +16,7 @@ import polars as pl
 from pairscale.errors import InputError, TableError
 from pairscale.notices import notice
 from pairscale.provenance import fingerprint
-from pairscale.tables import CANONICAL, Table, listed, require_columns, require_ids, to_frame
+from pairscale.tables import CANONICAL, Table, id_text, listed, require_columns, require_ids, to_frame
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -87,9 +87,7 @@ class Condition:
     @property
     def condition_id(self) -> str:
         """A digest of all the fields: equal conditions have equal ids, in every process."""
-        return fingerprint(
-            [self.judge_id, self.backend, self.model, self.trait, self.template_id, dict(self.settings)]
-        )
+        return fingerprint([self.judge_id, self.backend, self.model, self.trait, self.template_id, dict(self.settings)])
 
 
 # Keys. An id may contain the separators; they are escaped in keys only, so that no two pairs ever share a key.
@@ -155,20 +153,21 @@ def as_comparisons(results: Table, what: str = "results") -> pl.DataFrame:
 
 def _with_winner(frame: pl.DataFrame, what: str) -> pl.DataFrame:
     if "better_id" in frame.columns:
-        better = frame["better_id"]
-        if not better.dtype.is_(pl.String):
-            frame = frame.with_columns(better.cast(pl.Int64 if better.dtype.is_float() else better.dtype).cast(pl.String))
-        blank = pl.col("better_id").is_in(["", "NA"]) & ~pl.col("better_id").is_in([pl.col("ID1"), pl.col("ID2")])
-        return frame.with_columns(pl.when(~blank).then("better_id").alias("better_id"))
+        frame = frame.with_columns(id_text(frame["better_id"]))
+        nobody = pl.col("better_id").is_in(["", "NA"]) & ~_OF_ITS_PAIR
+        return frame.with_columns(pl.when(~nobody).then("better_id").alias("better_id"))
     require_columns(frame, ["better_sample"], what)
     first, second = (pl.col("better_sample") == f"SAMPLE_{n}" for n in (1, 2))
     return frame.with_columns(pl.when(first).then("ID1").when(second).then("ID2").alias("better_id"))
 
 
+_OF_ITS_PAIR = ((pl.col("better_id") == pl.col("ID1")) | (pl.col("better_id") == pl.col("ID2"))).fill_null(value=False)
+
+
 def _decided(results: Table) -> pl.DataFrame:
     """The rows with a winner of their own pair; the rest are counted and said."""
     frame = as_comparisons(results)
-    kept = frame.filter((pl.col("better_id") == pl.col("ID1")) | (pl.col("better_id") == pl.col("ID2")))
+    kept = frame.filter(_OF_ITS_PAIR)
     if kept.height < frame.height:
         dropped = frame.height - kept.height
         notice(f"left out {dropped:,} of {frame.height:,} rows: no winner, or a winner that is not of the pair")
@@ -182,17 +181,14 @@ def build_bt_data(results: Table) -> pl.DataFrame:
         results: see :func:`as_comparisons`. Rows without a winner of their own pair are left out, and said.
 
     Returns:
-        ``object1`` (the first sample), ``object2`` (the second), ``result`` (1.0 when the first won, else 0.0), and
-        ``judge_id`` where the results had it.
+        ``object1`` (the first sample), ``object2`` (the second), ``result`` (1.0 when the first won, else 0.0).
 
     Example:
         >>> build_bt_data([{"ID1": "a", "ID2": "b", "better_id": "b"}]).rows()
         [('a', 'b', 0.0)]
     """
     kept = _decided(results)
-    return kept.select(
-        object1="ID1", object2="ID2", result=(pl.col("better_id") == pl.col("ID1")).cast(pl.Float64)
-    )
+    return kept.select(object1="ID1", object2="ID2", result=(pl.col("better_id") == pl.col("ID1")).cast(pl.Float64))
 
 
 def build_elo_data(results: Table) -> pl.DataFrame:
@@ -240,9 +236,7 @@ def build_btl_results_data(
     if phase not in PHASES:
         raise InputError(f"phase {phase!r} is not one of {listed(PHASES)}")
     frame = as_comparisons(results)
-    bad = frame.filter(
-        pl.col("better_id").is_null() | ~((pl.col("better_id") == pl.col("ID1")) | (pl.col("better_id") == pl.col("ID2")))
-    )
+    bad = frame.filter(~_OF_ITS_PAIR)
     if bad.height:
         row = bad.row(0, named=True)
         raise TableError(

@@ -60,7 +60,7 @@ class TemplateError(InputError):
 
 
 class UnknownNameError(InputError):
-    """There is no trait, judge, engine or template of that name; the message lists those there are."""
+    """There is no trait, judge or engine of that name; the message lists those there are."""
 
 
 class StoreError(PairscaleError):

@@ -7,7 +7,7 @@ The schemas below are the promise: names, order and types. A table may have furt
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import polars as pl
 
@@ -20,14 +20,16 @@ __all__ = [
     "PAIRS",
     "RESULTS",
     "SAMPLES",
+    "TEXT_COLUMNS",
     "Table",
+    "id_text",
     "listed",
     "require_columns",
     "require_ids",
     "to_frame",
 ]
 
-type Table = Any
+Table: TypeAlias = Any
 """A table of any kind: Polars, pandas, Arrow, a list of dicts, or a dict of columns."""
 
 _TEXT, _INT, _REAL = pl.String(), pl.Int64(), pl.Float64()
@@ -95,6 +97,12 @@ FAILED: dict[str, pl.DataType] = {
 }
 """What a failed pair or attempt says, behind the pair's own columns."""
 
+TEXT_COLUMNS = (
+    "ID", "ID1", "ID2", "A_id", "B_id", "better_id", "object1", "object2", "winner", "loser", "candidate_chosen",
+    "candidate_not_chosen", "judge", "judge_id", "pair_uid", "custom_id", "condition_id", "text", "text1", "text2",
+)  # fmt: skip
+"""Columns that are text whatever a file's cells look like: the id ``007`` stays ``007``."""
+
 _SHOWN = 5
 
 
@@ -150,7 +158,7 @@ def require_ids(frame: pl.DataFrame, columns: Sequence[str], what: str) -> pl.Da
         TableError: that names the rows (counted from 1, without the header) whose id is missing.
     """
     require_columns(frame, columns, what)
-    frame = frame.with_columns(_id_text(frame[name]) for name in columns)
+    frame = frame.with_columns(id_text(frame[name]) for name in columns)
     for name in columns:
         bad = (frame[name].is_null() | (frame[name].str.strip_chars() == "")).arg_true().to_list()
         if bad:
@@ -158,7 +166,8 @@ def require_ids(frame: pl.DataFrame, columns: Sequence[str], what: str) -> pl.Da
     return frame
 
 
-def _id_text(ids: pl.Series) -> pl.Series:
+def id_text(ids: pl.Series) -> pl.Series:
+    """Ids as text; whole numbers that came as 7.0 become 7."""
     if ids.dtype.is_float() and (ids.drop_nulls() == ids.drop_nulls().round()).all():
         ids = ids.cast(pl.Int64)
     return ids.cast(pl.String)

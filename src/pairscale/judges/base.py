@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from pairscale.comparisons import ERROR_CODES, Condition, Outcome
 from pairscale.errors import InputError
 
 __all__ = ["Item", "Judge", "JudgePair", "Verdict"]
 
-type Item = Mapping[str, Any]
+Item: TypeAlias = Mapping[str, Any]
 """A sample as a judge sees it: ``ID`` (also as ``item_id``), ``text``, and every other column of the samples."""
 
 
@@ -126,6 +126,10 @@ class Judge(Protocol):
     """
 
     @property
-    def condition(self) -> Condition: ...
+    def condition(self) -> Condition:
+        """Who judges what, and how."""
+        ...
 
-    async def compare(self, pair: JudgePair) -> Verdict: ...
+    async def compare(self, pair: JudgePair) -> Verdict:
+        """Which of the two is better."""
+        ...

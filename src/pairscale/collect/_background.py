@@ -1,0 +1,46 @@
+"""The one bridge from async to sync: a loop in a thread, so that scripts and notebooks work alike."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+__all__ = ["run_sync"]
+
+T = TypeVar("T")
+
+
+def run_sync(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run a coroutine to its end in a thread of its own, and return its result.
+
+    On Ctrl-C the coroutine is cancelled and given the time to put its things in order; then KeyboardInterrupt goes on.
+    """
+    outcome: Future[T] = Future()
+    started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = Future()
+
+    async def main() -> T:
+        task = asyncio.ensure_future(make())
+        started.set_result((asyncio.get_running_loop(), task))
+        return await task
+
+    def target() -> None:
+        try:
+            outcome.set_result(asyncio.run(main()))
+        except BaseException as error:  # noqa: BLE001 - it is raised again, in the caller's thread
+            outcome.set_exception(error)
+
+    thread = threading.Thread(target=target, name="pairscale", daemon=True)
+    thread.start()
+    try:
+        return outcome.result()
+    except KeyboardInterrupt:
+        loop, task = started.result()
+        if not outcome.done():
+            loop.call_soon_threadsafe(task.cancel)
+        thread.join()
+        raise
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None

@@ -1,0 +1,220 @@
+"""What is to be asked: the pairs of one call, what the run file knows of them, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from pairscale.comparisons import Condition, key_expressions, occurrence, ordered_key
+from pairscale.errors import TableError
+from pairscale.judges.base import Item, JudgePair, Verdict
+from pairscale.notices import notice
+from pairscale.pairs._table import as_pairs
+from pairscale.provenance import utc_now
+from pairscale.store import Answer, Progress, RunFile
+from pairscale.tables import FAILED, RESULTS, Table, listed
+
+__all__ = ["Plan", "Question", "make_plan"]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One pair that has no answer yet.
+
+    Attributes:
+        pair_id: its number in the run file.
+        uid: its name.
+        first: the sample shown first.
+        second: the sample shown second.
+        attempt: the number that the next attempt will have.
+        failed_before: whether the run file holds an earlier outcome that gives way.
+    """
+
+    pair_id: int
+    uid: str
+    first: Item
+    second: Item
+    attempt: int
+    failed_before: bool
+
+    def pair(self, turn: int) -> JudgePair:
+        """The question as the judge sees it, when it is asked for the ``turn``-th time again."""
+        return JudgePair(self.first, self.second, self.uid, self.attempt + turn)
+
+    def winner(self, verdict: Verdict) -> str | None:
+        """The id of the sample that won, if one did."""
+        if verdict.winner_pos is None:
+            return None
+        return str((self.first, self.second)[verdict.winner_pos - 1]["ID"])
+
+
+def make_plan(store: RunFile, pairs: Table, condition: Condition) -> Plan:
+    """Enter pairs, samples and condition into the run file, and find out what is missing."""
+    frame = _named(as_pairs(pairs))
+    columns = [name[:-1] for name in frame.columns if name[-1:] == "1" and f"{name[:-1]}2" in frame.columns]
+    store.add_items(_items(frame, columns))
+    sides = {f"{name}{side}" for name in columns for side in "12"}
+    more = [name for name in frame.columns if name not in sides and name != "custom_id"]
+    numbers = store.add_pairs(
+        {"custom_id": row["custom_id"], "ID1": row["ID1"], "ID2": row["ID2"], "columns": {k: row[k] for k in more}}
+        for row in frame.select("custom_id", "ID1", "ID2", *more).iter_rows(named=True)
+    )
+    return Plan(store, frame, columns, numbers, condition)
+
+
+class Plan:
+    """The pairs of one call under one condition."""
+
+    def __init__(
+        self, store: RunFile, frame: pl.DataFrame, columns: list[str], numbers: Mapping[str, int], condition: Condition
+    ) -> None:
+        self.condition_id = store.add_condition(condition)
+        self.total = frame.height
+        self._condition, self._frame, self._columns, self._numbers = condition, frame, columns, numbers
+        self._known: Progress = store.progress(self.condition_id)
+
+    @property
+    def missing(self) -> int:
+        """How many pairs have no answer yet."""
+        return self.total - sum(number in self._known.answered for number in self._numbers.values())
+
+    def questions(self) -> Iterator[Question]:
+        """The pairs without an answer, in their order, made one by one."""
+        sides = [(name, f"{name}1", f"{name}2") for name in self._columns]
+        for row in self._frame.iter_rows(named=True):
+            number = self._numbers[row["custom_id"]]
+            if number in self._known.answered:
+                continue
+            first = {name: row[one] for name, one, _ in sides}
+            second = {name: row[two] for name, _, two in sides}
+            first["item_id"], second["item_id"] = first["ID"], second["ID"]
+            asked = self._known.attempts.get(number, 0)
+            yield Question(number, row["custom_id"], first, second, asked + 1, number in self._known.failed)
+
+    def comparison(self, question: Question, verdict: Verdict) -> dict[str, Any]:
+        """The outcome as it goes into the run file."""
+        return {
+            "outcome": str(verdict.outcome),
+            "winner_pos": verdict.winner_pos,
+            "better_id": question.winner(verdict),
+            "probability": verdict.probability,
+            "received_at": utc_now(),
+        }
+
+    def result_row(self, question: Question, verdict: Verdict, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The outcome as a row of the results table."""
+        known = {name: values[name] for name in RESULTS if name in values}
+        condition = self._condition
+        return known | {
+            "custom_id": question.uid,
+            "ID1": question.first["ID"],
+            "ID2": question.second["ID"],
+            "model": values["model"] or condition.model,
+            "better_sample": None if verdict.winner_pos is None else f"SAMPLE_{verdict.winner_pos}",
+            "better_id": question.winner(verdict),
+            "judge_id": condition.judge_id,
+            "trait": condition.trait,
+            "template_id": condition.template_id,
+            "condition_id": self.condition_id,
+            "probability": verdict.probability,
+        }
+
+    def take_up(self, store: RunFile, rows: Sequence[Mapping[str, str | None]]) -> None:
+        """Enter the answers of a CSV that belong to these pairs and this condition into the run file."""
+        answers: list[Answer] = []
+        seen: dict[str, int] = {}
+        foreign = 0
+        named = "pair_uid" in self._frame.columns
+        for row in rows:
+            key = ordered_key(str(row["ID1"]), str(row["ID2"]))
+            seen[key] = seen.get(key, 0) + 1
+            if not self._mine(row):
+                foreign += 1
+                continue
+            name = str(row.get("custom_id")) if named else f"{key}#{seen[key]}"
+            number = self._numbers.get(name)
+            if number is not None and number not in self._known.answered:
+                answers += _taken_up(row, number, self._known)
+        if foreign:
+            notice(f"the saved results hold {foreign:,} rows of another judge or model; those pairs are asked anew")
+        if answers:
+            store.record(answers, self.condition_id)
+            self._known = store.progress(self.condition_id)
+
+    def _mine(self, row: Mapping[str, str | None]) -> bool:
+        if row.get("condition_id"):
+            return row["condition_id"] == self.condition_id
+        return row.get("model") in {None, self._condition.model}
+
+    def outcome(self, store: RunFile, *, raw: bool) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+        """Results, failed pairs and failed attempts of these pairs, from the run file."""
+        mine = self._frame.select("custom_id").with_row_index("_row")
+        settled = mine.join(store.results(self.condition_id, raw=raw), on="custom_id").sort("_row")
+        answered = settled.filter(pl.col("outcome").is_in(["win", "tie", "flip"]))
+        results = answered.select(*RESULTS, *(["raw_response"] if raw else []))
+        pairs = self._frame.with_row_index("_row")
+        attempts = store.failed_attempts(self.condition_id).select("custom_id", *FAILED, "outcome")
+        attempts = pairs.join(attempts, on="custom_id", maintain_order="left_right").drop("_row")
+        last = attempts.unique("custom_id", keep="last", maintain_order=True)
+        failed = last.join(results.select("custom_id"), on="custom_id", how="anti", maintain_order="left")
+        return results, failed, attempts
+
+
+def _named(frame: pl.DataFrame) -> pl.DataFrame:
+    if "pair_uid" in frame.columns:
+        frame = frame.with_columns(custom_id=pl.col("pair_uid").cast(pl.String))
+        if frame["custom_id"].null_count() or frame["custom_id"].n_unique() != frame.height:
+            twice = frame.filter(pl.col("custom_id").is_duplicated())["custom_id"].unique(maintain_order=True).to_list()
+            raise TableError(f"pairs: pair_uid must be there and unique; {listed(twice)} is not")
+        return frame
+    ordered, _ = key_expressions("ID1", "ID2")
+    keyed = frame.with_columns(_key=ordered)
+    return keyed.with_columns(custom_id=pl.format("{}#{}", "_key", occurrence("_key"))).drop("_key")
+
+
+def _items(frame: pl.DataFrame, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Every sample once; the same id must have the same text wherever it stands."""
+    halves = [frame.select(pl.col(f"{name}{side}").alias(name) for name in columns) for side in "12"]
+    items = pl.concat(halves, how="vertical_relaxed", rechunk=True).group_by("ID", maintain_order=True).first()
+    for side in "12":
+        texts = frame.select(ID=f"ID{side}", text=f"text{side}").join(items.select("ID", other="text"), on="ID")
+        differing = texts.filter(pl.col("text") != pl.col("other"))["ID"].unique(maintain_order=True).to_list()
+        if differing:
+            raise TableError(f"pairs: {listed(differing)} stands there with two different texts")
+    return items.select("ID", "text", *(name for name in columns if name not in {"ID", "text"})).iter_rows(named=True)
+
+
+def _taken_up(row: Mapping[str, str | None], number: int, known: Progress) -> list[Answer]:
+    """The attempt and outcome that a saved row stands for; nothing when it holds no answer."""
+    position = {row["ID1"]: 1, row["ID2"]: 2}.get(row.get("better_id"))
+    outcome = row.get("outcome") or ("win" if position else None)
+    if outcome not in {"win", "tie", "flip"} or (outcome == "win") != (position is not None):
+        return []
+    values: dict[str, Any] = {
+        "attempt": known.attempts.get(number, 0) + 1,
+        "attempted_at": utc_now(),
+        "outcome": outcome,
+        "object_type": row.get("object_type"),
+        "model": row.get("model"),
+        "thoughts": row.get("thoughts"),
+        "content": row.get("content"),
+    }
+    values |= {name: int(float(v)) for name in _WHOLE if (v := row.get(name))}
+    values |= {name: float(v) for name in ("latency_s", "cost") if (v := row.get(name))}
+    probability = row.get("probability")
+    comparison = {
+        "outcome": outcome,
+        "winner_pos": position,
+        "better_id": row["better_id"] if position else None,
+        "probability": float(probability) if probability else None,
+        "received_at": values["attempted_at"],
+    }
+    return [Answer(number, values, comparison, number in known.failed)]
+
+
+_WHOLE = (
+    "status_code", "prompt_tokens", "completion_tokens", "total_tokens", "prompt_cached_tokens", "reasoning_tokens",
+)  # fmt: skip

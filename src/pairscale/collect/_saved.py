@@ -1,0 +1,90 @@
+"""The CSV kept beside a run: rows are added as answers come in, and an older file is taken up again."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pairscale.errors import FileFormatError, StoreError, StoreFullError
+from pairscale.files import read_text, replacing
+from pairscale.notices import notice
+from pairscale.tables import RESULTS, listed
+
+__all__ = ["SavedResults"]
+
+
+class SavedResults:
+    """A CSV of results that survives interruption; also one that the R package wrote.
+
+    Attributes:
+        rows: what the file held when it was opened.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = Path(path)
+        self.rows: list[dict[str, str | None]] = []
+        extra: list[str] = []
+        if self._path.exists() and self._path.stat().st_size:
+            header, self.rows = _read(self._path)
+            extra = [name for name in header if name not in RESULTS]
+        self._columns = [*RESULTS, *extra]
+        with replacing(self._path) as temporary:  # also completes a header, and drops a torn last line
+            temporary.write_text(self._lines([self._columns, *(self._cells(row) for row in self.rows)]), "utf-8")
+        self._file = self._path.open("a", encoding="utf-8", newline="")
+
+    def append(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Add rows, and have them on the disk before returning."""
+        try:
+            self._file.write(self._lines([self._cells(row) for row in rows]))
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise StoreFullError(f"{self._path} cannot be written: {error.strerror}; make room and go on") from None
+
+    def close(self) -> None:
+        """Close the file."""
+        try:
+            self._file.close()
+        except OSError as error:  # the last rows of a full disk; they are in the run file, if there is one
+            raise StoreError(f"{self._path} cannot be closed: {error.strerror}") from None
+
+    def _cells(self, row: Mapping[str, Any]) -> list[Any]:
+        return [row.get(name) for name in self._columns]
+
+    @staticmethod
+    def _lines(rows: Sequence[Sequence[Any]]) -> str:
+        buffer = io.StringIO()
+        csv.writer(buffer, lineterminator="\n").writerows(rows)
+        return buffer.getvalue()
+
+
+def _read(path: Path) -> tuple[list[str], list[dict[str, str | None]]]:
+    csv.field_size_limit(100_000_000)
+    try:
+        header, *records = list(csv.reader(io.StringIO(read_text(path), newline="")))
+    except (csv.Error, ValueError) as error:
+        raise FileFormatError(f"{path} is not a CSV of results: {error}") from None
+    missing = [name for name in ("ID1", "ID2", "better_id") if name not in header]
+    if missing:
+        raise FileFormatError(f"{path} is not a CSV of results: no column {listed(missing)}; name another save_path")
+    if records and len(records[-1]) != len(header):
+        records.pop()
+        notice(f"{path}: the last line is incomplete and is asked again")
+    ragged = next((n for n, record in enumerate(records, start=2) if len(record) != len(header)), None)
+    if ragged is not None:
+        raise FileFormatError(f"{path}: record {ragged} has another number of cells than the header")
+    rows = [
+        {name: None if cell in {"", "NA"} else cell for name, cell in zip(header, record, strict=True)}
+        for record in records
+    ]
+    # An id may really be "NA"; only in the other columns does it mean that there is nothing.
+    for row, record in zip(rows, records, strict=True):
+        for name in ("ID1", "ID2"):
+            row[name] = record[header.index(name)]
+        if row["better_id"] is None and record[header.index("better_id")] in (row["ID1"], row["ID2"]):
+            row["better_id"] = record[header.index("better_id")]
+    return header, rows

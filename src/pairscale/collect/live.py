@@ -1,0 +1,305 @@
+"""Live judging: many pairs, one judge, bounded concurrency, nothing lost."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pairscale.collect._background import run_sync
+from pairscale.collect._plan import Plan, Question, make_plan
+from pairscale.collect._progress import Bar
+from pairscale.collect._saved import SavedResults
+from pairscale.errors import InputError, PairscaleError
+from pairscale.judges.base import Judge, Verdict
+from pairscale.judges.resolve import make_judge
+from pairscale.provenance import Provenance, utc_now
+from pairscale.store import Answer, RunFile, open_run
+
+if TYPE_CHECKING:
+    import os
+
+    import polars as pl
+
+    from pairscale.tables import Table
+    from pairscale.traits import Trait
+
+__all__ = ["SubmitResult", "submit_pairs", "submit_pairs_async"]
+
+_LONGEST_WAIT = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitResult:
+    """What judging a table of pairs gave.
+
+    Attributes:
+        results: one row a pair that was answered (a win, a tie or a flip), in the order of the pairs.
+        failed_pairs: the pairs without an answer, with the reason of the last attempt.
+        failed_attempts: every attempt without an answer, also those that a later one made good.
+        condition_id: the condition they were judged under.
+        asked: how many attempts this call made; 0 when everything was known already.
+        provenance: how it was done.
+    """
+
+    results: pl.DataFrame
+    failed_pairs: pl.DataFrame
+    failed_attempts: pl.DataFrame
+    condition_id: str
+    asked: int
+    provenance: Provenance = field(repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.results.height:,} pairs answered, {self.failed_pairs.height:,} failed, {self.asked:,} asked now"
+
+
+def submit_pairs(
+    pairs: Table,
+    judge: str | Judge | Callable[..., Any],
+    *,
+    run: str | os.PathLike[str] | None = None,
+    concurrency: int = 1,
+    progress: bool = True,
+    retries: int = 3,
+    retry_wait: float = 1.0,
+    save_path: str | os.PathLike[str] | None = None,
+    include_raw: bool = False,
+    trait: str | Trait | None = None,
+    template: str | None = None,
+    judge_args: Mapping[str, Any] | None = None,
+    judge_call_args: Mapping[str, Any] | None = None,
+    on_answer: Callable[[Mapping[str, Any]], None] | None = None,
+) -> SubmitResult:
+    """Have pairs judged, and keep every answer.
+
+    An answer is on the disk before it is used. The same call again asks only what is missing *under the same
+    condition* (judge, model, template, trait, settings): it resumes after a crash, a Ctrl-C or a power cut, and asks
+    again what failed.
+
+    Args:
+        pairs: ``ID1 text1 ID2 text2``; a column ``c1`` with its ``c2`` reaches the judge as the samples' column
+            ``c``. A pair that stands twice is asked twice. ``pair_uid``, when there, names the pairs.
+        judge: a name, a callable or a :class:`Judge`; see :func:`pairscale.make_judge`.
+        run: the run file (made when missing), or a database URL; None keeps nothing.
+        concurrency: how many questions may be open at once.
+        progress: show a bar when standard error is a terminal.
+        retries: how often to ask again when the judge says that an error may pass.
+        retry_wait: seconds before the first of these; doubled each time, with jitter, at most a minute.
+        save_path: a CSV that is kept up to date too, and taken up again when it exists.
+        include_raw: add ``raw_response`` to the results.
+        trait: what to judge; see :func:`pairscale.make_judge`, also for the next three.
+        template: the prompt template.
+        judge_args: settings of the judge.
+        judge_call_args: keyword arguments of every call of a callable.
+        on_answer: called with each new result, after it is on the disk.
+
+    Returns:
+        A :class:`SubmitResult` with ``results``, ``failed_pairs`` and ``failed_attempts``.
+
+    Raises:
+        InputError: the pairs or the judge cannot be used.
+        StoreError: the run file cannot be used; what was answered before is kept.
+
+    Example:
+        >>> pairs = [{"ID1": "a", "text1": "Yes.", "ID2": "b", "text2": "No, because it rains."}]
+        >>> longer = lambda A, B: {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
+        >>> submit_pairs(pairs, longer).results["better_id"].to_list()
+        ['b']
+    """
+    return run_sync(
+        lambda: submit_pairs_async(
+            pairs,
+            judge,
+            run=run,
+            concurrency=concurrency,
+            progress=progress,
+            retries=retries,
+            retry_wait=retry_wait,
+            save_path=save_path,
+            include_raw=include_raw,
+            trait=trait,
+            template=template,
+            judge_args=judge_args,
+            judge_call_args=judge_call_args,
+            on_answer=on_answer,
+        )
+    )
+
+
+async def submit_pairs_async(
+    pairs: Table,
+    judge: str | Judge | Callable[..., Any],
+    *,
+    run: str | os.PathLike[str] | None = None,
+    concurrency: int = 1,
+    progress: bool = True,
+    retries: int = 3,
+    retry_wait: float = 1.0,
+    save_path: str | os.PathLike[str] | None = None,
+    include_raw: bool = False,
+    trait: str | Trait | None = None,
+    template: str | None = None,
+    judge_args: Mapping[str, Any] | None = None,
+    judge_call_args: Mapping[str, Any] | None = None,
+    on_answer: Callable[[Mapping[str, Any]], None] | None = None,
+) -> SubmitResult:
+    """The same as :func:`submit_pairs`, to be awaited."""
+    if concurrency < 1 or retries < 0 or retry_wait < 0:
+        raise InputError("concurrency must be 1 or more, retries and retry_wait 0 or more")
+    judge = make_judge(judge, trait=trait, template=template, judge_args=judge_args, judge_call_args=judge_call_args)
+    with open_run(run, write=True) as store:
+        plan = make_plan(store, pairs, judge.condition)
+        saved = None if save_path is None else SavedResults(save_path)
+        try:
+            if saved is not None:
+                plan.take_up(store, saved.rows)
+            desk = _Desk(judge, store, plan, saved, on_answer, retries=retries, retry_wait=retry_wait)
+            with Bar(plan.total, plan.total - plan.missing, show=progress) as bar:
+                await desk.work(concurrency, bar)
+        finally:
+            if saved is not None:
+                saved.close()
+        results, failed_pairs, failed_attempts = plan.outcome(store, raw=include_raw)
+    settings = {"run": str(run), "concurrency": concurrency, "retries": retries, "retry_wait": retry_wait}
+    provenance = Provenance("submit_pairs", settings, inputs={"condition": plan.condition_id})
+    return SubmitResult(results, failed_pairs, failed_attempts, plan.condition_id, desk.asked, provenance)
+
+
+_Waiting: TypeAlias = tuple[Answer, dict[str, Any] | None, asyncio.Future[None]]
+
+
+class _Desk:
+    """Asks the judge, writes down what it says, and only then goes on."""
+
+    def __init__(
+        self,
+        judge: Judge,
+        store: RunFile,
+        plan: Plan,
+        saved: SavedResults | None,
+        on_answer: Callable[[Mapping[str, Any]], None] | None,
+        *,
+        retries: int,
+        retry_wait: float,
+    ) -> None:
+        self.asked = 0
+        self._judge, self._store, self._plan, self._saved, self._on_answer = judge, store, plan, saved, on_answer
+        self._retries, self._retry_wait = retries, retry_wait
+        self._waiting: list[_Waiting] = []
+        self._wake = asyncio.Event()
+        self._jitter = random.Random(0)  # noqa: S311 - spreads retries, keeps no secret
+
+    async def work(self, concurrency: int, bar: Bar) -> None:
+        questions = self._plan.questions()
+        loop = asyncio.get_running_loop()
+        with ThreadPoolExecutor(1, thread_name_prefix="pairscale-store") as pool:
+            clerk = asyncio.create_task(self._write_down(pool))
+            workers = [asyncio.create_task(self._worker(questions, bar)) for _ in range(concurrency)]
+            try:
+                await asyncio.gather(*workers)
+            finally:
+                for task in workers:
+                    task.cancel()
+                await asyncio.gather(*workers, return_exceptions=True)
+                clerk.cancel()
+                await asyncio.gather(clerk, return_exceptions=True)
+                # What was answered while everything stopped is paid for, too. The one thread keeps the order.
+                await loop.run_in_executor(pool, self._commit, self._taken())
+
+    async def _worker(self, questions: Iterator[Question], bar: Bar) -> None:
+        for question in questions:
+            await self._settle(question, bar)
+
+    async def _settle(self, question: Question, bar: Bar) -> None:
+        for turn in range(self._retries + 1):
+            verdict, values = await self._ask(question, turn)
+            last = not verdict.passing or turn == self._retries
+            await self._record(question, verdict, values, settles=last)
+            if last:
+                bar.advance(failed=not verdict.outcome.is_answer, cost=verdict.cost)
+                return
+            wait = verdict.retry_after if verdict.retry_after is not None else self._retry_wait * 2**turn
+            await asyncio.sleep(min(wait, _LONGEST_WAIT) * (1 + self._jitter.random() / 4))
+
+    async def _ask(self, question: Question, turn: int) -> tuple[Verdict, dict[str, Any]]:
+        self.asked += 1
+        asked_at, start = utc_now(), time.perf_counter()
+        try:
+            verdict = await self._judge.compare(question.pair(turn))
+        except asyncio.CancelledError:
+            stopped = Verdict.fail("cancelled", "interrupted before the answer came")
+            values = _attempt(stopped, question.attempt + turn, asked_at, time.perf_counter() - start)
+            self._enqueue(Answer(question.pair_id, values, None), None)
+            raise
+        except PairscaleError:
+            raise  # the judge cannot judge these pairs at all; asking for the others makes no sense
+        except Exception as error:  # noqa: BLE001 - a failed judgement is data
+            verdict = Verdict.fail("judge_error", f"{type(error).__name__}: {error}")
+        return verdict, _attempt(verdict, question.attempt + turn, asked_at, time.perf_counter() - start)
+
+    async def _record(self, question: Question, verdict: Verdict, values: dict[str, Any], *, settles: bool) -> None:
+        comparison = self._plan.comparison(question, verdict) if settles else None
+        answer = Answer(question.pair_id, values, comparison, question.failed_before)
+        row = None
+        if comparison is not None and verdict.outcome.is_answer:
+            row = self._plan.result_row(question, verdict, values)
+        await self._enqueue(answer, row)
+        if row is not None and self._on_answer is not None:
+            self._on_answer(row)
+
+    def _enqueue(self, answer: Answer, row: dict[str, Any] | None) -> asyncio.Future[None]:
+        written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((answer, row, written))
+        self._wake.set()
+        return written
+
+    async def _write_down(self, pool: ThreadPoolExecutor) -> None:
+        """Write in a thread; whatever arrives meanwhile goes into the next transaction together."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            await loop.run_in_executor(pool, self._commit, self._taken())
+
+    def _taken(self) -> list[_Waiting]:
+        batch, self._waiting = self._waiting, []
+        return batch
+
+    def _commit(self, batch: list[_Waiting]) -> None:
+        if not batch:
+            return
+        failure: Exception | None = None
+        try:
+            self._store.record([answer for answer, _, _ in batch], self._plan.condition_id)
+            if self._saved is not None:
+                self._saved.append([row for _, row, _ in batch if row is not None])
+        except Exception as error:  # noqa: BLE001 - it is raised again where the answer is waited for
+            failure = error
+        for _, _, written in batch:
+            written.get_loop().call_soon_threadsafe(_resolve, written, failure)
+
+
+def _resolve(written: asyncio.Future[None], failure: Exception | None) -> None:
+    if written.done():
+        return
+    if failure is None:
+        written.set_result(None)
+    else:
+        written.set_exception(failure)
+
+
+_FROM_VERDICT = (
+    "error_code", "error_message", "status_code", "prompt_hash", "request", "raw_response", "model", "object_type",
+    "thoughts", "content", "prompt_tokens", "completion_tokens", "total_tokens", "prompt_cached_tokens",
+    "reasoning_tokens", "cost",
+)  # fmt: skip
+
+
+def _attempt(verdict: Verdict, number: int, asked_at: str, seconds: float) -> dict[str, Any]:
+    values = {name: getattr(verdict, name) for name in _FROM_VERDICT}
+    values["latency_s"] = seconds if verdict.latency_s is None else verdict.latency_s
+    return values | {"attempt": number, "attempted_at": asked_at, "outcome": str(verdict.outcome)}

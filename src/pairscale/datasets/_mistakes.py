@@ -1,0 +1,229 @@
+"""The mistakes that weak writers make: in spelling, grammar, capitals and full stops."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pairscale.datasets._draws import Draws
+
+__all__ = ["PUNCTUATION_MASTERED", "with_mistakes"]
+
+PUNCTUATION_MASTERED = 0.44
+"""Writers at or above this skill (0..1) end their sentences and begin them with a capital."""
+
+_MISSPELLINGS: dict[str, tuple[str, ...]] = {
+    "because": ("becuase", "becouse", "beacuse", "cause"),
+    "people": ("peple", "poeple", "peaple"),
+    "there": ("their", "ther"),
+    "their": ("there", "thier"),
+    "they": ("thay",),
+    "would": ("woud", "wuold", "wood"),
+    "should": ("shoud", "shuold"),
+    "could": ("coud", "cud"),
+    "really": ("realy", "rely"),
+    "always": ("allways", "alway"),
+    "friend": ("freind", "frend"),
+    "friends": ("freinds", "frends"),
+    "where": ("were", "wher"),
+    "were": ("where",),
+    "which": ("wich", "witch"),
+    "don't": ("dont",),
+    "can't": ("cant",),
+    "won't": ("wont",),
+    "it's": ("its",),
+    "that's": ("thats",),
+    "couldn't": ("couldnt",),
+    "wouldn't": ("wouldnt",),
+    "I'm": ("im",),
+    "too": ("to",),
+    "than": ("then",),
+    "walk": ("wolk", "wark"),
+    "school": ("scool", "shcool"),
+    "traffic": ("trafic", "traffick"),
+    "pollution": ("polution", "pollusion"),
+    "noise": ("noice",),
+    "council": ("counsil", "concil"),
+    "centre": ("center", "centere"),
+    "believe": ("beleive", "belive"),
+    "opinion": ("opinon", "oppinion"),
+    "different": ("diffrent", "diferent"),
+    "environment": ("enviroment", "envirement"),
+    "dangerous": ("dangerus", "dangeros"),
+    "safer": ("saver", "safeer"),
+    "definitely": ("definately",),
+    "reason": ("reson", "reasen"),
+    "reasons": ("resons", "reasens"),
+    "example": ("exampel", "exsample"),
+    "customers": ("costumers", "custommers"),
+    "money": ("mony", "monney"),
+    "before": ("befor",),
+    "another": ("anouther", "an other"),
+    "something": ("somthing", "some thing"),
+    "everyone": ("everone", "every one"),
+    "everywhere": ("everwhere", "every where"),
+    "sometimes": ("somtimes",),
+    "favourite": ("favorit", "favrite"),
+    "difficult": ("dificult", "diffecult"),
+    "important": ("importent", "inportant"),
+    "finally": ("finaly",),
+    "disgusting": ("discusting",),
+    "breathe": ("breath", "breeth"),
+    "minutes": ("minits", "minuts"),
+    "street": ("streat",),
+    "quiet": ("quite",),
+    "whole": ("hole",),
+    "know": ("no", "kno"),
+    "knows": ("nos",),
+    "our": ("are",),
+    "your": ("you're", "ur"),
+    "allowed": ("aloud", "alowed"),
+    "neighbour": ("nieghbour", "neighbor"),
+    "neighbours": ("nieghbours", "neigbours"),
+    "asthma": ("asma", "athsma"),
+    "probably": ("probly",),
+    "believes": ("beleives",),
+    "beautiful": ("beutiful",),
+    "through": ("threw", "throu"),
+    "though": ("thow",),
+    "enough": ("enuf", "enogh"),
+    "stuff": ("stuf",),
+    "healthy": ("helthy",),
+    "health": ("helth",),
+    "vehicles": ("vehicals",),
+    "accidents": ("acidents", "accidence"),
+    "exercise": ("excercise", "exersise"),
+    "disabled": ("disabeled",),
+    "wheelchair": ("wheel chair", "wheelchare"),
+    "supermarket": ("supermarked",),
+    "conclusion": ("conclution", "conclussion"),
+    "disadvantages": ("disadvantiges",),
+    "advantages": ("advantiges", "adventages"),
+    "nowadays": ("nowdays", "now a days"),
+    "instead": ("insted",),
+    "together": ("togehter", "togather"),
+}
+"""Mistakes that people make in these words."""
+
+_GRAMMAR_SLIPS: tuple[tuple[str, str], ...] = (
+    ("there are", "there is"),
+    ("people are", "people is"),
+    ("cars are", "cars is"),
+    ("cars make", "cars makes"),
+    ("shops would get", "shops would got"),
+    ("he is", "he's"),
+    ("has a", "have a"),
+    ("he needs", "he need"),
+    ("says", "say"),
+    ("would have", "would of"),
+    ("a lot", "alot"),
+    ("was walking", "were walking"),
+    ("we were", "we was"),
+    ("does not", "don't"),
+    ("much safer", "more safer"),
+    ("healthier", "more healthy"),
+    ("drives", "drive"),
+    ("there would be less", "there would less"),
+    ("my friend and I", "me and my friend"),
+    ("waited", "was waiting"),
+    ("never came", "didn't never came"),
+    ("isn't", "aint"),
+)
+"""Slips of grammar: what is meant, what is written."""
+
+_WORD = re.compile(r"[A-Za-z]+(?:'[a-z]+)?")
+_DOUBLED = re.compile(r"([bcdfglmnprst])\1")
+_SENTENCE_BREAK = re.compile(r"([.?]) ([A-Z])")
+_APOSTROPHE = re.compile(r"\b(\w+)'(s|t|m)\b")
+_ENDINGS: tuple[tuple[str, str], ...] = (
+    ("tion", "sion"),
+    ("ible", "able"),
+    ("ance", "ence"),
+    ("ful", "full"),
+    ("ious", "ous"),
+    ("ight", "ite"),
+    ("ery", "ary"),
+    ("ly", "ley"),
+)
+
+
+def _slip_of_the_pen(word: str, draws: Draws) -> str:
+    """A long word by rule: a doubled letter lost, an ending misheard, or two letters swapped."""
+    if _DOUBLED.search(word):
+        return _DOUBLED.sub(r"\1", word, count=1)
+    for right, wrong in _ENDINGS:
+        if word.endswith(right):
+            return word.removesuffix(right) + wrong
+    if len(word) >= 7 and draws.chance(0.5):
+        at = 2 + int(draws.uniform() * (len(word) - 4))
+        return word[:at] + word[at + 1] + word[at] + word[at + 2 :]
+    return word
+
+
+def _misspelt(word: str, draws: Draws) -> str:
+    """The word with a mistake that somebody could make in it, or the word itself where none comes to mind."""
+    if word in _MISSPELLINGS:
+        return draws.pick(_MISSPELLINGS[word])
+    lower = word.lower()
+    if lower in _MISSPELLINGS:
+        return draws.pick(_MISSPELLINGS[lower]).capitalize()
+    if len(word) < 5 or word[0].isupper():
+        return word
+    return _slip_of_the_pen(word, draws)
+
+
+def _with_slips(text: str, rate: float, draws: Draws) -> str:
+    """The text with some of the table's slips of grammar."""
+    for right, wrong in _GRAMMAR_SLIPS:
+        if right in text and draws.chance(rate):
+            text = re.sub(rf"\b{right}\b", wrong, text, count=1)
+    return text
+
+
+def _with_loose_ends(text: str, weakness: float, draws: Draws) -> str:
+    """The text with run-on sentences and missing capitals, more of them the weaker the writer."""
+
+    def run_on(match: re.Match[str]) -> str:
+        mark, first = match.groups()
+        draw = draws.uniform()
+        # Some writers splice with a comma, some with nothing, some keep the stop and forget the capital.
+        if draw < 0.22 * weakness:
+            return f", {first.lower()}"
+        if draw < 0.42 * weakness:
+            return f" {first.lower()}"
+        if draw < 0.62 * weakness:
+            return f" and {first.lower()}"
+        if draw < 0.9 * weakness:
+            return f"{mark} {first.lower()}"
+        return match.group()
+
+    text = _SENTENCE_BREAK.sub(run_on, text).replace(" and and ", " and ").replace(" and also also ", " and also ")
+    if draws.chance(0.7 * weakness):
+        text = re.sub(r"\bI\b(?!')", lambda match: "i" if draws.chance(0.75) else match.group(), text)
+    if draws.chance(0.6 * weakness):
+        text = text[0].lower() + text[1:]
+    if draws.chance(0.5 * weakness):
+        text = text.rstrip(".")
+    return text
+
+
+def with_mistakes(text: str, skill: float, draws: Draws) -> str:
+    """The text as a writer with that command of spelling, grammar and punctuation would have put it down.
+
+    Args:
+        text: without mistakes.
+        skill: from 0 (mistakes everywhere) to 1 (hardly any).
+        draws: where the chance comes from.
+    """
+    lack = 1.0 - skill
+    per_word = 0.004 * lack + 0.24 * lack**2.6
+    text = _with_slips(text, 0.6 * lack**2, draws)
+    text = _WORD.sub(lambda match: _misspelt(match.group(), draws) if draws.chance(per_word) else match.group(), text)
+    text = _APOSTROPHE.sub(
+        lambda match: "".join(match.groups()) if draws.chance(0.8 * lack**2) else match.group(), text
+    )
+    if skill < PUNCTUATION_MASTERED:
+        weakness = (PUNCTUATION_MASTERED - skill) / PUNCTUATION_MASTERED
+        text = _with_loose_ends(text, weakness, draws)
+    return text

@@ -1,0 +1,281 @@
+"""Essays of a known quality, made up on the spot: something to judge when no real texts are at hand.
+
+Every essay answers :data:`PROMPT`. Its quality level sets a latent quality, with noise, and that drives six skills,
+each with noise of its own: ideas, organisation, vocabulary, sentences, conventions and focus. So neighbouring levels
+overlap, and no single feature (length least of all) tells the level.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from math import sqrt
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from pairscale.datasets._draws import Draws
+from pairscale.datasets._mistakes import with_mistakes
+from pairscale.datasets._phrases import (
+    ASIDES,
+    CLOSINGS,
+    COMPOUNDS,
+    CONCESSION_FRAMES,
+    CONCESSIONS,
+    EXAMPLE_LEADS,
+    HOOKS,
+    LEADS,
+    PADDING,
+    RESTATEMENTS,
+    THESES,
+)
+from pairscale.datasets._reasons_against import AGAINST
+from pairscale.datasets._reasons_for import FOR
+from pairscale.errors import InputError
+
+if TYPE_CHECKING:
+    from pairscale.datasets._phrases import Idea
+
+__all__ = ["PROMPT", "PROMPT_ID", "synthetic_essays"]
+
+PROMPT = (
+    "Your town council wants to close the town centre to cars one day a week. "
+    "Is this a good idea? Say what you think, and why."
+)
+"""What the writers were asked."""
+
+PROMPT_ID = "car-free-day"
+"""The name of :data:`PROMPT` in the column ``prompt_id``."""
+
+_MODEL = "pairscale-synthetic-1"
+_CREATED_AT = datetime(2026, 1, 1, tzinfo=UTC)
+_LEVELS = 20
+_MIDDLE = (_LEVELS + 1) / 2
+_SPREAD = sqrt((_LEVELS**2 - 1) / 12)
+_LATENT_NOISE = 1.0
+_SKILL_NOISE = 3.0
+_SHORTEST, _LONGEST = 64, 214
+
+_ARTICLE = re.compile(r"\b([Aa]) (?=[aeiou])(?!one\b|once\b|uni|use|usu|eu)")
+_POSITIONS = (FOR, AGAINST)
+
+
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """What one writer can do, each skill from 0 to 1, and how many words there will be.
+
+    Attributes:
+        ideas: reasons, evidence and answers to objections.
+        organisation: opening, connectives, paragraphs and ending.
+        vocabulary: precise words.
+        sentences: variety of sentence structure.
+        conventions: spelling, grammar and punctuation.
+        focus: neither repetition nor chatter.
+        words: the length aimed at.
+    """
+
+    ideas: float
+    organisation: float
+    vocabulary: float
+    sentences: float
+    conventions: float
+    focus: float
+    words: int
+
+
+def _writer(level: int, draws: Draws) -> _Writer:
+    """A writer whose essay is of about that level."""
+    latent = level + _LATENT_NOISE * draws.normal(2.5)
+
+    def skill() -> float:
+        return max(0.0, min(1.0, (latent + _SKILL_NOISE * draws.normal(2.0) - 1.0) / (_LEVELS - 1)))
+
+    ideas, organisation, vocabulary, sentences, conventions, focus = (skill() for _ in range(6))
+    words = 132.0 + 9.0 * (latent - _MIDDLE) / _SPREAD + 30.0 * draws.normal(2.5)
+    length = int(max(_SHORTEST, min(_LONGEST - 20, words)))
+    return _Writer(ideas, organisation, vocabulary, sentences, conventions, focus, length)
+
+
+def _sentence(text: str) -> str:
+    """The text with a capital and an end mark, and "an" where it belongs."""
+    text = _ARTICLE.sub(r"\1n ", text)
+    text = re.sub(r"\. ([a-z])", lambda match: f". {match[1].upper()}", text)
+    return text[0].upper() + text[1:] + ("" if text[-1] in ".?" else ".")
+
+
+class _Essay:
+    """One essay in the making: paragraphs of sentences, and a count of words."""
+
+    def __init__(self, writer: _Writer, draws: Draws) -> None:
+        self.writer = writer
+        self.draws = draws
+        self.side = 0 if draws.chance(0.55) else 1
+        self.paragraphs: list[list[str]] = [[]]
+        self.words = 0
+        self.reserved = 0
+
+    def text(self) -> str:
+        """What was written, before the mistakes."""
+        return "\n\n".join(" ".join(sentences) for sentences in self.paragraphs if sentences)
+
+    def expand(self, phrase: str) -> str:
+        return self.draws.expand(phrase, self.writer.vocabulary)
+
+    def full(self) -> bool:
+        """Whether the length aimed at is reached, the ending included."""
+        return self.words + self.reserved >= self.writer.words
+
+    def add(self, sentence: str) -> None:
+        """Put down a sentence, unless there is no room left for it or it stands there already."""
+        sentence = _sentence(sentence)
+        count = len(sentence.split())
+        if self.words + self.reserved + count > _LONGEST or any(sentence in paragraph for paragraph in self.paragraphs):
+            return
+        self.paragraphs[-1].append(sentence)
+        self.words += count
+
+    def new_paragraph(self) -> None:
+        """Begin a paragraph, if this writer knows of them."""
+        if self.writer.organisation > 0.5 and self.paragraphs[-1]:
+            self.paragraphs.append([])
+
+    def opening(self) -> None:
+        """A first sentence, the position, or both."""
+        writer, draws = self.writer, self.draws
+        if draws.chance(0.35 + 0.5 * writer.organisation):
+            self.add(self.expand(draws.phrase(HOOKS, (writer.ideas + writer.vocabulary) / 2)))
+        if draws.chance(0.55 + 0.6 * writer.organisation) or not self.words:
+            self.add(self.expand(draws.phrase(THESES[self.side], (writer.ideas + writer.organisation) / 2)))
+
+    def ending(self) -> str:
+        """The last sentence, or nothing where the writer just stops."""
+        writer, draws = self.writer, self.draws
+        if not draws.chance(0.3 + 0.9 * writer.organisation):
+            return ""
+        skill = (writer.ideas + writer.organisation) / 2
+        return _sentence(self.expand(draws.phrase(CLOSINGS[self.side], skill)))
+
+    def reason(self, idea: Idea, leads: int) -> None:
+        """A reason with what the writer knows to say for it."""
+        writer, draws = self.writer, self.draws
+        wording = (writer.ideas + writer.vocabulary) / 2
+        claim = self.expand(draws.phrase(idea.claim, wording))
+        if draws.chance(0.5 + 0.6 * writer.ideas):
+            ground = self.expand(draws.phrase(idea.ground, wording))
+            frame = draws.phrase(COMPOUNDS, writer.sentences)
+        else:
+            ground, frame = "", "<A>"
+        # "First of all, because it rains, ..." would be clumsy: only plain frames take a connective.
+        lead = draws.phrase(LEADS[leads], writer.organisation) if frame[0] == "<" else ""
+        self.add(lead + frame.replace("<A>", claim).replace("<B>", ground))
+        if draws.chance(0.3 + 0.75 * writer.ideas):
+            self.add(
+                self.expand(
+                    draws.phrase(EXAMPLE_LEADS, writer.organisation) + draws.phrase(idea.evidence, writer.ideas)
+                )
+            )
+        if draws.chance(0.1 + 0.5 * writer.ideas) and not self.full():
+            self.add(self.expand(draws.phrase(idea.impact, wording)))
+
+    def stray(self) -> None:
+        """Say nothing, say it again, or change the subject."""
+        draws = self.draws
+        draw = draws.uniform()
+        if draw < 0.4:
+            self.add(self.expand(draws.pick(ASIDES)))
+        elif draw < 0.75:
+            self.add(self.expand(draws.pick(PADDING)))
+        else:
+            self.add(self.expand(draws.pick(RESTATEMENTS[self.side])))
+
+    def objection(self) -> None:
+        """An objection and the reply to it."""
+        writer, draws = self.writer, self.draws
+        objection, reply = draws.pick(CONCESSIONS[self.side])
+        frame = draws.phrase(CONCESSION_FRAMES, (writer.ideas + writer.sentences) / 2)
+        self.new_paragraph()
+        self.add(frame.replace("<C>", self.expand(objection)).replace("<R>", self.expand(reply)))
+
+    def write(self) -> str:
+        """The whole essay, before the mistakes."""
+        writer, draws = self.writer, self.draws
+        ending = self.ending()
+        self.reserved = len(ending.split())
+        self.opening()
+        ideas = draws.shuffled(_POSITIONS[self.side])
+        objects = draws.chance(1.3 * writer.ideas - 0.3)
+        number = 0
+        while not self.full() and number < len(ideas):
+            if number == 0 or draws.chance(0.8):
+                self.new_paragraph()
+            self.reason(ideas[number], 0 if number == 0 else 2 if number >= 2 else 1)
+            number += 1
+            while draws.chance(0.75 * (1.0 - writer.focus) ** 1.4) and not self.full():
+                self.stray()
+            if objects and (self.words + self.reserved > 0.6 * writer.words):
+                self.objection()
+                objects = False
+        for _ in range(40):
+            if self.full():
+                break
+            self.stray()
+        if ending:
+            if draws.chance(0.85):
+                self.new_paragraph()
+            self.paragraphs[-1].append(ending)
+        return self.text()
+
+
+def _essay(level: int, draws: Draws) -> str:
+    """An essay of about that level."""
+    writer = _writer(level, draws)
+    return with_mistakes(_Essay(writer, draws).write(), writer.conventions, draws)
+
+
+def synthetic_essays(n: int, seed: int = 0) -> pl.DataFrame:
+    """Make short essays whose quality is known.
+
+    The same ``n`` and ``seed`` give the same texts on every machine.
+
+    Args:
+        n: how many essays.
+        seed: another seed gives other essays.
+
+    Returns:
+        One row an essay: ``ID``, ``text``, ``quality_level`` (1 to 20, every level equally often), ``theta_true`` (the
+        level centred and scaled: evenly spaced levels have mean 0 and standard deviation 1), ``prompt_id``, ``model``
+        and ``created_at`` (a constant).
+
+    Raises:
+        InputError: when ``n`` is not a positive whole number, or ``seed`` not a whole number.
+    """
+    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+        raise InputError(f"n is the number of essays to make, so it has to be a whole number of 1 or more, not {n!r}.")
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise InputError(f"seed has to be a whole number, not {seed!r}.")
+    order = Draws(f"{seed}:levels")
+    # Where n is no multiple of 20, chance decides which levels get one essay more.
+    rounds = [order.shuffled(range(1, _LEVELS + 1)) for _ in range(-(-n // _LEVELS))]
+    levels = order.shuffled([level for one in rounds for level in one][:n])
+    width = max(4, len(str(n)))
+    return pl.DataFrame(
+        {
+            "ID": [f"S{number:0{width}d}" for number in range(1, n + 1)],
+            "text": [_essay(level, Draws(f"{seed}:{number}")) for number, level in enumerate(levels, start=1)],
+            "quality_level": levels,
+            "theta_true": [(level - _MIDDLE) / _SPREAD for level in levels],
+            "prompt_id": [PROMPT_ID] * n,
+            "model": [_MODEL] * n,
+            "created_at": [_CREATED_AT] * n,
+        },
+        schema={
+            "ID": pl.String(),
+            "text": pl.String(),
+            "quality_level": pl.Int64(),
+            "theta_true": pl.Float64(),
+            "prompt_id": pl.String(),
+            "model": pl.String(),
+            "created_at": pl.Datetime("us", "UTC"),
+        },
+    )

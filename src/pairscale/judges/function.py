@@ -1,0 +1,126 @@
+"""Any callable as a judge."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import textwrap
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from numbers import Real
+from typing import Any
+
+from pairscale.comparisons import ERROR_CODES, Condition
+from pairscale.errors import InputError
+from pairscale.judges.base import JudgePair, Verdict
+from pairscale.provenance import fingerprint
+
+__all__ = ["FunctionJudge", "takes"]
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionJudge:
+    """A judge made of a function ``judge(A, B, state=None, **kwargs)``, plain or ``async``.
+
+    ``A`` is shown first and ``B`` second; both are mappings with ``ID`` (also as ``item_id``), ``text`` and every
+    other column of the samples. The function returns ``{"is_valid": bool, "Y": 1 | 0 | None, "invalid_reason": str |
+    None}``: ``Y`` is 1 when A is better, 0 when B is, 0.5 for a tie; ``is_valid`` false is an abstention. It may
+    return a :class:`Verdict` instead. What it raises is recorded as an error of that pair: a connection or time-out
+    error is asked again, anything else is not. A plain function runs in a thread, so it may block.
+
+    Attributes:
+        function: the callable.
+        name: who judges. Without one, the function's name and a digest of its source make up the identity, so that
+            an edited function does not inherit the answers of the old one from a run file. With one, the name alone
+            counts.
+        trait: what it judges, for the record.
+        template_id: the prompt template that it uses, for the record.
+        call_args: further keyword arguments of every call.
+
+    Example:
+        >>> longer = FunctionJudge(lambda A, B: {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))})
+        >>> longer.condition.backend
+        'function'
+    """
+
+    function: Callable[..., Any]
+    name: str | None = None
+    trait: str | None = None
+    template_id: str | None = None
+    call_args: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise InputError(f"a judge must be callable, not {type(self.function).__name__}")
+
+    @property
+    def condition(self) -> Condition:
+        """The function's name and, unless it was given one, a digest of its source."""
+        target = getattr(self.function, "__func__", self.function)
+        module = getattr(target, "__module__", type(target).__module__)
+        qualified = getattr(target, "__qualname__", type(target).__qualname__)
+        settings: dict[str, Any] = {
+            "call_args": fingerprint({key: repr(value) for key, value in self.call_args.items()})
+        }
+        if self.name is None:
+            settings["source"] = fingerprint(_source(target))
+        return Condition(self.name or f"{module}:{qualified}", "function", None, self.trait, self.template_id, settings)
+
+    async def compare(self, pair: JudgePair) -> Verdict:
+        """Ask the function."""
+        arguments = dict(self.call_args)
+        if takes(self.function, "state"):
+            arguments.setdefault("state", None)
+        try:
+            if inspect.iscoroutinefunction(self.function):
+                answer = await self.function(pair.first, pair.second, **arguments)
+            else:
+                answer = await asyncio.to_thread(self.function, pair.first, pair.second, **arguments)
+                if inspect.isawaitable(answer):
+                    answer = await answer
+        except TimeoutError as error:
+            return Verdict.fail("timeout", _words(error), passing=True)
+        except ConnectionError as error:
+            return Verdict.fail("http_error", _words(error), passing=True)
+        except Exception as error:  # noqa: BLE001 - whatever a user's code raises is the outcome of this pair
+            return Verdict.fail("judge_error", _words(error))
+        return _verdict(answer)
+
+
+def _verdict(answer: Any) -> Verdict:
+    if isinstance(answer, Verdict):
+        return answer
+    if not isinstance(answer, Mapping) or "is_valid" not in answer:
+        return Verdict.fail(
+            "invalid_winner", f"the judge must return a mapping with is_valid and Y, not {answer!r:.80}"
+        )
+    if not answer["is_valid"]:
+        reason = str(answer.get("invalid_reason") or "the judge gave no valid answer")
+        return Verdict.abstain(reason, error_code=reason if reason in ERROR_CODES else "refusal")
+    choice = answer.get("Y")
+    if isinstance(choice, Real) and choice in (0, 1):
+        return Verdict.win(1 if choice == 1 else 2, probability=answer.get("probability"))
+    if isinstance(choice, Real) and choice == 0.5:
+        return Verdict.tie()
+    return Verdict.fail("invalid_winner", f"Y must be 1 (A is better) or 0 (B is better), not {choice!r:.80}")
+
+
+def takes(function: Callable[..., Any], name: str) -> bool:
+    """Whether a callable can be given a keyword argument of that name."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # some built-in callables have no signature
+        return False
+    return any(p.name == name or p.kind is p.VAR_KEYWORD for p in parameters)
+
+
+def _source(function: Any) -> str:
+    try:
+        return textwrap.dedent(inspect.getsource(function))
+    except (OSError, TypeError):
+        code = getattr(function, "__code__", None)
+        return repr(function.__class__) if code is None else code.co_code.hex()
+
+
+def _words(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -1,0 +1,63 @@
+"""A judge that repeats recorded answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from pairscale.comparisons import Condition, Outcome, as_comparisons
+from pairscale.judges.base import JudgePair, Verdict
+from pairscale.provenance import fingerprint
+from pairscale.tables import Table
+
+__all__ = ["ReplayJudge"]
+
+_KEPT = ("probability", "content", "thoughts", "model", "object_type", "prompt_tokens", "completion_tokens",
+         "total_tokens", "prompt_cached_tokens", "reasoning_tokens", "cost")  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayJudge:
+    """A judge that gives the answers of a results table, exactly and only those.
+
+    The order counts: an answer to *a, b* is none to *b, a*. A pair that was recorded several times gives its answers
+    in their order, by the occurrence in the question's ``uid`` (``a:b#2`` is the second). What was not recorded is
+    an abstention.
+
+    Attributes:
+        results: results of any shape that :func:`pairscale.comparisons.as_comparisons` knows.
+    """
+
+    results: Table = field(repr=False)
+    _answers: dict[tuple[str, str], list[dict[str, Any]]] = field(init=False, repr=False, default_factory=dict)
+    _digest: str = field(init=False, repr=False, default="")
+
+    def __post_init__(self) -> None:
+        frame = as_comparisons(self.results)
+        for row in frame.iter_rows(named=True):
+            self._answers.setdefault((row["ID1"], row["ID2"]), []).append(row)
+        object.__setattr__(self, "_digest", fingerprint(frame.select("ID1", "ID2", "better_id").rows()))
+
+    @property
+    def condition(self) -> Condition:
+        """A digest of the recorded answers."""
+        return Condition("replay", "offline", settings={"results": self._digest})
+
+    async def compare(self, pair: JudgePair) -> Verdict:
+        """Look the answer up."""
+        first, second = pair.first["ID"], pair.second["ID"]
+        recorded = self._answers.get((first, second), [])
+        _, _, number = pair.uid.rpartition("#")
+        index = int(number) - 1 if number.isdecimal() else 0
+        if index >= len(recorded):
+            return Verdict.abstain(f"no answer was recorded for {first!r}, {second!r} (occurrence {index + 1})")
+        row = recorded[index]
+        known = {name: row[name] for name in _KEPT if row.get(name) is not None}
+        if row["better_id"] in (first, second):
+            return Verdict.win(1 if row["better_id"] == first else 2, **known)
+        outcome = row.get("outcome") or Outcome.ABSTENTION
+        if outcome in (Outcome.TIE, Outcome.FLIP):
+            return Verdict(Outcome(outcome), **known)
+        if outcome == Outcome.ERROR:
+            return Verdict.fail("judge_error", row.get("error_message") or "recorded as an error", **known)
+        return Verdict.abstain(row.get("error_message") or "recorded without a winner", **known)

@@ -1,0 +1,119 @@
+"""Judges by name, by callable, or as they are."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pairscale.errors import InputError, UnknownNameError
+from pairscale.files import read_table
+from pairscale.judges.base import Judge
+from pairscale.judges.function import FunctionJudge, takes
+from pairscale.judges.lexical import LexicalJudge
+from pairscale.judges.replay import ReplayJudge
+from pairscale.judges.simulated import SimulatedJudge
+from pairscale.notices import notice
+from pairscale.prompts import template_from
+from pairscale.traits import Trait, trait_description
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ["make_judge"]
+
+_KNOWN = "lexical, simulated:COLUMN, replay:FILE, or module:function"
+
+
+def make_judge(
+    judge: str | Judge | Callable[..., Any],
+    *,
+    trait: str | Trait | None = None,
+    template: str | None = None,
+    judge_args: Mapping[str, Any] | None = None,
+    judge_call_args: Mapping[str, Any] | None = None,
+) -> Judge:
+    """A judge from its name, a callable, or a judge.
+
+    Args:
+        judge: ``lexical``; ``simulated:COLUMN`` (the truth is in that column of the samples); ``replay:FILE``;
+            ``module:function`` (imported, also from the current folder); a callable; or a :class:`Judge`.
+        trait: what to judge: a built-in trait's key, or a :class:`Trait`. A callable that takes them is given
+            ``trait_name`` and ``trait_description``.
+        template: a prompt template's name or file. A callable that takes it is given its text as
+            ``prompt_template``; the embedded judges read no prompt, and say so.
+        judge_args: settings of the judge, such as ``{"bias": 0.3, "seed": 1}`` for ``simulated``.
+        judge_call_args: further keyword arguments of every call of a callable.
+
+    Raises:
+        UnknownNameError: when no judge or trait has that name.
+
+    Example:
+        >>> make_judge("lexical").condition.judge_id
+        'lexical'
+    """
+    if isinstance(trait, str):
+        trait = trait_description(trait)
+    prompt = None if template is None else template_from(template)
+    settings = dict(judge_args or {})
+    if not isinstance(judge, str):
+        if isinstance(judge, Judge):
+            return judge
+        return _called(judge, trait, prompt, settings, judge_call_args)
+    kind, _, rest = judge.partition(":")
+    if judge == "lexical" or kind in {"simulated", "replay"}:
+        if prompt is not None:
+            notice(f"the judge {judge!r} reads no prompt; the template {prompt[0]!r} has no effect")
+        return _embedded(judge, kind, rest, trait, settings)
+    if rest:
+        return _called(_imported(kind, rest, judge), trait, prompt, settings, judge_call_args)
+    raise UnknownNameError(f"no judge is called {judge!r}; this version knows {_KNOWN}")
+
+
+def _embedded(judge: str, kind: str, rest: str, trait: Trait | None, settings: dict[str, Any]) -> Judge:
+    try:
+        if kind == "lexical":
+            return LexicalJudge(**({"trait": trait.name} if trait else {}), **settings)
+        if kind == "simulated":
+            return SimulatedJudge(rest or "theta_true", **settings)
+        return ReplayJudge(read_table(rest), **settings)
+    except TypeError as error:
+        raise InputError(f"judge {judge!r}: {error}") from None
+
+
+def _called(
+    function: Callable[..., Any],
+    trait: Trait | None,
+    prompt: tuple[str, str] | None,
+    settings: dict[str, Any],
+    call_args: Mapping[str, Any] | None,
+) -> FunctionJudge:
+    offered = {"trait_name": trait.name, "trait_description": trait.description} if trait else {}
+    if prompt is not None:
+        offered["prompt_template"] = prompt[1]
+    taken = {name: value for name, value in offered.items() if takes(function, name)}
+    settings.setdefault("trait", trait.name if trait else None)
+    settings.setdefault("template_id", prompt[0] if prompt and "prompt_template" in taken else None)
+    try:
+        return FunctionJudge(function, call_args=taken | dict(call_args or {}), **settings)
+    except TypeError as error:
+        raise InputError(f"judge: {error}") from None
+
+
+def _imported(module: str, name: str, judge: str) -> Callable[..., Any]:
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        found = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name not in {module, module.split(".", maxsplit=1)[0]}:
+            raise InputError(f"judge {judge!r}: {module}.py needs {error.name}, which is not installed") from None
+        raise UnknownNameError(
+            f"no judge is called {judge!r}: there is no module {module!r} here; this version knows {_KNOWN}"
+        ) from None
+    function = getattr(found, name, None)
+    if not callable(function):
+        raise UnknownNameError(f"judge {judge!r}: {module} has no function {name!r}")
+    return function  # type: ignore[no-any-return]

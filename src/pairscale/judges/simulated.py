@@ -1,0 +1,98 @@
+"""A judge of known truth and known faults."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from pairscale.comparisons import Condition
+from pairscale.errors import InputError
+from pairscale.judges.base import Item, JudgePair, Verdict
+from pairscale.provenance import fingerprint
+
+__all__ = ["SimulatedJudge"]
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedJudge:
+    """A judge that knows the true abilities and errs as told.
+
+    P(first wins) = (1 - lapse) · logistic(θ₁ - θ₂ + bias) + lapse / 2. The answer to a question depends on the seed
+    and the question alone, so a run gives the same answers in any order, with any concurrency, and when resumed.
+
+    Attributes:
+        abilities: the truth by id, or the name of the samples' column that holds it.
+        bias: logits in favour of the first position.
+        lapse: the share of answers given by the toss of a coin.
+        invalid_rate: the share of questions it declines.
+        tie_rate: the share of questions it calls a tie.
+        error_rate: the share of attempts that fail with a passing error, and succeed when asked again.
+        latency_s: how long it takes, on average (exponentially distributed).
+        seed: of its random numbers.
+
+    Example:
+        >>> judge = SimulatedJudge({"a": 2.0, "b": -2.0}, seed=1)
+        >>> judge.probability({"ID": "a"}, {"ID": "b"}) > 0.98
+        True
+    """
+
+    abilities: Mapping[str, float] | str
+    bias: float = 0.0
+    lapse: float = 0.0
+    invalid_rate: float = 0.0
+    tie_rate: float = 0.0
+    error_rate: float = 0.0
+    latency_s: float = 0.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("lapse", "invalid_rate", "tie_rate", "error_rate"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise InputError(f"{name}={getattr(self, name)!r} must be between 0 and 1")
+        if self.latency_s < 0 or not math.isfinite(self.bias):
+            raise InputError("latency_s must not be negative, and bias must be a number")
+
+    @property
+    def condition(self) -> Condition:
+        """All of its settings."""
+        settings = asdict(self)
+        if not isinstance(self.abilities, str):
+            settings["abilities"] = fingerprint(dict(self.abilities))
+        return Condition("simulated", "offline", "simulated-1", settings=settings)
+
+    def probability(self, first: Item, second: Item) -> float:
+        """That the first wins, given that the question is answered with a winner.
+
+        Raises:
+            InputError: when an ability is missing.
+        """
+        difference = self._ability(first) - self._ability(second) + self.bias
+        logistic = 0.5 * (1 + math.tanh(difference / 2))
+        return (1 - self.lapse) * logistic + self.lapse / 2
+
+    async def compare(self, pair: JudgePair) -> Verdict:
+        """Draw an answer."""
+        uid = pair.uid or f"{pair.first['ID']}:{pair.second['ID']}"
+        draw = random.Random(f"{self.seed}|{uid}|{pair.attempt}").random  # noqa: S311 - a simulation, not a secret
+        if self.latency_s:
+            await asyncio.sleep(-self.latency_s * math.log(1 - draw()))
+        if draw() < self.error_rate:
+            return Verdict.fail("http_error", "simulated outage", passing=True, model="simulated-1")
+        if draw() < self.invalid_rate:
+            return Verdict.abstain("simulated refusal", model="simulated-1")
+        if draw() < self.tie_rate:
+            return Verdict.tie(model="simulated-1")
+        chance = self.probability(pair.first, pair.second)
+        return Verdict.win(1 if draw() < chance else 2, probability=chance, model="simulated-1")
+
+    def _ability(self, item: Item) -> float:
+        if isinstance(self.abilities, str):
+            if item.get(self.abilities) is None:
+                raise InputError(f"the simulated judge needs a number in column {self.abilities!r} for {item['ID']!r}")
+            return float(item[self.abilities])
+        if item["ID"] not in self.abilities:
+            raise InputError(f"the simulated judge knows no ability of {item['ID']!r}")
+        return float(self.abilities[item["ID"]])

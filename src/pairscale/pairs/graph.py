@@ -1,0 +1,99 @@
+"""Who meets whom: degrees, positions, and whether everybody is linked to everybody."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from pairscale.errors import TableError
+from pairscale.tables import Table, listed, require_ids, to_frame
+
+__all__ = ["PairSummary", "summarize_pairs"]
+
+
+@dataclass(frozen=True, slots=True)
+class PairSummary:
+    """The graph that a table of pairs (or results) makes.
+
+    Attributes:
+        n_items: samples that occur, or were named.
+        n_pairs: rows.
+        n_unordered: different pairs, whichever stands first.
+        degrees: ``ID``, ``degree`` (rows that it is in), ``pos_count_1``, ``pos_count_2``, ``component`` (1 is the
+            largest), in the order of the ids.
+        components: the linked groups, largest first; scores can only be compared within one.
+        unpaired: named samples that are in no pair.
+    """
+
+    n_items: int
+    n_pairs: int
+    n_unordered: int
+    degrees: pl.DataFrame
+    components: tuple[tuple[str, ...], ...]
+    unpaired: tuple[str, ...]
+
+    @property
+    def connected(self) -> bool:
+        """Whether every sample is linked to every other by some chain of pairs."""
+        return len(self.components) == 1
+
+    def __str__(self) -> str:
+        degrees = self.degrees["degree"].to_numpy()
+        linked = "all linked" if self.connected else f"{len(self.components)} separate groups"
+        return f"{self.n_items:,} samples in {self.n_pairs:,} pairs, {degrees.min()} to {degrees.max()} each, {linked}"
+
+
+def summarize_pairs(pairs: Table, ids: list[str] | None = None) -> PairSummary:
+    """Degrees and connectivity of a table with ``ID1`` and ``ID2`` (pairs or results).
+
+    Args:
+        pairs: the table.
+        ids: all the samples there are, so that those in no pair are seen too.
+
+    Example:
+        >>> summary = summarize_pairs([{"ID1": "a", "ID2": "b"}, {"ID1": "c", "ID2": "d"}])
+        >>> summary.connected, summary.components
+        (False, (('a', 'b'), ('c', 'd')))
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    frame = require_ids(to_frame(pairs, "pairs"), ["ID1", "ID2"], "pairs")
+    present = pl.concat([frame["ID1"], frame["ID2"].alias("ID1")]).unique()
+    names = pl.concat([present, pl.Series("ID1", ids or [], pl.String)]).unique().sort()
+    if ids is not None and (unknown := sorted(set(present) - set(ids))):
+        raise TableError(f"pairs: {listed(unknown)} not among the samples")
+    n = len(names)
+    if n == 0:
+        raise TableError("pairs: no rows")
+    kind = pl.Enum(names)
+    first, second = (frame[name].cast(kind).to_physical().to_numpy() for name in ("ID1", "ID2"))
+    low, high = np.minimum(first, second).astype(np.int64), np.maximum(first, second).astype(np.int64)
+    edges = np.unique(low * n + high)
+    graph = coo_array((np.ones(len(edges)), (edges // n, edges % n)), shape=(n, n))
+    _, label = connected_components(graph, directed=False)
+    # Number the groups from the largest, and the first id decides between equals.
+    sizes = np.bincount(label)
+    order = sorted(range(len(sizes)), key=lambda group: (-sizes[group], int(np.argmax(label == group))))
+    number = np.empty(len(sizes), dtype=np.int64)
+    number[order] = np.arange(1, len(sizes) + 1)
+    degrees = pl.DataFrame(
+        {
+            "ID": names,
+            "degree": np.bincount(first, minlength=n) + np.bincount(second, minlength=n),
+            "pos_count_1": np.bincount(first, minlength=n),
+            "pos_count_2": np.bincount(second, minlength=n),
+            "component": number[label],
+        }
+    )
+    groups = degrees.group_by("component").agg("ID").sort("component")["ID"]
+    return PairSummary(
+        n_items=n,
+        n_pairs=frame.height,
+        n_unordered=len(edges),
+        degrees=degrees,
+        components=tuple(tuple(sorted(group)) for group in groups.to_list()),
+        unpaired=tuple(degrees.filter(pl.col("degree") == 0)["ID"]),
+    )

@@ -1,0 +1,121 @@
+"""The tables of a run file, for any database that SQLAlchemy speaks.
+
+Times are ISO 8601 text in UTC: the same in every database, sortable, and readable in a shell.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    JSON,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+__all__ = ["SCHEMA_VERSION", "attempts", "comparisons", "conditions", "items", "logs", "metadata", "pairs", "tables"]
+
+SCHEMA_VERSION = 1
+
+tables = MetaData()
+
+metadata = Table(
+    "metadata",
+    tables,
+    Column("key", String(200), primary_key=True),
+    Column("value", JSON, nullable=False),
+)
+"""Facts about the file: ``schema_version``, ``created_by``, ``created_at``, ``writer`` (who wrote last)."""
+
+items = Table(
+    "items",
+    tables,
+    Column("item_id", Text, primary_key=True),
+    Column("text", Text, nullable=False),
+    Column("text_hash", String(64), nullable=False),
+    Column("columns", JSON, nullable=False),  # every other column of the samples
+)
+
+pairs = Table(
+    "pairs",
+    tables,
+    Column("pair_id", Integer, primary_key=True),
+    Column("custom_id", Text, nullable=False, unique=True),
+    Column("ID1", Text, ForeignKey("items.item_id"), nullable=False),
+    Column("ID2", Text, ForeignKey("items.item_id"), nullable=False),
+    Column("columns", JSON, nullable=False),  # every other column of the pairs
+)
+
+conditions = Table(
+    "conditions",
+    tables,
+    Column("condition_id", String(64), primary_key=True),
+    Column("judge_id", Text, nullable=False),
+    Column("backend", Text, nullable=False),
+    Column("model", Text),
+    Column("trait", Text),
+    Column("template_id", Text),
+    Column("settings", JSON, nullable=False),
+    Column("created_at", String(40), nullable=False),
+)
+
+attempts = Table(
+    "attempts",
+    tables,
+    Column("attempt_id", Integer, primary_key=True),
+    Column("pair_id", Integer, ForeignKey("pairs.pair_id"), nullable=False),
+    Column("condition_id", String(64), ForeignKey("conditions.condition_id"), nullable=False),
+    Column("attempt", Integer, nullable=False),  # 1 for the first time this question was asked under this condition
+    Column("attempted_at", String(40), nullable=False),
+    Column("outcome", String(16), nullable=False),
+    Column("error_code", String(32)),
+    Column("error_message", Text),
+    Column("status_code", Integer),
+    Column("prompt_hash", String(64)),
+    Column("request", JSON(none_as_null=True)),
+    Column("raw_response", JSON(none_as_null=True)),
+    Column("model", Text),
+    Column("object_type", Text),
+    Column("thoughts", Text),
+    Column("content", Text),
+    Column("prompt_tokens", Integer),
+    Column("completion_tokens", Integer),
+    Column("total_tokens", Integer),
+    Column("prompt_cached_tokens", Integer),
+    Column("reasoning_tokens", Integer),
+    Column("latency_s", Float),
+    Column("cost", Float),
+    Index("attempts_by_condition", "condition_id", "pair_id"),
+)
+"""Every time a judge was asked, also in vain: the record of what was paid for."""
+
+comparisons = Table(
+    "comparisons",
+    tables,
+    Column("comparison_id", Integer, primary_key=True),
+    Column("pair_id", Integer, ForeignKey("pairs.pair_id"), nullable=False),
+    Column("condition_id", String(64), ForeignKey("conditions.condition_id"), nullable=False),
+    Column("attempt_id", Integer, ForeignKey("attempts.attempt_id"), nullable=False, unique=True),
+    Column("outcome", String(16), nullable=False),
+    Column("winner_pos", Integer),
+    Column("better_id", Text),
+    Column("probability", Float),
+    Column("received_at", String(40), nullable=False),
+    UniqueConstraint("condition_id", "pair_id", name="one_outcome_a_pair"),
+)
+"""The standing outcome of a pair under a condition, and the attempt that gave it."""
+
+logs = Table(
+    "logs",
+    tables,
+    Column("log", String(64), primary_key=True),
+    Column("row", Integer, primary_key=True),
+    Column("data", JSON, nullable=False),
+)
+"""Rows of any named log, in order."""

@@ -1,0 +1,95 @@
+"""All that is particular to SQLite: how a file is opened safely, and what its errors mean."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import create_engine, event
+from sqlalchemy.pool import StaticPool
+
+from pairscale.errors import StoreBusyError, StoreDamagedError, StoreError, StoreFullError
+from pairscale.notices import notice
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import Engine
+
+__all__ = ["explain", "open_file", "open_memory"]
+
+_BUSY_SECONDS = 30
+_MAGIC = b"SQLite format 3\0"
+
+
+def open_memory() -> Engine:
+    """A database that is gone with the process, for runs without a run file."""
+    engine = create_engine("sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False})
+    event.listen(engine, "connect", _foreign_keys)
+    return engine
+
+
+def open_file(path: Path) -> Engine:
+    """A file with full durability: a committed answer survives a killed process and a power cut.
+
+    Write-ahead logging lets others read while a run writes. Where the file system cannot do it (some network drives)
+    the file falls back to a rollback journal, and that is said.
+
+    Raises:
+        StoreError: when the folder is missing, or the file is something else.
+    """
+    if path.is_dir():
+        raise StoreError(f"{path} is a folder; name a run file in it, such as {path / 'run.db'}")
+    if not path.parent.is_dir():
+        raise StoreError(f"{path}: the folder {path.parent} does not exist; create it first")
+    _check_magic(path)
+    engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": _BUSY_SECONDS, "check_same_thread": False})
+
+    def configure(connection: Any, _record: Any) -> None:
+        _foreign_keys(connection, _record)
+        cursor = connection.cursor()
+        mode = cursor.execute("PRAGMA journal_mode=WAL").fetchone()[0]
+        cursor.execute("PRAGMA synchronous=FULL")
+        cursor.close()
+        if mode != "wal" and not told:
+            told.append(notice(f"{path}: this file system has no write-ahead logging; readers may have to wait"))
+
+    told: list[str] = []
+    event.listen(engine, "connect", configure)
+    return engine
+
+
+def _foreign_keys(connection: Any, _record: Any) -> None:
+    connection.execute("PRAGMA foreign_keys=ON")
+
+
+def _check_magic(path: Path) -> None:
+    try:
+        with path.open("rb") as file:
+            start = file.read(len(_MAGIC))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StoreError(f"{path} cannot be opened: {error.strerror}") from None
+    if start and start != _MAGIC:
+        raise StoreDamagedError(f"{path} is not a run file; name another file (it was left as it is)")
+
+
+_MEANINGS: dict[int, tuple[type[StoreError], str]] = {
+    sqlite3.SQLITE_FULL: (StoreFullError, "the disk is full; make room and start the same command again"),
+    sqlite3.SQLITE_IOERR: (StoreFullError, "the disk could not be written; check space and connection, then go on"),
+    sqlite3.SQLITE_BUSY: (StoreBusyError, "another program is holding it; try again when it is done"),
+    sqlite3.SQLITE_LOCKED: (StoreBusyError, "another program is holding it; try again when it is done"),
+    sqlite3.SQLITE_CORRUPT: (StoreDamagedError, "it is damaged; restore it from a copy, or export what can be read"),
+    sqlite3.SQLITE_NOTADB: (StoreDamagedError, "it is not a run file"),
+    sqlite3.SQLITE_READONLY: (StoreError, "it may not be written; check the file's and the folder's permissions"),
+    sqlite3.SQLITE_CANTOPEN: (StoreError, "it cannot be created there; check the folder's permissions"),
+}
+
+
+def explain(error: BaseException, name: str) -> StoreError | None:
+    """A database error in words, or None when it is not one that a user can do something about."""
+    code = getattr(error, "sqlite_errorcode", None)
+    if code is None:
+        return None
+    kind, advice = _MEANINGS.get(code & 0xFF, (StoreError, str(error)))
+    return kind(f"{name}: {advice}")

@@ -1,0 +1,127 @@
+"""Results out of a run file, and into one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from pairscale.comparisons import Condition, as_comparisons, key_expressions, occurrence
+from pairscale.errors import TableError
+from pairscale.files import read_table, write_table
+from pairscale.provenance import utc_now
+from pairscale.samples import read_samples
+from pairscale.store.runfile import Answer, RunFile, open_run
+from pairscale.tables import RESULTS, Table, listed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["export_run", "import_run"]
+
+_ATTEMPT = ("error_message", "status_code", "model", "object_type", "thoughts", "content", "prompt_tokens",
+            "completion_tokens", "total_tokens", "prompt_cached_tokens", "reasoning_tokens", "latency_s",
+            "cost")  # fmt: skip
+
+
+def export_run(run: str | os.PathLike[str], path: str | os.PathLike[str]) -> Path:
+    """Write every comparison of a run file to a table: csv, tsv, jsonl, json, parquet or xlsx, by its ending.
+
+    Failed pairs are in it too, with their outcome. Readers need not wait for a run that is going on.
+    """
+    with open_run(run) as store:
+        frame = store.results()
+    return write_table(frame.select(*RESULTS, "received_at"), path)
+
+
+def import_run(
+    results: Table | str | os.PathLike[str],
+    run: str | os.PathLike[str],
+    samples: Table | str | os.PathLike[str] | None = None,
+) -> int:
+    """Enter the comparisons of a results table (also one that the R package wrote) into a run file.
+
+    Args:
+        results: a table or a file of results; ``condition_id`` and its companions are kept where they are there,
+            else the ``model`` is the condition.
+        run: the run file; made when it is missing.
+        samples: the texts, unless the run file has them.
+
+    Returns:
+        How many comparisons were new; what is there already stays as it is.
+
+    Raises:
+        TableError: when the text of a sample is known to neither.
+    """
+    if not isinstance(results, str | os.PathLike):
+        frame = as_comparisons(results)
+    else:
+        frame = as_comparisons(read_table(results), str(results))
+    for name in ("condition_id", "judge_id", "model", "trait", "template_id", "outcome"):
+        if name not in frame.columns:
+            frame = frame.with_columns(pl.lit(None, pl.String).alias(name))
+    with open_run(run, write=True) as store:
+        _add_samples(store, frame, samples)
+        new = 0
+        for _, group in frame.group_by(
+            "condition_id", "judge_id", "model", "trait", "template_id", maintain_order=True
+        ):
+            new += _add_group(store, group)
+    return new
+
+
+def _add_samples(store: RunFile, frame: pl.DataFrame, samples: Table | str | os.PathLike[str] | None) -> None:
+    if samples is not None:
+        store.add_items(read_samples(samples).iter_rows(named=True))
+    known = set(store.items()["ID"])
+    unknown = sorted({*frame["ID1"], *frame["ID2"]} - known)
+    if unknown:
+        raise TableError(f"results: the text of {listed(unknown)} is not known; give samples=")
+
+
+def _add_group(store: RunFile, group: pl.DataFrame) -> int:
+    head = group.row(0, named=True)
+    condition = Condition(
+        head["judge_id"] or head["model"] or "imported",
+        "import",
+        head["model"],
+        head["trait"],
+        head["template_id"],
+    )
+    condition_id = store.add_condition(condition, head["condition_id"])
+    ordered, _ = key_expressions("ID1", "ID2")
+    group = group.with_columns(_key=ordered).with_columns(custom_id=pl.format("{}#{}", "_key", occurrence("_key")))
+    pairs = ({**row, "columns": {}} for row in group.select("custom_id", "ID1", "ID2").iter_rows(named=True))
+    numbers = store.add_pairs(pairs)
+    progress = store.progress(condition_id)
+    settled = progress.answered | progress.failed
+    answers = [
+        answer
+        for row in group.iter_rows(named=True)
+        if numbers[row["custom_id"]] not in settled
+        for answer in _answers(row, numbers[row["custom_id"]])
+    ]
+    if answers:
+        store.record(answers, condition_id)
+    return len(answers)
+
+
+def _answers(row: Mapping[str, Any], number: int) -> Iterator[Answer]:
+    position = {row["ID1"]: 1, row["ID2"]: 2}.get(row["better_id"])
+    outcome = "win" if position else row["outcome"] or "abstention"
+    if outcome == "win" and position is None:
+        raise TableError(f"results: {row['ID1']!r}, {row['ID2']!r} is a win without a winner of the pair")
+    now = row.get("received_at") or utc_now()
+    values = {name: row.get(name) for name in _ATTEMPT}
+    codes = {"error": "judge_error", "abstention": "refusal"}
+    values |= {"attempt": 1, "attempted_at": str(now), "outcome": outcome, "error_code": codes.get(outcome)}
+    comparison = {
+        "outcome": outcome,
+        "winner_pos": position,
+        "better_id": row["better_id"] if position else None,
+        "probability": row.get("probability"),
+        "received_at": str(now),
+    }
+    yield Answer(number, values, comparison)
