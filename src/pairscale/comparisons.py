@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -16,7 +17,7 @@ import polars as pl
 from pairscale.errors import InputError, TableError
 from pairscale.notices import notice
 from pairscale.provenance import fingerprint
-from pairscale.tables import CANONICAL, Table, id_text, listed, require_columns, require_ids, to_frame
+from pairscale.tables import CANONICAL, Table, as_text, id_text, listed, require_ids, row_numbers, to_frame
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -121,6 +122,7 @@ def occurrence(key: str) -> pl.Expr:
 
 _SIDES = (("ID1", "ID2"), ("A_id", "B_id"))
 _WINNERS = (("winner", "loser"), ("candidate_chosen", "candidate_not_chosen"))
+_OBJECTS = ("object1", "object2")
 
 
 def as_comparisons(results: Table, what: str = "results") -> pl.DataFrame:
@@ -131,34 +133,57 @@ def as_comparisons(results: Table, what: str = "results") -> pl.DataFrame:
     and the R package's ``NA`` are no winner.
 
     Raises:
-        TableError: when the columns are of no known shape, or an id is missing.
+        TableError: when the columns are of no known shape, an id is missing, or a result is none of 1, 0 and 0.5.
     """
     frame = to_frame(results, what)
-    for first, second in _SIDES:
-        if {first, second} <= set(frame.columns):
-            frame = frame.rename({first: "ID1", second: "ID2"}) if first != "ID1" else frame
-            return _with_winner(require_ids(frame, ["ID1", "ID2"], what), what)
-    for winner, loser in _WINNERS:
-        if {winner, loser} <= set(frame.columns):
-            frame = require_ids(frame.rename({winner: "ID1", loser: "ID2"}), ["ID1", "ID2"], what)
-            return frame.with_columns(better_id="ID1")
-    if {"object1", "object2", "result"} <= set(frame.columns):
-        frame = require_ids(frame.rename({"object1": "ID1", "object2": "ID2"}), ["ID1", "ID2"], what)
-        result = pl.col("result").cast(pl.Float64)
-        better = pl.when(result == 1).then("ID1").when(result == 0).then("ID2").alias("better_id")
-        return frame.with_columns(better)
+    there = set(frame.columns)
+    for sides in _SIDES:
+        if there.issuperset(sides):
+            return _with_winner(_with_ids(frame, sides, what), what)
+    for sides in _WINNERS:
+        if there.issuperset(sides):
+            return _with_ids(frame, sides, what).with_columns(better_id="ID1")
+    if there.issuperset({*_OBJECTS, "result"}):
+        return _with_result(_with_ids(frame, _OBJECTS, what), what)
     known = "ID1 ID2 better_id, A_id B_id better_id, object1 object2 result, or winner loser"
-    raise TableError(f"{what}: columns {listed(frame.columns, 12)} are not results; expected {known}")
+    raise TableError(f"{what}: columns {listed(frame.columns, 12) or 'none'} are not results; expected {known}")
+
+
+def _with_ids(frame: pl.DataFrame, sides: tuple[str, str], what: str) -> pl.DataFrame:
+    frame = require_ids(frame, sides, what)
+    clash = [name for name in _SIDES[0] if name in frame.columns and name not in sides]
+    if clash:
+        raise TableError(f"{what}: has {listed(sides)} and also a column {listed(clash)}; leave one of the two out")
+    return frame.rename(dict(zip(sides, _SIDES[0], strict=True)))
 
 
 def _with_winner(frame: pl.DataFrame, what: str) -> pl.DataFrame:
     if "better_id" in frame.columns:
-        frame = frame.with_columns(id_text(frame["better_id"]))
+        frame = frame.with_columns(id_text(frame["better_id"], what))
         nobody = pl.col("better_id").is_in(["", "NA"]) & ~_OF_ITS_PAIR
         return frame.with_columns(pl.when(~nobody).then("better_id").alias("better_id"))
-    require_columns(frame, ["better_sample"], what)
+    if "better_sample" not in frame.columns:
+        raise TableError(
+            f"{what}: no column 'better_id' (nor 'better_sample'), which says who won; it has "
+            f"{listed(frame.columns, 20)}"
+        )
     first, second = (pl.col("better_sample") == f"SAMPLE_{n}" for n in (1, 2))
+    frame = frame.with_columns(as_text(frame["better_sample"], what))
     return frame.with_columns(pl.when(first).then("ID1").when(second).then("ID2").alias("better_id"))
+
+
+def _with_result(frame: pl.DataFrame, what: str) -> pl.DataFrame:
+    given = as_text(frame["result"].cast(pl.Int8) if frame["result"].dtype == pl.Boolean else frame["result"], what)
+    result = given.cast(pl.Float64, strict=False).fill_nan(None)
+    missing = given.is_null() | given.is_in(["", "NA", "NaN"])
+    bad = ~(result.is_in([0.0, 0.5, 1.0]).fill_null(value=False) | missing)
+    if bad.any():
+        raise TableError(
+            f"{what}: result is {given.filter(bad)[0]!r} in {row_numbers(bad)}; it must be 1 (the first won), "
+            "0 (the second) or 0.5 (a tie)"
+        )
+    better = pl.when(result == 1).then("ID1").when(result == 0).then("ID2").alias("better_id")
+    return frame.with_columns(better)
 
 
 _OF_ITS_PAIR = ((pl.col("better_id") == pl.col("ID1")) | (pl.col("better_id") == pl.col("ID2"))).fill_null(value=False)
@@ -170,7 +195,7 @@ def _decided(results: Table) -> pl.DataFrame:
     kept = frame.filter(_OF_ITS_PAIR)
     if kept.height < frame.height:
         dropped = frame.height - kept.height
-        notice(f"left out {dropped:,} of {frame.height:,} rows: no winner, or a winner that is not of the pair")
+        notice(f"left out {dropped:,} of {frame.height:,} rows: a tie, no winner, or a winner that is not of the pair")
     return kept
 
 
@@ -223,7 +248,8 @@ def build_btl_results_data(
         backend: the label to record.
         model: the label to record.
         iter_start: the first value of ``iter``.
-        received_at_start: the time of the first row (default 1970-01-01 UTC); each row is one second later.
+        received_at_start: the time of the first row (default 1970-01-01; UTC unless it says otherwise); each row is
+            one second later.
 
     Returns:
         ``pair_uid`` (the unordered key, ``#`` and which occurrence of it this is), ``unordered_key`` (``min:max``),
@@ -235,16 +261,15 @@ def build_btl_results_data(
     """
     if phase not in PHASES:
         raise InputError(f"phase {phase!r} is not one of {listed(PHASES)}")
+    try:
+        first = index(iter_start)
+    except TypeError:
+        raise InputError(f"iter_start={iter_start!r} must be a whole number") from None
     frame = as_comparisons(results)
-    bad = frame.filter(~_OF_ITS_PAIR)
-    if bad.height:
-        row = bad.row(0, named=True)
-        raise TableError(
-            f"results: better_id is missing or not of its pair in {bad.height:,} rows, first in the pair "
-            f"{row['ID1']!r}, {row['ID2']!r}; leave those rows out first"
-        )
+    _require_winners(frame)
     ordered, unordered = key_expressions("ID1", "ID2")
     start = received_at_start or datetime(1970, 1, 1, tzinfo=UTC)
+    start = start.astimezone(UTC) if start.tzinfo else start.replace(tzinfo=UTC)
     steps = pl.int_range(0, pl.len(), dtype=pl.Int64)
     return (
         frame.with_columns(ordered_key=ordered, unordered_key=unordered)
@@ -257,10 +282,21 @@ def build_btl_results_data(
             better_id="better_id",
             winner_pos=pl.when(pl.col("better_id") == pl.col("ID1")).then(1).otherwise(2),
             phase=pl.lit(phase),
-            iter=steps + iter_start,
+            iter=steps + first,
             received_at=pl.lit(start) + pl.duration(seconds=steps),
             backend=pl.lit(backend),
             model=pl.lit(model),
         )
         .cast(CANONICAL)  # type: ignore[arg-type]
     )
+
+
+def _require_winners(frame: pl.DataFrame) -> None:
+    absent = frame["better_id"].is_null()
+    foreign = ~(frame.select(_OF_ITS_PAIR).to_series() | absent)
+    wrong = [f"better_id is missing in {row_numbers(absent)}"] if absent.any() else []
+    if foreign.any():
+        other = frame["better_id"].filter(foreign)[0]
+        wrong.append(f"better_id is of neither side of its pair in {row_numbers(foreign)} (first {other!r})")
+    if wrong:
+        raise TableError(f"results: {'; '.join(wrong)}; leave those rows out first")

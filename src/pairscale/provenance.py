@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from numbers import Real
+from typing import Any
 
 from pairscale._version import __version__
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from pairscale.errors import InputError
 
 __all__ = ["Provenance", "fingerprint", "text_hash", "utc_now"]
 
@@ -27,9 +29,38 @@ def text_hash(text: str) -> str:
 
 
 def fingerprint(value: Any, length: int = 16) -> str:
-    """A short stable digest of any JSON-like value: equal values give equal digests, in every process."""
-    canonical = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
+    """A short stable digest of any JSON-like value: equal values give equal digests, in every process.
+
+    Raises:
+        InputError: for an object that only its place in memory tells from another.
+    """
+    canonical = json.dumps(_plain(value), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return text_hash(canonical)[:length]
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it, one way of writing for equal ones: 1 and 1.0, a list and a tuple, a set in any order."""
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, Real):
+        return math.floor(value) if value == value // 1 else float(value)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, set | frozenset):
+        return sorted((_plain(item) for item in value), key=repr)
+    return _described(value)
+
+
+def _described(value: Any) -> str:
+    text = str(value)
+    if _ADDRESS.search(text):
+        raise InputError(f"a {type(value).__name__} has no lasting name to be known by; give its settings instead")
+    return text
+
+
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,10 +22,14 @@ __all__ = [
     "SAMPLES",
     "TEXT_COLUMNS",
     "Table",
+    "as_text",
+    "first_line",
     "id_text",
+    "is_blank",
     "listed",
     "require_columns",
     "require_ids",
+    "row_numbers",
     "to_frame",
 ]
 
@@ -104,6 +108,7 @@ TEXT_COLUMNS = (
 """Columns that are text whatever a file's cells look like: the id ``007`` stays ``007``."""
 
 _SHOWN = 5
+_MOST_DIGITS = 2**53  # up to here a float is the whole number that it shows
 
 
 def listed(names: Sequence[Any], shown: int = _SHOWN) -> str:
@@ -112,41 +117,74 @@ def listed(names: Sequence[Any], shown: int = _SHOWN) -> str:
     return head if len(names) <= shown else f"{head} and {len(names) - shown:,} more"
 
 
+def row_numbers(where: pl.Series) -> str:
+    """The rows where ``where`` is true, for a message: counted from 1, without the header."""
+    rows = where.arg_true()
+    head = ", ".join(str(row + 1) for row in rows[:_SHOWN])
+    more = f" and {len(rows) - _SHOWN:,} more" if len(rows) > _SHOWN else ""
+    return f"row {head}" if len(rows) == 1 else f"rows {head}{more}"
+
+
 def to_frame(data: Table, what: str = "the table") -> pl.DataFrame:
     """Any kind of table as a Polars frame.
 
     Args:
-        data: Polars (also lazy), pandas, Arrow, a list of dicts, or a dict of columns.
+        data: Polars (also lazy), pandas, Arrow, a list of dicts, or a dict of columns. A named index of a pandas
+            table becomes a column.
         what: its name in an error message.
 
     Raises:
-        TableError: when it is none of these.
+        TableError: when it is none of these, or cannot be a table.
     """
     if isinstance(data, pl.DataFrame):
         return data
+    try:
+        frame = _converted(data)
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("reading a pandas table", "pandas") from error
+    except (pl.exceptions.PolarsError, ValueError, TypeError, OverflowError, NotImplementedError, OSError) as error:
+        raise TableError(f"{what} cannot be used as a table: {first_line(error)}") from None
+    if frame is None:
+        raise TableError(f"{what} is a {type(data).__name__}; give a pandas, Polars or Arrow table, or a list of dicts")
+    return frame
+
+
+def _converted(data: Table) -> pl.DataFrame | None:
     if isinstance(data, pl.LazyFrame):
         return data.collect()
     if isinstance(data, Mapping):
         return pl.DataFrame(dict(data), strict=False)
-    if isinstance(data, Sequence) and not isinstance(data, str | bytes):
-        if not all(isinstance(row, Mapping) for row in data):
-            raise TableError(f"{what} must be a table: a list of dicts, or a pandas, Polars or Arrow table")
+    if isinstance(data, Sequence) and all(isinstance(row, Mapping) for row in data):
         return pl.DataFrame(list(data), infer_schema_length=None, strict=False)
-    if hasattr(data, "__arrow_c_stream__") or hasattr(data, "iloc"):
-        try:
-            return pl.DataFrame(data.reset_index(drop=True) if hasattr(data, "iloc") else data)
-        except ModuleNotFoundError as error:
-            raise MissingExtraError("reading a pandas table", "pandas") from error
-    raise TableError(f"{what} is a {type(data).__name__}; give a pandas, Polars or Arrow table, or a list of dicts")
+    if hasattr(data, "iloc"):
+        return _from_pandas(data) if hasattr(data, "columns") else None
+    return pl.DataFrame(data) if hasattr(data, "__arrow_c_stream__") else None
+
+
+def _from_pandas(data: Any) -> pl.DataFrame:
+    unnamed = any(name is None or name in data.columns for name in data.index.names)
+    data = data.reset_index(drop=unnamed)
+    names = [str(name) for name in data.columns]
+    try:
+        return pl.DataFrame(data)
+    except (ValueError, TypeError):
+        # Arrow takes no column of numbers and text; ids typed by hand often are one.
+        if len(set(names)) < len(names):
+            raise
+        values = data.astype(object).where(data.notna(), None)
+        return pl.DataFrame({name: values.iloc[:, at].tolist() for at, name in enumerate(names)}, strict=False)
+
+
+def first_line(error: BaseException) -> str:
+    """What an error of another library says, in one line."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def require_columns(frame: pl.DataFrame, columns: Sequence[str], what: str) -> None:
     """Raise a :class:`TableError` that names the columns ``frame`` lacks."""
     missing = [name for name in columns if name not in frame.columns]
     if missing:
-        raise TableError(
-            f"{what}: no column {listed(missing)}; it has {listed(frame.columns, 20) if frame.columns else 'none'}"
-        )
+        raise TableError(f"{what}: no column {listed(missing)}; it has {listed(frame.columns, 20) or 'none'}")
 
 
 def require_ids(frame: pl.DataFrame, columns: Sequence[str], what: str) -> pl.DataFrame:
@@ -158,21 +196,33 @@ def require_ids(frame: pl.DataFrame, columns: Sequence[str], what: str) -> pl.Da
         TableError: that names the rows (counted from 1, without the header) whose id is missing.
     """
     require_columns(frame, columns, what)
-    frame = frame.with_columns(id_text(frame[name]) for name in columns)
+    frame = frame.with_columns(id_text(frame[name], what) for name in columns)
     for name in columns:
-        bad = (frame[name].is_null() | (frame[name].str.strip_chars() == "")).arg_true().to_list()
-        if bad:
-            raise TableError(f"{what}: column {name!r} is empty in row {_rows(bad)}; every row needs an id")
+        blank = is_blank(frame[name])
+        if blank.any():
+            raise TableError(f"{what}: column {name!r} is empty in {row_numbers(blank)}; every row needs an id")
     return frame
 
 
-def id_text(ids: pl.Series) -> pl.Series:
-    """Ids as text; whole numbers that came as 7.0 become 7."""
-    if ids.dtype.is_float() and (ids.drop_nulls() == ids.drop_nulls().round()).all():
-        ids = ids.cast(pl.Int64)
-    return ids.cast(pl.String)
+def id_text(ids: pl.Series, what: str = "the table") -> pl.Series:
+    """Ids as text; whole numbers that came as 7.0 become 7, and NaN is no id."""
+    if ids.dtype.is_float():
+        ids = ids.fill_nan(None)
+        whole = (ids == ids.round()) & (ids.abs() <= _MOST_DIGITS)
+        digits = ids.set(~whole, None).cast(pl.Int64).cast(pl.String)
+        return digits.zip_with(whole.fill_null(value=True), ids.cast(pl.String))
+    return as_text(ids, what)
 
 
-def _rows(indices: Sequence[int]) -> str:
-    numbers = ", ".join(f"{index + 1}" for index in indices[:_SHOWN])
-    return numbers if len(indices) <= _SHOWN else f"{numbers} and {len(indices) - _SHOWN:,} more"
+def as_text(column: pl.Series, what: str) -> pl.Series:
+    """A column as text; one of lists or bytes is refused by its name."""
+    try:
+        return column.cast(pl.String)
+    except pl.exceptions.PolarsError:
+        raise TableError(f"{what}: column {column.name!r} holds {column.dtype}, not text") from None
+
+
+def is_blank(text: pl.Series) -> pl.Series:
+    """Where a text is missing or nothing but white space."""
+    # A search stops at the first letter; stripping would copy every text of every pair.
+    return ~text.str.contains(r"\S").fill_null(value=False)

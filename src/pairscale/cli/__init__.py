@@ -5,26 +5,67 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from pairscale._version import __version__
 from pairscale.cli import demo, doctor, fit, judge, pairs, status, templates, traits
+from pairscale.cli._common import complain, say
 from pairscale.errors import PairscaleError
 
-__all__ = ["app", "main"]
+__all__ = ["COMMANDS", "app", "main"]
+
+COMMANDS = (demo, pairs, judge, fit, status, templates, traits, doctor)
+"""One module a command, in the order of the help: ``command``, ``SUMMARY`` and ``EXAMPLES``."""
+
+_START = """\b
+Start here:
+  pairscale demo                            see what comes out, in seconds
+  pairscale pairs essays/ --out pairs.csv   your own texts, paired
+  pairscale judge pairs.csv --run run.db    compared; stop and resume at will
+  pairscale fit run.db                      scores, ranks and intervals
+
+`pairscale COMMAND --help` explains a command and shows examples."""
+
+
+class _Group(TyperGroup):
+    """Says that it was interrupted, which Typer does silently."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            say("interrupted")
+            raise typer.Exit(130) from None
+
+
+class _Command(TyperCommand):
+    """Writes a required argument in the usage line as everybody does: DATA, not {DATA}."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
+
 
 app = typer.Typer(
     name="pairscale",
+    cls=_Group,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Start with: pairscale demo",
+    rich_markup_mode=None,  # plain help: it is fast, it pipes, and it fits any terminal
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=_START,
 )
-for module in (demo, pairs, judge, fit, status, templates, traits, doctor):
-    app.command(module.__name__.rpartition(".")[2])(module.command)
+for _module in COMMANDS:
+    app.command(
+        _module.__name__.rpartition(".")[2],
+        cls=_Command,
+        short_help=_module.SUMMARY,
+        epilog="\n".join(["\b", "Examples:", *(f"  {line}" for line in _module.EXAMPLES)]),
+    )(_module.command)
 
 
 def _version(value: bool) -> None:
@@ -44,27 +85,44 @@ def _root(
 
 class _Notes(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        typer.echo(f"note: {record.getMessage()}", err=True)
+        complain("note", record.getMessage())
 
 
-def main() -> None:
-    """Run the command: exit code 0 done, 1 could not be done, 2 wrong usage, 130 interrupted."""
-    logging.getLogger("pairscale").addHandler(_Notes())
-    logging.getLogger("pairscale").propagate = False
+def main(args: Sequence[str] | None = None) -> None:
+    """Run the command: exit code 0 done, 1 could not be done, 2 wrong usage, 130 interrupted.
+
+    Args:
+        args: what stands behind ``pairscale``; by default, what the process was given.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a letter that this terminal lacks must not end the work
+            stream.reconfigure(errors="replace")
+    log, notes = logging.getLogger("pairscale"), _Notes()
+    log.addHandler(notes)
+    spread, log.propagate = log.propagate, False
     try:
-        app()
+        app(args=args, prog_name="pairscale")
     except PairscaleError as error:
-        typer.echo(f"error: {error}", err=True)
+        complain("error", str(error))
         sys.exit(1)
-    except BrokenPipeError:  # the reader of our output has gone, as in `pairscale traits | head -1`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
-    except KeyboardInterrupt:
-        typer.echo("interrupted; what was done is kept, and the same command goes on from there", err=True)
-        sys.exit(130)
     except Exception as error:
         if os.environ.get("PAIRSCALE_DEBUG"):
             raise
-        kind = type(error).__name__
-        typer.echo(f"error: {kind}: {error} (unexpected: PAIRSCALE_DEBUG=1 shows where; please report it)", err=True)
+        if isinstance(error, OSError) and error.strerror:
+            _forget_output()
+            complain("error", f"{error.filename or 'the output cannot be written'}: {error.strerror}")
+        else:
+            where = "PAIRSCALE_DEBUG=1 shows where; please report it"
+            complain("error", f"{type(error).__name__}: {error} (unexpected: {where})")
         sys.exit(1)
+    finally:
+        log.removeHandler(notes)
+        log.propagate = spread
+
+
+def _forget_output() -> None:
+    """Drop what standard output does not take, or Python would try again at its end."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

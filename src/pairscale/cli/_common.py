@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,22 +16,102 @@ import typer
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Encoding", "IdCol", "Json", "Out", "Seed", "TextCol", "emit", "say", "show_table"]
-
-Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output, nothing else there.")]
-Out = Annotated[
-    Path | None,
-    typer.Option("--out", help="Write the table to this file: csv, tsv, jsonl, json, parquet or xlsx by its ending."),
+__all__ = [
+    "Encoding",
+    "IdCol",
+    "Json",
+    "Out",
+    "Seed",
+    "TextCol",
+    "complain",
+    "emit",
+    "printable",
+    "say",
+    "show_table",
+    "terminal_width",
 ]
-Seed = Annotated[int, typer.Option(help="The same seed gives the same result.")]
-IdCol = Annotated[str | None, typer.Option(help="The column of ids [default: ID, else the first].")]
-TextCol = Annotated[str | None, typer.Option(help="The column of texts [default: text, else the second].")]
-Encoding = Annotated[str | None, typer.Option(help="Of text files that are neither UTF-8 nor marked.")]
+
+_PIPE_WIDTH = 140
+_LONGEST_CELL = 60
+_SHORTEST_CELL = 12
+_GAP = 2
+
+# Functions speak of their arguments; whoever reads it here has options.
+_PYTHON = (
+    ('with pairscale.fit_bt_model(..., unconnected="separate")', "with --separate"),
+    ("name another save_path", "name another --save-path"),
+    ("pair_pct=", "share="),
+    ("; or define one with custom_description", ""),
+    (r"no file matches '\\.txt$'", "no .txt file in it"),
+    ("bt_data", "the results"),
+)
+_ARGUMENT = re.compile(r"\b(encoding|id_col|text_col|n_pairs|share)=(?=(\w?))")
 
 
 def say(message: str) -> None:
     """A line for the person, on standard error."""
     typer.echo(message, err=True)
+
+
+def complain(kind: str, message: str) -> None:
+    """An error or a note, as one line on standard error."""
+    for python, option in _PYTHON:
+        message = message.replace(python, option)
+    message = _ARGUMENT.sub(lambda match: f"--{match[1].replace('_', '-')}{' ' * bool(match[2])}", message)
+    say(f"{kind}: {printable(message)}")
+
+
+def printable(text: str) -> str:
+    """A text on one line, without the characters that would command the terminal."""
+    return "".join(letter if letter.isprintable() else "�" for letter in " ".join(text.split()))
+
+
+def _writable(out: Path | None) -> Path | None:
+    """The file to write, refused before any work is done rather than after it."""
+    if out is None:
+        return None
+    from importlib.util import find_spec
+    from tempfile import TemporaryFile
+
+    from pairscale.errors import FileFormatError, MissingExtraError
+    from pairscale.files import TABLE_SUFFIXES
+
+    if out.suffix.lower() not in TABLE_SUFFIXES:
+        raise FileFormatError(
+            f"--out {out}: the ending must be {', '.join(TABLE_SUFFIXES[:-1])} or {TABLE_SUFFIXES[-1]}"
+        )
+    if out.is_dir():
+        raise FileFormatError(f"--out {out} is a folder; name a file in it")
+    if out.suffix.lower() == ".xlsx" and find_spec("xlsxwriter") is None:
+        raise MissingExtraError("writing an Excel file", "excel")
+    try:
+        with TemporaryFile(dir=out.parent):
+            pass
+    except OSError as error:
+        raise FileFormatError(f"--out {out} cannot be written: {error.strerror}") from None
+    return out
+
+
+Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output, nothing else there.")]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        metavar="FILE",
+        callback=_writable,
+        help="Write the whole table to this file: csv, tsv, jsonl, json, parquet or xlsx, by its ending.",
+    ),
+]
+Seed = Annotated[int, typer.Option(metavar="N", help="The same seed gives the same pairs.")]
+IdCol = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The column of ids; otherwise the one called ID, or the first.")
+]
+TextCol = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The column of texts; otherwise the one called text, or the second.")
+]
+Encoding = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Of text files that are not UTF-8, such as cp1252 or utf-16.")
+]
 
 
 def emit(
@@ -45,27 +127,65 @@ def emit(
         from pairscale.files import write_table
 
         write_table(table, out)
-        say(f"wrote {table.height:,} rows to {out}")
+        say(f"wrote {table.height:,} row{'s' * (table.height != 1)} to {out}")
     if as_json:
-        sys.stdout.write(json.dumps(_plain(document), ensure_ascii=False, indent=2) + "\n")
+        plain_ascii = "utf" not in (getattr(sys.stdout, "encoding", None) or "utf-8").lower()
+        typer.echo(json.dumps(_plain(document), ensure_ascii=plain_ascii, indent=2))
     elif out is None:
         show()
 
 
-def show_table(table: pl.DataFrame, title: str | None = None, *, most: int = 60, digits: int = 3) -> None:
-    """A table on the screen: the first rows, numbers to the right, texts cut short."""
-    from rich.console import Console
-    from rich.table import Table
+def terminal_width() -> int:
+    """How many columns there are: of the terminal, or enough for a file or another program."""
+    if os.environ.get("COLUMNS", "").isdecimal():
+        return max(20, int(os.environ["COLUMNS"]))
+    try:
+        return max(20, os.get_terminal_size(sys.stdout.fileno()).columns)
+    except (OSError, ValueError, AttributeError):  # not a terminal
+        return _PIPE_WIDTH
 
-    grid = Table(title=title, title_justify="left", header_style="bold", pad_edge=False, box=None)
-    for name, dtype in table.schema.items():
-        grid.add_column(name, justify="right" if dtype.is_numeric() else "left", no_wrap=True, overflow="ellipsis")
-    for row in table.head(most).iter_rows():
-        grid.add_row(*(_cell(value, digits) for value in row))
-    console = Console(width=None if sys.stdout.isatty() else 140, markup=False, highlight=False, emoji=False)
-    console.print(grid)
-    if table.height > most:
-        console.print(f"… and {table.height - most:,} more rows; --out FILE writes them all")
+
+def show_table(table: pl.DataFrame, *, most: int = 60, digits: int = 3) -> None:
+    """A table on the screen: the first rows, numbers to the right and never cut.
+
+    Where it is too wide, texts are cut shorter; if that is not enough, the last columns are left out, and named.
+    """
+    from rich.cells import cell_len, set_cell_size
+
+    numeric = [dtype.is_numeric() for dtype in table.dtypes]
+    grid = [list(table.columns), *([_cell(value, digits) for value in row] for row in table.head(most).iter_rows())]
+    natural = [max(cell_len(row[at]) for row in grid) for at in range(table.width)]
+    widths = _fitted(natural, [not number for number in numeric], terminal_width())
+    for index, row in enumerate(grid):
+        cells = []
+        for text, width, right in zip(row, widths, numeric, strict=False):
+            if cell_len(text) > width:
+                text = set_cell_size(text, width - 1).rstrip() + "…"  # noqa: PLW2901
+            space = " " * (width - cell_len(text))
+            cells.append(space + text if right else text + space)
+        line = (" " * _GAP).join(cells).rstrip()
+        typer.echo(typer.style(line, bold=True) if index == 0 else line)
+    hidden = table.columns[len(widths) :]
+    if table.height > most or hidden:
+        more = [f"{table.height - most:,} more rows"] if table.height > most else []
+        more += [f"{len(hidden)} more columns ({', '.join(hidden)})"] if hidden else []
+        typer.echo(f"… {', '.join(more)}: --out FILE writes them all")
+
+
+def _fitted(natural: Sequence[int], text: Sequence[bool], room: int) -> list[int]:
+    """The widths of as many columns as there is room for, the first always."""
+    for count in range(len(natural), 0, -1):
+        widths = list(natural[:count])
+        excess = sum(widths) + _GAP * (count - 1) - room
+        while excess > 0:
+            spare, at = max((widths[at] - _SHORTEST_CELL if text[at] else 0, at) for at in range(count))
+            if spare <= 0:
+                break
+            widths[at] -= 1
+            excess -= 1
+        if excess <= 0:
+            return widths
+    return [min(natural[0], max(room, 1))]
 
 
 def _cell(value: Any, digits: int) -> str:
@@ -73,7 +193,7 @@ def _cell(value: Any, digits: int) -> str:
         return ""
     if isinstance(value, float):
         return f"{value:.{digits}f}"
-    return " ".join(str(value).split())[:60]
+    return printable(str(value)[: 4 * _LONGEST_CELL])[:_LONGEST_CELL]
 
 
 def _plain(value: Any) -> Any:

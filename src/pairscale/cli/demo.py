@@ -13,34 +13,30 @@ from pairscale.cli._common import Json, Out, emit, say, show_table
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["command"]
+__all__ = ["EXAMPLES", "SUMMARY", "command"]
+
+SUMMARY = "Rank the bundled texts with the embedded judge: no key, no network."
+EXAMPLES = ("pairscale demo", "pairscale demo --folder /tmp/demo --json")
 
 _BAR = 24
 
 
 def command(
-    folder: Annotated[Path, typer.Option(help="Where the run file, the ranking and the report go.")] = Path(
+    folder: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the run file and the report go.")] = Path(
         "pairscale-demo"
     ),
-    seed: Annotated[int, typer.Option(help="Decides which of two texts stands first.")] = 1,
+    seed: Annotated[int, typer.Option(metavar="N", help="Decides which of two texts stands first.")] = 1,
     as_json: Json = False,
     out: Out = None,
 ) -> None:
     """Rank the bundled texts with the embedded judge: no key, no network, in seconds.
 
     Twenty short answers to one question are compared, each with every other, by a baseline judge that looks at
-    surface features. The scores come from a Bradley-Terry model.
+    surface features. The scores come from a Bradley-Terry model. The demo starts anew every time.
     """
-    from pairscale.errors import InputError
     from pairscale.report import write_ranking_report
 
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for old in folder.glob("run.db*"):  # the demo always starts anew; a real run never deletes anything
-            old.unlink()
-    except OSError as error:
-        raise InputError(f"{folder} cannot be used: {error.strerror}; name another with --folder") from None
-    run, report = folder / "run.db", folder / "report.html"
+    run, report = _fresh(folder)
     samples = ps.example_writing_samples
     pairs = ps.randomize_pair_order(ps.make_pairs(samples), seed=seed)
     say(f"Judging {pairs.height} pairs of {samples.height} texts with the embedded judge (a baseline, not a model) …")
@@ -71,6 +67,31 @@ def command(
         "items": ranking.drop("text"),
     }
     emit(document, ranking, as_json=as_json, out=out, show=show)
+
+
+def _fresh(folder: Path) -> tuple[Path, Path]:
+    """The demo's files in a folder, without those of an earlier demo; what is not a demo's is never touched."""
+    from pairscale.errors import InputError, StoreError
+
+    run, report = folder / "run.db", folder / "report.html"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        strange = InputError(f"{folder} holds a run or a report that is not the demo's; name another with --folder")
+        if report.exists() and not run.exists():
+            raise strange
+        if run.exists():
+            with ps.open_run(run, write=True) as store:  # waits for nobody: a demo that is still running is an error
+                if not store.get_meta("demo"):
+                    raise strange
+            for name in ("run.db", "run.db-wal", "run.db-shm", "report.html"):
+                (folder / name).unlink(missing_ok=True)
+        with ps.open_run(run, write=True) as store:
+            store.set_meta("demo", value=True)
+    except OSError as error:
+        raise InputError(f"{folder} cannot be used: {error.strerror}; name another with --folder") from None
+    except StoreError as error:
+        raise InputError(f"{error}; name another place with --folder") from None
+    return run, report
 
 
 def _spearman(ranking: pl.DataFrame) -> float:

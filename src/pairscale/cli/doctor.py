@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import platform
-import sqlite3
-from importlib import metadata
 
 from pairscale.cli._common import Json, Out, emit, show_table
 
-__all__ = ["command"]
+__all__ = ["EXAMPLES", "SUMMARY", "command"]
+
+SUMMARY = "Check versions, extras and keys."
+EXAMPLES = ("pairscale doctor", "pairscale doctor --json")
 
 _CORE = ("numpy", "scipy", "polars", "sqlalchemy", "rich", "typer")
 _EXTRAS = {"excel": ("fastexcel", "xlsxwriter"), "pandas": ("pandas", "pyarrow")}
@@ -21,6 +21,9 @@ def command(as_json: Json = False, out: Out = None) -> None:
 
     Keys are looked for in the environment; whether one is set is shown, what it is never.
     """
+    import platform
+    import sqlite3
+
     import polars as pl
 
     from pairscale._version import __version__
@@ -39,10 +42,13 @@ def command(as_json: Json = False, out: Out = None) -> None:
     rows += [{"check": key, "value": "set" if os.environ.get(key) else "not set", "advice": ""} for key in _KEYS]
     rows.append({"check": "templates of yours", "value": str(user_folder()), "advice": ""})
     table = pl.DataFrame(rows)
-    emit({"checks": rows}, table, as_json=as_json, out=out, show=lambda: show_table(table))
+    shown = table if (table["advice"] != "").any() else table.drop("advice")
+    emit({"checks": rows}, table, as_json=as_json, out=out, show=lambda: show_table(shown))
 
 
 def _version(name: str) -> str:
+    from importlib import metadata
+
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:

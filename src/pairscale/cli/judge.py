@@ -2,69 +2,96 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import pairscale as ps
-from pairscale.cli._common import Encoding, Json, Out, emit, say, show_table
+from pairscale.cli._common import Encoding, Json, Out, emit, printable, say, show_table
 from pairscale.errors import InputError
 
-__all__ = ["command"]
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["EXAMPLES", "SUMMARY", "command"]
+
+SUMMARY = "Have pairs judged; stop and resume as you like."
+EXAMPLES = (
+    "pairscale judge pairs.csv --run run.db",
+    "pairscale judge pairs.csv --judge mine:better --run run.db --concurrency 8",
+    "pairscale judge pairs.csv --judge simulated:truth --judge-arg bias=0.3",
+    "pairscale judge pairs.csv --judge replay:answers.csv --out results.csv",
+)
 
 
 def command(
-    pairs: Annotated[Path, typer.Argument(help="A table of pairs: ID1 text1 ID2 text2 (see `pairscale pairs`).")],
+    pairs: Annotated[
+        Path, typer.Argument(metavar="PAIRS", help="A table with ID1 text1 ID2 text2; `pairscale pairs` makes it.")
+    ],
     judge: Annotated[
         str,
         typer.Option(
-            help="lexical (embedded baseline), simulated:COLUMN (known truth), replay:FILE, or module:function."
+            metavar="JUDGE",
+            help="lexical (embedded, a baseline), simulated:COLUMN (known truth), replay:FILE (recorded answers), or "
+            "module:function (yours, also from this folder).",
         ),
     ] = "lexical",
     run: Annotated[
-        Path | None, typer.Option(help="The run file: every answer is kept there, and the same line resumes it.")
+        Path | None,
+        typer.Option(metavar="FILE", help="The run file: every answer is kept there, and the same line resumes it."),
     ] = None,
-    trait: Annotated[str | None, typer.Option(help="What to judge; `pairscale traits` lists them.")] = None,
-    template: Annotated[str | None, typer.Option(help="Prompt template, a name or a file.")] = None,
+    trait: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What to judge; `pairscale traits` lists them.")
+    ] = None,
+    template: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Prompt template, a name or a .txt file; `pairscale templates`.")
+    ] = None,
     judge_arg: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of the judge, such as bias=0.3.")
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="A setting of the judge, such as bias=0.3; may stand several times."),
     ] = None,
-    concurrency: Annotated[int, typer.Option(min=1, help="Questions open at once.")] = 1,
-    retries: Annotated[int, typer.Option(min=0, help="How often to ask again after a passing error.")] = 3,
-    save_path: Annotated[Path | None, typer.Option(help="Also keep this CSV up to date, and resume from it.")] = None,
+    concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="Questions open at once.")] = 1,
+    retries: Annotated[int, typer.Option(min=0, metavar="N", help="How often to ask again after a passing error.")] = 3,
+    save_path: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also keep this CSV up to date, and resume from it.")
+    ] = None,
     encoding: Encoding = None,
     as_json: Json = False,
     out: Out = None,
 ) -> None:
-    """Have pairs judged; stop and resume as you like.
+    """Have pairs judged, and keep every answer.
 
     Every answer is on the disk before it is used. Run the same line again after a crash or Ctrl-C: it asks only what
-    is missing for this judge, trait and settings. Another judge on the same run file starts from nothing.
+    is missing for this judge, trait and settings. Another judge may use the same run file; it starts from nothing.
 
-    Example: `pairscale judge pairs.csv --judge lexical --run run.db`, then `pairscale fit run.db`
+    A judge of your own is a function judge(A, B) in a Python file. A and B have "ID", "text" and the other columns of
+    the samples; it returns {"is_valid": True, "Y": 1} when A is better, and "Y": 0 when B is.
     """
-    from pairscale.files import read_table
-
-    table = read_table(pairs, encoding=encoding)
-    if "ID1" not in table.columns:
-        raise InputError(f"{pairs} holds no pairs (ID1 text1 ID2 text2); make them: pairscale pairs {pairs} --out FILE")
-    if run is None and save_path is None and out is None and not as_json:
-        say("note: without --run, --save-path or --out the answers are only shown, not kept")
-    answers = ps.submit_pairs(
-        table,
-        judge,
-        run=run,
-        trait=trait,
-        template=template,
-        judge_args=dict(_setting(text) for text in judge_arg or []),
-        concurrency=concurrency,
-        retries=retries,
-        save_path=save_path,
-    )
-    say(str(answers))
-    for row in answers.failed_pairs.head(3).iter_rows(named=True):
-        say(f"  failed: {row['ID1']} / {row['ID2']}: {row['error_code']}: {row['error_message']}")
+    table = _read(pairs, encoding)
+    settings = dict(_setting(text) for text in judge_arg or [])
+    own = judge.partition(":")[0] not in {"lexical", "simulated", "replay"}
+    kept = save_path if run is None else run
+    try:
+        with contextlib.redirect_stdout(sys.stderr):  # what a judge of the user's prints is no part of the result
+            asked = ps.make_judge(
+                judge,
+                trait=trait,
+                template=template,
+                judge_args={key: value for key, value in settings.items() if not own or key == "name"},
+                judge_call_args={key: value for key, value in settings.items() if own and key != "name"},
+            )
+            if kept is None:
+                say("note: without --run nothing is kept when this is interrupted")
+            answers = ps.submit_pairs(
+                table, asked, run=run, concurrency=concurrency, retries=retries, save_path=save_path
+            )
+    except KeyboardInterrupt:
+        where = f"the answers so far are in {kept}; the same command goes on from there" if kept else "nothing was kept"
+        say(f"interrupted; {where}")
+        raise typer.Exit(130) from None
     document = {
         "asked": answers.asked,
         "condition_id": answers.condition_id,
@@ -72,16 +99,55 @@ def command(
         "failed_pairs": answers.failed_pairs.drop("text1", "text2"),
         "failed_attempts": answers.failed_attempts.drop("text1", "text2"),
     }
-    shown = answers.results.select("ID1", "ID2", "better_id", "probability")
-    emit(document, answers.results, as_json=as_json, out=out, show=lambda: show_table(shown, most=10))
-    if not answers.results.height and answers.failed_pairs.height:
-        raise InputError(f"no pair was answered: {answers.failed_pairs['error_message'][0]}")
+    if answers.results.height == 0:
+        if as_json:
+            emit(document, answers.results, as_json=True, out=None, show=lambda: None)
+        reason = answers.failed_pairs["error_message"][0]
+        raise InputError(f"none of the {table.height:,} pairs was answered; the first: {reason}")
+    _report(answers, table.height)
+    emit(document, answers.results, as_json=as_json, out=out, show=lambda: _show(answers.results))
+    if run is not None and not as_json:
+        say(f"next: pairscale fit {run}")
+
+
+def _read(pairs: Path, encoding: str | None) -> pl.DataFrame:
+    from pairscale.files import read_table
+    from pairscale.pairs._table import as_pairs
+
+    make = f"make them with `pairscale pairs {pairs} --out pairs.csv`, then judge pairs.csv"
+    if pairs.is_dir():
+        raise InputError(f"{pairs} is a folder, not a table of pairs; {make}")
+    table = read_table(pairs, encoding=encoding)
+    if "ID1" not in table.columns:
+        raise InputError(f"{pairs} holds no pairs (ID1 text1 ID2 text2); {make}")
+    if table.height == 0:
+        raise InputError(f"{pairs} holds no pairs: it has a header and no rows")
+    return as_pairs(table)
+
+
+def _report(answers: ps.SubmitResult, total: int) -> None:
+    done, failed = answers.results.height, answers.failed_pairs
+    asked = "all known already, nothing asked" if answers.asked == 0 else f"{answers.asked:,} asked now"
+    say(f"{done:,} of {total:,} pairs answered, {asked}")
+    if failed.height:
+        say(f"{failed.height:,} without an answer; the same command asks them again:")
+        for row in failed.head(3).iter_rows(named=True):
+            reason = f"{row['error_code']}: {row['error_message']}"
+            say(f"  {printable(row['ID1'])} / {printable(row['ID2'])}: {printable(reason)}")
+
+
+def _show(results: pl.DataFrame) -> None:
+    shown = results.select("ID1", "ID2", "better_id", "outcome", "probability", "cost")
+    uniform = [name for name in ("probability", "cost") if shown[name].null_count() == shown.height]
+    if (shown["outcome"] == "win").all():
+        uniform.append("outcome")
+    show_table(shown.drop(uniform), most=10)
 
 
 def _setting(text: str) -> tuple[str, float | int | str]:
     name, equals, value = text.partition("=")
-    if not equals or not name:
-        raise InputError(f"--judge-arg {text!r} must look like name=value")
+    if not equals or not name.isidentifier():
+        raise InputError(f"--judge-arg {text!r} must look like name=value, such as bias=0.3")
     for kind in (int, float):
         try:
             return name, kind(value)

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import pairscale as ps
 from pairscale.cli._common import Encoding, IdCol, Json, Out, Seed, TextCol, emit, say, show_table
+from pairscale.errors import InputError
 
-__all__ = ["command"]
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["EXAMPLES", "SUMMARY", "command"]
+
+SUMMARY = "Make pairs of texts: all of them or a part, in random order."
+EXAMPLES = (
+    "pairscale pairs essays/ --out pairs.csv",
+    "pairscale pairs essays.xlsx --text-col essay --n-pairs 400 --out pairs.csv",
+    "pairscale pairs pairs.csv --reverse --out reversed.csv",
+)
 
 
 class Order(StrEnum):
@@ -23,11 +34,22 @@ class Order(StrEnum):
 
 
 def command(
-    data: Annotated[Path, typer.Argument(help="Samples (a folder of .txt files, or a table), or a table of pairs.")],
-    n_pairs: Annotated[int | None, typer.Option(help="At most this many pairs, drawn at random.")] = None,
-    share: Annotated[float, typer.Option(help="This share of all pairs, 0 to 1.")] = 1.0,
-    order: Annotated[Order, typer.Option(help="Which sample stands first.")] = Order.RANDOM,
-    reverse: Annotated[bool, typer.Option("--reverse", help="Swap every pair of DATA, to check a judge.")] = False,
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA", help="A folder of .txt files, a table of texts, or a table of pairs.")
+    ],
+    n_pairs: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="At most this many pairs, drawn at random.")
+    ] = None,
+    share: Annotated[float, typer.Option(metavar="SHARE", help="This share of all pairs, 0 to 1.")] = 1.0,
+    order: Annotated[
+        Order,
+        typer.Option(
+            metavar="ORDER", help="Which of the two stands first: random, alternate (in turn), or keep (as they are)."
+        ),
+    ] = Order.RANDOM,
+    reverse: Annotated[
+        bool, typer.Option("--reverse", help="Swap the two of every pair, to see whether a judge favours a position.")
+    ] = False,
     seed: Seed = 1,
     id_col: IdCol = None,
     text_col: TextCol = None,
@@ -37,22 +59,13 @@ def command(
 ) -> None:
     """Make, sample, order or reverse pairs.
 
-    All pairs of the samples, or a random part of them, each with a random one of the two first, because judges tend
-    to favour a position. Keep the file: it is the input of `pairscale judge`.
-
-    Examples:
-    `pairscale pairs essays/ --n-pairs 400 --out pairs.csv`;
-    `pairscale pairs pairs.csv --reverse --out reversed.csv`
+    DATA is a folder of .txt files (the file's name is the id), or a csv, tsv, jsonl, json, parquet or xlsx table with
+    a column of ids and one of texts. Every text meets every other, or a random part of the pairs is drawn; which of
+    the two stands first is left to chance, because judges tend to favour a position. Keep the file that --out writes:
+    it is what `pairscale judge` reads.
     """
-    from pairscale.files import TABLE_SUFFIXES, read_table
-
-    pairs = None
-    if data.suffix.lower() in TABLE_SUFFIXES and not data.is_dir():
-        table = read_table(data, encoding=encoding)
-        pairs = table if {"ID1", "ID2"} <= set(table.columns) else None
-    if pairs is None:
-        pairs = ps.make_pairs(ps.read_samples(data, id_col=id_col, text_col=text_col, encoding=encoding))
-    elif order is Order.RANDOM and reverse:
+    pairs, ids = _read(data, id_col, text_col, encoding)
+    if ids is None and reverse and order is Order.RANDOM:
         order = Order.KEEP
     if share < 1 or n_pairs is not None:
         pairs = ps.sample_pairs(pairs, share, n_pairs, seed)
@@ -62,9 +75,35 @@ def command(
         pairs = ps.alternate_pair_order(pairs)
     if reverse:
         pairs = ps.sample_reverse_pairs(pairs, reverse_pct=1, seed=seed)
-    summary = ps.summarize_pairs(pairs)
+    summary = ps.summarize_pairs(pairs, ids)
     say(str(summary))
-    if not summary.connected:
+    if summary.unpaired:
+        say(f"note: {len(summary.unpaired):,} of {summary.n_items:,} samples are in no pair; draw more pairs")
+    elif not summary.connected:
         say("note: not every sample is linked to every other; scores need more pairs between the groups")
-    document = {"n_pairs": summary.n_pairs, "connected": summary.connected, "pairs": pairs}
-    emit(document, pairs, as_json=as_json, out=out, show=lambda: show_table(pairs, most=10))
+    document = {
+        "n_samples": summary.n_items,
+        "n_pairs": summary.n_pairs,
+        "connected": summary.connected,
+        "unpaired": summary.unpaired,
+        "pairs": pairs,
+    }
+    shown = pairs.select("ID1", "ID2", "text1", "text2")
+    emit(document, pairs, as_json=as_json, out=out, show=lambda: show_table(shown, most=10))
+
+
+def _read(
+    data: Path, id_col: str | None, text_col: str | None, encoding: str | None
+) -> tuple[pl.DataFrame, list[str] | None]:
+    """The pairs, and the ids of all samples where DATA is samples."""
+    from pairscale.files import TABLE_SUFFIXES, read_table
+    from pairscale.pairs._table import as_pairs
+
+    if data.suffix.lower() in TABLE_SUFFIXES and not data.is_dir() and id_col is None:
+        table = read_table(data, encoding=encoding)
+        if {"ID1", "ID2"} <= set(table.columns):
+            return as_pairs(table), None
+        if table.width < 2:
+            raise InputError(f"{data} has one column, {table.columns[0]!r}; it needs one of ids and one of texts")
+    samples = ps.read_samples(data, id_col=id_col, text_col=text_col, encoding=encoding)
+    return ps.make_pairs(samples), samples["ID"].to_list()

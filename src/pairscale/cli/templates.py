@@ -7,19 +7,25 @@ from typing import Annotated
 import typer
 
 import pairscale as ps
-from pairscale.cli._common import Json, Out, emit
+from pairscale.cli._common import Json, Out, emit, printable, say, terminal_width
 
-__all__ = ["command"]
+__all__ = ["EXAMPLES", "SUMMARY", "command"]
+
+SUMMARY = "List the prompt templates, show or check one."
+EXAMPLES = ("pairscale templates", "pairscale templates default > mine.txt", "pairscale templates mine.txt")
 
 
 def command(
-    name: Annotated[str | None, typer.Argument(help="Show and check this one: a name, or a .txt file.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Show and check this one: a name, or a .txt file.")
+    ] = None,
     as_json: Json = False,
     out: Out = None,
 ) -> None:
-    """List the prompt templates, or show one.
+    """List the prompt templates, or show and check one.
 
-    A template of your own is a text file with {TRAIT_NAME}, {TRAIT_DESCRIPTION}, {SAMPLE_1} and {SAMPLE_2}.
+    A template of your own is a text file with {TRAIT_NAME}, {TRAIT_DESCRIPTION}, {SAMPLE_1} and {SAMPLE_2}. Start
+    from one of these, and check yours by showing it.
     """
     import polars as pl
 
@@ -31,11 +37,17 @@ def command(
 
     def show() -> None:
         if name is not None:
-            typer.echo(found[0][1])
+            typer.echo(found[0][1].removesuffix("\n"))  # as the file is, so that it can be sent to one
             return
+        widest = max(len(key) for key, _ in found)
         for key, text in found:
-            first = next((line for line in text.splitlines() if line.strip()), "")
-            typer.echo(f"{key:<12} {first[:100]}")
-        typer.echo("\npairscale templates NAME shows one")
+            typer.echo(f"{key:<{widest}}  {_gist(text, terminal_width() - widest - 2)}")
+        say("\npairscale templates NAME shows one")
 
     emit({"templates": rows}, pl.DataFrame(rows), as_json=as_json, out=out, show=show)
+
+
+def _gist(text: str, width: int) -> str:
+    """The first words of a template that are no heading."""
+    words = printable(" ".join(line for line in text.splitlines() if not line.startswith("#")))
+    return words if len(words) <= width else words[: max(width - 1, 1)].rstrip() + "…"

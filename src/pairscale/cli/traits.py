@@ -8,25 +8,34 @@ from typing import Annotated
 import typer
 
 import pairscale as ps
-from pairscale.cli._common import Json, Out, emit
+from pairscale.cli._common import Json, Out, emit, terminal_width
 
-__all__ = ["command"]
+__all__ = ["EXAMPLES", "SUMMARY", "command"]
+
+SUMMARY = "List what texts can be judged on."
+EXAMPLES = ("pairscale traits", "pairscale traits clarity")
+
+_INDENT = "    "
 
 
 def command(
-    name: Annotated[str | None, typer.Argument(help="Show this one only.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Show this one only.")] = None,
     as_json: Json = False,
     out: Out = None,
 ) -> None:
-    """List what texts can be judged on, with the definitions that judges are given."""
+    """List what texts can be judged on, with the definitions that judges are given.
+
+    The name in front is what `pairscale judge --trait` takes.
+    """
     import polars as pl
 
     traits = [ps.trait_description(name)] if name is not None else list(ps.list_traits())
     rows = [{"key": trait.key, "name": trait.name, "description": trait.description} for trait in traits]
 
     def show() -> None:
+        width = min(terminal_width(), 100)
         for row in rows:
-            typer.echo(f"{row['key']}  ({row['name']})")
-            typer.echo(textwrap.indent(textwrap.fill(str(row["description"]), 100), "    "))
+            typer.echo(f"{typer.style(row['key'], bold=True)}  ({row['name']})")
+            typer.echo(textwrap.fill(str(row["description"]), width, initial_indent=_INDENT, subsequent_indent=_INDENT))
 
     emit({"traits": rows}, pl.DataFrame(rows), as_json=as_json, out=out, show=show)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from typing import Any, TypeVar
 
 __all__ = ["run_sync"]
 
 T = TypeVar("T")
+_WAKE_S = 0.2
 
 
 def run_sync(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -35,6 +36,9 @@ def run_sync(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
     thread = threading.Thread(target=target, name="pairscale", daemon=True)
     thread.start()
     try:
+        # In short waits: another thread may be the one that gets the signal, and only a waking main thread sees it.
+        while not outcome.done():
+            wait([outcome], _WAKE_S)
         return outcome.result()
     except KeyboardInterrupt:
         loop, task = started.result()

@@ -62,30 +62,28 @@ def make_plan(store: RunFile, pairs: Table, condition: Condition) -> Plan:
         {"custom_id": row["custom_id"], "ID1": row["ID1"], "ID2": row["ID2"], "columns": {k: row[k] for k in more}}
         for row in frame.select("custom_id", "ID1", "ID2", *more).iter_rows(named=True)
     )
-    return Plan(store, frame, columns, numbers, condition)
+    return Plan(store, frame.with_columns(pair_id=pl.Series(numbers, dtype=pl.Int64)), columns, condition)
 
 
 class Plan:
     """The pairs of one call under one condition."""
 
-    def __init__(
-        self, store: RunFile, frame: pl.DataFrame, columns: list[str], numbers: Mapping[str, int], condition: Condition
-    ) -> None:
+    def __init__(self, store: RunFile, frame: pl.DataFrame, columns: list[str], condition: Condition) -> None:
         self.condition_id = store.add_condition(condition)
         self.total = frame.height
-        self._condition, self._frame, self._columns, self._numbers = condition, frame, columns, numbers
+        self._condition, self._frame, self._columns = condition, frame, columns
         self._known: Progress = store.progress(self.condition_id)
 
     @property
     def missing(self) -> int:
         """How many pairs have no answer yet."""
-        return self.total - sum(number in self._known.answered for number in self._numbers.values())
+        return self.total - sum(number in self._known.answered for number in self._frame["pair_id"])
 
     def questions(self) -> Iterator[Question]:
         """The pairs without an answer, in their order, made one by one."""
         sides = [(name, f"{name}1", f"{name}2") for name in self._columns]
         for row in self._frame.iter_rows(named=True):
-            number = self._numbers[row["custom_id"]]
+            number = row["pair_id"]
             if number in self._known.answered:
                 continue
             first = {name: row[one] for name, one, _ in sides}
@@ -122,10 +120,16 @@ class Plan:
             "probability": verdict.probability,
         }
 
-    def take_up(self, store: RunFile, rows: Sequence[Mapping[str, str | None]]) -> None:
-        """Enter the answers of a CSV that belong to these pairs and this condition into the run file."""
+    def take_up(self, store: RunFile, rows: Sequence[Mapping[str, str | None]]) -> list[dict[str, Any]]:
+        """Bring a CSV and the run file to the same state.
+
+        Answers of the CSV that belong to these pairs and this condition go into the run file; those that only the run
+        file has (the process was killed between the two) are returned, to be added to the CSV.
+        """
         answers: list[Answer] = []
+        numbers = dict(self._frame.select("custom_id", "pair_id").iter_rows())
         seen: dict[str, int] = {}
+        saved: set[int] = set()
         foreign = 0
         named = "pair_uid" in self._frame.columns
         for row in rows:
@@ -135,14 +139,22 @@ class Plan:
                 foreign += 1
                 continue
             name = str(row.get("custom_id")) if named else f"{key}#{seen[key]}"
-            number = self._numbers.get(name)
-            if number is not None and number not in self._known.answered:
-                answers += _taken_up(row, number, self._known)
+            number = numbers.get(name)
+            if number is None or not (found := _taken_up(row, number, self._known)):
+                continue
+            saved.add(number)
+            if number not in self._known.answered:
+                answers += found
         if foreign:
             notice(f"the saved results hold {foreign:,} rows of another judge or model; those pairs are asked anew")
         if answers:
             store.record(answers, self.condition_id)
             self._known = store.progress(self.condition_id)
+        unsaved = set(self._frame["pair_id"]) & self._known.answered - saved
+        if not unsaved:
+            return []
+        results = store.results(self.condition_id)
+        return results.filter(pl.col("pair_id").is_in(unsaved)).select(*RESULTS).to_dicts()
 
     def _mine(self, row: Mapping[str, str | None]) -> bool:
         if row.get("condition_id"):
@@ -151,16 +163,15 @@ class Plan:
 
     def outcome(self, store: RunFile, *, raw: bool) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
         """Results, failed pairs and failed attempts of these pairs, from the run file."""
-        mine = self._frame.select("custom_id").with_row_index("_row")
-        settled = mine.join(store.results(self.condition_id, raw=raw), on="custom_id").sort("_row")
-        answered = settled.filter(pl.col("outcome").is_in(["win", "tie", "flip"]))
-        results = answered.select(*RESULTS, *(["raw_response"] if raw else []))
-        pairs = self._frame.with_row_index("_row")
-        attempts = store.failed_attempts(self.condition_id).select("custom_id", *FAILED, "outcome")
-        attempts = pairs.join(attempts, on="custom_id", maintain_order="left_right").drop("_row")
-        last = attempts.unique("custom_id", keep="last", maintain_order=True)
-        failed = last.join(results.select("custom_id"), on="custom_id", how="anti", maintain_order="left")
-        return results, failed, attempts
+        mine = self._frame.select("pair_id").with_row_index("_row")
+        settled = store.results(self.condition_id, raw=raw).filter(pl.col("outcome").is_in(["win", "tie", "flip"]))
+        results = mine.join(settled, on="pair_id").sort("_row")
+        attempts = store.failed_attempts(self.condition_id).select("pair_id", *FAILED, "outcome")
+        attempts = self._frame.join(attempts, on="pair_id", maintain_order="left_right")
+        last = attempts.unique("pair_id", keep="last", maintain_order=True)
+        failed = last.join(results, on="pair_id", how="anti", maintain_order="left")
+        columns = [*RESULTS, *(["raw_response"] if raw else [])]
+        return results.select(columns), failed.drop("pair_id"), attempts.drop("pair_id")
 
 
 def _named(frame: pl.DataFrame) -> pl.DataFrame:

@@ -156,7 +156,7 @@ async def submit_pairs_async(
         saved = None if save_path is None else SavedResults(save_path)
         try:
             if saved is not None:
-                plan.take_up(store, saved.rows)
+                saved.append(plan.take_up(store, saved.rows))
             desk = _Desk(judge, store, plan, saved, on_answer, retries=retries, retry_wait=retry_wait)
             with Bar(plan.total, plan.total - plan.missing, show=progress) as bar:
                 await desk.work(concurrency, bar)
@@ -191,11 +191,11 @@ class _Desk:
         self._retries, self._retry_wait = retries, retry_wait
         self._waiting: list[_Waiting] = []
         self._wake = asyncio.Event()
+        self._closing = False
         self._jitter = random.Random(0)  # noqa: S311 - spreads retries, keeps no secret
 
     async def work(self, concurrency: int, bar: Bar) -> None:
         questions = self._plan.questions()
-        loop = asyncio.get_running_loop()
         with ThreadPoolExecutor(1, thread_name_prefix="pairscale-store") as pool:
             clerk = asyncio.create_task(self._write_down(pool))
             workers = [asyncio.create_task(self._worker(questions, bar)) for _ in range(concurrency)]
@@ -205,10 +205,10 @@ class _Desk:
                 for task in workers:
                     task.cancel()
                 await asyncio.gather(*workers, return_exceptions=True)
-                clerk.cancel()
-                await asyncio.gather(clerk, return_exceptions=True)
-                # What was answered while everything stopped is paid for, too. The one thread keeps the order.
-                await loop.run_in_executor(pool, self._commit, self._taken())
+                # The clerk is not cancelled but finishes: what was answered meanwhile is paid for, too.
+                self._closing = True
+                self._wake.set()
+                await clerk
 
     async def _worker(self, questions: Iterator[Question], bar: Bar) -> None:
         for question in questions:
@@ -233,7 +233,8 @@ class _Desk:
         except asyncio.CancelledError:
             stopped = Verdict.fail("cancelled", "interrupted before the answer came")
             values = _attempt(stopped, question.attempt + turn, asked_at, time.perf_counter() - start)
-            self._enqueue(Answer(question.pair_id, values, None), None)
+            # Nobody waits for this one to be written; its failure, if any, is that of all the others.
+            self._enqueue(Answer(question.pair_id, values, None), None).add_done_callback(_seen)
             raise
         except PairscaleError:
             raise  # the judge cannot judge these pairs at all; asking for the others makes no sense
@@ -260,14 +261,11 @@ class _Desk:
     async def _write_down(self, pool: ThreadPoolExecutor) -> None:
         """Write in a thread; whatever arrives meanwhile goes into the next transaction together."""
         loop = asyncio.get_running_loop()
-        while True:
+        while self._waiting or not self._closing:
             await self._wake.wait()
             self._wake.clear()
-            await loop.run_in_executor(pool, self._commit, self._taken())
-
-    def _taken(self) -> list[_Waiting]:
-        batch, self._waiting = self._waiting, []
-        return batch
+            batch, self._waiting = self._waiting, []
+            await loop.run_in_executor(pool, self._commit, batch)
 
     def _commit(self, batch: list[_Waiting]) -> None:
         if not batch:
@@ -281,6 +279,11 @@ class _Desk:
             failure = error
         for _, _, written in batch:
             written.get_loop().call_soon_threadsafe(_resolve, written, failure)
+
+
+def _seen(written: asyncio.Future[None]) -> None:
+    if not written.cancelled():
+        written.exception()
 
 
 def _resolve(written: asyncio.Future[None], failure: Exception | None) -> None:

@@ -134,7 +134,8 @@ _GRAMMAR_SLIPS: tuple[tuple[str, str], ...] = (
 
 _WORD = re.compile(r"[A-Za-z]+(?:'[a-z]+)?")
 _DOUBLED = re.compile(r"([bcdfglmnprst])\1")
-_SENTENCE_BREAK = re.compile(r"([.?]) ([A-Z])")
+_SENTENCE_BREAK = re.compile(r"([.?]) ([A-Z][a-z']*)")
+_CONNECTIVES = ("And", "Also", "Because", "But", "Like", "Oh", "Plus", "So", "Then", "Well")
 _APOSTROPHE = re.compile(r"\b(\w+)'(s|t|m)\b")
 _ENDINGS: tuple[tuple[str, str], ...] = (
     ("tion", "sion"),
@@ -181,6 +182,11 @@ def _with_slips(text: str, rate: float, draws: Draws) -> str:
     return text
 
 
+def _lowered(word: str) -> str:
+    """The word without its capital, unless that is due to it anyway."""
+    return word if word == "I" or word.startswith("I'") else word.lower()
+
+
 def _with_loose_ends(text: str, weakness: float, draws: Draws) -> str:
     """The text with run-on sentences and missing capitals, more of them the weaker the writer."""
 
@@ -189,16 +195,16 @@ def _with_loose_ends(text: str, weakness: float, draws: Draws) -> str:
         draw = draws.uniform()
         # Some writers splice with a comma, some with nothing, some keep the stop and forget the capital.
         if draw < 0.22 * weakness:
-            return f", {first.lower()}"
+            return f", {_lowered(first)}"
         if draw < 0.42 * weakness:
-            return f" {first.lower()}"
+            return f" {_lowered(first)}"
         if draw < 0.62 * weakness:
-            return f" and {first.lower()}"
+            return f" {first.lower()}" if first in _CONNECTIVES else f" and {_lowered(first)}"
         if draw < 0.9 * weakness:
-            return f"{mark} {first.lower()}"
+            return f"{mark} {_lowered(first)}"
         return match.group()
 
-    text = _SENTENCE_BREAK.sub(run_on, text).replace(" and and ", " and ").replace(" and also also ", " and also ")
+    text = _SENTENCE_BREAK.sub(run_on, text)
     if draws.chance(0.7 * weakness):
         text = re.sub(r"\bI\b(?!')", lambda match: "i" if draws.chance(0.75) else match.group(), text)
     if draws.chance(0.6 * weakness):
@@ -217,11 +223,13 @@ def with_mistakes(text: str, skill: float, draws: Draws) -> str:
         draws: where the chance comes from.
     """
     lack = 1.0 - skill
-    per_word = 0.004 * lack + 0.24 * lack**2.6
-    text = _with_slips(text, 0.6 * lack**2, draws)
+    # Products, not powers: pow() may differ in the last digit between machines.
+    squared = lack * lack
+    per_word = 0.004 * lack + 0.24 * squared * (0.45 + 0.55 * lack)
+    text = _with_slips(text, 0.6 * squared, draws)
     text = _WORD.sub(lambda match: _misspelt(match.group(), draws) if draws.chance(per_word) else match.group(), text)
     text = _APOSTROPHE.sub(
-        lambda match: "".join(match.groups()) if draws.chance(0.8 * lack**2) else match.group(), text
+        lambda match: "".join(match.groups()) if draws.chance(0.8 * squared) else match.group(), text
     )
     if skill < PUNCTUATION_MASTERED:
         weakness = (PUNCTUATION_MASTERED - skill) / PUNCTUATION_MASTERED

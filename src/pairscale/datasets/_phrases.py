@@ -54,6 +54,7 @@ LEXICON: dict[str, Tiers] = {
     "big": (("main", "big", "most important"), ("most important", "main"), ("decisive", "most pressing")),
     "significant": (("big", "good"), ("big", "real"), ("meaningful", "substantial", "considerable")),
     "lots": (("lots of", "loads of", "so much"), ("a lot of", "so much"), ("a great deal of", "far too much")),
+    "many": (("lots of", "loads of", "so many"), ("a lot of", "many"), ("a great many", "countless")),
     "kids": (("kids", "little kids", "children"), ("children", "young children"), ("children", "younger residents")),
     "town": (("town", "the town"), ("the town centre", "the centre of town"), ("the town centre", "the old centre")),
     "town_n": (("town", "place"), ("town", "neighbourhood"), ("town", "community")),
@@ -66,7 +67,6 @@ LEXICON: dict[str, Tiers] = {
     "problem": (("problem", "pain"), ("problem", "big problem"), ("serious obstacle", "constant headache")),
     "plan": (("idea", "thing"), ("idea", "plan"), ("proposal", "scheme", "measure")),
     "think": (("think", "really think"), ("believe", "think"), ("would argue", "am convinced", "maintain")),
-    "fine": (("fine", "ok"), ("good", "reasonable"), ("well-intentioned", "appealing", "attractive")),
 }
 """What fills the slots, by the writer's vocabulary."""
 
@@ -74,26 +74,46 @@ HOOKS: Tiers = (
     (
         "[hi|hello], my name is [Sam|Alex|Jamie|Robin] and I am going to [talk|write] about cars",
         "this is about [cars|if cars should be in town]",
-        "there are {lots} cars in [my|our] town",
+        "there are {many} cars in [my|our] town",
         "everyone has a car [these days|now]",
         "so the question is about cars in town",
     ),
     (
-        "the council wants to close the town centre to cars one day a week",
-        "in our town people have been talking about a car-free day",
-        "cars are a part of everyday life, but they also cause problems",
-        "should there be one day a week without cars in the centre of our town?",
-        "there is a plan to keep cars out of the town centre for one day every week",
+        "the council [wants|is planning] to close the town centre to cars [one day a week|once a week]",
+        "in our town [people have been talking|there has been a lot of talk] about a car-free day",
+        "cars are [a part of everyday life|useful], but they also cause [many |]problems",
+        "should there be [one day a week|a day every week] without cars in [the centre of our town|our town centre]?",
+        "there is a [plan|suggestion] to keep cars out of the [town centre|centre] for one day every week",
     ),
     (
-        "stand in our market square at [five o'clock on a Friday|noon on a Saturday], and you will hear "
-        "[engines|horns] before you hear a single voicefew proposals have divided our town as sharply as the one to "
-        "close its centre to cars for a day each weeka town centre can be a place to drive through or a place to be; "
-        "it struggles to be bothhow much of our town belongs to the people who live in it, and how much to the cars "
-        "that pass through it?whenever the [car-free day|council's plan] is mentioned at our dinner table, "
-        "[somebody|my brother] puts down a fork and starts an argumentthe council's proposal to ban cars from the "
-        "centre once a week has been called everything from visionary to absurdfor six days a week, nobody would "
-        "notice any difference; it is the seventh that has set the town arguing"
+        (
+            "stand in our market square at [five o'clock on a Friday|noon on a Saturday], and you will hear "
+            "[engines|horns] before you hear a [single voice|human voice]"
+        ),
+        (
+            "few [proposals|ideas] have divided our town as [sharply|deeply] as the one to close its centre to cars "
+            "for a day each week"
+        ),
+        (
+            "a town centre can be [a place to drive through or a place to be|a junction or a living room]; it "
+            "[struggles|cannot hope] to be both"
+        ),
+        (
+            "[how much of our town belongs to the people who live in it, and how much|does our town belong to the "
+            "people who live in it, or] to the cars that [pass through|fill] it?"
+        ),
+        (
+            "whenever the [car-free day|council's plan] is mentioned at our dinner table, [somebody|my brother] puts "
+            "down a fork and starts an argument"
+        ),
+        (
+            "the council's [proposal|plan] to ban cars from the centre [once a week|one day in seven] has been called "
+            "everything from [visionary to absurd|overdue to unthinkable]"
+        ),
+        (
+            "for six days a week, nobody would notice [any|the slightest] difference; it is the seventh that has [set "
+            "the town arguing|divided the town]"
+        ),
     ),
 )
 """First sentences."""
@@ -104,12 +124,12 @@ THESES: tuple[Tiers, Tiers] = (
             "I {think} it is a {good} idea",
             "I think they should do it",
             "yes I think cars should not be allowed in town one day a week",
-            "in my opinion it would be {good} [for everyone|for the town|]",
+            "in my opinion it would be {good}[ for everyone| for the town|]",
             "I say yes to the car free day",
         ),
         (
             "I {think} that this is a {good} idea [for several reasons|for a few reasons|and I will explain why]",
-            "in my opinion, the council should try it",
+            "in my opinion, the council should [try it|give it a chance|do this]",
             "I agree with this {plan}, because it would make the town better for [most people|everyone]",
             "I {think} that a day without cars would be {good} for [our town|the people who live here]",
         ),
@@ -123,11 +143,17 @@ THESES: tuple[Tiers, Tiers] = (
                 "have better uses"
             ),
             (
-                "the {plan} deserves support, less for what it takes away from drivers than for what it gives back to "
-                "everyone else"
+                "the {plan} deserves support, less for what it takes away from drivers than for what it gives [back to "
+                "everyone else|to those on foot]"
             ),
-            "for all the inconvenience involved, one day without traffic is a price worth paying",
-            "the inconvenience is real but small, whereas the benefits [reach|extend to] almost everyone",
+            (
+                "for all the inconvenience [involved|it may cause], [one day without traffic|a day of empty roads] is "
+                "a price worth paying"
+            ),
+            (
+                "the [inconvenience is|drawbacks are] real but small, whereas the benefits [reach|extend to] [almost "
+                "everyone|nearly all of us]"
+            ),
         ),
     ),
     (
@@ -140,19 +166,28 @@ THESES: tuple[Tiers, Tiers] = (
         ),
         (
             "I {think} that this is not a good idea [for several reasons|for a few reasons|and I will explain why]",
-            "in my opinion, the council should not do this",
+            "in my opinion, the council should [not do this|forget about it|look for another solution]",
             "I disagree with this {plan}, because it would cause more problems than it solves",
             "I {think} that a day without cars would be bad for [our town|many people who live here]",
         ),
         (
-            "although its aims are hard to fault, I {think} that the {plan} would do more harm than good",
+            "although its aims are [hard to fault|admirable], I {think} that the {plan} would do more harm than good",
             (
                 "I {think} that the council should think again, [not because cars are harmless but because|since] a "
                 "ban is the wrong remedy"
             ),
-            "the {plan} deserves to be rejected, less for what it hopes to achieve than for whom it would leave behind",
-            "for all its charm, a weekly ban would trouble many people and solve very little",
-            "the benefits are real but small, whereas the costs [fall on|are borne by] those who can least afford them",
+            (
+                "the {plan} deserves to be rejected, less for what it hopes to achieve than for [whom it would leave "
+                "behind|what it would cost]"
+            ),
+            (
+                "for all its [charm|good intentions], a weekly ban would [trouble many people and solve|inconvenience "
+                "many and achieve] very little"
+            ),
+            (
+                "the [benefits|advantages] are [real but small|pleasant but minor], whereas the costs [fall on|are "
+                "borne by] those who can least afford them"
+            ),
         ),
     ),
 )
@@ -182,7 +217,7 @@ COMPOUNDS: Tiers = (
         "<A>, not least because <B>",
         "given that <B>, <A>",
         "<A>, for the simple reason that <B>",
-        "since <B>, it is likely that <A>",
+        "since <B>, it is reasonable to expect that <A>",
         "it stands to reason that <A>: <B>",
         "<B>, which means that <A>",
         "<A>. After all, <B>",
@@ -299,12 +334,12 @@ PADDING: tuple[str, ...] = (
     "[that is a fact|that's true]",
     "cars are cars and [that's it|you can't change it]",
     "I don't know [why people don't get it|what else to say about that]",
-    "there are {lots} things [you could say|to think about] about this",
+    "there are {many} things [to think about|you could say about this]",
     "some people think this and some people think that",
     "it depends on [the person|a lot of things|how you look at it]",
-    "and so on",
+    "and so on[| and so on]",
     "you know what I mean",
-    "it is a {big} thing [nowadays|in life|in the world]",
+    "it is a big thing [nowadays|in life|in the world]",
     "people have to think about it [more|properly|for once]",
     "in the old days there were no cars and people were [ok|fine|happy] too",
 )
@@ -323,6 +358,10 @@ ASIDES: tuple[str, ...] = (
     "my [dad|grandad] used to fix cars and he knows everything about them",
     "I saw a [video|programme] about [electric cars|a race] but I forgot what they said",
     "it was raining [yesterday|all week] so we couldn't do anything",
+    "my [brother|sister] is learning to drive and nearly hit a [tree|bin|wall]",
+    "I don't have a [bike|phone] at the moment because it got [stolen|broken]",
+    "the best thing in town is the [cinema|skate park|sweet shop]",
+    "our [bus driver|teacher] is [really funny|so grumpy] in the morning",
 )
 """Sentences that lead away from the question."""
 
@@ -355,17 +394,34 @@ CLOSINGS: tuple[Tiers, Tiers] = (
         ),
         (
             "in conclusion, I {think} that the {plan} is good for [the town|most people] and that we should try it",
-            "to sum up, a day without cars has more advantages than disadvantages",
-            "for these reasons, I hope that the council will say yes",
+            (
+                "to sum up, a [day without cars|car-free day] has more [advantages than disadvantages|good sides than "
+                "bad sides]"
+            ),
+            "for [these|all these] reasons, I [hope that the council will say yes|would vote for the {plan}]",
             "all in all, I {think} it would make our town a [better|nicer|healthier] place",
         ),
         (
-            "a town that can spare its cars for one day in seven may find that [it misses them less than it feared|it "
-            "wants to spare them more often]taken together, these points suggest that the {plan} is less a ban than an "
-            "invitation, and one we should acceptthe council should therefore begin with a trial of [six months|one "
-            "summer|a year], count what changes, and let the [results|streets] speak for themselvesin the end, the "
-            "question is not whether we can do without cars for a day, but what we might rediscover when we doif the "
-            "price is a [short walk|little planning] once a week, it is one that this town can easily afford to pay"
+            (
+                "a town that can spare its cars for one day in seven may [find that it misses them less than it "
+                "feared|find that it wants to spare them more often|discover that it never needed quite so many]"
+            ),
+            (
+                "taken together, these points suggest that the {plan} is less a [ban|prohibition] than an invitation, "
+                "and one we [should|would be foolish not to] accept"
+            ),
+            (
+                "the council should therefore begin with a trial of [six months|one summer|twelve months], count what "
+                "changes, and let the [results|streets] speak for themselves"
+            ),
+            (
+                "[in the end|ultimately], the question is not whether we can [do|manage] without cars for a day, but "
+                "what we might [rediscover|find] when we do"
+            ),
+            (
+                "if the price is a [short walk|little planning] once a week, it is one that [this town can easily "
+                "afford|we can all afford] to pay"
+            ),
         ),
     ),
     (
@@ -381,18 +437,34 @@ CLOSINGS: tuple[Tiers, Tiers] = (
                 "in conclusion, I {think} that the {plan} is bad for [the town|many people] and that we should find "
                 "another way"
             ),
-            "to sum up, a day without cars has more disadvantages than advantages",
-            "for these reasons, I hope that the council will say no",
+            (
+                "to sum up, a [day without cars|car-free day] has more [disadvantages than advantages|bad sides than "
+                "good sides]"
+            ),
+            "for [these|all these] reasons, I [hope that the council will say no|would vote against the {plan}]",
             "all in all, I {think} it would make life in our town [harder|more difficult] for many people",
         ),
         (
-            "a town that wants fewer cars should first [give people|offer its people] a reason to leave them at home; "
-            "a ban gives them only a reason to [go elsewhere|stay away]taken together, these points suggest that the "
-            "{plan} mistakes a symptom for the disease, and we should look for a better curethe council should "
-            "therefore [spend its energy|start] on [better buses|safe crossings and frequent buses], and return to the "
-            "question when there is something to replace the carin the end, the question is not whether we would like "
-            "quieter streets, but who should be made to pay for themgood intentions deserve a better plan than this "
-            "one, and so do the people [who would have to live with it|it would leave behind]"
+            (
+                "a town that wants fewer cars should first [give people|offer its people] a reason to leave them at "
+                "home; a ban gives them only a reason to [go elsewhere|stay away]"
+            ),
+            (
+                "taken together, these points suggest that the {plan} mistakes a symptom for the disease, and [we "
+                "should look for a better cure|the town deserves a better doctor]"
+            ),
+            (
+                "the council should therefore [spend its energy on|begin with] [better buses|safe crossings and "
+                "frequent buses], and return to the question when there is something to replace the car"
+            ),
+            (
+                "[in the end|ultimately], the question is not whether we would like [quieter|cleaner] streets, but who "
+                "should be made to pay for them"
+            ),
+            (
+                "good intentions deserve a better plan than this one, and so do the people [who would have to live "
+                "with it|it would leave behind]"
+            ),
         ),
     ),
 )

@@ -45,11 +45,18 @@ _TRADE_DOWN = Idea(
             "my family does one big shop a week, and we could never carry it all [on foot|on the bus]",
         ),
         (
-            "when roadworks closed Bridge Street for [five|six] weeks, the hardware shop lost [a third|nearly a third] "
-            "of its income and has never [rehired|replaced] the assistant it let gomy aunt, who runs a [flower|fabric] "
-            "shop by the square, keeps a tally: last month [seven|eight] in every ten large orders were loaded "
-            "straight into a car[Harwick|Stanmoor] tried a similar ban and abandoned it after [nine|ten] months, by "
-            "which time [three|four] shops on its main street stood empty"
+            (
+                "when roadworks closed Bridge Street for [five|six] weeks, the hardware shop lost [a third|nearly a "
+                "third] of its income and has never [rehired|replaced] the assistant it let go"
+            ),
+            (
+                "my aunt, who runs a [flower|fabric] shop by the square, keeps a tally: last month [seven|eight] in "
+                "every ten large orders were loaded straight into a car"
+            ),
+            (
+                "[Harwick|Stanmoor] tried a similar ban and abandoned it after [nine|ten] months, by which time "
+                "[three|four] shops on its main street stood empty"
+            ),
         ),
     ),
     impact=(
@@ -91,7 +98,7 @@ _ACCESS = Idea(
     ),
     evidence=(
         (
-            "my [nan|grandad|gran] can't walk and she needs the car",
+            "my [nan|grandma|gran] can't walk and she needs the car",
             "my neighbour is in a wheelchair so how would he get there",
             "what if you break your leg or something",
         ),
@@ -107,11 +114,18 @@ _ACCESS = Idea(
             ),
         ),
         (
-            "my grandfather, whose world has shrunk to the chemist, the bank and one cafe table, reaches all three "
-            "only because my mother can stop [at the door|outside]on the [eleven|fourteen] stops of our bus route, I "
-            "counted [just two|only three] with a kerb that a wheelchair can managea neighbour with [arthritis|a heart "
-            "condition] told me that she had needed [five|six] phone calls and a doctor's letter to get her last "
-            "parking permit"
+            (
+                "my grandfather, whose world has shrunk to the chemist, the bank and one cafe table, reaches all three "
+                "only because my mother can stop [at the door|outside]"
+            ),
+            (
+                "of the [eleven|fourteen] stops on our bus route, I counted [just two|only three] with a kerb that a "
+                "wheelchair can manage"
+            ),
+            (
+                "a neighbour with [arthritis|a heart condition] told me that she had needed [five|six] phone calls and "
+                "a doctor's letter to get her last parking permit"
+            ),
         ),
     ),
     impact=(
@@ -173,11 +187,18 @@ _DISPLACED = Idea(
             "last year there were roadworks, and my bus to school took [twice as long|forty minutes instead of twenty]",
         ),
         (
-            "on the day of the [marathon|carnival], which closed the same roads, I counted [ninety|seventy|eighty] "
-            "cars in ten minutes outside the primary school on Orchard Laneduring the bridge repairs an ambulance "
-            "needed [nineteen|seventeen] minutes to reach our street, [three|two] times what it usually "
-            "takes[Ellerby|Harwick] published its own figures after a year: traffic in the square fell to nothing, "
-            "while on the ring road it rose by [almost a fifth|more than a tenth]"
+            (
+                "on the day of the [marathon|carnival], which closed the same roads, I counted [ninety|seventy|eighty] "
+                "cars in ten minutes outside the primary school on Orchard Lane"
+            ),
+            (
+                "during the bridge repairs an ambulance needed [nineteen|seventeen] minutes to reach our street, "
+                "[three times|twice] what it usually takes"
+            ),
+            (
+                "[Ellerby|Harwick] published its own figures after a year: traffic in the square fell to nothing, "
+                "while on the ring road it rose by [almost a fifth|more than a tenth]"
+            ),
         ),
     ),
     impact=(
@@ -260,37 +281,37 @@ _WORK = Idea(
     claim=(
         (
             "people can't do their jobs",
-            "you should be allowed to drive where you want",
+            "people would get in trouble with their boss",
             "it's annoying for people who work",
         ),
         (
             "it would make life harder for people who have to work that day",
-            "people should be free to decide how they travel",
+            "some people would not be able to do their jobs",
             "deliveries would become a {problem}",
         ),
         (
             "the livelihoods of people who cannot work without a vehicle would be treated as an afterthought",
             "a rule meant for leisurely shoppers would fall hardest on those who are working",
-            "persuasion would achieve more than prohibition",
+            "the working day of many tradespeople would become a puzzle without a solution",
         ),
     ),
     ground=(
-        ("people need a car for work", "it's a free country", "they already pay {lots} money for cars"),
+        ("people need a car for work", "you can't take tools on the bus", "they have to get to work"),
         (
             "builders and plumbers need their vans for their tools",
             "the shops need deliveries every day",
-            "people already pay high taxes for using the road",
+            "not every job can be done from home or by bus",
         ),
         (
             "a plumber cannot carry a boiler on the bus",
             "fresh bread, medicines and fish do not deliver themselves",
-            "people who feel forced tend to look for a way round rather than a better way",
+            "those who mend, deliver and care for a living carry their work with them",
         ),
     ),
     evidence=(
         (
             "my dad is a [builder|plumber|driver] and he needs his van every day",
-            "my dad says it is a stupid idea and he has been driving for twenty years",
+            "my sister works in a [shop|cafe] there and she gets up at five already",
             "what if you order a pizza and it can't come",
         ),
         (
@@ -299,22 +320,93 @@ _WORK = Idea(
             "my uncle looks after old people in their homes, and he has only a few minutes to get from one to the next",
         ),
         (
-            "my father repairs [boilers|lifts], and on a typical [Saturday|day] [four|five] of his [seven|eight] calls "
-            "are within sight of the town hall clockthe carer who visits my great-aunt has [eleven|twelve] minutes "
-            "between appointments, and the walk from the nearest car park would take nine of themwhen free bus travel "
-            "was offered for one [month|weekend] last [spring|autumn], parking in the centre fell by [a fifth|a "
-            "quarter] without anyone being banned from anything"
+            (
+                "my father repairs [boilers|lifts], and on a typical [Saturday|day] [four|five] of his [seven|eight] "
+                "calls are within sight of the town hall clock"
+            ),
+            (
+                "the carer who visits my great-aunt has [eleven|twelve] minutes between appointments, and the walk "
+                "from the nearest car park would take nine of them"
+            ),
+            (
+                "the [baker|florist] on the corner unloads at [ten|eleven], because her wholesaler serves [four|five] "
+                "other towns before ours and will not change the route"
+            ),
         ),
     ),
     impact=(
-        ("nobody asked us", "they can't just do that"),
+        ("people have to work you know", "that would be so annoying for them"),
         ("the council should help working people, not stop them", "rules should not make it harder to earn a living"),
         (
             "it is easy to admire an empty street when one's wages do not depend on reaching it",
-            "if the aim is fewer cars, there are kinder and cheaper ways of reaching it",
+            "a town that makes itself difficult to work in will soon be short of workers",
         ),
     ),
 )
 
-AGAINST: tuple[Idea, ...] = (_TRADE_DOWN, _ACCESS, _DISPLACED, _TRANSPORT, _WORK)
+_CHOICE = Idea(
+    claim=(
+        ("you should be allowed to drive where you want", "they can't just ban cars", "people would get angry"),
+        (
+            "people should be free to decide how they travel",
+            "a ban would make many people angry",
+            "it would be better to ask people to drive less",
+        ),
+        (
+            "persuasion would achieve more than prohibition",
+            "a ban would breed resentment rather than better habits",
+            "the council would do better to reward people than to forbid them things",
+        ),
+    ),
+    ground=(
+        ("it's a free country", "they already pay {lots} money for cars", "nobody likes being told what to do"),
+        (
+            "people already pay high taxes for using the road",
+            "nobody likes to be forced into something",
+            "most people know best how they want to travel",
+        ),
+        (
+            "people who feel forced tend to look for a way round rather than a better way",
+            "habits last only when they have been chosen",
+            "every ban must be explained, policed and paid for, week after week",
+        ),
+    ),
+    evidence=(
+        (
+            "my dad says it is a stupid idea and he has been driving for twenty years",
+            "it's like when they banned [phones|hats] at school and everyone did it anyway",
+            "my [mum|grandad] would never stop driving, no way",
+        ),
+        (
+            "at my school phones were banned last year, and now everyone just hides them better",
+            "my father says that he would take the bus if it was cheaper, but not because somebody orders him to",
+            "when the council made one street one-way, people complained for months and some drivers ignored the sign",
+        ),
+        (
+            (
+                "when free bus travel was offered for one [month|weekend] last [spring|autumn], parking in the centre "
+                "fell by [a fifth|a quarter] without anyone being banned from anything"
+            ),
+            (
+                "our school banned phones [two years|eighteen months] ago, and all that changed was the "
+                "[number|quality] of the hiding places; a later offer of an [extra|longer] break for phone-free "
+                "classes worked within a week"
+            ),
+            (
+                "the barriers and wardens alone would cost, by the council's own estimate, as much as [three|two] new "
+                "[buses|crossings] a year"
+            ),
+        ),
+    ),
+    impact=(
+        ("nobody asked us", "they can't just do that"),
+        ("rules only work if people understand them", "the council should listen to the people first"),
+        (
+            "if the aim is fewer cars, there are kinder and cheaper ways of reaching it",
+            "a choice that people make for themselves is one they will still be making in ten years",
+        ),
+    ),
+)
+
+AGAINST: tuple[Idea, ...] = (_TRADE_DOWN, _ACCESS, _DISPLACED, _TRANSPORT, _WORK, _CHOICE)
 """Reasons to keep it open."""

@@ -10,14 +10,17 @@ _AIR = Idea(
     claim=(
         ("the air would be [better|cleaner|nicer]", "it would be better for your health", "it would not smell so bad"),
         (
-            "the air in {town} would be cleaner",
-            "people would breathe in less pollution",
-            "it would be healthier for everyone who walks around there",
+            "the air in {town} would be cleaner on a day without cars",
+            "a day without cars would mean less pollution",
+            "a car-free day would be healthier for everyone who walks around there",
         ),
         (
-            "the air that shoppers and schoolchildren breathe would be noticeably cleaner",
-            "pollution would fall in the very place where [people are most exposed to it|it does the most harm]",
-            "residents would be spared some of the fumes that they now take for granted",
+            "a car-free day would give shoppers and schoolchildren noticeably cleaner air",
+            (
+                "closing the centre would cut pollution in the very place where [people are most exposed to it|it does "
+                "the most harm]"
+            ),
+            "a weekly pause would spare residents some of the fumes that they now take for granted",
         ),
     ),
     ground=(
@@ -51,11 +54,18 @@ _AIR = Idea(
             "our science class looked at the dust on the school windows, and the side facing the road was the dirtiest",
         ),
         (
-            "when our science class hung sticky cards along the high street, those nearest the junction turned grey "
-            "within [four|five|three] days, while those in the park stayed [almost white|pale]my [neighbour|aunt], a "
-            "nurse at the [local clinic|health centre], says that calls about breathing trouble peak on still days "
-            "when the traffic is heaviestthe monitor outside the library has [twice|three times] this year shown "
-            "readings above the recommended limit, [each time on a market day|always during the evening rush]"
+            (
+                "when our science class hung sticky cards along the high street, those nearest the junction turned "
+                "grey within [four|five|three] days, while those in the park stayed [almost white|pale]"
+            ),
+            (
+                "my [neighbour|aunt], a nurse at the [local clinic|health centre], says that calls about breathing "
+                "trouble peak on still days when the traffic is heaviest"
+            ),
+            (
+                "the monitor outside the library has [twice|three times] this year shown readings above the "
+                "recommended limit, [each time on a market day|always during the evening rush]"
+            ),
         ),
     ),
     impact=(
@@ -72,14 +82,14 @@ _SAFETY = Idea(
     claim=(
         ("{kids} would be [safe|safer]", "you wouldn't get run over", "it would be less dangerous"),
         (
-            "it would be much safer for {kids} to walk around",
-            "there would be fewer accidents in {town}",
-            "parents would not have to worry so much",
+            "a day without cars would be much safer for {kids}",
+            "there would be fewer accidents if cars had to stay out",
+            "parents would not have to worry so much on a car-free day",
         ),
         (
-            "{kids} could move about the centre with a freedom that they have lost",
-            "the weekly toll of bruises and near misses would drop",
-            "crossing the square would no longer require [the nerves of a stunt driver|courage and good timing]",
+            "a car-free day would give {kids} back a freedom that they have lost",
+            "keeping traffic out would bring down the weekly toll of bruises and near misses",
+            "[people|families] could cross the square at their own pace if the cars were gone",
         ),
     ),
     ground=(
@@ -114,11 +124,18 @@ _SAFETY = Idea(
             ),
         ),
         (
-            "according to the [local paper|council's own figures], [eleven|fourteen|nine] people were injured last "
-            "year on a stretch of road that takes [two|three] minutes to walkwhen the [gas works|burst pipe] closed "
-            "Mill Street for a week last [spring|autumn], my seven-year-old [cousin|neighbour] walked to school "
-            "without an adult for the first timein [Ellerby|Stanmoor], where a similar scheme began [two|four] years "
-            "ago, not one pedestrian has been hurt on a car-free day"
+            (
+                "according to the [local paper|council's own figures], [eleven|fourteen|nine] people were injured last "
+                "year on a stretch of road that takes [two|three] minutes to walk"
+            ),
+            (
+                "when the [gas repairs|burst pipe] closed Mill Street for a week last [spring|autumn], my "
+                "seven-year-old [cousin|neighbour] walked to school without an adult for the first time"
+            ),
+            (
+                "in [Ellerby|Stanmoor], where a similar scheme began [two|four] years ago, not one pedestrian has been "
+                "hurt on a car-free day"
+            ),
         ),
     ),
     impact=(
@@ -129,7 +146,7 @@ _SAFETY = Idea(
         ),
         (
             "a town that is safe for its youngest residents is, almost by definition, safe for everyone else",
-            "independence of that kind cannot be taught in a classroom; it has to be practised in the street",
+            "the confidence to walk alone cannot be taught in a classroom; it has to be practised in the street",
         ),
     ),
 )
@@ -179,12 +196,18 @@ _TRADE_UP = Idea(
             "in the next town they tried something similar, and several new cafes have opened since then",
         ),
         (
-            "during last summer's street fair the [bakery|bookshop] on the corner took [twice|nearly twice] its usual "
-            "Saturday income, and its owner has asked for [another|a second one] ever sincein neighbouring "
-            "[Harwick|Ellerby], traders who had signed a petition against a car-free Sunday were [asking for a second "
-            "day|defending it] within [eighteen months|a year]of the [twelve|fifteen] shopkeepers my class "
-            "interviewed, [eight|nine|ten] guessed that most customers arrive by car; a count at their doors showed "
-            "that [barely a third|only about a quarter] did"
+            (
+                "during last summer's street fair the [bakery|bookshop] on the corner took [twice|nearly twice] its "
+                "usual Saturday income, and its owner has asked for [another|a second one] ever since"
+            ),
+            (
+                "in neighbouring [Harwick|Ellerby], traders who had signed a petition against a car-free Sunday were "
+                "[asking for a second day|defending it] within [eighteen months|a year]"
+            ),
+            (
+                "of the [twelve|fifteen] shopkeepers my class interviewed, [eight|nine|ten] guessed that most "
+                "customers arrive by car; a count at their doors showed that [barely a third|only about a quarter] did"
+            ),
         ),
     ),
     impact=(
@@ -201,14 +224,14 @@ _COMMUNITY = Idea(
     claim=(
         ("it would be [fun|more fun|a nice day]", "you could hang out with your friends", "there would be more to do"),
         (
-            "people would have more chances to meet and talk",
+            "a day without cars would give people more chances to meet and talk",
             "there could be music, games and markets in the street",
             "it would bring the {town_n} together",
         ),
         (
-            "the square could become a place to meet instead of a place to get through",
-            "the {town_n} would regain a shared space that it scarcely knows it has lost",
-            "neighbours who normally see one another through a windscreen would have a reason to stop and talk",
+            "closing the streets would make the square a place to meet instead of a place to get through",
+            "a car-free day would give the {town_n} back a shared space that it scarcely knows it has lost",
+            "a car-free day would let neighbours who normally see one another through a windscreen stop and talk",
         ),
     ),
     ground=(
@@ -219,9 +242,12 @@ _COMMUNITY = Idea(
             "people are usually in a rush when they are in their cars",
         ),
         (
-            "streets are the largest public space that we own, and at present [they are little more than a car park|we "
-            "give nearly all of them to parked metal]conversation is impossible beside a line of growling enginesa "
-            "community needs somewhere to happen"
+            (
+                "streets are the largest public space that we own, and at present [they are little more than a car "
+                "park|we give nearly all of them to parked metal]"
+            ),
+            "conversation is impossible beside a line of growling engines",
+            "a community needs somewhere to happen",
         ),
     ),
     evidence=(
@@ -236,11 +262,18 @@ _COMMUNITY = Idea(
             "at the summer fair there were three bands and a chess table, and [even my dad|nobody] wanted to go home",
         ),
         (
-            "at last [June's|year's] street party I learned that the quiet man at number [nine|twelve|forty] had once "
-            "been a lighthouse keeper; we had been neighbours for [six|seven|ten] yearswhen the [bridge repairs|film "
-            "crew] emptied Market Street for a weekend, people carried out chairs without being asked, and by evening "
-            "someone had found a [piano|violin]the [youth orchestra|drama club], which now rehearses to an audience of "
-            "stacked chairs, has already [offered|volunteered] to play on the town hall steps"
+            (
+                "at last [June's|year's] street party I learned that the quiet man at number [nine|twelve|forty] had "
+                "once been a lighthouse keeper; we had been neighbours for [six|seven|ten] years"
+            ),
+            (
+                "when the [bridge repairs|film crew] emptied Market Street for a weekend, people carried out chairs "
+                "without being asked, and by evening someone had found a [piano|violin]"
+            ),
+            (
+                "the [youth orchestra|drama club], which now rehearses to an audience of stacked chairs, has already "
+                "[offered|volunteered] to play on the town hall steps"
+            ),
         ),
     ),
     impact=(
@@ -248,7 +281,7 @@ _COMMUNITY = Idea(
         ("people who know each other also help each other", "a town should be more than roads and car parks"),
         (
             "loneliness is rarely discussed at meetings about transport, but perhaps it should be",
-            "such encounters look trivial, yet they are what [turns|changes] a collection of houses into a town",
+            "chance meetings look trivial, yet they are what [turns|changes] a collection of houses into a town",
         ),
     ),
 )
@@ -257,13 +290,13 @@ _HABITS = Idea(
     claim=(
         ("it is {good} for the planet", "people would walk more", "people would get more exercise"),
         (
-            "people would get used to walking or cycling",
+            "a car-free day would get people used to walking or cycling",
             "it would be {good} for the environment",
-            "some people might start using the bus more often",
+            "the {plan} might get some people to walk or take the bus",
         ),
         (
-            "people might discover that many of their journeys never needed a car at all",
-            "the day would quietly change habits that no poster campaign has ever touched",
+            "a car-free day might show people that many of their journeys never needed a car at all",
+            "such a day would quietly change habits that no poster campaign has ever touched",
             "the greatest benefit might be felt on the other six days",
         ),
     ),
@@ -272,7 +305,7 @@ _HABITS = Idea(
         (
             "many people drive even when the distance is very short",
             "everyone has to do something about climate change",
-            "walking for twenty minutes is {good} for the body",
+            "walking is better than driving in many ways",
         ),
         (
             "habits change only when something interrupts them",
@@ -292,11 +325,18 @@ _HABITS = Idea(
             "at my school we had a walk-to-school week, and some [pupils|students] still walk now",
         ),
         (
-            "when our car spent a [fortnight|month] in the garage, my father [grumbled|complained] for three days and "
-            "then bought a bicycle, which he has ridden to work ever sinceour school's walk-to-school week was meant "
-            "to last five days; [a year later|two years later], the bicycle rack is still fulla tally that my class "
-            "kept for a week showed that [almost half|four in ten] of our families' car journeys covered less than two "
-            "kilometres"
+            (
+                "when our car spent a [fortnight|month] in the garage, my father [grumbled|complained] for three days "
+                "and then bought a bicycle, which he has ridden to work ever since"
+            ),
+            (
+                "our school's walk-to-school week was meant to last five days; [a year later|two years later], the "
+                "bicycle rack is still full"
+            ),
+            (
+                "a tally that my class kept for a week showed that [almost half|four in ten] of our families' car "
+                "journeys covered less than two kilometres"
+            ),
         ),
     ),
     impact=(
@@ -312,5 +352,71 @@ _HABITS = Idea(
     ),
 )
 
-FOR: tuple[Idea, ...] = (_AIR, _SAFETY, _TRADE_UP, _COMMUNITY, _HABITS)
+_CALM = Idea(
+    claim=(
+        ("it would be [quiet|quieter]", "you could hear yourself", "it would be more [chilled|relaxed]"),
+        (
+            "a day without cars would be much quieter",
+            "people could relax in {town} for once",
+            "a car-free day would be less stressful for everybody",
+        ),
+        (
+            "a car-free day would return a measure of calm to streets that have forgotten it",
+            "even one quiet day a week would be a relief to those who live above the shops",
+            "a weekly pause would do more for tired nerves than any number of flower beds",
+        ),
+    ),
+    ground=(
+        ("cars are so loud", "drivers beep all the time", "it gives you a headache"),
+        (
+            "the noise of the traffic never stops",
+            "you have to shout when you talk to somebody in the street",
+            "drivers are always [beeping|honking] at each other",
+        ),
+        (
+            "the roar of engines has become so constant that we notice it only when it stops",
+            "noise wears people down long before they think of complaining about it",
+            "the stone fronts of the old houses throw every [horn|engine] back into the street",
+        ),
+    ),
+    evidence=(
+        (
+            "my [aunt|friend|cousin] lives there and she can't sleep",
+            "there was this motorbike and it was so loud my ears hurt",
+            "when it snowed there was no cars and it was really nice",
+        ),
+        (
+            "my aunt lives above the [pharmacy|bank], and she cannot open her windows in summer",
+            (
+                "when it snowed last winter and nobody could drive, the whole town was [quiet|peaceful], and people "
+                "were smiling"
+            ),
+            "our music lessons are next to the main road, and sometimes we have to stop because of the [lorries|noise]",
+        ),
+        (
+            (
+                "last [January|February], when snow kept every car at home, my grandmother heard the church clock from "
+                "her kitchen for the first time in [ten|twelve|fifteen] years"
+            ),
+            (
+                "my aunt, who lives above the pharmacy, has not opened a front window between [April|May] and "
+                "September since she moved in"
+            ),
+            (
+                "in the classroom that faces the crossroads, our teacher [pauses|stops] [five or six|seven or eight] "
+                "times a lesson until the lorries have passed"
+            ),
+        ),
+    ),
+    impact=(
+        ("peace and quiet is {good}", "I like it when it's quiet"),
+        ("everybody needs some peace from time to time", "noise makes people tired and angry"),
+        (
+            "silence is not a luxury, but our town has begun to treat it as one",
+            "people who can hear one another are also more inclined to be kind to one another",
+        ),
+    ),
+)
+
+FOR: tuple[Idea, ...] = (_AIR, _SAFETY, _TRADE_UP, _COMMUNITY, _HABITS, _CALM)
 """Reasons to close the centre to cars."""

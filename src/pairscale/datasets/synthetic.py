@@ -35,7 +35,9 @@ from pairscale.datasets._reasons_for import FOR
 from pairscale.errors import InputError
 
 if TYPE_CHECKING:
-    from pairscale.datasets._phrases import Idea
+    from collections.abc import Sequence
+
+    from pairscale.datasets._phrases import Idea, Tiers
 
 __all__ = ["PROMPT", "PROMPT_ID", "synthetic_essays"]
 
@@ -56,6 +58,9 @@ _SPREAD = sqrt((_LEVELS**2 - 1) / 12)
 _LATENT_NOISE = 1.0
 _SKILL_NOISE = 3.0
 _SHORTEST, _LONGEST = 64, 214
+_REASON_WORDS, _OBJECTION_WORDS = 45, 20
+_PATIENCE = 40
+_NOT_AGAIN = ("Again", "And", "Like", "So", "Hi", "Hello", "In", "Oh", "Also", "As")
 
 _ARTICLE = re.compile(r"\b([Aa]) (?=[aeiou])(?!one\b|once\b|uni|use|usu|eu)")
 _POSITIONS = (FOR, AGAINST)
@@ -92,7 +97,7 @@ def _writer(level: int, draws: Draws) -> _Writer:
         return max(0.0, min(1.0, (latent + _SKILL_NOISE * draws.normal(2.0) - 1.0) / (_LEVELS - 1)))
 
     ideas, organisation, vocabulary, sentences, conventions, focus = (skill() for _ in range(6))
-    words = 132.0 + 9.0 * (latent - _MIDDLE) / _SPREAD + 30.0 * draws.normal(2.5)
+    words = 132.0 + 8.0 * (latent - _MIDDLE) / _SPREAD + 30.0 * draws.normal(2.5)
     length = int(max(_SHORTEST, min(_LONGEST - 20, words)))
     return _Writer(ideas, organisation, vocabulary, sentences, conventions, focus, length)
 
@@ -114,26 +119,31 @@ class _Essay:
         self.paragraphs: list[list[str]] = [[]]
         self.words = 0
         self.reserved = 0
+        self.used: set[str] = set()
 
-    def text(self) -> str:
-        """What was written, before the mistakes."""
-        return "\n\n".join(" ".join(sentences) for sentences in self.paragraphs if sentences)
-
-    def expand(self, phrase: str) -> str:
+    def choose(self, phrases: Sequence[str]) -> str:
+        """One of the phrases, expanded; one that the writer has not used yet, if possible."""
+        fresh = [phrase for phrase in phrases if phrase not in self.used]
+        phrase = self.draws.pick(fresh or phrases)
+        if phrase:
+            self.used.add(phrase)
         return self.draws.expand(phrase, self.writer.vocabulary)
+
+    def phrase(self, tiers: Tiers, skill: float) -> str:
+        """A phrase of the tier that the writer manages this time."""
+        return self.choose(tiers[self.draws.tier(skill)])
 
     def full(self) -> bool:
         """Whether the length aimed at is reached, the ending included."""
         return self.words + self.reserved >= self.writer.words
 
     def add(self, sentence: str) -> None:
-        """Put down a sentence, unless there is no room left for it or it stands there already."""
+        """Put down a sentence, unless there is no room left for it."""
         sentence = _sentence(sentence)
         count = len(sentence.split())
-        if self.words + self.reserved + count > _LONGEST or any(sentence in paragraph for paragraph in self.paragraphs):
-            return
-        self.paragraphs[-1].append(sentence)
-        self.words += count
+        if self.words + self.reserved + count <= _LONGEST:
+            self.paragraphs[-1].append(sentence)
+            self.words += count
 
     def new_paragraph(self) -> None:
         """Begin a paragraph, if this writer knows of them."""
@@ -144,87 +154,107 @@ class _Essay:
         """A first sentence, the position, or both."""
         writer, draws = self.writer, self.draws
         if draws.chance(0.35 + 0.5 * writer.organisation):
-            self.add(self.expand(draws.phrase(HOOKS, (writer.ideas + writer.vocabulary) / 2)))
+            self.add(self.phrase(HOOKS, (writer.ideas + writer.vocabulary) / 2))
         if draws.chance(0.55 + 0.6 * writer.organisation) or not self.words:
-            self.add(self.expand(draws.phrase(THESES[self.side], (writer.ideas + writer.organisation) / 2)))
+            self.add(self.phrase(THESES[self.side], (writer.ideas + writer.organisation) / 2))
 
     def ending(self) -> str:
         """The last sentence, or nothing where the writer just stops."""
-        writer, draws = self.writer, self.draws
-        if not draws.chance(0.3 + 0.9 * writer.organisation):
+        writer = self.writer
+        if not self.draws.chance(0.3 + 0.9 * writer.organisation):
             return ""
-        skill = (writer.ideas + writer.organisation) / 2
-        return _sentence(self.expand(draws.phrase(CLOSINGS[self.side], skill)))
+        return _sentence(self.phrase(CLOSINGS[self.side], (writer.ideas + writer.organisation) / 2))
 
-    def reason(self, idea: Idea, leads: int) -> None:
+    def reason(self, idea: Idea, leads: Tiers) -> None:
         """A reason with what the writer knows to say for it."""
         writer, draws = self.writer, self.draws
         wording = (writer.ideas + writer.vocabulary) / 2
-        claim = self.expand(draws.phrase(idea.claim, wording))
+        claim = self.phrase(idea.claim, wording)
+        frame, ground = "<A>", ""
         if draws.chance(0.5 + 0.6 * writer.ideas):
-            ground = self.expand(draws.phrase(idea.ground, wording))
-            frame = draws.phrase(COMPOUNDS, writer.sentences)
-        else:
-            ground, frame = "", "<A>"
+            frame, ground = self.phrase(COMPOUNDS, writer.sentences), self.phrase(idea.ground, wording)
         # "First of all, because it rains, ..." would be clumsy: only plain frames take a connective.
-        lead = draws.phrase(LEADS[leads], writer.organisation) if frame[0] == "<" else ""
+        lead = self.phrase(leads, writer.organisation) if frame[0] == "<" else ""
         self.add(lead + frame.replace("<A>", claim).replace("<B>", ground))
-        if draws.chance(0.3 + 0.75 * writer.ideas):
-            self.add(
-                self.expand(
-                    draws.phrase(EXAMPLE_LEADS, writer.organisation) + draws.phrase(idea.evidence, writer.ideas)
-                )
-            )
-        if draws.chance(0.1 + 0.5 * writer.ideas) and not self.full():
-            self.add(self.expand(draws.phrase(idea.impact, wording)))
+        if draws.chance(0.45 + 0.6 * writer.ideas):
+            self.example(idea)
+        if draws.chance(0.1 + 0.45 * writer.ideas) and not self.full():
+            self.add(self.phrase(idea.impact, wording))
+
+    def example(self, idea: Idea) -> None:
+        """Something seen, heard or counted."""
+        tier = self.draws.tier(self.writer.ideas)
+        # A writer who has counted the cars does not go on to say "like, I counted the cars".
+        lead = self.choose(EXAMPLE_LEADS[max(min(tier, 1), self.draws.tier(self.writer.organisation))])
+        self.add(lead + self.choose(idea.evidence[tier]))
 
     def stray(self) -> None:
-        """Say nothing, say it again, or change the subject."""
-        draws = self.draws
-        draw = draws.uniform()
-        if draw < 0.4:
-            self.add(self.expand(draws.pick(ASIDES)))
-        elif draw < 0.75:
-            self.add(self.expand(draws.pick(PADDING)))
+        """Change the subject, say nothing, or say the same again."""
+        draw = self.draws.uniform()
+        if draw < 0.3:
+            self.add(self.choose(ASIDES))
+        elif draw < 0.62:
+            self.add(self.choose(PADDING))
+        elif draw < 0.85:
+            self.add(self.choose(RESTATEMENTS[self.side]))
         else:
-            self.add(self.expand(draws.pick(RESTATEMENTS[self.side])))
+            self.repeat()
+
+    def repeat(self) -> None:
+        """Say once more what was said before, nearly in the same words."""
+        earlier = self.draws.pick([sentence for paragraph in self.paragraphs for sentence in paragraph])
+        if len(earlier.split()) <= 14 and not earlier.startswith(_NOT_AGAIN):
+            first, rest = earlier.split(" ", 1)
+            first = first if first.startswith("I") and first != "It" else first.lower()
+            self.add(self.draws.pick(("", "like I said ", "and I mean it, ", "again, ")) + f"{first} {rest}")
 
     def objection(self) -> None:
         """An objection and the reply to it."""
         writer, draws = self.writer, self.draws
         objection, reply = draws.pick(CONCESSIONS[self.side])
-        frame = draws.phrase(CONCESSION_FRAMES, (writer.ideas + writer.sentences) / 2)
+        frame = self.phrase(CONCESSION_FRAMES, (writer.ideas + writer.sentences) / 2)
         self.new_paragraph()
-        self.add(frame.replace("<C>", self.expand(objection)).replace("<R>", self.expand(reply)))
+        expanded = (draws.expand(phrase, writer.vocabulary) for phrase in (objection, reply))
+        self.add(frame.replace("<C>", next(expanded)).replace("<R>", next(expanded)))
+
+    def body(self) -> None:
+        """Reasons until the length aimed at is reached, and an objection."""
+        writer, draws = self.writer, self.draws
+        ideas = draws.shuffled(_POSITIONS[self.side])
+        wandering = 1.0 - writer.focus
+        objects = draws.chance(1.3 * writer.ideas - 0.3)
+        self.reserved += _OBJECTION_WORDS * objects
+        for number, idea in enumerate(ideas):
+            if self.full():
+                break
+            if number == 0 or draws.chance(0.8):
+                self.new_paragraph()
+            last = self.words + self.reserved + _REASON_WORDS >= writer.words
+            self.reason(idea, LEADS[0] if number == 0 else LEADS[2] if last else LEADS[1])
+            while draws.chance(0.62 * wandering * (0.7 + 0.3 * wandering)) and not self.full():
+                self.stray()
+        # Whoever has run out of reasons goes back to one for another example, or chats on.
+        for idea in ideas:
+            if not self.full() and draws.chance(0.6):
+                self.example(idea)
+        for _ in range(_PATIENCE):
+            if not self.full():
+                self.stray()
+        self.reserved -= _OBJECTION_WORDS * objects
+        if objects:
+            self.objection()
 
     def write(self) -> str:
         """The whole essay, before the mistakes."""
-        writer, draws = self.writer, self.draws
         ending = self.ending()
         self.reserved = len(ending.split())
         self.opening()
-        ideas = draws.shuffled(_POSITIONS[self.side])
-        objects = draws.chance(1.3 * writer.ideas - 0.3)
-        number = 0
-        while not self.full() and number < len(ideas):
-            if number == 0 or draws.chance(0.8):
-                self.new_paragraph()
-            self.reason(ideas[number], 0 if number == 0 else 2 if number >= 2 else 1)
-            number += 1
-            while draws.chance(0.75 * (1.0 - writer.focus) ** 1.4) and not self.full():
-                self.stray()
-            if objects and (self.words + self.reserved > 0.6 * writer.words):
-                self.objection()
-                objects = False
-        for _ in range(40):
-            if self.full():
-                break
-            self.stray()
+        self.body()
         if ending:
-            if draws.chance(0.85):
+            if self.draws.chance(0.85):
                 self.new_paragraph()
             self.paragraphs[-1].append(ending)
-        return self.text()
+        return "\n\n".join(" ".join(sentences) for sentences in self.paragraphs if sentences)
 
 
 def _essay(level: int, draws: Draws) -> str:

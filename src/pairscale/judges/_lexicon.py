@@ -13,6 +13,7 @@ __all__ = [
     "CONNECTIVES",
     "CONNECTIVE_PHRASES",
     "MISSPELT",
+    "PHRASE_STARTS",
     "SPELT_WELL",
     "SUBORDINATORS",
     "VAGUE",
@@ -24,7 +25,7 @@ def _words(block: str) -> frozenset[str]:
 
 
 ABBREVIATIONS = _words("""
-    al approx cf dr e.g eg etc fig i.e ie jr mr mrs ms no p pp prof sr st vol vs
+    al approx cf dr e.g eg etc fig i.e ie jr mr mrs ms p pp prof sr st vol vs
 """)
 """Lower-case words whose full stop does not end a sentence."""
 
@@ -195,6 +196,9 @@ _PHRASES = """
 """
 CONNECTIVE_PHRASES = frozenset(tuple(phrase.split()) for phrase in _PHRASES.split("|"))
 """Phrases of two to four words that do the same."""
+
+PHRASE_STARTS = frozenset(phrase[0] for phrase in CONNECTIVE_PHRASES)
+"""Their first words."""
 
 MISSPELT = _words("""
     abit absense accomodate accross acheive adress advertisment agian aint allways alot amoung anual anwser apparant

@@ -115,11 +115,15 @@ def takes(function: Callable[..., Any], name: str) -> bool:
 
 
 def _source(function: Any) -> str:
+    code = getattr(function, "__code__", None)
     try:
-        return textwrap.dedent(inspect.getsource(function))
-    except (OSError, TypeError):
-        code = getattr(function, "__code__", None)
-        return repr(function.__class__) if code is None else code.co_code.hex()
+        source = textwrap.dedent(inspect.getsource(function))
+    except (OSError, TypeError):  # typed at a prompt, or an object with __call__
+        source = repr(type(function))
+    if code is None or function.__name__ != "<lambda>":
+        return source
+    # Two lambdas may share their line of source; the compiled code tells them apart.
+    return f"{source}{code.co_code.hex()}{code.co_consts}{code.co_names}"
 
 
 def _words(error: BaseException) -> str:

@@ -49,7 +49,7 @@ class Weight(NamedTuple):
     Attributes:
         weight: log-odds for one standard deviation of the feature; negative where more of it is worse.
         mean: of the feature, in the texts that the weights were fitted to.
-        sd: its standard deviation there.
+        sd: its standard deviation there, but at least 0.1.
     """
 
     weight: float
@@ -59,22 +59,25 @@ class Weight(NamedTuple):
 
 WEIGHTS: Mapping[str, Weight] = MappingProxyType(
     {
-        "length": Weight(0.5, 0.5, 0.2),
-        "diversity": Weight(0.5, 0.85, 0.05),
-        "word_length": Weight(0.5, 0.4, 0.1),
-        "rare_words": Weight(0.5, 0.2, 0.1),
-        "academic_words": Weight(0.5, 0.3, 0.2),
-        "vague_words": Weight(-0.5, 0.2, 0.2),
-        "sentence_length": Weight(0.5, 0.6, 0.2),
-        "sentence_variety": Weight(0.5, 0.4, 0.2),
-        "subordination": Weight(0.5, 0.5, 0.2),
-        "connectives": Weight(0.5, 0.4, 0.2),
-        "misspelling": Weight(-0.5, 0.2, 0.2),
-        "mechanics": Weight(-0.5, 0.2, 0.2),
-        "repetition": Weight(-0.5, 0.1, 0.1),
+        "length": Weight(0.49, 0.47, 0.19),
+        "diversity": Weight(0.47, 0.9, 0.1),
+        "word_length": Weight(0.52, 0.25, 0.1),
+        "rare_words": Weight(0.55, 0.23, 0.16),
+        "academic_words": Weight(0.59, 0.09, 0.13),
+        "vague_words": Weight(-0.55, 0.11, 0.14),
+        "sentence_length": Weight(0.5, 0.81, 0.21),
+        "sentence_variety": Weight(0.0, 0.39, 0.24),
+        "subordination": Weight(0.48, 0.38, 0.19),
+        "connectives": Weight(0.39, 0.41, 0.27),
+        "misspelling": Weight(-0.64, 0.09, 0.13),
+        "mechanics": Weight(-0.73, 0.13, 0.24),
+        "repetition": Weight(-0.54, 0.01, 0.1),
     }
 )
-"""The fixed weights, by feature, made by ``python -m benchmarks.fit_lexical``; read-only."""
+"""The fixed weights, by feature, made by ``python -m benchmarks.fit_lexical``; read-only.
+
+A weight of 0 belongs to a feature that pointed the wrong way there: it is reported, and not counted.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +90,14 @@ class LexicalFeatures:
     Attributes:
         length: ``n / (n + 60)``; the hundredth word adds less than the tenth.
         diversity: the mean share of different words in every window of 25 words; where the text is shorter than the
-            window, the words it lacks count 0.8 each.
+            window, the words it lacks count 0.9 each.
         word_length: the mean letters per word (at most 12 of each, with 10 words of 4 letters added), less 3, over 4.
-        rare_words: the share of words of five letters or more that are well spelt and not everyday words.
+        rare_words: ``1 - exp(-5 * share)`` of the words of five letters or more that are well spelt and not everyday.
         academic_words: ``1 - exp(-10 * share)`` of the words of careful exposition.
         vague_words: ``1 - exp(-10 * share)`` of the words of casual talk (worse).
         sentence_length: mean words per sentence over 20, at most 1; from 35 words on it falls, to 0 at 70, because
             such sentences are mostly run on.
-        sentence_variety: ``sd / (sd + 5)`` of the words per sentence; 0 for a single sentence.
+        sentence_variety: ``sd / (sd + 5)`` of the words per sentence, at most 35 of each; 0 for a single sentence.
         subordination: ``r / (r + 2)``, with ``r`` the subordinators and inner punctuation marks per sentence.
         connectives: ``d / (d + 2)``, with ``d`` the different connecting words and phrases.
         misspelling: ``1 - exp(-10 * share)`` of the words that look misspelt (worse): listed misspellings and lost
@@ -136,29 +139,32 @@ def lexical_features(text: str) -> LexicalFeatures:
     """
     sentences = list(_sentences(text))
     words = [word for sentence in sentences for word in sentence.words]
+    checked = [word for sentence in sentences for word in sentence.checked]
     n = len(words)
     if not n:
         return _NO_WORDS
     shape = [len(sentence.words) for sentence in sentences]
     mean = n / len(shape)
-    sd = math.sqrt(sum((x - mean) ** 2 for x in shape) / len(shape))
-    # Equal words are looked up once: a long text has far fewer kinds of words than words.
-    kinds = {word: _kind(word) for word in set(words)}
-    wrong = {word for sentence in sentences for word in sentence.checked if looks_misspelt(word)}
+    sd = _deviation([min(x, 35) for x in shape])
+    # Most words are everyday words and need no further look; of the rest, equal ones are looked at once.
+    unusual = set(words) - lexicon.COMMON
+    wrong = {word for word in unusual & set(checked) if looks_misspelt(word)}
+    academic = {word for word in unusual - wrong if is_academic(word) and not is_common(word)}
+    rare = {word for word in unusual - wrong - lexicon.VAGUE if len(word) >= 5 and not is_common(word)}
     clauses = sum(word in lexicon.SUBORDINATORS for word in words) + sum(sentence.breaks for sentence in sentences)
     clauses_each, ties = clauses / len(shape), len(_connectives(sentences))
     return LexicalFeatures(
         length=n / (n + 60),
         diversity=_diversity(words),
         word_length=_clamp(((sum(min(len(word), 12) for word in words) + 40) / (n + 10) - 3) / 4),
-        rare_words=sum(kinds[word] >= _RARE and word not in wrong for word in words) / (n + 10),
-        academic_words=_saturate(sum(kinds[word] == _ACADEMIC and word not in wrong for word in words) / (n + 10)),
-        vague_words=_saturate(sum(word in lexicon.VAGUE for word in words) / (n + 10)),
+        rare_words=_saturate(sum(word in rare for word in words) / (n + 10), 5),
+        academic_words=_saturate(sum(word in academic for word in words) / (n + 10), 10),
+        vague_words=_saturate(sum(word in lexicon.VAGUE for word in words) / (n + 10), 10),
         sentence_length=_clamp(min(mean / 20, (70 - mean) / 35)),
         sentence_variety=sd / (sd + 5),
         subordination=clauses_each / (clauses_each + 2),
         connectives=ties / (ties + 2),
-        misspelling=_saturate(sum(word in wrong for sentence in sentences for word in sentence.checked) / (n + 10)),
+        misspelling=_saturate(sum(word in wrong for word in checked) / (n + 10), 10),
         mechanics=1 - math.exp(-sum(sentence.slips for sentence in sentences) / len(shape)),
         repetition=_repetition(sentences),
     )
@@ -252,7 +258,7 @@ _BOUNDARY = re.compile(r"[.!?…。！？؟।]+[\"'”’)\]]*|\n[ \t\r]*\n")
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _LAST_WORD = re.compile(r"[^\W\d_]+(?:\.[^\W\d_]+)*\Z")
 _BREAK = re.compile(r"[,;:–—]|\s-\s")
-_SLIP = re.compile(r"[!?]{2,}|,{2,}|;{2,}|\.{4,}|\w\s[,;:!?.](?=\s|\Z)|[a-z][,;!?][A-Za-z]")
+_SLIP = re.compile(r"[!?]{2,}|,{2,}|;{2,}|\.{4,}|\w\s[,;]|\w\s[!?.](?=\s|\Z)|[a-z][,;!?][A-Za-z]")
 _END_MARKS = frozenset(".!?…。！？؟।:;\"'”’)]")
 
 
@@ -308,16 +314,20 @@ def _sentence(text: str, *, cut: bool = False) -> _Sentence | None:
 
 # Counting.
 
-_WINDOW, _FILL = 25, 0.8
-_PLAIN, _RARE, _ACADEMIC = 0, 1, 2
+_WINDOW, _FILL = 25, 0.9
 
 
 def _clamp(value: float) -> float:
     return min(1.0, max(0.0, value))
 
 
-def _saturate(share: float) -> float:
-    return 1 - math.exp(-10 * share)
+def _saturate(share: float, rate: float) -> float:
+    return 1 - math.exp(-rate * share)
+
+
+def _deviation(values: Sequence[int]) -> float:
+    mean = sum(values) / len(values)
+    return math.sqrt(sum((value - mean) ** 2 for value in values) / len(values))
 
 
 def _diversity(words: Sequence[str]) -> float:
@@ -338,12 +348,6 @@ def _diversity(words: Sequence[str]) -> float:
     return total / (n - _WINDOW + 1) / _WINDOW
 
 
-def _kind(word: str) -> int:
-    if len(word) < 5 or is_common(word) or word in lexicon.VAGUE:
-        return _PLAIN
-    return _ACADEMIC if is_academic(word) else _RARE
-
-
 def _connectives(sentences: Sequence[_Sentence]) -> set[tuple[str, ...]]:
     found: set[tuple[str, ...]] = set()
     for sentence in sentences:
@@ -351,7 +355,9 @@ def _connectives(sentences: Sequence[_Sentence]) -> set[tuple[str, ...]]:
         for k, word in enumerate(words):
             if word in lexicon.CONNECTIVES:
                 found.add((word,))
-            found.update(words[k : k + size] for size in (2, 3, 4) if words[k : k + size] in lexicon.CONNECTIVE_PHRASES)
+            if word in lexicon.PHRASE_STARTS:
+                phrases = (words[k : k + size] for size in (2, 3, 4))
+                found.update(phrase for phrase in phrases if phrase in lexicon.CONNECTIVE_PHRASES)
     return found
 
 

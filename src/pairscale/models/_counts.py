@@ -87,9 +87,12 @@ def _checked(frame: pl.DataFrame) -> pl.DataFrame:
         return frame
     given = frame["result"]
     # pandas writes a missing number as NaN, and R a missing value as NA: both are "no winner", as null is.
-    value = given.cast(pl.Float64, strict=False).fill_nan(None)
-    missing = given.cast(pl.String).is_in(["", "NA", "NaN"]) | given.is_null()
-    bad = (~(value.is_in([0.0, 0.5, 1.0]).fill_null(value=False) | missing)).arg_true()
+    if given.dtype == pl.String:
+        given = given.set(given.is_in(["", "NA"]), None)
+    elif given.dtype.is_float():
+        given = given.fill_nan(None)
+    value = given.cast(pl.Float64, strict=False)
+    bad = (given.is_not_null() & ~value.is_in([0.0, 0.5, 1.0]).fill_null(value=False)).arg_true()
     if len(bad):
         raise TableError(
             f"bt_data: column {name!r} must be 1 (the first won), 0 (the second) or 0.5 (a tie); it is not in "
@@ -160,12 +163,12 @@ class Counts:
         )
 
 
-def aggregate(rows: pl.DataFrame) -> Counts:
-    """Count ``winner`` and ``loser`` rows.
+def aggregate(decided: Decided) -> Counts:
+    """Count the comparisons of all items seen.
 
     Ids are numbered in code-point order, so that neither the order of the rows nor the locale changes a result.
     """
-    ids = pl.concat([rows["winner"].unique(), rows["loser"].unique()]).unique().sort()
+    rows, ids = decided.rows, decided.seen
     number = pl.Enum(ids)
     winner, loser = (rows[name].cast(number).to_physical().to_numpy().astype(np.int64) for name in ("winner", "loser"))
     size = len(ids)
@@ -176,7 +179,7 @@ def aggregate(rows: pl.DataFrame) -> Counts:
     first, second = np.divmod(cells, size)
     outcomes = np.concatenate(np.unique(winner * size + loser, return_counts=True)).astype("<i8")
     return Counts(
-        ids=tuple(ids),
+        ids=ids,
         start=_starts(first, size),
         first=first,
         second=second,
@@ -184,7 +187,7 @@ def aggregate(rows: pl.DataFrame) -> Counts:
         wins=wins,
         comparisons=wins + np.bincount(loser, minlength=size),
         self_pairs=np.bincount(low[~apart], minlength=size).astype(np.float64),
-        digest=fingerprint([list(ids), hashlib.sha256(outcomes.tobytes()).hexdigest()]),
+        digest=fingerprint([ids, hashlib.sha256(outcomes.tobytes()).hexdigest()]),
     )
 
 

@@ -18,7 +18,7 @@ from pairscale.models._counts import Counts, Floats, Ints, aggregate, connected_
 from pairscale.models._sirt import PROBE_SEED, Root, is_exact, mean_variances, solve_adjusted
 from pairscale.notices import notice
 from pairscale.provenance import Provenance
-from pairscale.tables import Table, listed
+from pairscale.tables import Table, listed, require_ids, to_frame
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -143,14 +143,14 @@ def fit_bt_model(
     _require_options(engine, eps, level, unconnected)
     decided = read_decided(bt_data)
     expected = _all_ids(ids, decided.seen)
-    everyone = aggregate(decided.rows)
-    counts, said = _without_loners(everyone)
+    everyone = aggregate(decided)
+    counts, said = _compared(everyone)
     notices = [*decided.notices, *said]
 
     judged = set(counts.ids)
     unjudged = tuple(name for name in expected if name not in judged)
     if unjudged:
-        notices.append(notice(f"no score for {len(unjudged):,} items without a decided comparison: {listed(unjudged)}"))
+        notices.append(notice(f"no score, for want of a decided comparison: {listed(unjudged)}"))
     parts = connected_parts(counts)
     if len(parts) > 1:
         notices.append(_say_parts(counts, parts, unconnected))
@@ -236,28 +236,24 @@ def _all_ids(ids: Iterable[Any] | None, seen: Sequence[str]) -> Sequence[str]:
         return seen
     if isinstance(ids, str):
         raise InputError(f"ids is the string {ids!r}; give a list of ids")
-    given = {str(name) for name in ids}
+    given = set(require_ids(to_frame({"ID": list(ids)}), ["ID"], "ids")["ID"])
     strange = [name for name in seen if name not in given]
     if strange:
         raise InputError(f"bt_data has {len(strange):,} ids that are not in ids: {listed(strange)}")
     return sorted(given)
 
 
-def _without_loners(counts: Counts) -> tuple[Counts, list[str]]:
-    """The counts without items that met nobody but themselves, and what is to be said of comparisons with oneself."""
-    own = [name for name, times in zip(counts.ids, counts.self_pairs, strict=True) if times]
-    if not own:
-        return counts, []
+def _compared(counts: Counts) -> tuple[Counts, list[str]]:
+    """The counts of items that met another one, and what is to be said of comparisons of an item with itself."""
     met = np.flatnonzero(counts.comparisons > 2 * counts.self_pairs)
+    own = [counts.ids[at] for at in np.flatnonzero(counts.self_pairs)]
     if not len(met):
-        raise FitError(
-            f"no comparison is between two different items; there are only those of {listed(own)} with itself"
-        )
-    total = int(counts.self_pairs.sum())
-    said = notice(
-        f"{total:,} comparisons of an item with itself ({listed(own)}) count as a win and a loss of it, as in sirt"
-    )
-    return counts.part(met), [said]
+        raise FitError(f"no comparison is between two different items, only of {listed(own)} with itself")
+    said = []
+    if own:
+        total = int(counts.self_pairs.sum())
+        said = [notice(f"self-comparisons of {listed(own)} ({total:,}) each count as a win and a loss, as in sirt")]
+    return (counts if len(met) == counts.n_items else counts.part(met)), said
 
 
 def _say_parts(counts: Counts, parts: Sequence[Ints], unconnected: Unconnected) -> str:
@@ -272,8 +268,7 @@ def _say_parts(counts: Counts, parts: Sequence[Ints], unconnected: Unconnected) 
 
 
 def _say_open(counts: Counts, root: Root) -> str:
-    groups = connected_parts(counts, ~root.distant)
-    which = f" between {named_parts(counts.ids, groups)}" if len(groups) > 1 else ""
+    which = f" between {named_parts(counts.ids, root.groups)}" if root.groups else ""
     return notice(
         f"no finite scores solve sirt's equations for these comparisons: the distance{which} is open. The scores are "
         f"those after {root.iterations} of sirt's own steps; more comparisons{which and ' between them'} settle it"

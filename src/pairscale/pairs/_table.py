@@ -1,19 +1,31 @@
-"""What every verb on pairs needs: a checked table, and both sides changing places."""
+"""What every verb on pairs needs: a checked table, both sides changing places, and chance."""
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from pairscale.errors import TableError
-from pairscale.tables import PAIRS, Table, listed, require_columns, require_ids, to_frame
+from pairscale.errors import InputError, TableError
+from pairscale.tables import (
+    PAIRS,
+    Table,
+    as_text,
+    is_blank,
+    listed,
+    require_columns,
+    require_ids,
+    row_numbers,
+    to_frame,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["as_pairs", "swapped"]
+__all__ = ["as_pairs", "drawn", "generator", "share_of", "swapped", "whole"]
 
 
 def as_pairs(pairs: Table) -> pl.DataFrame:
@@ -22,17 +34,21 @@ def as_pairs(pairs: Table) -> pl.DataFrame:
     Raises:
         TableError: when a column is missing, an id or a text is, or a sample meets itself.
     """
-    frame = require_ids(to_frame(pairs, "pairs"), ["ID1", "ID2"], "pairs")
+    frame = to_frame(pairs, "pairs")
     require_columns(frame, list(PAIRS), "pairs")
-    frame = frame.select(*PAIRS, *(name for name in frame.columns if name not in PAIRS))
+    frame = require_ids(frame, ["ID1", "ID2"], "pairs")
+    frame = frame.with_columns(as_text(frame[name], "pairs") for name in ("text1", "text2"))
     for name in ("text1", "text2"):
-        if frame[name].null_count():
-            row = frame[name].is_null().arg_max() or 0
-            raise TableError(f"pairs: column {name!r} is empty in row {row + 1}")
-    themselves = frame.filter(pl.col("ID1") == pl.col("ID2"))
-    if themselves.height:
-        raise TableError(f"pairs: {listed(themselves['ID1'].to_list())} would be compared with itself")
-    return frame
+        blank = is_blank(frame[name])
+        if blank.any():
+            raise TableError(f"pairs: column {name!r} is empty in {row_numbers(blank)}; leave those pairs out")
+    themselves = frame["ID1"] == frame["ID2"]
+    if themselves.any():
+        ids = frame["ID1"].filter(themselves).to_list()
+        raise TableError(
+            f"pairs: {listed(ids)} would be compared with itself in {row_numbers(themselves)}; leave those pairs out"
+        )
+    return frame.select(*PAIRS, *(name for name in frame.columns if name not in PAIRS))
 
 
 def swapped(pairs: pl.DataFrame, where: NDArray[np.bool_]) -> pl.DataFrame:
@@ -48,11 +64,60 @@ def swapped(pairs: pl.DataFrame, where: NDArray[np.bool_]) -> pl.DataFrame:
         other = _other_side(name)
         if other is None or other not in pairs.columns:
             columns.append(pairs[name])
-            continue
-        both = pl.concat([pairs[name], pairs[other].alias(name)], rechunk=True)
-        columns.append(both.gather(np.where(where, rows + n, rows)))
+        else:
+            columns.append(_end_to_end(pairs[name], pairs[other]).gather(np.where(where, rows + n, rows)))
     return pl.DataFrame(columns)
 
 
 def _other_side(name: str) -> str | None:
     return {"1": f"{name[:-1]}2", "2": f"{name[:-1]}1"}.get(name[-1:])
+
+
+def _end_to_end(column: pl.Series, other: pl.Series) -> pl.Series:
+    """Both columns as one; numbers of two kinds, or a column without any values, become of one kind."""
+    halves = [column.to_frame(), other.alias(column.name).to_frame()]
+    try:
+        return pl.concat(halves, how="vertical_relaxed", rechunk=True).to_series()
+    except pl.exceptions.PolarsError:
+        raise TableError(
+            f"pairs: columns {column.name!r} ({column.dtype}) and {other.name!r} ({other.dtype}) cannot change places; "
+            "make them of one kind, or rename one"
+        ) from None
+
+
+def drawn(pairs: pl.DataFrame, count: int, seed: int | None) -> pl.DataFrame:
+    """So many of the pairs, all equally likely, in random order."""
+    return pairs.rechunk()[generator(seed).permutation(pairs.height)[:count]]
+
+
+def generator(seed: int | None) -> np.random.Generator:
+    """The random numbers of a seed."""
+    try:
+        return np.random.default_rng(seed)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"seed={seed!r} must be a whole number, 0 or more, or None for another one each time"
+        ) from None
+
+
+def share_of(total: int, share: float, name: str) -> int:
+    """So much of ``total``, rounded down."""
+    try:
+        # As it is written: 0.29 * 100 is 28.999999999999996 to a computer and 29 to everybody else.
+        exact = Fraction(str(float(share)))
+    except (TypeError, ValueError, OverflowError):
+        exact = Fraction(-1)
+    if not 0 <= exact <= 1:
+        raise InputError(f"{name}={share!r} must be a number between 0 and 1")
+    return math.floor(exact * total)
+
+
+def whole(value: int, name: str) -> int:
+    """A count that somebody gave, checked."""
+    try:
+        count = int(value)
+    except (TypeError, ValueError, OverflowError):
+        count = -1
+    if count < 0 or count != value:
+        raise InputError(f"{name}={value!r} must be a whole number, 0 or more")
+    return count

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
 from pairscale.errors import TableError
-from pairscale.tables import Table, listed, require_ids, to_frame
+from pairscale.tables import Table, listed, require_ids, row_numbers, to_frame
 
 __all__ = ["PairSummary", "summarize_pairs"]
 
@@ -45,12 +46,15 @@ class PairSummary:
         return f"{self.n_items:,} samples in {self.n_pairs:,} pairs, {degrees.min()} to {degrees.max()} each, {linked}"
 
 
-def summarize_pairs(pairs: Table, ids: list[str] | None = None) -> PairSummary:
+def summarize_pairs(pairs: Table, ids: Sequence[str] | None = None) -> PairSummary:
     """Degrees and connectivity of a table with ``ID1`` and ``ID2`` (pairs or results).
 
     Args:
         pairs: the table.
         ids: all the samples there are, so that those in no pair are seen too.
+
+    Raises:
+        TableError: when a sample meets itself, or is not among ``ids``.
 
     Example:
         >>> summary = summarize_pairs([{"ID1": "a", "ID2": "b"}, {"ID1": "c", "ID2": "d"}])
@@ -61,13 +65,18 @@ def summarize_pairs(pairs: Table, ids: list[str] | None = None) -> PairSummary:
     from scipy.sparse.csgraph import connected_components
 
     frame = require_ids(to_frame(pairs, "pairs"), ["ID1", "ID2"], "pairs")
+    themselves = frame["ID1"] == frame["ID2"]
+    if themselves.any():
+        who = listed(frame["ID1"].filter(themselves).to_list())
+        raise TableError(f"pairs: {who} meets itself in {row_numbers(themselves)}; leave those rows out")
     present = pl.concat([frame["ID1"], frame["ID2"].alias("ID1")]).unique()
-    names = pl.concat([present, pl.Series("ID1", ids or [], pl.String)]).unique().sort()
-    if ids is not None and (unknown := sorted(set(present) - set(ids))):
-        raise TableError(f"pairs: {listed(unknown)} not among the samples")
+    names = present if ids is None else _named(ids)
+    if unknown := sorted(set(present) - set(names)):
+        raise TableError(f"pairs: {listed(unknown)} not among the samples (ids=)")
+    names = names.unique().sort()
     n = len(names)
     if n == 0:
-        raise TableError("pairs: no rows")
+        raise TableError("pairs: no rows; there is nothing to summarize")
     kind = pl.Enum(names)
     first, second = (frame[name].cast(kind).to_physical().to_numpy() for name in ("ID1", "ID2"))
     low, high = np.minimum(first, second).astype(np.int64), np.maximum(first, second).astype(np.int64)
@@ -75,10 +84,9 @@ def summarize_pairs(pairs: Table, ids: list[str] | None = None) -> PairSummary:
     graph = coo_array((np.ones(len(edges)), (edges // n, edges % n)), shape=(n, n))
     _, label = connected_components(graph, directed=False)
     # Number the groups from the largest, and the first id decides between equals.
-    sizes = np.bincount(label)
-    order = sorted(range(len(sizes)), key=lambda group: (-sizes[group], int(np.argmax(label == group))))
+    _, earliest, sizes = np.unique(label, return_index=True, return_counts=True)
     number = np.empty(len(sizes), dtype=np.int64)
-    number[order] = np.arange(1, len(sizes) + 1)
+    number[np.lexsort((earliest, -sizes))] = np.arange(1, len(sizes) + 1)
     degrees = pl.DataFrame(
         {
             "ID": names,
@@ -97,3 +105,7 @@ def summarize_pairs(pairs: Table, ids: list[str] | None = None) -> PairSummary:
         components=tuple(tuple(sorted(group)) for group in groups.to_list()),
         unpaired=tuple(degrees.filter(pl.col("degree") == 0)["ID"]),
     )
+
+
+def _named(ids: Sequence[str]) -> pl.Series:
+    return require_ids(to_frame({"ID": list(ids)}, "ids"), ["ID"], "ids")["ID"]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import polars as pl
 
-from pairscale.errors import InputError, TableError
-from pairscale.pairs._table import as_pairs
+from pairscale.errors import TableError
+from pairscale.pairs._table import as_pairs, drawn, share_of, whole
 from pairscale.samples import read_samples_df
 from pairscale.tables import Table
 
@@ -31,7 +29,7 @@ def make_pairs(samples: Table) -> pl.DataFrame:
     """
     frame = read_samples_df(samples, "ID", "text").sort("ID").rechunk()
     if frame.height < 2:
-        raise TableError("pairs need at least two samples; there is one")
+        raise TableError("samples: there is only one; pairs need at least two")
     first, second = np.triu_indices(frame.height, 1)
     columns = {}
     for name in frame.columns:
@@ -58,20 +56,7 @@ def sample_pairs(
         3
     """
     frame = as_pairs(pairs)
-    count = _count(frame.height, pair_pct, "pair_pct")
+    count = share_of(frame.height, pair_pct, "pair_pct")
     if n_pairs is not None:
-        count = min(count, _whole(n_pairs, "n_pairs"))
-    return frame.rechunk()[np.random.default_rng(seed).permutation(frame.height)[:count]]
-
-
-def _count(total: int, share: float, name: str) -> int:
-    if not 0 <= share <= 1:
-        raise InputError(f"{name}={share!r} must be between 0 and 1")
-    # 0.29 * 100 is 28.999999999999996 to a computer and 29 to everybody else.
-    return math.floor(share * total + 1e-9)
-
-
-def _whole(value: int, name: str) -> int:
-    if value != int(value) or value < 0:
-        raise InputError(f"{name}={value!r} must be a whole number, 0 or more")
-    return int(value)
+        count = min(count, whole(n_pairs, "n_pairs"))
+    return drawn(frame, count, seed)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pairscale.errors import InputError
-from pairscale.pairs._table import as_pairs, swapped
-from pairscale.pairs.make import _count, _whole
+from pairscale.pairs._table import as_pairs, drawn, generator, share_of, swapped, whole
 
 if TYPE_CHECKING:
     import polars as pl
@@ -27,7 +26,7 @@ def randomize_pair_order(pairs: Table, seed: int | None = None) -> pl.DataFrame:
         ['a', 'b']
     """
     frame = as_pairs(pairs)
-    return swapped(frame, np.random.default_rng(seed).random(frame.height) < 0.5)
+    return swapped(frame, generator(seed).random(frame.height) < 0.5)
 
 
 def alternate_pair_order(pairs: Table) -> pl.DataFrame:
@@ -63,10 +62,9 @@ def sample_reverse_pairs(
     """
     frame = as_pairs(pairs)
     if n_reverse is not None:
-        count = min(_whole(n_reverse, "n_reverse"), frame.height)
+        count = min(whole(n_reverse, "n_reverse"), frame.height)
     elif reverse_pct is not None:
-        count = _count(frame.height, reverse_pct, "reverse_pct")
+        count = share_of(frame.height, reverse_pct, "reverse_pct")
     else:
         raise InputError("say how many pairs to reverse: reverse_pct=1 for all of them, or n_reverse=")
-    taken = frame.rechunk()[np.random.default_rng(seed).permutation(frame.height)[:count]]
-    return swapped(taken, np.ones(count, dtype=bool))
+    return swapped(drawn(frame, count, seed), np.ones(count, dtype=bool))

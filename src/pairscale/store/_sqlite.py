@@ -46,16 +46,19 @@ def open_file(path: Path) -> Engine:
 
     def configure(connection: Any, _record: Any) -> None:
         _foreign_keys(connection, _record)
-        cursor = connection.cursor()
-        mode = cursor.execute("PRAGMA journal_mode=WAL").fetchone()[0]
-        cursor.execute("PRAGMA synchronous=FULL")
-        cursor.close()
+        mode = _write_ahead(connection)
+        connection.execute("PRAGMA synchronous=FULL")
         if mode != "wal" and not told:
             told.append(notice(f"{path}: this file system has no write-ahead logging; readers may have to wait"))
 
     told: list[str] = []
     event.listen(engine, "connect", configure)
     return engine
+
+
+def _write_ahead(connection: Any) -> str:
+    """Ask for write-ahead logging, and return the mode that there is."""
+    return str(connection.execute("PRAGMA journal_mode=WAL").fetchone()[0])
 
 
 def _foreign_keys(connection: Any, _record: Any) -> None:

@@ -199,8 +199,8 @@ class RunFile:
             if new:
                 connection.execute(insert(items), new)
 
-    def add_pairs(self, rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-        """Remember pairs (``custom_id ID1 ID2 columns``) and return the number of each, by ``custom_id``.
+    def add_pairs(self, rows: Iterable[Mapping[str, Any]]) -> list[int]:
+        """Remember pairs (``custom_id ID1 ID2 columns``) and return the number of each, in their order.
 
         Raises:
             StoreMismatchError: when a ``custom_id`` is there already for another pair.
@@ -211,7 +211,7 @@ class RunFile:
                 for row in connection.execute(select(pairs.c.custom_id, pairs.c.pair_id, pairs.c.ID1, pairs.c.ID2))
             }
             following = max((number for number, _, _ in known.values()), default=0) + 1
-            numbers: dict[str, int] = {}
+            numbers: list[int] = []
             new: list[dict[str, Any]] = []
             for row in rows:
                 name = row["custom_id"]
@@ -222,9 +222,9 @@ class RunFile:
                             f"{self.name}: pair_uid {name!r} is the pair {first!r}, {second!r} there, "
                             f"not {row['ID1']!r}, {row['ID2']!r}; give it another pair_uid or take a new run file"
                         )
-                    numbers[name] = number
+                    numbers.append(number)
                 else:
-                    numbers[name] = following
+                    numbers.append(following)
                     new.append({"pair_id": following, **row})
                     following += 1
                 if len(new) >= _CHUNK:
@@ -249,8 +249,9 @@ class RunFile:
         with self._begin() as connection:
             following = _following(connection, attempts.c.attempt_id)
             numbered = list(enumerate(answers, start=following))
+            blank = dict.fromkeys(attempts.c.keys())  # one statement for all rows: each needs every column
             rows = [
-                {"attempt_id": number, "pair_id": answer.pair_id, "condition_id": condition_id, **answer.values}
+                blank | {"attempt_id": number, "pair_id": answer.pair_id, "condition_id": condition_id, **answer.values}
                 for number, answer in numbered
             ]
             connection.execute(insert(attempts), rows)
@@ -260,8 +261,10 @@ class RunFile:
                         comparisons.c.condition_id == condition_id, comparisons.c.pair_id.in_(giving_way)
                     )
                 )
+            unsettled = dict.fromkeys(("winner_pos", "better_id", "probability"))
             settled = [
-                {"pair_id": answer.pair_id, "condition_id": condition_id, "attempt_id": number, **answer.comparison}
+                unsettled
+                | {"pair_id": answer.pair_id, "condition_id": condition_id, "attempt_id": number, **answer.comparison}
                 for number, answer in numbered
                 if answer.comparison is not None
             ]

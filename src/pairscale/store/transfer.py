@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -98,17 +98,16 @@ def _add_group(store: RunFile, group: pl.DataFrame) -> int:
     progress = store.progress(condition_id)
     settled = progress.answered | progress.failed
     answers = [
-        answer
-        for row in group.iter_rows(named=True)
-        if numbers[row["custom_id"]] not in settled
-        for answer in _answers(row, numbers[row["custom_id"]])
+        _answer(row, number)
+        for row, number in zip(group.iter_rows(named=True), numbers, strict=True)
+        if number not in settled
     ]
     if answers:
         store.record(answers, condition_id)
     return len(answers)
 
 
-def _answers(row: Mapping[str, Any], number: int) -> Iterator[Answer]:
+def _answer(row: Mapping[str, Any], number: int) -> Answer:
     position = {row["ID1"]: 1, row["ID2"]: 2}.get(row["better_id"])
     outcome = "win" if position else row["outcome"] or "abstention"
     if outcome == "win" and position is None:
@@ -124,4 +123,4 @@ def _answers(row: Mapping[str, Any], number: int) -> Iterator[Answer]:
         "probability": row.get("probability"),
         "received_at": str(now),
     }
-    yield Answer(number, values, comparison)
+    return Answer(number, values, comparison)

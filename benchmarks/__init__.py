@@ -1,0 +1,1 @@
+"""Speed and scale, as tables on the screen and JSON in build/benchmarks. Never part of the tests."""

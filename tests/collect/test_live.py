@@ -1,0 +1,429 @@
+"""Live judging: everything asked once, every answer kept, and the same again resumes."""
+
+import asyncio
+import csv
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pairscale as ps
+from pairscale.errors import InputError, StoreBusyError, StoreFullError, TableError
+from pairscale.store import open_run
+from pairscale.tables import FAILED, RESULTS
+
+SAMPLES = [{"ID": f"s{n}", "text": f"text {n}", "q": float(n)} for n in range(8)]
+PAIRS = ps.make_pairs(SAMPLES)
+
+
+class Counting:
+    """A judge that remembers what it was asked, and answers as told."""
+
+    def __init__(self, reply=None, name="counting"):
+        self.condition = ps.Condition(name)
+        self.asked = []
+        self.reply = reply or (lambda pair: ps.Verdict.win(1))
+        self.open = self.most_open = 0
+
+    async def compare(self, pair):
+        self.asked.append(pair)
+        self.open += 1
+        self.most_open = max(self.most_open, self.open)
+        await asyncio.sleep(0)
+        self.open -= 1
+        return self.reply(pair)
+
+
+def submit(pairs, judge, **options):
+    return ps.submit_pairs(pairs, judge, **({"progress": False, "retry_wait": 0} | options))
+
+
+def test_every_pair_once_in_order():
+    judge = Counting()
+    answers = submit(PAIRS, judge)
+    assert answers.results.columns == list(RESULTS)
+    assert answers.results.select("ID1", "ID2").equals(PAIRS.select("ID1", "ID2"))
+    assert answers.results["better_id"].to_list() == PAIRS["ID1"].to_list()
+    assert [pair.uid for pair in judge.asked] == [f"{a}:{b}#1" for a, b in PAIRS.select("ID1", "ID2").iter_rows()]
+    assert answers.asked == PAIRS.height
+    assert answers.failed_pairs.height == answers.failed_attempts.height == 0
+    assert set(FAILED) <= set(answers.failed_pairs.columns)
+
+
+def test_the_judge_sees_the_columns_of_the_samples():
+    judge = Counting()
+    submit(PAIRS.with_columns(note=pl.lit("x")), judge)
+    first = judge.asked[0].first
+    assert dict(first) == {"ID": "s0", "item_id": "s0", "text": "text 0", "q": 0.0}
+
+
+@pytest.mark.parametrize("concurrency", [1, 3, 100])
+def test_concurrency_is_bounded_and_used(concurrency):
+    judge = Counting()
+    submit(PAIRS, judge, concurrency=concurrency)
+    assert judge.most_open == min(concurrency, PAIRS.height)
+
+
+def test_concurrency_changes_no_answer():
+    judge = ps.SimulatedJudge("q", error_rate=0.2, tie_rate=0.1, invalid_rate=0.1, seed=4)
+    one, many = submit(PAIRS, judge, retries=5), submit(PAIRS, judge, retries=5, concurrency=9)
+    assert one.results.drop("latency_s").equals(many.results.drop("latency_s"))
+
+
+def test_sync_and_async_give_the_same():
+    judge = ps.SimulatedJudge("q", tie_rate=0.3, seed=4)
+    sync = submit(PAIRS, judge)
+    awaited = asyncio.run(ps.submit_pairs_async(PAIRS, judge, progress=False))
+    assert sync.results.drop("latency_s").equals(awaited.results.drop("latency_s"))
+
+
+def test_it_works_inside_a_running_loop():
+    """As in a notebook, whose cells run in a loop."""
+
+    async def cell():
+        return submit(PAIRS, Counting()).results.height
+
+    assert asyncio.run(cell()) == PAIRS.height
+
+
+def test_the_same_again_asks_nothing(tmp_path):
+    run = tmp_path / "run.db"
+    first = submit(PAIRS, Counting(), run=run)
+    judge = Counting()
+    again = submit(PAIRS, judge, run=run)
+    assert judge.asked == []
+    assert again.asked == 0
+    assert again.results.equals(first.results)
+
+
+def test_only_what_is_missing_is_asked(tmp_path):
+    run = tmp_path / "run.db"
+    submit(PAIRS[:10], Counting(), run=run)
+    judge = Counting()
+    answers = submit(PAIRS, judge, run=run)
+    assert len(judge.asked) == PAIRS.height - 10
+    assert answers.results.height == PAIRS.height
+    assert submit(PAIRS[5:7], Counting(), run=run).results["ID2"].to_list() == PAIRS[5:7]["ID2"].to_list()
+
+
+def test_another_condition_starts_from_nothing(tmp_path):
+    run = tmp_path / "run.db"
+    submit(PAIRS, Counting(), run=run)
+    judge = Counting(lambda pair: ps.Verdict.win(2), name="another")
+    assert submit(PAIRS, judge, run=run).results["better_sample"].unique().to_list() == ["SAMPLE_2"]
+    assert len(judge.asked) == PAIRS.height
+
+
+def test_the_reverse_order_is_another_question(tmp_path):
+    run = tmp_path / "run.db"
+    submit(PAIRS, Counting(), run=run)
+    judge = Counting()
+    submit(ps.sample_reverse_pairs(PAIRS, reverse_pct=1, seed=1), judge, run=run)
+    assert len(judge.asked) == PAIRS.height
+
+
+def test_a_pair_that_stands_twice_is_asked_twice(tmp_path):
+    judge = Counting()
+    twice = pl.concat([PAIRS[:2], PAIRS[:2]])
+    answers = submit(twice, judge, run=tmp_path / "run.db")
+    assert answers.results["custom_id"].to_list() == ["s0:s1#1", "s0:s2#1", "s0:s1#2", "s0:s2#2"]
+    assert len(judge.asked) == 4
+
+
+def test_pair_uid_names_the_pairs(tmp_path):
+    named = PAIRS[:2].with_columns(pair_uid=pl.Series(["x", "y"]))
+    assert submit(named, Counting(), run=tmp_path / "run.db").results["custom_id"].to_list() == ["x", "y"]
+    with pytest.raises(TableError, match="pair_uid"):
+        submit(PAIRS[:2].with_columns(pair_uid=pl.lit("same")), Counting())
+
+
+def test_ids_with_separators_are_kept_apart():
+    rows = [("a:b", "c"), ("a", "b:c"), ("a#1", "b"), ("a", "1#b")]
+    pairs = [{"ID1": i, "text1": f"t {i}", "ID2": j, "text2": f"t {j}"} for i, j in rows]
+    results = submit(pairs, Counting()).results
+    assert results.select("ID1", "ID2").rows() == rows
+    assert results["custom_id"].n_unique() == 4
+
+
+def test_passing_errors_are_asked_again_and_stay_on_record(tmp_path):
+    judge = Counting(
+        lambda pair: ps.Verdict.win(2) if pair.attempt == 3 else ps.Verdict.fail("rate_limited", "429", passing=True)
+    )
+    answers = submit(PAIRS[:3], judge, run=tmp_path / "run.db")
+    assert answers.results.height == 3
+    assert answers.failed_pairs.height == 0
+    assert answers.failed_attempts["attempt"].to_list() == [1, 2] * 3
+    assert answers.failed_attempts["error_code"].unique().to_list() == ["rate_limited"]
+    assert answers.asked == 9
+
+
+def test_retries_end(tmp_path):
+    judge = Counting(lambda pair: ps.Verdict.fail("timeout", f"attempt {pair.attempt}", passing=True))
+    answers = submit(PAIRS[:1], judge, retries=2, run=tmp_path / "run.db")
+    assert len(judge.asked) == 3
+    assert answers.failed_pairs.select("ID1", "error_code", "error_message", "attempt").rows() == [
+        ("s0", "timeout", "attempt 3", 3)
+    ]
+    submit(PAIRS[:1], judge, retries=0, run=tmp_path / "run.db")
+    assert [pair.attempt for pair in judge.asked] == [1, 2, 3, 4]
+
+
+def test_errors_that_do_not_pass_are_not_retried_but_asked_again_next_time(tmp_path):
+    run = tmp_path / "run.db"
+    refusing = Counting(lambda pair: ps.Verdict.abstain("no"))
+    answers = submit(PAIRS[:2], refusing, run=run)
+    assert len(refusing.asked) == 2
+    assert answers.failed_pairs["outcome"].to_list() == ["abstention"] * 2
+    willing = Counting()
+    assert submit(PAIRS[:2], willing, run=run).results.height == 2
+    assert len(willing.asked) == 2
+
+
+def test_the_five_kinds_stay_apart(tmp_path):
+    kinds = iter(
+        [
+            ps.Verdict.win(1),
+            ps.Verdict.tie(),
+            ps.Verdict(ps.Outcome.FLIP),
+            ps.Verdict.abstain("no"),
+            ps.Verdict.fail("parse_error", "?"),
+        ]
+    )
+    answers = submit(PAIRS[:5], Counting(lambda pair: next(kinds)), run=tmp_path / "run.db")
+    assert answers.results["outcome"].to_list() == ["win", "tie", "flip"]
+    assert answers.failed_pairs["outcome"].to_list() == ["abstention", "error"]
+    with open_run(tmp_path / "run.db") as store:
+        [row] = store.conditions().select("win", "tie", "flip", "abstention", "error").rows()
+        assert row == (1, 1, 1, 1, 1)
+    assert ps.build_bt_data(answers.results).height == 1
+
+
+def test_a_judge_that_raises_is_data():
+    def reply(pair):
+        raise RuntimeError("bug")
+
+    answers = submit(PAIRS[:2], Counting(reply))
+    assert answers.failed_pairs["error_message"].to_list() == ["RuntimeError: bug"] * 2
+
+
+def test_a_judge_that_cannot_judge_at_all_stops_the_run(tmp_path):
+    with pytest.raises(InputError, match="'nothing'"):
+        submit(PAIRS, ps.SimulatedJudge("nothing"), run=tmp_path / "run.db", concurrency=4)
+
+
+def test_an_answer_is_durable_before_it_is_used(tmp_path):
+    run = tmp_path / "run.db"
+    seen = []
+
+    def used(row):
+        with open_run(run) as reader:
+            stored = reader.results()
+        seen.append((row["custom_id"] in stored["custom_id"].to_list(), row["better_id"]))
+
+    submit(PAIRS[:6], Counting(), run=run, concurrency=3, on_answer=used)
+    assert seen == [(True, "s0")] * 6
+
+
+def test_two_texts_under_one_id_are_refused():
+    pairs = [
+        {"ID1": "a", "text1": "one", "ID2": "b", "text2": "x"},
+        {"ID1": "a", "text1": "two", "ID2": "b", "text2": "x"},
+    ]
+    with pytest.raises(TableError, match="'a' stands there with two different texts"):
+        submit(pairs, Counting())
+
+
+@pytest.mark.parametrize("wrong", [{"concurrency": 0}, {"retries": -1}, {"retry_wait": -1}])
+def test_impossible_options(wrong):
+    with pytest.raises(InputError):
+        submit(PAIRS, Counting(), **wrong)
+
+
+def test_two_runs_on_one_file(tmp_path):
+    with open_run(tmp_path / "run.db", write=True), pytest.raises(StoreBusyError):
+        submit(PAIRS, Counting(), run=tmp_path / "run.db")
+
+
+def test_a_full_disk_keeps_what_was_answered(tmp_path):
+    from sqlalchemy import event
+
+    from pairscale.collect import live
+
+    run = tmp_path / "run.db"
+    real = live.open_run
+
+    def small(where, *, write):
+        store = real(where, write=write)
+
+        @event.listens_for(store._engine, "begin")
+        def limit(connection):
+            connection.exec_driver_sql("PRAGMA max_page_count=60")
+
+        return store
+
+    judge = Counting(lambda pair: ps.Verdict.win(1, content="x" * 20_000))
+    acknowledged = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(live, "open_run", small)
+        with pytest.raises(StoreFullError):
+            submit(PAIRS, judge, run=run, on_answer=lambda row: acknowledged.append(row["custom_id"]))
+    assert 0 < len(acknowledged) < PAIRS.height
+    with open_run(run) as store:
+        assert set(acknowledged) <= set(store.results()["custom_id"])
+    after = Counting()
+    assert submit(PAIRS, after, run=run).results.height == PAIRS.height
+    assert len(after.asked) <= PAIRS.height - len(acknowledged)
+
+
+class TestSavePath:
+    def test_is_kept_up_to_date_and_resumed_from(self, tmp_path):
+        path = tmp_path / "out.csv"
+        lines = []
+        answers = submit(
+            PAIRS[:5], Counting(), save_path=path, on_answer=lambda row: lines.append(path.read_text().count("\n"))
+        )
+        assert lines == [2, 3, 4, 5, 6]
+        judge = Counting()
+        again = submit(PAIRS[:7], judge, save_path=path)
+        assert len(judge.asked) == 2
+        assert again.results[:5].drop("latency_s").equals(answers.results.drop("latency_s"))
+        assert len(list(csv.DictReader(path.read_text().splitlines()))) == 7
+
+    def test_a_file_that_r_wrote(self, tmp_path):
+        path = tmp_path / "r.csv"
+        path.write_text(
+            "custom_id,ID1,ID2,model,status_code,error_message,content,better_sample,better_id,prompt_tokens,extra\n"
+            'LIVE_s0_vs_s1,s0,s1,NA,200,NA,"a, ""b""",SAMPLE_2,s1,12,kept\n'
+            "LIVE_s0_vs_s2,s0,s2,NA,500,server error,NA,NA,NA,NA,kept\n"
+        )
+        judge = Counting()
+        answers = submit(PAIRS[:3], judge, save_path=path)
+        assert [pair.uid for pair in judge.asked] == ["s0:s2#1", "s0:s3#1"]
+        assert answers.results.select("ID2", "better_id", "content", "prompt_tokens").row(0) == (
+            "s1",
+            "s1",
+            'a, "b"',
+            12,
+        )
+        rows = list(csv.DictReader(path.read_text().splitlines()))
+        assert [row["extra"] for row in rows] == ["kept", "kept", "", ""]
+
+    def test_rows_of_another_model_are_not_taken(self, tmp_path, caplog):
+        path = tmp_path / "r.csv"
+        path.write_text("ID1,ID2,model,better_id\ns0,s1,gpt-4o,s1\n")
+        judge = Counting()
+        submit(PAIRS[:1], judge, save_path=path)
+        assert len(judge.asked) == 1
+        assert "another judge or model" in caplog.text
+
+    def test_another_condition_in_the_same_file_is_not_taken(self, tmp_path):
+        path = tmp_path / "out.csv"
+        submit(PAIRS[:4], Counting(), save_path=path)
+        judge = Counting(name="another")
+        submit(PAIRS[:4], judge, save_path=path)
+        assert len(judge.asked) == 4
+
+    def test_a_torn_last_line_is_asked_again(self, tmp_path, caplog):
+        path = tmp_path / "out.csv"
+        submit(PAIRS[:4], Counting(lambda pair: ps.Verdict.win(1, content="two\nlines")), save_path=path)
+        path.write_bytes(path.read_bytes()[:-40])
+        judge = Counting()
+        answers = submit(PAIRS[:4], judge, save_path=path)
+        assert len(judge.asked) == 1
+        assert answers.results.height == 4
+        assert "incomplete" in caplog.text
+
+    def test_beside_a_run_file(self, tmp_path):
+        run, path = tmp_path / "run.db", tmp_path / "out.csv"
+        submit(PAIRS[:4], Counting(), run=run, save_path=path)
+        judge = Counting()
+        submit(PAIRS[:6], judge, run=run, save_path=path)
+        assert len(judge.asked) == 2
+
+    @pytest.mark.parametrize("content", ["a,b\n1,2\n", "ID1,ID2\nx,y\n"])
+    def test_something_else_is_refused_and_left(self, tmp_path, content):
+        path = tmp_path / "other.csv"
+        path.write_text(content)
+        with pytest.raises(InputError, match="not a CSV of results"):
+            submit(PAIRS, Counting(), save_path=path)
+        assert path.read_text() == content
+
+
+def test_ctrl_c_keeps_what_was_done(tmp_path):
+    """A real process, a real SIGINT: it ends at once, and the next run asks only the rest."""
+    script = textwrap.dedent(f"""
+        import asyncio, signal, pairscale as ps
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored when the tests run in the background
+        class Slow:
+            condition = ps.Condition("counting")
+            async def compare(self, pair):
+                if pair.uid > "s1:s5":
+                    print("waiting", flush=True)
+                    await asyncio.sleep(1000)
+                return ps.Verdict.win(1)
+        pairs = ps.make_pairs({SAMPLES!r})
+        ps.submit_pairs(pairs, Slow(), run={str(tmp_path / "run.db")!r}, concurrency=2)
+    """)
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "waiting\n"
+    assert process.stdout.readline() == "waiting\n"
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert "KeyboardInterrupt" in errors
+    with open_run(tmp_path / "run.db") as store:
+        done = store.results().height
+        assert store.failed_attempts()["error_code"].to_list() == ["cancelled", "cancelled"]
+    assert done == 10
+    judge = Counting()
+    assert submit(PAIRS, judge, run=tmp_path / "run.db").results.height == PAIRS.height
+    assert len(judge.asked) == PAIRS.height - done
+    assert judge.asked[0].attempt == 1
+
+
+def test_interrupting_the_waiting_thread_cancels_the_work():
+    from pairscale.collect._background import run_sync
+
+    started = threading.Event()
+    cleaned = []
+
+    async def forever():
+        started.set()
+        try:
+            await asyncio.sleep(1000)
+        finally:
+            cleaned.append(True)
+
+    def interrupt():
+        started.wait()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        run_sync(forever)
+    assert cleaned == [True]
+
+
+@settings(max_examples=25)
+@given(data=st.data())
+def test_any_interleaving_of_calls_ends_with_one_answer_a_pair(tmp_path_factory, data):
+    """A model of the run file: whatever parts are submitted, in whatever order, nothing is asked twice."""
+    run = tmp_path_factory.mktemp("runs") / "run.db"
+    judge = Counting()
+    known = set()
+    for _ in range(data.draw(st.integers(1, 4))):
+        rows = data.draw(st.lists(st.integers(0, PAIRS.height - 1), min_size=1, max_size=12, unique=True))
+        before = len(judge.asked)
+        answers = submit(PAIRS[rows], judge, run=run, concurrency=data.draw(st.integers(1, 4)))
+        assert answers.results.select("ID1", "ID2").equals(PAIRS[rows].select("ID1", "ID2"))
+        assert len(judge.asked) - before == len(set(rows) - known)
+        known |= set(rows)
+    assert len({pair.uid for pair in judge.asked}) == len(judge.asked) == len(known)

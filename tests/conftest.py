@@ -1,0 +1,18 @@
+"""What every test gets: an environment of its own."""
+
+import os
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("pairscale", deadline=None, print_blob=True)  # no test depends on the clock
+settings.load_profile("pairscale")
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch, tmp_path_factory):
+    """No keys, no settings and no templates of the person who runs the tests."""
+    for name in list(os.environ):
+        if name.endswith("_API_KEY") or name.startswith("PAIRSCALE_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("PAIRSCALE_HOME", str(tmp_path_factory.mktemp("home")))

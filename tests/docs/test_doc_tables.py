@@ -1,0 +1,142 @@
+"""The tables of the pages are complete: every R name, every column, every error, every dependency."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+
+import pytest
+from doc_pages import ROOT
+
+import pairscale as ps
+from pairscale import errors, tables
+from pairscale.comparisons import ERROR_CODES
+from pairscale.judges.lexical import WEIGHTS
+from pairscale.store import _schema
+
+R_NAMES = (ROOT / "tests/golden/manual-index.txt").read_text().split()
+
+
+def rows(page: str) -> list[list[str]]:
+    """The cells of every table row of a page, without heads and rules."""
+    found = []
+    lines = (ROOT / page).read_text("utf-8").splitlines()
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+        if line.startswith("|") and not line.startswith("| ---") and not following.startswith("| ---"):
+            found.append([cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]])
+    return found
+
+
+def sections(page: str) -> dict[str, list[str]]:
+    """By heading, the names in the first column of its tables."""
+    found: dict[str, list[str]] = {}
+    heading = ""
+    for line in (ROOT / page).read_text("utf-8").splitlines():
+        if line.startswith("#"):
+            heading = line.lstrip("# ").replace("`", "")
+        elif match := re.match(r"\| `([^`]+)` \|", line):
+            found.setdefault(heading, []).append(match[1])
+    return found
+
+
+# docs/from-r.md
+
+
+def test_every_r_name_has_its_row() -> None:
+    named = [cells[0].strip("`") for cells in rows("docs/from-r.md")]
+    assert sorted(named) == sorted(R_NAMES)
+    assert len(R_NAMES) == 88
+
+
+@pytest.mark.parametrize("cells", rows("docs/from-r.md"), ids=lambda cells: cells[0].strip("`"))
+def test_counterparts_exist(cells: list[str]) -> None:
+    r_name, counterpart, remark = cells
+    if counterpart == "not yet":
+        assert not hasattr(ps, r_name.strip("`")), f"{r_name} exists now; say so"
+        assert remark, "say what to do meanwhile, or what is planned"
+        return
+    names = re.findall(r"`([^`]+)`", counterpart)
+    assert names, f"{r_name}: name a counterpart, or write 'not yet'"
+    for name in names:
+        found: object = ps
+        for part in name.removesuffix("()").split("."):
+            found = getattr(found, part)
+
+
+# docs/data.md
+
+SCHEMAS: Mapping[str, Mapping[str, object]] = {
+    "Samples": tables.SAMPLES,
+    "Pairs": tables.PAIRS,
+    "Results": tables.RESULTS,
+    "Failed pairs and failed attempts": tables.FAILED,
+    "Canonical results": tables.CANONICAL,
+}
+
+
+@pytest.mark.parametrize("heading", SCHEMAS)
+def test_every_column_is_explained(heading: str) -> None:
+    explained = sections("docs/data.md")[heading]
+    assert [name for name in explained if name in SCHEMAS[heading]] == list(SCHEMAS[heading])
+
+
+def test_comparison_columns_are_explained() -> None:
+    assert set(tables.COMPARISON_COLUMNS) <= set(sections("docs/data.md")["Results"])
+
+
+@pytest.mark.parametrize("table", _schema.tables.tables.values(), ids=lambda table: table.name)
+def test_every_table_of_the_run_file_is_explained(table: _schema.Table) -> None:
+    assert sections("docs/data.md")[f"Table {table.name}"] == [column.name for column in table.columns]
+
+
+def test_every_column_of_the_scores_is_explained() -> None:
+    comparisons = [{"ID1": "a", "ID2": "b", "better_id": "a"}, {"ID1": "c", "ID2": "d", "better_id": "c"}]
+    fit = ps.fit_bt_model(comparisons, unconnected="separate")
+    assert sections("docs/data.md")["Scores"] == fit.theta.columns
+    summary = ps.summarize_pairs(comparisons)
+    assert sections("docs/data.md")["Pair summary"] == summary.degrees.columns
+
+
+def test_every_error_code_and_outcome_is_explained() -> None:
+    explained = sections("docs/data.md")
+    assert explained["Error codes"] == list(ERROR_CODES)
+    assert explained["Outcomes"] == [str(outcome) for outcome in ps.Outcome]
+
+
+# Other pages
+
+
+def test_every_exception_is_in_the_guide() -> None:
+    guide = (ROOT / "docs/guides/first-ranking.md").read_text("utf-8")
+    leaves = [name for name in errors.__all__ if not getattr(errors, name).__subclasses__()]
+    assert [name for name in leaves if f"`{name}`" not in guide] == []
+
+
+def test_every_dependency_has_its_reason() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [
+        *project["dependencies"],
+        *(name for extra in project["optional-dependencies"].values() for name in extra),
+    ]
+    names = {re.split(r"[^\w-]", requirement)[0] for requirement in wanted} - {"pairscale"}
+    explained = {name for section in sections("docs/dependencies.md").values() for name in section}
+    assert names <= explained, f"not explained: {sorted(names - explained)}"
+    assert explained <= names | {"hatchling"}, f"gone: {sorted(explained - names)}"
+
+
+def test_the_weights_shown_are_the_weights_used() -> None:
+    shown = {cells[0].strip("`"): cells[1:4] for cells in rows("docs/lexical.md") if cells[0].startswith("`")}
+    assert list(shown) == list(WEIGHTS)
+    for name, weight in WEIGHTS.items():
+        assert [float(cell) for cell in shown[name]] == [pytest.approx(value, abs=5e-4) for value in weight], name
+
+
+def test_every_package_of_the_source_is_in_the_picture() -> None:
+    source = ROOT / "src/pairscale"
+    there = {path.stem for path in source.glob("*.py")} | {path.parent.name for path in source.glob("*/__init__.py")}
+    picture = {cells[0].strip("`"): cells[1] for cells in rows("docs/architecture.md") if cells[0].startswith("`")}
+    explained = set(picture)
+    planned = {name for name, what in picture.items() if what.startswith("planned")}
+    assert there - {"__init__", "_version"} == explained - planned
+    assert not planned & there

@@ -1,0 +1,117 @@
+"""Every example of the pages and the docstrings runs; see :mod:`doc_pages` for what a writer has to know."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import doc_pages as pages
+import pytest
+
+import pairscale as ps
+
+MODULES = ["pairscale", *(module.name for module in pkgutil.walk_packages(ps.__path__, "pairscale."))]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to work in, with twelve essays in ``essays``, and settings of its own."""
+    essays = tmp_path / "essays"
+    essays.mkdir()
+    for row in ps.synthetic_essays(12, seed=7).iter_rows(named=True):
+        (essays / f"{row['ID']}.txt").write_text(row["text"], "utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PAIRSCALE_HOME", str(tmp_path / "settings"))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return tmp_path
+
+
+def page_name(page: Path) -> str:
+    return page.relative_to(pages.ROOT).as_posix()
+
+
+@pytest.mark.parametrize("page", pages.PAGES, ids=page_name)
+def test_page(page: Path, folder: Path) -> None:
+    pages.run_page(page, {"PYTHONUTF8": "1", "PYTHONWARNINGS": "error", "NO_COLOR": "1"})
+
+
+@pytest.mark.parametrize("page", pages.PAGES, ids=page_name)
+def test_every_block_runs_or_says_why_not(page: Path) -> None:
+    source = page.read_text("utf-8")
+    found = pages.blocks(page)
+    assert len(re.findall(r"^ *```", source, re.MULTILINE)) == 2 * len(found), "a block is not closed"
+    assert source.count("<!-- not run:") == sum(block.reason is not None for block in found)
+    for block in found:
+        assert block.kind in {"python", "console", "text"}, f"{block.place}: a block of kind {block.kind!r} is not run"
+        if block.reason is not None:
+            lines = [line.removeprefix("$ ") for line in block.text.splitlines() if line.strip()]
+            assert all(line.split()[0] in {"pip", "make", "git"} for line in lines), f"{block.place}: this should run"
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstrings(name: str, folder: Path) -> None:
+    module = importlib.import_module(name)
+    tests = [test for test in doctest.DocTestFinder(exclude_empty=True).find(module) if test.examples]
+    runner = doctest.DocTestRunner(verbose=False)
+    said: list[str] = []
+    for test in tests:
+        runner.run(test, out=said.append)
+    assert not runner.failures, "".join(said)
+
+
+def test_doctests_are_found() -> None:
+    """The walk above would also pass if it found nothing."""
+    finder = doctest.DocTestFinder()
+    count = sum(bool(t.examples) for name in MODULES for t in finder.find(importlib.import_module(name)))
+    assert count > 20
+
+
+@pytest.mark.parametrize("page", [*pages.PAGES, pages.ROOT / "CHANGELOG.md"], ids=page_name)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text("utf-8"), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if not re.match(r"[a-z]+:|#", target):
+            assert (page.parent / target.partition("#")[0]).exists(), f"{page_name(page)} links to {target}"
+
+
+# The checks themselves.
+
+
+def test_what_is_shown_must_be_printed() -> None:
+    pages.require_lines("a  b\n...\nend ... 3\n", "a b\nmore\nend of 3\n", "here")
+    for shown, printed in (("a", "b"), ("a\nb", "b\na"), ("a", "a b"), ("a.c", "abc")):
+        with pytest.raises(AssertionError, match="no line"):
+            pages.require_lines(shown, printed, "here")
+
+
+def test_blocks_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        '=== "Python"\n\n    ```python\n    x = 1\n    ```\n\n    ```text\n    1\n    ```\n\n'
+        "<!-- not run: it installs -->\n```console\n$ pip install .\n```\nwords\n\n```text\nno output\n```\n"
+    )
+    monkeypatch.setattr(pages, "ROOT", tmp_path)
+    found = [(block.kind, block.text, block.follows, block.reason) for block in pages.blocks(page)]
+    assert found == [
+        ("python", "x = 1\n", False, None),
+        ("text", "1\n", True, None),
+        ("console", "$ pip install .\n", False, "it installs"),
+        ("text", "no output\n", False, None),
+    ]
+
+
+def test_a_failing_example_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "ROOT", tmp_path)
+    page = tmp_path / "page.md"
+    page.write_text("```python\nprint(1)\n```\n\n```text\n2\n```\n")
+    with pytest.raises(AssertionError, match=r"page\.md:5: no line '2'"):
+        pages.run_page(page, {})
+    page.write_text("```console\n$ pairscale no-such-command\n```\n")
+    with pytest.raises(AssertionError, match="exit code 2"):
+        pages.run_page(page, {})
+    page.write_text("```console\n$ rm x\n```\n")
+    with pytest.raises(AssertionError, match="only pairscale"):
+        pages.run_page(page, {})

@@ -1,0 +1,247 @@
+"""The judges that need no network: functions, simulation, replay, and judges by name."""
+
+import asyncio
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+import pairscale as ps
+from pairscale.errors import InputError, UnknownNameError
+from pairscale.judges.base import JudgePair
+
+A, B = {"ID": "a", "item_id": "a", "text": "long text", "q": 1.5}, {"ID": "b", "item_id": "b", "text": "t", "q": -0.5}
+
+
+def ask(judge, first=A, second=B, uid="a:b#1", attempt=1):
+    return asyncio.run(judge.compare(JudgePair(first, second, uid, attempt)))
+
+
+def answer(**values):
+    return {"is_valid": True, "Y": None, "invalid_reason": None} | values
+
+
+class TestVerdict:
+    def test_kinds(self):
+        assert ps.Verdict.win(2).winner_pos == 2
+        assert ps.Verdict.tie().outcome is ps.Outcome.TIE
+        assert ps.Verdict.abstain("no").error_code == "refusal"
+        assert ps.Verdict.fail("timeout", "slow", passing=True).passing
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            {"outcome": ps.Outcome.WIN},
+            {"outcome": ps.Outcome.TIE, "winner_pos": 1},
+            {"outcome": ps.Outcome.WIN, "winner_pos": 3},
+            {"outcome": ps.Outcome.WIN, "winner_pos": 1, "probability": 1.5},
+            {"outcome": ps.Outcome.WIN, "winner_pos": 1, "error_code": "timeout"},
+            {"outcome": ps.Outcome.ERROR},
+            {"outcome": ps.Outcome.ERROR, "error_code": "nonsense"},
+        ],
+    )
+    def test_contradictions_are_refused(self, wrong):
+        with pytest.raises(InputError):
+            ps.Verdict(**wrong)
+
+
+class TestFunctionJudge:
+    @pytest.mark.parametrize(("y", "position"), [(1, 1), (0, 2), (1.0, 1), (True, 1), (False, 2)])
+    def test_y_is_one_when_the_first_is_better(self, y, position):
+        assert ask(ps.FunctionJudge(lambda A, B, state=None, **kwargs: answer(Y=y))).winner_pos == position
+
+    def test_sees_every_column_and_the_keyword_arguments(self):
+        seen = {}
+
+        def judge(A, B, state="unset", **kwargs):
+            seen.update(A=A, B=B, state=state, **kwargs)
+            return answer(Y=1)
+
+        ask(ps.FunctionJudge(judge, call_args={"temperature": 0}))
+        assert seen == {"A": A, "B": B, "state": None, "temperature": 0}
+
+    def test_a_function_without_state_is_fine(self):
+        assert ask(ps.FunctionJudge(lambda A, B: answer(Y=int(len(A["text"]) > len(B["text"]))))).winner_pos == 1
+
+    def test_an_async_function_and_an_object_with_call(self):
+        async def judge(A, B):
+            await asyncio.sleep(0)
+            return answer(Y=0)
+
+        class Caller:
+            async def __call__(self, A, B):
+                return answer(Y=1)
+
+        assert ask(ps.FunctionJudge(judge)).winner_pos == 2
+        assert ask(ps.FunctionJudge(Caller())).winner_pos == 1
+
+    def test_it_may_return_a_verdict(self):
+        assert ask(ps.FunctionJudge(lambda A, B: ps.Verdict.tie())).outcome == "tie"
+        assert ask(ps.FunctionJudge(lambda A, B: answer(Y=0.5))).outcome == "tie"
+
+    def test_an_invalid_answer_is_an_abstention_with_its_reason(self):
+        verdict = ask(ps.FunctionJudge(lambda A, B: answer(is_valid=False, invalid_reason="both empty")))
+        assert (verdict.outcome, verdict.error_message, verdict.error_code) == ("abstention", "both empty", "refusal")
+        coded = ask(ps.FunctionJudge(lambda A, B: answer(is_valid=False, invalid_reason="parse_error")))
+        assert coded.error_code == "parse_error"
+
+    @pytest.mark.parametrize("reply", [None, "SAMPLE_1", 1, {}, answer(Y=2), answer(Y="1"), answer(), answer(Y=math.nan)])
+    def test_anything_else_is_an_error_of_that_pair(self, reply):
+        verdict = ask(ps.FunctionJudge(lambda A, B: reply))
+        assert (verdict.outcome, verdict.error_code, verdict.passing) == ("error", "invalid_winner", False)
+
+    @pytest.mark.parametrize(
+        ("error", "code", "passing"),
+        [
+            (TimeoutError("slow"), "timeout", True),
+            (ConnectionResetError("gone"), "http_error", True),
+            (ValueError("bug"), "judge_error", False),
+        ],
+    )
+    def test_what_it_raises_is_data(self, error, code, passing):
+        def judge(A, B):
+            raise error
+
+        verdict = ask(ps.FunctionJudge(judge))
+        assert (verdict.outcome, verdict.error_code, verdict.passing) == ("error", code, passing)
+        assert str(error) in verdict.error_message
+
+    def test_identity_follows_the_source_unless_it_has_a_name(self):
+        one, two = ps.FunctionJudge(lambda A, B: answer(Y=1)), ps.FunctionJudge(lambda A, B: answer(Y=0))
+        assert one.condition.condition_id != two.condition.condition_id
+        named = [ps.FunctionJudge(judge.function, name="mine") for judge in (one, two)]
+        assert len({judge.condition.condition_id for judge in named}) == 1
+        other = ps.FunctionJudge(one.function, name="mine", call_args={"k": 1})
+        assert other.condition.condition_id != named[0].condition.condition_id
+
+    def test_not_callable(self):
+        with pytest.raises(InputError, match="callable"):
+            ps.FunctionJudge(3)
+
+
+class TestSimulatedJudge:
+    def test_frequencies_follow_the_formula(self):
+        judge = ps.SimulatedJudge({"a": 0.4, "b": -0.4}, bias=0.3, lapse=0.1, seed=5)
+        expected = 0.9 / (1 + math.exp(-1.1)) + 0.05
+        assert judge.probability(A, B) == pytest.approx(expected, abs=1e-12)
+        wins = sum(ask(judge, uid=f"a:b#{n}").winner_pos == 1 for n in range(2000))
+        assert stats.binomtest(wins, 2000, expected).pvalue > 1e-4
+
+    @given(st.floats(-800, 800), st.floats(-800, 800))
+    def test_probabilities_at_any_distance(self, a, b):
+        judge = ps.SimulatedJudge({"a": a, "b": b})
+        assert 0 <= judge.probability(A, B) <= 1
+        assert judge.probability(A, B) + judge.probability(B, A) == pytest.approx(1, abs=1e-12)
+
+    def test_rates_of_the_other_kinds(self):
+        judge = ps.SimulatedJudge("q", invalid_rate=0.2, tie_rate=0.25, error_rate=0.1, seed=1)
+        n = 3000
+        kinds = [ask(judge, uid=f"u#{k}").outcome for k in range(n)]
+        for kind, rate in (("error", 0.1), ("abstention", 0.9 * 0.2), ("tie", 0.9 * 0.8 * 0.25)):
+            assert stats.binomtest(kinds.count(kind), n, rate).pvalue > 1e-4
+
+    def test_the_question_alone_decides(self):
+        judge = ps.SimulatedJudge({"a": 0, "b": 0}, seed=3)
+        answers = [ask(judge, uid=f"a:b#{n}").winner_pos for n in range(64)]
+        assert answers == [ask(judge, uid=f"a:b#{n}").winner_pos for n in range(64)]
+        assert len(set(answers)) == 2
+        assert answers != [ask(ps.SimulatedJudge({"a": 0, "b": 0}, seed=4), uid=f"a:b#{n}").winner_pos for n in range(64)]
+
+    def test_abilities_from_a_column(self):
+        assert ps.SimulatedJudge("q").probability(A, B) == pytest.approx(1 / (1 + math.exp(-2)))
+
+    @pytest.mark.parametrize("abilities", ["nothing", {"a": 1.0}])
+    def test_a_missing_ability_stops_with_a_name(self, abilities):
+        with pytest.raises(InputError, match=r"'nothing'|'b'"):
+            ask(ps.SimulatedJudge(abilities))
+
+    @pytest.mark.parametrize("wrong", [{"lapse": 1.2}, {"tie_rate": -0.1}, {"latency_s": -1}, {"bias": math.inf}])
+    def test_impossible_settings(self, wrong):
+        with pytest.raises(InputError):
+            ps.SimulatedJudge("q", **wrong)
+
+    def test_every_setting_is_part_of_the_condition(self):
+        base = ps.SimulatedJudge({"a": 1.0})
+        for change in ({"bias": 0.1}, {"lapse": 0.1}, {"seed": 1}, {"abilities": {"a": 2.0}}):
+            other = ps.SimulatedJudge(**({"abilities": {"a": 1.0}} | change))
+            assert other.condition.condition_id != base.condition.condition_id
+
+
+class TestReplayJudge:
+    RESULTS = (
+        {"ID1": "a", "ID2": "b", "better_id": "b", "outcome": "win", "probability": 0.2, "content": "x"},
+        {"ID1": "a", "ID2": "b", "better_id": "a", "outcome": "win", "probability": None, "content": None},
+        {"ID1": "b", "ID2": "a", "better_id": None, "outcome": "tie", "probability": 0.5, "content": None},
+        {"ID1": "b", "ID2": "a", "better_id": None, "outcome": "error", "probability": None, "content": None},
+    )
+
+    def test_gives_what_was_recorded_in_order_and_nothing_else(self):
+        judge = ps.ReplayJudge(list(self.RESULTS))
+        first = ask(judge, uid="a:b#1")
+        assert (first.winner_pos, first.probability, first.content) == (2, 0.2, "x")
+        assert ask(judge, uid="a:b#2").winner_pos == 1
+        assert ask(judge, uid="a:b#3").outcome == "abstention"
+        assert ask(judge, B, A, uid="b:a#1").outcome == "tie"
+        assert ask(judge, B, A, uid="b:a#2").outcome == "error"
+
+    def test_the_other_order_is_another_question(self):
+        judge = ps.ReplayJudge([{"ID1": "a", "ID2": "b", "better_id": "a"}])
+        assert ask(judge, B, A, uid="b:a#1").outcome == "abstention"
+
+    def test_replaying_a_run_gives_the_run(self):
+        pairs = ps.make_pairs([{"ID": i, "text": i, "q": n} for n, i in enumerate("abcdef")])
+        judge = ps.SimulatedJudge("q", tie_rate=0.2, invalid_rate=0.1, seed=2)
+        first = ps.submit_pairs(pairs, judge, progress=False)
+        again = ps.submit_pairs(pairs, ps.ReplayJudge(first.results), progress=False)
+        columns = ["ID1", "ID2", "better_id", "outcome", "probability"]
+        assert again.results.select(columns).equals(first.results.select(columns))
+        assert again.failed_pairs.select("ID1", "ID2").equals(first.failed_pairs.select("ID1", "ID2"))
+
+
+class TestByName:
+    def test_names(self, tmp_path, monkeypatch):
+        assert ps.make_judge("lexical").condition.judge_id == "lexical"
+        assert ps.make_judge("simulated:q", judge_args={"bias": 0.5}).bias == 0.5
+        assert ps.make_judge("simulated").abilities == "theta_true"
+        (tmp_path / "r.csv").write_text("ID1,ID2,better_id\n01,02,01\n")
+        replay = ps.make_judge(f"replay:{tmp_path / 'r.csv'}")
+        assert ask(replay, {"ID": "01"}, {"ID": "02"}, "01:02#1").winner_pos == 1
+        judge = ps.LexicalJudge()
+        assert ps.make_judge(judge) is judge
+
+    def test_a_function_of_a_module_in_this_folder(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.syspath_prepend(str(tmp_path))
+        (tmp_path / "my_judges_x.py").write_text(
+            "def longer(A, B, trait_name=None, prompt_template=None):\n"
+            "    assert trait_name == 'Clarity' and '{SAMPLE_1}' in prompt_template\n"
+            "    return {'is_valid': True, 'Y': int(len(A['text']) > len(B['text']))}\n"
+        )
+        judge = ps.make_judge("my_judges_x:longer", trait="clarity", template="concise")
+        assert ask(judge).winner_pos == 1
+        assert (judge.condition.trait, judge.condition.template_id) == ("Clarity", "concise")
+
+    @pytest.mark.parametrize(
+        ("name", "says"),
+        [
+            ("oracle", "lexical, simulated:COLUMN"),
+            ("openai:gpt-5.1", "this version knows lexical"),
+            ("math:nothing", "has no function 'nothing'"),
+            ("math:pi", "has no function 'pi'"),
+        ],
+    )
+    def test_unknown_names(self, name, says):
+        with pytest.raises(UnknownNameError, match=says):
+            ps.make_judge(name)
+
+    def test_wrong_settings_and_unknown_trait(self):
+        with pytest.raises(InputError, match="wisdom"):
+            ps.make_judge("simulated:q", judge_args={"wisdom": 1})
+        with pytest.raises(UnknownNameError, match="beauty"):
+            ps.make_judge("lexical", trait="beauty")
+
+    def test_a_template_that_has_no_effect_is_said(self, caplog):
+        ps.make_judge("lexical", template="default")
+        assert "reads no prompt" in caplog.text

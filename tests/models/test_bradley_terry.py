@@ -1,0 +1,483 @@
+"""Bradley–Terry scores against R's sirt, against a slow and obvious solver, and against what must not matter.
+
+``golden/cj-sessions``: 24 sessions and what sirt::btm gave for them (Kinnear, Jones & Davies 2025, osf.io/c9q3b).
+``golden/fit_bt_model_example_writing_pairs_30flips.json``: thetas of R's BradleyTerry2 by way of pairwiseLLM 1.3.0.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from pairscale.errors import FitError, InputError, TableError, UnknownNameError
+from pairscale.models import _sirt
+from pairscale.models.bradley_terry import BTFit, fit_bt_model, summarize_bt_fit
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+SESSIONS = sorted(path.stem for path in (GOLDEN / "cj-sessions").glob("*.csv"))
+COLUMNS = ["ID", "theta", "se", "rank", "se_mean", "lower", "upper", "wins", "comparisons"]
+
+
+def session(name: str) -> pl.DataFrame:
+    return pl.read_csv(GOLDEN / "cj-sessions" / f"{name}.csv", infer_schema=False)
+
+
+def rows(*games: tuple[str, str, float | None]) -> list[dict[str, object]]:
+    return [{"object1": first, "object2": second, "result": result} for first, second, result in games]
+
+
+def won(*games: str) -> list[dict[str, object]]:
+    """``won("ab", "bc")``: a beat b, b beat c."""
+    return rows(*((game[0], game[1], 1) for game in games))
+
+
+def thetas(fit: BTFit) -> dict[str, float]:
+    return dict(fit.theta.select("ID", "theta").iter_rows())
+
+
+def random_games(n_items: int, n_games: int, seed: int) -> pl.DataFrame:
+    rng = np.random.default_rng(seed)
+    truth = rng.normal(0, 1.5, n_items)
+    first = rng.integers(0, n_items, n_games)
+    second = (first + rng.integers(1, n_items, n_games)) % n_items
+    result = rng.random(n_games) < 1 / (1 + np.exp(truth[second] - truth[first]))
+    names = np.array([f"item {number}" for number in range(n_items)])
+    return pl.DataFrame({"object1": names[first], "object2": names[second], "result": result.astype(float)})
+
+
+# Against sirt
+
+
+def test_there_are_24_sessions() -> None:
+    assert len(SESSIONS) == 24
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_session_as_published(name: str) -> None:
+    fit = fit_bt_model(session(name))
+    published = pl.read_csv(
+        GOLDEN / "cj-sessions" / "published" / name / "sirt_btm.csv", schema_overrides={"individual": pl.String}
+    )
+    both = fit.theta.join(fit.fit.scores, on="ID").join(
+        published, left_on="ID", right_on="individual", suffix="_sirt", validate="1:1"
+    )
+    assert both.height == published.height == fit.theta.height
+    assert both["wins"].to_list() == both["N1"].to_list()
+    assert both["comparisons"].to_list() == both["Ntot"].to_list()
+    assert np.abs(both["score"] - both["score_sirt"]).max() < 1e-9
+    assert np.abs(both["theta"] - both["theta_sirt"]).max() < 0.02
+    assert np.abs(both["se"] - both["se.theta"]).max() < 0.002
+    summary = pl.read_csv(GOLDEN / "cj-sessions" / "published" / "summary.csv")
+    ssr = summary.row(by_predicate=pl.col("judging_session") == name, named=True)["ssr"]
+    assert fit.reliability == pytest.approx(ssr, abs=0.002)
+    assert fit.fit.converged
+    assert fit.fit.iterations < 20
+
+
+def test_a_self_comparison_is_named() -> None:
+    fit = fit_bt_model(session("Daal2017_sample2"))
+    assert len(fit.notices) == 1
+    assert "'0424_Orgaan1.pdf'" in fit.notices[0]
+
+
+def test_close_to_bradleyterry2() -> None:
+    golden = json.loads((GOLDEN / "fit_bt_model_example_writing_pairs_30flips.json").read_text("utf-8"))
+    fit = fit_bt_model(golden["input"]["results"])
+    theirs = {row["ID"]: row["theta"] for row in golden["output"]["theta"]}
+    ours = thetas(fit)
+    assert ours.keys() == theirs.keys()
+    assert np.corrcoef([ours[name] for name in theirs], list(theirs.values()))[0, 1] > 0.99
+
+
+# Against a slow and obvious solver
+
+
+def slow_sirt(games: list[tuple[int, int]], n_items: int, *, half: bool, steps: int, change: float) -> list[float]:
+    """``sirt::btm`` as it is written: diagonal Newton steps, then centring.
+
+    With ``half``, half steps of one length: the same resting place, but no swinging around it.
+    """
+    wins, total = [0.0] * n_items, [0.0] * n_items
+    for winner, loser in games:
+        wins[winner] += 1
+        total[winner] += 1
+        total[loser] += 1
+    score = [0.3 + (total[i] - 0.6) / total[i] * wins[i] for i in range(n_items)]
+    theta = [0.8 * math.log(score[i] / (total[i] - score[i])) for i in range(n_items)]
+    theta = [value - sum(theta) / n_items for value in theta]
+    longest = 1.0
+    for _ in range(steps):
+        longest *= 1.0 if half else 0.98
+        gradient, information = list(score), [1e-20] * n_items
+        for game in games:
+            for me, other in (game, game[::-1]):
+                p = 1 / (1 + math.exp(theta[other] - theta[me]))
+                gradient[me] -= p
+                information[me] += p * (1 - p)
+        step = [
+            max(-longest, min(longest, g / i)) / (2 if half else 1) for g, i in zip(gradient, information, strict=True)
+        ]
+        moved = [value + by for value, by in zip(theta, step, strict=True)]
+        moved = [value - sum(moved) / n_items for value in moved]
+        largest = max(abs(new - old) for new, old in zip(moved, theta, strict=True))
+        theta = moved
+        if largest <= change:
+            break
+    return theta
+
+
+@st.composite
+def connected_games(draw: st.DrawFn) -> tuple[int, list[tuple[int, int]]]:
+    n_items = draw(st.integers(2, 6))
+    tree = [(item, draw(st.integers(0, item - 1))) for item in range(1, n_items)]
+    item = st.integers(0, n_items - 1)
+    more = draw(st.lists(st.tuples(item, item), max_size=12))
+    flips = draw(st.lists(st.booleans(), min_size=len(tree), max_size=len(tree)))
+    return n_items, [pair[::-1] if flip else pair for pair, flip in zip(tree, flips, strict=True)] + more
+
+
+@given(connected_games())
+@settings(max_examples=60, deadline=None)
+def test_same_as_the_slow_solver(drawn: tuple[int, list[tuple[int, int]]]) -> None:
+    n_items, games = drawn
+    fit = fit_bt_model(rows(*((str(winner), str(loser), 1) for winner, loser in games)))
+    ours = [thetas(fit)[str(item)] for item in range(n_items)]
+    if fit.fit.converged:
+        # The slow one needs thousands of steps where a pair is far apart.
+        assume(max(abs(ours[first] - ours[second]) for first, second in games) < 4)
+        slow = slow_sirt(games, n_items, half=True, steps=20_000, change=1e-11)
+    else:
+        slow = slow_sirt(games, n_items, half=False, steps=400, change=1e-4)
+    assert ours == pytest.approx(slow, abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_equations_hold(seed: int) -> None:
+    fit = fit_bt_model(random_games(60, 600, seed))
+    scores = fit.fit.scores
+    left = (scores["score"] - scores["expected"]).to_numpy()
+    assert left == pytest.approx(fit.fit.drift[0] * scores["information"].to_numpy(), abs=1e-8)
+    assert fit.theta["theta"].mean() == pytest.approx(0, abs=1e-12)
+    assert (
+        fit.theta.join(scores, on="ID").select((pl.col("se") - pl.col("information") ** -0.5).abs().max()).item()
+        < 1e-12
+    )
+
+
+def test_no_finite_root_is_said_and_named() -> None:
+    # d beat c, and d and a beat b: the adjustment leaves d exactly one whole win over b, which no distance explains.
+    fit = fit_bt_model(won("db", "ab", "dc"))
+    assert not fit.fit.converged
+    assert np.isfinite(fit.theta["theta"].to_numpy()).all()
+    assert len(fit.notices) == 1
+    assert fit.notices[0].startswith("no finite scores solve sirt's equations")
+    assert "2 items ('a', 'b'); 2 items ('c', 'd')" in fit.notices[0]
+
+
+def test_without_a_factor_the_slow_way_remains(monkeypatch: pytest.MonkeyPatch) -> None:
+    games = random_games(10, 120, seed=4)
+    sure = fit_bt_model(games)
+    monkeypatch.setattr(_sirt, "_factor", lambda *_: None)
+    fit = fit_bt_model(games)
+    assert not fit.fit.converged
+    assert thetas(fit) == pytest.approx(thetas(sure), abs=1e-3)
+    assert fit.theta.select("se_mean", "lower", "upper").null_count().row(0) == (10, 10, 10)
+    assert "the distance is open" in fit.notices[0]
+
+
+def test_log_likelihood_by_hand() -> None:
+    fit = fit_bt_model(won("ab", "ab", "ba", "bc", "ca", "aa"))
+    theta = thetas(fit)
+    by_hand = sum(
+        -math.log1p(math.exp(theta[loser] - theta[winner])) for winner, loser in ("ab", "ab", "ba", "bc", "ca", "aa")
+    )
+    assert fit.fit.log_likelihood == pytest.approx(by_hand, abs=1e-12)
+
+
+# Standard errors
+
+
+def brute_force_se_mean(fit: BTFit, games: pl.DataFrame) -> list[float]:
+    theta, ids = thetas(fit), fit.theta["ID"].to_list()
+    laplacian = np.zeros((len(ids), len(ids)))
+    for first, second, _ in games.iter_rows():
+        p = 1 / (1 + math.exp(theta[second] - theta[first]))
+        direction = np.zeros(len(ids))
+        direction[ids.index(first)], direction[ids.index(second)] = 1, -1
+        laplacian += p * (1 - p) * np.outer(direction, direction)
+    return [float(value) for value in np.sqrt(np.diag(np.linalg.pinv(laplacian)))]
+
+
+def test_se_mean_is_the_pseudo_inverse() -> None:
+    games = random_games(25, 150, seed=5)
+    fit = fit_bt_model(games)
+    assert fit.theta["se_mean"].to_list() == pytest.approx(brute_force_se_mean(fit, games), rel=1e-8)
+
+
+@pytest.mark.parametrize(("level", "z"), [(0.95, 1.959964), (0.5, 0.674490)])
+def test_the_interval_is_made_of_se_mean(level: float, z: float) -> None:
+    table = fit_bt_model(random_games(10, 80, seed=6), level=level).theta
+    assert (table["upper"] - table["theta"]).to_list() == pytest.approx((z * table["se_mean"]).to_list(), rel=1e-6)
+    assert (table["theta"] - table["lower"]).to_list() == pytest.approx((z * table["se_mean"]).to_list(), rel=1e-6)
+
+
+def test_many_items_go_other_ways_to_the_same_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    games = random_games(300, 3_000, seed=7)
+    dense = fit_bt_model(games)
+    monkeypatch.setattr(_sirt, "_FACTOR_LIMIT", 0)
+    monkeypatch.setattr(_sirt, "EXACT_LIMIT", 0)
+    large, again = fit_bt_model(games), fit_bt_model(games)
+    assert large.theta["ID"].to_list() == dense.theta["ID"].to_list()
+    assert large.theta["theta"].to_list() == pytest.approx(dense.theta["theta"].to_list(), abs=1e-9)
+    ratio = (large.theta["se_mean"] / dense.theta["se_mean"]).to_numpy()
+    assert np.sqrt(np.mean((ratio - 1) ** 2)) < 0.02
+    assert np.abs(ratio - 1).max() < 0.1
+    assert large.theta.equals(again.theta)
+    assert (dense.provenance.seed, dense.provenance.settings["se_mean"]) == (None, "exact")
+    assert (large.provenance.seed, large.provenance.settings["se_mean"]) == (_sirt.PROBE_SEED, "probes")
+
+
+# What must not matter
+
+
+def assert_same(fit: BTFit, other: BTFit) -> None:
+    assert other.theta["ID"].to_list() == fit.theta["ID"].to_list()
+    for column in COLUMNS[1:]:
+        assert other.theta[column].to_list() == pytest.approx(fit.theta[column].to_list(), abs=1e-9), column
+    assert other.reliability == pytest.approx(fit.reliability, abs=1e-9)
+
+
+def test_row_order_does_not_matter_at_all() -> None:
+    games = random_games(30, 300, seed=8)
+    fit, other = fit_bt_model(games), fit_bt_model(games.sample(fraction=1, shuffle=True, seed=1))
+    assert other.theta.equals(fit.theta)
+    assert other.provenance.inputs == fit.provenance.inputs
+
+
+def test_which_is_first_does_not_matter() -> None:
+    games = random_games(30, 300, seed=9)
+    swapped = games.select(object1="object2", object2="object1", result=1 - pl.col("result"))
+    assert fit_bt_model(swapped).theta.equals(fit_bt_model(games).theta)
+
+
+def test_names_do_not_matter() -> None:
+    games = random_games(30, 300, seed=10)
+    names = sorted(set(games["object1"]) | set(games["object2"]))
+    other = dict(zip(names, reversed([f"é:{number:03d} #" for number in range(len(names))]), strict=True))
+    renamed = fit_bt_model(games.with_columns(pl.col("object1", "object2").replace_strict(other)))
+    back = {new: old for old, new in other.items()}
+    expected = thetas(fit_bt_model(games))
+    assert {back[name]: value for name, value in thetas(renamed).items()} == pytest.approx(expected, abs=1e-9)
+
+
+def test_turning_every_result_turns_the_scale() -> None:
+    games = random_games(20, 400, seed=11)
+    turned = thetas(fit_bt_model(games.with_columns(result=1 - pl.col("result"))))
+    assert {name: -value for name, value in turned.items()} == pytest.approx(thetas(fit_bt_model(games)), abs=1e-8)
+
+
+def test_every_shape_of_table_is_understood() -> None:
+    games = random_games(8, 60, seed=12)
+    fit = fit_bt_model(games)
+    first_won = pl.col("result") == 1
+    better = pl.when(first_won).then("object1").otherwise("object2")
+    worse = pl.when(first_won).then("object2").otherwise("object1")
+    shapes = [
+        games.to_pandas(),
+        games.to_dicts(),
+        games.to_dict(as_series=False),
+        games.lazy(),
+        games.rename({"object1": "left", "object2": "right", "result": "left_won"}),
+        games.rename({"object1": "ID1", "object2": "ID2", "result": "won"}).cast({"won": pl.Boolean}),
+        games.with_columns(pl.col("result").cast(pl.Int64).cast(pl.String)),
+        games.select("result", "object2", "object1", judge=pl.lit("j")),
+        games.select(ID1="object1", ID2="object2", better_id=better),
+        games.select(winner=better, loser=worse, judge=pl.lit(0)),
+    ]
+    for shape in shapes:
+        assert_same(fit, fit_bt_model(shape))
+
+
+# The result
+
+
+def test_the_table_and_the_line() -> None:
+    fit = fit_bt_model(random_games(12, 90, seed=13))
+    assert fit.theta.columns == COLUMNS
+    assert fit.theta["rank"].to_list() == sorted(fit.theta["rank"].to_list())
+    assert fit.engine == fit.provenance.method == "sirt"
+    assert fit.components == (tuple(sorted(fit.theta["ID"])),)
+    assert fit.unjudged == fit.notices == ()
+    best = ", ".join(repr(name) for name in fit.theta["ID"].head(3))
+    line = f"<BTFit by sirt: 12 items, 90 comparisons, reliability {fit.reliability:.3f}, best {best}>"
+    assert repr(fit) == str(fit) == line
+
+
+def test_equal_scores_share_the_smaller_rank() -> None:
+    fit = fit_bt_model(won("da", "db", "ea", "eb", "ab", "ba", "dc", "ec", "ca", "cb", "de", "ed"))
+    assert fit.theta.select("ID", "rank").rows() == [("d", 1), ("e", 1), ("c", 3), ("a", 4), ("b", 4)]
+    lowest_first = summarize_bt_fit(fit, decreasing=False)
+    assert lowest_first.select("ID", "rank").rows() == [("a", 1), ("b", 1), ("c", 3), ("d", 4), ("e", 4)]
+
+
+def test_summary() -> None:
+    fit = fit_bt_model(random_games(9, 70, seed=14))
+    summary = summarize_bt_fit(fit)
+    assert summary.columns == ["ID", "theta", "se", "rank", "engine", "reliability", *COLUMNS[4:]]
+    assert summary.select(COLUMNS).equals(fit.theta)
+    assert set(summary["engine"]) == {"sirt"}
+    assert set(summary["reliability"]) == {fit.reliability}
+
+
+@pytest.mark.parametrize("games", [won("ab", "ab", "ba"), won("ab", "bc", "ca")], ids=["two items", "equal scores"])
+def test_no_reliability_where_it_means_nothing(games: list[dict[str, object]]) -> None:
+    fit = fit_bt_model(games)
+    assert fit.reliability is None
+    assert summarize_bt_fit(fit)["reliability"].null_count() == fit.theta.height
+    assert "reliability none" in repr(fit)
+
+
+def test_verbose_says_how_it_went(caplog: pytest.LogCaptureFixture) -> None:
+    fit = fit_bt_model(won("ab", "bc", "ca"), verbose=True)
+    assert caplog.messages == [f"sirt: converged after {fit.fit.iterations} steps, log-likelihood -2.0794"]
+    assert fit.notices == ()
+
+
+# What is left out
+
+
+def test_rows_without_a_winner_are_left_out_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+    games = rows(
+        ("a", "b", 1), ("b", "c", 1), ("c", "a", 0), ("a", "b", 0.5), ("a", "c", None), ("a", "d", float("nan"))
+    )
+    fit = fit_bt_model(games)
+    said = "left out 3 of 6 rows: a tie, no winner, or a winner that is not of the pair"
+    assert fit.notices == (said, "no score, for want of a decided comparison: 'd'")
+    assert caplog.messages == list(fit.notices)
+    assert fit.unjudged == ("d",)
+    assert fit.theta["comparisons"].sum() == 6
+    assert fit_bt_model(games[:3]).theta.equals(fit.theta)
+
+
+def test_results_with_errors_and_strange_winners() -> None:
+    games = [("a", "b", "a"), ("b", "a", "a"), ("a", "b", None), ("a", "b", ""), ("a", "b", "c"), ("a", "b", "b")]
+    fit = fit_bt_model([{"ID1": x, "ID2": y, "better_id": z} for x, y, z in games])
+    assert fit.notices[0].startswith("left out 3 of 6 rows")
+    assert fit.theta.select("ID", "wins", "comparisons").rows() == [("a", 2, 3), ("b", 1, 3)]
+
+
+@pytest.mark.parametrize("ids", [[1, 2, 3, 10, 4], ["4", "1", "2", "3", "10"], pl.Series([1.0, 2.0, 3.0, 10.0, 4.0])])
+def test_items_never_compared_are_named(ids: object) -> None:
+    fit = fit_bt_model(won("12", "23", "31"), ids=ids)  # type: ignore[arg-type]
+    assert fit.unjudged == ("10", "4")
+    assert fit.notices == ("no score, for want of a decided comparison: '10', '4'",)
+    assert fit.theta.height == 3
+
+
+def test_an_item_that_met_only_itself_gets_no_score() -> None:
+    fit = fit_bt_model(won("ab", "ba", "cc"))
+    assert fit.unjudged == ("c",)
+    assert fit.theta["theta"].to_list() == pytest.approx([0, 0])
+    assert fit.notices[0] == "self-comparisons of 'c' (1) each count as a win and a loss, as in sirt"
+
+
+# Separate parts
+
+PARTS = won("ab", "bc", "ca", "ac", "xy", "xy", "yx")
+
+
+def test_parts_are_an_error_that_names_them() -> None:
+    with pytest.raises(FitError) as caught:
+        fit_bt_model(PARTS)
+    assert str(caught.value) == (
+        "the comparisons fall into 2 parts never compared with each other: 3 items ('a', 'b', 'c'); 2 items ('x', 'y')"
+        ". Their scores share no scale: add comparisons between these parts, or fit each on its own with "
+        'pairscale.fit_bt_model(..., unconnected="separate")'
+    )
+
+
+def test_many_parts_are_counted() -> None:
+    with pytest.raises(FitError, match=r"fall into 9 parts .*; 4 more parts\. Their"):
+        fit_bt_model(rows(*((f"{n}", f"{n}'", 1) for n in range(9))))
+
+
+def test_parts_can_be_fitted_separately(caplog: pytest.LogCaptureFixture) -> None:
+    fit = fit_bt_model(PARTS, unconnected="separate")
+    assert fit.components == (("a", "b", "c"), ("x", "y"))
+    assert fit.theta.columns == [*COLUMNS, "component"]
+    assert fit.theta["rank"].null_count() == 5
+    assert fit.reliability is None
+    assert len(fit.fit.drift) == 2
+    assert fit.notices[0].endswith("Each has a scale of its own, so there are no ranks across them")
+    assert repr(fit) == "<BTFit by sirt: 5 items, 7 comparisons, 2 separate parts>"
+    kept = [name for name in COLUMNS if name != "rank"]
+    for number, games in ((1, PARTS[:4]), (2, PARTS[4:])):
+        alone = fit_bt_model(games).theta
+        assert fit.theta.filter(component=number).select(kept).equals(alone.select(kept))
+    caplog.clear()
+    summary = summarize_bt_fit(fit, decreasing=False)
+    assert summary.columns[-1] == "component"
+    assert summary["ID"].to_list() == ["c", "b", "a", "y", "x"]
+    assert caplog.messages == ["no ranks: the 2 parts of this fit are on scales of their own"]
+    caplog.clear()
+    summarize_bt_fit(fit, verbose=False)
+    assert caplog.messages == []
+
+
+# What cannot be used
+
+OK = won("ab", "bc", "ca")
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "message"),
+    [
+        ([], FitError, "bt_data has no rows: there are no comparisons to fit"),
+        (pl.DataFrame({"object1": [], "object2": [], "result": []}), FitError, "bt_data has no rows"),
+        (rows(("a", "b", 0.5), ("a", "b", None)), FitError, "none of the 2 rows of bt_data has a winner"),
+        (rows(("a", "b", float("nan"))), FitError, "none of the 1 rows of bt_data has a winner"),
+        (won("aa", "aa"), FitError, "no comparison is between two different items, only of 'a' with itself"),
+        (
+            rows(("a", "b", 1), ("a", "b", 2), ("a", "b", -1)),
+            TableError,
+            "must be 1 (the first won), 0 (the second) or 0.5 (a tie); it is not in 2 of 3 rows, first in row 2: 2",
+        ),
+        (rows(("a", "b", float("inf"))), TableError, "first in row 1: inf"),
+        ({"a": ["x"], "b": ["y"], "who": ["x"]}, TableError, "column 'who' must be 1 (the first won)"),
+        ([{"object1": "a", "object2": "b"}], TableError, "columns 'object1', 'object2' are not results"),
+        ([{"ID1": "a", "ID2": "b", "x": 1, "y": 1}], TableError, "no column 'better_sample'"),
+        (rows(("a", "b", 1), (" ", "b", 1)), TableError, "'ID1' is empty in row 2"),
+        ("ab", TableError, "bt_data is a str"),
+    ],
+)
+def test_data_that_cannot_be_used(data: object, error: type[Exception], message: str) -> None:
+    with pytest.raises(error) as caught:
+        fit_bt_model(data)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"engine": "BradleyTerry2"}, UnknownNameError, "there is no engine 'BradleyTerry2'; there are 'auto', 'sirt'"),
+        ({"ids": ["a", "d"]}, InputError, "bt_data has 2 ids that are not in ids: 'b', 'c'"),
+        ({"ids": ["a", "b", "c", None]}, InputError, "ids: column 'ID' is empty in row 4"),
+        ({"ids": "abc"}, InputError, "ids is the string 'abc'; give a list of ids"),
+        ({"eps": 0.0}, InputError, "eps is 0.0; it must be above 0 and at most 0.5"),
+        ({"eps": math.nan}, InputError, "eps is nan"),
+        ({"level": 95}, InputError, "level is 95; it must be between 0 and 1, such as 0.95"),
+        ({"unconnected": "drop"}, InputError, "unconnected is 'drop'; it must be one of 'error', 'separate'"),
+    ],
+)
+def test_options_that_cannot_be_used(options: dict[str, object], error: type[Exception], message: str) -> None:
+    with pytest.raises(error) as caught:
+        fit_bt_model(OK, **options)  # type: ignore[arg-type]
+    assert message in str(caught.value)

@@ -1,0 +1,344 @@
+"""The run file: what goes in comes out, one writer, many readers, and clear words when it cannot be used."""
+
+import json
+import multiprocessing
+import os
+import sqlite3
+import subprocess
+import sys
+import textwrap
+
+import pytest
+from sqlalchemy import event
+
+import pairscale as ps
+from pairscale.errors import (
+    StoreBusyError,
+    StoreDamagedError,
+    StoreError,
+    StoreFullError,
+    StoreMismatchError,
+    TableError,
+)
+from pairscale.store import Answer, open_run
+from pairscale.tables import RESULTS
+
+ITEMS = [{"ID": i, "text": f"text {i}", "grade": n} for n, i in enumerate("abc")]
+PAIRS = [{"custom_id": f"{i}:{j}#1", "ID1": i, "ID2": j, "columns": {"why": "x"}} for i, j in ("ab", "ac", "bc")]
+
+
+def win(pair_id: int, position: int = 1, better: str = "a", **more) -> Answer:
+    values = {"attempt": 1, "attempted_at": "2026-01-01T00:00:00", "outcome": "win", **more}
+    comparison = {"outcome": "win", "winner_pos": position, "better_id": better, "received_at": "2026-01-01T00:00:00"}
+    return Answer(pair_id, values, comparison)
+
+
+def error(pair_id: int, *, replaces: bool = False) -> Answer:
+    values = {
+        "attempt": 1, "attempted_at": "2026-01-01T00:00:00", "outcome": "error", "error_code": "timeout",
+        "error_message": "slow",
+    }  # fmt: skip
+    return Answer(pair_id, values, {"outcome": "error", "received_at": "2026-01-01T00:00:00"}, replaces)
+
+
+@pytest.fixture
+def store(tmp_path):
+    with open_run(tmp_path / "run.db", write=True) as opened:
+        opened.add_items(ITEMS)
+        opened.numbers = opened.add_pairs(PAIRS)
+        opened.condition = opened.add_condition(ps.Condition("judge", model="m", settings={"t": 1}))
+        yield opened
+
+
+def test_what_goes_in_comes_out(store):
+    assert store.numbers == [1, 2, 3]
+    reply = {"a": [1, "ü"]}
+    store.record([win(1, cost=0.5, total_tokens=7, content="yes", raw_response=reply), win(2, 2, "c")], store.condition)
+    frame = store.results(store.condition, raw=True)
+    assert frame.columns[: len(RESULTS)] == list(RESULTS)
+    assert frame.select("custom_id", "ID1", "ID2", "better_sample", "better_id", "model", "outcome").rows() == [
+        ("a:b#1", "a", "b", "SAMPLE_1", "a", "m", "win"),
+        ("a:c#1", "a", "c", "SAMPLE_2", "c", "m", "win"),
+    ]
+    assert json.loads(frame["raw_response"][0]) == reply
+    assert frame["raw_response"][1] is None
+    assert store.items().rows() == [("a", "text a", 0), ("b", "text b", 1), ("c", "text c", 2)]
+    [condition] = store.conditions().to_dicts()
+    assert (condition["win"], condition["error"], condition["attempts"]) == (2, 0, 2)
+    assert (condition["cost"], condition["total_tokens"]) == (0.5, 7)
+    assert store.counts() == {"items": 3, "pairs": 3, "attempts": 2, "comparisons": 2}
+
+
+def test_a_tie_has_no_better_sample(store):
+    tie = Answer(1, win(1).values | {"outcome": "tie"}, {"outcome": "tie", "received_at": "x"})
+    store.record([tie], store.condition)
+    assert store.results().select("better_sample", "better_id", "outcome").rows() == [(None, None, "tie")]
+
+
+def test_an_error_gives_way_to_an_answer_and_stays_in_the_attempts(store):
+    store.record([error(1), win(2)], store.condition)
+    before = store.progress(store.condition)
+    assert (before.answered, before.failed, dict(before.attempts)) == ({2}, {1}, {1: 1, 2: 1})
+    answer = win(1)
+    store.record([Answer(1, answer.values, answer.comparison, replaces=True)], store.condition)
+    after = store.progress(store.condition)
+    assert (after.answered, after.failed, dict(after.attempts)) == ({1, 2}, frozenset(), {1: 2, 2: 1})
+    assert store.failed_attempts().select("ID1", "ID2", "error_code").rows() == [("a", "b", "timeout")]
+
+
+def test_a_second_outcome_for_a_pair_is_refused_and_changes_nothing(store):
+    store.record([win(1)], store.condition)
+    with pytest.raises(StoreError):
+        store.record([win(2), win(1)], store.condition)
+    assert store.counts()["attempts"] == 1
+
+
+def test_foreign_keys_hold(store):
+    with pytest.raises(StoreError):
+        store.record([win(99)], store.condition)
+    with pytest.raises(StoreError):
+        store.add_pairs([{"custom_id": "x", "ID1": "a", "ID2": "nobody", "columns": {}}])
+
+
+def test_conditions_are_kept_apart(store):
+    other = store.add_condition(ps.Condition("judge", model="m", settings={"t": 2}))
+    assert other != store.condition
+    store.record([win(1)], store.condition)
+    assert store.progress(other).answered == frozenset()
+    store.record([win(1, 2, "b")], other)
+    assert store.results(store.condition)["better_id"].to_list() == ["a"]
+    assert store.results(other)["better_id"].to_list() == ["b"]
+    assert store.results().height == 2
+
+
+def test_a_changed_text_is_an_error_that_names_it(store):
+    with pytest.raises(StoreMismatchError, match="'b'"):
+        store.add_items([ITEMS[0], {"ID": "b", "text": "another"}])
+    store.add_items(ITEMS)  # the same again is fine
+    assert store.counts()["items"] == 3
+
+
+def test_a_pair_uid_means_one_pair(store):
+    assert store.add_pairs(PAIRS) == [1, 2, 3]
+    with pytest.raises(StoreMismatchError, match="a:b#1"):
+        store.add_pairs([{"custom_id": "a:b#1", "ID1": "b", "ID2": "a", "columns": {}}])
+
+
+def test_logs_and_facts(store):
+    store.log("steps", [{"n": 1}, {"n": 2}])
+    store.log("steps", [{"n": 3, "x": None}])
+    store.log("steps", [])
+    assert store.read_log("steps") == [{"n": 1}, {"n": 2}, {"n": 3, "x": None}]
+    assert store.read_log("none") == []
+    store.set_meta("seed", {"a": 1})
+    store.set_meta("seed", {"a": 2})
+    assert store.get_meta("seed") == {"a": 2}
+    assert store.get_meta("nothing") is None
+
+
+def test_durable_settings_are_on(tmp_path, store):
+    with store._begin() as connection:
+        pragma = {
+            name: connection.exec_driver_sql(f"PRAGMA {name}").scalar()
+            for name in ("journal_mode", "synchronous", "foreign_keys")
+        }
+    assert pragma == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
+
+
+def test_readers_during_a_run_see_what_is_committed(tmp_path, store):
+    store.record([win(1)], store.condition)
+    with open_run(tmp_path / "run.db") as reader:
+        assert reader.results().height == 1
+        store.record([win(2)], store.condition)
+        assert reader.results().height == 2
+
+
+def test_one_writer_at_a_time_and_the_error_says_who(tmp_path, store):
+    script = f"import pairscale as ps\nps.open_run({str(tmp_path / 'run.db')!r}, write=True)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert (
+        f"StoreBusyError: {tmp_path / 'run.db'} is being written by another run (process {os.getpid()}" in done.stderr
+    )
+    with pytest.raises(StoreBusyError, match="use another run file"):
+        open_run(tmp_path / "run.db", write=True)
+
+
+def test_the_lock_goes_with_the_process_that_dies(tmp_path):
+    path = tmp_path / "run.db"
+    script = textwrap.dedent(f"""
+        import os, signal, pairscale as ps
+        ps.open_run({str(path)!r}, write=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+    """)
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == -9
+    with open_run(path, write=True) as again:
+        assert again.counts()["items"] == 0
+
+
+def _write_some(path, start, n, results):
+    done = 0
+    while done < n:
+        try:
+            with open_run(path, write=True) as store:
+                store.add_items({"ID": f"{start}-{k}", "text": "t"} for k in range(done, done + 5))
+                done += 5
+        except StoreBusyError:
+            continue
+    results.put(done)
+
+
+def test_two_processes_never_corrupt_the_file(tmp_path):
+    path = tmp_path / "run.db"
+    context = multiprocessing.get_context("spawn")
+    queue = context.Queue()
+    writers = [context.Process(target=_write_some, args=(path, w, 50, queue)) for w in "xy"]
+    for process in writers:
+        process.start()
+    assert [queue.get(timeout=120) for _ in writers] == [50, 50]
+    for process in writers:
+        process.join()
+    with open_run(path) as store:
+        assert store.counts()["items"] == 100
+    assert sqlite3.connect(path).execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+@pytest.mark.parametrize("content", [b"this is a letter, not a database", b"\x89PNG\r\n\x1a\n" + b"\0" * 100])
+def test_something_else_is_left_as_it_is(tmp_path, content):
+    path = tmp_path / "run.db"
+    path.write_bytes(content)
+    with pytest.raises(StoreDamagedError, match="is not a run file"):
+        open_run(path, write=True)
+    assert path.read_bytes() == content
+
+
+def test_a_database_of_something_else(tmp_path):
+    path = tmp_path / "other.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE birds (name TEXT)")
+    connection.close()
+    with pytest.raises(StoreDamagedError, match="not a run file"):
+        open_run(path, write=True)
+
+
+def test_a_newer_schema_is_refused(tmp_path, store):
+    store.set_meta("schema_version", 99)
+    with pytest.raises(StoreDamagedError, match="schema version 99"):
+        open_run(tmp_path / "run.db")
+
+
+def test_a_damaged_file_is_an_error_never_a_fresh_start(tmp_path):
+    path = tmp_path / "run.db"
+    with open_run(path, write=True) as store:
+        store.add_items({"ID": str(n), "text": "t" * 500} for n in range(200))
+    data = bytearray(path.read_bytes())
+    data[100:8000] = b"\xff" * 7900
+    path.write_bytes(data)
+    with pytest.raises(StoreDamagedError):
+        with open_run(path, write=True) as store:
+            store.items()
+    assert path.read_bytes()[:16] == b"SQLite format 3\0"
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [("no/such/folder/run.db", "does not exist"), ("", "is a folder"), ("missing.db", "no such run file")],
+)
+def test_places_that_cannot_be_used(tmp_path, where, message):
+    with pytest.raises(StoreError, match=message):
+        open_run(tmp_path / where, write=where != "missing.db")
+
+
+def test_a_place_that_may_not_be_written():
+    with pytest.raises(StoreError, match="cannot be"):
+        open_run("/proc/run.db", write=True)
+
+
+def test_a_full_disk_is_said_and_loses_nothing(tmp_path):
+    """SQLite's own limit on pages gives the very error that a full disk gives."""
+    path = tmp_path / "run.db"
+    with open_run(path, write=True) as store:
+        store.add_items([{"ID": "first", "text": "kept"}])
+
+        @event.listens_for(store._engine, "begin")
+        def limit(connection):
+            connection.exec_driver_sql("PRAGMA max_page_count=40")
+
+        with pytest.raises(StoreFullError, match="make room"):
+            store.add_items({"ID": str(n), "text": "t" * 4000} for n in range(2000))
+    with open_run(path) as store:
+        assert store.items()["ID"].to_list() == ["first"]
+
+
+def test_without_wal_it_says_so_once_and_works(tmp_path, monkeypatch, caplog):
+    """A file system without shared memory answers the request for write-ahead logging with another mode."""
+    from pairscale.store import _sqlite
+
+    monkeypatch.setattr(
+        _sqlite, "_write_ahead", lambda connection: connection.execute("PRAGMA journal_mode=DELETE").fetchone()[0]
+    )
+    with open_run(tmp_path / "run.db", write=True) as store:
+        store.add_items(ITEMS)
+        assert store.counts()["items"] == 3
+    assert [r.getMessage() for r in caplog.records].count(
+        f"{tmp_path / 'run.db'}: this file system has no write-ahead logging; readers may have to wait"
+    ) == 1
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_export_and_import_go_round(tmp_path, store, suffix):
+    more = {"cost": 0.25, "total_tokens": 12, "content": 'He said "a, b"\nand left'}
+    store.record([win(1, **more), error(2), win(3, 2, "c")], store.condition)
+    path = ps.export_run(tmp_path / "run.db", tmp_path / f"out.{suffix}")
+    copy = tmp_path / "copy.db"
+    assert ps.import_run(path, copy, samples=ITEMS) == 3
+    assert ps.import_run(path, copy) == 0
+    with open_run(copy) as other:
+        ours, theirs = store.results(), other.results()
+        assert theirs.drop("received_at").equals(ours.drop("received_at"))
+        assert other.conditions()["condition_id"].to_list() == [store.condition]
+
+
+def test_import_needs_the_texts(tmp_path):
+    with pytest.raises(TableError, match="'b'"):
+        ps.import_run([{"ID1": "a", "ID2": "b", "better_id": "a"}], tmp_path / "run.db", [{"ID": "a", "text": "t"}])
+
+
+def test_import_of_a_file_that_r_wrote(tmp_path):
+    path = tmp_path / "r.csv"
+    path.write_text(
+        "custom_id,ID1,ID2,model,object_type,status_code,error_message,thoughts,content,better_sample,better_id,"
+        "prompt_tokens,completion_tokens,total_tokens\n"
+        "LIVE_a_vs_b,a,b,gpt-4o,chat.completion,200,NA,NA,<BETTER_SAMPLE>SAMPLE_1</BETTER_SAMPLE>,SAMPLE_1,a,100,5,105\n"
+        "LIVE_a_vs_c,a,c,gpt-4o,NA,500,server error,NA,NA,NA,NA,NA,NA,NA\n"
+    )
+    assert ps.import_run(path, tmp_path / "run.db", ITEMS) == 2
+    with open_run(tmp_path / "run.db") as store:
+        frame = store.results().select("ID1", "ID2", "model", "better_id", "outcome", "prompt_tokens", "status_code")
+        assert frame.rows() == [
+            ("a", "b", "gpt-4o", "a", "win", 100, 200),
+            ("a", "c", "gpt-4o", None, "abstention", None, 500),
+        ]
+
+
+def test_no_sqlite_only_sql_outside_its_module():
+    from pathlib import Path
+
+    folder = Path(ps.__file__).parent / "store"
+    for path in folder.glob("*.py"):
+        if path.name != "_sqlite.py":
+            text = path.read_text("utf-8")
+            assert "PRAGMA" not in text
+            assert "dialects" not in text
+            assert "text(" not in text.replace("_text(", "")
+
+
+def test_the_schema_compiles_for_postgresql():
+    from sqlalchemy.dialects import postgresql
+    from sqlalchemy.schema import CreateTable
+
+    from pairscale.store._schema import tables
+
+    statements = [str(CreateTable(table).compile(dialect=postgresql.dialect())) for table in tables.sorted_tables]
+    assert len(statements) == 7
+    assert all("CREATE TABLE" in statement for statement in statements)

@@ -1,0 +1,94 @@
+"""The public promise: names, layers, sizes, and what an import costs."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pairscale as ps
+
+SRC = Path(ps.__file__).parent
+
+PUBLIC = """
+BTFit Condition FunctionJudge Judge JudgePair LexicalJudge Outcome PairSummary PairscaleError ReplayJudge
+SimulatedJudge SubmitResult Trait Verdict __version__ alternate_pair_order build_bt_data build_btl_results_data
+build_elo_data build_prompt errors example_openai_batch_output example_writing_pairs example_writing_results
+example_writing_samples example_writing_samples1000 export_run fit_bt_model get_prompt_template import_run
+list_prompt_templates list_traits make_judge make_pairs open_run randomize_pair_order read_samples read_samples_df
+read_samples_dir register_prompt_template remove_prompt_template sample_pairs sample_reverse_pairs set_prompt_template
+submit_pairs submit_pairs_async summarize_bt_fit summarize_pairs synthetic_essays trait_description
+""".split()
+
+# Lowest first: a module imports only from its own layer's package and from the layers before it.
+LAYERS = (
+    "_version", "errors", "notices", "provenance", "tables", "files", "samples", "traits", "prompts", "comparisons",
+    "datasets", "pairs", "store", "judges", "collect", "models", "report", "cli",
+)  # fmt: skip
+
+
+def test_public_names_are_pinned_and_exist():
+    assert sorted(ps.__all__) == sorted(PUBLIC)
+    assert [name for name in PUBLIC if not hasattr(ps, name)] == []
+    assert set(PUBLIC) <= set(dir(ps))
+
+
+def test_import_of_the_package_loads_nothing_heavy():
+    heavy = {"polars", "numpy", "scipy", "sqlalchemy"}
+    code = f"import sys, pairscale, pairscale.cli; print(sorted({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def modules() -> list[Path]:
+    return sorted(path for path in SRC.rglob("*.py"))
+
+
+def layer(path: Path) -> str:
+    return path.relative_to(SRC).parts[0].removesuffix(".py")
+
+
+def test_every_module_has_its_layer():
+    assert {layer(path) for path in modules()} - {"__init__"} == set(LAYERS)
+
+
+def test_imports_only_point_down():
+    upwards = []
+    for path in modules():
+        own = layer(path)
+        if own == "__init__":
+            continue
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            names = [node.module] if isinstance(node, ast.ImportFrom) else []
+            names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            for name in filter(None, names):
+                match = re.match(r"pairscale(?:\.(\w+))?", name)
+                if match is None:
+                    continue
+                target = match.group(1)
+                if target is None:  # `import pairscale as ps`: the whole public surface, for the command alone
+                    if own != "cli":
+                        upwards.append(f"{path.name}: {name}")
+                elif LAYERS.index(target) > LAYERS.index(own):
+                    upwards.append(f"{path.name}: {name}")
+    assert upwards == []
+
+
+def test_no_module_is_longer_than_one_sitting():
+    lengths = {str(path.relative_to(SRC)): len(path.read_text("utf-8").splitlines()) for path in modules()}
+    assert {name: n for name, n in lengths.items() if n > 500} == {}
+
+
+def test_the_exception_tree_in_the_docstring_is_the_real_one():
+    drawn = {}
+    parents = {0: None}
+    for line in ps.errors.__doc__.splitlines():
+        match = re.match(r"^    ([│├└─ ]*)(\w+Error)\b", line)
+        if match:
+            depth = len(match.group(1)) // 4
+            drawn[match.group(2)] = parents.get(depth)
+            parents[depth + 1] = match.group(2)
+    real = {name: getattr(ps.errors, name) for name in ps.errors.__all__}
+    assert set(drawn) == set(real)
+    for name, parent in drawn.items():
+        assert parent is None or real[parent] in real[name].__bases__
