@@ -164,7 +164,7 @@ def _with_winner(frame: pl.DataFrame, what: str) -> pl.DataFrame:
         return frame.with_columns(pl.when(~nobody).then("better_id").alias("better_id"))
     if "better_sample" not in frame.columns:
         raise TableError(
-            f"{what}: no column 'better_id' (nor 'better_sample'), which says who won; it has "
+            f"{what}: no column 'better_id' and no column 'better_sample', one of which says who won; it has "
             f"{listed(frame.columns, 20)}"
         )
     first, second = (pl.col("better_sample") == f"SAMPLE_{n}" for n in (1, 2))

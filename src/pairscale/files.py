@@ -408,6 +408,8 @@ def _excel_column(column: pl.Series) -> pl.Series:
     if kind.is_integer():
         digits = column.cast(pl.String).str.strip_chars("-").str.len_chars()
         return column.cast(pl.String) if (digits > _EXCEL_DIGITS).any() else column
+    if kind.is_float():
+        return column.fill_nan(None)
     if isinstance(kind, pl.Datetime) and kind.time_zone:
         column = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
     if isinstance(kind, pl.Date | pl.Datetime):

@@ -4,8 +4,8 @@ What a writer has to know:
 
 - ``python`` blocks of a page run in order, in one namespace and one folder. A ``text`` block directly below one is
   what it prints.
-- ``console`` blocks hold lines ``$ pairscale …``, each followed by what it prints. They run as the real command, in
-  the same folder, and must end with exit code 0.
+- ``console`` blocks hold lines ``$ pairscale …``, each followed by what it prints. They run in the same folder and
+  must end with exit code 0: those of the README as processes, the others through the command's own ``main``.
 - Of what is printed, every line that is shown must occur, in that order; runs of spaces are one space. ``...`` stands
   for anything, within a line or as a line of its own.
 - ``<!-- not run: reason -->`` before a block leaves it out. That is for ``pip``, ``make`` and ``git`` only.
@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from unittest import mock
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
@@ -83,7 +84,10 @@ def run_page(page: Path, environment: dict[str, str]) -> None:
     try:
         _run_blocks(page, vars(example), environment)
     finally:
-        del sys.modules["example"]
+        here = str(Path.cwd())
+        for name, module in list(sys.modules.items()):
+            if module is example or str(getattr(module, "__file__", None)).startswith(here):
+                del sys.modules[name]
 
 
 def _run_blocks(page: Path, namespace: dict[str, Any], environment: dict[str, str]) -> None:
@@ -128,19 +132,43 @@ def run_command(line: str, environment: dict[str, str], place: str) -> str:
     for command in line.split(" && "):
         name, *arguments = shlex.split(command)
         assert name == "pairscale", f"{place}: only pairscale is run in console blocks, not {name!r}"
-        done = subprocess.run(
-            [Path(sys.executable).parent / "pairscale", *arguments],
-            env=os.environ | environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-            timeout=60,
-            check=False,
-        )
-        assert done.returncode == 0, f"{place}: {command}: exit code {done.returncode}\n{done.stdout}"
-        printed += done.stdout
+        run = _in_a_process if place.startswith("README") else _in_this_process
+        code, output = run(arguments, environment)
+        assert code == 0, f"{place}: {command}: exit code {code}\n{output}"
+        printed += output
     return printed
+
+
+def _in_a_process(arguments: list[str], environment: dict[str, str]) -> tuple[int, str]:
+    """The installed command, as a user starts it."""
+    done = subprocess.run(
+        [Path(sys.executable).parent / "pairscale", *arguments],
+        env=os.environ | environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+    )
+    return done.returncode, done.stdout
+
+
+def _in_this_process(arguments: list[str], environment: dict[str, str]) -> tuple[int, str]:
+    """The same function that the installed command calls, without a second of imports each time."""
+    from pairscale.cli import main
+
+    output, code = io.StringIO(), 0
+    with (
+        mock.patch.dict(os.environ, environment),
+        contextlib.redirect_stdout(output),
+        contextlib.redirect_stderr(output),
+    ):
+        try:
+            main(arguments)
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    return code, output.getvalue()
 
 
 def require_lines(expected: str, printed: str, place: str) -> None:

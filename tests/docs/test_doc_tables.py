@@ -6,12 +6,14 @@ import re
 import tomllib
 from collections.abc import Mapping
 
+import polars as pl
 import pytest
 from doc_pages import ROOT
 
 import pairscale as ps
 from pairscale import errors, tables
 from pairscale.comparisons import ERROR_CODES
+from pairscale.files import read_table
 from pairscale.judges.lexical import WEIGHTS
 from pairscale.store import _schema
 
@@ -130,6 +132,25 @@ def test_the_weights_shown_are_the_weights_used() -> None:
     assert list(shown) == list(WEIGHTS)
     for name, weight in WEIGHTS.items():
         assert [float(cell) for cell in shown[name]] == [pytest.approx(value, abs=5e-4) for value in weight], name
+
+
+def test_the_agreement_with_sirt_is_the_one_shown() -> None:
+    sessions = ROOT / "tests/golden/cj-sessions"
+    reliabilities = read_table(sessions / "published/summary.csv")
+    worst = {"theta": 0.0, "se": 0.0, "reliability": 0.0}
+    for name, ssr in reliabilities.select("judging_session", "ssr").iter_rows():
+        fit = ps.fit_bt_model(read_table(sessions / f"{name}.csv"))
+        published = read_table(sessions / f"published/{name}/sirt_btm.csv").select(
+            pl.col("individual").cast(pl.String).alias("ID"), theta_there="theta", se_there="se.theta"
+        )
+        both = fit.theta.join(published, on="ID", validate="1:1")
+        assert both.height == published.height
+        for column in ("theta", "se"):
+            worst[column] = max(worst[column], (both[column] - both[f"{column}_there"]).abs().max())
+        worst["reliability"] = max(worst["reliability"], abs(fit.reliability - ssr))
+    shown = {cells[0].split("`")[1]: cells[1:] for cells in rows("docs/validation.md") if cells[0].startswith("`")}
+    assert {name: float(shown[name][1]) for name in worst} == pytest.approx(worst, rel=0.05)
+    assert {shown[name][0] for name in worst} == {str(reliabilities.height)}
 
 
 def test_every_package_of_the_source_is_in_the_picture() -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import logging
 import pkgutil
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import doc_pages as pages
@@ -17,16 +19,20 @@ MODULES = ["pairscale", *(module.name for module in pkgutil.walk_packages(ps.__p
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder to work in, with twelve essays in ``essays``, and settings of its own."""
+    log = logging.getLogger("pairscale")
+    level = log.level
     essays = tmp_path / "essays"
     essays.mkdir()
     for row in ps.synthetic_essays(12, seed=7).iter_rows(named=True):
         (essays / f"{row['ID']}.txt").write_text(row["text"], "utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PAIRSCALE_HOME", str(tmp_path / "settings"))
+    monkeypatch.setenv("POLARS_TABLE_WIDTH", "100")  # of tables in python blocks, whatever terminal the tests run in
     monkeypatch.syspath_prepend(str(tmp_path))
-    return tmp_path
+    yield tmp_path
+    log.setLevel(level)  # pages show how to silence it
 
 
 def page_name(page: Path) -> str:
@@ -35,7 +41,7 @@ def page_name(page: Path) -> str:
 
 @pytest.mark.parametrize("page", pages.PAGES, ids=page_name)
 def test_page(page: Path, folder: Path) -> None:
-    pages.run_page(page, {"PYTHONUTF8": "1", "PYTHONWARNINGS": "error", "NO_COLOR": "1"})
+    pages.run_page(page, {"PYTHONUTF8": "1", "PYTHONWARNINGS": "error", "NO_COLOR": "1", "COLUMNS": "120"})
 
 
 @pytest.mark.parametrize("page", pages.PAGES, ids=page_name)

@@ -98,8 +98,10 @@ def main(args: Sequence[str] | None = None) -> None:
         if hasattr(stream, "reconfigure"):  # a letter that this terminal lacks must not end the work
             stream.reconfigure(errors="replace")
     log, notes = logging.getLogger("pairscale"), _Notes()
+    before = log.level, log.propagate
     log.addHandler(notes)
-    spread, log.propagate = log.propagate, False
+    log.setLevel(logging.WARNING)
+    log.propagate = False
     try:
         app(args=args, prog_name="pairscale")
     except PairscaleError as error:
@@ -117,7 +119,8 @@ def main(args: Sequence[str] | None = None) -> None:
         sys.exit(1)
     finally:
         log.removeHandler(notes)
-        log.propagate = spread
+        log.setLevel(before[0])
+        log.propagate = before[1]
 
 
 def _forget_output() -> None:

@@ -42,7 +42,6 @@ _PYTHON = (
     ("name another save_path", "name another --save-path"),
     ("pair_pct=", "share="),
     ("; or define one with custom_description", ""),
-    (r"no file matches '\\.txt$'", "no .txt file in it"),
     ("bt_data", "the results"),
 )
 _ARGUMENT = re.compile(r"\b(encoding|id_col|text_col|n_pairs|share)=(?=(\w?))")
@@ -185,15 +184,16 @@ def _fitted(natural: Sequence[int], text: Sequence[bool], room: int) -> list[int
             excess -= 1
         if excess <= 0:
             return widths
-    return [min(natural[0], max(room, 1))]
+    return [min(natural[0], room) if text[0] else natural[0]]
 
 
 def _cell(value: Any, digits: int) -> str:
     if value is None:
         return ""
     if isinstance(value, float):
-        return f"{value:.{digits}f}"
-    return printable(str(value)[: 4 * _LONGEST_CELL])[:_LONGEST_CELL]
+        return f"{value:z.{digits}f}"
+    text = printable(str(value)[: 4 * _LONGEST_CELL])
+    return text if len(text) <= _LONGEST_CELL else text[: _LONGEST_CELL - 1].rstrip() + "…"
 
 
 def _plain(value: Any) -> Any:

@@ -56,8 +56,8 @@ def command(
         typer.echo(
             f"\nreliability {fit.reliability:.2f}; Spearman with the intended order of the texts {agreement:.2f}"
         )
-        typer.echo(f"report      {report}   (open it in a browser)")
-        typer.echo(f"run file    {run}   (try: pairscale status {run}; pairscale fit {run})")
+        typer.echo(f"report   {report}  (open it in a browser)")
+        typer.echo(f"answers  {run}  (try: pairscale fit {run})")
 
     document = {
         "reliability": fit.reliability,
@@ -80,9 +80,10 @@ def _fresh(folder: Path) -> tuple[Path, Path]:
         if report.exists() and not run.exists():
             raise strange
         if run.exists():
-            with ps.open_run(run, write=True) as store:  # waits for nobody: a demo that is still running is an error
+            with ps.open_run(run) as store:
                 if not store.get_meta("demo"):
                     raise strange
+            ps.open_run(run, write=True).close()  # a demo that is still running keeps its files
             for name in ("run.db", "run.db-wal", "run.db-shm", "report.html"):
                 (folder / name).unlink(missing_ok=True)
         with ps.open_run(run, write=True) as store:

@@ -27,6 +27,15 @@ EXAMPLES = (
 )
 
 
+def _run_file(run: str | None) -> str | None:
+    """A run file under the name of a table would be read as one by `pairscale fit`."""
+    from pairscale.files import TABLE_SUFFIXES
+
+    if run is not None and run.lower().endswith(TABLE_SUFFIXES):
+        raise InputError(f"--run {run}: that is the ending of a table; call the run file run.db, and see --save-path")
+    return run
+
+
 def command(
     pairs: Annotated[
         Path, typer.Argument(metavar="PAIRS", help="A table with ID1 text1 ID2 text2; `pairscale pairs` makes it.")
@@ -40,8 +49,12 @@ def command(
         ),
     ] = "lexical",
     run: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The run file: every answer is kept there, and the same line resumes it."),
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            callback=_run_file,
+            help="The run file: every answer is kept there, and the same line resumes it.",
+        ),
     ] = None,
     trait: Annotated[
         str | None, typer.Option(metavar="NAME", help="What to judge; `pairscale traits` lists them.")
@@ -73,7 +86,7 @@ def command(
     table = _read(pairs, encoding)
     settings = dict(_setting(text) for text in judge_arg or [])
     own = judge.partition(":")[0] not in {"lexical", "simulated", "replay"}
-    kept = save_path if run is None else run
+    kept = run or save_path
     try:
         with contextlib.redirect_stdout(sys.stderr):  # what a judge of the user's prints is no part of the result
             asked = ps.make_judge(

@@ -67,7 +67,7 @@ def command(
     pairs, ids = _read(data, id_col, text_col, encoding)
     if ids is None and reverse and order is Order.RANDOM:
         order = Order.KEEP
-    if share < 1 or n_pairs is not None:
+    if share != 1 or n_pairs is not None:
         pairs = ps.sample_pairs(pairs, share, n_pairs, seed)
     if order is Order.RANDOM:
         pairs = ps.randomize_pair_order(pairs, seed)

@@ -194,7 +194,7 @@ def _kind(name: str) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{value:.2f}".replace("-0.00", "0.00").replace("-", "−")
+    return f"{value:z.2f}".replace("-", "−")
 
 
 def _table_row(row: _Row, columns: Sequence[str], texts: Mapping[str, str]) -> str:

@@ -1,0 +1,127 @@
+"""A command to call, and a folder of texts to call it with."""
+
+import importlib
+import json
+import logging
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pairscale.cli import main
+
+TEXTS = {"ann": "Short.", "bob": "Somewhat longer.", "cem": "A text that is longer still.", "dot": "Long. " * 9}
+
+JUDGE = '''
+"""A judge for the tests: the longer text is better."""
+import pairscale as ps
+
+print("imported: this must not reach standard output")
+
+
+def longer(A, B, state=None):
+    print("asked: neither must this")
+    return {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
+
+
+def weighed(A, B, weight=1):
+    return {"is_valid": True, "Y": int(weight * len(A["text"]) > weight * len(B["text"]))}
+
+
+def shy(A, B):
+    return {"is_valid": False, "Y": None, "invalid_reason": "I would rather\\nnot \\x1b[31msay"}
+
+
+def half(A, B):
+    return {"is_valid": "ann" not in (A["ID"], B["ID"]), "Y": 1}
+
+
+def tied(A, B):
+    return {"is_valid": True, "Y": 0.5}
+'''
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a call of the command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def lines(self) -> list[str]:
+        return self.err.splitlines()
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder to work in, with essays, pairs and a judge."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delenv("COLUMNS", raising=False)
+    (tmp_path / "essays").mkdir()
+    for name, text in TEXTS.items():
+        (tmp_path / "essays" / f"{name}.txt").write_text(text, "utf-8")
+    (tmp_path / "mine.py").write_text(JUDGE, "utf-8")
+    importlib.invalidate_caches()
+    yield tmp_path
+    sys.modules.pop("mine", None)
+
+
+@pytest.fixture
+def cli(folder, capsys):
+    """Calls the command in this process, as the console script would."""
+
+    def call(*args: object) -> Outcome:
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as stopped:
+            main([str(arg) for arg in args])
+        assert not logging.getLogger("pairscale").handlers
+        captured = capsys.readouterr()
+        return Outcome(int(stopped.value.code or 0), captured.out, captured.err)
+
+    return call
+
+
+@pytest.fixture
+def pairs(cli):
+    """The six pairs of the essays, as a file."""
+    assert cli("pairs", "essays", "--out", "pairs.csv").code == 0
+    return Path("pairs.csv")
+
+
+@pytest.fixture
+def run(cli, pairs):
+    """A run file with their answers."""
+    assert cli("judge", pairs, "--judge", "mine:longer", "--run", "run.db").code == 0
+    return Path("run.db")
+
+
+START = "from pairscale.cli import main; main()"
+
+
+@pytest.fixture
+def process(folder):
+    """Starts the command in a process of its own; ``before`` runs in it first."""
+    started = []
+
+    def start(*args: object, before: str = "pass", **options: Any) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", f"{before}\n{START}", *map(str, args)]
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "encoding": "utf-8", **options}
+        child = subprocess.Popen(command, cwd=folder, **options)
+        started.append(child)
+        return child
+
+    yield start
+    for child in started:
+        if child.poll() is None:
+            child.kill()
+        child.communicate()

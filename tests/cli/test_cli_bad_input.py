@@ -1,0 +1,231 @@
+"""What cannot be done is said in one line, with exit code 1, and harms nothing."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+import pairscale as ps
+
+_PAIRS = "ID1,text1,ID2,text2\na,x,b,y\n"
+_JUDGE = ("--judge", "mine:longer")
+
+
+@pytest.fixture
+def bad(folder):
+    """Everything that people give by mistake."""
+    files = {
+        "empty.csv": "",
+        "twice.csv": "ID,text\na,One.\nb,Two.\na,Three.\n",
+        "one.csv": "ID,text\na,One.\n",
+        "column.csv": "essay\nOne.\n",
+        "blank.csv": "ID,text\na,One.\nb,\n",
+        "half.csv": "ID1,text1,ID2\na,x,b\n",
+        "header.csv": "ID1,text1,ID2,text2\n",
+        "itself.csv": "ID1,text1,ID2,text2\na,x,a,x\n",
+        "good.csv": _PAIRS,
+        "undecided.csv": "ID1,ID2,better_id\na,b,\nb,c,NA\n",
+        "broken.jsonl": '{"ID": "a", "text": "x"}\n{"ID": \n',
+        "lacking.txt": "Which is better, {SAMPLE_1} or {SAMPLE_2}?",
+        "text.db": "This is not a run file.",
+        "fails.py": "raise RuntimeError('broken on import')",
+    }
+    for name, text in files.items():
+        Path(name).write_text(text, "utf-8")
+    Path("binary.csv").write_bytes(bytes(range(256)) * 20)
+    Path("binary").mkdir()
+    Path("binary/a.txt").write_bytes(bytes(range(256)))
+    Path("nothing").mkdir()
+    Path("alone").mkdir()
+    Path("alone/a.txt").write_text("One.")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("pairs", "empty.csv"), "empty.csv"),
+        (("pairs", "nothing"), ".txt"),
+        (("pairs", "alone"), "at least two"),
+        (("pairs", "one.csv"), "at least two"),
+        (("pairs", "twice.csv"), "'a'"),
+        (("pairs", "column.csv"), "column.csv has one column, 'essay'; it needs one of ids and one of texts"),
+        (("pairs", "blank.csv"), "'b'"),
+        (("pairs", "twice.csv", "--id-col", "pupil"), "'pupil'"),
+        (("pairs", "binary.csv"), "binary.csv"),
+        (("pairs", "binary"), "a.txt"),
+        (("pairs", "missing.csv"), "missing.csv"),
+        (("pairs", "missing"), "missing"),
+        (("pairs", "mine.py"), "mine.py"),
+        (("pairs", "broken.jsonl"), "line 2"),
+        (("pairs", "essays", "--encoding", "klingon"), "'klingon'"),
+        (("pairs", "essays", "--share", "7"), "--share 7"),
+        (("judge", "essays"), "make them with `pairscale pairs essays --out pairs.csv`"),
+        (("judge", "twice.csv"), "twice.csv holds no pairs (ID1 text1 ID2 text2); make them with"),
+        (("judge", "header.csv", *_JUDGE), "header.csv holds no pairs"),
+        (("judge", "half.csv", *_JUDGE), "'text2'"),
+        (("judge", "itself.csv", *_JUDGE), "'a'"),
+        (("judge", "empty.csv", *_JUDGE), "empty.csv"),
+        (("judge", "good.csv", "--judge", "oracle"), "lexical, simulated:COLUMN"),
+        (("judge", "good.csv", "--judge", "openai:gpt-5.1"), "lexical, simulated:COLUMN"),
+        (("judge", "good.csv", "--judge", "mine:missing"), "'missing'"),
+        (("judge", "good.csv", "--judge", "replay:missing.csv"), "missing.csv"),
+        (("judge", "good.csv", "--judge", "simulated:truth", "--run", "r.db"), "needs a number in column 'truth'"),
+        (("judge", "good.csv", *_JUDGE, "--trait", "charm"), "overall_quality"),
+        (("judge", "good.csv", *_JUDGE, "--template", "lacking.txt"), "{TRAIT_NAME}"),
+        (("judge", "good.csv", *_JUDGE, "--template", "missing.txt"), "missing.txt"),
+        (("judge", "good.csv", *_JUDGE, "--template", "defualt"), "'default'"),
+        (("judge", "good.csv", *_JUDGE, "--judge-arg", "bias"), "must look like name=value"),
+        (("judge", "good.csv", *_JUDGE, "--judge-arg", "=3"), "must look like name=value"),
+        (("judge", "good.csv", "--judge", "simulated:x", "--judge-arg", "lapse=7"), "lapse"),
+        (("judge", "good.csv", "--judge", "simulated:x", "--judge-arg", "nonsense=1"), "nonsense"),
+        (("judge", "good.csv", *_JUDGE, "--run", "/proc/run.db"), "/proc/run.db"),
+        (("judge", "good.csv", *_JUDGE, "--run", "missing/run.db"), "missing"),
+        (("judge", "good.csv", *_JUDGE, "--run", "nothing"), "a folder"),
+        (("judge", "good.csv", *_JUDGE, "--run", "text.db"), "text.db"),
+        (("judge", "good.csv", *_JUDGE, "--run", "answers.csv"), "the ending of a table"),
+        (("judge", "good.csv", *_JUDGE, "--save-path", "/proc/a.csv"), "/proc/a.csv"),
+        (("judge", "good.csv", *_JUDGE, "--save-path", "good.csv"), "name another --save-path"),
+        (("judge", "good.csv", *_JUDGE, "--out", "/proc/a.csv"), "--out /proc/a.csv cannot be written"),
+        (("judge", "good.csv", *_JUDGE, "--out", "missing/a.csv"), "--out missing/a.csv cannot be written"),
+        (("judge", "good.csv", *_JUDGE, "--out", "answers.docx"), "the ending must be .csv, "),
+        (("fit", "undecided.csv"), "winner"),
+        (("fit", "good.csv"), "good.csv holds pairs without answers"),
+        (("fit", "twice.csv"), "ID1 ID2 better_id"),
+        (("fit", "empty.csv"), "empty.csv"),
+        (("fit", "missing.db"), "missing.db"),
+        (("fit", "text.db"), "text.db"),
+        (("fit", "undecided.csv", "--condition", "x"), "--condition belongs to run files"),
+        (("fit", "undecided.csv", "--level", "95"), "such as 0.95"),
+        (("fit", "undecided.csv", "--engine", "abacus"), "'abacus'"),
+        (("status", "nothing"), "nothing"),
+        (("status", "text.db"), "text.db"),
+        (("templates", "nonesuch"), "'nonesuch'"),
+        (("templates", "lacking.txt"), "{TRAIT_NAME}"),
+        (("traits", "charm"), "overall_quality"),
+        (("traits", "--out", "traits.docx"), "the ending must be .csv, "),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_one_line_says_what_is_wrong(cli, bad, args, words):
+    sample = [path for path in bad.iterdir() if path.is_file()]
+    before = {path: path.read_bytes() for path in sample}
+    outcome = cli(*args)
+    assert outcome.code == 1
+    assert outcome.out == ""
+    errors = [line for line in outcome.lines if not line.startswith(("imported: ", "note: without --run"))]
+    assert len(errors) == 1
+    assert errors[0].startswith("error: ")
+    assert words in errors[0]
+    assert "please report it" not in errors[0]
+    assert {path: path.read_bytes() for path in sample} == before
+
+
+def test_a_wrong_out_is_found_before_anything_is_asked(cli, bad):
+    outcome = cli("judge", "good.csv", *_JUDGE, "--run", "run.db", "--out", "answers.docx")
+    assert outcome.code == 1
+    assert "asked" not in outcome.err
+    assert not Path("run.db").exists()
+
+
+def test_a_text_of_50_megabytes_is_refused_by_name(cli, bad):
+    with Path("alone/huge.txt").open("wb") as file:
+        file.truncate(50_000_000)
+    refused = cli("pairs", "alone")
+    assert refused.code == 1
+    assert len(refused.lines) == 1
+    assert refused.err.startswith("error: ")
+    assert "huge.txt" in refused.err
+    assert "50,000,000" in refused.err
+    Path("huge.csv").write_text(f"ID,text\na,{'word ' * 10_000_000}\nb,x\n")
+    refused = cli("pairs", "huge.csv")
+    assert refused.code == 1
+    assert len(refused.lines) == 1
+    assert refused.err.startswith("error: ")
+    assert "huge.csv" in refused.err
+    assert "'a'" in refused.err
+    assert "50,000,000" in refused.err
+
+
+def test_a_damaged_run_file_is_refused_and_left_as_it_is(cli, run, pairs):
+    whole = run.read_bytes()
+    damaged = whole[:100] + b"\xff" * (len(whole) - 100)
+    run.write_bytes(damaged)
+    for args in (("judge", pairs, *_JUDGE, "--run", run), ("status", run), ("fit", run)):
+        outcome = cli(*args)
+        assert outcome.code == 1
+        assert outcome.lines[-1].startswith("error: run.db")
+        assert "please report it" not in outcome.err
+    assert run.read_bytes() == damaged
+
+
+def test_a_database_of_something_else_is_refused_and_keeps_its_rows(cli, pairs):
+    with sqlite3.connect("other.db") as database:
+        database.execute("create table precious (a)")
+        database.execute("insert into precious values (1)")
+    database.close()
+    for args in (("judge", pairs, *_JUDGE, "--run", "other.db"), ("status", "other.db"), ("fit", "other.db")):
+        outcome = cli(*args)
+        assert outcome.code == 1
+        assert outcome.lines[-1].startswith("error: other.db")
+        assert "please report it" not in outcome.err
+    with sqlite3.connect("other.db") as database:
+        assert database.execute("select name from sqlite_master").fetchall() == [("precious",)]
+        assert database.execute("select a from precious").fetchall() == [(1,)]
+    database.close()
+
+
+def test_a_changed_text_under_the_same_id_is_refused_and_the_answers_stay(cli, run, pairs):
+    Path("changed.csv").write_text(pairs.read_text().replace("Somewhat longer.", "Something else."))
+    outcome = cli("judge", "changed.csv", *_JUDGE, "--run", run)
+    assert outcome.code == 1
+    assert "'bob'" in outcome.lines[-1]
+    assert cli("status", run, "--json").json["conditions"][0]["win"] == 6
+
+
+def test_a_run_file_that_another_process_writes_is_busy(cli, run, pairs):
+    with ps.open_run(run, write=True):
+        outcome = cli("judge", pairs, *_JUDGE, "--run", run)
+        assert outcome.code == 1
+        assert "is being written by another run" in outcome.lines[-1]
+        assert cli("status", run).code == 0
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("judge", "good.csv", "--concurrency", "0"),
+        ("judge", "good.csv", "--concurrency", "many"),
+        ("judge", "good.csv", "--retries", "-1"),
+        ("judge", "good.csv", "--nonsense"),
+        ("judge",),
+        ("pairs", "good.csv", "--n-pairs", "0"),
+        ("pairs", "good.csv", "--order", "sideways"),
+        ("fit", "good.csv", "extra"),
+        ("fit", "good.csv", "--model", "magic"),
+        ("conquer",),
+        ("--nonsense",),
+        (),
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_is_exit_code_2_with_the_usage(cli, bad, args):
+    outcome = cli(*args)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err.startswith("Usage: pairscale")
+    assert "Traceback" not in outcome.err
+
+
+def test_what_nobody_foresaw_is_still_one_line(cli, monkeypatch, folder):
+    def fail() -> None:
+        raise RuntimeError("a\nb")
+
+    monkeypatch.setattr("pairscale.cli.traits.ps.list_traits", fail, raising=False)
+    outcome = cli("traits")
+    assert outcome.code == 1
+    assert outcome.lines == ["error: RuntimeError: a b (unexpected: PAIRSCALE_DEBUG=1 shows where; please report it)"]
+    monkeypatch.setenv("PAIRSCALE_DEBUG", "1")
+    from pairscale.cli import main
+
+    with pytest.raises(RuntimeError):
+        main(["traits"])

@@ -1,0 +1,259 @@
+"""From a folder of texts to a ranking, as a newcomer walks it."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import pairscale as ps
+
+
+def test_the_whole_path(cli):
+    made = cli("pairs", "essays", "--out", "pairs.csv")
+    assert (made.code, made.out) == (0, "")
+    assert "4 samples in 6 pairs" in made.err
+    assert "wrote 6 rows to pairs.csv" in made.err
+
+    first = cli("judge", "pairs.csv", "--judge", "mine:longer", "--run", "run.db")
+    assert first.code == 0
+    assert "6 of 6 pairs answered, 6 asked now" in first.err
+    assert "next: pairscale fit run.db" in first.err
+    again = cli("judge", "pairs.csv", "--judge", "mine:longer", "--run", "run.db", "--json")
+    assert again.code == 0
+    assert again.json["asked"] == 0
+    assert "nothing asked" in again.err
+
+    state = cli("status", "run.db")
+    assert (state.code, state.err) == (0, "")
+    assert "4 samples, 6 pairs, 6 attempts" in state.out
+    assert "mine:longer" in state.out
+
+    fit = cli("fit", "run.db")
+    assert (fit.code, fit.err) == (0, "")
+    assert [line.split()[1] for line in fit.out.splitlines()[1:5]] == ["dot", "cem", "bob", "ann"]
+    assert "4 items, 6 comparisons" in fit.out
+
+
+def test_results_as_a_table_give_the_same_ranking_as_the_run_file(cli, run, pairs):
+    assert cli("judge", pairs, "--judge", "mine:longer", "--run", run, "--out", "results.csv").code == 0
+    written = cli("fit", "results.csv", "--out", "ranking.xlsx")
+    assert (written.code, written.out) == (0, "")
+    assert Path("ranking.xlsx").stat().st_size > 0
+    assert cli("fit", "results.csv", "--json").json["items"] == cli("fit", run, "--json").json["items"]
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "json", "parquet", "xlsx"])
+def test_out_writes_every_row_and_column_and_nothing_on_standard_output(cli, run, ending):
+    outcome = cli("fit", run, "--out", f"ranking.{ending}")
+    assert (outcome.code, outcome.out) == (0, "")
+    from pairscale.files import read_table
+
+    assert read_table(f"ranking.{ending}")["ID"].to_list() == ["dot", "cem", "bob", "ann"]
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("pairs", "essays"),
+        ("judge", "pairs.csv", "--judge", "mine:longer"),
+        ("judge", "pairs.csv", "--judge", "mine:half", "--run", "half.db"),
+        ("fit", "run.db"),
+        ("status", "run.db"),
+        ("templates",),
+        ("templates", "concise"),
+        ("traits",),
+        ("traits", "clarity"),
+        ("doctor",),
+    ],
+    ids=" ".join,
+)
+def test_json_is_one_document_and_nothing_else_is_on_standard_output(cli, run, args):
+    outcome = cli(*args, "--json")
+    assert outcome.code == 0
+    assert isinstance(outcome.json, dict)
+    both = cli(*args, "--json", "--out", "also.json")
+    assert both.code == 0
+    assert isinstance(both.json, dict)
+    assert isinstance(json.loads(Path("also.json").read_text("utf-8")), list)
+
+
+def test_json_holds_the_pairs_with_their_texts_and_the_settings_of_the_fit(cli, run):
+    document = cli("pairs", "essays", "--json").json
+    assert document["n_pairs"] == len(document["pairs"]) == 6
+    assert {row["text1"] for row in document["pairs"]} <= {path.read_text() for path in Path("essays").iterdir()}
+    fit = cli("fit", run, "--json", "--level", "0.8").json
+    assert (fit["level"], fit["n_items"], fit["n_comparisons"], fit["components"]) == (0.8, 4, 6, 1)
+    assert set(fit["items"][0]) >= {"ID", "theta", "se", "rank", "se_mean", "lower", "upper", "wins", "comparisons"}
+
+
+def test_what_a_judge_prints_goes_to_standard_error(cli, pairs):
+    outcome = cli("judge", pairs, "--judge", "mine:longer", "--json")
+    assert outcome.json["asked"] == 6
+    assert "imported: this must not reach standard output" in outcome.err
+    assert outcome.err.count("asked: neither must this") == 6
+
+
+def test_settings_reach_a_judge_of_ones_own_and_an_embedded_one(cli, pairs):
+    turned = cli("judge", pairs, "--judge", "mine:weighed", "--judge-arg", "weight=-1", "--json").json["results"]
+    assert {row["better_id"] for row in turned if "ann" in (row["ID1"], row["ID2"])} == {"ann"}
+    named = cli("judge", pairs, "--judge", "mine:weighed", "--judge-arg", "name=scales", "--json").json["results"]
+    assert {row["judge_id"] for row in named} == {"scales"}
+    truth = pl.DataFrame({"ID": ["a", "b"], "text": ["x", "y"], "truth": [9.0, -9.0]})
+    ps.make_pairs(truth).write_csv("known.csv")
+    known = cli("judge", "known.csv", "--judge", "simulated:truth", "--judge-arg", "seed=4", "--json").json["results"]
+    assert [row["better_id"] for row in known] == ["a"]
+
+
+def test_answers_are_shown_with_what_there_is_to_say_of_them(cli, pairs):
+    assert cli("judge", pairs, "--judge", "mine:longer").out.splitlines()[0].split() == ["ID1", "ID2", "better_id"]
+    tied = cli("judge", pairs, "--judge", "mine:tied").out
+    assert tied.splitlines()[0].split() == ["ID1", "ID2", "better_id", "outcome"]
+
+
+def test_pairs_without_an_answer_are_named_on_standard_error(cli, pairs):
+    outcome = cli("judge", pairs, "--judge", "mine:half", "--run", "half.db")
+    assert outcome.code == 0
+    assert "3 of 6 pairs answered" in outcome.err
+    assert "3 without an answer; the same command asks them again:" in outcome.err
+    assert "abstention" in cli("status", "half.db").out
+
+
+def test_a_judge_that_answers_nothing_is_an_error_and_its_words_cannot_command_the_terminal(cli, pairs):
+    outcome = cli("judge", pairs, "--judge", "mine:shy", "--run", "shy.db")
+    assert outcome.code == 1
+    assert outcome.out == ""
+    assert outcome.lines[1:] == ["error: none of the 6 pairs was answered; the first: I would rather not �[31msay"]
+    assert cli("judge", pairs, "--judge", "mine:shy", "--json").json["results"] == []
+
+
+def test_some_of_the_pairs(cli):
+    few = cli("pairs", "essays", "--n-pairs", "1", "--json")
+    assert few.json["n_pairs"] == 1
+    assert len(few.json["unpaired"]) == 2
+    assert "note: 2 of 4 samples are in no pair" in few.err
+    assert cli("pairs", "essays", "--share", "0.5", "--json").json["n_pairs"] == 3
+    same = [cli("pairs", "essays", "--n-pairs", "4", "--seed", seed, "--json").json["pairs"] for seed in (3, 3, 4)]
+    assert same[0] == same[1] != same[2]
+
+
+def test_the_order_within_pairs(cli, pairs):
+    kept = cli("pairs", "essays", "--order", "keep", "--json").json["pairs"]
+    assert all(row["ID1"] < row["ID2"] for row in kept)
+    turns = cli("pairs", "essays", "--order", "alternate", "--json").json["pairs"]
+    assert [row["ID1"] < row["ID2"] for row in turns] == [True, False] * 3
+    forward = cli("pairs", pairs, "--order", "keep", "--json").json["pairs"]
+    reverse = cli("pairs", pairs, "--reverse", "--json").json["pairs"]
+    assert {(row["ID1"], row["ID2"]) for row in forward} == {(row["ID2"], row["ID1"]) for row in reverse}
+
+
+def test_unlinked_pairs_are_said(cli):
+    Path("two.csv").write_text("ID1,text1,ID2,text2\na,x,b,y\nc,z,d,w\n")
+    assert "note: not every sample is linked" in cli("pairs", "two.csv").err
+
+
+def test_columns_by_name(cli):
+    Path("class.csv").write_text("grade,essay,pupil\n7,One.,007\n8,Two.,008\n")
+    document = cli("pairs", "class.csv", "--id-col", "pupil", "--text-col", "essay", "--order", "keep", "--json").json
+    assert document["pairs"] == [
+        {"ID1": "007", "text1": "One.", "ID2": "008", "text2": "Two.", "grade1": 7, "grade2": 8}
+    ]
+
+
+def test_a_run_file_with_two_judges_asks_which(cli, run, pairs):
+    cli("judge", pairs, "--judge", "mine:weighed", "--run", run)
+    which = cli("fit", run)
+    assert which.code == 1
+    assert "--condition all: mine:longer (" in which.err
+    assert cli("fit", run, "--condition", "mine:longer", "--json").json["n_comparisons"] == 6
+    start = cli("status", run, "--json").json["conditions"][1]["condition_id"][:8]
+    assert cli("fit", run, "--condition", start, "--json").json["n_comparisons"] == 6
+    together = cli("fit", run, "--condition", "all", "--json")
+    assert together.json["n_comparisons"] == 12
+    assert "note: the answers of all conditions are fitted together" in together.err
+    assert "no condition is called 'nobody'" in cli("fit", run, "--condition", "nobody").err
+
+
+def test_unlinked_groups_are_refused_or_fitted_one_by_one(cli):
+    Path("two.csv").write_text("winner,loser\na,b\nc,d\n")
+    refused = cli("fit", "two.csv")
+    assert refused.code == 1
+    assert refused.err.rstrip().endswith("fit each on its own with --separate")
+    fitted = cli("fit", "two.csv", "--separate")
+    assert fitted.code == 0
+    assert fitted.out.split()[:2] == ["component", "ID"]
+    assert cli("fit", "two.csv", "--separate", "--json").json["components"] == 2
+
+
+def test_save_path_keeps_a_csv_and_resumes_from_it(cli, pairs):
+    assert cli("judge", pairs, "--judge", "mine:longer", "--save-path", "kept.csv", "--json").json["asked"] == 6
+    assert cli("judge", pairs, "--judge", "mine:longer", "--save-path", "kept.csv", "--json").json["asked"] == 0
+
+
+def test_without_a_place_to_keep_the_answers_that_is_said(cli, pairs):
+    assert "note: without --run nothing is kept" in cli("judge", pairs, "--judge", "mine:longer").err
+    assert "note:" not in cli("judge", pairs, "--judge", "mine:longer", "--run", "run.db").err
+
+
+def test_templates_and_traits_teach(cli):
+    listed = cli("templates")
+    assert listed.code == 0
+    assert [line.split()[0] for line in listed.out.splitlines()] == ps.list_prompt_templates()
+    Path("own.txt").write_text(cli("templates", "default").out, "utf-8")
+    assert Path("own.txt").read_text("utf-8") == ps.get_prompt_template("default")
+    assert cli("templates", "own.txt").out == ps.get_prompt_template("default")
+    assert cli("traits", "clarity").out.startswith("clarity  (Clarity)\n    ")
+    assert "\n    " not in cli("traits", "clarity", "--json").json["traits"][0]["description"]
+
+
+def test_doctor_never_shows_a_key(cli, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
+    plain, document = cli("doctor"), cli("doctor", "--json")
+    assert "very-secret" not in plain.out + plain.err + document.out + document.err
+    assert {row["check"]: row["value"] for row in document.json["checks"]}["OPENAI_API_KEY"] == "set"
+
+
+def test_a_database_can_be_named_by_its_address(cli, pairs):
+    address = f"sqlite:///{Path('answers.db').resolve()}"
+    assert cli("judge", pairs, "--judge", "mine:longer", "--run", address, "--json").json["asked"] == 6
+    assert cli("judge", pairs, "--judge", "mine:longer", "--run", address, "--json").json["asked"] == 0
+    assert cli("fit", address, "--json").json["n_comparisons"] == 6
+
+
+def test_notes_are_said_even_where_a_script_has_silenced_them(cli):
+    import logging
+
+    log = logging.getLogger("pairscale")
+    log.setLevel("ERROR")
+    try:
+        Path("some.csv").write_text("ID1,ID2,better_id\na,b,a\nb,c,b\na,c,\n")
+        assert cli("fit", "some.csv").err.startswith("note: left out 1 of 3 rows")
+        assert log.level == logging.ERROR
+    finally:
+        log.setLevel(logging.NOTSET)
+
+
+def test_the_demo_ranks_reports_and_starts_anew(cli):
+    first = cli("demo", "--folder", "there", "--json")
+    assert first.code == 0
+    assert len(first.json["items"]) == 20
+    assert Path("there/report.html").read_text("utf-8").startswith("<!doctype html>")
+    second = cli("demo", "--folder", "there", "--seed", "2")
+    assert second.code == 0
+    assert "Spearman" in second.out
+    assert cli("status", "there/run.db", "--json").json["attempts"] == 190
+
+
+def test_the_demo_never_touches_what_is_not_its_own(cli, run):
+    before = run.read_bytes()
+    refused = cli("demo", "--folder", ".")
+    assert refused.code == 1
+    assert "not the demo's" in refused.err
+    assert run.read_bytes() == before
+    Path("own").mkdir()
+    Path("own/report.html").write_text("mine")
+    assert cli("demo", "--folder", "own").code == 1
+    assert sorted(path.name for path in Path("own").iterdir()) == ["report.html"]
+    assert Path("own/report.html").read_text() == "mine"
+    assert cli("demo", "--folder", "pairs.csv").code == 1
+    assert cli("demo", "--folder", "/proc/demo").code == 1

@@ -1,0 +1,153 @@
+"""What only a process of its own can show: imports, pipes, signals, a full disk."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import pairscale as ps
+
+_PATIENCE = 120
+"""Seconds after which a process is taken to be stuck; nothing here is measured by the clock."""
+
+_HEAVY = {"numpy", "pandas", "polars", "pyarrow", "rich", "scipy", "sqlalchemy", "asyncio", "sqlite3", "filelock"}
+
+
+def _finished(child):
+    out, err = child.communicate(timeout=_PATIENCE)
+    return child.returncode, out, err
+
+
+@pytest.mark.parametrize(
+    "args", [["--help"], ["judge", "--help"], ["--version"], ["judge", "--nonsense"]], ids=" ".join
+)
+def test_help_loads_nothing_heavy(process, args):
+    listing = "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr))"
+    _, _, err = _finished(process(*args, before=listing))
+    loaded = {name.partition(".")[0] for name in err.splitlines()[-1].split()}
+    assert "pairscale" in loaded
+    assert not loaded & _HEAVY
+
+
+def test_a_reader_that_goes_away_is_no_catastrophe(process):
+    child = process("traits", "--json")
+    child.stdout.close()
+    child.stdout = None
+    code, _, err = _finished(child)
+    assert (code, err) == (1, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_standard_output_on_a_full_disk_is_one_line(process):
+    with Path("/dev/full").open("w") as full:
+        code, _, err = _finished(process("traits", stdout=full))
+    assert code == 1
+    assert err == "error: the output cannot be written: No space left on device\n"
+
+
+def test_a_terminal_without_unicode_gets_the_numbers_all_the_same(process, run):
+    _, out, err = _finished(process("fit", run, env={"PYTHONIOENCODING": "ascii", "PYTHONPATH": ":".join(sys.path)}))
+    assert "reliability" in out
+    assert err == ""
+
+
+_SLOW = """
+import asyncio, os, pathlib
+
+async def judge(A, B):
+    seen = len(list(pathlib.Path("asked").iterdir()))
+    pathlib.Path("asked", str(seen)).touch()
+    if seen == 3 and "HURRY" not in os.environ:
+        pathlib.Path("stuck").touch()
+        await asyncio.sleep(3600)
+    return {"is_valid": True, "Y": 1}
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.parametrize("kept", [True, False], ids=["with a run file", "without"])
+def test_ctrl_c_keeps_the_answers_and_the_same_line_goes_on(process, cli, pairs, kept, monkeypatch):
+    Path("slow.py").write_text(_SLOW)
+    Path("asked").mkdir()
+    line = ["judge", pairs, "--judge", "slow:judge", *(["--run", "run.db"] if kept else [])]
+    # A shell that starts something in the background may have it ignore Ctrl-C.
+    child = process(*line, before="import signal; signal.signal(signal.SIGINT, signal.default_int_handler)")
+    end = time.monotonic() + _PATIENCE
+    while not Path("stuck").exists():
+        assert child.poll() is None, child.communicate()
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    child.send_signal(signal.SIGINT)
+    code, out, err = _finished(child)
+    assert (code, out) == (130, "")
+    assert "Traceback" not in err
+    if not kept:
+        assert err.splitlines()[-1] == "interrupted; nothing was kept"
+        return
+    assert err == "interrupted; the answers so far are in run.db; the same command goes on from there\n"
+    with ps.open_run("run.db") as store:
+        before = store.results()["custom_id"].to_list()
+    assert len(before) == 3
+    monkeypatch.setenv("HURRY", "1")
+    code, out, _ = _finished(process(*line, "--json"))
+    assert code == 0
+    document = json.loads(out)
+    assert document["asked"] == 3
+    assert {row["custom_id"] for row in document["results"]} > set(before)
+
+
+_WORDY = """
+import pairscale as ps
+
+def judge(A, B):
+    return ps.Verdict.win(1, content="word " * 2000)
+"""
+
+_SMALL = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, 600_000))"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of a process")
+def test_a_full_disk_ends_the_run_with_every_earlier_answer_kept(process, cli):
+    Path("wordy.py").write_text(_WORDY)
+    samples = [{"ID": f"s{n:02}", "text": f"text {n}"} for n in range(16)]
+    ps.make_pairs(samples).write_csv("pairs.csv")
+    line = ["judge", "pairs.csv", "--judge", "wordy:judge", "--run", "run.db"]
+    code, out, err = _finished(process(*line, before=_SMALL))
+    assert (code, out) == (1, "")
+    assert len(err.splitlines()) == 1
+    assert err.startswith("error: run.db: the disk ")
+    with ps.open_run("run.db") as store:
+        before = store.results()
+    assert 0 < before.height < 120
+
+    code, out, err = _finished(process(*line, "--json"))
+    assert code == 0
+    document = json.loads(out)
+    assert len(document["results"]) == 120
+    with ps.open_run("run.db") as store:
+        assert store.results().head(before.height).equals(before)
+        assert store.conditions()["win"].to_list() == [120]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of a process")
+def test_a_table_that_does_not_fit_on_the_disk_leaves_the_old_file(process, run):
+    Path("ranking.csv").write_text("old")
+    small = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))"
+    code, out, err = _finished(process("traits", "--out", "ranking.csv", before=small))
+    assert (code, out) == (1, "")
+    assert len(err.splitlines()) == 1
+    assert err.startswith("error: ranking.csv cannot be written")
+    assert Path("ranking.csv").read_text() == "old"
+    assert not list(Path().glob(".ranking*"))
+
+
+def test_the_console_script_is_this_command():
+    script = Path(sys.executable).with_name("pairscale")
+    if not script.exists():
+        pytest.skip("not installed as a script")
+    done = subprocess.run([script, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"pairscale {ps.__version__}\n"

@@ -1,0 +1,201 @@
+"""The page of a ranking: complete, self-contained, and deaf to what ids and texts would have it do."""
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import pairscale as ps
+from pairscale.report import write_ranking_report
+from pairscale.report.html import _chart, _range, _ticks
+
+_VOID = {"meta", "line", "circle", "br"}
+
+HOSTILE = (
+    "<script>alert(1)</script>", "</details></td>", "$title", "${head}", "$$", 'say "hello"', "it's", "&amp;", "a&b",
+    "</svg>", "</title>", "%s {0}", "]]>", "<!--", "一二三", "x" * 300, " leading", "=1+1", "\u202eback",
+)  # fmt: skip
+
+
+class Page(HTMLParser):
+    """The elements and the text of a page; fails when a tag is not closed by its own."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: dict[str, list[str]] = {}
+        self.feed(source)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in _VOID:
+            self.open.append(tag)
+            self.texts.setdefault(tag, []).append("")
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open:
+            self.texts[self.open[-1]][-1] += data
+
+    def count(self, tag: str) -> int:
+        return sum(name == tag for name, _ in self.tags)
+
+
+def _fit(names, **options):
+    """Everybody beats those behind, except that the last beats the first."""
+    rows = [{"winner": a, "loser": b} for at, a in enumerate(names) for b in names[at + 1 :]]
+    if len(names) > 2:
+        rows.append({"winner": names[-1], "loser": names[0]})
+    return ps.fit_bt_model(rows, **options)
+
+
+def _page(tmp_path, *args, **options):
+    path = write_ranking_report(tmp_path / "report.html", *args, **options)
+    source = path.read_text("utf-8")
+    return source, Page(source)
+
+
+def test_the_page_holds_every_id_text_and_figure(tmp_path):
+    samples = [{"ID": name, "text": f"Text of {name}.\n\nSecond paragraph."} for name in "abcde"]
+    fit = _fit("abcde")
+    source, page = _page(tmp_path, fit, samples, title="Which is best?", judge="somebody")
+    assert page.texts["h1"] == ["Which is best?"]
+    cells = page.texts["td"]
+    for row in fit.theta.iter_rows(named=True):
+        assert row["ID"] in cells
+        assert f"{row['theta']:.2f}".replace("-", "−") in cells
+    assert [text.split(".")[0] for text in page.texts["summary"]] == [f"Text of {n}" for n in fit.theta["ID"]]
+    assert page.texts["p"][1] == f"Text of {fit.theta['ID'][0]}.\n\nSecond paragraph."
+    lead = page.texts["p"][0]
+    assert "5 texts, 11 comparisons by the judge “somebody”" in lead
+    assert f"The reliability of the scale is {fit.reliability:.2f}." in lead
+    assert page.count("svg") == 1
+    assert page.count("circle") == 5
+    assert source.startswith("<!doctype html>")
+
+
+def test_without_texts_there_is_no_column_for_them(tmp_path):
+    _, page = _page(tmp_path, _fit("abc"))
+    assert page.texts["th"] == ["rank", "ID", "score", "± se", "from", "to", "wins", "of"]
+    assert page.count("details") == 0
+    _, page = _page(tmp_path, _fit("abc"), [{"ID": "a", "text": "Only this one."}])
+    assert page.count("details") == 1
+
+
+@pytest.mark.parametrize("title", [*HOSTILE, "<img src=x onerror=alert(1)>"])
+def test_a_hostile_title_or_judge_is_only_text(tmp_path, title):
+    plain = Page(write_ranking_report(tmp_path / "a.html", _fit("abc"), judge="x").read_text("utf-8"))
+    _, page = _page(tmp_path, _fit("abc"), title=title, judge=title)
+    assert [tag for tag, _ in page.tags] == [tag for tag, _ in plain.tags]
+    assert page.texts["h1"] == [title]
+    assert page.texts["title"][0] == title
+    assert f"“{title}”" in page.texts["p"][0]
+
+
+def test_hostile_ids_and_texts_are_only_text(tmp_path):
+    names = list(HOSTILE)
+    samples = [{"ID": name, "text": f"{name} {' '.join(HOSTILE)}"} for name in names]
+    source, page = _page(tmp_path, _fit(names), samples)
+    tame = [f"n{number:02}" for number in range(len(names))]
+    plain = Page(
+        write_ranking_report(tmp_path / "b.html", _fit(tame), [{"ID": name, "text": "x"} for name in tame]).read_text(
+            "utf-8"
+        )
+    )
+    assert sorted(tag for tag, _ in page.tags) == sorted(tag for tag, _ in plain.tags)
+    assert set(names) <= set(page.texts["td"])
+    assert {row["text"] for row in samples} <= set(page.texts["p"])
+    assert not any(name.startswith("on") for _, attributes in page.tags for name in attributes)
+    assert "<script" not in source
+
+
+def test_nothing_is_loaded_from_anywhere(tmp_path):
+    samples = [{"ID": name, "text": "A text."} for name in "abc"]
+    source, page = _page(tmp_path, _fit("abc"), samples)
+    assert "http://" not in source
+    assert "https://" not in source
+    assert not re.search(r"url\(|@import", source)
+    assert not {"src", "href", "action", "data"} & {name for _, attributes in page.tags for name in attributes}
+    assert not {"script", "link", "img", "iframe", "object"} & {tag for tag, _ in page.tags}
+    policy = next(attributes for _, attributes in page.tags if attributes.get("http-equiv"))
+    assert policy["content"].startswith("default-src 'none'")
+
+
+def test_equal_scores_share_their_place(tmp_path):
+    rows = [{"winner": w, "loser": x} for w, x in [("a", "c"), ("b", "c"), ("a", "b"), ("b", "a")]]
+    _, page = _page(tmp_path, ps.fit_bt_model(rows))
+    assert "a and b share the first place, c comes last." in page.texts["p"][0]
+    circle = [{"winner": w, "loser": x} for w, x in ["ab", "bc", "cd", "da"]]
+    _, page = _page(tmp_path, ps.fit_bt_model(circle))
+    assert page.texts["p"][0].endswith("4 texts share the first place.")
+
+
+def test_groups_that_never_met_have_a_chart_each_and_no_ranks(tmp_path):
+    rows = [{"winner": w, "loser": x} for w, x in ["ab", "bc", "ca", "de"]]
+    fit = ps.fit_bt_model(rows, unconnected="separate")
+    _, page = _page(tmp_path, fit)
+    assert page.count("svg") == 2
+    assert page.texts["h3"] == ["Group 1", "Group 2"]
+    assert page.texts["th"][0] == "group"
+    assert "2 groups without a comparison between them" in page.texts["p"][0]
+    assert page.texts["h2"] == ["Scores", "Table", "To be careful with", "How to read it"]
+    assert page.texts["li"] == list(fit.notices)
+    assert page.count("circle") == 5
+
+
+def test_an_interval_that_is_not_known_is_left_out(tmp_path):
+    rows = [{"ID": n, "theta": t, "lower": None, "upper": None} for n, t in (("a", 1.0), ("b", -1.0))]
+    assert 'class="bar"' in _chart(rows, 100)
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [(-3.1, 4.2), (-0.0004, 0.0003), (1e-12, 2e-12), (-1e9, 1e9), (5, 5), (0, 0), (1e6, 1e6 + 1e-3), (-0.05, 12),
+     (0, 1), (-1e-320, 1e-320), (-7.999, 8.0)],
+)  # fmt: skip
+def test_ticks_are_few_round_and_within_the_axis(low, high):
+    start, end = _range(low, high)
+    assert start <= low <= high <= end
+    assert start < end
+    ticks = _ticks(start, end)
+    assert 3 <= len(ticks) <= 9
+    assert ticks == sorted(set(ticks))
+    room = (end - start) * 1e-9
+    assert all(start - room <= tick <= end + room for tick in ticks)
+    assert len({f"{abs(tick):g}" for tick in ticks if tick >= 0}) == sum(tick >= 0 for tick in ticks)
+    assert "-0" not in {f"{tick:g}" for tick in ticks}
+
+
+def test_long_names_are_cut_in_the_chart_only(tmp_path):
+    name = "n" * 80
+    _, page = _page(tmp_path, _fit([name, "b", "c"]))
+    assert name in page.texts["td"]
+    assert "n" * 25 + "…" in page.texts["text"]
+    assert any(title.startswith(f"{name}: ") for title in page.texts["title"])
+
+
+def test_the_page_is_written_whole_or_not_at_all(tmp_path):
+    with pytest.raises(ps.PairscaleError, match="cannot be written"):
+        write_ranking_report(tmp_path / "missing" / "report.html", _fit("abc"))
+    old = tmp_path / "report.html"
+    old.write_text("old")
+    with pytest.raises(ps.PairscaleError):
+        write_ranking_report(old, _fit("abc"), pl.DataFrame({"ID": ["a", "a"], "text": ["x", "y"]}))
+    assert old.read_text() == "old"
+    assert sorted(Path(tmp_path).iterdir()) == [old]
+
+
+def test_the_same_fit_gives_the_same_page(tmp_path):
+    fit = _fit("abcd")
+    pages = [write_ranking_report(tmp_path / name, fit).read_bytes() for name in ("a.html", "b.html")]
+    assert pages[0] == pages[1]
