@@ -28,7 +28,7 @@ types: $(STAMP)
 	$(BIN)/mypy
 
 docs: $(STAMP)  ## the guides as a site in build/site
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: $(STAMP)  ## speed and scale, as tables; JSON in build/benchmarks
 	$(BIN)/python -m benchmarks

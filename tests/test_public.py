@@ -23,7 +23,7 @@ submit_pairs submit_pairs_async summarize_bt_fit summarize_pairs synthetic_essay
 # Lowest first: a module imports only from its own layer's package and from the layers before it.
 LAYERS = (
     "_version", "errors", "notices", "provenance", "tables", "files", "samples", "traits", "prompts", "comparisons",
-    "datasets", "pairs", "store", "judges", "collect", "models", "report", "cli",
+    "datasets", "pairs", "store", "judges", "collect", "models", "report", "cli", "__main__",
 )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import csv
+import functools
 import os
 import signal
 import subprocess
@@ -315,10 +316,18 @@ class TestSavePath:
         rows = list(csv.DictReader(path.read_text().splitlines()))
         assert [row["extra"] for row in rows] == ["kept", "kept", "", ""]
 
+    def test_a_callable_has_no_model_and_takes_what_the_file_has(self, tmp_path):
+        path = tmp_path / "r.csv"
+        path.write_text("ID1,ID2,model,better_id\ns0,s1,gpt-4o,s1\n")
+        judge = Counting()
+        assert submit(PAIRS[:1], judge, save_path=path).results["better_id"].to_list() == ["s1"]
+        assert judge.asked == []
+
     def test_rows_of_another_model_are_not_taken(self, tmp_path, caplog):
         path = tmp_path / "r.csv"
         path.write_text("ID1,ID2,model,better_id\ns0,s1,gpt-4o,s1\n")
         judge = Counting()
+        judge.condition = ps.Condition("x", model="gpt-5")
         submit(PAIRS[:1], judge, save_path=path)
         assert len(judge.asked) == 1
         assert "another judge or model" in caplog.text
@@ -354,6 +363,22 @@ class TestSavePath:
         with pytest.raises(InputError, match="not a CSV of results"):
             submit(PAIRS, Counting(), save_path=path)
         assert path.read_text() == content
+
+
+def test_a_judge_without_a_name_is_told_that_its_answers_are_lost(tmp_path, caplog):
+    submit(PAIRS[:1], ps.FunctionJudge(functools.partial(lambda A, B: {"is_valid": True, "Y": 1})))
+    assert caplog.text == ""
+    submit(PAIRS[:1], functools.partial(lambda A, B: {"is_valid": True, "Y": 1}), run=tmp_path / "run.db")
+    assert "will not be found again" in caplog.text
+
+
+def test_samples_with_dates_can_be_judged(tmp_path):
+    essays = ps.synthetic_essays(4, seed=1)
+    assert submit(ps.make_pairs(essays), "simulated", run=tmp_path / "run.db").results.height == 6
+
+
+def test_the_result_says_itself_in_a_line():
+    assert repr(submit(PAIRS[:2], Counting())) == "<SubmitResult: 2 pairs answered, 0 failed, 2 asked now>"
 
 
 def test_ctrl_c_keeps_what_was_done(tmp_path):

@@ -79,14 +79,16 @@ def blocks(page: Path) -> list[Block]:
 
 def run_page(page: Path, environment: dict[str, str]) -> None:
     """Run everything on a page, in the current folder."""
+    before = set(sys.modules)
     # A module that can be imported: dataclasses look their own up.
     example = sys.modules["example"] = ModuleType("example")
     try:
         _run_blocks(page, vars(example), environment)
     finally:
+        # What the page wrote into this folder and imported must not meet the next page.
         here = str(Path.cwd())
-        for name, module in list(sys.modules.items()):
-            if module is example or str(getattr(module, "__file__", None)).startswith(here):
+        for name in set(sys.modules) - before:
+            if name == "example" or str(getattr(sys.modules[name], "__file__", None)).startswith(here):
                 del sys.modules[name]
 
 

@@ -1,6 +1,7 @@
 """The judges that need no network: functions, simulation, replay, and judges by name."""
 
 import asyncio
+import functools
 import math
 
 import pytest
@@ -87,7 +88,9 @@ class TestFunctionJudge:
         coded = ask(ps.FunctionJudge(lambda A, B: answer(is_valid=False, invalid_reason="parse_error")))
         assert coded.error_code == "parse_error"
 
-    @pytest.mark.parametrize("reply", [None, "SAMPLE_1", 1, {}, answer(Y=2), answer(Y="1"), answer(), answer(Y=math.nan)])
+    @pytest.mark.parametrize(
+        "reply", [None, "SAMPLE_1", 1, {}, answer(Y=2), answer(Y="1"), answer(), answer(Y=math.nan)]
+    )
     def test_anything_else_is_an_error_of_that_pair(self, reply):
         verdict = ask(ps.FunctionJudge(lambda A, B: reply))
         assert (verdict.outcome, verdict.error_code, verdict.passing) == ("error", "invalid_winner", False)
@@ -114,7 +117,23 @@ class TestFunctionJudge:
         named = [ps.FunctionJudge(judge.function, name="mine") for judge in (one, two)]
         assert len({judge.condition.condition_id for judge in named}) == 1
         other = ps.FunctionJudge(one.function, name="mine", call_args={"k": 1})
+        assert one.condition == ps.FunctionJudge(one.function).condition
         assert other.condition.condition_id != named[0].condition.condition_id
+
+    def test_what_has_no_source_of_its_own_shares_no_answers(self):
+        def made(y):
+            return lambda A, B: answer(Y=y)
+
+        class Caller:
+            def __call__(self, A, B):
+                return answer(Y=1)
+
+        for function in (made(1), functools.partial(answer, Y=1), Caller()):
+            one, two = ps.FunctionJudge(function), ps.FunctionJudge(function)
+            assert one.condition == one.condition
+            assert one.condition.condition_id != two.condition.condition_id
+            named = {ps.FunctionJudge(function, name="n").condition.condition_id for _ in range(2)}
+            assert len(named) == 1
 
     def test_not_callable(self):
         with pytest.raises(InputError, match="callable"):
@@ -147,7 +166,9 @@ class TestSimulatedJudge:
         answers = [ask(judge, uid=f"a:b#{n}").winner_pos for n in range(64)]
         assert answers == [ask(judge, uid=f"a:b#{n}").winner_pos for n in range(64)]
         assert len(set(answers)) == 2
-        assert answers != [ask(ps.SimulatedJudge({"a": 0, "b": 0}, seed=4), uid=f"a:b#{n}").winner_pos for n in range(64)]
+        assert answers != [
+            ask(ps.SimulatedJudge({"a": 0, "b": 0}, seed=4), uid=f"a:b#{n}").winner_pos for n in range(64)
+        ]
 
     def test_abilities_from_a_column(self):
         assert ps.SimulatedJudge("q").probability(A, B) == pytest.approx(1 / (1 + math.exp(-2)))
@@ -157,7 +178,13 @@ class TestSimulatedJudge:
         with pytest.raises(InputError, match=r"'nothing'|'b'"):
             ask(ps.SimulatedJudge(abilities))
 
-    @pytest.mark.parametrize("wrong", [{"lapse": 1.2}, {"tie_rate": -0.1}, {"latency_s": -1}, {"bias": math.inf}])
+    def test_a_column_that_holds_no_numbers_is_named(self):
+        with pytest.raises(InputError, match="'text' for 'a'"):
+            ask(ps.SimulatedJudge("text"))
+
+    @pytest.mark.parametrize(
+        "wrong", [{"lapse": 1.2}, {"lapse": "abc"}, {"tie_rate": -0.1}, {"latency_s": -1}, {"bias": math.inf}]
+    )
     def test_impossible_settings(self, wrong):
         with pytest.raises(InputError):
             ps.SimulatedJudge("q", **wrong)
@@ -221,20 +248,39 @@ class TestByName:
         )
         judge = ps.make_judge("my_judges_x:longer", trait="clarity", template="concise")
         assert ask(judge).winner_pos == 1
-        assert (judge.condition.trait, judge.condition.template_id) == ("Clarity", "concise")
+        assert (judge.condition.trait, judge.condition.template_id) == ("clarity", "concise")
 
     @pytest.mark.parametrize(
         ("name", "says"),
         [
             ("oracle", "lexical, simulated:COLUMN"),
             ("openai:gpt-5.1", "this version knows lexical"),
-            ("math:nothing", "has no function 'nothing'"),
+            ("math:nothing", "has no function 'nothing'.*lexical"),
             ("math:pi", "has no function 'pi'"),
+            (":x", "this version knows lexical"),
+            ("replay:", "replay:FILE"),
         ],
     )
     def test_unknown_names(self, name, says):
         with pytest.raises(UnknownNameError, match=says):
             ps.make_judge(name)
+
+    def test_a_module_that_cannot_be_imported_is_told_in_a_line(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.syspath_prepend(str(tmp_path))
+        (tmp_path / "broken_x.py").write_text("1 / 0\n")
+        with pytest.raises(InputError, match="broken_x cannot be imported: ZeroDivisionError"):
+            ps.make_judge("broken_x:judge")
+        (tmp_path / "needs_x.py").write_text("import not_there_at_all\n")
+        with pytest.raises(InputError, match="needs not_there_at_all"):
+            ps.make_judge("needs_x:judge")
+
+    def test_a_judge_that_is_made_takes_no_settings(self):
+        with pytest.raises(InputError, match="already has its settings"):
+            ps.make_judge(ps.LexicalJudge(), trait="clarity")
+
+    def test_one_trait_is_one_condition(self):
+        assert ps.make_judge("lexical", trait="overall_quality").condition == ps.LexicalJudge().condition
 
     def test_wrong_settings_and_unknown_trait(self):
         with pytest.raises(InputError, match="wisdom"):

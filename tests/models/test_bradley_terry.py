@@ -453,7 +453,7 @@ OK = won("ab", "bc", "ca")
         ({"a": ["x"], "b": ["y"], "who": ["x"]}, TableError, "column 'who' must be 1 (the first won)"),
         ([{"object1": "a", "object2": "b"}], TableError, "columns 'object1', 'object2' are not results"),
         ([{"ID1": "a", "ID2": "b", "x": 1, "y": 1}], TableError, "no column 'better_sample'"),
-        (rows(("a", "b", 1), (" ", "b", 1)), TableError, "'ID1' is empty in row 2"),
+        (rows(("a", "b", 1), (" ", "b", 1)), TableError, "'object1' is empty in row 2"),
         ("ab", TableError, "bt_data is a str"),
     ],
 )

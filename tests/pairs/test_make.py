@@ -228,7 +228,7 @@ def test_alternating_turns_every_second_row(pairs):
 
 
 def test_a_coin_decides_each_row_by_itself():
-    pairs = numbered(201)  # 20,100
+    pairs = numbered(501)  # 125,250
     flips = (ps.randomize_pair_order(pairs, seed=5)["ID1"] != pairs["ID1"]).to_numpy()
     low, high = binom.ppf([TINY, 1 - TINY], len(flips), 0.5)
     assert low <= flips.sum() <= high

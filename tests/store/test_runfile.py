@@ -1,5 +1,7 @@
 """The run file: what goes in comes out, one writer, many readers, and clear words when it cannot be used."""
 
+import datetime as dt
+import decimal
 import json
 import multiprocessing
 import os
@@ -217,8 +219,35 @@ def test_a_database_of_something_else(tmp_path):
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE birds (name TEXT)")
     connection.close()
-    with pytest.raises(StoreDamagedError, match="not a run file"):
-        open_run(path, write=True)
+    before = path.read_bytes()
+    for write in (True, False):
+        with pytest.raises(StoreDamagedError, match="not a run file"):
+            open_run(path, write=write)
+    assert path.read_bytes() == before
+    assert [entry.name for entry in tmp_path.iterdir()] == ["other.db"]
+
+
+def test_an_empty_file_is_no_run_file_to_read_but_may_become_one(tmp_path):
+    path = tmp_path / "run.db"
+    path.touch()
+    with pytest.raises(StoreDamagedError):
+        open_run(path)
+    assert path.stat().st_size == 0
+    with open_run(path, write=True) as store:
+        assert store.counts()["items"] == 0
+
+
+def test_columns_of_any_kind_are_kept(tmp_path):
+    when = dt.date(2026, 1, 2)
+    with open_run(tmp_path / "run.db", write=True) as store:
+        store.add_items([{"ID": "a", "text": "t", "when": when, "n": decimal.Decimal("1.5"), "tags": ["x"]}])
+        assert store.items().row(0) == ("a", "t", "2026-01-02", "1.5", ["x"])
+
+
+@pytest.mark.parametrize("url", ["nosuchdialect://x", "postgresql+psycopg://u@h:port/d"])
+def test_an_address_that_is_none(url):
+    with pytest.raises(StoreError, match="not a database address"):
+        open_run(url)
 
 
 def test_a_newer_schema_is_refused(tmp_path, store):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["EXAMPLES", "SUMMARY", "command"]
 
 SUMMARY = "Rank the bundled texts with the embedded judge: no key, no network."
-EXAMPLES = ("pairscale demo", "pairscale demo --folder /tmp/demo --json")
+EXAMPLES = ("pairscale demo", "pairscale demo --folder demo --json")
 
 _BAR = 24
 
@@ -56,6 +56,7 @@ def command(
         typer.echo(
             f"\nreliability {fit.reliability:.2f}; Spearman with the intended order of the texts {agreement:.2f}"
         )
+        typer.echo("(reliability says how repeatable this judge's ranking is, not whether the judge is right)")
         typer.echo(f"report   {report}  (open it in a browser)")
         typer.echo(f"answers  {run}  (try: pairscale fit {run})")
 

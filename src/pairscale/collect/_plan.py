@@ -159,7 +159,8 @@ class Plan:
     def _mine(self, row: Mapping[str, str | None]) -> bool:
         if row.get("condition_id"):
             return row["condition_id"] == self.condition_id
-        return row.get("model") in {None, self._condition.model}
+        # Without a condition only the model can tell; a callable has none, and whoever names the file vouches for it.
+        return self._condition.model is None or row.get("model") in {None, self._condition.model}
 
     def outcome(self, store: RunFile, *, raw: bool) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
         """Results, failed pairs and failed attempts of these pairs, from the run file."""

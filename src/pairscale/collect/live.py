@@ -7,7 +7,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pairscale.collect._background import run_sync
@@ -17,6 +17,7 @@ from pairscale.collect._saved import SavedResults
 from pairscale.errors import InputError, PairscaleError
 from pairscale.judges.base import Judge, Verdict
 from pairscale.judges.resolve import make_judge
+from pairscale.notices import notice
 from pairscale.provenance import Provenance, utc_now
 from pairscale.store import Answer, RunFile, open_run
 
@@ -33,7 +34,7 @@ __all__ = ["SubmitResult", "submit_pairs", "submit_pairs_async"]
 _LONGEST_WAIT = 60.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class SubmitResult:
     """What judging a table of pairs gave.
 
@@ -51,7 +52,10 @@ class SubmitResult:
     failed_attempts: pl.DataFrame
     condition_id: str
     asked: int
-    provenance: Provenance = field(repr=False)
+    provenance: Provenance
+
+    def __repr__(self) -> str:
+        return f"<SubmitResult: {self}>"
 
     def __str__(self) -> str:
         return f"{self.results.height:,} pairs answered, {self.failed_pairs.height:,} failed, {self.asked:,} asked now"
@@ -151,6 +155,8 @@ async def submit_pairs_async(
     if concurrency < 1 or retries < 0 or retry_wait < 0:
         raise InputError("concurrency must be 1 or more, retries and retry_wait 0 or more")
     judge = make_judge(judge, trait=trait, template=template, judge_args=judge_args, judge_call_args=judge_call_args)
+    if "instance" in judge.condition.settings and (run or save_path):
+        notice("this judge has no name, so its answers will not be found again; give it one: FunctionJudge(f, name=…)")
     with open_run(run, write=True) as store:
         plan = make_plan(store, pairs, judge.condition)
         saved = None if save_path is None else SavedResults(save_path)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import contextvars
 import inspect
 import textwrap
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from numbers import Real
 from typing import Any
+from uuid import uuid4
 
 from pairscale.comparisons import ERROR_CODES, Condition
 from pairscale.errors import InputError
@@ -30,9 +35,10 @@ class FunctionJudge:
 
     Attributes:
         function: the callable.
-        name: who judges. Without one, the function's name and a digest of its source make up the identity, so that
-            an edited function does not inherit the answers of the old one from a run file. With one, the name alone
-            counts.
+        name: who judges. With one, the name alone is the identity under which answers are found again in a run file.
+            Without one, a function's name and a digest of its source are, so that an edited function does not inherit
+            the answers of the old one. A callable that has no source of its own (a partial, a closure, an object) and
+            no name is known only to itself: in another process its answers are not found again.
         trait: what it judges, for the record.
         template_id: the prompt template that it uses, for the record.
         call_args: further keyword arguments of every call.
@@ -48,6 +54,7 @@ class FunctionJudge:
     trait: str | None = None
     template_id: str | None = None
     call_args: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    _token: str = field(default_factory=lambda: uuid4().hex, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not callable(self.function):
@@ -56,14 +63,15 @@ class FunctionJudge:
     @property
     def condition(self) -> Condition:
         """The function's name and, unless it was given one, a digest of its source."""
-        target = getattr(self.function, "__func__", self.function)
-        module = getattr(target, "__module__", type(target).__module__)
-        qualified = getattr(target, "__qualname__", type(target).__qualname__)
+        function = self.function
+        module = getattr(function, "__module__", None) or type(function).__module__
+        qualified = getattr(function, "__qualname__", None) or type(function).__qualname__
         settings: dict[str, Any] = {
             "call_args": fingerprint({key: repr(value) for key, value in self.call_args.items()})
         }
         if self.name is None:
-            settings["source"] = fingerprint(_source(target))
+            source = _source(function)
+            settings |= {"instance": self._token} if source is None else {"source": fingerprint(source)}
         return Condition(self.name or f"{module}:{qualified}", "function", None, self.trait, self.template_id, settings)
 
     async def compare(self, pair: JudgePair) -> Verdict:
@@ -75,7 +83,7 @@ class FunctionJudge:
             if inspect.iscoroutinefunction(self.function):
                 answer = await self.function(pair.first, pair.second, **arguments)
             else:
-                answer = await asyncio.to_thread(self.function, pair.first, pair.second, **arguments)
+                answer = await _in_thread(partial(self.function, pair.first, pair.second, **arguments))
                 if inspect.isawaitable(answer):
                     answer = await answer
         except TimeoutError as error:
@@ -114,13 +122,35 @@ def takes(function: Callable[..., Any], name: str) -> bool:
     return any(p.name == name or p.kind is p.VAR_KEYWORD for p in parameters)
 
 
-def _source(function: Any) -> str:
+async def _in_thread(call: Callable[[], Any]) -> Any:
+    """Run a call that may block in a thread that nobody waits for: Ctrl-C ends a run at once, whatever is open."""
+    loop = asyncio.get_running_loop()
+    outcome: asyncio.Future[Any] = loop.create_future()
+
+    def post(setter: Callable[[Any], None], value: Any) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the run was interrupted
+            loop.call_soon_threadsafe(lambda: None if outcome.done() else setter(value))
+
+    def target() -> None:
+        try:
+            post(outcome.set_result, call())
+        except BaseException as error:  # noqa: BLE001 - it is raised again where the outcome is awaited
+            post(outcome.set_exception, error)
+
+    threading.Thread(target=contextvars.copy_context().run, args=(target,), daemon=True).start()
+    return await outcome
+
+
+def _source(function: Any) -> str | None:
+    """What a function is made of, or None when its source does not say all that may change its answers."""
     code = getattr(function, "__code__", None)
+    if code is None or not inspect.isfunction(function) or function.__closure__:
+        return None
     try:
         source = textwrap.dedent(inspect.getsource(function))
-    except (OSError, TypeError):  # typed at a prompt, or an object with __call__
-        source = repr(type(function))
-    if code is None or function.__name__ != "<lambda>":
+    except (OSError, TypeError):  # typed at a prompt
+        source = ""
+    if source and function.__name__ != "<lambda>":
         return source
     # Two lambdas may share their line of source; the compiled code tells them apart.
     return f"{source}{code.co_code.hex()}{code.co_consts}{code.co_names}"

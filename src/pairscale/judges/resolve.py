@@ -59,14 +59,16 @@ def make_judge(
     settings = dict(judge_args or {})
     if not isinstance(judge, str):
         if isinstance(judge, Judge):
+            if trait or template or judge_args or judge_call_args:
+                raise InputError("a judge that is made already has its settings; give it trait and template itself")
             return judge
         return _called(judge, trait, prompt, settings, judge_call_args)
     kind, _, rest = judge.partition(":")
-    if judge == "lexical" or kind in {"simulated", "replay"}:
+    if judge == "lexical" or kind == "simulated" or (kind == "replay" and rest):
         if prompt is not None:
             notice(f"the judge {judge!r} reads no prompt; the template {prompt[0]!r} has no effect")
         return _embedded(judge, kind, rest, trait, settings)
-    if rest:
+    if kind and rest and kind != "replay":
         return _called(_imported(kind, rest, judge), trait, prompt, settings, judge_call_args)
     raise UnknownNameError(f"no judge is called {judge!r}; this version knows {_KNOWN}")
 
@@ -74,7 +76,7 @@ def make_judge(
 def _embedded(judge: str, kind: str, rest: str, trait: Trait | None, settings: dict[str, Any]) -> Judge:
     try:
         if kind == "lexical":
-            return LexicalJudge(**({"trait": trait.name} if trait else {}), **settings)
+            return LexicalJudge(**({"trait": trait.key or trait.name} if trait else {}), **settings)
         if kind == "simulated":
             return SimulatedJudge(rest or "theta_true", **settings)
         return ReplayJudge(read_table(rest), **settings)
@@ -93,7 +95,7 @@ def _called(
     if prompt is not None:
         offered["prompt_template"] = prompt[1]
     taken = {name: value for name, value in offered.items() if takes(function, name)}
-    settings.setdefault("trait", trait.name if trait else None)
+    settings.setdefault("trait", (trait.key or trait.name) if trait else None)
     settings.setdefault("template_id", prompt[0] if prompt and "prompt_template" in taken else None)
     try:
         return FunctionJudge(function, call_args=taken | dict(call_args or {}), **settings)
@@ -106,14 +108,18 @@ def _imported(module: str, name: str, judge: str) -> Callable[..., Any]:
     if here not in sys.path:
         sys.path.insert(0, here)
     try:
-        found = importlib.import_module(module)
+        found = importlib.import_module(module.removesuffix(".py"))
     except ModuleNotFoundError as error:
-        if error.name not in {module, module.split(".", maxsplit=1)[0]}:
-            raise InputError(f"judge {judge!r}: {module}.py needs {error.name}, which is not installed") from None
+        if error.name is None or not module.startswith(error.name):
+            raise InputError(f"judge {judge!r}: {module} needs {error.name}, which is not installed") from None
         raise UnknownNameError(
             f"no judge is called {judge!r}: there is no module {module!r} here; this version knows {_KNOWN}"
         ) from None
+    except Exception as error:  # noqa: BLE001 - whatever a user's module raises, it cannot be used
+        raise InputError(f"judge {judge!r}: {module} cannot be imported: {type(error).__name__}: {error}") from None
     function = getattr(found, name, None)
     if not callable(function):
-        raise UnknownNameError(f"judge {judge!r}: {module} has no function {name!r}")
+        raise UnknownNameError(
+            f"no judge is called {judge!r}: the module {module!r} has no function {name!r}; this version knows {_KNOWN}"
+        )
     return function  # type: ignore[no-any-return]

@@ -7,6 +7,7 @@ import math
 import random
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from numbers import Real
 
 from pairscale.comparisons import Condition
 from pairscale.errors import InputError
@@ -49,6 +50,9 @@ class SimulatedJudge:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        for name in ("bias", "lapse", "invalid_rate", "tie_rate", "error_rate", "latency_s"):
+            if not isinstance(getattr(self, name), Real):
+                raise InputError(f"{name}={getattr(self, name)!r} must be a number")
         for name in ("lapse", "invalid_rate", "tie_rate", "error_rate"):
             if not 0 <= getattr(self, name) <= 1:
                 raise InputError(f"{name}={getattr(self, name)!r} must be between 0 and 1")
@@ -90,9 +94,10 @@ class SimulatedJudge:
 
     def _ability(self, item: Item) -> float:
         if isinstance(self.abilities, str):
-            if item.get(self.abilities) is None:
+            ability = item.get(self.abilities)
+            if not isinstance(ability, Real) or not math.isfinite(ability):
                 raise InputError(f"the simulated judge needs a number in column {self.abilities!r} for {item['ID']!r}")
-            return float(item[self.abilities])
+            return float(ability)
         if item["ID"] not in self.abilities:
             raise InputError(f"the simulated judge knows no ability of {item['ID']!r}")
         return float(self.abilities[item["ID"]])

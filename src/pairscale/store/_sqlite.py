@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,18 +22,24 @@ _BUSY_SECONDS = 30
 _MAGIC = b"SQLite format 3\0"
 
 
-def open_memory() -> Engine:
+def open_memory(**options: Any) -> Engine:
     """A database that is gone with the process, for runs without a run file."""
-    engine = create_engine("sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False})
+    engine = create_engine("sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False}, **options)
     event.listen(engine, "connect", _foreign_keys)
     return engine
 
 
-def open_file(path: Path) -> Engine:
+def open_file(path: Path, expected: set[str], *, write: bool, **options: Any) -> Engine:
     """A file with full durability: a committed answer survives a killed process and a power cut.
 
     Write-ahead logging lets others read while a run writes. Where the file system cannot do it (some network drives)
     the file falls back to a rollback journal, and that is said.
+
+    Args:
+        path: the file; with ``write``, it may be missing.
+        expected: the tables that it must have; anything else is refused and left exactly as it is.
+        write: whether it will be written to.
+        **options: of the engine.
 
     Raises:
         StoreError: when the folder is missing, or the file is something else.
@@ -41,11 +48,14 @@ def open_file(path: Path) -> Engine:
         raise StoreError(f"{path} is a folder; name a run file in it, such as {path / 'run.db'}")
     if not path.parent.is_dir():
         raise StoreError(f"{path}: the folder {path.parent} does not exist; create it first")
-    _check_magic(path)
-    engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": _BUSY_SECONDS, "check_same_thread": False})
+    _check(path, expected, write=write)
+    arguments = {"timeout": _BUSY_SECONDS, "check_same_thread": False}
+    engine = create_engine(f"sqlite:///{path}", connect_args=arguments, **options)
 
     def configure(connection: Any, _record: Any) -> None:
         _foreign_keys(connection, _record)
+        if not write:
+            return
         mode = _write_ahead(connection)
         connection.execute("PRAGMA synchronous=FULL")
         if mode != "wal" and not told:
@@ -65,7 +75,8 @@ def _foreign_keys(connection: Any, _record: Any) -> None:
     connection.execute("PRAGMA foreign_keys=ON")
 
 
-def _check_magic(path: Path) -> None:
+def _check(path: Path, expected: set[str], *, write: bool) -> None:
+    """Refuse what is not a run file before anything could change it."""
     try:
         with path.open("rb") as file:
             start = file.read(len(_MAGIC))
@@ -73,8 +84,18 @@ def _check_magic(path: Path) -> None:
         return
     except OSError as error:
         raise StoreError(f"{path} cannot be opened: {error.strerror}") from None
-    if start and start != _MAGIC:
-        raise StoreDamagedError(f"{path} is not a run file; name another file (it was left as it is)")
+    if not start and write:
+        return
+    foreign = StoreDamagedError(f"{path} is not a run file; name another file (it was left as it is)")
+    if start != _MAGIC:
+        raise foreign
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            found = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    except sqlite3.DatabaseError as error:
+        raise explain(error, str(path)) or foreign from None
+    if found and not expected <= found:
+        raise foreign
 
 
 _MEANINGS: dict[int, tuple[type[StoreError], str]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -13,7 +14,7 @@ from sqlalchemy import Select, Text, cast, create_engine, delete, func, insert, 
 from sqlalchemy.exc import SQLAlchemyError
 
 from pairscale._version import __version__
-from pairscale.errors import StoreDamagedError, StoreError, StoreMismatchError
+from pairscale.errors import MissingExtraError, StoreDamagedError, StoreError, StoreMismatchError
 from pairscale.provenance import text_hash, utc_now
 from pairscale.store import _sqlite
 from pairscale.store._lock import WriterLock, whoami
@@ -86,14 +87,15 @@ def open_run(where: str | os.PathLike[str] | None, *, write: bool = False) -> Ru
         StoreBusyError: another process is writing.
         StoreDamagedError: the file is not a run file, or newer than this version knows.
     """
+    options = {"json_serializer": _json}
     if where is None:
-        return RunFile(_sqlite.open_memory(), "memory", None)._prepared(write=True)
+        return RunFile(_sqlite.open_memory(**options), "memory", None)._prepared(write=True)
     if "://" in str(where):
-        return RunFile(create_engine(str(where)), "the database", None)._prepared(write=write)
+        return RunFile(_remote(str(where), options), "the database", None)._prepared(write=write)
     path = Path(where)
-    if not write and not path.is_file():
+    if not write and not path.exists():
         raise StoreError(f"{path}: no such run file")
-    engine = _sqlite.open_file(path)
+    engine = _sqlite.open_file(path, set(tables.tables), write=write, **options)
     return RunFile(engine, str(path), WriterLock(path) if write else None)._prepared(write=write)
 
 
@@ -409,6 +411,20 @@ class RunFile:
             for block in found.partitions(_CHUNK):
                 parts.append(pl.DataFrame([tuple(row) for row in block], schema=schema, orient="row"))  # noqa: PERF401
         return pl.concat(parts) if parts else pl.DataFrame(schema=schema)
+
+
+def _json(value: Any) -> str:
+    """Columns may hold dates, decimals or anything else that a table can: they are kept as text."""
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _remote(url: str, options: Mapping[str, Any]) -> Engine:
+    try:
+        return create_engine(url, **options)
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("a PostgreSQL run file", "postgres") from error
+    except (SQLAlchemyError, ValueError) as error:
+        raise StoreError(f"{url.partition('://')[0]}:// is not a database address that can be used: {error}") from None
 
 
 def _following(connection: Connection, column: Any) -> int:
