@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
 from pairscale.comparisons import as_comparisons
 from pairscale.errors import FitError, TableError
 from pairscale.notices import notice
+from pairscale.pairs._edges import Ints, count_cells, linked_groups, numbered
 from pairscale.provenance import fingerprint
 from pairscale.tables import Table, listed, to_frame
 
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["Counts", "Decided", "Floats", "Ints", "aggregate", "connected_parts", "named_parts", "read_decided"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
-Ints: TypeAlias = npt.NDArray[np.int64]
 
 _MODEL_COLUMNS = ("object1", "object2", "result")
 
@@ -169,37 +167,32 @@ def aggregate(decided: Decided) -> Counts:
     Ids are numbered in code-point order, so that neither the order of the rows nor the locale changes a result.
     """
     rows, ids = decided.rows, decided.seen
-    number = pl.Enum(ids)
-    winner, loser = (rows[name].cast(number).to_physical().to_numpy().astype(np.int64) for name in ("winner", "loser"))
-    size = len(ids)
+    names, size = pl.Series(ids, dtype=pl.String), len(ids)
+    winner, loser = numbered(rows["winner"], names), numbered(rows["loser"], names)
+    won, lost, times = count_cells(winner, loser, size)
+    digest = hashlib.sha256(np.concatenate([won, lost, times]).astype("<i8").tobytes()).hexdigest()
     wins = np.bincount(winner, minlength=size).astype(np.float64)
-    low, high = np.minimum(winner, loser), np.maximum(winner, loser)
-    apart = low != high
-    cells, times = np.unique(low[apart] * size + high[apart], return_counts=True)
-    first, second = np.divmod(cells, size)
-    outcomes = np.concatenate(np.unique(winner * size + loser, return_counts=True)).astype("<i8")
+    apart = won != lost
+    first, second = np.minimum(won, lost)[apart], np.maximum(won, lost)[apart]
+    # Both outcomes of a pair are cells of their own: at most two to add up.
+    pair, place = np.unique(first * size + second, return_inverse=True)
     return Counts(
         ids=ids,
-        start=_starts(first, size),
-        first=first,
-        second=second,
-        times=times.astype(np.float64),
+        start=_starts(pair // size, size),
+        first=pair // size,
+        second=pair % size,
+        times=np.bincount(place, times[apart], len(pair)).astype(np.float64),
         wins=wins,
         comparisons=wins + np.bincount(loser, minlength=size),
-        self_pairs=np.bincount(low[~apart], minlength=size).astype(np.float64),
-        digest=fingerprint([ids, hashlib.sha256(outcomes.tobytes()).hexdigest()]),
+        self_pairs=np.bincount(won[~apart], times[~apart], size).astype(np.float64),
+        digest=fingerprint([ids, digest]),
     )
 
 
 def connected_parts(counts: Counts, links: npt.NDArray[np.bool_] | None = None) -> list[Ints]:
     """The parts that the pairs (or those of them in ``links``) hold together, largest first, then in order of ids."""
     chosen = slice(None) if links is None else links
-    first, second = counts.first[chosen], counts.second[chosen]
-    size = counts.n_items
-    graph = sparse.coo_array((np.ones(len(first)), (first, second)), shape=(size, size))
-    n_parts, label = connected_components(graph, directed=False)
-    members = np.split(np.argsort(label, kind="stable"), np.cumsum(np.bincount(label, minlength=n_parts))[:-1])
-    return sorted(members, key=lambda part: (-len(part), part[0]))
+    return linked_groups(counts.first[chosen], counts.second[chosen], counts.n_items)
 
 
 def named_parts(ids: Sequence[str], parts: Sequence[Ints], shown: int = 5) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from pairscale.errors import TableError
+from pairscale.pairs._edges import count_cells, linked_groups, numbered
 from pairscale.tables import Table, listed, require_ids, row_numbers, to_frame
 
 __all__ = ["PairSummary", "summarize_pairs"]
@@ -42,8 +43,11 @@ class PairSummary:
 
     def __str__(self) -> str:
         degrees = self.degrees["degree"].to_numpy()
+        low, high = degrees.min(), degrees.max()
+        each = f"{low} each" if low == high else f"{low} to {high} each"
+        pairs = "pair" if self.n_pairs == 1 else "pairs"
         linked = "all linked" if self.connected else f"{len(self.components)} separate groups"
-        return f"{self.n_items:,} samples in {self.n_pairs:,} pairs, {degrees.min()} to {degrees.max()} each, {linked}"
+        return f"{self.n_items:,} samples in {self.n_pairs:,} {pairs}, {each}, {linked}"
 
 
 def summarize_pairs(pairs: Table, ids: Sequence[str] | None = None) -> PairSummary:
@@ -61,9 +65,6 @@ def summarize_pairs(pairs: Table, ids: Sequence[str] | None = None) -> PairSumma
         >>> summary.connected, summary.components
         (False, (('a', 'b'), ('c', 'd')))
     """
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
     frame = require_ids(to_frame(pairs, "pairs"), ["ID1", "ID2"], "pairs")
     themselves = frame["ID1"] == frame["ID2"]
     if themselves.any():
@@ -77,32 +78,27 @@ def summarize_pairs(pairs: Table, ids: Sequence[str] | None = None) -> PairSumma
     n = len(names)
     if n == 0:
         raise TableError("pairs: no rows; there is nothing to summarize")
-    kind = pl.Enum(names)
-    first, second = (frame[name].cast(kind).to_physical().to_numpy() for name in ("ID1", "ID2"))
-    low, high = np.minimum(first, second).astype(np.int64), np.maximum(first, second).astype(np.int64)
-    edges = np.unique(low * n + high)
-    graph = coo_array((np.ones(len(edges)), (edges // n, edges % n)), shape=(n, n))
-    _, label = connected_components(graph, directed=False)
-    # Number the groups from the largest, and the first id decides between equals.
-    _, earliest, sizes = np.unique(label, return_index=True, return_counts=True)
-    number = np.empty(len(sizes), dtype=np.int64)
-    number[np.lexsort((earliest, -sizes))] = np.arange(1, len(sizes) + 1)
+    first, second = (numbered(frame[name], names) for name in ("ID1", "ID2"))
+    low, high, _ = count_cells(np.minimum(first, second), np.maximum(first, second), n)
+    groups = linked_groups(low, high, n)
+    component = np.empty(n, dtype=np.int64)
+    for number, group in enumerate(groups, start=1):
+        component[group] = number
     degrees = pl.DataFrame(
         {
             "ID": names,
             "degree": np.bincount(first, minlength=n) + np.bincount(second, minlength=n),
             "pos_count_1": np.bincount(first, minlength=n),
             "pos_count_2": np.bincount(second, minlength=n),
-            "component": number[label],
+            "component": component,
         }
     )
-    groups = degrees.group_by("component").agg("ID").sort("component")["ID"]
     return PairSummary(
         n_items=n,
         n_pairs=frame.height,
-        n_unordered=len(edges),
+        n_unordered=len(low),
         degrees=degrees,
-        components=tuple(tuple(sorted(group)) for group in groups.to_list()),
+        components=tuple(tuple(names.gather(group)) for group in groups),
         unpaired=tuple(degrees.filter(pl.col("degree") == 0)["ID"]),
     )
 
