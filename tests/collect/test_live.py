@@ -417,6 +417,8 @@ def test_ctrl_c_keeps_what_was_done(tmp_path):
 def test_interrupting_the_waiting_thread_cancels_the_work():
     from pairscale.collect._background import run_sync
 
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job may ignore it
+
     started = threading.Event()
     cleaned = []
 
@@ -432,8 +434,11 @@ def test_interrupting_the_waiting_thread_cancels_the_work():
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=interrupt).start()
-    with pytest.raises(KeyboardInterrupt):
-        run_sync(forever)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_sync(forever)
+    finally:
+        signal.signal(signal.SIGINT, handler)
     assert cleaned == [True]
 
 

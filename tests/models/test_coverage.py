@@ -29,6 +29,6 @@ def test_intervals_cover_the_truth(n_items, per_item):
         covered += true.select(pl.col("true").is_between("lower", "upper")).to_series().to_list()
         z += true.select((pl.col("theta") - pl.col("true")) / pl.col("se_mean")).to_series().to_list()
     share = float(np.mean(covered))
-    print(f"\n{n_items} texts, {per_item} comparisons each: {share:.3f} of the truths inside 95 %, sd of z {np.std(z):.3f}")
+    print(f"\n{n_items} texts, {per_item} comparisons each: {share:.3f} inside 95 %, sd of z {np.std(z):.3f}")
     # Runs are independent, the texts within one are not: a wide margin around the promise.
     assert 0.92 <= share <= 0.98

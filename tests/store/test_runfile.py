@@ -1,5 +1,6 @@
 """The run file: what goes in comes out, one writer, many readers, and clear words when it cannot be used."""
 
+import contextlib
 import datetime as dt
 import decimal
 import json
@@ -202,7 +203,27 @@ def test_two_processes_never_corrupt_the_file(tmp_path):
         process.join()
     with open_run(path) as store:
         assert store.counts()["items"] == 100
-    assert sqlite3.connect(path).execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_a_file_is_made_whole_or_not_at_all(tmp_path):
+    """Whatever stops the making of the tables leaves an empty file, which the next run completes."""
+    from pairscale.store import _schema
+
+    def stop(*_args, **_more):
+        raise RuntimeError("killed")
+
+    event.listen(_schema.comparisons, "before_create", stop)
+    try:
+        with pytest.raises(RuntimeError):
+            open_run(tmp_path / "run.db", write=True)
+    finally:
+        event.remove(_schema.comparisons, "before_create", stop)
+    with contextlib.closing(sqlite3.connect(tmp_path / "run.db")) as connection:
+        assert connection.execute("SELECT name FROM sqlite_master").fetchall() == []
+    with open_run(tmp_path / "run.db", write=True) as store:
+        assert store.counts()["pairs"] == 0
 
 
 @pytest.mark.parametrize("content", [b"this is a letter, not a database", b"\x89PNG\r\n\x1a\n" + b"\0" * 100])

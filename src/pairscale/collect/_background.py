@@ -12,6 +12,7 @@ __all__ = ["run_sync"]
 
 T = TypeVar("T")
 _WAKE_S = 0.2
+_START_S = 5.0
 
 
 def run_sync(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -34,15 +35,16 @@ def run_sync(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
             outcome.set_exception(error)
 
     thread = threading.Thread(target=target, name="pairscale", daemon=True)
-    thread.start()
     try:
+        thread.start()
         # In short waits: another thread may be the one that gets the signal, and only a waking main thread sees it.
         while not outcome.done():
             wait([outcome], _WAKE_S)
         return outcome.result()
     except KeyboardInterrupt:
-        loop, task = started.result()
-        if not outcome.done():
+        wait([started], _START_S)
+        if started.done() and not outcome.done():
+            loop, task = started.result()
             loop.call_soon_threadsafe(task.cancel)
         thread.join()
         raise

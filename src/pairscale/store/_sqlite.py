@@ -14,7 +14,7 @@ from pairscale.errors import StoreBusyError, StoreDamagedError, StoreError, Stor
 from pairscale.notices import notice
 
 if TYPE_CHECKING:
-    from sqlalchemy.engine import Engine
+    from sqlalchemy.engine import Connection, Engine
 
 __all__ = ["explain", "open_file", "open_memory"]
 
@@ -25,7 +25,8 @@ _MAGIC = b"SQLite format 3\0"
 def open_memory(**options: Any) -> Engine:
     """A database that is gone with the process, for runs without a run file."""
     engine = create_engine("sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False}, **options)
-    event.listen(engine, "connect", _foreign_keys)
+    event.listen(engine, "connect", _plain_connection)
+    event.listen(engine, "begin", _begin)
     return engine
 
 
@@ -53,7 +54,7 @@ def open_file(path: Path, expected: set[str], *, write: bool, **options: Any) ->
     engine = create_engine(f"sqlite:///{path}", connect_args=arguments, **options)
 
     def configure(connection: Any, _record: Any) -> None:
-        _foreign_keys(connection, _record)
+        _plain_connection(connection, _record)
         if not write:
             return
         mode = _write_ahead(connection)
@@ -63,6 +64,7 @@ def open_file(path: Path, expected: set[str], *, write: bool, **options: Any) ->
 
     told: list[str] = []
     event.listen(engine, "connect", configure)
+    event.listen(engine, "begin", _begin)
     return engine
 
 
@@ -71,8 +73,14 @@ def _write_ahead(connection: Any) -> str:
     return str(connection.execute("PRAGMA journal_mode=WAL").fetchone()[0])
 
 
-def _foreign_keys(connection: Any, _record: Any) -> None:
+def _plain_connection(connection: Any, _record: Any) -> None:
     connection.execute("PRAGMA foreign_keys=ON")
+    # The driver begins no transaction for CREATE TABLE by itself, and a file half made would be no run file.
+    connection.isolation_level = None
+
+
+def _begin(connection: Connection) -> None:
+    connection.exec_driver_sql("BEGIN")
 
 
 def _check(path: Path, expected: set[str], *, write: bool) -> None:
