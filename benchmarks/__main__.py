@@ -10,7 +10,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-ALL = ("starting", "pairing", "collecting", "fitting")
+ALL = ("starting", "pairing", "collecting", "fitting", "elo", "convergence", "bayes")
 
 
 def main(names: list[str]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from pairscale.cli import COMMANDS, app
+from pairscale.cli import COMMANDS, app, name_of
 
 PAGE = Path(__file__).with_name("cli.md")
 
@@ -37,7 +37,7 @@ What holds for all of them:
 def reference() -> str:
     """The page."""
     group: Any = typer.main.get_command(app)
-    names = [module.__name__.rpartition(".")[2] for module in COMMANDS]
+    names = [name_of(module) for module in COMMANDS]
     rows = [f"| [`{name}`](#{name}) | {module.SUMMARY} |" for name, module in zip(names, COMMANDS, strict=True)]
     parts = [_HEAD.format(commands="\n".join(rows))]
     for name, module in zip(names, COMMANDS, strict=True):

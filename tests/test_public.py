@@ -11,19 +11,23 @@ import pairscale as ps
 SRC = Path(ps.__file__).parent
 
 PUBLIC = """
-BTFit Condition FunctionJudge Judge JudgePair LexicalJudge Outcome PairSummary PairscaleError ReplayJudge
-SimulatedJudge SubmitResult Trait Verdict __version__ alternate_pair_order build_bt_data build_btl_results_data
-build_elo_data build_prompt errors example_openai_batch_output example_writing_pairs example_writing_results
-example_writing_samples example_writing_samples1000 export_run fit_bt_model get_prompt_template import_run
-list_prompt_templates list_traits make_judge make_pairs open_run randomize_pair_order read_samples read_samples_df
-read_samples_dir register_prompt_template remove_prompt_template sample_pairs sample_reverse_pairs set_prompt_template
-submit_pairs submit_pairs_async summarize_bt_fit summarize_pairs synthetic_essays trait_description
+Agreement BTFit BayesFit Condition EloFit FunctionJudge Judge JudgePair LexicalJudge Outcome PairSummary
+PairscaleError PositionalBias ReplayJudge ReverseConsistency SimulatedJudge SubmitResult TemplateStudy Trait Verdict
+__version__ agreement alternate_pair_order build_bt_data build_btl_results_data build_elo_data build_prompt
+check_positional_bias compute_reverse_consistency eap_reliability errors example_openai_batch_output
+example_writing_pairs example_writing_results example_writing_samples example_writing_samples1000 export_run
+fit_bayes_btl_mcmc fit_bt_model fit_elo_model fit_statistics get_prompt_template import_run list_prompt_templates
+list_traits make_judge make_pairs open_run published_default_template published_template_study randomize_pair_order
+read_samples read_samples_df read_samples_dir register_prompt_template remove_prompt_template sample_pairs
+sample_reverse_pairs scale_separation_reliability set_prompt_template split_half_reliability submit_pairs
+submit_pairs_async summarize_bt_fit summarize_items summarize_pairs summarize_refits synthetic_essays template_study
+trait_description
 """.split()
 
 # Lowest first: a module imports only from its own layer's package and from the layers before it.
 LAYERS = (
     "_version", "errors", "notices", "provenance", "tables", "files", "samples", "traits", "prompts", "comparisons",
-    "datasets", "pairs", "store", "judges", "collect", "models", "report", "cli", "__main__",
+    "datasets", "pairs", "store", "judges", "collect", "models", "checks", "report", "cli", "__main__",
 )  # fmt: skip
 
 

@@ -1,6 +1,16 @@
 # The public promise. tests/test_public.py pins it; docs/from-r.md maps the R package's names to these.
 from . import errors as errors
 from ._version import __version__ as __version__
+from .checks import Agreement as Agreement
+from .checks import PositionalBias as PositionalBias
+from .checks import ReverseConsistency as ReverseConsistency
+from .checks import TemplateStudy as TemplateStudy
+from .checks import agreement as agreement
+from .checks import check_positional_bias as check_positional_bias
+from .checks import compute_reverse_consistency as compute_reverse_consistency
+from .checks import published_default_template as published_default_template
+from .checks import published_template_study as published_template_study
+from .checks import template_study as template_study
 from .collect import SubmitResult as SubmitResult
 from .collect import submit_pairs as submit_pairs
 from .collect import submit_pairs_async as submit_pairs_async
@@ -24,9 +34,19 @@ from .judges import ReplayJudge as ReplayJudge
 from .judges import SimulatedJudge as SimulatedJudge
 from .judges import Verdict as Verdict
 from .judges import make_judge as make_judge
+from .models import BayesFit as BayesFit
 from .models import BTFit as BTFit
+from .models import EloFit as EloFit
+from .models import eap_reliability as eap_reliability
+from .models import fit_bayes_btl_mcmc as fit_bayes_btl_mcmc
 from .models import fit_bt_model as fit_bt_model
+from .models import fit_elo_model as fit_elo_model
+from .models import fit_statistics as fit_statistics
+from .models import scale_separation_reliability as scale_separation_reliability
+from .models import split_half_reliability as split_half_reliability
 from .models import summarize_bt_fit as summarize_bt_fit
+from .models import summarize_items as summarize_items
+from .models import summarize_refits as summarize_refits
 from .pairs import PairSummary as PairSummary
 from .pairs import alternate_pair_order as alternate_pair_order
 from .pairs import make_pairs as make_pairs

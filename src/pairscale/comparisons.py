@@ -30,9 +30,11 @@ __all__ = [
     "build_bt_data",
     "build_btl_results_data",
     "build_elo_data",
+    "decided",
     "key_expressions",
     "occurrence",
     "ordered_key",
+    "says_who_stood_first",
 ]
 
 ERROR_CODES = (
@@ -189,7 +191,7 @@ def _with_result(frame: pl.DataFrame, what: str) -> pl.DataFrame:
 _OF_ITS_PAIR = ((pl.col("better_id") == pl.col("ID1")) | (pl.col("better_id") == pl.col("ID2"))).fill_null(value=False)
 
 
-def _decided(results: Table) -> pl.DataFrame:
+def decided(results: Table) -> pl.DataFrame:
     """The rows with a winner of their own pair; the rest are counted and said."""
     frame = as_comparisons(results)
     kept = frame.filter(_OF_ITS_PAIR)
@@ -197,6 +199,13 @@ def _decided(results: Table) -> pl.DataFrame:
         dropped = frame.height - kept.height
         notice(f"left out {dropped:,} of {frame.height:,} rows: a tie, no winner, or a winner that is not of the pair")
     return kept
+
+
+def says_who_stood_first(results: Table) -> bool:
+    """Whether results tell which sample stood first; lists of winners and losers do not."""
+    columns = set(to_frame(results, "results").columns)
+    known = any({first, second} <= columns for first, second in (*_SIDES, ("object1", "object2")))
+    return known or not any({winner, loser} <= columns for winner, loser in _WINNERS)
 
 
 def build_bt_data(results: Table) -> pl.DataFrame:
@@ -212,7 +221,7 @@ def build_bt_data(results: Table) -> pl.DataFrame:
         >>> build_bt_data([{"ID1": "a", "ID2": "b", "better_id": "b"}]).rows()
         [('a', 'b', 0.0)]
     """
-    kept = _decided(results)
+    kept = decided(results)
     return kept.select(object1="ID1", object2="ID2", result=(pl.col("better_id") == pl.col("ID1")).cast(pl.Float64))
 
 
@@ -228,7 +237,7 @@ def build_elo_data(results: Table) -> pl.DataFrame:
     """
     first_won = pl.col("better_id") == pl.col("ID1")
     loser = pl.when(first_won).then("ID2").otherwise("ID1")
-    return _decided(results).select(winner="better_id", loser=loser)
+    return decided(results).select(winner="better_id", loser=loser)
 
 
 def build_btl_results_data(

@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 import typer
 
-from pairscale.cli import COMMANDS, app
+from pairscale.cli import COMMANDS, app, name_of
 from pairscale.cli._common import complain, printable, show_table
 
-_NAMES = [module.__name__.rpartition(".")[2] for module in COMMANDS]
+_NAMES = [name_of(module) for module in COMMANDS]
 _GROUP = typer.main.get_command(app)
 _DOCS = Path(__file__).parents[2] / "docs"
 
@@ -35,7 +35,7 @@ def test_help_lists_every_command_with_a_whole_sentence(cli):
 
 @pytest.mark.parametrize("module", COMMANDS, ids=_NAMES)
 def test_examples_use_options_that_exist(module):
-    name = module.__name__.rpartition(".")[2]
+    name = name_of(module)
     known = {option for param in _GROUP.commands[name].params for option in param.opts}
     for line in module.EXAMPLES:
         words = shlex.split(line)

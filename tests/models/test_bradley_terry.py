@@ -17,7 +17,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pairscale.errors import FitError, InputError, TableError, UnknownNameError
-from pairscale.models import _sirt
+from pairscale.models import _information
 from pairscale.models.bradley_terry import BTFit, fit_bt_model, summarize_bt_fit
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -184,7 +184,7 @@ def test_no_finite_root_is_said_and_named() -> None:
 def test_without_a_factor_the_slow_way_remains(monkeypatch: pytest.MonkeyPatch) -> None:
     games = random_games(10, 120, seed=4)
     sure = fit_bt_model(games)
-    monkeypatch.setattr(_sirt, "_factor", lambda *_: None)
+    monkeypatch.setattr(_information, "_factor", lambda *_: None)
     fit = fit_bt_model(games)
     assert not fit.fit.converged
     assert thetas(fit) == pytest.approx(thetas(sure), abs=1e-3)
@@ -231,8 +231,8 @@ def test_the_interval_is_made_of_se_mean(level: float, z: float) -> None:
 def test_many_items_go_other_ways_to_the_same_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     games = random_games(300, 3_000, seed=7)
     dense = fit_bt_model(games)
-    monkeypatch.setattr(_sirt, "_FACTOR_LIMIT", 0)
-    monkeypatch.setattr(_sirt, "EXACT_LIMIT", 0)
+    monkeypatch.setattr(_information, "_FACTOR_LIMIT", 0)
+    monkeypatch.setattr(_information, "EXACT_LIMIT", 0)
     large, again = fit_bt_model(games), fit_bt_model(games)
     assert large.theta["ID"].to_list() == dense.theta["ID"].to_list()
     assert large.theta["theta"].to_list() == pytest.approx(dense.theta["theta"].to_list(), abs=1e-9)
@@ -241,7 +241,7 @@ def test_many_items_go_other_ways_to_the_same_figures(monkeypatch: pytest.Monkey
     assert np.abs(ratio - 1).max() < 0.1
     assert large.theta.equals(again.theta)
     assert (dense.provenance.seed, dense.provenance.settings["se_mean"]) == (None, "exact")
-    assert (large.provenance.seed, large.provenance.settings["se_mean"]) == (_sirt.PROBE_SEED, "probes")
+    assert (large.provenance.seed, large.provenance.settings["se_mean"]) == (_information.PROBE_SEED, "probes")
 
 
 # What must not matter

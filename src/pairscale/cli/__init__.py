@@ -6,20 +6,27 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from pairscale._version import __version__
-from pairscale.cli import demo, doctor, fit, judge, pairs, status, templates, traits
+from pairscale.cli import bias, bias_study, demo, doctor, fit, judge, pairs, status, templates, traits
 from pairscale.cli._common import complain, say
 from pairscale.errors import PairscaleError
 
-__all__ = ["COMMANDS", "app", "main"]
+__all__ = ["COMMANDS", "app", "main", "name_of"]
 
-COMMANDS = (demo, pairs, judge, fit, status, templates, traits, doctor)
+COMMANDS = (demo, pairs, judge, fit, bias, bias_study, status, templates, traits, doctor)
 """One module a command, in the order of the help: ``command``, ``SUMMARY`` and ``EXAMPLES``."""
+
+
+def name_of(module: ModuleType) -> str:
+    """The name of a module's command: that of the module, with dashes."""
+    return module.__name__.rpartition(".")[2].replace("_", "-")
+
 
 _START = """\b
 Start here:
@@ -61,7 +68,7 @@ app = typer.Typer(
 )
 for _module in COMMANDS:
     app.command(
-        _module.__name__.rpartition(".")[2],
+        name_of(_module),
         cls=_Command,
         short_help=_module.SUMMARY,
         epilog="\n".join(["\b", "Examples:", *(f"  {line}" for line in _module.EXAMPLES)]),

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import pairscale as ps
-from pairscale.cli._common import Json, Out, emit, say, show_table
-from pairscale.errors import InputError
+from pairscale.cli._common import Json, Out, emit, show_table
+from pairscale.cli._inputs import read_results
 
 if TYPE_CHECKING:
     import polars as pl
@@ -21,7 +22,8 @@ SUMMARY = "Turn comparisons into scores, ranks, intervals and a reliability."
 EXAMPLES = (
     "pairscale fit run.db",
     "pairscale fit results.csv --out ranking.xlsx",
-    "pairscale fit run.db --condition lexical --json",
+    "pairscale fit results.csv --model bayes --seed 1",
+    "pairscale fit run.db --model elo --runs 100 --json",
 )
 
 
@@ -29,17 +31,50 @@ class Model(StrEnum):
     """The models there are."""
 
     BT = "bt"
+    ELO = "elo"
+    BAYES = "bayes"
+
+
+class Variant(StrEnum):
+    """What the judge of the Bayesian model may have."""
+
+    BTL = "btl"
+    LAPSE = "btl_e"
+    POSITION = "btl_b"
+    BOTH = "btl_e_b"
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What a model gave, as the command shows it."""
+
+    facts: Mapping[str, Any]
+    items: pl.DataFrame
+    columns: tuple[str, ...]
+    lines: tuple[str, ...]
 
 
 def command(
     results: Annotated[
         str, typer.Argument(metavar="RESULTS", help="A run file, or a table of results (also one from R).")
     ],
-    model: Annotated[Model, typer.Option(metavar="MODEL", help="bt: Bradley-Terry.")] = Model.BT,  # noqa: ARG001
+    model: Annotated[
+        Model, typer.Option(metavar="MODEL", help="bt: Bradley-Terry; elo: EloChoice; bayes: the whole posterior.")
+    ] = Model.BT,
     engine: Annotated[
-        str, typer.Option(metavar="NAME", help="How to fit it: sirt, the figures of R's sirt::btm; auto is the same.")
+        str, typer.Option(metavar="NAME", help="Of bt: sirt (auto; the figures of R's sirt::btm), mle, map or firth.")
     ] = "auto",
-    level: Annotated[float, typer.Option(metavar="SHARE", help="Of the intervals.")] = 0.95,
+    variant: Annotated[
+        Variant | None,
+        typer.Option(
+            metavar="NAME",
+            help="Of bayes: btl, btl_e (lapses), btl_b (position), btl_e_b (both; the default where results say who "
+            "stood first).",
+        ),
+    ] = None,
+    runs: Annotated[int, typer.Option(metavar="N", min=1, help="Of elo: how many random orders.")] = 100,
+    seed: Annotated[int, typer.Option(metavar="N", help="Of elo and bayes: the same seed, the same figures.")] = 1,
+    level: Annotated[float, typer.Option(metavar="SHARE", help="Of the intervals of bt.")] = 0.95,
     condition: Annotated[
         str | None,
         typer.Option(
@@ -48,7 +83,7 @@ def command(
         ),
     ] = None,
     separate: Annotated[
-        bool, typer.Option("--separate", help="Fit groups that were never compared one by one, instead of refusing.")
+        bool, typer.Option("--separate", help="Of bt: fit groups never compared one by one, instead of refusing.")
     ] = False,
     as_json: Json = False,
     out: Out = None,
@@ -61,63 +96,101 @@ def command(
     The score (theta) is in logits, with mean 0: a text that is one above another wins 73 of 100 comparisons with it.
     The file that --out writes has further columns, among them the engine's own standard error (se).
     """
-    table, ids = _read(results, condition)
+    table, ids = read_results(results, condition)
+    if model is Model.ELO:
+        shown = _elo(table, runs, seed)
+    elif model is Model.BAYES:
+        shown = _bayes(table, ids, variant, seed)
+    else:
+        shown = _bradley_terry(table, ids, engine, level, separate)
+
+    def show() -> None:
+        show_table(shown.items.select(shown.columns))
+        typer.echo("")
+        for line in shown.lines:
+            typer.echo(line)
+
+    document = {"model": str(model), **shown.facts, "items": shown.items}
+    emit(document, shown.items, as_json=as_json, out=out, show=show)
+
+
+def _bradley_terry(table: pl.DataFrame, ids: list[str] | None, engine: str, level: float, separate: bool) -> _Shown:
     fit = ps.fit_bt_model(table, engine=engine, ids=ids, level=level, unconnected="separate" if separate else "error")
     ranking = fit.theta
-    document = {
-        "model": "bt",
+    n_comparisons = int(ranking["comparisons"].sum()) // 2
+    facts = {
         "engine": fit.engine,
         "reliability": fit.reliability,
         "n_items": ranking.height,
-        "n_comparisons": int(ranking["comparisons"].sum()) // 2,
+        "n_comparisons": n_comparisons,
         "level": level,
         "components": len(fit.components),
         "unjudged": fit.unjudged,
         "notices": fit.notices,
-        "items": ranking,
     }
-
-    def show() -> None:
-        first = "component" if "component" in ranking.columns else "rank"
-        show_table(ranking.select(first, "ID", "theta", "se_mean", "lower", "upper", "wins", "comparisons"))
-        typer.echo(f"\n{document['n_items']:,} items, {document['n_comparisons']:,} comparisons, engine {fit.engine}")
-        if fit.reliability is not None:
-            typer.echo(f"reliability {fit.reliability:.3f}")
-        typer.echo(f"lower to upper: {100 * level:g}% interval of the difference to the mean, theta ± z · se_mean")
-
-    emit(document, ranking, as_json=as_json, out=out, show=show)
+    first = "component" if "component" in ranking.columns else "rank"
+    lines = [f"{ranking.height:,} items, {n_comparisons:,} comparisons, engine {fit.engine}"]
+    if fit.reliability is not None:
+        lines.append(f"reliability {fit.reliability:.3f}")
+    lines.append(f"lower to upper: {100 * level:g}% interval of the difference to the mean, theta ± z · se_mean")
+    columns = (first, "ID", "theta", "se_mean", "lower", "upper", "wins", "comparisons")
+    return _Shown(facts, ranking, columns, tuple(lines))
 
 
-def _read(source: str, condition: str | None) -> tuple[pl.DataFrame, list[str] | None]:
-    from pairscale.files import TABLE_SUFFIXES, read_table
-
-    if Path(source).suffix.lower() in TABLE_SUFFIXES:
-        if condition is not None:
-            raise InputError("--condition belongs to run files; a table of results has no conditions to choose from")
-        table = read_table(source)
-        if "ID1" in table.columns and not {"better_id", "better_sample"} & set(table.columns):
-            raise InputError(f"{source} holds pairs without answers; `pairscale judge {source} --run FILE` gets them")
-        return table, None
-    with ps.open_run(source) as store:
-        return store.results(_chosen(store.conditions(), condition)), store.items()["ID"].to_list()
-
-
-def _chosen(conditions: pl.DataFrame, wanted: str | None) -> str | None:
-    if conditions.height == 0:
-        raise InputError("the run file holds no comparisons yet; `pairscale judge` makes them")
-    if wanted == "all":
-        say("note: the answers of all conditions are fitted together")
-        return None
-    found = [
-        row["condition_id"]
-        for row in conditions.iter_rows(named=True)
-        if wanted is None or row["judge_id"] == wanted or row["condition_id"].startswith(wanted)
-    ]
-    if len(found) == 1:
-        return str(found[0])
-    there = "; ".join(f"{row['judge_id']} ({row['condition_id'][:8]})" for row in conditions.iter_rows(named=True))
-    if not found:
-        raise InputError(f"no condition is called {wanted!r}; there are: {there}")
-    raise InputError(
-        f"the run file holds several conditions; choose one by --condition {found[0][:8]}, or --condition all: {there}"
+def _elo(table: pl.DataFrame, runs: int, seed: int) -> _Shown:
+    fit = ps.fit_elo_model(table, runs=runs, seed=seed)
+    facts = {
+        "engine": fit.engine,
+        "reliability": fit.reliability,
+        "reliability_weighted": fit.reliability_weighted,
+        "n_items": fit.elo.height,
+        "runs": runs,
+        "seed": seed,
+        "notices": fit.notices,
+    }
+    lines = (
+        f"{fit.elo.height:,} items, mean rating over {runs:,} random orders, elo_sd between them",
+        f"reliability {fit.reliability:.3f}, weighted {fit.reliability_weighted:.3f} (decisions for the higher rated)",
     )
+    return _Shown(facts, fit.elo, ("rank", "ID", "elo", "elo_sd"), lines)
+
+
+def _bayes(table: pl.DataFrame, ids: list[str] | None, chosen: Variant | None, seed: int) -> _Shown:
+    from pairscale.comparisons import says_who_stood_first
+
+    variant = chosen or (Variant.BOTH if says_who_stood_first(table) else Variant.LAPSE)
+    fit = ps.fit_bayes_btl_mcmc(table, ids, variant.value, seed=seed, progress=True)
+    last, log = fit.fit, fit.round_log.row(0, named=True)
+    items = ps.summarize_items(fit)
+    facts = {
+        "model_variant": variant.value,
+        "reliability": log["reliability_EAP"],
+        "n_items": items.height,
+        "n_comparisons": last.n_comparisons,
+        "seed": seed,
+        "diagnostics": last.diagnostics.log_columns(),
+        "epsilon": log["epsilon_mean"],
+        "b": log["b_mean"],
+    }
+    lines = [
+        f"{items.height:,} items, {last.n_comparisons:,} comparisons, {last.posterior.n_draws:,} draws of {variant}",
+        f"EAP reliability {log['reliability_EAP']:.3f}",
+    ]
+    if log["epsilon_mean"] is not None:
+        lines.append(f"lapse rate {log['epsilon_mean']:.3f} ({log['epsilon_p2.5']:.3f} to {log['epsilon_p97.5']:.3f})")
+    if log["b_mean"] is not None:
+        low, high = log["b_p2.5"], log["b_p97.5"]
+        lines.append(f"preference for the first position {log['b_mean']:+.3f} logits ({low:+.3f} to {high:+.3f})")
+    lines += [f"diagnostics FAIL: {reason}" for reason in last.diagnostics.reasons] or ["diagnostics pass"]
+    columns = (
+        "ID",
+        "theta_mean",
+        "theta_sd",
+        "theta_p2.5",
+        "theta_p97.5",
+        "rank_mean",
+        "rank_p2.5",
+        "rank_p97.5",
+        "degree",
+    )
+    return _Shown(facts, items, columns, tuple(lines))

@@ -11,6 +11,7 @@ import typer
 
 import pairscale as ps
 from pairscale.cli._common import Encoding, Json, Out, emit, printable, say, show_table
+from pairscale.cli._inputs import run_file, setting
 from pairscale.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,15 +26,6 @@ EXAMPLES = (
     "pairscale judge pairs.csv --judge simulated:truth --judge-arg bias=0.3",
     "pairscale judge pairs.csv --judge replay:answers.csv --out results.csv",
 )
-
-
-def _run_file(run: str | None) -> str | None:
-    """A run file under the name of a table would be read as one by `pairscale fit`."""
-    from pairscale.files import TABLE_SUFFIXES
-
-    if run is not None and run.lower().endswith(TABLE_SUFFIXES):
-        raise InputError(f"--run {run}: that is the ending of a table; call the run file run.db, and see --save-path")
-    return run
 
 
 def command(
@@ -52,7 +44,7 @@ def command(
         str | None,
         typer.Option(
             metavar="FILE",
-            callback=_run_file,
+            callback=run_file,
             help="The run file: every answer is kept there, and the same line resumes it.",
         ),
     ] = None,
@@ -84,7 +76,7 @@ def command(
     the samples; it returns {"is_valid": True, "Y": 1} when A is better, and "Y": 0 when B is.
     """
     table = _read(pairs, encoding)
-    settings = dict(_setting(text) for text in judge_arg or [])
+    settings = dict(setting(text) for text in judge_arg or [])
     own = judge.partition(":")[0] not in {"lexical", "simulated", "replay"}
     kept = run or save_path
     try:
@@ -155,15 +147,3 @@ def _show(results: pl.DataFrame) -> None:
     if (shown["outcome"] == "win").all():
         uniform.append("outcome")
     show_table(shown.drop(uniform), most=10)
-
-
-def _setting(text: str) -> tuple[str, float | int | str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name.isidentifier():
-        raise InputError(f"--judge-arg {text!r} must look like name=value, such as bias=0.3")
-    for kind in (int, float):
-        try:
-            return name, kind(value)
-        except ValueError:
-            continue
-    return name, value

@@ -10,10 +10,10 @@ import typer
 
 import pairscale as ps
 from pairscale.cli._common import Encoding, IdCol, Json, Out, Seed, TextCol, emit, say, show_table
-from pairscale.errors import InputError
+from pairscale.cli._inputs import read_pairs
 
 if TYPE_CHECKING:
-    import polars as pl
+    pass
 
 __all__ = ["EXAMPLES", "SUMMARY", "command"]
 
@@ -64,7 +64,7 @@ def command(
     the two stands first is left to chance, because judges tend to favour a position. Keep the file that --out writes:
     it is what `pairscale judge` reads.
     """
-    pairs, ids = _read(data, id_col, text_col, encoding)
+    pairs, ids = read_pairs(data, id_col, text_col, encoding)
     if ids is None and reverse and order is Order.RANDOM:
         order = Order.KEEP
     if share != 1 or n_pairs is not None:
@@ -90,20 +90,3 @@ def command(
     }
     shown = pairs.select("ID1", "ID2", "text1", "text2")
     emit(document, pairs, as_json=as_json, out=out, show=lambda: show_table(shown, most=10))
-
-
-def _read(
-    data: Path, id_col: str | None, text_col: str | None, encoding: str | None
-) -> tuple[pl.DataFrame, list[str] | None]:
-    """The pairs, and the ids of all samples where DATA is samples."""
-    from pairscale.files import TABLE_SUFFIXES, read_table
-    from pairscale.pairs._table import as_pairs
-
-    if data.suffix.lower() in TABLE_SUFFIXES and not data.is_dir() and id_col is None:
-        table = read_table(data, encoding=encoding)
-        if {"ID1", "ID2"} <= set(table.columns):
-            return as_pairs(table), None
-        if table.width < 2:
-            raise InputError(f"{data} has one column, {table.columns[0]!r}; it needs one of ids and one of texts")
-    samples = ps.read_samples(data, id_col=id_col, text_col=text_col, encoding=encoding)
-    return ps.make_pairs(samples), samples["ID"].to_list()

@@ -1,4 +1,4 @@
-"""Bradley–Terry scores: from who beat whom to one scale.
+"""The Bradley–Terry model: from who beat whom to one scale.
 
 In the model the odds that item i beats item j are ``exp(theta_i - theta_j)``. Only differences of theta mean something,
 so their mean is set to 0, and only items that a chain of comparisons joins can be put on one scale.
@@ -6,16 +6,20 @@ so their mean is set to 0, and only items that a chain of comparisons joins can 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from statistics import NormalDist
+import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import polars as pl
 
 from pairscale.errors import FitError, InputError, UnknownNameError
+from pairscale.models._bt_fit import BTFit, BTSolution, PositionEffect, TieEffect, WinProbability
 from pairscale.models._counts import Counts, Floats, Ints, aggregate, connected_parts, named_parts, read_decided
-from pairscale.models._sirt import PROBE_SEED, Root, is_exact, mean_variances, solve_adjusted
+from pairscale.models._engines import ENGINES, Engine
+from pairscale.models._information import PROBE_SEED, is_exact
+from pairscale.models._rows import Ties
+from pairscale.models._uncertainty import Asked, Interval, Uncertainty, assess, seed_used
 from pairscale.notices import notice
 from pairscale.provenance import Provenance
 from pairscale.tables import Table, listed, require_ids, to_frame
@@ -23,75 +27,24 @@ from pairscale.tables import Table, listed, require_ids, to_frame
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["BTFit", "BTSolution", "Unconnected", "fit_bt_model", "summarize_bt_fit"]
+    from pairscale.models._likelihood import Root
+
+__all__ = [
+    "BTFit",
+    "BTSolution",
+    "PositionEffect",
+    "TieEffect",
+    "Ties",
+    "Unconnected",
+    "WinProbability",
+    "fit_bt_model",
+    "summarize_bt_fit",
+]
 
 Unconnected = Literal["error", "separate"]
 """What to do with parts that no comparison joins."""
 
-_ENGINES = ("auto", "sirt")
 _SAME_THETA = 1e-9
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class BTSolution:
-    """How the scores were found.
-
-    Attributes:
-        iterations: steps taken; of several parts, the most.
-        converged: whether the engine's equations hold. If not, no finite scores solve them, the scores are those of the
-            engine's own steps when it gave up, and a notice names the groups whose distance is open.
-        log_likelihood: of the comparisons, at these scores.
-        eps: the adjustment of the wins.
-        drift: per part, how far the adjusted wins are from the expected ones, in units of the information (c in
-            ``s - E = c I``).
-        scores: per item, ``ID``, ``score`` (the adjusted wins s), ``expected`` (E) and ``information`` (I).
-    """
-
-    iterations: int
-    converged: bool
-    log_likelihood: float
-    eps: float
-    drift: tuple[float, ...]
-    scores: pl.DataFrame
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class BTFit:
-    """Bradley–Terry scores of items, and what is known about them.
-
-    Attributes:
-        theta: one row an item, best first: ``ID``, ``theta``, ``se`` (the engine's own standard error), ``rank``,
-            ``se_mean`` (the standard error of the difference to the mean of all items), ``lower`` and ``upper``
-            (``theta`` ± z · ``se_mean``), ``wins``, ``comparisons``. Parts that were fitted separately have no ``rank``
-            and a further column ``component``, counted from 1.
-        reliability: ``1 - mean(se²) / var(theta)``, the share of the variance that is not error. None for fewer than
-            three items, equal scores, or separate parts: there it means nothing.
-        engine: the engine that was used.
-        fit: how the scores were found.
-        components: the items of each part that comparisons join; one part unless ``unconnected="separate"``.
-        unjudged: items without a decided comparison with another item; they have no score.
-        notices: what was left out, and what to be careful with.
-        provenance: how to get the same again.
-    """
-
-    theta: pl.DataFrame
-    reliability: float | None
-    engine: str
-    fit: BTSolution
-    components: tuple[tuple[str, ...], ...]
-    unjudged: tuple[str, ...]
-    notices: tuple[str, ...]
-    provenance: Provenance
-
-    def __repr__(self) -> str:
-        n_comparisons = int(self.theta["comparisons"].sum()) // 2
-        facts = [f"{self.theta.height:,} items", f"{n_comparisons:,} comparisons"]
-        if len(self.components) > 1:
-            facts.append(f"{len(self.components):,} separate parts")
-        else:
-            reliability = "none" if self.reliability is None else f"{self.reliability:.3f}"
-            facts += [f"reliability {reliability}", f"best {listed(self.theta['ID'].head(3).to_list())}"]
-        return f"<BTFit by {self.engine}: {', '.join(facts)}>"
 
 
 def fit_bt_model(
@@ -100,39 +53,78 @@ def fit_bt_model(
     engine: str = "auto",
     ids: Iterable[Any] | None = None,
     eps: float = 0.3,
+    prior_sd: float = 1.0,
+    reference: str | None = None,
+    position: bool = False,
+    ties: Ties = "drop",
+    weights: str | Sequence[float] | None = None,
     level: float = 0.95,
+    se: bool = True,
+    covariance: bool = False,
+    cluster: str | Sequence[Any] | None = None,
+    bootstrap: int = 0,
+    rank_intervals: bool = False,
+    interval: Interval | Literal["auto"] = "auto",
+    seed: int | None = None,
     unconnected: Unconnected = "error",
     verbose: bool = False,
 ) -> BTFit:
     """Fit a Bradley–Terry model: a score for every item, from comparisons of two.
 
-    ``P(i beats j) = 1 / (1 + exp(theta_j - theta_i))``, with mean(theta) = 0. The engine ``sirt`` gives the figures of
-    R's ``sirt::btm(fix.eta = 0, ignore.ties = TRUE)``: an item's wins w in M comparisons are moved towards the middle,
-    ``eps + (M - 2 eps) / M * w``, so that one that won everything still has a finite score; ``se = 1 / sqrt(I)`` with I
-    the item's own information. That ``se`` leaves out that the opponents' scores are uncertain too; ``se_mean`` does
-    not, and the interval is made with it.
+    ``P(i beats j) = 1 / (1 + exp(theta_j - theta_i))``, with mean(theta) = 0. The engines:
+
+    - ``sirt`` gives the figures of R's ``sirt::btm(fix.eta = 0, ignore.ties = TRUE)``: an item's wins w in M
+      comparisons are moved towards the middle, ``eps + (M - 2 eps) / M * w``, so that one that won everything still has
+      a finite score; ``se = 1 / sqrt(I)`` with I the item's own information. That ``se`` leaves out that the opponents'
+      scores are uncertain too; ``se_mean`` does not, and the interval is made with it.
+    - ``mle``: maximum likelihood. It exists when every item can be reached from every other along wins; if not, the
+      error names the items that stand in the way.
+    - ``map``: the mode with a prior N(0, prior_sd²) for every score, which exists always and is drawn to the middle.
+    - ``firth``: the likelihood times the root of the information's determinant (Jeffreys' prior), which exists always
+      and is nearly unbiased; for two items, half a win more each.
 
     Args:
         bt_data: ``object1 object2 result`` with 1 when the first won and 0 when the second did, three such columns
-            under other names, or results of any shape that :func:`pairscale.build_bt_data` takes. Ties and rows without
-            a winner are left out, and said.
-        engine: ``sirt``; ``auto`` is the same.
+            under other names, or results of any shape that :func:`pairscale.build_bt_data` takes. Rows without a winner
+            are left out, and said.
+        engine: ``sirt``, ``mle``, ``map`` or ``firth``; ``auto`` is ``sirt``.
         ids: all items there are, to be told which were never compared. Every id of the data must then be among them.
-        eps: the adjustment of the wins, above 0 and at most 0.5.
-        level: of the interval ``lower`` to ``upper``.
+        eps: the adjustment of the wins for ``sirt``, above 0 and at most 0.5.
+        prior_sd: for ``map``.
+        reference: an item whose score is set to 0, as in R's BradleyTerry2: ``theta``, ``se`` and the interval are
+            then of differences to it. Not for ``sirt``.
+        position: add an effect of being the first: ``logit P(first wins) = theta_1 - theta_2 + b``.
+        ties: ``drop`` leaves them out, ``half`` counts half a win for each side, and ``davidson`` models them:
+            ``P(tie) = nu sqrt(p_1 p_2) / (p_1 + p_2 + nu sqrt(p_1 p_2))`` with p = exp(theta). A tie is a result of
+            0.5, or no winner and the ``outcome`` tie.
+        weights: what each comparison counts: a column, or a number a row. Twice the weight is twice the comparison,
+            also for standard errors (robust and bootstrap ones excepted).
+        level: of the intervals.
+        se: whether standard errors and intervals are wanted; without them, large data are faster.
+        covariance: keep the full covariance, which :meth:`BTFit.win_probability` needs for its interval.
+        cluster: a column (such as ``judge_id``) or a name a row: comparisons of a cluster may depend on each other.
+            Adds ``se_robust``, from the sandwich formula, and a bootstrap draws whole clusters.
+        bootstrap: rounds of resampling; adds ``se_bootstrap``. ``sirt`` is given multinomial weights, the others
+            exponential ones (the Bayesian bootstrap), with which no round loses an item or its only loss.
+        rank_intervals: add ``rank_lower`` and ``rank_upper``, from the bootstrap or else from the normal approximation.
+        interval: what intervals are made with: ``model`` (``theta`` ± z · ``se_mean``), ``robust``, or ``bootstrap``
+            (quantiles); ``auto`` is the bootstrap if there is one, else robust if there are clusters, else the model.
+        seed: for what is random; one fixed number by default, so that equal input gives equal output.
         unconnected: what to do when the comparisons fall into parts that were never compared with each other:
             ``error``, or ``separate`` to fit each part on its own scale.
         verbose: say how the engine went.
 
     Returns:
         The scores with their standard errors, the reliability, and how they were found. Equal input gives equal output,
-        in whatever order the rows come.
+        in whatever order the rows come. With ``weights`` or kept ties, ``wins`` (half a win for a tie) and
+        ``comparisons`` are not whole numbers any more.
 
     Raises:
         TableError: when the columns are of no known shape, an id is missing, or a result is not 1, 0, 0.5 or missing.
         InputError: when the data have ids that are not in ``ids``, or an option is out of range.
         UnknownNameError: when there is no such engine.
-        FitError: when there is nothing to fit, or the comparisons fall into parts and ``unconnected`` is ``error``.
+        FitError: when there is nothing to fit, the engine has no finite answer, or the comparisons fall into parts and
+            ``unconnected`` is ``error``.
 
     Example:
         >>> rows = [("a", "b", 1), ("b", "c", 1), ("a", "c", 1), ("c", "a", 1)]
@@ -140,11 +132,14 @@ def fit_bt_model(
         >>> fit.theta["ID"].to_list()
         ['a', 'b', 'c']
     """
-    _require_options(engine, eps, level, unconnected)
-    decided = read_decided(bt_data)
-    expected = _all_ids(ids, decided.seen)
-    everyone = aggregate(decided)
-    counts, said = _compared(everyone)
+    method = _engine(engine, eps, prior_sd, position, ties)
+    asked = _asked(level, se, interval, covariance, cluster is not None, bootstrap, rank_intervals, seed)
+    if unconnected not in get_args(Unconnected):
+        raise InputError(f"unconnected is {unconnected!r}; it must be one of {listed(get_args(Unconnected))}")
+    decided = read_decided(bt_data, ties=ties, weights=weights, cluster=cluster)
+    expected = _all_ids(ids, decided.ids)
+    everyone = aggregate(decided, ties=ties, ordered=position)
+    counts, said = _compared(everyone, method)
     notices = [*decided.notices, *said]
 
     judged = set(counts.ids)
@@ -154,36 +149,57 @@ def fit_bt_model(
     parts = connected_parts(counts)
     if len(parts) > 1:
         notices.append(_say_parts(counts, parts, unconnected))
+        _require_one_scale(method, asked, reference, cluster is not None)
+    asked = replace(asked, reference=_place(counts, reference, method))
     pieces = [counts.part(part) for part in parts] if len(parts) > 1 else [counts]
-    roots = [solve_adjusted(piece, eps) for piece in pieces]
-    notices += [_say_open(piece, root) for piece, root in zip(pieces, roots, strict=True) if not root.converged]
+    roots: list[Root] = []
+    for piece in pieces:
+        root, said = method.answer(piece)
+        roots.append(root)
+        notices += said
+    known = [assess(piece, root, decided, method, asked) for piece, root in zip(pieces, roots, strict=True)]
+    notices += [text for one in known for text in one.notices]
 
-    z = NormalDist().inv_cdf((1 + level) / 2)
-    tables = [_table(piece, root, z) for piece, root in zip(pieces, roots, strict=True)]
-    solution = _solution(pieces, roots, eps)
+    whole = weights is None and ties == "drop"
+    tables = [
+        _table(piece, root, one, method, asked.reference, whole=whole)
+        for piece, root, one in zip(pieces, roots, known, strict=True)
+    ]
+    solution = _solution(pieces, roots, method)
     if verbose:
         end = "converged" if solution.converged else "did not converge"
-        notice(f"sirt: {end} after {solution.iterations} steps, log-likelihood {solution.log_likelihood:.4f}")
+        notice(f"{method.name}: {end} after {solution.iterations} steps, log-likelihood {solution.log_likelihood:.4f}")
     exact = all(is_exact(piece) for piece in pieces)
+    order = None if len(tables) > 1 else _order(tables[0], counts)
     return BTFit(
         theta=tables[0] if len(tables) == 1 else _stacked(tables),
-        reliability=_reliability(roots[0]) if len(roots) == 1 else None,
-        engine="sirt",
+        reliability=_reliability(tables[0], reference) if len(roots) == 1 else None,
+        engine=method.name,
         fit=solution,
         components=tuple(piece.ids for piece in pieces),
         unjudged=unjudged,
         notices=tuple(notices),
         provenance=Provenance(
-            method="sirt",
+            method=method.name,
             settings={
-                "eps": eps,
+                **method.settings,
                 "level": level,
                 "unconnected": unconnected,
-                "se_mean": "exact" if exact else "probes",
+                "se_mean": ("exact" if exact else "probes") if se else None,
+                "reference": reference,
+                "position": position,
+                "ties": ties,
+                "weights": weights if weights is None or isinstance(weights, str) else "given",
+                "cluster": cluster if cluster is None or isinstance(cluster, str) else "given",
+                "bootstrap": bootstrap,
+                "interval": asked.interval if se else None,
             },
-            seed=None if exact else PROBE_SEED,
+            seed=seed_used(asked, exact=exact),
             inputs={"comparisons": everyone.digest},
         ),
+        position=_position(roots[0], known[0]) if position else None,
+        ties=_tie_effect(roots[0], known[0]) if ties == "davidson" else None,
+        covariance=None if known[0].covariance is None else known[0].covariance[np.ix_(order, order)],  # type: ignore[arg-type]
     )
 
 
@@ -197,8 +213,8 @@ def summarize_bt_fit(fit: BTFit, decreasing: bool = True, verbose: bool = True) 
 
     Returns:
         ``ID``, ``theta``, ``se``, ``rank``, ``engine``, ``reliability``, ``se_mean``, ``lower``, ``upper``, ``wins``,
-        ``comparisons``, and ``component`` where parts were fitted separately; in order of rank. Equal scores share the
-        smaller rank.
+        ``comparisons``, what else was asked for, and ``component`` where parts were fitted separately; in order of
+        rank. Equal scores share the smaller rank.
     """
     table = fit.theta
     parts = len(fit.components)
@@ -208,6 +224,10 @@ def summarize_bt_fit(fit: BTFit, decreasing: bool = True, verbose: bool = True) 
         table = table.sort("component", pl.col("theta") * (-1 if decreasing else 1), "ID")
     elif not decreasing:
         table = table.with_columns(rank=_ranks(-table["theta"].to_numpy())).sort("rank", "ID")
+        if "rank_lower" in table.columns:
+            # What was the worst place is now the best one.
+            last = table.height + 1
+            table = table.with_columns(rank_lower=last - pl.col("rank_upper"), rank_upper=last - pl.col("rank_lower"))
     return table.select(
         "ID",
         "theta",
@@ -219,15 +239,51 @@ def summarize_bt_fit(fit: BTFit, decreasing: bool = True, verbose: bool = True) 
     )
 
 
-def _require_options(engine: str, eps: float, level: float, unconnected: str) -> None:
-    if engine not in _ENGINES:
-        raise UnknownNameError(f"there is no engine {engine!r}; there are {listed(_ENGINES)}")
+def _engine(engine: str, eps: float, prior_sd: float, position: bool, ties: Ties) -> Engine:
+    name = next((known for known in ENGINES if known == ("sirt" if engine == "auto" else engine)), None)
+    if name is None:
+        raise UnknownNameError(f"there is no engine {engine!r}; there are {listed(('auto', *ENGINES))}")
     if not 0 < eps <= 0.5:
         raise InputError(f"eps is {eps}; it must be above 0 and at most 0.5")
+    if not 0 < prior_sd < math.inf:
+        raise InputError(f"prior_sd is {prior_sd}; it must be a number above 0")
+    if ties not in get_args(Ties):
+        raise InputError(f"ties is {ties!r}; it must be one of {listed(get_args(Ties))}")
+    return Engine(name, float(eps), float(prior_sd), bool(position), ties)
+
+
+def _asked(
+    level: float,
+    se: bool,
+    interval: str,
+    covariance: bool,
+    clusters: bool,
+    bootstrap: int,
+    ranks: bool,
+    seed: int | None,
+) -> Asked:
     if not 0 < level < 1:
         raise InputError(f"level is {level}; it must be between 0 and 1, such as 0.95")
-    if unconnected not in get_args(Unconnected):
-        raise InputError(f"unconnected is {unconnected!r}; it must be one of {listed(get_args(Unconnected))}")
+    if isinstance(bootstrap, bool) or not isinstance(bootstrap, int | np.integer) or bootstrap < 0 or bootstrap == 1:
+        raise InputError(f"bootstrap is {bootstrap!r}; it must be a number of rounds, 2 or more, or 0 for none")
+    best: Interval = "bootstrap" if bootstrap else "robust" if clusters else "model"
+    kind = next((known for known in get_args(Interval) if known == (best if interval == "auto" else interval)), None)
+    if kind is None:
+        raise InputError(f"interval is {interval!r}; it must be one of {listed(('auto', *get_args(Interval)))}")
+    if (kind == "robust" and not clusters) or (kind == "bootstrap" and not bootstrap):
+        raise InputError(f"interval={kind!r} needs {'cluster' if kind == 'robust' else 'bootstrap'}=")
+    if not se and (covariance or clusters or bootstrap or ranks):
+        raise InputError("se=False leaves nothing for covariance, cluster, bootstrap or rank_intervals to be made of")
+    return Asked(
+        level=level,
+        se=bool(se),
+        interval=kind,
+        covariance=bool(covariance),
+        bootstrap=int(bootstrap),
+        ranks=bool(ranks),
+        seed=PROBE_SEED if seed is None else int(seed),
+        reference=None,
+    )
 
 
 def _all_ids(ids: Iterable[Any] | None, seen: Sequence[str]) -> Sequence[str]:
@@ -243,7 +299,7 @@ def _all_ids(ids: Iterable[Any] | None, seen: Sequence[str]) -> Sequence[str]:
     return sorted(given)
 
 
-def _compared(counts: Counts) -> tuple[Counts, list[str]]:
+def _compared(counts: Counts, method: Engine) -> tuple[Counts, list[str]]:
     """The counts of items that met another one, and what is to be said of comparisons of an item with itself."""
     met = np.flatnonzero(counts.comparisons > 2 * counts.self_pairs)
     own = [counts.ids[at] for at in np.flatnonzero(counts.self_pairs)]
@@ -251,9 +307,13 @@ def _compared(counts: Counts) -> tuple[Counts, list[str]]:
         raise FitError(f"no comparison is between two different items, only of {listed(own)} with itself")
     said = []
     if own:
-        total = int(counts.self_pairs.sum())
-        said = [notice(f"self-comparisons of {listed(own)} ({total:,}) each count as a win and a loss, as in sirt")]
-    return (counts if len(met) == counts.n_items else counts.part(met)), said
+        what = "each count as a win and a loss, as in sirt" if method.keeps_self_pairs else "are left out"
+        said.append(notice(f"self-comparisons of {listed(own)} ({counts.self_pairs.sum():,g}) {what}"))
+    kept = counts if method.keeps_self_pairs or not own else counts.without_self_pairs()
+    if kept.tied is not None and not kept.tied.any():
+        said.append(notice("there are no ties: nu is 0, and the model is that without ties"))
+        kept = replace(kept, tied=None)
+    return (kept if len(met) == kept.n_items else kept.part(met)), said
 
 
 def _say_parts(counts: Counts, parts: Sequence[Ints], unconnected: Unconnected) -> str:
@@ -267,28 +327,52 @@ def _say_parts(counts: Counts, parts: Sequence[Ints], unconnected: Unconnected) 
     return notice(f"{what}. Each has a scale of its own, so there are no ranks across them")
 
 
-def _say_open(counts: Counts, root: Root) -> str:
-    which = f" between {named_parts(counts.ids, root.groups)}" if root.groups else ""
-    return notice(
-        f"no finite scores solve sirt's equations for these comparisons: the distance{which} is open. The scores are "
-        f"those after {root.iterations} of sirt's own steps; more comparisons{which and ' between them'} settle it"
-    )
+def _require_one_scale(method: Engine, asked: Asked, reference: str | None, clusters: bool) -> None:
+    options = {
+        "reference": reference is not None,
+        "position": method.position,
+        "ties='davidson'": method.ties == "davidson",
+        "covariance": asked.covariance,
+        "cluster": clusters,
+        "bootstrap": asked.bootstrap > 0,
+        "rank_intervals": asked.ranks,
+    }
+    given = [name for name, there in options.items() if there]
+    if given:
+        raise FitError(f"{', '.join(given)}: only for comparisons that hang together; fit each part by itself")
 
 
-def _table(counts: Counts, root: Root, z: float) -> pl.DataFrame:
-    variance = mean_variances(counts, root.weights)
-    se_mean = pl.Series([None] * counts.n_items if variance is None else np.sqrt(variance), dtype=pl.Float64)
+def _place(counts: Counts, reference: str | None, method: Engine) -> int | None:
+    if reference is None:
+        return None
+    if method.name == "sirt":
+        raise InputError("reference is for the engines 'mle', 'map' and 'firth'; sirt's scores have the mean 0")
+    if reference not in counts.ids:
+        raise InputError(f"reference {reference!r} is none of the compared items {listed(counts.ids)}")
+    return counts.ids.index(reference)
+
+
+def _table(
+    counts: Counts, root: Root, known: Uncertainty, method: Engine, reference: int | None, *, whole: bool
+) -> pl.DataFrame:
+    def column(values: Floats | None) -> pl.Series:
+        return pl.Series([None] * counts.n_items if values is None else values, dtype=pl.Float64)
+
+    theta = root.at.theta if reference is None else root.at.theta - root.at.theta[reference]
+    own = 1 / np.sqrt(root.diagonal) if method.name == "sirt" else known.se_mean
+    number = np.int64 if whole else np.float64
     table = pl.DataFrame(
         {
             "ID": pl.Series(counts.ids, dtype=pl.String),
-            "theta": root.theta,
-            "se": 1 / np.sqrt(root.information),
-            "rank": _ranks(root.theta),
-            "se_mean": se_mean,
-            "lower": root.theta - z * se_mean,
-            "upper": root.theta + z * se_mean,
-            "wins": counts.wins.astype(np.int64),
-            "comparisons": counts.comparisons.astype(np.int64),
+            "theta": theta,
+            "se": column(own if reference is None else known.se_reference),
+            "rank": _ranks(theta),
+            "se_mean": column(known.se_mean),
+            "lower": column(known.lower),
+            "upper": column(known.upper),
+            "wins": counts.wins.astype(number),
+            "comparisons": counts.comparisons.astype(number),
+            **dict(known.columns),
         }
     )
     return table.sort("rank", "ID")
@@ -303,28 +387,52 @@ def _ranks(theta: Floats) -> Ints:
     return ranks
 
 
+def _order(table: pl.DataFrame, counts: Counts) -> Ints:
+    """Each row of the table as its place in the counts."""
+    place = {name: at for at, name in enumerate(counts.ids)}
+    return np.array([place[name] for name in table["ID"]], dtype=np.int64)
+
+
 def _stacked(tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
     numbered = [table.with_columns(component=pl.lit(at, dtype=pl.Int64)) for at, table in enumerate(tables, 1)]
     return pl.concat(numbered).with_columns(rank=pl.lit(None, dtype=pl.Int64))
 
 
-def _reliability(root: Root) -> float | None:
-    variance = float(np.var(root.theta, ddof=1))
-    if len(root.theta) < 3 or np.ptp(root.theta) <= _SAME_THETA:
+def _reliability(table: pl.DataFrame, reference: str | None) -> float | None:
+    theta, se = table["theta"].to_numpy(), table["se"].to_numpy()
+    if reference is not None or len(theta) < 3 or np.ptp(theta) <= _SAME_THETA or not np.isfinite(se).all():
         return None
-    return 1 - float(np.mean(1 / root.information)) / variance
+    return 1 - float(np.mean(se**2)) / float(np.var(theta, ddof=1))
 
 
-def _solution(pieces: Sequence[Counts], roots: Sequence[Root], eps: float) -> BTSolution:
+def _solution(pieces: Sequence[Counts], roots: Sequence[Root], method: Engine) -> BTSolution:
     scores = [
-        pl.DataFrame({"ID": piece.ids, "score": root.score, "expected": root.expected, "information": root.information})
+        pl.DataFrame({"ID": piece.ids, "score": root.score, "expected": root.expected, "information": root.diagonal})
         for piece, root in zip(pieces, roots, strict=True)
     ]
     return BTSolution(
         iterations=max(root.iterations for root in roots),
         converged=all(root.converged for root in roots),
         log_likelihood=sum(root.log_likelihood for root in roots),
-        eps=eps,
-        drift=tuple(root.drift for root in roots),
+        eps=method.eps if method.name == "sirt" else None,
+        drift=tuple(root.drift for root in roots if root.drift is not None),
         scores=pl.concat(scores),
     )
+
+
+def _position(root: Root, known: Uncertainty) -> PositionEffect:
+    se, lower, upper = (
+        None if values is None else float(values[0])
+        for values in (known.extra_se, known.extra_lower, known.extra_upper)
+    )
+    return PositionEffect(root.at.b, se, lower, upper)
+
+
+def _tie_effect(root: Root, known: Uncertainty) -> TieEffect:
+    if not root.at.ties:
+        return TieEffect(0.0, None, None, None)
+    nu = root.at.nu
+    if known.extra_se is None or known.extra_lower is None or known.extra_upper is None:
+        return TieEffect(nu, None, None, None)
+    lower, upper = np.exp(known.extra_lower[-1]), np.exp(known.extra_upper[-1])
+    return TieEffect(nu, nu * float(known.extra_se[-1]), float(lower), float(upper))

@@ -1,0 +1,111 @@
+"""Results in two orders: who stood first, who won, and how often."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pairscale.checks._effect import VOTES
+from pairscale.comparisons import as_comparisons
+from pairscale.errors import TableError
+from pairscale.tables import Table, to_frame
+
+__all__ = ["KEY", "by_pair", "count_votes", "decided_rows", "split_orders", "votes_of"]
+
+_LOW = pl.min_horizontal("ID1", "ID2").alias("low")
+_HIGH = pl.max_horizontal("ID1", "ID2").alias("high")
+# As in the R package. An id may hold the separator, so pairs are told apart by their ids, never by this.
+KEY = pl.concat_str("low", "high", separator="||")
+
+
+def split_orders(results: Table) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Results that hold both orders, as two tables: the order in which a pair first stands there, and the other one.
+
+    Example:
+        >>> rows = [{"ID1": "a", "ID2": "b", "better_id": "a"}, {"ID1": "b", "ID2": "a", "better_id": "b"}]
+        >>> [table["better_id"].to_list() for table in split_orders(rows)]
+        [['a'], ['b']]
+    """
+    frame = positions(results, "results")
+    pairs = frame.select("ID1", _LOW, _HIGH)
+    forward = pairs.select(pl.col("ID1") == pl.col("ID1").first().over("low", "high")).to_series()
+    return frame.filter(forward), frame.filter(~forward)
+
+
+def positions(results: Table, what: str) -> pl.DataFrame:
+    """Results as ``ID1 ID2 better_id``, refused when they do not say who stood first."""
+    frame = to_frame(results, what)
+    for sides in (("winner", "loser"), ("candidate_chosen", "candidate_not_chosen")):
+        if {*sides} <= set(frame.columns) and not {"ID1", "A_id"} & set(frame.columns):
+            raise TableError(
+                f"{what}: columns {sides[0]!r} and {sides[1]!r} do not say which sample stood first; "
+                "give ID1 ID2 better_id"
+            )
+    return as_comparisons(frame, what)
+
+
+def decided_rows(results: Table, what: str) -> tuple[pl.DataFrame, int]:
+    """The rows with a winner of their own pair, and how many rows there were."""
+    frame = positions(results, what).select("ID1", "ID2", "better_id")
+    of_pair = (pl.col("better_id") == pl.col("ID1")) | (pl.col("better_id") == pl.col("ID2"))
+    decided = frame.filter(of_pair & (pl.col("ID1") != pl.col("ID2"))).with_columns(_LOW, _HIGH)
+    return decided.cast(pl.String), frame.height
+
+
+def by_pair(decided: pl.DataFrame, name: str) -> pl.DataFrame:
+    """One row a pair: the majority winner, the order it stood in, and its votes."""
+    counted = decided.group_by("low", "high").agg(
+        n=pl.len().cast(pl.Int64),
+        low_first=(pl.col("ID1") == pl.col("low")).sum().cast(pl.Int64),
+        low_won=(pl.col("better_id") == pl.col("low")).sum().cast(pl.Int64),
+    )
+    n, low_first, low_won = pl.col("n"), pl.col("low_first"), pl.col("low_won")
+    in_order = 2 * low_first >= n
+    return counted.select(
+        "low",
+        "high",
+        pl.when(2 * low_won > n).then("low").when(2 * low_won < n).then("high").alias(f"better_id_{name}"),
+        pl.when(in_order).then("low").otherwise("high").alias(f"ID1_{name}"),
+        pl.when(in_order).then("high").otherwise("low").alias(f"ID2_{name}"),
+        n.alias(f"n_{name}_votes"),
+        pl.when(in_order).then(low_won).otherwise(n - low_won).alias(f"n_{name}_A"),
+        pl.when(in_order).then(n - low_won).otherwise(low_won).alias(f"n_{name}_B"),
+        (2 * low_won == n).alias(f"is_{name}_tie"),
+        low_first.is_between(1, n - 1).alias(f"mixed_{name}"),
+    )
+
+
+def count_votes(decided: pl.DataFrame) -> pl.DataFrame:
+    first, won = pl.col("ID1") == pl.col("low"), pl.col("better_id") == pl.col("low")
+    counts = {"n_first": first, "won_first": first & won, "n_second": ~first, "won_second": ~first & won}
+    return (
+        decided.group_by("low", "high")
+        .agg(condition.sum().cast(pl.Int64).alias(name) for name, condition in counts.items())
+        .with_columns(key=KEY, ID1="low", ID2="high")
+        .sort("key", "low")
+        .select(list(VOTES))
+    )
+
+
+def votes_of(details: pl.DataFrame) -> pl.DataFrame:
+    """The votes that a table of details speaks of: its counts, or one a direction when it has none."""
+    halves = []
+    for side in ("main", "rev"):
+        wins = [pl.col(f"n_{side}_{letter}").cast(pl.Int64) for letter in "AB"]
+        if not {f"n_{side}_A", f"n_{side}_B"} <= set(details.columns):
+            wins = [(pl.col(f"winner_pos_{side}") == f"pos{n}").fill_null(value=False).cast(pl.Int64) for n in (1, 2)]
+        ids = (pl.col(f"ID{n}_{side}").alias(f"ID{n}") for n in (1, 2))
+        halves.append(details.select(*ids, A=wins[0], B=wins[1]))
+    counted = pl.concat(halves).with_columns(_LOW, _HIGH)
+    first = pl.col("ID1") == pl.col("low")
+    return (
+        counted.group_by("low", "high")
+        .agg(
+            n_first=(pl.col("A") + pl.col("B")).filter(first).sum(),
+            won_first=pl.col("A").filter(first).sum(),
+            n_second=(pl.col("A") + pl.col("B")).filter(~first).sum(),
+            won_second=pl.col("B").filter(~first).sum(),
+        )
+        .with_columns(key=KEY, ID1="low", ID2="high")
+        .sort("key", "low")
+        .select(list(VOTES))
+    )

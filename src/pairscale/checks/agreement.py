@@ -1,0 +1,282 @@
+"""Do raters agree? Percent agreement, Cohen's kappa, Krippendorff's alpha and Gwet's AC1, each with an interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import polars as pl
+
+from pairscale.checks._coefficients import Alpha, Gwet, Kappa, Light, Percent, Statistic
+from pairscale.checks._effect import wilson
+from pairscale.errors import InputError, TableError
+from pairscale.notices import notice
+from pairscale.pairs._table import generator, whole
+from pairscale.provenance import Provenance
+from pairscale.tables import Table, as_text, id_text, listed, require_columns, require_ids, to_frame
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+__all__ = ["Agreement", "agreement"]
+
+_TABLE = {
+    "statistic": pl.String(),
+    "weights": pl.String(),
+    "estimate": pl.Float64(),
+    "lower": pl.Float64(),
+    "upper": pl.Float64(),
+    "interval": pl.String(),
+    "n_units": pl.Int64(),
+}
+_BLOCK = 2**22  # numbers held at once while resampling
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Agreement:
+    """How far raters agree.
+
+    Attributes:
+        table: one row a statistic: ``statistic weights estimate lower upper interval n_units``. ``interval`` says how
+            it was made: ``wilson``, ``bootstrap`` (percentiles, units drawn with replacement), or null where there is
+            none. ``n_units`` are the units it rests on.
+        pairs: one row for every two raters: ``rater1 rater2 n_units percent_agreement cohen_kappa``, and the weighted
+            kappas where the labels have an order.
+        categories: the labels, in their order.
+        ordered: whether that order means anything.
+        n_units: units with a label.
+        n_raters: raters.
+        level: of the intervals.
+        notices: what was left out, and what to be careful with.
+        provenance: how to get the same again.
+    """
+
+    table: pl.DataFrame
+    pairs: pl.DataFrame
+    categories: tuple[Any, ...]
+    ordered: bool
+    n_units: int
+    n_raters: int
+    level: float
+    notices: tuple[str, ...]
+    provenance: Provenance
+
+    def __repr__(self) -> str:
+        named = self.table.select(pl.concat_str("statistic", "weights", separator=" ", ignore_nulls=True), "estimate")
+        facts = ", ".join(f"{name} {'undefined' if x is None else f'{x:.3f}'}" for name, x in named.iter_rows())
+        return f"<Agreement of {self.n_raters} raters on {self.n_units:,} units: {facts}>"
+
+
+def agreement(
+    labels: Table,
+    *,
+    unit: str = "unit",
+    rater: str = "rater",
+    label: str = "label",
+    categories: Sequence[Any] | None = None,
+    level: float = 0.95,
+    n_boot: int = 1000,
+    seed: int | None = None,
+) -> Agreement:
+    """Measure how far raters agree in their labels.
+
+    - ``percent_agreement``: of the pairs of raters of a unit, the share who agree, averaged over units with two labels
+      or more.
+    - ``cohen_kappa`` (two raters): chance is the product of the two raters' own shares. With ``linear`` and
+      ``quadratic`` weights too when the labels have an order; numbers are as far apart as they are, other labels one
+      step.
+    - ``light_kappa`` (more raters): the mean of Cohen's kappa over all pairs of raters.
+    - ``krippendorff_alpha``: 1 - observed / expected disagreement, ``nominal``; ``ordinal`` too with an order, and
+      ``interval`` with numbers. Any number of raters, and labels may be missing.
+    - ``gwet_ac1``: chance is Σ π (1 - π) / (q - 1); it stays steady where nearly all labels are the same.
+
+    Args:
+        labels: a long table with a unit, a rater and a label a row, or a wide one with a column a rater (and, if there
+            is one, the column ``unit``). A missing label is null.
+        unit: the column of units.
+        rater: the column of raters, in a long table.
+        label: the column of labels, in a long table.
+        categories: all labels that are possible, in their order. Without it, those that occur: numbers in their order,
+            texts without any.
+        level: of the intervals.
+        n_boot: bootstrap resamples of the units; 0 for no such intervals.
+        seed: makes them reproducible.
+
+    Raises:
+        TableError: when a rater labels a unit twice, or a label is not one of the categories.
+        InputError: with fewer than two raters, or no unit that two of them labelled.
+
+    Example:
+        >>> wide = {"ann": ["a", "a", "b", "b", "a"], "bob": ["a", "b", "b", "b", "a"]}
+        >>> agreement(wide, seed=1).table["estimate"].round(3).to_list()
+        [0.8, 0.615, 0.64, 0.6]
+    """
+    if not 0 < level < 1:
+        raise InputError(f"level is {level}; it must be between 0 and 1, such as 0.95")
+    n_boot = whole(n_boot, "n_boot")
+    long = _long(labels, unit, rater, label)
+    names, values, ordered = _categories(long["label"], categories)
+    codes, raters = _coded(long, names)
+    counts = np.stack([(codes == at).sum(axis=1) for at in range(len(names))], axis=1).astype(np.float64)
+    if not (counts.sum(axis=1) >= 2).any():
+        raise InputError("no unit was labelled by two raters; there is nothing to compare")
+    kinds = ["unweighted", *(["linear", "quadratic"] if ordered else [])]
+    metrics = ["nominal", *(["ordinal"] if ordered else []), *(["interval"] if values is not None else [])]
+    places = np.arange(len(names), dtype=np.float64) if values is None else values
+    statistics: list[Statistic] = [Percent(counts)]
+    by_pair = {kind: [Kappa(codes[:, [a, b]], places, kind) for a, b in _two(raters)] for kind in kinds}
+    statistics += [Light(tuple(each)) for each in by_pair.values()]
+    statistics += [Alpha(counts, places, metric) for metric in metrics]
+    statistics.append(Gwet(counts))
+    notices: list[str] = []
+    rows = _rows(statistics, len(codes), _Boot(n_boot, level, seed), notices)
+    settings = {"level": level, "n_boot": n_boot, "categories": [str(name) for name in names]}
+    return Agreement(
+        pl.DataFrame(rows, schema=_TABLE),
+        _pair_table(raters, by_pair),
+        tuple(names),
+        ordered,
+        len(codes),
+        len(raters),
+        level,
+        tuple(notices),
+        Provenance("agreement", settings, seed),
+    )
+
+
+# Labels in.
+
+
+def _long(labels: Table, unit: str, rater: str, label: str) -> pl.DataFrame:
+    """``unit rater label`` without missing labels."""
+    frame = to_frame(labels, "labels")
+    if rater in frame.columns and label in frame.columns:
+        require_columns(frame, [unit, rater, label], "labels")
+        frame = require_ids(frame, [unit, rater], "labels").select(unit=unit, rater=rater, label=label)
+    else:
+        columns = [name for name in frame.columns if name != unit]
+        if len(columns) < 2:
+            raise InputError(
+                f"labels: give columns {unit!r}, {rater!r} and {label!r}, or a column for each of two raters or more; "
+                f"there are {listed(frame.columns, 12) or 'none'}"
+            )
+        units = pl.Series("unit", [str(at) for at in range(1, frame.height + 1)], dtype=pl.String)
+        units = id_text(frame[unit], "labels").alias("unit") if unit in frame.columns else units
+        if not all(frame[name].dtype.is_numeric() for name in columns):
+            frame = frame.with_columns(as_text(frame[name], "labels") for name in columns)
+        frame = frame.with_columns(units).unpivot(columns, index="unit", variable_name="rater", value_name="label")
+    frame = frame.with_columns(pl.col("label").fill_nan(None)) if frame["label"].dtype.is_float() else frame
+    frame = frame.drop_nulls("label")
+    twice = frame.filter(pl.struct("unit", "rater").is_duplicated())
+    if twice.height:
+        raise TableError(f"labels: {twice['rater'][0]!r} labels {twice['unit'][0]!r} more than once; keep one of them")
+    if frame["rater"].n_unique() < 2:
+        raise InputError(f"agreement needs two raters or more; there {_are(frame['rater'].n_unique())}")
+    return frame
+
+
+def _are(count: int) -> str:
+    return "is one" if count == 1 else "is none"
+
+
+def _categories(labels: pl.Series, given: Sequence[Any] | None) -> tuple[list[Any], Floats | None, bool]:
+    """The labels there may be, their numbers if they are numbers, and whether they have an order."""
+    if labels.dtype.is_nested():
+        raise TableError(f"labels: a label must be a text or a number, not {labels.dtype}")
+    numeric = labels.dtype.is_numeric()
+    if given is None:
+        names = labels.unique().sort().to_list()
+    else:
+        names = list(given)
+        if len(set(names)) < len(names):
+            raise InputError("categories: every label may stand there once")
+        unknown = [name for name in labels.unique().sort().to_list() if name not in names]
+        if unknown:
+            raise TableError(f"labels: {listed(unknown)} is not one of the categories {listed(names)}")
+    values = np.array(names, dtype=np.float64) if numeric else None
+    if values is not None and not np.isfinite(values).all():
+        raise TableError("labels: a label is infinite; give finite numbers")
+    return names, values, numeric or given is not None
+
+
+def _coded(long: pl.DataFrame, names: list[Any]) -> tuple[NDArray[np.int64], list[str]]:
+    """Units by raters, each cell the place of its label among the categories, or -1."""
+    raters = long["rater"].unique(maintain_order=True).to_list()
+    units = long["unit"].unique(maintain_order=True).to_list()
+    at_unit, at_rater, at_name = ({name: at for at, name in enumerate(group)} for group in (units, raters, names))
+    codes = np.full((len(units), len(raters)), -1, dtype=np.int64)
+    for one, who, said in long.iter_rows():
+        codes[at_unit[one], at_rater[who]] = at_name[said]
+    return codes, raters
+
+
+def _two(raters: Sequence[str]) -> Iterator[tuple[int, int]]:
+    return combinations(range(len(raters)), 2)
+
+
+# Intervals.
+
+
+@dataclass(frozen=True, slots=True)
+class _Boot:
+    n: int
+    level: float
+    seed: int | None
+
+    def weights(self, n_units: int) -> Iterator[Floats]:
+        """How often each unit is drawn, a row a resample, in blocks."""
+        rng, block = generator(self.seed), max(1, _BLOCK // n_units)
+        even = np.full(n_units, 1 / n_units)
+        for start in range(0, self.n, block):
+            yield rng.multinomial(n_units, even, min(block, self.n - start)).astype(np.float64)
+
+
+def _rows(statistics: list[Statistic], n_units: int, boot: _Boot, notices: list[str]) -> list[dict[str, Any]]:
+    once = np.ones((1, n_units))
+    drawn = [[statistic(weights) for statistic in statistics] for weights in boot.weights(n_units)]
+    rows, perfect, undefined = [], False, False
+    for at, statistic in enumerate(statistics):
+        estimate = float(statistic(once)[0])
+        row: dict[str, Any] = {"statistic": statistic.name, "weights": statistic.weights, "n_units": statistic.n_units}
+        row |= {"estimate": None if math.isnan(estimate) else estimate}
+        undefined |= math.isnan(estimate)
+        if isinstance(statistic, Percent) and statistic.two_raters:
+            agreed = round(float(statistic.agreeing.sum()))
+            lower, upper = wilson(agreed, statistic.n_units, boot.level)
+            row |= {"lower": lower, "upper": upper, "interval": "wilson"}
+        elif math.isclose(estimate, 1.0):
+            perfect = True
+        elif boot.n and not math.isnan(estimate):
+            samples = np.concatenate([block[at] for block in drawn])
+            samples = np.append(samples[~np.isnan(samples)], estimate)  # the estimate too: never none at all
+            tail = (1 - boot.level) / 2
+            lower, upper = (float(bound) for bound in np.quantile(samples, [tail, 1 - tail]))
+            row |= {"lower": lower, "upper": upper, "interval": "bootstrap"}
+        rows.append(row)
+    if perfect:
+        notices.append(notice("all labels agree; resampling them cannot say how sure that is, so there is no interval"))
+    if undefined:
+        notices.append(notice("some statistics are undefined: the labels do not vary, so chance explains them all"))
+    return rows
+
+
+def _pair_table(raters: list[str], by_pair: dict[str, list[Kappa]]) -> pl.DataFrame:
+    names = {kind: "cohen_kappa" if kind == "unweighted" else f"cohen_kappa_{kind}" for kind in by_pair}
+    rows = []
+    for at, (a, b) in enumerate(_two(raters)):
+        kappas = {kind: each[at] for kind, each in by_pair.items()}
+        plain = kappas["unweighted"]
+        row: dict[str, Any] = {"rater1": raters[a], "rater2": raters[b], "n_units": plain.n_units}
+        row["percent_agreement"] = plain.agreed / plain.n_units if plain.n_units else None
+        for kind, kappa in kappas.items():
+            value = float(kappa(np.ones((1, len(kappa.cells))))[0])
+            row[names[kind]] = None if math.isnan(value) else value
+        rows.append(row)
+    schema = {"rater1": pl.String(), "rater2": pl.String(), "n_units": pl.Int64(), "percent_agreement": pl.Float64()}
+    return pl.DataFrame(rows, schema={**schema, **dict.fromkeys(names.values(), pl.Float64())})

@@ -1,0 +1,313 @@
+"""Which prompt template sways judges least by position: templates by judges, each pair in both orders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import polars as pl
+
+from pairscale.checks._effect import wilson
+from pairscale.checks.position import check_positional_bias, compare_orders
+from pairscale.errors import InputError, TableError
+from pairscale.notices import notice
+from pairscale.pairs._table import as_pairs, swapped
+from pairscale.tables import Table, as_text, listed, require_columns, row_numbers, to_frame
+
+if TYPE_CHECKING:
+    import os
+
+    from pairscale.judges import Judge
+
+__all__ = ["STUDY", "JudgeFactory", "StudyCell", "TemplateStudy", "rank_templates", "template_study"]
+
+JudgeFactory: TypeAlias = Callable[[str], "Judge | Callable[..., Any]"]
+"""Makes the judge that asks with the template of that name."""
+
+STUDY: dict[str, pl.DataType] = {
+    "template_id": pl.String(),
+    "backend": pl.String(),
+    "model": pl.String(),
+    "thinking": pl.String(),
+    "prop_consistent": pl.Float64(),
+    "prop_pos1": pl.Float64(),
+    "p_sample1_overall": pl.Float64(),
+    "judge": pl.String(),
+    "n_pairs": pl.Int64(),
+    "consistent_lower": pl.Float64(),
+    "consistent_upper": pl.Float64(),
+    "pos1_lower": pl.Float64(),
+    "pos1_upper": pl.Float64(),
+    "n_both_first": pl.Int64(),
+    "n_both_second": pl.Int64(),
+    "p_paired": pl.Float64(),
+    "effect": pl.Float64(),
+    "effect_lower": pl.Float64(),
+    "effect_upper": pl.Float64(),
+    "n_left_out": pl.Int64(),
+}
+"""The columns of a study's table; the first seven are those of the published studies."""
+
+_CELL = ("template_id", "backend", "model", "thinking", "judge")
+_FORWARD = {"forward": True, "main": True, "reverse": False, "reversed": False, "rev": False}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class StudyCell:
+    """One template with one judge: the results of both orders.
+
+    Attributes:
+        template_id: the template.
+        forward: results of any shape.
+        reverse: results of the same pairs the other way round.
+        backend: the judge's family.
+        model: the judge's model.
+        thinking: how it reasons, such as ``no_thinking``.
+        judge: its name, where the three above do not tell it from another.
+        failed: pairs that got no answer at all, so that no table shows them.
+    """
+
+    template_id: str
+    forward: Table
+    reverse: Table
+    backend: str | None = None
+    model: str | None = None
+    thinking: str | None = None
+    judge: str | None = None
+    failed: int = 0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class TemplateStudy:
+    """Templates by judges, measured in both orders.
+
+    Attributes:
+        table: one row a template and judge, with the columns of :data:`STUDY`. ``consistent_*`` and ``pos1_*`` are
+            Wilson intervals; that of ``prop_pos1`` counts the comparisons as independent and is too wide where a judge
+            is consistent. ``n_both_first`` pairs went to the first position in both orders, ``n_both_second`` to the
+            second; ``p_paired`` is the exact sign test between the two, ``effect`` the position effect in logits.
+        ranking: one row a template: ``rank template_id n_judges mean_consistent worst_pos1`` (the largest distance of
+            ``prop_pos1`` from one half) ``n_significant`` (judges with ``p_sample1_overall`` below 1 - level) and
+            ``n_significant_paired``. Ranked by consistency, then by ``worst_pos1``.
+        level: of the intervals.
+        notices: what was left out, and what to be careful with.
+        source: who measured it, when it was not this call.
+    """
+
+    table: pl.DataFrame
+    ranking: pl.DataFrame
+    level: float
+    notices: tuple[str, ...]
+    source: str | None = None
+
+    def __repr__(self) -> str:
+        return f"<TemplateStudy: {self}>"
+
+    def __str__(self) -> str:
+        best = self.ranking.row(0, named=True)
+        judges = self.table.select(_CELL[1:]).n_unique()
+        facts = (
+            f"{self.ranking.height} template{'s' * (self.ranking.height != 1)}, {judges} judge{'s' * (judges != 1)}, "
+            f"most consistent {best['template_id']!r} ({best['mean_consistent']:.1%})"
+        )
+        return f"{facts}; {self.source}" if self.source else facts
+
+
+def template_study(
+    data: Table | Sequence[StudyCell],
+    *,
+    templates: Sequence[str] = (),
+    judge: JudgeFactory | Mapping[str, JudgeFactory] | None = None,
+    run: str | os.PathLike[str] | None = None,
+    concurrency: int = 1,
+    progress: bool = True,
+    level: float = 0.95,
+) -> TemplateStudy:
+    """Measure how much each template lets the position sway each judge.
+
+    Without ``judge``, ``data`` are judgements that were made already: a results table of any shape with a column
+    ``direction`` (``forward`` or ``reverse``), ``template_id`` and, where there are several judges, ``backend``,
+    ``model``, ``thinking`` or ``judge``; or a list of :class:`StudyCell`. With ``judge``, ``data`` are pairs, which
+    are now judged with every template and judge, as they stand and the other way round. Everything goes into one run
+    file, and the same call again asks only what is missing.
+
+    Args:
+        data: judgements, or pairs.
+        templates: with ``judge``: the templates' names or files.
+        judge: ``judge(template)`` makes the judge that uses this template; a mapping gives several, by name.
+        run: the run file; None keeps nothing.
+        concurrency: how many questions may be open at once.
+        progress: show a bar when standard error is a terminal.
+        level: of the intervals.
+
+    Raises:
+        InputError: when there is nothing to study, or an argument is missing.
+
+    Example:
+        >>> import pairscale as ps
+        >>> pairs = ps.make_pairs(ps.synthetic_essays(8, seed=1))
+        >>> swayed = lambda template: ps.SimulatedJudge("theta_true", bias={"concise": 0, "weigh": 5}[template])
+        >>> study = template_study(pairs, templates=["weigh", "concise"], judge=swayed, progress=False)
+        >>> study.ranking["template_id"].to_list()
+        ['concise', 'weigh']
+    """
+    if not 0 < level < 1:
+        raise InputError(f"level is {level}; it must be between 0 and 1, such as 0.95")
+    if judge is None:
+        if templates or run is not None:
+            raise InputError("templates and run belong to a study that asks judges; give judge= too")
+        cells = list(data) if _are_cells(data) else _cells_of(data)
+        notices: list[str] = []
+    else:
+        cells, notices = _asked(data, templates, judge, run, concurrency, progress)
+    if not cells:
+        raise InputError("there are no judgements to study")
+    rows = []
+    for cell in cells:
+        row, said = _measured(cell, level)
+        rows.append(row)
+        notices += said
+    table = pl.DataFrame(rows, schema=STUDY)
+    for names, group in table.group_by(_CELL):
+        if group.height > 1:
+            shown = " ".join(str(name) for name in names if name is not None)
+            raise InputError(f"{shown!r} stands there {group.height} times; name the judges apart with judge")
+    if (missing := _missing(table)) is not None:
+        notices.append(notice(missing))
+    return TemplateStudy(table, rank_templates(table, level), level, tuple(notices))
+
+
+def rank_templates(table: pl.DataFrame, level: float) -> pl.DataFrame:
+    """The templates of a study's table over its judges, the most consistent first."""
+    significant = {
+        name: pl.when(pl.col(p).count() > 0).then((pl.col(p) < 1 - level).sum()).cast(pl.Int64)
+        for name, p in (("n_significant", "p_sample1_overall"), ("n_significant_paired", "p_paired"))
+    }
+    return (
+        table.group_by("template_id", maintain_order=True)
+        .agg(
+            n_judges=pl.len().cast(pl.Int64),
+            # Rounded, because equal figures in another order may add up to a mean that differs in its last digit.
+            mean_consistent=pl.col("prop_consistent").mean().round(12),
+            worst_pos1=(pl.col("prop_pos1") - 0.5).abs().max().round(12),
+            **significant,
+        )
+        .sort("mean_consistent", "worst_pos1", "template_id", descending=[True, False, False], nulls_last=True)
+        .with_columns(rank=pl.struct(-pl.col("mean_consistent"), "worst_pos1").rank("min").cast(pl.Int64))
+        .select("rank", pl.exclude("rank"))
+    )
+
+
+# Judgements that were made already.
+
+
+def _are_cells(data: Any) -> bool:
+    return isinstance(data, Sequence) and len(data) > 0 and all(isinstance(cell, StudyCell) for cell in data)
+
+
+def _cells_of(data: Table) -> list[StudyCell]:
+    frame = to_frame(data, "judgements")
+    require_columns(frame, ["template_id", "direction"], "judgements")
+    direction = as_text(frame["direction"], "judgements").str.to_lowercase()
+    unknown = ~direction.is_in(list(_FORWARD)).fill_null(value=False)
+    if unknown.any():
+        raise TableError(f"judgements: direction must be 'forward' or 'reverse'; it is not in {row_numbers(unknown)}")
+    if (untold := frame["template_id"].is_null()).any():
+        raise TableError(f"judgements: column 'template_id' is empty in {row_numbers(untold)}")
+    names = [name for name in _CELL if name in frame.columns]
+    frame = frame.with_columns(
+        *(as_text(frame[name], "judgements") for name in names),
+        _forward=direction.replace_strict(_FORWARD, return_dtype=pl.Boolean),
+    )
+    cells = []
+    for values, group in frame.group_by(names, maintain_order=True):
+        halves = [group.filter(pl.col("_forward") == way).drop("_forward") for way in (True, False)]
+        cells.append(StudyCell(forward=halves[0], reverse=halves[1], **dict(zip(names, values, strict=True))))
+    return cells
+
+
+def _measured(cell: StudyCell, level: float) -> tuple[dict[str, Any], list[str]]:
+    """A row of the study's table, and what was left out of it."""
+    name = " ".join(part for part in (cell.template_id, cell.judge or cell.model, cell.thinking) if part)
+    consistency = compare_orders(cell.forward, cell.reverse)
+    if consistency.details.height == 0:
+        raise InputError(f"{name}: no pair has a winner in both directions; there is nothing to measure")
+    bias = check_positional_bias(consistency, n_boot=1, conf_level=level, seed=0)
+    row = bias.summary.row(0, named=True)
+    kept = {column: row[column] for column in STUDY if column in row}
+    kept["consistent_lower"], kept["consistent_upper"] = wilson(
+        row["n_pairs"] - row["n_inconsistent"], row["n_pairs"], level
+    )
+    kept["pos1_lower"], kept["pos1_upper"] = wilson(row["total_pos1_wins"], row["total_comparisons"], level)
+    kept["n_both_first"], kept["n_both_second"] = row["n_inconsistent_pos1_bias"], row["n_inconsistent_pos2_bias"]
+    kept["n_left_out"] = consistency.without_winner + cell.failed
+    kept |= {column: getattr(cell, column) for column in _CELL}
+    return kept, [notice(f"{name}: {message}") for message in consistency.notices]
+
+
+def _missing(table: pl.DataFrame) -> str | None:
+    """What to say when not every judge used every template, because then the ranking compares unlike things."""
+    judges = list(_CELL[1:])
+    most = table["template_id"].n_unique()
+    fewer = table.group_by(judges, maintain_order=True).agg(n=pl.len()).filter(pl.col("n") < most).height
+    if fewer == 0:
+        return None
+    return f"not every judge used every template ({fewer} did not), so the ranking does not compare like with like"
+
+
+# Judgements made now.
+
+
+def _asked(
+    data: Table,
+    templates: Sequence[str],
+    judge: JudgeFactory | Mapping[str, JudgeFactory],
+    run: str | os.PathLike[str] | None,
+    concurrency: int,
+    progress: bool,
+) -> tuple[list[StudyCell], list[str]]:
+    from pairscale.collect import submit_pairs  # the run file is of no use to judgements that were made already
+    from pairscale.judges import make_judge
+
+    if isinstance(templates, str) or not templates:
+        raise InputError("say which templates to study, such as templates=['default', 'concise']")
+    twice = [name for at, name in enumerate(templates) if name in templates[:at]]
+    if twice:
+        raise InputError(f"templates: {listed(twice)} stands there twice")
+    forward = as_pairs(data)
+    if forward.height == 0:
+        raise InputError("there are no pairs to judge")
+    # A pair's own name means one order of it; the reversed pairs are other questions.
+    forward = forward.drop("pair_uid", "custom_id", strict=False)
+    reverse = swapped(forward, np.ones(forward.height, dtype=bool))
+    factories = judge if isinstance(judge, Mapping) else {"": judge}
+    # All judges first: a template that does not exist should be told before anything is paid for.
+    judges = [(who, template, make_judge(make(template))) for who, make in factories.items() for template in templates]
+    notices = []
+    for name in factories:
+        conditions = {asked.condition.condition_id for who, _, asked in judges if who == name}
+        if len(conditions) < len(templates):
+            notices.append(notice(f"{name or 'the judge'} answers without regard to the template; templates are equal"))
+    cells = []
+    for name, template, asked in judges:
+        answers = [
+            submit_pairs(pairs, asked, run=run, concurrency=concurrency, progress=progress)
+            for pairs in (forward, reverse)
+        ]
+        condition = asked.condition
+        thinking = condition.settings.get("thinking")
+        cells.append(
+            StudyCell(
+                template,
+                answers[0].results,
+                answers[1].results,
+                condition.backend,
+                condition.model,
+                thinking if isinstance(thinking, str) else None,
+                name or condition.judge_id,
+                sum(answer.failed_pairs.height for answer in answers),
+            )
+        )
+    return cells, notices

@@ -1,0 +1,90 @@
+"""What commands take: results, pairs or samples, a run file, settings of a judge."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pairscale as ps
+from pairscale.cli._common import say
+from pairscale.errors import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["read_pairs", "read_results", "run_file", "setting"]
+
+
+def read_results(source: str, condition: str | None) -> tuple[pl.DataFrame, list[str] | None]:
+    """Results from a table, or from a run file under one condition; then also the ids of all samples."""
+    from pairscale.files import TABLE_SUFFIXES, read_table
+
+    if Path(source).suffix.lower() in TABLE_SUFFIXES:
+        if condition is not None:
+            raise InputError("--condition belongs to run files; a table of results has no conditions to choose from")
+        table = read_table(source)
+        if "ID1" in table.columns and not {"better_id", "better_sample"} & set(table.columns):
+            raise InputError(f"{source} holds pairs without answers; `pairscale judge {source} --run FILE` gets them")
+        return table, None
+    with ps.open_run(source) as store:
+        return store.results(_chosen(store.conditions(), condition)), store.items()["ID"].to_list()
+
+
+def _chosen(conditions: pl.DataFrame, wanted: str | None) -> str | None:
+    if conditions.height == 0:
+        raise InputError("the run file holds no comparisons yet; `pairscale judge` makes them")
+    if wanted == "all":
+        say("note: the answers of all conditions are fitted together")
+        return None
+    found = [
+        row["condition_id"]
+        for row in conditions.iter_rows(named=True)
+        if wanted is None or row["judge_id"] == wanted or row["condition_id"].startswith(wanted)
+    ]
+    if len(found) == 1:
+        return str(found[0])
+    there = "; ".join(f"{row['judge_id']} ({row['condition_id'][:8]})" for row in conditions.iter_rows(named=True))
+    if not found:
+        raise InputError(f"no condition is called {wanted!r}; there are: {there}")
+    raise InputError(
+        f"the run file holds several conditions; choose one by --condition {found[0][:8]}, or --condition all: {there}"
+    )
+
+
+def read_pairs(
+    data: Path, id_col: str | None, text_col: str | None, encoding: str | None
+) -> tuple[pl.DataFrame, list[str] | None]:
+    """The pairs, and the ids of all samples where DATA is samples."""
+    from pairscale.files import TABLE_SUFFIXES, read_table
+    from pairscale.pairs._table import as_pairs
+
+    if data.suffix.lower() in TABLE_SUFFIXES and not data.is_dir() and id_col is None:
+        table = read_table(data, encoding=encoding)
+        if {"ID1", "ID2"} <= set(table.columns):
+            return as_pairs(table), None
+        if table.width < 2:
+            raise InputError(f"{data} has one column, {table.columns[0]!r}; it needs one of ids and one of texts")
+    samples = ps.read_samples(data, id_col=id_col, text_col=text_col, encoding=encoding)
+    return ps.make_pairs(samples), samples["ID"].to_list()
+
+
+def run_file(run: str | None) -> str | None:
+    """A run file under the name of a table would be read as one by `pairscale fit`."""
+    from pairscale.files import TABLE_SUFFIXES
+
+    if run is not None and run.lower().endswith(TABLE_SUFFIXES):
+        raise InputError(f"--run {run}: that is the ending of a table; call the run file run.db, and see --save-path")
+    return run
+
+
+def setting(text: str) -> tuple[str, float | int | str]:
+    """A setting of a judge, ``name=value``; the value is a number where it looks like one."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise InputError(f"--judge-arg {text!r} must look like name=value, such as bias=0.3")
+    for kind in (int, float):
+        try:
+            return name, kind(value)
+        except ValueError:
+            continue
+    return name, value

@@ -1,0 +1,113 @@
+"""``pairscale bias``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pairscale.cli._common import Json, Out, emit, show_table
+from pairscale.cli._inputs import read_results
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["EXAMPLES", "SUMMARY", "command"]
+
+SUMMARY = "Tell whether a judge favours the first or the second position."
+EXAMPLES = (
+    "pairscale bias forward.csv reverse.csv",
+    "pairscale bias run.db",
+    "pairscale bias forward.csv reverse.csv --out pairs.xlsx --json",
+)
+
+
+def command(
+    forward: Annotated[
+        str,
+        typer.Argument(metavar="FORWARD", help="Results of the pairs: a table, or a run file (also of both orders)."),
+    ],
+    reverse: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="REVERSE", help="Results of the reversed pairs; not needed if FORWARD holds both orders."
+        ),
+    ] = None,
+    n_boot: Annotated[int, typer.Option(min=1, metavar="N", help="Bootstrap resamples of the pairs.")] = 1000,
+    level: Annotated[float, typer.Option(metavar="SHARE", help="Of the intervals.")] = 0.95,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="The same seed gives the same bootstrap.")] = 1,
+    condition: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Of a run file with several: this judge, or this condition."),
+    ] = None,
+    as_json: Json = False,
+    out: Out = None,
+) -> None:
+    """Tell whether a judge favours a position.
+
+    Ask every pair in both orders: `pairscale pairs pairs.csv --reverse --out reversed.csv` swaps them. A pair is
+    consistent when the same text wins both times. Where it is not, one position won twice, and if it is nearly always
+    the same one, the judge favours it.
+
+    The effect is in logits: 0 is none, above 0 the first position is favoured. --out writes one row a pair.
+    """
+    from pairscale.checks import check_positional_bias, compute_reverse_consistency
+
+    consistency = compute_reverse_consistency(*_orders(forward, reverse, condition))
+    bias = check_positional_bias(consistency, n_boot=n_boot, conf_level=level, seed=seed)
+    row = bias.summary.row(0, named=True)
+    document = {
+        "verdict": bias.verdict,
+        "summary": row,
+        "level": level,
+        "effect_method": bias.effect.method,
+        "one_direction_only": consistency.only_main + consistency.only_reverse,
+        "tied": consistency.tied,
+        "without_winner": consistency.without_winner,
+        "notices": bias.notices,
+        "details": bias.details,
+    }
+
+    def show() -> None:
+        same = row["n_pairs"] - row["n_inconsistent"]
+        typer.echo(
+            f"consistency {row['prop_consistent']:.3f} ({same:,} of {row['n_pairs']:,} pairs; {100 * level:g}% "
+            f"interval {row['boot_lwr']:.3f} to {row['boot_upr']:.3f}, {n_boot:,} bootstrap resamples)"
+        )
+        typer.echo(f"first position won {row['total_pos1_wins']:,} of {row['total_comparisons']:,} comparisons")
+        typer.echo(f"{bias.verdict}\n")
+        show_table(_shown(bias.summary))
+
+    emit(document, bias.details, as_json=as_json, out=out, show=show)
+
+
+def _orders(forward: str, reverse: str | None, condition: str | None) -> tuple[pl.DataFrame, pl.DataFrame]:
+    from pairscale.checks import split_orders
+    from pairscale.errors import InputError
+
+    first = read_results(forward, condition)[0]
+    if reverse is not None and reverse != forward:
+        return first, read_results(reverse, condition)[0]
+    halves = split_orders(first)
+    if halves[1].height == 0:
+        raise InputError(
+            f"{forward} holds every pair in one order only; reverse them (`pairscale pairs PAIRS --reverse`), judge "
+            "those too, and name their results as REVERSE"
+        )
+    return halves
+
+
+def _shown(summary: pl.DataFrame) -> pl.DataFrame:
+    """The tests, one a row, with what each says."""
+    import polars as pl
+
+    rows = [
+        ("forward", "first position wins half", "p_sample1_main"),
+        ("reverse", "first position wins half", "p_sample1_rev"),
+        ("both, as if independent", "first position wins half", "p_sample1_overall"),
+        ("both, pair by pair", "no position is favoured", "p_paired"),
+    ]
+    return pl.DataFrame(
+        [{"comparisons": name, "is tested": what, "p": summary[column][0]} for name, what, column in rows],
+        schema={"comparisons": pl.String, "is tested": pl.String, "p": pl.Float64},
+    )

@@ -1,0 +1,193 @@
+"""``pairscale bias-study``."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import pairscale as ps
+from pairscale.cli._common import Json, Out, emit, say, show_table
+from pairscale.cli._inputs import read_pairs, run_file, setting
+from pairscale.errors import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from pairscale.checks import TemplateStudy
+
+__all__ = ["EXAMPLES", "SUMMARY", "command"]
+
+SUMMARY = "Find the prompt template that lets the position sway judges least."
+EXAMPLES = (
+    "pairscale bias-study essays/ --judge mine:better --run study.db",
+    "pairscale bias-study p.csv --judge a:b --template weigh --template mine.txt",
+    "pairscale bias-study judgements.csv --out study.csv",
+    "pairscale bias-study --published",
+)
+
+
+def command(
+    data: Annotated[
+        Path | None,
+        typer.Argument(metavar="DATA", help="Texts or pairs to ask about, or judgements that were made already."),
+    ] = None,
+    judge: Annotated[
+        list[str] | None,
+        typer.Option(metavar="JUDGE", help="As in `pairscale judge`; may stand several times."),
+    ] = None,
+    template: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Prompt template, a name or a .txt file; may stand several times."),
+    ] = None,
+    run: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", callback=run_file, help="The run file of all answers; the same line resumes the study."
+        ),
+    ] = None,
+    trait: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What to judge; `pairscale traits` lists them.")
+    ] = None,
+    judge_arg: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of every judge; may stand several times.")
+    ] = None,
+    n_pairs: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="At most this many pairs, drawn at random.")
+    ] = None,
+    concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="Questions open at once.")] = 1,
+    level: Annotated[float, typer.Option(metavar="SHARE", help="Of the intervals.")] = 0.95,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="The same seed gives the same pairs.")] = 1,
+    published: Annotated[
+        bool, typer.Option("--published", help="Show the published study of five templates instead, and ask nothing.")
+    ] = False,
+    as_json: Json = False,
+    out: Out = None,
+) -> None:
+    """Find the prompt template that lets the position sway judges least.
+
+    Every judge sees every pair with every template, in both orders. DATA is a folder or table of texts, a table of
+    pairs, or, without --judge, a table of judgements: results with the columns template_id and direction (forward or
+    reverse), and backend, model, thinking or judge where there are several judges.
+
+    A template is good when the same text wins in both orders (prop_consistent near 1), the first position wins half
+    of the comparisons (prop_pos1 near 0.5), and the effect is near 0 logits.
+    """
+    study = _study(data, judge, template, run, trait, judge_arg, n_pairs, concurrency, level, seed, published)
+    biased = int((study.table["p_paired"] < 1 - study.level).sum())
+    best = study.ranking.row(0, named=True)
+    verdict = (
+        f"most consistent: {best['template_id']} ({best['mean_consistent']:.1%} of the pairs had the same winner in "
+        f"both orders); {biased:,} of {study.table.height:,} judge and template combinations favour a position "
+        f"(p < {1 - study.level:.2g}, pair by pair)"
+    )
+    document = {
+        "verdict": verdict,
+        "source": study.source,
+        "level": study.level,
+        "notices": study.notices,
+        "ranking": study.ranking,
+        "table": study.table,
+    }
+
+    def show() -> None:
+        show_table(study.ranking)
+        typer.echo()
+        show_table(_shown(study.table), most=100)
+        typer.echo(f"\n{verdict}")
+        if study.source is not None:
+            typer.echo(f"Source: {study.source}.")
+
+    if study.source is not None and (out is not None or as_json):
+        say(f"note: {study.source}")
+    emit(document, study.table, as_json=as_json, out=out, show=show)
+
+
+def _study(
+    data: Path | None,
+    judge: list[str] | None,
+    template: list[str] | None,
+    run: str | None,
+    trait: str | None,
+    judge_arg: list[str] | None,
+    n_pairs: int | None,
+    concurrency: int,
+    level: float,
+    seed: int,
+    published: bool,
+) -> TemplateStudy:
+    from pairscale.checks import published_template_study, template_study
+    from pairscale.files import read_table
+
+    if published:
+        if data is not None or judge or template:
+            raise InputError("--published shows a study that was made already; leave DATA, --judge and --template out")
+        return published_template_study()
+    if data is None:
+        raise InputError("name texts, pairs or judgements as DATA, or see --published")
+    if not judge:
+        if template or run or trait or judge_arg:
+            raise InputError("--template, --run, --trait and --judge-arg belong to a judge; name one with --judge")
+        if data.is_dir():
+            raise InputError(f"{data} is a folder of texts; say who judges them with --judge")
+        table = read_table(data)
+        if "direction" not in table.columns:
+            raise InputError(
+                f"{data} has no column 'direction', so these are no judgements; say who judges with --judge"
+            )
+        return template_study(table, level=level)
+    settings = dict(setting(text) for text in judge_arg or [])
+    factories = {name: _factory(name, trait, settings) for name in dict.fromkeys(judge)}
+    if run is None:
+        say("note: without --run nothing is kept when this is interrupted")
+    try:
+        with contextlib.redirect_stdout(sys.stderr):  # what a judge of the user's prints is no part of the result
+            return template_study(
+                _pairs(data, n_pairs, seed),
+                templates=template or ["default"],
+                judge=factories,
+                run=run,
+                concurrency=concurrency,
+                level=level,
+            )
+    except KeyboardInterrupt:
+        kept = f"the answers so far are in {run}; the same command goes on from there" if run else "nothing was kept"
+        say(f"interrupted; {kept}")
+        raise typer.Exit(130) from None
+
+
+def _factory(name: str, trait: str | None, settings: dict[str, Any]) -> Any:
+    own = name.partition(":")[0] not in {"lexical", "simulated", "replay"}
+
+    def make(template: str) -> ps.Judge:
+        return ps.make_judge(
+            name,
+            trait=trait,
+            template=template,
+            judge_args={key: value for key, value in settings.items() if not own or key == "name"},
+            judge_call_args={key: value for key, value in settings.items() if own and key != "name"},
+        )
+
+    return make
+
+
+def _pairs(data: Path, n_pairs: int | None, seed: int) -> pl.DataFrame:
+
+    pairs, ids = read_pairs(data, None, None, None)
+    if n_pairs is not None:
+        pairs = ps.sample_pairs(pairs, 1, n_pairs, seed)
+    return pairs if ids is None else ps.randomize_pair_order(pairs, seed)
+
+
+def _shown(table: pl.DataFrame) -> pl.DataFrame:
+    """What a person wants to know first, and nothing that is empty."""
+    columns = [
+        "template_id", "judge", "backend", "model", "thinking", "n_pairs", "prop_consistent", "prop_pos1",
+        "p_sample1_overall", "p_paired", "effect", "effect_lower", "effect_upper",
+    ]  # fmt: skip
+    if table["judge"].null_count() == 0:  # the name says it all
+        columns = [name for name in columns if name not in {"backend", "model"}]
+    return table.select(name for name in columns if table[name].null_count() < table.height)

@@ -1,0 +1,135 @@
+"""The engines by name, and what each says when it has no answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from pairscale.errors import FitError, InputError
+from pairscale.models._counts import named_parts
+from pairscale.models._information import EXACT_LIMIT
+from pairscale.models._likelihood import maximise, maximise_penalised, one_sided_groups, start_at
+from pairscale.models._sirt import solve_adjusted
+from pairscale.notices import notice
+from pairscale.tables import listed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pairscale.models._counts import Counts, Ints
+    from pairscale.models._likelihood import Parameters, Root
+    from pairscale.models._rows import Ties
+
+__all__ = ["ENGINES", "Engine", "EngineName", "without_maximum"]
+
+EngineName = Literal["sirt", "mle", "map", "firth"]
+
+ENGINES: tuple[EngineName, ...] = ("sirt", "mle", "map", "firth")
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """An engine with its settings.
+
+    Attributes:
+        name: which.
+        eps: the adjustment of the wins, for ``sirt``.
+        prior_sd: of the scores, for ``map``.
+        position: whether the model has a position effect.
+        ties: what becomes of ties.
+    """
+
+    name: EngineName
+    eps: float
+    prior_sd: float
+    position: bool
+    ties: Ties
+
+    @property
+    def settings(self) -> dict[str, float]:
+        """The settings that matter for this engine only."""
+        if self.name == "sirt":
+            return {"eps": self.eps}
+        return {"prior_sd": self.prior_sd} if self.name == "map" else {}
+
+    @property
+    def keeps_self_pairs(self) -> bool:
+        """Whether a comparison of an item with itself counts (as a win and a loss, as in sirt)."""
+        return self.name == "sirt" and not self.position and self.ties != "davidson"
+
+    def solve(self, counts: Counts, start: Parameters | None = None) -> Root:
+        """Where the engine comes to rest; look at ``converged``."""
+        if self.name == "sirt":
+            return solve_adjusted(counts, self.eps, position=self.position, start=start)
+        start = start or start_at(counts, position=self.position)
+        if self.name == "firth":
+            return maximise_penalised(counts, start)
+        return maximise(counts, start, self.prior_sd**-2 if self.name == "map" else 0.0)
+
+    def answer(self, counts: Counts) -> tuple[Root, list[str]]:
+        """The root, and what is to be said about it.
+
+        Raises:
+            FitError: when there is none. Only ``sirt`` without further parameters goes on without a root, as R does.
+        """
+        self._require_usable(counts)
+        root = self.solve(counts)
+        if root.converged:
+            return root, []
+        if self.name == "sirt" and not len(root.at.extra):
+            return root, [_say_open(counts, root)]
+        raise FitError(self._why_not(counts, root))
+
+    def _require_usable(self, counts: Counts) -> None:
+        if self.name == "firth" and counts.n_items > EXACT_LIMIT:
+            raise InputError(
+                f"engine='firth' is for up to {EXACT_LIMIT:,} items, and these are {counts.n_items:,}; use engine='map'"
+            )
+        light = counts.comparisons <= 2 * self.eps
+        if self.name == "sirt" and light.any():
+            at = int(light.argmax())
+            raise InputError(
+                f"the comparisons of {counts.ids[at]!r} weigh {counts.comparisons[at]:g} together; sirt's adjustment "
+                f"needs more than 2 eps = {2 * self.eps:g}: scale the weights up, lower eps, or use engine='map'"
+            )
+        if counts.tied is not None and counts.tied.sum() >= counts.times.sum():
+            raise FitError("every comparison is a tie: Davidson's nu would be infinite, and the scores are all equal")
+
+    def _why_not(self, counts: Counts, root: Root) -> str:
+        if self.name == "mle":
+            best, worst = one_sided_groups(counts)
+            if best or worst:
+                return without_maximum(counts.ids, best, worst)
+        if self.position:
+            total = counts.times.sum()
+            for side, share in (("first", counts.won.sum()), ("second", (counts.times - counts.won).sum())):
+                if share == total:
+                    return f"the {side} of the pair won every comparison: the position effect would be infinite"
+            return (
+                "the position effect has no finite estimate of its own: these comparisons cannot tell it from the "
+                "scores. Show pairs in both orders, or fit with position=False"
+            )
+        if counts.tied is not None:
+            return (
+                "Davidson's nu and the scores have no finite estimate for these comparisons: there are too few wins "
+                "besides the ties; use ties='half' or 'drop'"
+            )
+        groups = f" between {named_parts(counts.ids, root.groups)}" if root.groups else ""
+        return f"engine {self.name!r} did not converge after {root.iterations} steps; the distance{groups} is open"
+
+
+def without_maximum(ids: Sequence[str], best: Sequence[Ints], worst: Sequence[Ints]) -> str:
+    """Why the likelihood has no maximum: the groups at the top and at the bottom."""
+    top, bottom = named_parts(ids, best), named_parts(ids, worst)
+    return (
+        f"the likelihood has no maximum: never lost to any other: {top}; never beat any other: {bottom}. Their "
+        f"distance to the rest would be infinite: add comparisons, or use engine {listed(['sirt', 'map', 'firth'])}"
+    )
+
+
+def _say_open(counts: Counts, root: Root) -> str:
+    which = f" between {named_parts(counts.ids, root.groups)}" if root.groups else ""
+    return notice(
+        f"no finite scores solve sirt's equations for these comparisons: the distance{which} is open. The scores are "
+        f"those after {root.iterations} of sirt's own steps; more comparisons{which and ' between them'} settle it"
+    )

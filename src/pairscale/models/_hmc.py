@@ -1,0 +1,139 @@
+"""Hamiltonian Monte Carlo in lock-step: all chains advance together, as the columns of one array.
+
+NumPy then works on arrays that are long enough to be fast, without a compiler. Each transition draws a momentum,
+follows the leapfrog integrator for a random time and accepts by Metropolis on the full energy, so the draws are exact
+whatever the step size. The number of steps is drawn before the trajectory and is the same for all chains; it depends
+on no chain's state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from pairscale.models._counts import Floats
+
+__all__ = ["Density", "Draws", "LockStepHMC"]
+
+_DIVERGENCE = 1000.0
+_LONGEST_STEP = 1.6  # the integrator of a unit normal is unstable from 2
+_MOST_STEPS = 200
+# Dual averaging, with the constants of Hoffman and Gelman (2014).
+_GAMMA, _DELAY, _DECAY = 0.05, 10.0, 0.75
+
+
+class Density(Protocol):
+    """A log density over columns of positions, scaled so that its curvature is near one."""
+
+    def __call__(self, z: Floats, *, value: bool) -> tuple[Floats | None, Floats]:
+        """The log density of each column (when ``value``), and its gradient."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Draws:
+    """What a number of transitions gave.
+
+    Attributes:
+        positions: (transitions, parameters, chains).
+        divergences: transitions whose energy error was above 1000.
+        accept: the mean probability of acceptance.
+        steps: leapfrog steps in all.
+    """
+
+    positions: Floats
+    divergences: int
+    accept: float
+    steps: int
+
+
+class LockStepHMC:
+    """Chains that advance together.
+
+    Attributes:
+        step: the size of a leapfrog step; adapted while ``advance(adapt=True)``.
+    """
+
+    def __init__(
+        self,
+        density: Density,
+        z: Floats,
+        rng: np.random.Generator,
+        *,
+        path: float,
+        step: float | None = None,
+        target_accept: float = 0.8,
+    ) -> None:
+        self._rng, self._path, self._target = rng, path, target_accept
+        # Optimal scaling: the error of a trajectory grows with the fourth root of the dimension.
+        self.step = step if step is not None else min(1.8 * z.shape[0] ** -0.25, _LONGEST_STEP)
+        self.move(density, z)
+
+    @property
+    def position(self) -> Floats:
+        """Where the chains are."""
+        return self._z
+
+    def move(self, density: Density, z: Floats) -> None:
+        """Go on in other coordinates: the same chains, at ``z`` of another density."""
+        self._density, self._z = density, z
+        value, self._gradient = density(z, value=True)
+        self._value = np.asarray(value)
+        self._restart()
+
+    def _restart(self) -> None:
+        self._aim, self._error, self._count, self._mean_log = np.log(1.5 * self.step), 0.0, 0, np.log(self.step)
+
+    def advance(self, n: int, *, adapt: bool, on_draw: Callable[[], None] | None = None) -> Draws:
+        """Make ``n`` transitions; with ``adapt`` the step size follows the acceptance, and ends at its average."""
+        kept = np.empty((n, *self._z.shape))
+        divergences, accepted, steps = 0, 0.0, 0
+        for at in range(n):
+            chance, diverged, taken = self._transition()
+            steps += taken
+            accepted += float(chance.mean())
+            divergences += diverged
+            if adapt:
+                self._adapt(float(chance.mean()))
+            kept[at] = self._z
+            if on_draw is not None:
+                on_draw()
+        if adapt and n:
+            self.step = float(np.exp(self._mean_log))
+        return Draws(kept, divergences, accepted / max(n, 1), steps)
+
+    def _transition(self) -> tuple[Floats, int, int]:
+        time = self._path * self._rng.uniform(0.6, 1.4)
+        n_steps = min(max(1, int(np.ceil(time / self.step))), _MOST_STEPS)
+        step = min(time / n_steps, self.step)
+        momentum = self._rng.standard_normal(self._z.shape)
+        energy = self._value - 0.5 * np.einsum("pc,pc->c", momentum, momentum)
+        z, gradient = self._z.copy(), self._gradient
+        momentum += 0.5 * step * gradient
+        value: Floats | None = None
+        with np.errstate(over="ignore", invalid="ignore"):
+            for at in range(n_steps):
+                z += step * momentum
+                last = at == n_steps - 1
+                value, gradient = self._density(z, value=last)
+                momentum += (0.5 * step if last else step) * gradient
+            change = np.asarray(value) - 0.5 * np.einsum("pc,pc->c", momentum, momentum) - energy
+        change = np.where(np.isfinite(change), change, -np.inf)
+        chance = np.exp(np.minimum(change, 0.0))
+        taken = self._rng.random(chance.shape) < chance
+        self._z = np.where(taken, z, self._z)
+        self._gradient = np.where(taken, gradient, self._gradient)
+        self._value = np.where(taken, np.asarray(value), self._value)
+        return chance, int((change < -_DIVERGENCE).sum()), n_steps
+
+    def _adapt(self, accept: float) -> None:
+        self._count += 1
+        share = 1.0 / (self._count + _DELAY)
+        self._error = (1 - share) * self._error + share * (self._target - accept)
+        log_step = min(self._aim - np.sqrt(self._count) / _GAMMA * self._error, np.log(_LONGEST_STEP))
+        weight = self._count**-_DECAY
+        self._mean_log = weight * log_step + (1 - weight) * self._mean_log
+        self.step = float(np.exp(log_step))

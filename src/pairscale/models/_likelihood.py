@@ -1,0 +1,415 @@
+"""The likelihood of comparisons, and where it is highest: the engines ``mle``, ``map`` and ``firth``.
+
+With ``d = theta_1 - theta_2 + b`` for the first and the second of a pair, and ``nu`` for ties (Davidson 1970)::
+
+    P(first wins)  = exp(d/2)  / Z        P(tie) = nu / Z
+    P(second wins) = exp(-d/2) / Z        Z = exp(d/2) + exp(-d/2) + nu
+
+Without a position effect b is 0, and without modelled ties nu is 0, which leaves the Bradley–Terry model. The model is
+an exponential family in (theta, b, log nu): the log-likelihood is concave, observed and expected information are the
+same, and Newton's steps need the wins of each item, the wins of the first side and the ties only.
+
+``map`` adds ``-sum(theta²) / (2 sd²)``; ``firth`` adds half the logarithm of the information's determinant.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+from scipy.special import logit
+
+from pairscale.models._counts import connected_parts, thinned
+from pairscale.models._information import (
+    Covariance,
+    Information,
+    column_sums,
+    covariance,
+    log_determinant,
+    pair_sums,
+    row_sums,
+    solve,
+)
+
+if TYPE_CHECKING:
+    from pairscale.models._counts import Counts, Floats, Ints
+
+__all__ = [
+    "Moments",
+    "Parameters",
+    "Root",
+    "log_likelihood",
+    "maximise",
+    "maximise_penalised",
+    "moments",
+    "one_sided_groups",
+    "outcome_probabilities",
+    "runaways",
+    "start_at",
+]
+
+_ALL = slice(None)
+_PIECE = 1 << 16
+_ENOUGH_PAIRS = 50  # an item
+_ROUGH_PRIOR = 0.2
+_LEFT = 1e-10
+_SCORING_DONE = 1e-10
+_INEXACT = 0.1  # a step is solved for the more exactly, the shorter the last one was
+_LONGEST_STEP = 2.0
+_OVERSHOT = 0.9
+_MAX_STEPS = 100
+_WIDEST = 600.0  # exp(-d) is a number up to here
+_MAX_SCORING = 1_000
+_RUNAWAY = 20.0
+"""A distance of 20 is a probability of 2e-9. A pair may be that far apart when others lie between the two; groups that
+nothing shorter joins have run away from each other, for no number of comparisons says such a thing."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parameters:
+    """A point of the model.
+
+    Attributes:
+        theta: per item, the score.
+        extra: the further parameters: b, then log nu, as far as they are in the model.
+        position: whether b is in the model.
+        ties: whether nu is in the model.
+    """
+
+    theta: Floats
+    extra: Floats
+    position: bool = False
+    ties: bool = False
+
+    @property
+    def b(self) -> float:
+        """The position effect."""
+        return float(self.extra[0]) if self.position else 0.0
+
+    @property
+    def nu(self) -> float:
+        """The tie parameter."""
+        return float(np.exp(self.extra[-1])) if self.ties else 0.0
+
+    def gaps(self, counts: Counts) -> Floats:
+        """Per pair, d."""
+        gap = self.theta[counts.first] - self.theta[counts.second]
+        return gap + self.b if self.position else gap
+
+    def odds(self, counts: Counts, piece: slice = _ALL) -> Floats:
+        """Per pair, exp(-d): an exponential an item and not one a pair, unless the scores are very wide apart."""
+        if np.abs(self.theta).max() + abs(self.b) > _WIDEST / 2:
+            return np.exp(-np.clip(self.gaps(counts)[piece], -_WIDEST, _WIDEST))
+        odds = np.exp(-self.theta - self.b)[counts.first[piece]]
+        odds *= np.exp(self.theta)[counts.second[piece]]
+        return odds
+
+    def moved(self, step: Floats, extra: Floats, share: float) -> Parameters:
+        """The point a share of a step away, centred."""
+        theta = self.theta + share * step
+        return replace(self, theta=theta - theta.mean(), extra=self.extra + share * extra)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moments:
+    """What the model expects at a point.
+
+    Attributes:
+        expected: per item, wins; half a win for a tie.
+        diagonal: per item, its own information.
+        left: per further parameter, observed minus expected.
+        information: of all parameters.
+    """
+
+    expected: Floats
+    diagonal: Floats
+    left: Floats
+    information: Information
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Root:
+    """Where an engine came to rest.
+
+    Attributes:
+        at: the scores, of mean 0, and further parameters.
+        score: per item, the wins that the engine went by.
+        expected: per item, the expected wins.
+        diagonal: per item, its own information.
+        information: of all parameters, with the prior where there is one.
+        iterations: steps taken.
+        converged: whether the engine's equations hold.
+        log_likelihood: of the comparisons as they were, without adjustment, prior or penalty.
+        drift: for ``sirt``, the number c.
+        groups: without a root, the groups of items that ran away from each other, where they can be told.
+    """
+
+    at: Parameters
+    score: Floats
+    expected: Floats
+    diagonal: Floats
+    information: Information
+    iterations: int
+    converged: bool
+    log_likelihood: float
+    drift: float | None
+    groups: list[Ints]
+
+
+def outcome_probabilities(gap: Floats, nu: float) -> tuple[Floats, Floats, Floats | None]:
+    """The probability that the first wins, that the second does, and of a tie (None when ``nu`` is 0)."""
+    return _shares(np.exp(-np.clip(gap, -_WIDEST, _WIDEST)), nu)
+
+
+def _shares(odds: Floats, nu: float) -> tuple[Floats, Floats, Floats | None]:
+    """The probabilities from ``exp(-d)``; none of them loses digits where it is small."""
+    total = 1 + odds
+    if not nu:
+        won = np.reciprocal(total, out=total)
+        return won, odds * won, None
+    tie = nu * np.sqrt(odds)
+    total += tie
+    won = np.reciprocal(total, out=total)
+    return won, odds * won, tie * won
+
+
+def moments(counts: Counts, at: Parameters, prior: float = 0.0) -> Moments:
+    """What the model expects at a point."""
+    times = counts.times
+    tie: Floats | None = None
+    half: Floats | None = None
+    if not at.ties:
+        won, weights = _plain(counts, at)
+    else:
+        won, lost, tie = _shares(at.odds(counts), at.nu)
+        if tie is not None:
+            half = (won - lost) / 2
+            weights = times * ((won + lost) / 4 - half * half)
+            won = times * (won + tie / 2)
+    own = pair_sums(counts, weights, weights)
+    border, corner, left = [], np.zeros((len(at.extra), len(at.extra))), []
+    if at.position:
+        border.append(pair_sums(counts, weights, -weights))
+        corner[0, 0] = weights.sum()
+        left.append(float(counts.won.sum() - won.sum()))
+    if tie is not None and half is not None and counts.tied is not None:
+        joint = -times * half * tie
+        border.append(pair_sums(counts, joint, -joint))
+        corner[-1, -1] = (times * tie * (1 - tie)).sum()
+        left.append(float((counts.tied - times * tie).sum()))
+        if at.position:
+            corner[0, 1] = corner[1, 0] = joint.sum()
+    return Moments(
+        # An item compared with itself wins half of two decisions each time, whatever theta is.
+        expected=row_sums(counts, won) - column_sums(counts, won) + column_sums(counts, times) + counts.self_pairs,
+        diagonal=own + counts.self_pairs / 2,
+        left=np.array(left),
+        information=Information(
+            counts, weights, np.array(border).reshape(len(at.extra), counts.n_items).T, corner, prior
+        ),
+    )
+
+
+def _plain(counts: Counts, at: Parameters) -> tuple[Floats, Floats]:
+    """Per pair, the expected wins of the first, and its information; where ties are not modelled."""
+    won, weights = np.empty_like(counts.times), np.empty_like(counts.times)
+    # In pieces that stay in the processor's cache.
+    for begin in range(0, len(won), _PIECE):
+        piece = slice(begin, begin + _PIECE)
+        first, lost, _ = _shares(at.odds(counts, piece), 0.0)
+        np.multiply(first, counts.times[piece], out=won[piece])
+        np.multiply(won[piece], lost, out=weights[piece])
+    return won, weights
+
+
+def log_likelihood(counts: Counts, at: Parameters) -> float:
+    """Of the comparisons; half a comparison each way where a tie counts as half a win."""
+    gap = at.gaps(counts)
+    total = at.odds(counts)
+    if at.ties:
+        total += at.nu * np.sqrt(total)
+    total += 1
+    value = (counts.won - counts.times) @ gap - counts.times @ np.log(total, out=total)
+    if at.ties and counts.tied is not None:
+        # Half the distance is in each tie's half a win already.
+        value += counts.tied.sum() * at.extra[-1]
+    return float(value - counts.self_pairs.sum() * np.log(2))
+
+
+def start_at(counts: Counts, *, position: bool = False) -> Parameters:
+    """Where the steps start: an item's share of wins says most about its score; of many pairs, a part says more."""
+    every = len(counts.times) // (_ENOUGH_PAIRS * counts.n_items)
+    if every > 1:
+        some = thinned(counts, every)
+        if some.tied is None or 0 < some.tied.sum() < some.times.sum():
+            return maximise(some, start_at(some, position=position), _ROUGH_PRIOR).at
+    theta = 0.8 * logit((counts.wins + 0.5) / (counts.comparisons + 1))
+    extra = [0.0] if position else []
+    if counts.tied is not None:
+        share = float(counts.tied.sum() / counts.times.sum())
+        extra.append(float(np.log(2 * share / (1 - share))))
+    return Parameters(theta - theta.mean(), np.array(extra), position, ties=counts.tied is not None)
+
+
+def maximise(counts: Counts, start: Parameters, prior: float = 0.0) -> Root:
+    """The highest point of the likelihood, or with the precision of a prior, of the posterior, by Newton's steps."""
+    at, before, converged, steps = start, start, False, 0
+    step: tuple[Floats, Floats] | None = None
+    size = share = 1.0
+    slope = 0.0
+    while not converged and steps < _MAX_STEPS:
+        now = moments(counts, at, prior)
+        gradient = counts.wins - now.expected - prior * at.theta
+        if step is not None and gradient @ step[0] + now.left @ step[1] < -_OVERSHOT * slope:
+            # It falls behind the top almost as steeply as it rose before: the step was too long.
+            share /= 2
+            at = before.moved(*step, share)
+            continue
+        steps += 1
+        exactness = min(_INEXACT, size)
+        step = solve(now.information, gradient, now.left, exactness)
+        if step is None:
+            break
+        size = float(np.abs(np.concatenate(step)).max())
+        share = min(1.0, _LONGEST_STEP / max(size, _LONGEST_STEP))
+        before, slope = at, float(gradient @ step[0] + now.left @ step[1])
+        at = at.moved(*step, share)
+        # What is left of a step after it: of the order of its square, and what it was not solved for.
+        converged = size * max(size, exactness) < _LEFT
+        if not converged and ((np.abs(at.extra) > _RUNAWAY).any() or runaways(counts, at.theta)):
+            break
+    groups = [] if converged else runaways(counts, at.theta)
+    return _root(counts, at, prior, steps, converged, groups)
+
+
+def _root(counts: Counts, at: Parameters, prior: float, steps: int, converged: bool, groups: list[Ints]) -> Root:
+    now = moments(counts, at, prior)
+    return Root(
+        at=at,
+        score=counts.wins,
+        expected=now.expected,
+        diagonal=now.diagonal,
+        information=now.information,
+        iterations=steps,
+        converged=converged,
+        log_likelihood=log_likelihood(counts, at),
+        drift=None,
+        groups=groups,
+    )
+
+
+def maximise_penalised(counts: Counts, start: Parameters) -> Root:
+    """The highest point of Firth's penalised likelihood, by scoring steps that must each raise it."""
+    at, converged, steps = start, False, 0
+    now, here = _penalised(counts, at)
+    while here is not None and not converged and steps < _MAX_SCORING:
+        steps += 1
+        spread = covariance(now.information)
+        if spread is None:
+            break
+        of_d, of_tie, weights = _penalty(counts, at, spread, now.information.weights)
+        gradient = counts.wins - now.expected + pair_sums(counts, of_d, -of_d)
+        left = now.left.copy()
+        if at.position:
+            left[0] += of_d.sum()
+        if at.ties:
+            left[-1] += of_tie
+        step = solve(_heavier(now.information, at, weights), gradient, left)
+        if step is None:
+            break
+        size = float(np.abs(np.concatenate(step)).max())
+        share = min(1.0, _LONGEST_STEP / max(size, _LONGEST_STEP))
+        moved = at.moved(*step, share)
+        after, there = _penalised(counts, moved)
+        # Near the top the penalised likelihood is flat to the last digit, and has nothing more to say.
+        while size > 1e-4 and share > 1e-6 and (there is None or there < here):
+            share /= 2
+            moved = at.moved(*step, share)
+            after, there = _penalised(counts, moved)
+        at, now, here, converged = moved, after, there, size < _SCORING_DONE
+    return _root(counts, at, 0.0, steps, converged, [])
+
+
+def _penalised(counts: Counts, at: Parameters) -> tuple[Moments, float | None]:
+    """The moments, and the log-likelihood plus half the log-determinant of the information (None when singular)."""
+    now = moments(counts, at)
+    determinant = log_determinant(now.information)
+    return now, None if determinant is None else log_likelihood(counts, at) + determinant / 2
+
+
+def _penalty(counts: Counts, at: Parameters, spread: Covariance, weights: Floats) -> tuple[Floats, float, Floats]:
+    """The slope of half the log-determinant along each pair's d and along log nu, and the weights of a good step.
+
+    The slope along a parameter is half the trace of the covariance times the information's derivative, and that is
+    made of third cumulants of the outcomes: (±1/2 or 0 for who won, 0 or 1 for a tie).
+    """
+    first, second, theta = counts.first, counts.second, spread.theta
+    own = np.diag(theta)
+    of_d = own[first] + own[second] - 2 * theta[first, second]
+    if at.position:
+        of_d += 2 * (spread.cross[first, 0] - spread.cross[second, 0]) + spread.extra[0, 0]
+    won, lost, tie = outcome_probabilities(at.gaps(counts), at.nu)
+    if tie is None:
+        # Half a win more for each side, shared by leverage: as if there were so many more comparisons.
+        leverage = weights * of_d
+        return leverage * (lost - won) / 2, 0.0, weights * (1 + leverage / counts.times)
+    joint = spread.cross[first, -1] - spread.cross[second, -1]
+    if at.position:
+        joint = joint + spread.extra[0, -1]
+    middle = (won - lost) / 2
+    slope_d, slope_tie = np.zeros_like(won), np.zeros_like(won)
+    for p, half, tied in ((won, 0.5, 0.0), (lost, -0.5, 0.0), (tie, 0.0, 1.0)):
+        d, t = half - middle, tied - tie
+        trace = p * (of_d * d * d + 2 * joint * d * t + spread.extra[-1, -1] * t * t)
+        slope_d += trace * d
+        slope_tie += trace * t
+    return counts.times * slope_d / 2, float(counts.times @ slope_tie / 2), weights
+
+
+def _heavier(information: Information, at: Parameters, weights: Floats) -> Information:
+    """The information with other weights for its pairs; as it is where ties are modelled."""
+    if at.ties:
+        return information
+    border, corner = information.border, information.corner
+    if at.position:
+        border = pair_sums(information.counts, weights, -weights)[:, None]
+        corner = np.array([[weights.sum()]])
+    return replace(information, weights=weights, border=border, corner=corner)
+
+
+def runaways(counts: Counts, theta: Floats) -> list[Ints]:
+    """The groups that only very distant pairs join; none when all items hold together."""
+    if np.ptp(theta) <= _RUNAWAY:
+        return []
+    near = np.abs(theta[counts.first] - theta[counts.second]) <= _RUNAWAY
+    if near.all():
+        return []
+    groups = connected_parts(counts, near)
+    return groups if len(groups) > 1 else []
+
+
+def one_sided_groups(counts: Counts) -> tuple[list[Ints], list[Ints]]:
+    """The groups that never lost to any item outside, and those that never beat one; both empty when there is none.
+
+    Ford's condition: the likelihood has a maximum when every item can be reached from every other along wins. Where it
+    does not hold, the groups that can be reached from each other fall into an order, and this is its top and bottom.
+    """
+    size = counts.n_items
+    up, down = counts.won > 0, counts.times > counts.won
+    winner = np.concatenate([counts.first[up], counts.second[down]])
+    loser = np.concatenate([counts.second[up], counts.first[down]])
+    graph = sparse.coo_array((np.ones(len(winner)), (winner, loser)), shape=(size, size))
+    n_groups, label = connected_components(graph, directed=True, connection="strong")
+    if n_groups == 1:
+        return [], []
+    crossing = label[winner] != label[loser]
+    lost, beat = np.unique(label[loser[crossing]]), np.unique(label[winner[crossing]])
+    members = np.split(np.argsort(label, kind="stable"), np.cumsum(np.bincount(label, minlength=n_groups))[:-1])
+    order = sorted(range(n_groups), key=lambda group: int(members[group][0]))
+    return (
+        [members[group] for group in order if group not in lost],
+        [members[group] for group in order if group not in beat],
+    )

@@ -1,0 +1,234 @@
+"""Comparisons read once: ids as numbers, who won, and what a row weighs or belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from pairscale.comparisons import as_comparisons
+from pairscale.errors import FitError, InputError, TableError
+from pairscale.notices import notice
+from pairscale.pairs._edges import Ints, numbered
+from pairscale.tables import Table, as_text, is_blank, require_columns, row_numbers, to_frame
+
+__all__ = ["Decided", "Floats", "Ints", "Ties", "read_decided"]
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+Ties = Literal["drop", "half", "davidson"]
+"""What to do with ties: leave them out, count half a win each, or model them."""
+
+_MODEL_COLUMNS = ("object1", "object2", "result")
+_OTHER_SHAPES = {"ID1", "ID2", "A_id", "B_id", "winner", "loser", "candidate_chosen", "candidate_not_chosen"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Decided:
+    """The comparisons that can be used, one element a comparison.
+
+    Attributes:
+        ids: every id of the table, in code-point order, also those of rows that were left out.
+        first: the first item, as its place in ``ids``.
+        second: the second item.
+        result: 1 when the first won, 0 when the second did, 0.5 for a tie.
+        weight: what each comparison counts; None when all count the same.
+        cluster: the number of the cluster it belongs to, where clusters were asked for.
+        clusters: the names of the clusters.
+        notices: what was left out.
+    """
+
+    ids: tuple[str, ...]
+    first: Ints
+    second: Ints
+    result: Floats
+    weight: Floats | None
+    cluster: Ints | None
+    clusters: tuple[str, ...]
+    notices: tuple[str, ...]
+
+
+def read_decided(
+    bt_data: Table,
+    *,
+    ties: Ties = "drop",
+    weights: str | Sequence[float] | None = None,
+    cluster: str | Sequence[Any] | None = None,
+) -> Decided:
+    """The comparisons of a table of any shape; rows without a winner of their own pair are left out, and said.
+
+    Args:
+        bt_data: any shape that :func:`pairscale.comparisons.as_comparisons` knows, or three columns under any names:
+            the first item, the second, and 1 when the first won, 0 when the second did.
+        ties: whether ties (a result of 0.5, or no winner and the outcome ``tie``) are kept; ``drop`` leaves them out.
+        weights: a column, or one number a row.
+        cluster: a column, or one name a row.
+
+    Raises:
+        TableError: when the columns are of no known shape, a result is none of 1, 0, 0.5 and missing, or a weight or
+            cluster is missing.
+        FitError: when no row is left.
+    """
+    frame = to_frame(bt_data, "bt_data")
+    if frame.is_empty():
+        raise FitError("bt_data has no rows: there are no comparisons to fit")
+    weight = _weights(frame, weights)
+    member, clusters = _clusters(frame, cluster)
+    frame = _checked(frame)
+    ids, first, second, result = _numbers(frame)
+    kept = np.isfinite(result) if ties != "drop" else (result == 0) | (result == 1)
+    said = _say_left_out(kept, ties)
+    if weight is not None and (nothing := kept & (weight == 0)).any():
+        said.append(notice(f"left out {int(nothing.sum()):,} of {len(kept):,} rows: their weight is 0"))
+        kept &= ~nothing
+        if not kept.any():
+            raise FitError(f"all rows of bt_data with a winner have the weight 0 ({len(kept):,} rows)")
+    chosen = slice(None) if kept.all() else kept
+    return Decided(
+        ids=ids,
+        first=first[chosen],
+        second=second[chosen],
+        result=result[chosen],
+        weight=None if weight is None else weight[chosen],
+        cluster=None if member is None else member[chosen],
+        clusters=clusters,
+        notices=tuple(said),
+    )
+
+
+def _say_left_out(kept: npt.NDArray[np.bool_], ties: Ties) -> list[str]:
+    if kept.all():
+        return []
+    rows, left = len(kept), int(len(kept) - kept.sum())
+    if left == rows:
+        what = "a winner" if ties == "drop" else "a winner or a tie"
+        raise FitError(f"none of the {rows:,} rows of bt_data has {what}: there are no comparisons to fit")
+    why = "a tie, no winner" if ties == "drop" else "no winner"
+    return [notice(f"left out {left:,} of {rows:,} rows: {why}, or a winner that is not of the pair")]
+
+
+def _checked(frame: pl.DataFrame) -> pl.DataFrame:
+    """The frame with positional columns named, and with a ``result`` that is 1, 0, 0.5 or missing."""
+    name = "result"
+    if frame.width == len(_MODEL_COLUMNS) and not _of_known_shape(frame):
+        name = frame.columns[-1]
+        frame = frame.select(pl.nth(at).alias(new) for at, new in enumerate(_MODEL_COLUMNS))
+    if not set(_MODEL_COLUMNS) <= set(frame.columns):
+        return frame
+    given = frame["result"]
+    # pandas writes a missing number as NaN, and R a missing value as NA: both are "no winner", as null is.
+    if given.dtype == pl.String:
+        given = given.set(given.is_in(["", "NA"]), None)
+    elif given.dtype.is_float():
+        given = given.fill_nan(None)
+    value = given.cast(pl.Float64, strict=False)
+    known = (value == 0) | (value == 1) | (value == 0.5)
+    bad = (given.is_not_null() & ~known.fill_null(value=False)).arg_true()
+    if len(bad):
+        raise TableError(
+            f"bt_data: column {name!r} must be 1 (the first won), 0 (the second) or 0.5 (a tie); it is not in "
+            f"{len(bad):,} of {frame.height:,} rows, first in row {bad[0] + 1}: {given[bad[0]]!r}"
+        )
+    return frame.with_columns(result=value)
+
+
+def _of_known_shape(frame: pl.DataFrame) -> bool:
+    # Without rows, nothing but the columns can be wrong.
+    try:
+        as_comparisons(frame.clear())
+    except TableError:
+        return False
+    return True
+
+
+def _numbers(frame: pl.DataFrame) -> tuple[tuple[str, ...], Ints, Ints, Floats]:
+    """The ids in code-point order, both sides of each row as their places, and the result (NaN without a winner)."""
+    if set(_MODEL_COLUMNS) <= set(frame.columns) and not _OTHER_SHAPES & set(frame.columns):
+        coded = _coded(frame["object1"], frame["object2"])
+        if coded is not None:
+            return *coded, frame["result"].fill_null(np.nan).to_numpy()
+    tied = pl.lit(value=False)
+    if "result" in frame.columns and set(_MODEL_COLUMNS) <= set(frame.columns):
+        tied = pl.col("result") == 0.5
+    elif "outcome" in frame.columns:
+        tied = pl.col("outcome").cast(pl.String) == "tie"
+    better = pl.col("better_id")
+    sure = pl.when(better == pl.col("ID1")).then(1.0).when(better == pl.col("ID2")).then(0.0)
+    value = sure.when(better.is_null() & tied).then(0.5).otherwise(np.nan)
+    frame = as_comparisons(frame, "bt_data").select("ID1", "ID2", value=value)
+    coded = _coded(frame["ID1"], frame["ID2"])
+    if coded is None:  # as_comparisons lets no missing or blank id through
+        raise TableError("bt_data: an id is missing")
+    return *coded, frame["value"].to_numpy()
+
+
+def _coded(first: pl.Series, second: pl.Series) -> tuple[tuple[str, ...], Ints, Ints] | None:
+    """The ids of two columns of text in code-point order, and the columns as places; None when an id is no id.
+
+    Every row is hashed once, which is several times faster than to look for the distinct ids first; whatever is to be
+    asked of an id is then asked of the distinct ones only.
+    """
+    if first.dtype != pl.String or second.dtype != pl.String or first.has_nulls() or second.has_nulls():
+        return None
+    kind = pl.Categorical(pl.Categories.random("pairscale"))
+    # Polars forgets which number an id had as soon as no column knows it, so both are kept until both are numbers.
+    coded = [side.cast(kind) for side in (first, second)]
+    codes = [side.to_physical().to_numpy() for side in coded]
+    size = int(max(code.max() for code in codes)) + 1
+    names, known = [], np.zeros(size, dtype=np.bool_)
+    numbers = []
+    for side, code in zip((first, second), codes, strict=True):
+        somewhere = np.full(size, -1, dtype=np.int64)
+        somewhere[code] = np.arange(len(code))
+        new = np.flatnonzero((somewhere >= 0) & ~known)
+        known[new] = True
+        names.append(side.gather(somewhere[new]).alias("ID"))
+        numbers.append(new)
+    distinct, number = pl.concat(names), np.concatenate(numbers)
+    if is_blank(distinct).any():
+        return None
+    order = distinct.arg_sort().to_numpy()
+    place = np.empty(size, dtype=np.int64)
+    place[number[order]] = np.arange(len(order))
+    return tuple(distinct.gather(order)), place[codes[0]], place[codes[1]]
+
+
+def _weights(frame: pl.DataFrame, weights: str | Sequence[float] | None) -> Floats | None:
+    if weights is None:
+        return None
+    column = _given(frame, weights, "weights")
+    value = column.cast(pl.Float64, strict=False) if not column.dtype.is_nested() else pl.Series([None] * frame.height)
+    bad = ~(value.is_finite() & (value >= 0)).fill_null(value=False)
+    if bad.any():
+        first = column.filter(bad)[0]
+        raise TableError(f"weights: {first!r} in {row_numbers(bad)}; a weight is a number, 0 or more")
+    return value.to_numpy()
+
+
+def _clusters(frame: pl.DataFrame, cluster: str | Sequence[Any] | None) -> tuple[Ints | None, tuple[str, ...]]:
+    if cluster is None:
+        return None, ()
+    column = as_text(_given(frame, cluster, "cluster"), "cluster")
+    missing = column.is_null()
+    if missing.any():
+        raise TableError(f"cluster: no value in {row_numbers(missing)}; every row needs one")
+    names = column.unique().sort()
+    return numbered(column, names), tuple(names)
+
+
+def _given(frame: pl.DataFrame, values: str | Sequence[Any], what: str) -> pl.Series:
+    """A column by its name, or values that came by themselves."""
+    if isinstance(values, str):
+        require_columns(frame, [values], f"{what}={values!r}")
+        return frame[values]
+    try:
+        column = pl.Series(what, values, strict=False)
+    except (TypeError, ValueError, pl.exceptions.PolarsError):
+        raise InputError(f"{what} is a {type(values).__name__}; give the name of a column, or a value a row") from None
+    if len(column) != frame.height:
+        raise InputError(f"{what} has {len(column):,} values for {frame.height:,} rows of bt_data; give one a row")
+    return column

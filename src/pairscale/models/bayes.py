@@ -1,0 +1,464 @@
+"""Bayesian Bradley–Terry–Luce: the whole posterior of the scores and of the judge's faults.
+
+``P(A wins) = (1 - eps) logistic(theta_A - theta_B + b) + eps / 2`` with ``theta_raw ~ N(0, 1)``, theta centred in every
+draw, a lapse rate ``eps ~ Beta(2, 20)`` and a position effect ``b ~ N(0, 0.3)``; the variants ``btl``, ``btl_e``,
+``btl_b`` and ``btl_e_b`` have neither, one or both. Sampled exactly, by :mod:`pairscale.models._hmc`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+from scipy.special import expit
+
+from pairscale._version import __version__
+from pairscale.comparisons import decided, says_who_stood_first
+from pairscale.errors import FitError, InputError
+from pairscale.models._btl import BTLDensity, Cells, Coordinates, Model, count_outcomes
+from pairscale.models._counts import Floats, Ints
+from pairscale.models._gate import Diagnostics, DiagnosticsGate, diagnose
+from pairscale.models._hmc import LockStepHMC
+from pairscale.models.logs import round_log_row
+from pairscale.models.posterior import Posterior, item_log, round_figures
+from pairscale.pairs._edges import numbered
+from pairscale.provenance import Provenance
+from pairscale.tables import Table, listed, require_ids, to_frame
+
+__all__ = ["BTLFit", "BayesFit", "MCMCSettings", "Variant", "fit_bayes_btl_mcmc", "fit_btl"]
+
+Variant = Literal["btl", "btl_e", "btl_b", "btl_e_b"]
+_VARIANTS = {"btl": (False, False), "btl_e": (True, False), "btl_b": (False, True), "btl_e_b": (True, True)}
+_FIRST_LAPSE = 0.07  # where the search for coordinates begins; the prior's mean is 0.09
+_PATH = 1.9  # a little more than a quarter turn of a unit normal: means and spreads both mix well
+
+
+@dataclass(frozen=True, slots=True)
+class MCMCSettings:
+    """How to sample.
+
+    Attributes:
+        chains: how many chains, which advance together.
+        iter_warmup: transitions that find the step size and the coordinates, and are thrown away.
+        iter_sampling: transitions that are kept, of each chain.
+        target_accept: the acceptance that the step size aims at.
+        extend: when R-hat or the effective sample size falls short, draw on, up to this many times ``iter_sampling``.
+        seed: of the sampler; the same seed gives the same draws, bit for bit.
+    """
+
+    chains: int = 4
+    iter_warmup: int = 200
+    iter_sampling: int = 1000
+    target_accept: float = 0.8
+    extend: int = 4
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in (("chains", 1), ("iter_warmup", 20), ("iter_sampling", 4), ("extend", 1)):
+            if getattr(self, name) < least:
+                raise InputError(f"mcmc: {name} must be {least} or more, not {getattr(self, name)!r}")
+        if not 0 < self.target_accept < 1:
+            raise InputError(f"mcmc: target_accept must be between 0 and 1, not {self.target_accept!r}")
+
+    @classmethod
+    def given(cls, fields: Mapping[str, Any] | MCMCSettings | None) -> MCMCSettings:
+        """From a mapping; an unknown field is refused by its name."""
+        if isinstance(fields, cls):
+            return fields
+        known = set(cls.__dataclass_fields__)
+        given = dict(fields or {})  # type: ignore[arg-type]
+        if unknown := sorted(set(given) - known):
+            raise InputError(f"mcmc: no field {listed(unknown)}; there are {listed(sorted(known), 10)}")
+        return cls(**given)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Warm:
+    """What a later fit of more comparisons of the same items can start from."""
+
+    ids: tuple[str, ...]
+    model: Model
+    last: Floats
+    center: Floats
+    spread: dict[str, float]
+    kappa: dict[str, float]
+    step: float
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class BTLFit:
+    """One fit: the draws, what the diagnostics said of them, and what they were fitted to.
+
+    Attributes:
+        posterior: the draws of theta (centred), epsilon and b.
+        diagnostics: divergences, R-hat, effective sample size, and whether they pass.
+        model_variant: ``btl``, ``btl_e``, ``btl_b`` or ``btl_e_b``.
+        n_comparisons: how many comparisons it was fitted to.
+        degree: per item, in how many comparisons it was.
+        pos_count_A: per item, in how many of them it stood first.
+        pos_count_B: per item, in how many of them it stood second.
+        prior_sd: draws of the abilities' prior standard deviation, when it was learned.
+        accept: the mean acceptance.
+        provenance: how to get the same again.
+    """
+
+    posterior: Posterior
+    diagnostics: Diagnostics
+    model_variant: str
+    n_comparisons: int
+    degree: Ints
+    pos_count_A: Ints
+    pos_count_B: Ints
+    prior_sd: Floats | None
+    accept: float
+    provenance: Provenance
+    _warm: _Warm
+
+    def __repr__(self) -> str:
+        verdict = "diagnostics pass" if self.diagnostics.diagnostics_pass else "diagnostics FAIL"
+        return (
+            f"<BTLFit {self.model_variant}: {self.posterior.n_items:,} items, {self.n_comparisons:,} comparisons, "
+            f"{self.posterior.n_draws:,} draws, {verdict}>"
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class BayesFit:
+    """Bayesian fits of one set of results, or of growing parts of it.
+
+    Attributes:
+        item_log_list: per fit, the item log: means, standard deviations, quantiles and ranks of every item.
+        item_summary: all of them in one table.
+        round_log: one row a fit: diagnostics, reliability, epsilon and b, and measures of what is still uncertain.
+        fits: the fits themselves.
+    """
+
+    item_log_list: list[pl.DataFrame]
+    item_summary: pl.DataFrame
+    round_log: pl.DataFrame
+    fits: list[BTLFit]
+
+    @property
+    def fit(self) -> BTLFit:
+        """The last fit: of all the comparisons."""
+        return self.fits[-1]
+
+    def __repr__(self) -> str:
+        return f"<BayesFit: {len(self.fits)} fits, the last {self.fit!r}>"
+
+
+def fit_bayes_btl_mcmc(
+    results: Table,
+    ids: Iterable[Any] | None = None,
+    model_variant: Variant = "btl_e_b",
+    mcmc: Mapping[str, Any] | MCMCSettings | None = None,
+    pair_counts: Sequence[int] | None = None,
+    subset_method: Literal["first", "sample"] = "first",
+    seed: int | None = None,
+    *,
+    prior_sd: float | Literal["learned"] = 1.0,
+    progress: bool = False,
+) -> BayesFit:
+    """Fit the Bayesian model to results, once or on growing parts of them.
+
+    Args:
+        results: canonical results, or results of any shape; rows without a winner are left out, and said.
+        ids: all items there are; those without a comparison keep the prior. Default: those in the results.
+        model_variant: ``btl``, ``btl_e`` (lapse), ``btl_b`` (position) or ``btl_e_b`` (both).
+        mcmc: fields of :class:`MCMCSettings`, such as ``{"iter_sampling": 1000}``.
+        pair_counts: fit the first so many comparisons, for each of these sizes; each fit starts from the one before.
+        subset_method: ``first`` takes them in their order, ``sample`` in a random one.
+        seed: of the sampler (unless ``mcmc`` has one) and of ``sample``.
+        prior_sd: the standard deviation of the abilities' prior, or ``learned`` (half-normal with scale 2.5).
+        progress: show a bar when standard error is a terminal.
+
+    Returns:
+        A :class:`BayesFit` with ``item_log_list``, ``item_summary``, ``round_log``, ``fits`` and ``fit``.
+
+    Raises:
+        InputError: for an unknown variant or field, or ids that are not among ``ids``.
+        FitError: when no row has a winner.
+    """
+    settings = MCMCSettings.given(mcmc)
+    if _model(model_variant, prior_sd).position and not says_who_stood_first(results):
+        raise InputError(
+            "results list winners and losers without saying who stood first, so there is no position effect to "
+            "estimate; use model_variant='btl_e' or 'btl'"
+        )
+    rows, names = _read(results, ids)
+    sizes = _sizes(pair_counts, rows.height)
+    base = seed if settings.seed is None else settings.seed
+    if subset_method not in {"first", "sample"}:
+        raise InputError(f"subset_method {subset_method!r} must be 'first' or 'sample'")
+    if subset_method == "sample":
+        rows = rows[np.random.default_rng(base).permutation(rows.height)]
+    fits: list[BTLFit] = []
+    for size in sizes:
+        warm = fits[-1] if fits else None
+        fits.append(
+            fit_btl(rows[:size], names, model_variant, settings, base, prior_sd=prior_sd, warm=warm, progress=progress)
+        )
+    items = [
+        item_log(fit.posterior, at, fit.degree, fit.pos_count_A, fit.pos_count_B)
+        for at, fit in enumerate(fits, start=1)
+    ]
+    rounds = [_round_row(fit, at, fits) for at, fit in enumerate(fits, start=1)]
+    return BayesFit(items, pl.concat(items), pl.concat(rounds), fits)
+
+
+def fit_btl(
+    rows: pl.DataFrame,
+    ids: Sequence[str],
+    model_variant: Variant = "btl_e_b",
+    settings: MCMCSettings | None = None,
+    seed: int | None = None,
+    *,
+    prior_sd: float | Literal["learned"] = 1.0,
+    warm: BTLFit | None = None,
+    near_stop: bool = False,
+    gate: DiagnosticsGate | None = None,
+    progress: bool = False,
+) -> BTLFit:
+    """Fit once.
+
+    Args:
+        rows: ``ID1 ID2 better_id``, each with a winner.
+        ids: all items.
+        model_variant: which faults the judge may have.
+        settings: how to sample.
+        seed: of the sampler.
+        prior_sd: of the abilities, or ``learned``.
+        warm: an earlier fit of fewer comparisons of the same items; its coordinates and draws are the start.
+        near_stop: require the stricter effective sample size.
+        gate: other limits than the default ones.
+        progress: show a bar when standard error is a terminal.
+    """
+    settings = settings or MCMCSettings()
+    model = _model(model_variant, prior_sd)
+    names = pl.Series(list(ids), dtype=pl.String)
+    first, second = numbered(rows["ID1"], names), numbered(rows["ID2"], names)
+    first_won = rows["better_id"] == rows["ID1"]
+    cells = count_outcomes(first, second, first_won, len(names), position=model.position)
+    density = BTLDensity(cells, model)
+    rng = np.random.default_rng(seed)
+    start = warm._warm if warm is not None else None
+    if start is not None and (start.ids != tuple(names) or start.model != model):
+        start = None
+    with _bar(settings, progress) as tick:
+        sampler, coordinates = _warmed_up(density, start, settings, rng, tick)
+        draws, diagnostics, accept = _sampled(sampler, coordinates, settings, len(names), near_stop, gate, tick)
+    theta, judge = draws
+    posterior = Posterior.from_chains(
+        tuple(names),
+        theta,
+        expit(judge["u"]) if "u" in judge else None,
+        judge.get("b"),
+        diagnostics,
+    )
+    inputs = {"comparisons": _digest(cells)}
+    options = {"model_variant": model_variant, "prior_sd": prior_sd, "warm": start is not None, **_fields(settings)}
+    return BTLFit(
+        posterior=posterior,
+        diagnostics=diagnostics,
+        model_variant=model_variant,
+        n_comparisons=rows.height,
+        degree=np.bincount(first, minlength=len(names)) + np.bincount(second, minlength=len(names)),
+        pos_count_A=np.bincount(first, minlength=len(names)),
+        pos_count_B=np.bincount(second, minlength=len(names)),
+        prior_sd=np.exp(judge["t"]).ravel() if "t" in judge else None,
+        accept=accept,
+        provenance=Provenance("lock-step HMC", options, seed, inputs),
+        _warm=_keep(coordinates, sampler, tuple(names), model),
+    )
+
+
+# Warm-up and sampling
+
+
+def _warmed_up(
+    density: BTLDensity,
+    start: _Warm | None,
+    settings: MCMCSettings,
+    rng: np.random.Generator,
+    tick: Callable[[], None],
+) -> tuple[LockStepHMC, Coordinates]:
+    if start is not None:
+        coordinates = Coordinates.around(density, start.center, start.spread, start.kappa)
+        z = coordinates.to_z(_columns(start.last, settings.chains))
+        sampler = LockStepHMC(coordinates, z, rng, path=_PATH, step=start.step, target_accept=settings.target_accept)
+        sampler.advance(max(20, settings.iter_warmup // 3), adapt=True, on_draw=tick)
+        return sampler, coordinates
+    x = np.zeros((density.size, 1))
+    if "u" in density.row:
+        x[density.row["u"]] = np.log(_FIRST_LAPSE / (1 - _FIRST_LAPSE))
+    coordinates = Coordinates.around(density, x, {}, {})
+    z = 0.7 * rng.standard_normal((density.size, settings.chains))
+    sampler = LockStepHMC(coordinates, z, rng, path=_PATH, target_accept=settings.target_accept)
+    n_first = int(0.6 * settings.iter_warmup)
+    skipped = n_first // 4
+    sampler.advance(skipped, adapt=True, on_draw=tick)
+    found = sampler.advance(n_first - skipped, adapt=True, on_draw=tick)
+    if density.row:
+        coordinates, z = _recentred(coordinates, found.positions)
+        sampler.move(coordinates, z)
+    sampler.advance(settings.iter_warmup - n_first, adapt=True, on_draw=tick)
+    return sampler, coordinates
+
+
+def _recentred(coordinates: Coordinates, positions: Floats) -> tuple[Coordinates, Floats]:
+    """Coordinates around where the chains are: the joint mode of eps lies far from most of its posterior."""
+    density = coordinates.posterior
+    draws = np.concatenate([coordinates.to_x(z)[:, None, :] for z in positions], axis=1)  # parameters, draws, chains
+    flat = draws.reshape(density.size, -1)
+    center = flat.mean(axis=1, keepdims=True)
+    spread = {name: float(max(flat[row].std(), 1e-6)) for name, row in density.row.items()}
+    size = 0.5 * np.log(np.einsum("nd,nd->d", flat[: density.n], flat[: density.n]))
+    columns = [expit(flat[density.row["u"]])] if "u" in density.row else []
+    columns += [flat[density.row["t"]]] if "t" in density.row else []
+    kappa: dict[str, float] = {}
+    if columns:
+        design = np.stack([np.ones_like(size), *columns], axis=1)
+        slopes = np.linalg.lstsq(design, size, rcond=None)[0][1:]
+        kappa = dict(zip([name for name in ("u", "t") if name in density.row], map(float, slopes), strict=True))
+    moved = Coordinates.around(density, center, spread, kappa)
+    return moved, moved.to_z(draws[:, -1, :])
+
+
+def _sampled(
+    sampler: LockStepHMC,
+    coordinates: Coordinates,
+    settings: MCMCSettings,
+    n_items: int,
+    near_stop: bool,
+    gate: DiagnosticsGate | None,
+    tick: Callable[[], None],
+) -> tuple[tuple[Floats, dict[str, Floats]], Diagnostics, float]:
+    """Draw until the diagnostics pass, or the plan has been extended as far as it may."""
+    parts: list[Floats] = []
+    divergences, accept = 0, 0.0
+    density = coordinates.posterior
+    while True:
+        planned = settings.iter_sampling if not parts else max(1, settings.iter_sampling // 3)
+        done = sampler.advance(planned, adapt=False, on_draw=tick)
+        parts += [coordinates.to_x(z).T for z in done.positions]
+        divergences += done.divergences
+        accept = done.accept
+        draws = np.stack(parts)  # draws, chains, parameters
+        theta = draws[:, :, : density.n]
+        theta = theta - theta.mean(axis=2, keepdims=True)
+        judge = {name: draws[:, :, row] for name, row in density.row.items()}
+        diagnostics = diagnose([theta, *judge.values()], divergences, n_items, near_stop, gate=gate)
+        full = len(parts) >= settings.extend * settings.iter_sampling
+        if diagnostics.diagnostics_pass or full or not diagnostics.diagnostics_divergences_pass:
+            return (theta, judge), diagnostics, accept
+
+
+def _keep(coordinates: Coordinates, sampler: LockStepHMC, ids: tuple[str, ...], model: Model) -> _Warm:
+    density = coordinates.posterior
+    spread = {name: float(coordinates.spread[row]) for name, row in density.row.items()}
+    last = coordinates.to_x(sampler.position)
+    return _Warm(ids, model, last, coordinates.center, spread, coordinates.kappa, sampler.step)
+
+
+def _columns(last: Floats, chains: int) -> Floats:
+    """The last draws for a number of chains that may be another one."""
+    return last[:, np.arange(chains) % last.shape[1]]
+
+
+# What goes in
+
+
+def _read(results: Table, ids: Iterable[Any] | None) -> tuple[pl.DataFrame, list[str]]:
+    rows = decided(results).select("ID1", "ID2", "better_id")
+    rows = rows.filter(pl.col("ID1") != pl.col("ID2"))
+    if rows.height == 0:
+        raise FitError("no comparison has a winner; there is nothing to fit")
+    seen = pl.concat([rows["ID1"], rows["ID2"].alias("ID1")]).unique().sort().to_list()
+    if ids is None:
+        return rows, seen
+    names = require_ids(to_frame({"ID": list(ids)}, "ids"), ["ID"], "ids")["ID"].to_list()
+    if len(set(names)) < len(names):
+        raise InputError("ids must be unique")
+    if unknown := sorted(set(seen) - set(names)):
+        raise InputError(f"results: {listed(unknown)} not among ids")
+    return rows, names
+
+
+def _sizes(pair_counts: Sequence[int] | None, available: int) -> list[int]:
+    if pair_counts is None:
+        return [available]
+    sizes = sorted({int(size) for size in pair_counts})
+    if not sizes or sizes[0] < 1 or sizes[-1] > available:
+        raise InputError(f"pair_counts must be between 1 and the {available:,} comparisons there are")
+    return sizes
+
+
+def _model(variant: str, prior_sd: float | str) -> Model:
+    if variant not in _VARIANTS:
+        raise InputError(f"model_variant {variant!r} is not one of {listed(list(_VARIANTS))}")
+    if prior_sd == "learned":
+        return Model(*_VARIANTS[variant], prior_sd=None)
+    if isinstance(prior_sd, str) or not 0 < prior_sd < np.inf:
+        raise InputError(f"prior_sd must be a positive number or 'learned', not {prior_sd!r}")
+    return Model(*_VARIANTS[variant], prior_sd=float(prior_sd))
+
+
+def _fields(settings: MCMCSettings) -> dict[str, Any]:
+    return {name: getattr(settings, name) for name in MCMCSettings.__dataclass_fields__}
+
+
+def _digest(cells: Cells) -> str:
+    from hashlib import sha256
+
+    columns = (cells.winner, cells.loser, cells.sign.astype(np.int64), cells.times.astype(np.int64))
+    return sha256(np.stack(columns).astype("<i8").tobytes()).hexdigest()[:16]
+
+
+# What comes out
+
+
+def _round_row(fit: BTLFit, refit_id: int, fits: Sequence[BTLFit]) -> pl.DataFrame:
+    before = fits[refit_id - 2].n_comparisons if refit_id > 1 else 0
+    figures = round_figures(fit.posterior, fit.degree, fit.pos_count_A, fit.pos_count_B)
+    known: dict[str, Any] = {
+        "refit_id": refit_id,
+        "timestamp": fit.provenance.created_at,
+        "model_variant": fit.model_variant,
+        "n_items": fit.posterior.n_items,
+        "total_pairs_done": fit.n_comparisons,
+        "new_pairs_since_last_refit": fit.n_comparisons - before,
+        "mcmc_chains": fit.posterior.chains,
+        "mcmc_engine_version": f"pairscale {__version__}",
+        **fit.diagnostics.log_columns(),
+        **figures,
+    }
+    return round_log_row(**known)
+
+
+class _bar:  # noqa: N801 - used as a verb, in a with statement
+    """A progress bar over transitions, or nothing."""
+
+    def __init__(self, settings: MCMCSettings, show: bool) -> None:
+        import sys
+
+        self._progress = None
+        if show and sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import Progress
+
+            self._progress = Progress(console=Console(stderr=True), transient=True)
+            self._task = self._progress.add_task("sampling", total=settings.iter_warmup + settings.iter_sampling)
+
+    def __enter__(self) -> Callable[[], None]:
+        if self._progress is None:
+            return lambda: None
+        self._progress.start()
+        progress, task = self._progress, self._task
+        return lambda: progress.update(task, advance=1)
+
+    def __exit__(self, *_exc: object) -> None:
+        if self._progress is not None:
+            self._progress.stop()

@@ -1,0 +1,185 @@
+"""How well items and judges fit the scores: infit and outfit, as R's ``sirt::btm`` has them.
+
+With E the expected and V the variance of a comparison's result y at the fitted scores, each item's (or judge's) mean
+squares over its comparisons are::
+
+    outfit = mean((y - E)² / V)        infit = sum((y - E)²) / sum(V)
+
+Both are around 1 when the model holds. Outfit is moved most by upsets between items far apart, infit by those between
+close ones. An item compared with itself is in that comparison twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import polars as pl
+
+from pairscale.errors import FitError, InputError
+from pairscale.models._likelihood import outcome_probabilities
+from pairscale.models._rows import read_decided
+from pairscale.notices import notice
+from pairscale.tables import Table, listed, to_frame
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pairscale.models._bt_fit import BTFit
+    from pairscale.models._rows import Decided, Floats, Ints, Ties
+
+__all__ = ["FitStatistics", "fit_statistics"]
+
+_JUDGE_COLUMNS = ("judge_id", "judge")
+_FLAG = 2.0
+_SAME_THETA = 1e-9
+_FEWEST = 3  # of fewer, a mean and a standard deviation flag nobody
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FitStatistics:
+    """How well items and judges fit.
+
+    Attributes:
+        items: one row an item, worst infit first: ``ID``, ``comparisons``, ``infit``, ``outfit``, ``misfit`` (whether
+            one of them is more than two standard deviations from the mean of all items) and ``reason``, in words.
+        judges: one row a judge, worst infit first: ``judge_id``, ``comparisons``, ``infit``, ``outfit``, ``agreement``
+            (the share of decisions for the item with the higher score; equal scores count half), ``misfit`` and
+            ``reason``. None when the comparisons name no judge.
+        notices: what was left out.
+    """
+
+    items: pl.DataFrame
+    judges: pl.DataFrame | None
+    notices: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Residuals:
+    """Per comparison, its sides, the squared residual, the variance, and how far it went with the scores."""
+
+    first: Ints
+    second: Ints
+    square: Floats
+    variance: Floats
+    agrees: Floats
+    judge: Ints | None
+
+
+def fit_statistics(bt_data: Table, fit: BTFit, *, judge: str | Sequence[Any] | None = None) -> FitStatistics:
+    """Infit and outfit mean squares of every item, and of every judge.
+
+    Args:
+        bt_data: the comparisons that ``fit`` was made of. Every comparison counts the same, also where the fit had
+            weights.
+        fit: from :func:`pairscale.fit_bt_model`. Its position effect and its way with ties are kept to.
+        judge: the column that names the judge, or a name a row; ``judge_id`` or ``judge`` when there is one.
+
+    Raises:
+        FitError: when no comparison is of two items with a score.
+    """
+    frame = to_frame(bt_data, "bt_data")
+    if judge is None:
+        judge = next((name for name in _JUDGE_COLUMNS if name in frame.columns), None)
+    ties = cast("Ties", fit.provenance.settings.get("ties", "drop"))
+    decided = read_decided(frame, ties=ties, cluster=judge)
+    residuals, said = _residuals(decided, fit)
+    ids = fit.theta["ID"].to_list()
+    both = np.concatenate([residuals.first, residuals.second])
+    items = _mean_squares(both, np.tile(residuals.square, 2), np.tile(residuals.variance, 2), len(ids))
+    items = items.insert_column(0, pl.Series("ID", ids, dtype=pl.String)).filter(pl.col("comparisons") > 0)
+    judges = None
+    if residuals.judge is not None:
+        size = len(decided.clusters)
+        judges = _mean_squares(residuals.judge, residuals.square, residuals.variance, size)
+        judges = judges.insert_column(0, pl.Series("judge_id", decided.clusters, dtype=pl.String))
+        sure = np.isfinite(residuals.agrees)
+        times = np.bincount(residuals.judge[sure], minlength=size)
+        agreed = np.bincount(residuals.judge[sure], residuals.agrees[sure], size)
+        share = pl.Series("agreement", np.divide(agreed, times, out=np.full(size, np.nan), where=times > 0))
+        judges = judges.with_columns(share.fill_nan(None)).filter(pl.col("comparisons") > 0)
+        judges = _flagged(judges, "judge_id", _JUDGE_WORDS)
+    return FitStatistics(_flagged(items, "ID", _ITEM_WORDS), judges, (*decided.notices, *said))
+
+
+def _residuals(decided: Decided, fit: BTFit) -> tuple[_Residuals, list[str]]:
+    place = {name: at for at, name in enumerate(fit.theta["ID"])}
+    number = np.array([place.get(name, -1) for name in decided.ids], dtype=np.int64)
+    first, second, result = number[decided.first], number[decided.second], decided.result
+    known = (first >= 0) & (second >= 0)
+    if not known.any():
+        raise FitError("no comparison of bt_data is of two items with a score in this fit")
+    said = []
+    if not known.all():
+        strange = [name for name, at in zip(decided.ids, number, strict=True) if at < 0]
+        left = int((~known).sum())
+        said.append(notice(f"left out {left:,} of {len(known):,} comparisons: no score for {listed(strange)}"))
+    kept = known if fit.engine == "sirt" and fit.position is None and fit.ties is None else known & (first != second)
+    first, second, result = first[kept], second[kept], result[kept]
+    if not len(first):
+        raise InputError("no comparison of bt_data is between two different items")
+    theta = fit.theta["theta"].to_numpy()
+    apart = theta[first] - theta[second]
+    gap = apart + (fit.position.b if fit.position else 0.0) * (first != second)
+    won, lost, tie = outcome_probabilities(gap, fit.ties.nu if fit.ties else 0.0)
+    if tie is None:
+        expected, variance = won, won * lost
+    else:
+        half = (won - lost) / 2
+        expected, variance = won + tie / 2, (won + lost) / 4 - half * half
+    ahead = np.where(np.abs(apart) > _SAME_THETA, np.sign(apart), 0.0)
+    # 1 - E as the other side's share, which keeps its digits where the first is almost sure to win.
+    other = lost if tie is None else lost + tie / 2
+    left_over = np.where(result == 1, other, result - expected)
+    return (
+        _Residuals(
+            first=first,
+            second=second,
+            square=left_over**2,
+            variance=variance,
+            agrees=np.where(result == 0.5, np.nan, (1 + ahead * (2 * result - 1)) / 2),
+            judge=None if decided.cluster is None else decided.cluster[kept],
+        ),
+        said,
+    )
+
+
+def _mean_squares(number: Ints, square: Floats, variance: Floats, size: int) -> pl.DataFrame:
+    times = np.bincount(number, minlength=size)
+    safe = np.maximum(times, 1)
+    spread = np.bincount(number, variance, size)
+    return pl.DataFrame(
+        {
+            "comparisons": times.astype(np.int64),
+            "infit": np.bincount(number, square, size) / np.where(spread > 0, spread, 1),
+            "outfit": np.bincount(number, square / variance, size) / safe,
+        }
+    )
+
+
+_ITEM_WORDS = (
+    "judged against the scores more often than chance explains: judges do not see it the same way",
+    "judged almost exactly in the order of the scores: fewer surprises than chance brings",
+)
+_JUDGE_WORDS = (
+    "decides against the scores more often than chance explains: careless, or looking for something else",
+    "decides almost exactly in the order of the scores: fewer surprises than chance brings",
+)
+
+
+def _flagged(table: pl.DataFrame, name: str, words: tuple[str, str]) -> pl.DataFrame:
+    """The table with whether and why a row is a misfit, worst first."""
+    high, low = pl.lit(value=False), pl.lit(value=False)
+    if table.height >= _FEWEST:
+        for column in ("infit", "outfit"):
+            mean, sd = pl.col(column).mean(), pl.col(column).std()
+            # A spread of rounding errors makes nobody a misfit.
+            wide = sd > 1e-9
+            high |= (pl.col(column) > mean + _FLAG * sd) & wide
+            low |= (pl.col(column) < mean - _FLAG * sd) & wide
+    table = table.with_columns(
+        misfit=high | low,
+        reason=pl.when(high).then(pl.lit(words[0])).when(low).then(pl.lit(words[1])).otherwise(None),
+    )
+    return table.sort(pl.col("infit"), pl.col(name), descending=[True, False])

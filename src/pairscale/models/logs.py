@@ -1,0 +1,329 @@
+"""The logs of Bayesian fits: one row a fit (round log), one row an item and fit (item log), and views of them.
+
+The columns, their order and their types are a promise; what each one means is beside it, for the documentation too.
+A column that does not apply to a fit is missing (null) there, never left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from numbers import Integral
+from typing import Any, Literal, get_args
+
+import polars as pl
+
+from pairscale.errors import InputError, TableError, UnknownNameError
+from pairscale.tables import listed, require_columns, to_frame
+
+__all__ = [
+    "ITEM_LOG",
+    "ITEM_LOG_MEANING",
+    "ROUND_LOG",
+    "ROUND_LOG_MEANING",
+    "ItemOrder",
+    "round_log_row",
+    "summarize_items",
+    "summarize_refits",
+]
+
+_INT, _REAL, _TEXT, _FLAG = pl.Int64(), pl.Float64(), pl.String(), pl.Boolean()
+_TIME = pl.Datetime("us", "UTC")
+
+_LEVELS = {"p2.5": "2.5 %", "p5": "5 %", "p50": "50 %", "p95": "95 %", "p97.5": "97.5 %"}
+
+
+def _quantiles(name: str, of: str, levels: Sequence[str] = tuple(_LEVELS)) -> dict[str, tuple[pl.DataType, str]]:
+    return {f"{name}_{level}": (_REAL, f"{_LEVELS[level]} quantile of {of}") for level in levels}
+
+
+_ITEM: dict[str, tuple[pl.DataType, str]] = {
+    "refit_id": (_INT, "which fit, counted from 1"),
+    "ID": (_TEXT, "the item"),
+    "theta_mean": (_REAL, "posterior mean of its score theta (EAP); the scores of all items have mean 0"),
+    "theta_sd": (_REAL, "posterior standard deviation of theta"),
+    **_quantiles("theta", "theta"),
+    "rank_mean": (_REAL, "mean of the ranks that it has in the single draws; 1 is the best"),
+    **_quantiles("rank", "these ranks", ("p2.5", "p50", "p97.5")),
+    "degree": (_INT, "comparisons that it was in"),
+    "pos_count_A": (_INT, "how often it was shown first"),
+    "pos_count_B": (_INT, "how often it was shown second"),
+    "pos_A_rate": (_REAL, "share of its comparisons in which it was shown first"),
+}
+
+_ROUND: dict[str, tuple[pl.DataType, str]] = {
+    # Which fit, of how much
+    "refit_id": (_INT, "which fit, counted from 1"),
+    "round_id_at_refit": (_INT, "the last round of pairing that was complete then"),
+    "step_id_at_refit": (_INT, "the last step before it"),
+    "timestamp": (_TIME, "when, UTC"),
+    "model_variant": (_TEXT, "btl, btl_e (lapse), btl_b (position bias) or btl_e_b (both)"),
+    "n_items": (_INT, "items"),
+    "total_pairs_done": (_INT, "comparisons committed so far"),
+    "new_pairs_since_last_refit": (_INT, "of these, since the fit before"),
+    "n_unique_pairs_seen": (_INT, "different pairs among them, whatever their order"),
+    # Health of the candidates
+    "proposed_pairs_mode": (_REAL, "typical number of candidates scored in a step since the fit before"),
+    "starve_rate_since_last_refit": (_REAL, "share of steps without a candidate"),
+    "fallback_rate_since_last_refit": (_REAL, "share of steps that needed a fallback"),
+    "fallback_used_mode": (_TEXT, "the most frequent fallback"),
+    "starvation_reason_mode": (_TEXT, "the most frequent reason for no candidate"),
+    # Global order known, and what that did to the quotas of the last complete round
+    "global_identified": (_FLAG, "whether the global order counts as known"),
+    "global_identified_reliability_min": (_REAL, "the reliability that this needs"),
+    "global_identified_rank_corr_min": (_REAL, "the rank correlation that this needs"),
+    "long_quota_raw": (_INT, "long links planned in a round, before tapering"),
+    "long_quota_effective": (_INT, "long links planned after it"),
+    "long_quota_removed": (_INT, "long links that tapering took away"),
+    "realloc_to_mid": (_INT, "of these, given to mid links"),
+    "realloc_to_local": (_INT, "of these, given to local links"),
+    # Exposure
+    "mean_degree": (_REAL, "mean number of comparisons of an item"),
+    "min_degree": (_INT, "smallest number of comparisons of an item"),
+    "pos_balance_sd": (_REAL, "standard deviation over items of times shown first less times shown second"),
+    # Parameters of the whole model
+    "epsilon_mean": (_REAL, "posterior mean of the lapse rate; missing when the model has none"),
+    **_quantiles("epsilon", "the lapse rate"),
+    "b_mean": (_REAL, "posterior mean of the bias for the first position; missing when the model has none"),
+    **_quantiles("b", "the position bias"),
+    # TrueSkill beside it
+    "ts_sigma_mean": (_REAL, "mean TrueSkill sigma of the items"),
+    "ts_sigma_max": (_REAL, "largest TrueSkill sigma"),
+    "ts_degree_sigma_corr": (_REAL, "correlation of TrueSkill sigma with the number of comparisons"),
+    "ts_btl_theta_corr": (_REAL, "correlation of TrueSkill mu with theta_mean"),
+    "ts_btl_rank_spearman": (_REAL, "rank correlation of TrueSkill mu with theta_mean"),
+    # Star caps
+    "star_cap_rejects_since_last_refit": (_INT, "candidates that the star caps refused"),
+    "star_cap_reject_rate_since_last_refit": (_REAL, "share of the candidates that they refused"),
+    "recent_deg_median_since_last_refit": (_REAL, "median number of recent comparisons of an item"),
+    "recent_deg_max_since_last_refit": (_INT, "largest number of recent comparisons of an item"),
+    # How much is still open; nothing is decided on these
+    "ci95_theta_width_mean": (_REAL, "mean width of the items' 95 % intervals"),
+    "ci95_theta_width_median": (_REAL, "median width of them"),
+    "ci95_theta_width_p90": (_REAL, "90 % quantile of their widths"),
+    "ci95_theta_width_max": (_REAL, "the widest of them"),
+    "near_tie_adj_frac": (_REAL, "share of neighbours by EAP that are nearly tied"),
+    "near_tie_adj_count": (_INT, "how many neighbours are: P(above | posterior) within near_tie_p_low and _high"),
+    "p_adj_median": (_REAL, "median probability that an item is above the next by EAP"),
+    "cov_trace_theta": (_REAL, "sum of the posterior variances of theta"),
+    "cov_logdet_diag_theta": (_REAL, "sum of their logarithms"),
+    "post_sd_theta_p10": (_REAL, "10 % quantile of theta_sd over items"),
+    "post_sd_theta_p50": (_REAL, "50 % quantile of theta_sd over items"),
+    "post_sd_theta_p90": (_REAL, "90 % quantile of theta_sd over items"),
+    "top20_boundary_entropy_mean": (_REAL, "mean entropy (nats) of being in the top 20, of the items at the border"),
+    "top20_boundary_entropy_p90": (_REAL, "90 % quantile of that entropy"),
+    "nn_diff_sd_mean": (_REAL, "mean posterior sd of the difference of neighbours by EAP"),
+    "nn_diff_sd_p90": (_REAL, "90 % quantile of that sd"),
+    # The diagnostics gate
+    "diagnostics_pass": (_FLAG, "whether the draws may be decided on: all of the following three"),
+    "diagnostics_divergences_pass": (_FLAG, "whether there were few enough divergences"),
+    "diagnostics_rhat_pass": (_FLAG, "whether the chains agree"),
+    "diagnostics_ess_pass": (_FLAG, "whether the draws are worth enough independent ones"),
+    "divergences": (_INT, "divergent transitions of all chains"),
+    "divergences_max_allowed": (_INT, "how many are allowed"),
+    "max_rhat": (_REAL, "largest rank-normalised split R-hat of any parameter"),
+    "max_rhat_allowed": (_REAL, "how large it may be"),
+    "min_ess_bulk": (_REAL, "smallest bulk effective sample size of any parameter"),
+    "ess_bulk_required": (_REAL, "how large it must be"),
+    "near_stop_active": (_FLAG, "whether the run is near its stop, which requires more"),
+    # The gates of the stop
+    "reliability_EAP": (_REAL, "Var(E[theta]) / (Var(E[theta]) + E[Var(theta)])"),
+    "eap_reliability_min": (_REAL, "how large it must be"),
+    "eap_pass": (_FLAG, "whether it is"),
+    "theta_sd_eap": (_REAL, "standard deviation of theta_mean over items"),
+    "rho_theta": (_REAL, "correlation of theta_mean with that of the lagged fit"),
+    "lag_eligible": (_FLAG, "whether there is a lagged fit to compare with"),
+    "theta_corr_min": (_REAL, "how large rho_theta must be"),
+    "theta_corr_pass": (_FLAG, "whether it is"),
+    "delta_sd_theta": (_REAL, "relative change of theta_sd_eap since the lagged fit"),
+    "theta_sd_rel_change_max": (_REAL, "how large it may be"),
+    "delta_sd_theta_pass": (_FLAG, "whether it is no larger"),
+    "rho_rank": (_REAL, "rank correlation of theta_mean with that of the lagged fit"),
+    "rank_spearman_min": (_REAL, "how large it must be"),
+    "rho_rank_pass": (_FLAG, "whether it is"),
+    # How the sampler ran
+    "mcmc_chains": (_INT, "chains"),
+    "mcmc_parallel_chains": (_INT, "chains that ran at the same time"),
+    "mcmc_core_fraction": (_REAL, "share of the cores that it might use"),
+    "mcmc_cores_detected_physical": (_INT, "cores of the machine"),
+    "mcmc_cores_detected_logical": (_INT, "hardware threads of the machine"),
+    "mcmc_threads_per_chain": (_INT, "threads for each chain"),
+    "mcmc_engine_version": (_TEXT, "which sampler, and its version"),
+    # The decision
+    "stop_decision": (_FLAG, "whether the run stopped here"),
+    "stop_reason": (_TEXT, "why"),
+}
+
+ITEM_LOG: dict[str, pl.DataType] = {name: dtype for name, (dtype, _) in _ITEM.items()}
+"""The item log: one row an item and fit."""
+
+ITEM_LOG_MEANING: dict[str, str] = {name: meaning for name, (_, meaning) in _ITEM.items()}
+"""What the columns of :data:`ITEM_LOG` mean."""
+
+ROUND_LOG: dict[str, pl.DataType] = {name: dtype for name, (dtype, _) in _ROUND.items()}
+"""The round log: one row a fit, whatever its name says; every stop can be recomputed from it."""
+
+ROUND_LOG_MEANING: dict[str, str] = {name: meaning for name, (_, meaning) in _ROUND.items()}
+"""What the columns of :data:`ROUND_LOG` mean."""
+
+ItemOrder = Literal["rank_mean", "theta_mean", "theta_sd", "degree", "pos_A_rate"]
+"""By what :func:`summarize_items` sorts: ranks from the best on, everything else from the largest down."""
+
+_CORE = (
+    "refit_id", "round_id_at_refit", "step_id_at_refit", "total_pairs_done", "new_pairs_since_last_refit",
+    "n_unique_pairs_seen", "diagnostics_pass", "divergences", "max_rhat", "min_ess_bulk", "ess_bulk_required",
+    "reliability_EAP", "rho_theta", "delta_sd_theta", "rho_rank", "stop_decision", "stop_reason",
+)  # fmt: skip
+
+
+def round_log_row(**known: Any) -> pl.DataFrame:
+    """One row of the round log: what is known, and null for the rest.
+
+    Args:
+        known: values by column; names with a dot are given as ``**{"epsilon_p2.5": ...}``. NaN is missing, and a
+            ``timestamp`` may be ISO text.
+
+    Raises:
+        InputError: when a name is no column of the round log.
+        TableError: when a value is not of its column's type.
+    """
+    unknown = [name for name in known if name not in ROUND_LOG]
+    if unknown:
+        raise InputError(f"the round log has no column {listed(unknown)}")
+    columns = []
+    for name, dtype in ROUND_LOG.items():
+        try:
+            columns.append(pl.Series(name, [_plain(known.get(name), dtype)], dtype=dtype, strict=True))
+        except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
+            raise TableError(f"the round log's {name} is a {dtype}, not {known[name]!r}") from None
+    return pl.DataFrame(columns)
+
+
+def _plain(value: Any, dtype: pl.DataType) -> Any:
+    """A value as Polars takes it: numbers of NumPy as Python's, NaN as missing, a time written out as a time."""
+    value = value.item() if hasattr(value, "item") else value
+    if isinstance(value, float) and math.isnan(value):
+        return None
+    return datetime.fromisoformat(value) if dtype == _TIME and isinstance(value, str) else value
+
+
+def summarize_items(
+    state: Any,
+    posterior: Any = None,
+    refit: int | None = None,
+    bind: bool = False,
+    top_n: int | None = None,
+    sort_by: ItemOrder = "rank_mean",
+    include_optional: bool = True,
+) -> pl.DataFrame:
+    """The items of a fit, sorted: a view of the item log, in which nothing is computed again.
+
+    Args:
+        state: a Bayesian fit, an adaptive run or its state, or a mapping of logs: whatever has ``item_log_list``, or
+            ``logs`` that have it.
+        posterior: an item log, or a list of them, to look at instead.
+        refit: which fit, counted from 1; by default the last.
+        bind: all fits in one table instead.
+        top_n: only so many rows, after sorting.
+        sort_by: ``rank_mean`` (best first), or ``theta_mean``, ``theta_sd``, ``degree`` or ``pos_A_rate`` (largest
+            first). Rows without that figure come last.
+        include_optional: keep columns that are not of :data:`ITEM_LOG`.
+
+    Returns:
+        One row an item, or an item and fit. Without any fit yet, a table without rows.
+
+    Raises:
+        UnknownNameError: when there is no such order.
+        InputError: when an option is out of range, or there is no such fit.
+        TableError: when there is no item log, or it lacks the column to sort by.
+
+    Example:
+        >>> log = [{"refit_id": 1, "ID": "a", "rank_mean": 1.8}, {"refit_id": 1, "ID": "b", "rank_mean": 1.2}]
+        >>> summarize_items({"item_log_list": [log]})["ID"].to_list()
+        ['b', 'a']
+    """
+    if sort_by not in get_args(ItemOrder):
+        raise UnknownNameError(f"cannot sort by {sort_by!r}; choose one of {listed(get_args(ItemOrder))}")
+    if bind and refit is not None:
+        raise InputError("bind=True stacks all fits; leave out refit, or bind")
+    _check_count("top_n", top_n)
+    _check_count("refit", refit)
+    given = _find(state, "item_log_list", "summarize_items") if posterior is None else posterior
+    tables = _item_tables(given)
+    if not tables:
+        return pl.DataFrame(schema=ITEM_LOG)
+    if refit is not None and refit > len(tables):
+        raise InputError(f"there is no fit {refit}: there are {len(tables):,}")
+    if bind:
+        frame = pl.concat(tables, how="diagonal_relaxed")
+    else:
+        frame = tables[-1 if refit is None else refit - 1]
+    require_columns(frame, [sort_by], "the item log")
+    if not include_optional:
+        frame = frame.select(name for name in frame.columns if name in ITEM_LOG)
+    figure = pl.col(sort_by).cast(pl.Float64, strict=False).fill_nan(None)
+    frame = frame.sort(figure, descending=sort_by != "rank_mean", nulls_last=True, maintain_order=True)
+    return frame if top_n is None else frame.head(top_n)
+
+
+def summarize_refits(state: Any, last_n: int | None = None, include_optional: bool = True) -> pl.DataFrame:
+    """The fits, one row each: a view of the round log, in which nothing is computed again.
+
+    Args:
+        state: a Bayesian fit, an adaptive run or its state, or a mapping of logs: whatever has ``round_log``, or
+            ``logs`` that have it.
+        last_n: only so many of the last fits.
+        include_optional: all columns; if not, those that say which fit it is, of how much, and whether it stopped.
+
+    Raises:
+        InputError: when ``last_n`` is not 1 or more.
+        TableError: when there is no round log.
+
+    Example:
+        >>> summarize_refits({"round_log": {"refit_id": [1, 2], "max_rhat": [1.02, 1.0]}}, last_n=1).rows()
+        [(2, 1.0)]
+    """
+    _check_count("last_n", last_n)
+    frame = to_frame(_find(state, "round_log", "summarize_refits"), "the round log")
+    if not include_optional:
+        frame = frame.select(name for name in frame.columns if name in _CORE)
+    return frame if last_n is None else frame.tail(last_n)
+
+
+def _find(source: Any, name: str, verb: str) -> Any:
+    """What ``source``, or its ``logs``, has under a name, as an attribute or a key."""
+    for holder in (source, _get(source, "logs")):
+        found = None if holder is None else _get(holder, name)
+        if found is not None:
+            return found
+    raise TableError(
+        f"{verb} needs a fit, a run, or logs by name; this {type(source).__name__} has neither {name!r} nor logs "
+        f"with it"
+    )
+
+
+def _get(source: Any, name: str) -> Any:
+    return source.get(name) if isinstance(source, Mapping) else getattr(source, name, None)
+
+
+def _item_tables(given: Any) -> list[pl.DataFrame]:
+    """Item logs, one a fit, from a list of tables, one table, or whatever has ``item_log_list``."""
+    if _get(given, "item_log_list") is not None:
+        given = _get(given, "item_log_list")
+    # A list of dicts is one table by rows; a list of anything else, also of lists of dicts, is one of tables.
+    one_table = not isinstance(given, list | tuple) or (len(given) > 0 and _is_row(given[0]))
+    tables = [given] if one_table else given
+    return [to_frame(table, "the item log") for table in tables]
+
+
+def _is_row(entry: Any) -> bool:
+    """Whether this is one row by column, not a whole table by column."""
+    return isinstance(entry, Mapping) and not any(
+        hasattr(value, "__len__") and not isinstance(value, str) for value in entry.values()
+    )
+
+
+def _check_count(name: str, value: Any) -> None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, Integral) or value < 1):
+        raise InputError(f"{name} must be a whole number from 1 up, not {value!r}")

@@ -1,0 +1,339 @@
+"""A posterior is its draws; everything that is reported of one is computed here, from them.
+
+The figures are those of the item log and the round log. Quantiles are R's default (type 7, linear between the two
+nearest draws), standard deviations have n - 1 below, and rank 1 is the best item. Items are ordered by their posterior
+mean (EAP) and, where that is equal, by id: the order in which they came in never matters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from scipy.special import entr
+
+from pairscale.errors import InputError
+from pairscale.models._convergence import BLOCK, by_rank
+from pairscale.models.logs import ITEM_LOG
+from pairscale.tables import listed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy.typing as npt
+
+    from pairscale.models._counts import Floats, Ints
+    from pairscale.models._gate import Diagnostics
+
+__all__ = ["ItemSummary", "Posterior", "item_log", "round_figures"]
+
+_THETA_LEVELS = {"p2.5": 0.025, "p5": 0.05, "p50": 0.5, "p95": 0.95, "p97.5": 0.975}
+_RANK_LEVELS = {"p2.5": 0.025, "p50": 0.5, "p97.5": 0.975}
+_TOP = 20
+_BOUNDARY = 2  # so many ranks on either side of the last of the top
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ItemSummary:
+    """What the draws say of each item, in the order of the posterior's ids.
+
+    Attributes:
+        theta_mean: the posterior mean (EAP).
+        theta_sd: the posterior standard deviation.
+        theta: quantiles of theta by name (``p2.5 p5 p50 p95 p97.5``).
+        rank_mean: the mean of the ranks that the item has in the single draws; 1 is the best.
+        rank: quantiles of these ranks by name (``p2.5 p50 p97.5``).
+        p_top: how probable it is that the item is among the best k, with k = min(20, N - 1).
+        order: the items by EAP, best first; equal ones by id.
+    """
+
+    theta_mean: Floats
+    theta_sd: Floats
+    theta: dict[str, Floats]
+    rank_mean: Floats
+    rank: dict[str, Floats]
+    p_top: Floats
+    order: Ints
+
+
+# Not slotted, so that the summary is computed once and kept.
+@dataclass(frozen=True, eq=False, repr=False)
+class Posterior:
+    """The draws of a fit, all chains together.
+
+    Row r of every array is draw ``r // chains`` of chain ``r % chains``. :meth:`from_chains` makes one from what a
+    sampler gives.
+
+    Attributes:
+        ids: the items.
+        theta: of shape (draws, items), each draw with mean 0.
+        epsilon: the lapse rate of each draw; None when the model has none.
+        b: the position bias of each draw; None when the model has none.
+        chains: how many chains the draws come from.
+        diagnostics: what the gate said of them.
+    """
+
+    ids: tuple[str, ...]
+    theta: Floats
+    epsilon: Floats | None = None
+    b: Floats | None = None
+    chains: int = 1
+    diagnostics: Diagnostics | None = None
+
+    def __post_init__(self) -> None:
+        if self.theta.ndim != 2 or self.theta.shape[1] != len(self.ids) or not self.ids:
+            raise InputError(f"theta must have a column for each of {len(self.ids):,} items, not {self.theta.shape}")
+        if len(set(self.ids)) < len(self.ids):
+            twice = sorted({name for name in self.ids if self.ids.count(name) > 1})
+            raise InputError(f"ids must be unique; more than once: {listed(twice)}")
+        n_draws = len(self.theta)
+        if n_draws < 2 or self.chains < 1 or n_draws % self.chains:
+            raise InputError(f"{n_draws:,} draws of {self.chains} chains: give two or more, the same for each chain")
+        for name in ("epsilon", "b"):
+            values = getattr(self, name)
+            if values is not None and values.shape != (n_draws,):
+                raise InputError(f"{name} must have one number for each of {n_draws:,} draws, not {values.shape}")
+            if values is not None and not np.isfinite(values).all():
+                raise InputError(f"{name} has draws that are not finite")
+        if not np.isfinite(self.theta).all():
+            raise InputError("theta has draws that are not finite")
+
+    def __repr__(self) -> str:
+        n_draws, n_items = self.theta.shape
+        return f"<Posterior of {n_items:,} items: {n_draws:,} draws from {self.chains} chains>"
+
+    @classmethod
+    def from_chains(
+        cls,
+        ids: Sequence[str],
+        theta: npt.NDArray[Any],
+        epsilon: npt.NDArray[Any] | None = None,
+        b: npt.NDArray[Any] | None = None,
+        diagnostics: Diagnostics | None = None,
+    ) -> Posterior:
+        """A posterior from arrays by draw and chain; each draw of theta is centred.
+
+        Args:
+            ids: the items.
+            theta: of shape (draws, chains, items).
+            epsilon: of shape (draws, chains).
+            b: of shape (draws, chains).
+            diagnostics: what the gate said of them.
+        """
+        if theta.ndim != 3:
+            raise InputError(f"theta must have the shape (draws, chains, items), not {theta.shape}")
+        chains = theta.shape[1]
+        rows = theta.reshape(-1, theta.shape[2])
+        centred = np.subtract(rows, rows.mean(axis=1, keepdims=True, dtype=np.float64), dtype=np.float64)
+        flat_epsilon, flat_b = (
+            None if x is None else np.asarray(x, dtype=np.float64).reshape(-1) for x in (epsilon, b)
+        )
+        return cls(tuple(ids), centred, flat_epsilon, flat_b, chains, diagnostics)
+
+    @property
+    def n_items(self) -> int:
+        """How many items there are."""
+        return len(self.ids)
+
+    @property
+    def n_draws(self) -> int:
+        """How many draws there are, over all chains."""
+        return len(self.theta)
+
+    @cached_property
+    def items(self) -> ItemSummary:
+        """The summary of each item, computed when it is first asked for."""
+        mean, sd = np.empty(self.n_items), np.empty(self.n_items)
+        theta = {name: np.empty(self.n_items) for name in _THETA_LEVELS}
+        for block, rows in _columns(self.theta):
+            mean[block], sd[block] = rows.mean(axis=1), rows.std(axis=1, ddof=1)
+            _fill_quantiles(theta, block, rows, _THETA_LEVELS)
+        ranks = _draw_ranks(self.theta)
+        rank_mean, p_top = np.empty(self.n_items), np.empty(self.n_items)
+        rank = {name: np.empty(self.n_items) for name in _RANK_LEVELS}
+        for block, rows in _columns(ranks):
+            rank_mean[block] = rows.mean(axis=1)
+            p_top[block] = (rows <= _top(self.n_items)).mean(axis=1)
+            _fill_quantiles(rank, block, rows, _RANK_LEVELS)
+        order = np.lexsort((np.array(self.ids), -mean))
+        return ItemSummary(mean, sd, theta, rank_mean, rank, p_top, order)
+
+
+def item_log(
+    posterior: Posterior,
+    refit_id: int,
+    degree: npt.ArrayLike,
+    pos_count_A: npt.ArrayLike,
+    pos_count_B: npt.ArrayLike,
+) -> pl.DataFrame:
+    """The item log of one fit: one row an item, in the order of the posterior's ids.
+
+    Args:
+        posterior: the draws.
+        refit_id: which fit this is, counted from 1.
+        degree: per item, in how many comparisons it was.
+        pos_count_A: per item, in how many of them it was shown first.
+        pos_count_B: per item, in how many of them it was shown second.
+
+    Returns:
+        The columns of :data:`pairscale.models.logs.ITEM_LOG`. ``pos_A_rate`` is missing for an item that was in none.
+    """
+    found = posterior.items
+    counts = {
+        name: _per_item(posterior, name, values)
+        for name, values in (("degree", degree), ("pos_count_A", pos_count_A), ("pos_count_B", pos_count_B))
+    }
+    columns: dict[str, Any] = {
+        "refit_id": np.full(posterior.n_items, refit_id),
+        "ID": posterior.ids,
+        "theta_mean": found.theta_mean,
+        "theta_sd": found.theta_sd,
+        **{f"theta_{name}": values for name, values in found.theta.items()},
+        "rank_mean": found.rank_mean,
+        **{f"rank_{name}": values for name, values in found.rank.items()},
+        **counts,
+    }
+    frame = pl.DataFrame(columns).with_columns(
+        pos_A_rate=pl.when(pl.col("degree") > 0).then(pl.col("pos_count_A") / pl.col("degree"))
+    )
+    return frame.select(pl.col(name).cast(dtype) for name, dtype in ITEM_LOG.items())
+
+
+def round_figures(
+    posterior: Posterior,
+    degree: npt.ArrayLike,
+    pos_count_A: npt.ArrayLike,
+    pos_count_B: npt.ArrayLike,
+    *,
+    near_tie_p_low: float = 0.40,
+    near_tie_p_high: float = 0.60,
+) -> dict[str, float | int | None]:
+    """What the round log has of a posterior and of the items' exposure, by the names of its columns.
+
+    ``p_adj`` is the share of draws in which an item is above the one that follows it by EAP; the two are nearly tied
+    when it is within the limits, ends included. ``nn_diff_sd`` is the standard deviation of their difference.
+    ``top20_boundary_entropy`` is the binary entropy (in nats: 0 is certain, log 2 = 0.693 a coin's toss) of being among
+    the best k = min(20, N - 1), for the items whose EAP rank is within 2 of k: five of them, where there are as many.
+    ``reliability_EAP`` is ``Var(E[theta]) / (Var(E[theta]) + E[Var(theta)])``, ``pos_balance_sd`` the standard
+    deviation over items of ``pos_count_A - pos_count_B``. What N = 1 leaves undefined is missing.
+
+    Args:
+        posterior: the draws.
+        degree: per item, in how many comparisons it was.
+        pos_count_A: per item, in how many of them it was shown first.
+        pos_count_B: per item, in how many of them it was shown second.
+        near_tie_p_low: the lowest ``p_adj`` of a near tie.
+        near_tie_p_high: the highest.
+
+    Raises:
+        InputError: when there is not one count for each item, or the limits are not 0 <= low <= high <= 1.
+    """
+    if not 0 <= near_tie_p_low <= near_tie_p_high <= 1:
+        raise InputError(f"near ties must lie between 0 and 1, not from {near_tie_p_low!r} to {near_tie_p_high!r}")
+    found = posterior.items
+    times = _per_item(posterior, "degree", degree)
+    balance = _per_item(posterior, "pos_count_A", pos_count_A) - _per_item(posterior, "pos_count_B", pos_count_B)
+    width = found.theta["p97.5"] - found.theta["p2.5"]
+    variance = found.theta_sd**2
+    entropy = _boundary_entropy(found)
+    p_adj, difference_sd = _neighbours(posterior.theta, found.order)
+    near = (p_adj >= near_tie_p_low) & (p_adj <= near_tie_p_high)
+    several = posterior.n_items > 1
+    eap_variance = float(found.theta_mean.var(ddof=1)) if several else None
+    return {
+        "mean_degree": float(times.mean()),
+        "min_degree": int(times.min()),
+        "pos_balance_sd": float(balance.std(ddof=1)) if several else None,
+        **_parameter("epsilon", posterior.epsilon),
+        **_parameter("b", posterior.b),
+        "ci95_theta_width_mean": float(width.mean()),
+        "ci95_theta_width_median": float(np.median(width)),
+        "ci95_theta_width_p90": float(np.quantile(width, 0.9)),
+        "ci95_theta_width_max": float(width.max()),
+        "near_tie_adj_frac": float(near.mean()) if several else None,
+        "near_tie_adj_count": int(near.sum()),
+        "p_adj_median": float(np.median(p_adj)) if several else None,
+        "cov_trace_theta": float(variance.sum()),
+        "cov_logdet_diag_theta": float(np.log(variance).sum()) if (variance > 0).all() else None,
+        **{f"post_sd_theta_p{p}": float(np.quantile(found.theta_sd, p / 100)) for p in (10, 50, 90)},
+        "top20_boundary_entropy_mean": float(entropy.mean()) if several else None,
+        "top20_boundary_entropy_p90": float(np.quantile(entropy, 0.9)) if several else None,
+        "nn_diff_sd_mean": float(difference_sd.mean()) if several else None,
+        "nn_diff_sd_p90": float(np.quantile(difference_sd, 0.9)) if several else None,
+        "reliability_EAP": _share(eap_variance, float(variance.mean())),
+        "theta_sd_eap": None if eap_variance is None else eap_variance**0.5,
+    }
+
+
+def _columns(draws: npt.NDArray[Any]) -> Iterator[tuple[slice, Floats]]:
+    """The columns as rows of doubles, some at a time."""
+    width = max(1, BLOCK // len(draws))
+    for start in range(0, draws.shape[1], width):
+        block = slice(start, start + width)
+        yield block, np.array(draws[:, block].T, dtype=np.float64, order="C")
+
+
+def _fill_quantiles(into: dict[str, Floats], block: slice, rows: Floats, levels: dict[str, float]) -> None:
+    rows.sort(axis=1)
+    last = rows.shape[1] - 1
+    for name, level in levels.items():
+        below = int(last * level)
+        low, high = rows[:, below], rows[:, min(below + 1, last)]
+        into[name][block] = low + (high - low) * (last * level - below)
+
+
+def _draw_ranks(theta: Floats) -> npt.NDArray[np.float32]:
+    """The rank of each item in each draw, 1 the highest; single precision holds them and their halves exactly."""
+    n_items = theta.shape[1]
+    table = np.arange(2, 2 * n_items + 1) / 2
+    ranks = np.empty(theta.shape, dtype=np.float32)
+    height = max(1, BLOCK // n_items)
+    for start in range(0, len(theta), height):
+        ranks[start : start + height] = by_rank(-theta[start : start + height], table)
+    return ranks
+
+
+def _top(n_items: int) -> int:
+    return min(_TOP, max(1, n_items - 1))
+
+
+def _boundary_entropy(found: ItemSummary) -> Floats:
+    last = _top(len(found.order))
+    p = found.p_top[found.order[max(0, last - 1 - _BOUNDARY) : last + _BOUNDARY]]
+    entropy: Floats = entr(p) + entr(1 - p)
+    return entropy
+
+
+def _neighbours(theta: Floats, order: Ints) -> tuple[Floats, Floats]:
+    """Of each item and the next in order: how often it is above in the draws, and the sd of the difference."""
+    above, sd = np.empty(len(order) - 1), np.empty(len(order) - 1)
+    width = max(1, BLOCK // len(theta))
+    for start in range(0, len(above), width):
+        members = theta[:, order[start : start + width + 1]]
+        difference = members[:, :-1] - members[:, 1:]
+        above[start : start + width] = (difference > 0).mean(axis=0)
+        sd[start : start + width] = difference.std(axis=0, ddof=1)
+    return above, sd
+
+
+def _parameter(name: str, draws: Floats | None) -> dict[str, float | None]:
+    """Mean and quantiles of a parameter of the whole model; missing when the model does not have it."""
+    if draws is None:
+        return {f"{name}_mean": None, **{f"{name}_{level}": None for level in _THETA_LEVELS}}
+    values = np.quantile(draws, list(_THETA_LEVELS.values()))
+    quantiles = {f"{name}_{level}": float(value) for level, value in zip(_THETA_LEVELS, values, strict=True)}
+    return {f"{name}_mean": float(draws.mean()), **quantiles}
+
+
+def _share(between: float | None, within: float) -> float | None:
+    return None if between is None or between + within == 0 else between / (between + within)
+
+
+def _per_item(posterior: Posterior, name: str, values: npt.ArrayLike) -> Ints:
+    counts = np.asarray(values)
+    if counts.shape != (posterior.n_items,) or counts.dtype.kind not in "iu":
+        raise InputError(f"{name} must be one whole number for each of {posterior.n_items:,} items")
+    return counts.astype(np.int64)

@@ -1,0 +1,371 @@
+"""How reliable scores are: from their standard errors, from a posterior, or by fitting two halves of the data.
+
+Scale separation (SSR) and EAP reliability ask the model how much of the spread of the scores is not error; they trust
+the model, and that judges agree. Split halves ask the data: fitted on half of the judges each, how well do two sets of
+scores agree? Kinnear, Jones & Davies (2025, doi 10.31219/osf.io/c9q3b) give both for 101 sessions.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+import polars as pl
+
+from pairscale.comparisons import as_comparisons
+from pairscale.errors import FitError, InputError, TableError
+from pairscale.models.bradley_terry import fit_bt_model
+from pairscale.notices import notice
+from pairscale.pairs._edges import Ints, linked_groups, numbered
+from pairscale.pairs._table import generator, whole
+from pairscale.provenance import Provenance, fingerprint
+from pairscale.tables import Table, listed, require_ids
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+    from pairscale.models._counts import Floats
+
+__all__ = [
+    "ScaleSeparation",
+    "SplitBy",
+    "SplitHalf",
+    "eap_reliability",
+    "scale_separation_reliability",
+    "spearman_brown",
+    "split_half_reliability",
+]
+
+SplitBy = Literal["judge", "comparison"]
+"""What is split into two halves."""
+
+_JUDGE_COLUMNS = ("judge", "judge_id")
+_FEWEST = 3  # two points always lie on a line
+_SAME_THETA = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleSeparation:
+    """How far scores are apart, measured in their standard errors.
+
+    Attributes:
+        ssr: scale separation reliability, ``1 - mean(se²) / var(theta)``; below 0 when the scores differ less than
+            their errors would make them.
+        separation: ``sd(theta) / sqrt(mean(se²))``, the separation index that sirt and the published figures give
+            (``sepG``): of the observed scores, so that ``ssr = 1 - 1 / separation²``.
+        true_separation: ``sqrt(ssr / (1 - ssr))``, the index of the Rasch literature, of the scores without their
+            error; 0 when ``ssr`` is not above 0.
+    """
+
+    ssr: float
+    separation: float
+    true_separation: float
+
+
+def scale_separation_reliability(theta: npt.ArrayLike, se: npt.ArrayLike) -> ScaleSeparation:
+    """The share of the variance of scores that is not error, from the scores and their standard errors.
+
+    ``SSR = 1 - mean(se²) / var(theta)``, with the sample variance, as ``mle.rel`` of R's ``sirt::btm``.
+
+    Args:
+        theta: the scores, one per item.
+        se: their standard errors, above 0.
+
+    Raises:
+        InputError: when there are fewer than two scores, they are all equal, or a number cannot be used.
+
+    Example:
+        >>> round(scale_separation_reliability([-1, 0, 1], [0.5, 0.5, 0.5]).ssr, 2)
+        0.75
+    """
+    scores, errors = _numbers(theta, "theta"), _numbers(se, "se")
+    if scores.ndim != 1 or scores.shape != errors.shape:
+        raise InputError(f"theta and se must be two lists of one length; they are {scores.shape} and {errors.shape}")
+    if not (errors > 0).all():
+        raise InputError("a standard error is not above 0")
+    variance, error = _variance(scores, "theta"), float(np.mean(np.square(errors)))
+    ssr = 1 - error / variance
+    return ScaleSeparation(
+        ssr=ssr,
+        separation=float(np.sqrt(variance / error)),
+        true_separation=float(np.sqrt(max(variance / error - 1, 0.0))),
+    )
+
+
+def eap_reliability(theta: npt.ArrayLike, sds: npt.ArrayLike | None = None) -> float:
+    """The share of the variance of true scores that a posterior knows, from its draws or its means and deviations.
+
+    ``Var(E[theta_i]) / (Var(E[theta_i]) + mean(Var(theta_i)))``, with sample variances.
+
+    Args:
+        theta: the draws, one row a draw and one column an item; or, with ``sds``, the posterior means, one per item.
+        sds: the posterior standard deviations, one per item.
+
+    Raises:
+        InputError: when there are fewer than two items or draws, all is equal, or a number cannot be used.
+
+    Example:
+        >>> eap_reliability([-1, 0, 1], [0.5, 0.5, 0.5])
+        0.8
+    """
+    means = _numbers(theta, "theta")
+    if sds is None:
+        if means.ndim != 2 or len(means) < 2:
+            raise InputError(f"draws must have a row per draw and a column per item; theta is of shape {means.shape}")
+        means, unknown = means.mean(axis=0), float(means.var(axis=0, ddof=1).mean())
+    else:
+        deviations = _numbers(sds, "sds")
+        if means.ndim != 1 or means.shape != deviations.shape:
+            raise InputError(f"theta and sds must be of one length; they are {means.shape} and {deviations.shape}")
+        if not (deviations >= 0).all():
+            raise InputError("a standard deviation is below 0")
+        unknown = float(np.mean(np.square(deviations)))
+    known = _variance(means, "theta", equal_is_fine=unknown > 0)
+    return known / (known + unknown)
+
+
+def spearman_brown(reliability: float, factor: float = 2.0) -> float:
+    """What a reliability becomes when there is ``factor`` times as much data of the same kind.
+
+    ``factor r / (1 + (factor - 1) r)``; the default steps a correlation of two halves up to the whole.
+
+    Raises:
+        InputError: when ``reliability`` is not above -1 and at most 1, or ``factor`` not at least 1.
+
+    Example:
+        >>> round(spearman_brown(0.6), 3)
+        0.75
+    """
+    if not -1 < reliability <= 1 or not 1 <= factor < np.inf:
+        raise InputError(f"reliability={reliability} must be above -1 and at most 1, and factor={factor} at least 1")
+    below = 1 + (factor - 1) * reliability
+    if below <= 0:
+        raise InputError(f"a reliability of {reliability} cannot be stepped up {factor} times")
+    return factor * reliability / below
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SplitHalf:
+    """How well the scores of two random halves agree.
+
+    Attributes:
+        correlation: the median over splits of the correlation (Pearson) of the two halves' scores. With halves of
+            judges it says how well two such groups of half the size agree.
+        lower: the 2.5th percentile over splits.
+        upper: the 97.5th percentile over splits.
+        full: ``correlation`` stepped up to the whole data by the Spearman-Brown formula; None when it is not above -1.
+        splits: one row a split that could be used: ``split``, ``correlation``, ``items`` (those that both halves
+            scored), ``separation_1``, ``separation_2`` (sd(theta) / sqrt(mean(se²)) of these items in each half).
+        unconnected: splits that could not be used, because the comparisons of a half fall into parts.
+        too_few: splits that could not be used, because fewer than three items were in both halves, or a half gave
+            them all one score.
+        by: what was split.
+        engine: the engine that fitted the halves.
+        notices: what was left out, and what the fits of the halves said.
+        provenance: how to get the same again.
+    """
+
+    correlation: float
+    lower: float
+    upper: float
+    full: float | None
+    splits: pl.DataFrame
+    unconnected: int
+    too_few: int
+    by: SplitBy
+    engine: str
+    notices: tuple[str, ...]
+    provenance: Provenance
+
+
+def split_half_reliability(
+    data: Table,
+    *,
+    by: SplitBy = "judge",
+    splits: int = 100,
+    seed: int | None = None,
+    engine: str = "sirt",
+    judge: str | None = None,
+) -> SplitHalf:
+    """Fit random halves of the data apart and correlate their scores, as Kinnear, Jones & Davies (2025) do.
+
+    Half of the judges (rounded down), drawn at random, are one half of the data, and the rest are the other; with
+    ``by="comparison"`` it is half of the comparisons, which leaves out what judges disagree about and so gives more.
+    Each half is fitted by :func:`pairscale.fit_bt_model`; items that both scored are correlated. A split with a half
+    whose comparisons fall into parts is left out and counted, for its scores share no scale.
+
+    Args:
+        data: results of any shape that :func:`pairscale.build_bt_data` takes; ties and rows without a winner are left
+            out, and said.
+        by: ``judge`` or ``comparison``.
+        splits: random splits.
+        seed: makes it reproducible; without one, the one used is in the provenance.
+        engine: of :func:`pairscale.fit_bt_model`.
+        judge: the column that says who judged; without it ``judge``, else ``judge_id``.
+
+    Raises:
+        TableError: when the columns are of no known shape, or there is no column of judges.
+        InputError: when an option is out of range.
+        FitError: when there is only one judge (or comparison), or no split could be used.
+    """
+    if by not in get_args(SplitBy):
+        raise InputError(f"by is {by!r}; it must be one of {listed(get_args(SplitBy))}")
+    splits = whole(splits, "splits")
+    if splits < 1:
+        raise InputError("splits=0 is no split at all; it must be 1 or more")
+    generator(seed)  # says what is wrong with it
+    seed = secrets.randbits(48) if seed is None else int(seed)
+    frame, notices = _decided(data)
+    unit = _judges(frame, judge) if by == "judge" else np.arange(frame.height)
+    n_units = int(unit.max()) + 1
+    if n_units < 2:
+        raise FitError(f"there is only one {by}: nothing to split" + (' (by="comparison" may do)' * (by == "judge")))
+
+    rows, unconnected, too_few, heard = [], 0, 0, list[str]()
+    games = frame.select("ID1", "ID2", "better_id")
+    for number in range(splits):
+        first = np.zeros(n_units, dtype=bool)
+        first[np.random.default_rng([seed, number]).permutation(n_units)[: n_units // 2]] = True
+        halves = [games.filter(pl.Series(first[unit] == side)) for side in (True, False)]
+        if not all(_is_connected(half) for half in halves):
+            unconnected += 1
+            continue
+        with _unsaid(heard):
+            one, two = (fit_bt_model(half, engine=engine).theta.select("ID", "theta", "se") for half in halves)
+        agreement = _agreement(one.join(two, on="ID", suffix="_2"))
+        if agreement is None:
+            too_few += 1
+        else:
+            rows.append({"split": number + 1, **agreement})
+    notices += _say_splits(splits, unconnected, too_few, heard)
+    if not rows:
+        raise FitError(
+            f"none of the {splits:,} splits could be used: {unconnected:,} had a half that falls into parts, "
+            f"{too_few:,} fewer than {_FEWEST} items with different scores in both halves; more comparisons are needed"
+        )
+    table = pl.DataFrame(rows, schema=_SPLITS)
+    lower, median, upper = (float(x) for x in np.quantile(table["correlation"], [0.025, 0.5, 0.975]))
+    return SplitHalf(
+        correlation=median,
+        lower=lower,
+        upper=upper,
+        full=spearman_brown(median) if median > -1 else None,
+        splits=table,
+        unconnected=unconnected,
+        too_few=too_few,
+        by=by,
+        engine=engine,
+        notices=tuple(notices),
+        provenance=Provenance(
+            method="split_half",
+            settings={"by": by, "splits": splits, "engine": engine},
+            seed=seed,
+            inputs={"comparisons": fingerprint([games.rows(), unit.tolist()])},
+        ),
+    )
+
+
+_SPLITS = {
+    "split": pl.Int64(),
+    "correlation": pl.Float64(),
+    "items": pl.Int64(),
+    "separation_1": pl.Float64(),
+    "separation_2": pl.Float64(),
+}
+
+
+def _decided(data: Table) -> tuple[pl.DataFrame, list[str]]:
+    frame = as_comparisons(data, "data")
+    kept = frame.filter((pl.col("better_id") == pl.col("ID1")) | (pl.col("better_id") == pl.col("ID2")))
+    if kept.is_empty():
+        raise FitError(f"none of the {frame.height:,} rows of data has a winner: there is nothing to split")
+    if kept.height == frame.height:
+        return kept, []
+    left = frame.height - kept.height
+    why = "a tie, no winner, or a winner that is not of the pair"
+    return kept, [notice(f"left out {left:,} of {frame.height:,} rows: {why}")]
+
+
+def _judges(frame: pl.DataFrame, judge: str | None) -> Ints:
+    """Who judged each row, as a number."""
+    names = [judge] if judge is not None else [name for name in _JUDGE_COLUMNS if name in frame.columns]
+    if not names:
+        raise TableError(
+            f"data: no column 'judge' or 'judge_id' says who judged; it has {listed(frame.columns, 20)}. Name it with "
+            'judge=, or split by="comparison"'
+        )
+    column = require_ids(frame, names[:1], "data")[names[0]]
+    return numbered(column, column.unique().sort())
+
+
+def _is_connected(half: pl.DataFrame) -> bool:
+    ids = pl.concat([half["ID1"], half["ID2"]]).unique()
+    return len(linked_groups(numbered(half["ID1"], ids), numbered(half["ID2"], ids), len(ids))) == 1
+
+
+def _agreement(both: pl.DataFrame) -> dict[str, float] | None:
+    """What two halves say of the items of both; nothing when that is too little."""
+    one, two, se_one, se_two = (both[name].to_numpy() for name in ("theta", "theta_2", "se", "se_2"))
+    if len(one) < _FEWEST or min(np.ptp(one), np.ptp(two)) <= _SAME_THETA:
+        return None
+    return {
+        "correlation": float(np.clip(np.corrcoef(one, two)[0, 1], -1, 1)),
+        "items": len(one),
+        "separation_1": scale_separation_reliability(one, se_one).separation,
+        "separation_2": scale_separation_reliability(two, se_two).separation,
+    }
+
+
+def _say_splits(splits: int, unconnected: int, too_few: int, heard: list[str]) -> list[str]:
+    said = []
+    if unconnected:
+        said.append(notice(f"left out {unconnected:,} of {splits:,} splits: the comparisons of a half fall into parts"))
+    if too_few:
+        said.append(notice(f"left out {too_few:,} of {splits:,} splits: too few items with scores in both halves"))
+    if heard:
+        fits = 2 * (splits - unconnected)
+        said.append(notice(f"{len(heard):,} notices from the {fits:,} fits of halves, the first: {heard[0]}"))
+    return said
+
+
+@contextmanager
+def _unsaid(heard: list[str]) -> Iterator[None]:
+    """Collect what this thread says meanwhile: hundreds of fits would say the same hundreds of times."""
+    here, log = threading.get_ident(), logging.getLogger("pairscale")
+
+    def keep(record: logging.LogRecord) -> bool:
+        if record.thread != here:
+            return True
+        heard.append(record.getMessage())
+        return False
+
+    log.addFilter(keep)
+    try:
+        yield
+    finally:
+        log.removeFilter(keep)
+
+
+def _numbers(values: npt.ArrayLike, name: str) -> Floats:
+    try:
+        numbers = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be numbers") from None
+    if not np.isfinite(numbers).all():
+        raise InputError(f"a number of {name} is missing or not finite")
+    return numbers
+
+
+def _variance(scores: Floats, name: str, *, equal_is_fine: bool = False) -> float:
+    if len(scores) < 2:
+        raise InputError(f"{name} needs at least two items; it has {len(scores)}")
+    if np.ptp(scores) == 0 and not equal_is_fine:
+        raise InputError(f"all of {name} are equal: there is no spread that could be reliable")
+    return float(np.var(scores, ddof=1))

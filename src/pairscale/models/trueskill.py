@@ -1,0 +1,163 @@
+"""TrueSkill for two items: what is believed of each, after every single answer, at the cost of a few operations.
+
+Each item is a normal distribution, mean mu and standard deviation sigma; a comparison shows each ability with noise of
+standard deviation beta, and the larger one wins. There are no draws, and abilities do not drift. With::
+
+    c^2 = sigma_w^2 + sigma_l^2 + 2 beta^2      t = (mu_w - mu_l) / c
+    v = pdf(t) / cdf(t)                         u = v (v + t)
+
+(pdf and cdf of the standard normal distribution) an answer moves winner and loser to::
+
+    mu_w + sigma_w^2 v / c      mu_l - sigma_l^2 v / c      sigma_i^2 (1 - u sigma_i^2 / c^2)
+
+In an extreme upset pdf and cdf are both 0 to a computer, and v is not a number if it is computed as written. Here it
+comes from the scaled complementary error function, and ``1 - u`` far out from its series, so that every finite belief
+stays one. All functions work on numbers and, element by element, on arrays.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import erfcx, ndtr
+
+from pairscale.errors import InputError
+from pairscale.models._counts import Floats
+
+__all__ = ["BETA", "MU", "SIGMA", "Beliefs", "pair_utility", "update", "win_probability"]
+
+MU = 25.0
+"""What is believed of an item before its first comparison: the mean."""
+
+SIGMA = 25.0 / 3
+"""What is believed of an item before its first comparison: the standard deviation."""
+
+BETA = 25.0 / 6
+"""The noise of one showing of an ability: its standard deviation."""
+
+_FAR = 50.0  # from here on the series is the more exact one; both are good to nine digits of 1 - u
+_SERIES = (1.0, -6.0, 50.0, -518.0, 6354.0)  # of 1 - u in 1 / t^2, without the constant, which is 0
+
+
+class Beliefs(NamedTuple):
+    """What is believed of a winner and a loser after their comparison.
+
+    Attributes:
+        mu_winner: the winner's mean.
+        sigma_winner: the winner's standard deviation.
+        mu_loser: the loser's mean.
+        sigma_loser: the loser's standard deviation.
+    """
+
+    mu_winner: Floats
+    sigma_winner: Floats
+    mu_loser: Floats
+    sigma_loser: Floats
+
+
+def update(
+    mu_winner: npt.ArrayLike,
+    sigma_winner: npt.ArrayLike,
+    mu_loser: npt.ArrayLike,
+    sigma_loser: npt.ArrayLike,
+    *,
+    beta: float = BETA,
+) -> Beliefs:
+    """What is believed of two items after one of them won.
+
+    Args:
+        mu_winner: the winner's mean.
+        sigma_winner: the winner's standard deviation, above 0.
+        mu_loser: the loser's mean.
+        sigma_loser: the loser's standard deviation, above 0.
+        beta: the noise of one showing, above 0.
+
+    Returns:
+        The new means and standard deviations; no standard deviation grows, and all stay above 0.
+
+    Raises:
+        InputError: when a number is not finite, or a standard deviation not above 0.
+
+    Example:
+        >>> after = update(MU, SIGMA, MU, SIGMA)
+        >>> round(float(after.mu_winner), 4), round(float(after.sigma_winner), 4)
+        (29.2052, 7.1945)
+    """
+    mu_w, s_w, mu_l, s_l = _checked(mu_winner, sigma_winner, mu_loser, sigma_loser, beta)
+    c = _spread(s_w, s_l, beta)
+    v, rest = _surprise((mu_w - mu_l) / c)
+    return Beliefs(
+        mu_winner=mu_w + s_w * (s_w / c) * v,
+        sigma_winner=_narrowed(s_w, s_l, c, rest, beta),
+        mu_loser=mu_l - s_l * (s_l / c) * v,
+        sigma_loser=_narrowed(s_l, s_w, c, rest, beta),
+    )
+
+
+def win_probability(
+    mu_i: npt.ArrayLike, sigma_i: npt.ArrayLike, mu_j: npt.ArrayLike, sigma_j: npt.ArrayLike, *, beta: float = BETA
+) -> Floats:
+    """The probability that i beats j, ``cdf((mu_i - mu_j) / c)``, from what is believed of both.
+
+    Raises:
+        InputError: when a number is not finite, or a standard deviation not above 0.
+
+    Example:
+        >>> float(win_probability(MU, SIGMA, MU, SIGMA))
+        0.5
+    """
+    mu_i, sigma_i, mu_j, sigma_j = _checked(mu_i, sigma_i, mu_j, sigma_j, beta)
+    return np.asarray(ndtr((mu_i - mu_j) / _spread(sigma_i, sigma_j, beta)))[()]
+
+
+def pair_utility(
+    mu_i: npt.ArrayLike, sigma_i: npt.ArrayLike, mu_j: npt.ArrayLike, sigma_j: npt.ArrayLike, *, beta: float = BETA
+) -> Floats:
+    """How open the outcome of a comparison is, ``p (1 - p)``: 0.25 for an even pair, towards 0 for a foregone one.
+
+    Both factors are computed as small probabilities, so that lopsided pairs still differ from each other.
+
+    Raises:
+        InputError: when a number is not finite, or a standard deviation not above 0.
+
+    Example:
+        >>> float(pair_utility(MU, SIGMA, MU, SIGMA))
+        0.25
+    """
+    mu_i, sigma_i, mu_j, sigma_j = _checked(mu_i, sigma_i, mu_j, sigma_j, beta)
+    t = (mu_i - mu_j) / _spread(sigma_i, sigma_j, beta)
+    return np.asarray(ndtr(t) * ndtr(-t))[()]
+
+
+def _checked(
+    mu_i: npt.ArrayLike, sigma_i: npt.ArrayLike, mu_j: npt.ArrayLike, sigma_j: npt.ArrayLike, beta: float
+) -> tuple[Floats, Floats, Floats, Floats]:
+    numbers = [np.asarray(values, dtype=np.float64) for values in (mu_i, sigma_i, mu_j, sigma_j)]
+    if not all(np.isfinite(values).all() for values in numbers):
+        raise InputError("a mean or standard deviation is missing or not finite")
+    if not ((numbers[1] > 0).all() and (numbers[3] > 0).all() and 0 < beta < np.inf):
+        raise InputError("a standard deviation (sigma or beta) is not above 0")
+    return numbers[0], numbers[1], numbers[2], numbers[3]
+
+
+def _spread(sigma_i: Floats, sigma_j: Floats, beta: float) -> Floats:
+    """The standard deviation c of the difference of two showings."""
+    return np.asarray(np.hypot(np.hypot(sigma_i, sigma_j), np.sqrt(2) * beta))
+
+
+def _surprise(t: Floats) -> tuple[Floats, Floats]:
+    """How far an outcome moves the means, v, and how much of the variance it cannot take away, 1 - u."""
+    v = np.sqrt(2 / np.pi) / erfcx(-t / np.sqrt(2))
+    far = t < -_FAR
+    # v + t is the small difference of two large numbers there: the digits that it loses are those that count.
+    square = 1 / np.square(np.where(far, t, -_FAR))
+    series = square * np.polyval(_SERIES[::-1], square)
+    return v, np.where(far, series, np.clip(1 - v * (v + np.where(far, 0.0, t)), 0.0, 1.0))
+
+
+def _narrowed(own: Floats, other: Floats, c: Floats, rest: Floats, beta: float) -> Floats:
+    """The new standard deviation: 1 - u own² / c², with the part that can never go away added, not left over."""
+    stays = np.square(other / c) + 2 * np.square(beta / c)
+    return np.asarray(np.minimum(own, own * np.sqrt(stays + np.square(own / c) * rest)))[()]

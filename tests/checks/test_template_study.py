@@ -1,0 +1,210 @@
+"""Studies of templates: known judges, resumed runs, judgements from elsewhere, and the published figures."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+from scipy.stats import binomtest
+
+import pairscale as ps
+from pairscale.checks import StudyCell, published_default_template, published_template_study, template_study
+from pairscale.checks.published import OTHER_WORDINGS
+from pairscale.checks.templates import STUDY
+from pairscale.errors import InputError, TableError
+
+BIAS = {"concise": 0.0, "weigh": 4.0}
+PAIRS = ps.make_pairs(ps.synthetic_essays(9, seed=1))
+
+
+SHY = PAIRS["ID1"][0]
+
+
+def swayed(template: str) -> ps.SimulatedJudge:
+    return ps.SimulatedJudge("theta_true", bias=BIAS[template], seed=3)
+
+
+def firm(template: str) -> ps.SimulatedJudge:
+    return ps.SimulatedJudge("theta_true", seed=len(template))
+
+
+@pytest.fixture(scope="module")
+def study():
+    return template_study(PAIRS, templates=list(BIAS), judge={"one": swayed, "two": firm}, progress=False)
+
+
+def test_the_template_that_sways_ranks_last(study):
+    assert dict(study.table.schema) == STUDY
+    assert study.table.select("template_id", "judge").rows() == [
+        ("concise", "one"), ("weigh", "one"), ("concise", "two"), ("weigh", "two"),
+    ]  # fmt: skip
+    assert study.ranking.columns == [
+        "rank", "template_id", "n_judges", "mean_consistent", "worst_pos1", "n_significant", "n_significant_paired",
+    ]  # fmt: skip
+    assert study.ranking.select("rank", "template_id", "n_judges").rows() == [(1, "concise", 2), (2, "weigh", 2)]
+    biased = study.table.row(1, named=True)
+    assert biased["effect_lower"] > 0
+    assert biased["p_paired"] < 1e-4
+    assert biased["prop_pos1"] > 0.8
+    assert str(study).startswith("2 templates, 2 judges, most consistent 'concise' (")
+
+
+def test_the_figures_are_those_of_the_single_checks(study):
+    from pairscale.checks import check_positional_bias, compute_reverse_consistency
+
+    judge = swayed("weigh")
+    back = ps.sample_reverse_pairs(PAIRS, 1, seed=1)
+    answers = [ps.submit_pairs(pairs, judge, progress=False).results for pairs in (PAIRS, back)]
+    row = check_positional_bias(compute_reverse_consistency(*answers), seed=1).summary.row(0, named=True)
+    cell = study.table.row(1, named=True)
+    for name in ("n_pairs", "prop_consistent", "prop_pos1", "p_sample1_overall", "p_paired", "effect", "effect_lower"):
+        assert cell[name] == row[name], name
+    interval = binomtest(row["n_pairs"] - row["n_inconsistent"], row["n_pairs"]).proportion_ci(method="wilson")
+    assert (cell["consistent_lower"], cell["consistent_upper"]) == pytest.approx((interval.low, interval.high))
+
+
+def test_judgements_made_elsewhere_give_the_same(study):
+    parts, cells = [], []
+    for template in BIAS:
+        judge = swayed(template)
+        halves = {}
+        for direction, pairs in (("forward", PAIRS), ("reverse", ps.sample_reverse_pairs(PAIRS, 1, seed=1))):
+            results = ps.submit_pairs(pairs, judge, progress=False).results.select("ID1", "ID2", "better_id")
+            labels = {"template_id": template, "backend": "offline", "model": "simulated-1", "thinking": None}
+            parts.append(results.with_columns(direction=pl.lit(direction), **{k: pl.lit(v) for k, v in labels.items()}))
+            halves[direction] = results
+        cells.append(StudyCell(template, **halves, backend="offline", model="simulated-1"))
+    expected = study.table.filter(pl.col("judge") == "one").drop("judge")
+    for data in (pl.concat(parts), pl.concat(parts).to_dicts(), cells):
+        table = template_study(data).table
+        assert table.drop("judge").equals(expected)
+
+
+def test_one_run_file_resumes_the_study(tmp_path, study):
+    asked = []
+
+    def counting(template: str) -> ps.FunctionJudge:
+        def judge(A, B):
+            asked.append(template)
+            return {"is_valid": A["ID"] != SHY, "Y": int(len(A["text"]) > len(B["text"]))}
+
+        return ps.FunctionJudge(judge, name=f"mine/{template}", template_id=template)
+
+    first, again = (
+        template_study(PAIRS, templates=["concise"], judge=counting, run=tmp_path / "s.db", progress=False)
+        for _ in range(2)
+    )
+    declined = first.table["n_left_out"][0]
+    assert declined == PAIRS.filter((pl.col("ID1") == SHY) | (pl.col("ID2") == SHY)).height
+    assert len(asked) == 2 * PAIRS.height + declined
+    assert first.table.equals(again.table)
+    assert first.table.select("template_id", "backend", "judge").row(0) == ("concise", "function", "mine/concise")
+
+
+def test_a_judge_that_ignores_templates_is_said(caplog):
+    same = ps.SimulatedJudge("theta_true")
+    study = template_study(PAIRS, templates=["concise", "weigh"], judge=lambda _: same, progress=False)
+    assert study.notices == ("the judge answers without regard to the template; templates are equal",)
+    assert study.ranking["rank"].to_list() == [1, 1]
+
+
+def test_a_study_with_gaps_says_so_and_names_what_was_left_out(caplog):
+    both = [{"ID1": "a", "ID2": "b", "better_id": "a"}], [{"ID1": "b", "ID2": "a", "better_id": "a"}]
+    holed = [*both[0], {"ID1": "a", "ID2": "c", "better_id": None}], both[1]
+    cells = [StudyCell("t", *both, model="m"), StudyCell("u", *both, model="m"), StudyCell("u", *holed, model="n")]
+    study = template_study(cells)
+    assert study.notices == (
+        "u n: main_results: left out 1 of 2 rows, which name no winner of their pair",
+        "not every judge used every template (1 did not), so the ranking does not compare like with like",
+    )
+    assert [record.getMessage() for record in caplog.records] == list(study.notices)
+    assert study.table["n_left_out"].to_list() == [0, 0, 1]
+
+
+ROW = {"ID1": "a", "ID2": "b", "better_id": "a", "template_id": "t", "direction": "forward"}
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: template_study([{**ROW, "direction": "up"}]), "judgements: direction must be 'forward' or 'reverse'"),
+        (lambda: template_study([{"ID1": "a"}]), "judgements: no column 'template_id', 'direction'"),
+        (lambda: template_study([{**ROW, "template_id": None}]), "judgements: column 'template_id' is empty in row 1"),
+        (lambda: template_study([ROW]), "t: no pair has a winner in both directions"),
+        (lambda: template_study([ROW], level=2), "level is 2; it must be between 0 and 1"),
+        (lambda: template_study([ROW], templates=["x"]), "templates and run belong to a study that asks judges"),
+        (lambda: template_study(PAIRS, judge=swayed), "say which templates to study"),
+        (lambda: template_study(PAIRS, judge=swayed, templates="concise"), "say which templates to study"),
+        (lambda: template_study(PAIRS, judge=swayed, templates=["a", "a"]), "templates: 'a' stands there twice"),
+        (lambda: template_study(PAIRS.head(0), judge=swayed, templates=["a"]), "there are no pairs to judge"),
+        (
+            lambda: template_study(pl.DataFrame(schema=dict.fromkeys(ROW, pl.String))),
+            "there are no judgements to study",
+        ),
+        (
+            lambda: template_study([StudyCell("t", [ROW], [{**ROW, "ID1": "b", "ID2": "a"}])] * 2),
+            "'t' stands there 2 times; name the judges apart with judge",
+        ),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(call, message):
+    with pytest.raises(InputError) as caught:
+        call()
+    assert str(caught.value).startswith(message)
+    assert "\n" not in str(caught.value)
+    assert issubclass(TableError, InputError)
+
+
+# The published figures.
+
+
+def test_the_published_study_is_complete():
+    study = published_template_study()
+    assert dict(study.table.schema) == STUDY
+    assert study.table.select(pl.struct("backend", "model", "thinking").n_unique()).item() == 15
+    assert study.table.group_by("template_id").len().sort("template_id").rows() == [
+        (f"test{n}", 15) for n in range(1, 6)
+    ]
+    counts = study.table.group_by("backend").len().sort("backend").rows()
+    assert counts == [("anthropic", 30), ("gemini", 5), ("openai", 20), ("together", 20)]
+    row = study.table.row(by_predicate=(pl.col("model") == "gpt-4o") & (pl.col("template_id") == "test1"))
+    assert row[:7] == ("test1", "openai", "gpt-4o", "no_thinking", 0.837, 0.418, 0.002)
+    assert study.ranking["template_id"].to_list() == ["test2", "test3", "test4", "test1", "test5"]
+
+
+def test_reconstructed_counts_reproduce_every_printed_figure():
+    for row in published_template_study().table.iter_rows(named=True):
+        n, first, second = row["n_pairs"], row["n_both_first"], row["n_both_second"]
+        same = n - first - second
+        assert f"{same / n:.3f}" == f"{row['prop_consistent']:.3f}"
+        assert f"{(same + 2 * first) / (2 * n):.3f}" == f"{row['prop_pos1']:.3f}"
+        assert f"{binomtest(same + 2 * first, 2 * n).pvalue:.3f}" == f"{row['p_sample1_overall']:.3f}"
+        assert row["p_paired"] == pytest.approx(binomtest(first, first + second).pvalue)
+    assert published_template_study().table["n_pairs"].value_counts(sort=True).rows() == [(190, 72), (189, 2), (163, 1)]
+
+
+def test_the_paired_test_finds_twice_as_many_swayed_judges_as_the_printed_one():
+    table = published_template_study().table
+    assert (table["p_sample1_overall"] < 0.05).sum() == 25
+    assert (table["p_paired"] < 0.05).sum() == 53
+    assert table.filter((pl.col("p_sample1_overall") < 0.05) & (pl.col("p_paired") >= 0.05)).height == 0
+
+
+def test_the_published_default_template():
+    study = published_default_template()
+    assert study.table.height == 19
+    assert study.table["model"].n_unique() == 12
+    assert study.table["prop_pos1"].null_count() == 19
+    assert study.ranking.select("n_significant", "n_significant_paired").row(0) == (0, None)
+    # The printed p are those of 45 comparisons, not of the 90 that the text speaks of.
+    possible = {n: {f"{binomtest(k, n).pvalue:.3f}" for k in range(n + 1)} for n in (45, 90)}
+    printed = {f"{p:.3f}" for p in study.table["p_sample1_overall"]}
+    assert printed <= possible[45]
+    assert not printed - {"1.000"} & possible[90]
+
+
+@pytest.mark.parametrize("study", [published_template_study(), published_default_template()])
+def test_every_display_says_whose_wordings_were_measured(study):
+    assert OTHER_WORDINGS in repr(study)
+    assert OTHER_WORDINGS in str(study)
+    assert "Mercer, S. (2025), pairwiseLLM" in study.source
+    assert study.notices == (OTHER_WORDINGS,)

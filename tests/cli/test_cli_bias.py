@@ -1,0 +1,196 @@
+"""``pairscale bias`` and ``pairscale bias-study``, called through an app of their own until they are registered."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import polars as pl
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from pairscale.checks.published import OTHER_WORDINGS
+from pairscale.cli import bias, bias_study
+from pairscale.errors import InputError
+
+PROMPTED = """
+def fond(A, B, prompt_template=""):
+    \"\"\"Takes whatever stands first when the template is terse, else the longer text.\"\"\"
+    if len(prompt_template) < FEW:
+        return {"is_valid": True, "Y": 1}
+    return {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
+"""
+
+
+@pytest.fixture
+def call(folder):
+    app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+    for name, module in (("bias", bias), ("bias-study", bias_study)):
+        app.command(name)(module.command)
+
+    def invoke(*args: object):
+        result = CliRunner().invoke(app, [str(arg) for arg in args])
+        if isinstance(result.exception, InputError):
+            raise result.exception
+        return result
+
+    return invoke
+
+
+@pytest.fixture
+def orders(folder):
+    """Twenty pairs: twelve went to the first position both times, the others were consistent."""
+    winners = [("a", "b" if at < 12 else "a") for at in range(20)]
+    for name, sides, side in (("forward.csv", "ab", 0), ("reverse.csv", "ba", 1)):
+        rows = [
+            {"ID1": f"{sides[0]}{i}", "ID2": f"{sides[1]}{i}", "better_id": f"{w[side]}{i}"}
+            for i, w in enumerate(winners)
+        ]
+        pl.DataFrame(rows).write_csv(name)
+    return "forward.csv", "reverse.csv"
+
+
+# bias
+
+
+def test_bias_in_words_and_figures(call, orders):
+    result = call("bias", *orders)
+    assert (result.exit_code, result.stderr) == (0, "")
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith("consistency 0.400 (8 of 20 pairs; 95% interval 0.")
+    assert lines[1] == "first position won 32 of 40 comparisons"
+    assert lines[2].startswith("position bias: the first position is favoured: of 12 pairs that went to the same")
+    assert [line.split()[-1] for line in lines[4:]] == ["p", "0.000", "0.503", "0.000", "0.000"]
+
+
+def test_bias_as_json_and_file(call, orders):
+    result = call("bias", *orders, "--json", "--out", "pairs.csv", "--n-boot", 50, "--seed", 3, "--level", 0.9)
+    document = json.loads(result.stdout)
+    assert document["summary"]["n_inconsistent_pos1_bias"] == 12
+    assert document["summary"]["effect_upper"] is None  # infinite
+    assert document["level"] == 0.9
+    assert document["verdict"].startswith("position bias")
+    assert len(document["details"]) == pl.read_csv("pairs.csv").height == 20
+
+
+def test_one_table_or_run_file_may_hold_both_orders(call, cli, orders, pairs):
+    pl.concat([pl.read_csv(name) for name in orders]).write_csv("both.csv")
+    assert call("bias", "both.csv", "--seed", 1).stdout == call("bias", *orders).stdout
+    assert cli("pairs", pairs, "--reverse", "--out", "reversed.csv").code == 0
+    for table in (pairs, "reversed.csv"):
+        assert cli("judge", table, "--judge", "mine:longer", "--run", "run.db").code == 0
+    result = call("bias", "run.db")
+    assert "no sign of position bias: of 6 pairs none went to one position in both orders" in result.stdout
+
+
+def test_one_order_is_not_enough(call, orders):
+    with pytest.raises(InputError, match="holds every pair in one order only; reverse them"):
+        call("bias", "forward.csv")
+
+
+def test_bias_refuses_pairs_without_answers(call, pairs):
+    with pytest.raises(InputError, match="holds pairs without answers"):
+        call("bias", pairs)
+
+
+# bias-study
+
+
+@pytest.fixture
+def templates(folder):
+    """A judge that is fond of the first position when the template is the shorter of two."""
+    from pairscale import get_prompt_template
+
+    sizes = {name: len(get_prompt_template(name)) for name in ("concise", "protocol")}
+    assert sizes["concise"] < sizes["protocol"]
+    Path("mine.py").write_text(f"FEW = {sum(sizes.values()) // 2}\n{PROMPTED}", "utf-8")
+    return ["--template", "concise", "--template", "protocol"]
+
+
+def test_a_study_asks_ranks_and_resumes(call, templates):
+    line = ["bias-study", "essays", "--judge", "mine:fond", *templates, "--run", "study.db"]
+    first = call(*line)
+    assert first.exit_code == 0
+    assert first.stdout.splitlines()[1].split()[:2] == ["1", "protocol"]
+    verdict = "most consistent: protocol (100.0% of the pairs had the same winner in both orders); 1 of 2 judge and"
+    assert verdict in first.stdout
+    document = json.loads(call(*line, "--json", "--out", "study.csv").stdout)
+    assert [row["template_id"] for row in document["ranking"]] == ["protocol", "concise"]
+    assert document["table"][0]["prop_pos1"] == 1
+    assert document["source"] is None
+    assert pl.read_csv("study.csv").height == 2
+
+
+def test_a_study_of_judgements_made_already(call, orders):
+    parts = [
+        pl.read_csv(name).with_columns(direction=pl.lit(name.removesuffix(".csv")), template_id=pl.lit("t"))
+        for name in orders
+    ]
+    pl.concat(parts).write_csv("judgements.csv")
+    result = call("bias-study", "judgements.csv")
+    assert result.exit_code == 0
+    assert "most consistent: t (40.0% of the pairs" in result.stdout
+
+
+def test_simulated_judges_draw_from_a_part_of_the_pairs(call, folder):
+    pl.DataFrame({"ID": list("abcdef"), "text": list("abcdef"), "theta_true": range(6)}).write_csv("samples.csv")
+    options = ["--template", "default", "--judge-arg", "bias=9", "--n-pairs", 8, "--seed", 2]
+    result = call("bias-study", "samples.csv", "--judge", "simulated:theta_true", *options, "--json")
+    (row,) = json.loads(result.stdout)["table"]
+    assert row["n_pairs"] == 8
+    assert row["prop_pos1"] > 0.9
+    assert "note: without --run nothing is kept" in result.stderr
+
+
+@pytest.mark.parametrize("options", [[], ["--json"], ["--out", "published.csv"]])
+def test_every_display_of_the_published_study_says_whose_wordings_it_is_of(call, options):
+    result = call("bias-study", "--published", *options)
+    assert result.exit_code == 0
+    assert OTHER_WORDINGS in result.stdout + result.stderr
+    if options == ["--json"]:
+        assert OTHER_WORDINGS in json.loads(result.stdout)["source"]
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ([], "name texts, pairs or judgements as DATA, or see --published"),
+        (["essays"], "essays is a folder of texts; say who judges them with --judge"),
+        (["forward.csv"], "forward.csv has no column 'direction'"),
+        (["essays", "--template", "concise"], "--template, --run, --trait and --judge-arg belong to a judge"),
+        (["essays", "--published"], "--published shows a study that was made already"),
+        (["essays", "--judge", "nobody"], "no judge is called 'nobody'"),
+        (["essays", "--judge", "lexical", "--template", "nowhere"], "'nowhere'"),
+        (["essays", "--judge", "lexical", "--run", "run.csv"], "--run run.csv: that is the ending of a table"),
+    ],
+)
+def test_wrong_studies_are_refused_in_one_line(call, orders, args, message):
+    with pytest.raises(InputError) as caught:
+        call("bias-study", *args)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("module", [bias, bias_study])
+def test_help_explains_every_option_and_examples_use_those_there_are(call, module):
+    name = module.__name__.rpartition(".")[2].replace("_", "-")
+    command = typer.main.get_command(_app(module))
+    known = {option for param in command.params for option in param.opts}
+    assert {"--json", "--out"} <= known
+    for param in command.params:
+        if "--help" not in param.opts:
+            assert param.help.endswith("."), param
+    for line in module.EXAMPLES:
+        words = shlex.split(line)
+        assert words[:2] == ["pairscale", name]
+        assert {word for word in words if word.startswith("-")} <= known
+        assert len(line) <= 76  # with its indentation, the help fits into 80 columns
+    assert module.SUMMARY.endswith(".")
+
+
+def _app(module) -> typer.Typer:
+    app = typer.Typer(add_completion=False)
+    app.command()(module.command)
+    return app

@@ -1,0 +1,318 @@
+"""The Bayesian model: exact density, exact posterior, calibrated, reproducible."""
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+from scipy.special import expit
+
+from pairscale.errors import FitError, InputError
+from pairscale.models._btl import BTLDensity, Coordinates, Model, count_outcomes
+from pairscale.models._hmc import LockStepHMC
+from pairscale.models.bayes import MCMCSettings, fit_bayes_btl_mcmc, fit_btl
+
+VARIANTS = ("btl", "btl_e", "btl_b", "btl_e_b")
+MODELS = [Model(*pair, prior_sd) for pair in ((0, 0), (1, 0), (0, 1), (1, 1)) for prior_sd in (1.0, None)]
+
+
+def simulated(n_items, n_pairs, seed, eps=0.05, b=0.2, spread=1.0):
+    rng = np.random.default_rng(seed)
+    theta = spread * rng.normal(size=n_items)
+    first = rng.integers(0, n_items, n_pairs)
+    second = (first + rng.integers(1, n_items, n_pairs)) % n_items
+    won = rng.random(n_pairs) < (1 - eps) * expit(theta[first] - theta[second] + b) + eps / 2
+    return theta, first, second, won
+
+
+def table(n_items, first, second, won):
+    names = pl.Series([f"S{n:03d}" for n in range(n_items)])
+    columns = {"ID1": first, "ID2": second, "better_id": np.where(won, first, second)}
+    return pl.DataFrame({name: names.gather(values) for name, values in columns.items()}), names.to_list()
+
+
+def naive_log_density(x, first, second, won, model):
+    """The model as it is written down, one comparison after the other."""
+    n = len(x) - len(model.names)
+    judge = dict(zip(model.names, x[n:], strict=True))
+    eps = expit(judge["u"]) if "u" in judge else 0.0
+    b = judge.get("b", 0.0)
+    total = 0.0
+    for i, j, y in zip(first, second, won, strict=True):
+        p = (1 - eps) * expit(x[i] - x[j] + b) + eps / 2
+        total += np.log(p if y else 1 - p)
+    tau = np.exp(judge["t"]) if "t" in judge else 1.0
+    total += stats.norm(0, tau).logpdf(x[:n]).sum()
+    if "u" in judge:
+        total += stats.beta(2, 20).logpdf(eps) + np.log(eps * (1 - eps))
+    if "b" in judge:
+        total += stats.norm(0, 0.3).logpdf(b)
+    if "t" in judge:
+        total += stats.halfnorm(0, 2.5).logpdf(tau) + judge["t"]
+    return total
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_density_and_gradient_are_those_of_the_model(model):
+    _, first, second, won = simulated(6, 40, seed=1)
+    density = BTLDensity(count_outcomes(first, second, pl.Series(won), 6, position=bool(model.position)), model)
+    rng = np.random.default_rng(2)
+    x = 0.7 * rng.normal(size=(density.size, 4))
+    value, gradient = density(x, value=True)
+    slow = np.array([naive_log_density(column, first, second, won, model) for column in x.T])
+    np.testing.assert_allclose(value - value[0], slow - slow[0], atol=1e-9)
+    for row in range(density.size):
+        step = np.zeros_like(x)
+        step[row] = 1e-5
+        up, down = (density(x + sign * step, value=True)[0] for sign in (1, -1))
+        np.testing.assert_allclose(gradient[row], (up - down) / 2e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_the_change_of_variables_is_exact(model):
+    _, first, second, won = simulated(5, 30, seed=3)
+    density = BTLDensity(count_outcomes(first, second, pl.Series(won), 5, position=bool(model.position)), model)
+    coordinates = Coordinates.around(density, np.zeros((density.size, 1)), {}, {})
+    z = np.random.default_rng(1).normal(size=(density.size, 3))
+    np.testing.assert_allclose(coordinates.to_z(coordinates.to_x(z)), z, atol=1e-12)
+    value, gradient = coordinates(z, value=True)
+    for column in range(3):
+        # log density of z = log density of x + log |dx/dz|, with the Jacobian by differences
+        jacobian = np.empty((density.size, density.size))
+        for row in range(density.size):
+            step = np.zeros((density.size, 1))
+            step[row] = 1e-6
+            here = z[:, [column]]
+            jacobian[:, row] = (coordinates.to_x(here + step) - coordinates.to_x(here - step))[:, 0] / 2e-6
+        plain = density(coordinates.to_x(z[:, [column]]), value=True)[0][0]
+        log_det = np.linalg.slogdet(jacobian)[1] - np.log(coordinates.spread).sum()
+        assert value[column] == pytest.approx(plain + log_det, abs=1e-6)
+    step = np.zeros_like(z)
+    step[0] = step[-1] = 1e-6
+    up, down = (coordinates(z + sign * step, value=True)[0] for sign in (1, -1))
+    np.testing.assert_allclose(gradient[0] + gradient[-1], (up - down) / 2e-6, atol=1e-4)
+
+
+def test_extreme_positions_give_no_warning_and_no_nan():
+    _, first, second, won = simulated(4, 20, seed=1)
+    for model in MODELS:
+        density = BTLDensity(count_outcomes(first, second, pl.Series(won), 4, position=bool(model.position)), model)
+        x = np.zeros((density.size, 2))
+        x[0], x[1] = 900.0, -900.0
+        value, gradient = density(x, value=True)
+        assert np.isfinite(gradient).all()
+        assert not np.isnan(value).any()
+
+
+def test_the_sampler_gives_a_normal_distribution():
+    scale = np.array([0.6, 1.0, 1.5])[:, None]
+
+    def density(z, *, value):
+        return (-0.5 * np.sum((z / scale) ** 2, axis=0) if value else None), -z / scale**2
+
+    sampler = LockStepHMC(density, np.zeros((3, 8)), np.random.default_rng(5), path=1.9)
+    sampler.advance(200, adapt=True)
+    draws = sampler.advance(2000, adapt=False)
+    flat = draws.positions.transpose(1, 0, 2).reshape(3, -1)
+    assert draws.divergences == 0
+    assert 0.6 < draws.accept < 0.98
+    for row in range(3):
+        thinned = draws.positions[::10, row, :].ravel() / scale[row]
+        assert stats.kstest(thinned, "norm").pvalue > 1e-4
+    np.testing.assert_allclose(flat.std(axis=1), scale[:, 0], rtol=0.05)
+
+
+def test_an_energy_error_above_1000_is_a_divergence():
+    def density(z, *, value):  # a wall: the gradient knows nothing of it
+        return (np.where(np.abs(z[0]) > 0.5, -1e6, 0.0) if value else None), np.zeros_like(z)
+
+    sampler = LockStepHMC(density, np.zeros((1, 4)), np.random.default_rng(1), path=3.0, step=1.0)
+    draws = sampler.advance(50, adapt=False)
+    assert draws.divergences > 0
+    assert np.abs(draws.positions).max() <= 0.5
+
+
+def two_items(variant, wins):
+    """Mean and standard deviation of theta_A - theta_B, eps and b for two items, by brute force on a grid."""
+    delta = np.linspace(-7, 7, 281)[:, None, None]
+    eps = np.linspace(1e-4, 0.6, 121)[None, :, None] if "e" in variant else np.zeros((1, 1, 1))
+    b = np.linspace(-1.4, 1.4, 81)[None, None, :] if variant.endswith("b") else np.zeros((1, 1, 1))
+    log = stats.norm(0, np.sqrt(2)).logpdf(delta) + 0 * eps + 0 * b
+    if "e" in variant:
+        log = log + stats.beta(2, 20).logpdf(eps)
+    if variant.endswith("b"):
+        log = log + stats.norm(0, 0.3).logpdf(b)
+    for sign, won, lost in wins:  # +1: A stands first
+        p = (1 - eps) * expit(sign * (delta + sign * b)) + eps / 2 if sign > 0 else None
+        if sign > 0:
+            log = log + won * np.log(p) + lost * np.log1p(-p)
+        else:
+            q = (1 - eps) * expit(-delta + b) + eps / 2  # B stands first and wins
+            log = log + lost * np.log(q) + won * np.log1p(-q)
+    weight = np.exp(log - log.max())
+    weight /= weight.sum()
+    return {
+        name: (float((weight * grid).sum()), float(np.sqrt((weight * grid**2).sum() - (weight * grid).sum() ** 2)))
+        for name, grid in (("delta", delta), ("eps", eps), ("b", b))
+    }
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_two_items_agree_with_brute_force(variant):
+    wins = ((1, 14, 4), (-1, 9, 7))  # (who stands first, A won, A lost)
+    rows = []
+    for sign, won, lost in wins:
+        pair = ("A", "B") if sign > 0 else ("B", "A")
+        rows += [{"ID1": pair[0], "ID2": pair[1], "better_id": "A"}] * won
+        rows += [{"ID1": pair[0], "ID2": pair[1], "better_id": "B"}] * lost
+    fit = fit_bayes_btl_mcmc(rows, ids=["A", "B"], model_variant=variant, mcmc={"iter_sampling": 3000}, seed=1).fit
+    exact = two_items(variant, wins)
+    draws = {"delta": fit.posterior.theta[:, 0] - fit.posterior.theta[:, 1], "eps": fit.posterior.epsilon,
+             "b": fit.posterior.b}  # fmt: skip
+    assert (fit.posterior.epsilon is None, fit.posterior.b is None) == ("e" not in variant, not variant.endswith("b"))
+    size = fit.diagnostics.min_ess_bulk
+    for name, values in draws.items():
+        if values is not None:
+            mean, sd = exact[name]
+            assert abs(values.mean() - mean) < 5 * sd / np.sqrt(size)
+            assert values.std() == pytest.approx(sd, rel=0.06)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_same_seed_gives_the_same_draws(variant):
+    rows, names = table(12, *simulated(12, 150, seed=4)[1:])
+    settings = {"iter_warmup": 60, "iter_sampling": 100, "extend": 1}
+    one, two = (fit_bayes_btl_mcmc(rows, names, variant, settings, seed=9).fit.posterior for _ in range(2))
+    assert np.array_equal(one.theta, two.theta)
+    other = fit_bayes_btl_mcmc(rows, names, variant, settings, seed=10).fit.posterior
+    assert not np.array_equal(one.theta, other.theta)
+    np.testing.assert_allclose(one.theta.mean(axis=1), 0, atol=1e-12)
+
+
+def test_it_finds_the_truth_and_passes_its_gate():
+    theta, *rest = simulated(40, 3000, seed=11, eps=0.1, b=0.3)
+    rows, names = table(40, *rest)
+    fit = fit_bayes_btl_mcmc(rows, names, seed=2)
+    posterior = fit.fit.posterior
+    assert fit.fit.diagnostics.diagnostics_pass, fit.fit.diagnostics.reasons
+    z = (posterior.theta.mean(axis=0) - (theta - theta.mean())) / posterior.theta.std(axis=0)
+    assert stats.chi2(40).sf(float(z @ z)) > 1e-4
+    assert abs(posterior.b.mean() - 0.3) < 4 * posterior.b.std()
+    assert abs(posterior.epsilon.mean() - 0.1) < 4 * posterior.epsilon.std()
+    assert fit.item_summary["ID"].to_list() == names
+    assert fit.round_log["reliability_EAP"][0] > 0.9
+
+
+def test_a_learned_scale_finds_a_sharp_judge():
+    rows, names = table(30, *simulated(30, 2500, seed=5, spread=2.5, eps=0.0, b=0.0)[1:])
+    learned = fit_bayes_btl_mcmc(rows, names, "btl", seed=1, prior_sd="learned").fit
+    assert 1.8 < learned.prior_sd.mean() < 3.4
+    fixed = fit_bayes_btl_mcmc(rows, names, "btl", seed=1).fit
+    assert learned.posterior.theta.mean(axis=0).std() > fixed.posterior.theta.mean(axis=0).std()
+
+
+def test_growing_subsets_are_warm_and_agree_with_cold_fits():
+    rows, names = table(30, *simulated(30, 900, seed=6)[1:])
+    fit = fit_bayes_btl_mcmc(rows, names, pair_counts=[900, 300], seed=3)
+    assert fit.round_log["total_pairs_done"].to_list() == [300, 900]
+    assert fit.round_log["new_pairs_since_last_refit"].to_list() == [300, 600]
+    assert fit.item_summary["refit_id"].unique().sort().to_list() == [1, 2]
+    assert [log["degree"].sum() for log in fit.item_log_list] == [600, 1800]
+    assert fit.fits[1].provenance.settings["warm"]
+    cold = fit_bayes_btl_mcmc(rows, names, seed=4).fit.posterior
+    warm = fit.fit.posterior
+    difference = (warm.theta.mean(axis=0) - cold.theta.mean(axis=0)) / cold.theta.std(axis=0)
+    assert np.abs(difference).max() < 0.2
+    sampled = fit_bayes_btl_mcmc(rows, names, pair_counts=[300], subset_method="sample", seed=3)
+    assert sampled.fit.n_comparisons == 300
+
+
+def test_items_without_a_comparison_keep_the_prior():
+    rows = [{"ID1": "a", "ID2": "b", "better_id": "a"}] * 10
+    fit = fit_bayes_btl_mcmc(rows, ["a", "b", "c"], "btl", seed=1, mcmc={"iter_sampling": 3000}).fit
+    raw = np.sqrt(2 / 3)  # a centred standard normal of three
+    assert fit.posterior.theta[:, 2].std() == pytest.approx(raw, rel=0.15)
+    assert fit.degree.tolist() == [10, 10, 0]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"model_variant": "btl_x"}, "'btl_x' is not one of"),
+        ({"mcmc": {"iterations": 5}}, "no field 'iterations'"),
+        ({"mcmc": {"chains": 0}}, "chains must be 1 or more"),
+        ({"mcmc": {"target_accept": 1.5}}, "target_accept"),
+        ({"prior_sd": -1}, "prior_sd"),
+        ({"prior_sd": "big"}, "prior_sd"),
+        ({"pair_counts": [5000]}, "between 1 and the 40"),
+        ({"subset_method": "last"}, "subset_method"),
+        ({"ids": ["S000"]}, "not among ids"),
+        ({"ids": ["S000", "S000"]}, "unique"),
+    ],
+)
+def test_bad_input_is_told_in_a_line(change, says):
+    rows, _ = table(5, *simulated(5, 40, seed=1)[1:])
+    with pytest.raises(InputError, match=says):
+        fit_bayes_btl_mcmc(rows, **change)
+
+
+def test_lists_of_winners_have_no_position_effect():
+    rows = [{"winner": "a", "loser": "b"}, {"winner": "b", "loser": "c"}] * 20
+    for variant in ("btl_b", "btl_e_b"):
+        with pytest.raises(InputError, match="without saying who stood first"):
+            fit_bayes_btl_mcmc(rows, model_variant=variant)
+    assert fit_bayes_btl_mcmc(rows, model_variant="btl_e", seed=1).fit.posterior.b is None
+
+
+@pytest.mark.parametrize(
+    "rows", [[{"ID1": "a", "ID2": "b", "better_id": None}], [{"ID1": "a", "ID2": "a", "better_id": "a"}]]
+)
+def test_nothing_to_fit(rows):
+    with pytest.raises(FitError, match="nothing to fit"):
+        fit_bayes_btl_mcmc(rows)
+
+
+def calibration(variant, sets, seed):
+    """Ranks of the truth among its posterior draws, for truths drawn from the prior; and 90 % coverage."""
+    ranks, covered = [], []
+    settings = MCMCSettings(iter_warmup=120, iter_sampling=250, extend=1)
+    for at in range(sets):
+        rng = np.random.default_rng([seed, at])
+        n_items, n_pairs = 6, 40
+        raw = rng.normal(size=n_items)
+        eps = rng.beta(2, 20) if "e" in variant else 0.0
+        b = rng.normal(0, 0.3) if variant.endswith("b") else 0.0
+        first = rng.integers(0, n_items, n_pairs)
+        second = (first + rng.integers(1, n_items, n_pairs)) % n_items
+        won = rng.random(n_pairs) < (1 - eps) * expit(raw[first] - raw[second] + b) + eps / 2
+        rows, names = table(n_items, first, second, won)
+        posterior = fit_btl(rows, names, variant, settings, seed=at).posterior
+        truths = {"theta": (raw - raw.mean())[0], "eps": eps, "b": b}
+        draws = {"theta": posterior.theta[:, 0], "eps": posterior.epsilon, "b": posterior.b}
+        kept = {name: values[::10] for name, values in draws.items() if values is not None}
+        ranks.append({name: int((values < truths[name]).sum()) for name, values in kept.items()})
+        covered.append({n: bool(np.quantile(draws[n], 0.05) <= truths[n] <= np.quantile(draws[n], 0.95)) for n in kept})
+        size = len(kept["theta"])
+    return pl.DataFrame(ranks), pl.DataFrame(covered), size
+
+
+def uniform_p(ranks, size, bins=10):
+    counts = np.histogram(ranks, bins=np.linspace(-0.5, size + 0.5, bins + 1))[0]
+    return stats.chisquare(counts).pvalue
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_simulation_based_calibration_in_short(variant):
+    ranks, _, size = calibration(variant, 50, seed=7)
+    for name in ranks.columns:
+        assert uniform_p(ranks[name].to_numpy(), size, bins=5) > 1e-4, name
+
+
+@pytest.mark.validate
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_simulation_based_calibration(variant):
+    ranks, covered, size = calibration(variant, 500, seed=8)
+    for name in ranks.columns:
+        p, share = uniform_p(ranks[name].to_numpy(), size), covered[name].mean()
+        print(f"\n{variant} {name}: p of uniform ranks {p:.3f}, 90 % intervals cover {share:.3f}")
+        assert p > 1e-4
+        assert stats.binomtest(int(covered[name].sum()), covered.height, 0.9).pvalue > 1e-4

@@ -1,0 +1,249 @@
+"""Covariance, sandwich, bootstrap, ranks and probabilities, against explicit formulas and simulations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from pairscale.errors import FitError, InputError
+from pairscale.models.bradley_terry import BTFit, fit_bt_model
+
+
+def simulated(
+    n_items: int, n_games: int, seed: Any, *, judges: int = 0, taste: float = 0.0
+) -> tuple[pl.DataFrame, Any]:
+    """Comparisons of known truth; with ``taste``, each judge has scores of their own around it."""
+    rng = np.random.default_rng(seed)
+    truth = rng.normal(size=n_items)
+    truth -= truth.mean()
+    first = rng.integers(0, n_items, n_games)
+    second = (first + rng.integers(1, n_items, n_games)) % n_items
+    judge = rng.integers(0, max(judges, 1), n_games)
+    own = truth + taste * rng.normal(size=(max(judges, 1), n_items))
+    ahead = rng.random(n_games) < 1 / (1 + np.exp(own[judge, second] - own[judge, first]))
+    names = np.array([f"{at:03d}" for at in range(n_items)])
+    data = {"object1": names[first], "object2": names[second], "result": ahead * 1.0}
+    return pl.DataFrame({**data, "judge_id": [f"j{at}" for at in judge]}), truth
+
+
+def column(fit: BTFit, name: str) -> Any:
+    return fit.theta.sort("ID")[name].to_numpy()
+
+
+def by_id(fit: BTFit) -> Any:
+    assert fit.covariance is not None
+    order = fit.theta["ID"].arg_sort().to_numpy()
+    return fit.covariance[np.ix_(order, order)]
+
+
+def explicit_sandwich(data: pl.DataFrame, fit: BTFit, *, position: bool) -> Any:
+    """The sandwich on the design matrix, with the last score as minus the sum of the others."""
+    names = sorted({*data["object1"], *data["object2"]})
+    design = np.zeros((data.height, len(names)))
+    for row, (one, two) in enumerate(data.select("object1", "object2").iter_rows()):
+        design[row, names.index(one)], design[row, names.index(two)] = 1, -1
+    lift = np.vstack([np.eye(len(names) - 1), -np.ones(len(names) - 1)])
+    x = design @ lift
+    d = design @ column(fit, "theta")
+    if position:
+        assert fit.position is not None
+        x, d = np.column_stack([x, np.ones(len(x))]), d + fit.position.b
+    p = 1 / (1 + np.exp(-d))
+    bread = np.linalg.inv((x.T * (p * (1 - p))) @ x)
+    score = x * (data["result"].to_numpy() - p)[:, None]
+    clusters = data["judge_id"].unique().to_list()
+    sums = np.array([score[(data["judge_id"] == name).to_numpy()].sum(axis=0) for name in clusters])
+    full = bread @ sums.T @ sums @ bread * len(clusters) / (len(clusters) - 1)
+    size = len(names) - 1
+    return lift @ full[:size, :size] @ lift.T, full[size:, size:]
+
+
+@pytest.mark.parametrize("position", [False, True])
+def test_sandwich_as_the_formula(position: bool) -> None:
+    data, _ = simulated(8, 900, 1, judges=25, taste=0.8)
+    fit = fit_bt_model(data, engine="mle", cluster="judge_id", covariance=True, position=position)
+    theta, extra = explicit_sandwich(data, fit, position=position)
+    assert column(fit, "se_robust") == pytest.approx(np.sqrt(np.diag(theta)), rel=1e-7)
+    assert by_id(fit) == pytest.approx(theta, abs=1e-9)
+    width = column(fit, "upper") - column(fit, "lower")
+    assert width == pytest.approx(2 * 1.959964 * column(fit, "se_robust"), rel=1e-6)
+    if position:
+        assert fit.position is not None
+        assert fit.position.se == pytest.approx(float(np.sqrt(extra[0, 0])), rel=1e-7)
+    model = fit_bt_model(data, engine="mle", cluster="judge_id", interval="model", position=position)
+    assert column(model, "upper") - column(model, "theta") == pytest.approx(
+        1.959964 * column(model, "se_mean"), rel=1e-6
+    )
+    assert column(model, "se_robust") == pytest.approx(column(fit, "se_robust"))
+
+
+def test_judges_of_different_taste_widen_robust_errors() -> None:
+    data, _ = simulated(10, 3_000, 2, judges=30, taste=1.5)
+    fit = fit_bt_model(data, cluster=data["judge_id"].to_list())
+    assert np.median(column(fit, "se_robust") / column(fit, "se_mean")) > 1.5
+    assert fit.notices == ()
+    few = fit_bt_model(data.filter(pl.col("judge_id").is_in(["j0", "j1", "j2"])), cluster="judge_id")
+    assert few.notices == ("robust standard errors of only 3 clusters are themselves unsure, and rather too small",)
+
+
+def test_reference_goes_through_everything() -> None:
+    data, _ = simulated(8, 900, 3, judges=25)
+    options: Any = {"engine": "mle", "cluster": "judge_id", "covariance": True}
+    plain, to_one = fit_bt_model(data, **options), fit_bt_model(data, reference="003", **options)
+    c = by_id(plain)
+    assert by_id(to_one) == pytest.approx(c)
+    apart = np.sqrt(np.diag(c) + c[3, 3] - 2 * c[3])
+    assert column(to_one, "se_robust") == pytest.approx(apart, abs=1e-9)
+    assert column(to_one, "theta") == pytest.approx(column(plain, "theta") - column(plain, "theta")[3])
+    assert column(to_one, "lower") == pytest.approx(column(to_one, "theta") - 1.959964 * apart, abs=1e-6)
+    drawn = fit_bt_model(data, engine="mle", reference="003", bootstrap=20)
+    assert (column(drawn, "lower")[3], column(drawn, "upper")[3]) == (0, 0)
+
+
+@pytest.mark.parametrize("engine", ["sirt", "mle", "map", "firth"])
+def test_bootstrap_as_wide_as_the_model(engine: str) -> None:
+    data, _ = simulated(6, 1_500, 4)
+    fit = fit_bt_model(data, engine=engine, bootstrap=400, position=True)
+    ratio = column(fit, "se_bootstrap") / column(fit, "se_mean")
+    # The sd of 400 draws is off by 3.5 % itself.
+    assert np.abs(ratio - 1).max() < 0.14
+    assert (column(fit, "lower") < column(fit, "theta")).all()
+    assert (column(fit, "theta") < column(fit, "upper")).all()
+    assert fit.position is not None
+    model = fit_bt_model(data, engine=engine, position=True)
+    assert model.position is not None
+    assert fit.position.se == pytest.approx(model.position.se, rel=0.14)
+
+
+def test_bootstrap_of_clusters_as_wide_as_the_sandwich() -> None:
+    data, _ = simulated(6, 3_000, 5, judges=60, taste=1.0)
+    for engine in ("sirt", "mle"):
+        fit = fit_bt_model(data, engine=engine, cluster="judge_id", bootstrap=300)
+        assert np.median(column(fit, "se_bootstrap") / column(fit, "se_robust")) == pytest.approx(1, abs=0.12)
+
+
+def test_bootstrap_is_that_of_the_rows() -> None:
+    # Weights that differ row by row are drawn row by row: twice the row is as sure as two rows are not.
+    data, _ = simulated(4, 400, 6)
+    light = fit_bt_model(data, engine="mle", bootstrap=200)
+    heavy = fit_bt_model(data, engine="mle", bootstrap=200, weights=[5.0] * 400)
+    assert column(heavy, "se_bootstrap") == pytest.approx(column(light, "se_bootstrap"), rel=1e-6)
+    assert column(heavy, "se_mean") == pytest.approx(column(light, "se_mean") / np.sqrt(5))
+
+
+def test_the_seed_and_nothing_else_matters() -> None:
+    data, _ = simulated(6, 200, 7)
+    options: Any = {"bootstrap": 20, "rank_intervals": True, "covariance": True}
+    one, two = fit_bt_model(data, seed=3, **options), fit_bt_model(data[::-1], seed=3, **options)
+    assert one.theta.equals(two.theta)
+    assert (one.provenance.seed, one.provenance.settings["bootstrap"]) == (3, 20)
+    assert not one.theta.equals(fit_bt_model(data, seed=4, **options).theta)
+    assert fit_bt_model(data, **options).theta.equals(fit_bt_model(data, **options).theta)
+
+
+def test_too_few_comparisons_to_resample() -> None:
+    tree = pl.DataFrame(
+        {"object1": ["a", "b", "c", "d"], "object2": ["b", "c", "d", "e"], "result": [1.0, 0.0, 1.0, 0.0]}
+    )
+    with pytest.raises(FitError, match="too few comparisons to resample"):
+        fit_bt_model(tree, bootstrap=50)
+    for engine in ("map", "firth"):
+        assert np.isfinite(column(fit_bt_model(tree, engine=engine, bootstrap=20), "se_bootstrap")).all()
+
+
+@pytest.mark.parametrize("options", [{}, {"bootstrap": 100}, {"cluster": "judge_id"}])
+def test_ranks_lie_in_their_intervals(options: dict[str, Any]) -> None:
+    data, _ = simulated(12, 500, 8, judges=8)
+    fit = fit_bt_model(data, rank_intervals=True, **options)
+    rank, lower, upper = (fit.theta[name] for name in ("rank", "rank_lower", "rank_upper"))
+    assert lower.dtype == upper.dtype == pl.Int64
+    assert ((lower <= rank) & (rank <= upper)).all()
+    assert lower.min() == 1
+    assert upper.max() == 12
+    narrow = fit_bt_model(data, rank_intervals=True, level=0.5, **options).theta
+    assert ((narrow["rank_upper"] - narrow["rank_lower"]) <= (upper - lower)).all()
+
+
+def test_win_probability() -> None:
+    data, _ = simulated(8, 400, 9)
+    fit = fit_bt_model(data, engine="mle", covariance=True)
+    theta, c = column(fit, "theta"), by_id(fit)
+    got = fit.win_probability("002", "005")
+    gap, se = theta[2] - theta[5], np.sqrt(c[2, 2] + c[5, 5] - 2 * c[2, 5])
+    for value, at in ((got.probability, 0), (got.lower, -1.959964), (got.upper, 1.959964)):
+        assert value == pytest.approx(1 / (1 + np.exp(-(gap + at * se))), abs=1e-6)
+    other = fit.win_probability("005", "002")
+    assert (other.probability, other.lower) == pytest.approx((1 - got.probability, 1 - (got.upper or 0)))
+    assert (fit.win_probability("002", "002").probability, got.tie) == (0.5, 0)
+    # The reference does not matter, nor a wider level for the probability.
+    again = fit_bt_model(data, engine="mle", covariance=True, reference="000").win_probability("002", "005", level=0.99)
+    assert again.probability == pytest.approx(got.probability)
+    assert again.upper is not None
+    assert got.upper is not None
+    assert again.upper > got.upper
+    bare = fit_bt_model(data, engine="mle").win_probability("002", "005")
+    assert (bare.lower, bare.upper) == (None, None)
+    with pytest.raises(InputError, match="no score for 'x'"):
+        fit.win_probability("002", "x")
+
+
+def test_win_probability_with_ties() -> None:
+    data, _ = simulated(5, 400, 10)
+    data = data.with_columns(result=pl.when(pl.int_range(pl.len()) % 4 == 0).then(0.5).otherwise("result"))
+    fit = fit_bt_model(data, engine="mle", ties="davidson")
+    there, back = fit.win_probability("001", "003"), fit.win_probability("003", "001")
+    assert there.probability + back.probability + there.tie == pytest.approx(1)
+    assert there.tie == pytest.approx(back.tie)
+
+
+def test_parts_have_no_probability_between_them() -> None:
+    rows = [("a", "b", 1), ("b", "a", 1), ("x", "y", 1), ("y", "x", 1)]
+    fit = fit_bt_model(
+        pl.DataFrame(rows, schema=["object1", "object2", "result"], orient="row"), unconnected="separate"
+    )
+    assert fit.win_probability("a", "b").probability == pytest.approx(0.5)
+    with pytest.raises(InputError, match="never compared with each other"):
+        fit.win_probability("a", "x")
+
+
+# Do the intervals hold what they promise?
+
+
+@pytest.mark.validate
+@pytest.mark.parametrize(
+    ("engine", "options", "runs"),
+    [
+        ("sirt", {}, 300),
+        ("mle", {}, 300),
+        ("firth", {}, 300),
+        ("mle", {"bootstrap": 200}, 60),
+        ("sirt", {"bootstrap": 200}, 60),
+        ("mle", {"cluster": "judge_id"}, 300),
+        ("mle", {"cluster": "judge_id", "interval": "model"}, 300),
+        ("mle", {"cluster": "judge_id", "bootstrap": 200}, 60),
+    ],
+)
+def test_coverage(engine: str, options: dict[str, Any], runs: int) -> None:
+    """20 items with 60 comparisons each; clusters are 40 judges whose own scores lie around the truth (sd 0.7)."""
+    clustered = "cluster" in options
+    covered, ranked, z = [], [], []
+    for run in range(runs):
+        data, truth = simulated(20, 600, [11, run], judges=40, taste=0.7 if clustered else 0.0)
+        fit = fit_bt_model(data, engine=engine, rank_intervals=True, seed=run, **options)
+        lower, upper = column(fit, "lower"), column(fit, "upper")
+        covered.append(np.mean((lower <= truth) & (truth <= upper)))
+        z.append(np.mean((upper - lower) / 2))
+        true_rank = (-truth).argsort().argsort() + 1
+        ranked.append(np.mean((column(fit, "rank_lower") <= true_rank) & (true_rank <= column(fit, "rank_upper"))))
+    share, margin = float(np.mean(covered)), float(np.std(covered) / np.sqrt(runs))
+    what = " ".join([engine, *(f"{name}={value}" for name, value in options.items())])
+    print(f"\n{what}: {share:.3f} (± {margin:.3f}) of the truths inside 95 %, half width {np.mean(z):.3f}, ", end="")
+    print(f"true ranks inside {np.mean(ranked):.3f}")
+    if clustered:
+        # The judges' tastes pull the estimate towards the middle, and the model's intervals know nothing of them.
+        assert share < 0.95 if options.get("interval") == "model" else share > 0.85
+    else:
+        assert 0.92 <= share <= 0.98

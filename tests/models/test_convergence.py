@@ -1,0 +1,229 @@
+"""Split R-hat and bulk ESS against arviz-stats, and against what must not matter."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from arviz_stats.base import array_stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pairscale.errors import InputError
+from pairscale.models import _convergence
+from pairscale.models._convergence import by_rank, ess_bulk, rhat_and_ess, split_rhat
+
+
+def oracle(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    by_chain = np.moveaxis(draws, 1, 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it divides by zero where a parameter is constant
+        rhat = array_stats.rhat(by_chain, chain_axis=0, draw_axis=1, method="rank")
+        ess = array_stats.ess(by_chain, chain_axis=0, draw_axis=1, method="bulk")
+    return np.asarray(rhat), np.asarray(ess)
+
+
+def chains(n_draws: int, n_chains: int, n_params: int, phi: float = 0.0, seed: int = 0) -> np.ndarray:
+    """Normal draws with autocorrelation ``phi``."""
+    draws = np.random.default_rng(seed).normal(size=(n_draws, n_chains, n_params))
+    for t in range(1, n_draws):
+        draws[t] += phi * draws[t - 1]
+    return draws
+
+
+def assert_as_arviz(draws: np.ndarray) -> None:
+    rhat, ess = rhat_and_ess(draws)
+    expected_rhat, expected_ess = oracle(draws)
+    np.testing.assert_allclose(rhat, expected_rhat, rtol=1e-10)
+    np.testing.assert_allclose(ess, expected_ess, rtol=1e-10)
+
+
+# Against arviz-stats
+
+
+@pytest.mark.parametrize("n_draws", [4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 37, 100, 501])
+@pytest.mark.parametrize("n_chains", [2, 3, 8])
+@pytest.mark.parametrize("phi", [0.0, 0.3, 0.95, -0.5, -0.95])
+def test_autocorrelated(n_draws: int, n_chains: int, phi: float) -> None:
+    assert_as_arviz(chains(n_draws, n_chains, 12, phi, seed=n_draws))
+
+
+@pytest.mark.parametrize("digits", [0, 1, 2])
+def test_tied(digits: int) -> None:
+    assert_as_arviz(chains(200, 4, 30, 0.5).round(digits))
+
+
+def test_repeated_draws_of_rejected_proposals() -> None:
+    draws = chains(400, 4, 20, 0.2)
+    rejected = np.random.default_rng(1).random((400, 4)) < 0.3
+    for t in range(1, 400):
+        draws[t, rejected[t]] = draws[t - 1, rejected[t]]
+    assert_as_arviz(draws)
+
+
+def test_chains_that_did_not_meet() -> None:
+    apart = chains(300, 4, 10, 0.5)
+    apart[:, 0] += 3
+    wide = chains(300, 4, 10, 0.5, seed=1)
+    wide[:, 0] *= 5
+    drifting = chains(300, 4, 10, 0.5, seed=2) + np.linspace(0, 3, 300)[:, None, None]
+    for draws in (apart, wide, drifting):
+        assert_as_arviz(draws)
+        assert split_rhat(draws).min() > 1.05
+
+
+def test_width_shows_only_in_the_tail() -> None:
+    draws = chains(1000, 4, 1)
+    draws[:, 0] *= 5
+    centred = draws - np.median(draws, axis=0)
+    assert split_rhat(centred)[0] > 1.1
+
+
+def test_heavy_tails() -> None:
+    assert_as_arviz(np.random.default_rng(0).standard_cauchy((250, 4, 20)))
+
+
+def test_two_values_are_constant_when_folded() -> None:
+    draws = np.where(chains(100, 4, 5, 0.3) > 0, 1.0, -1.0)
+    draws[:50, :, 0], draws[50:, :, 0] = 1.0, -1.0  # the median lies in the middle, so both are as far from it
+    rhat, _ = rhat_and_ess(draws)
+    expected, _ = oracle(draws)
+    np.testing.assert_allclose(rhat[1:], expected[1:], rtol=1e-10)
+    assert rhat[0] > 1e3  # every half chain stands still
+
+
+def test_strictly_alternating_draws_are_worth_the_most() -> None:
+    draws = np.tile([1.0, -1.0], 50)[:, None, None] * np.ones((1, 4, 1))
+    assert ess_bulk(draws)[0] == pytest.approx(400 * np.log10(400))
+    assert_as_arviz(draws)
+
+
+@settings(max_examples=60)
+@given(
+    st.integers(4, 90),
+    st.integers(2, 5),
+    st.floats(-0.99, 0.99),
+    st.sampled_from([1, 3, 12]),
+    st.integers(0, 2**32),
+)
+def test_any_chains(n_draws: int, n_chains: int, phi: float, digits: int, seed: int) -> None:
+    assert_as_arviz(chains(n_draws, n_chains, 3, phi, seed).round(digits))
+
+
+# Where arviz-stats and Stan's posterior differ, or have nothing to say
+
+
+def test_constant_has_no_figures() -> None:
+    draws = chains(100, 4, 3)
+    draws[:, :, 1] = 0.1
+    rhat, ess = rhat_and_ess(draws)
+    expected_rhat, expected_ess = oracle(draws)
+    assert np.isnan(rhat).tolist() == np.isnan(ess).tolist() == [False, True, False]
+    assert np.isnan(expected_rhat).tolist() == [False, True, False]
+    assert expected_ess[1] == 400  # a sampler that is stuck would be perfect
+
+
+def test_nothing_but_constants() -> None:
+    assert np.isnan(rhat_and_ess(np.ones((20, 2, 3)))).all()
+
+
+def test_each_chain_constant_at_its_own_place() -> None:
+    draws = np.broadcast_to(np.arange(4.0)[None, :, None], (100, 4, 2))
+    rhat, ess = rhat_and_ess(draws)
+    assert (rhat > 1e6).all()
+    assert (ess < 10).all()
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_not_finite_has_no_figures(bad: float) -> None:
+    draws = chains(100, 4, 3)
+    draws[7, 2, 1] = bad
+    rhat, ess = rhat_and_ess(draws)
+    assert np.isnan(rhat).tolist() == np.isnan(ess).tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("shape", [(3, 4, 2), (0, 4, 2), (100, 0, 2)])
+def test_too_few_draws(shape: tuple[int, int, int]) -> None:
+    rhat, ess = rhat_and_ess(np.zeros(shape))
+    assert np.isnan(rhat).all()
+    assert np.isnan(ess).all()
+
+
+def test_no_parameters() -> None:
+    assert split_rhat(np.zeros((10, 2, 0))).shape == ess_bulk(np.zeros((10, 2, 0))).shape == (0,)
+
+
+def test_one_chain_is_cut_in_two() -> None:
+    draws = chains(200, 1, 6, 0.5)
+    np.testing.assert_allclose(ess_bulk(draws), oracle(draws)[1], rtol=1e-10)
+    halves = np.concatenate([draws[:100], draws[100:]], axis=1)
+    # Its halves as chains of their own, which are cut again: close, not equal.
+    np.testing.assert_allclose(split_rhat(draws), split_rhat(halves), atol=0.05)
+    assert split_rhat(draws + np.linspace(0, 9, 200)[:, None, None]).min() > 1.5
+
+
+# What must not matter
+
+
+def test_one_parameter_as_a_matrix() -> None:
+    draws = chains(60, 4, 1, 0.4)
+    assert split_rhat(draws[:, :, 0]).shape == (1,)
+    assert split_rhat(draws[:, :, 0]) == split_rhat(draws)
+    assert ess_bulk(draws[:, :, 0]) == ess_bulk(draws)
+
+
+def test_alone_or_together() -> None:
+    draws = chains(80, 4, 9, 0.4)
+    rhat, ess = rhat_and_ess(draws)
+    assert (split_rhat(draws) == rhat).all()
+    assert (ess_bulk(draws) == ess).all()
+    for at in range(9):
+        np.testing.assert_allclose(np.concatenate(rhat_and_ess(draws[:, :, at])), [rhat[at], ess[at]], rtol=1e-13)
+
+
+def test_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    draws = chains(50, 4, 23, 0.4).round(1)
+    draws[:, :, 11] = 2.0
+    whole = rhat_and_ess(draws)
+    monkeypatch.setattr(_convergence, "BLOCK", 500)
+    np.testing.assert_allclose(rhat_and_ess(draws), whole, rtol=1e-13)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.bool_])
+def test_types_and_layouts(order: str, dtype: type) -> None:
+    draws = np.asarray(np.maximum(chains(60, 3, 4, 0.3) * 3, 0).astype(dtype), order=order)
+    before = draws.copy()
+    assert_as_arviz(draws.astype(np.float64))
+    np.testing.assert_allclose(rhat_and_ess(draws), rhat_and_ess(before.astype(np.float64)), rtol=1e-13)
+    assert (draws == before).all()
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=20)
+def test_only_the_order_of_the_draws_counts(seed: int) -> None:
+    draws = chains(60, 3, 2, 0.4, seed)
+    np.testing.assert_allclose(ess_bulk(np.exp(draws)), ess_bulk(draws), rtol=1e-12)
+    # Folding at the median ties the two draws next to it, up to rounding: only what rounds nothing leaves it as it is.
+    np.testing.assert_allclose(split_rhat(-2 * draws), split_rhat(draws), rtol=1e-12)
+
+
+def test_order_of_chains() -> None:
+    draws = chains(60, 4, 5, 0.4)
+    np.testing.assert_allclose(rhat_and_ess(draws[:, [2, 0, 3, 1]]), rhat_and_ess(draws), rtol=1e-12)
+
+
+@given(st.lists(st.lists(st.integers(-3, 3), min_size=6, max_size=6), min_size=1, max_size=4))
+def test_ranks_against_counting(rows: list[list[int]]) -> None:
+    found = by_rank(np.array(rows, dtype=float), np.arange(2, 13) / 2)
+    for row, ranks in zip(rows, found, strict=True):
+        below = [sum(other < value for other in row) for value in row]
+        equal = [row.count(value) for value in row]
+        assert ranks.tolist() == [b + (e + 1) / 2 for b, e in zip(below, equal, strict=True)]
+
+
+@pytest.mark.parametrize("draws", [np.zeros(5), np.zeros((2, 2, 2, 2)), np.array([["a", "b"]]), 3.0])
+def test_other_shapes_are_refused(draws: object) -> None:
+    with pytest.raises(InputError, match="shape"):
+        split_rhat(draws)

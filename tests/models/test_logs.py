@@ -1,0 +1,313 @@
+"""The logs' columns, and the manual's examples of the two views of them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from pairscale.errors import InputError, TableError, UnknownNameError
+from pairscale.models.logs import (
+    ITEM_LOG,
+    ITEM_LOG_MEANING,
+    ROUND_LOG,
+    ROUND_LOG_MEANING,
+    round_log_row,
+    summarize_items,
+    summarize_refits,
+)
+
+ITEMS_1 = pl.DataFrame(
+    {
+        "refit_id": 1,
+        "ID": ["A", "B", "C"],
+        "theta_mean": [0.4, 0.1, -0.2],
+        "theta_sd": [0.2, 0.3, 0.25],
+        "rank_mean": [1.2, 2.1, 2.7],
+        "degree": [10, 9, 8],
+        "pos_A_rate": [0.55, 0.50, 0.48],
+    }
+)
+ITEMS_2 = ITEMS_1.with_columns(
+    refit_id=2,
+    theta_mean=pl.col("theta_mean") + pl.Series([0.1, 0.05, 0.02]),
+    rank_mean=pl.col("rank_mean") + pl.Series([-0.1, 0.0, 0.1]),
+)
+LOGS = {"item_log_list": [ITEMS_1, ITEMS_2]}
+REFITS = {
+    "round_log": pl.DataFrame(
+        {
+            "refit_id": [1, 2],
+            "round_id_at_refit": [1, 2],
+            "step_id_at_refit": [10, 20],
+            "new_pairs_since_last_refit": [50, 50],
+            "total_pairs_done": [50, 100],
+            "divergences": [0, 0],
+            "max_rhat": [1.01, 1.00],
+            "min_ess_bulk": [800, 900],
+            "stop_decision": [None, True],
+            "stop_reason": [None, "btl_converged"],
+        }
+    )
+}
+
+
+# The manual's examples
+
+
+def test_items_of_the_last_fit() -> None:
+    assert summarize_items(LOGS).equals(ITEMS_2)
+
+
+def test_items_of_a_given_fit() -> None:
+    assert summarize_items(LOGS, refit=1).equals(ITEMS_1)
+    assert summarize_items(LOGS, refit=np.int64(2)).equals(ITEMS_2)
+
+
+def test_items_of_all_fits() -> None:
+    found = summarize_items(LOGS, bind=True)
+    assert found.height == 6
+    assert found.select("refit_id", "ID").rows() == [(2, "A"), (1, "A"), (1, "B"), (2, "B"), (1, "C"), (2, "C")]
+
+
+def test_best_items() -> None:
+    assert summarize_items(LOGS, sort_by="rank_mean", top_n=2)["ID"].to_list() == ["A", "B"]
+
+
+def test_all_refits() -> None:
+    assert summarize_refits(REFITS).equals(REFITS["round_log"])
+
+
+def test_last_refit() -> None:
+    found = summarize_refits(REFITS, last_n=1)
+    assert found.select("refit_id", "stop_reason").rows() == [(2, "btl_converged")]
+    assert summarize_refits(REFITS, last_n=9).height == 2
+
+
+def test_core_of_the_refits() -> None:
+    assert summarize_refits(REFITS, include_optional=False).equals(REFITS["round_log"])
+    core = summarize_refits({"round_log": round_log_row(refit_id=1)}, include_optional=False)
+    assert core.columns == [
+        "refit_id", "round_id_at_refit", "step_id_at_refit", "total_pairs_done", "new_pairs_since_last_refit",
+        "n_unique_pairs_seen", "diagnostics_pass", "divergences", "max_rhat", "min_ess_bulk", "ess_bulk_required",
+        "reliability_EAP", "rho_theta", "delta_sd_theta", "rho_rank", "stop_decision", "stop_reason",
+    ]  # fmt: skip
+
+
+# Sorting
+
+
+@pytest.mark.parametrize(
+    ("sort_by", "first"),
+    [("rank_mean", "A"), ("theta_mean", "A"), ("theta_sd", "B"), ("degree", "A"), ("pos_A_rate", "A")],
+)
+def test_orders(sort_by: Any, first: str) -> None:
+    shuffled = ITEMS_1.sort("ID", descending=True)
+    assert summarize_items({"item_log_list": [shuffled]}, sort_by=sort_by)["ID"][0] == first
+
+
+@pytest.mark.parametrize("missing", [None, float("nan")])
+@pytest.mark.parametrize("sort_by", ["rank_mean", "pos_A_rate"])
+def test_missing_figures_come_last(missing: float | None, sort_by: Any) -> None:
+    log = ITEMS_1.with_columns(pl.when(pl.col("ID") == "A").then(pl.lit(missing)).otherwise(sort_by).alias(sort_by))
+    assert summarize_items({"item_log_list": [log]}, sort_by=sort_by)["ID"].to_list() == ["B", "C", "A"]
+
+
+# Where the logs may be
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {"logs": LOGS | REFITS},
+        SimpleNamespace(**(LOGS | REFITS)),
+        SimpleNamespace(logs=LOGS | REFITS),
+        SimpleNamespace(logs=SimpleNamespace(**(LOGS | REFITS))),
+        SimpleNamespace(item_log_list=None, round_log=None, logs=LOGS | REFITS),
+    ],
+)
+def test_holders(state: Any) -> None:
+    assert summarize_items(state).equals(ITEMS_2)
+    assert summarize_refits(state).equals(REFITS["round_log"])
+
+
+@pytest.mark.parametrize(
+    "posterior",
+    [
+        ITEMS_1,
+        [ITEMS_1],
+        (ITEMS_1,),
+        {"item_log_list": [ITEMS_1]},
+        SimpleNamespace(item_log_list=[ITEMS_1]),
+        ITEMS_1.to_dicts(),
+        [ITEMS_1.to_dicts()],
+        ITEMS_1.to_dict(as_series=False),
+        [ITEMS_1.to_dict(as_series=False)],
+        [{name: values.to_numpy() for name, values in ITEMS_1.to_dict().items()}],
+        ITEMS_1.to_pandas(),
+        [pd.DataFrame(ITEMS_1.to_dict(as_series=False))],
+    ],
+)
+def test_given_item_logs_come_first(posterior: Any) -> None:
+    assert summarize_items(LOGS, posterior=posterior)["refit_id"].to_list() == [1, 1, 1]
+    assert summarize_items(None, posterior=posterior)["ID"].to_list() == ["A", "B", "C"]
+
+
+def test_other_columns_are_optional() -> None:
+    log = ITEMS_1.with_columns(repeated_pairs=1)
+    assert summarize_items(None, log).columns == [*ITEMS_1.columns, "repeated_pairs"]
+    assert summarize_items(None, log, include_optional=False).columns == ITEMS_1.columns
+    bound = summarize_items(None, [ITEMS_1, log], bind=True)
+    assert bound["repeated_pairs"].null_count() == 3
+
+
+def test_before_the_first_fit() -> None:
+    for bind in (False, True):
+        found = summarize_items({"item_log_list": []}, bind=bind)
+        assert found.schema == pl.Schema(ITEM_LOG)
+        assert found.is_empty()
+    assert summarize_refits({"round_log": pl.DataFrame(schema=ROUND_LOG)}).is_empty()
+
+
+def test_views_change_nothing() -> None:
+    before = ITEMS_1.clone()
+    summarize_items(LOGS, refit=1, sort_by="theta_sd", top_n=1, include_optional=False)
+    assert ITEMS_1.equals(before)
+
+
+# What is refused
+
+
+@pytest.mark.parametrize("state", [{}, None, SimpleNamespace(), {"logs": {}}, 3])
+def test_no_logs(state: Any) -> None:
+    with pytest.raises(TableError, match=r"summarize_items .* 'item_log_list'"):
+        summarize_items(state)
+    with pytest.raises(TableError, match=r"summarize_refits .* 'round_log'"):
+        summarize_refits(state)
+
+
+def test_no_such_fit() -> None:
+    with pytest.raises(InputError, match="no fit 3: there are 2"):
+        summarize_items(LOGS, refit=3)
+
+
+@pytest.mark.parametrize("number", [0, -1, 1.5, True, "1"])
+def test_counts_out_of_range(number: Any) -> None:
+    for options in ({"refit": number}, {"top_n": number}):
+        with pytest.raises(InputError, match=next(iter(options))):
+            summarize_items(LOGS, **options)
+    with pytest.raises(InputError, match="last_n"):
+        summarize_refits(REFITS, last_n=number)
+
+
+def test_one_fit_or_all() -> None:
+    with pytest.raises(InputError, match="bind"):
+        summarize_items(LOGS, refit=1, bind=True)
+
+
+def test_orders_that_there_are_not() -> None:
+    with pytest.raises(UnknownNameError, match="'rank_mean'"):
+        summarize_items(LOGS, sort_by="ID")
+    with pytest.raises(TableError, match="no column 'theta_sd'"):
+        summarize_items(None, ITEMS_1.drop("theta_sd"), sort_by="theta_sd")
+
+
+def test_no_table() -> None:
+    with pytest.raises(TableError, match="the item log"):
+        summarize_items(None, [3])
+    with pytest.raises(TableError, match="the round log"):
+        summarize_refits({"round_log": 3})
+
+
+# The round log
+
+
+def test_every_column_has_a_meaning() -> None:
+    assert list(ROUND_LOG) == list(ROUND_LOG_MEANING)
+    assert list(ITEM_LOG) == list(ITEM_LOG_MEANING)
+    for meaning in (ROUND_LOG_MEANING | ITEM_LOG_MEANING).values():
+        assert meaning
+        assert "\n" not in meaning
+        assert not meaning.endswith(".")
+
+
+# The columns that the manual lists under adaptive_round_log, group by group; design §10.2 names no others.
+MANUAL = """
+refit_id round_id_at_refit step_id_at_refit timestamp model_variant n_items total_pairs_done
+new_pairs_since_last_refit n_unique_pairs_seen
+proposed_pairs_mode starve_rate_since_last_refit fallback_rate_since_last_refit fallback_used_mode
+starvation_reason_mode
+global_identified global_identified_reliability_min global_identified_rank_corr_min long_quota_raw
+long_quota_effective long_quota_removed realloc_to_mid realloc_to_local
+mean_degree min_degree pos_balance_sd star_cap_rejects_since_last_refit star_cap_reject_rate_since_last_refit
+recent_deg_median_since_last_refit recent_deg_max_since_last_refit
+epsilon_mean epsilon_p2.5 epsilon_p5 epsilon_p50 epsilon_p95 epsilon_p97.5
+b_mean b_p2.5 b_p5 b_p50 b_p95 b_p97.5
+ts_sigma_mean ts_sigma_max ts_degree_sigma_corr ts_btl_theta_corr ts_btl_rank_spearman
+ci95_theta_width_mean ci95_theta_width_median ci95_theta_width_p90 ci95_theta_width_max
+near_tie_adj_frac near_tie_adj_count p_adj_median cov_trace_theta cov_logdet_diag_theta
+post_sd_theta_p10 post_sd_theta_p50 post_sd_theta_p90 top20_boundary_entropy_mean top20_boundary_entropy_p90
+nn_diff_sd_mean nn_diff_sd_p90
+diagnostics_pass diagnostics_divergences_pass diagnostics_rhat_pass diagnostics_ess_pass divergences
+divergences_max_allowed max_rhat max_rhat_allowed min_ess_bulk ess_bulk_required near_stop_active
+reliability_EAP eap_reliability_min eap_pass theta_sd_eap rho_theta lag_eligible theta_corr_min theta_corr_pass
+delta_sd_theta theta_sd_rel_change_max delta_sd_theta_pass rho_rank rank_spearman_min rho_rank_pass
+mcmc_chains mcmc_parallel_chains mcmc_core_fraction mcmc_cores_detected_physical mcmc_cores_detected_logical
+mcmc_threads_per_chain mcmc_engine_version
+stop_decision stop_reason
+""".split()
+
+
+def test_columns_of_the_manual() -> None:
+    assert sorted(ROUND_LOG) == sorted(MANUAL)
+    assert list(ROUND_LOG)[:25] == MANUAL[:25]
+    assert list(ROUND_LOG)[-3:] == ["mcmc_engine_version", "stop_decision", "stop_reason"]
+
+
+def test_row_of_what_is_known() -> None:
+    row = round_log_row(
+        refit_id=np.int64(3),
+        timestamp="2026-01-01T00:00:00.000001+00:00",
+        n_items=5,
+        mean_degree=4,
+        max_rhat=float("nan"),
+        min_ess_bulk=np.float64(700.5),
+        diagnostics_pass=np.bool_(False),
+        **{"epsilon_p2.5": 0.01},
+    )
+    assert row.schema == pl.Schema(ROUND_LOG)
+    known = {name: value for name, value in row.row(0, named=True).items() if value is not None}
+    assert known == {
+        "refit_id": 3,
+        "timestamp": datetime(2026, 1, 1, 0, 0, 0, 1, tzinfo=UTC),
+        "n_items": 5,
+        "mean_degree": 4.0,
+        "epsilon_p2.5": 0.01,
+        "diagnostics_pass": False,
+        "min_ess_bulk": 700.5,
+    }
+    time = datetime(2026, 1, 1, tzinfo=UTC)
+    assert round_log_row(timestamp=time)["timestamp"].item() == time
+
+
+def test_rows_stack() -> None:
+    log = pl.concat([round_log_row(refit_id=1), round_log_row(refit_id=2, stop_decision=True)])
+    assert summarize_refits({"round_log": log}, last_n=1)["refit_id"].to_list() == [2]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"n_items": "many"}, {"n_items": 2.5}, {"stop_reason": 3}, {"timestamp": "soon"}, {"max_rhat": "1"}]
+)
+def test_row_of_the_wrong_type(wrong: dict[str, Any]) -> None:
+    with pytest.raises(TableError, match=next(iter(wrong))):
+        round_log_row(**wrong)
+
+
+def test_row_with_an_unknown_column() -> None:
+    with pytest.raises(InputError, match="'epsilon_p99'"):
+        round_log_row(epsilon_p99=1)
