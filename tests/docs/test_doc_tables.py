@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import tomllib
 from collections.abc import Mapping
 
@@ -12,9 +13,11 @@ from doc_pages import ROOT
 
 import pairscale as ps
 from pairscale import errors, tables
+from pairscale.checks.templates import STUDY
 from pairscale.comparisons import ERROR_CODES
 from pairscale.files import read_table
 from pairscale.judges.lexical import WEIGHTS
+from pairscale.models.logs import ITEM_LOG, ROUND_LOG
 from pairscale.store import _schema
 
 R_NAMES = (ROOT / "tests/golden/manual-index.txt").read_text().split()
@@ -74,6 +77,9 @@ SCHEMAS: Mapping[str, Mapping[str, object]] = {
     "Results": tables.RESULTS,
     "Failed pairs and failed attempts": tables.FAILED,
     "Canonical results": tables.CANONICAL,
+    "Item log": ITEM_LOG,
+    "Round log": ROUND_LOG,
+    "Template study": STUDY,
 }
 
 
@@ -92,12 +98,25 @@ def test_every_table_of_the_run_file_is_explained(table: _schema.Table) -> None:
     assert sections("docs/data.md")[f"Table {table.name}"] == [column.name for column in table.columns]
 
 
+def test_the_logs_are_those_of_the_code() -> None:
+    page = (ROOT / "docs/data.md").read_text("utf-8")
+    assert page == runpy.run_path(str(ROOT / "docs/_logs.py"))["filled"](page), "run: python docs/_logs.py"
+
+
 def test_every_column_of_the_scores_is_explained() -> None:
-    comparisons = [{"ID1": "a", "ID2": "b", "better_id": "a"}, {"ID1": "c", "ID2": "d", "better_id": "c"}]
-    fit = ps.fit_bt_model(comparisons, unconnected="separate")
-    assert sections("docs/data.md")["Scores"] == fit.theta.columns
-    summary = ps.summarize_pairs(comparisons)
-    assert sections("docs/data.md")["Pair summary"] == summary.degrees.columns
+    apart = [{"ID1": "a", "ID2": "b", "better_id": "a"}, {"ID1": "c", "ID2": "d", "better_id": "c"}]
+    parts = ps.fit_bt_model(apart, unconnected="separate").theta.columns
+    panel = ps.example_writing_results.with_columns(judge_id=pl.int_range(pl.len()) % 20)
+    everything = ps.fit_bt_model(panel, cluster="judge_id", bootstrap=2, rank_intervals=True)
+    explained = sections("docs/data.md")
+    assert explained["Scores"] == [*everything.theta.columns, parts[-1]]
+    assert set(parts) <= set(explained["Scores"])
+    assert explained["Elo ratings"] == ps.fit_elo_model(panel, seed=1).elo.columns
+    fitted = ps.fit_statistics(panel, everything)
+    assert fitted.judges is not None
+    assert [name for name in explained["Fit statistics"] if name != "agreement"] == fitted.items.columns
+    assert ["judge_id", *explained["Fit statistics"][1:]] == fitted.judges.columns
+    assert explained["Pair summary"] == ps.summarize_pairs(apart).degrees.columns
 
 
 def test_every_error_code_and_outcome_is_explained() -> None:
@@ -161,3 +180,10 @@ def test_every_package_of_the_source_is_in_the_picture() -> None:
     planned = {name for name, what in picture.items() if what.startswith("planned")}
     assert there - {"__init__", "__main__", "_version"} == explained - planned
     assert not planned & there
+
+
+def test_every_file_of_the_models_is_in_the_picture() -> None:
+    there = {path.name for path in (ROOT / "src/pairscale/models").glob("*.py")} - {"__init__.py"}
+    page = (ROOT / "docs/architecture.md").read_text("utf-8")
+    shown = re.findall(r"`(\w+\.py)`", page.partition("## The models")[2].partition("\n## ")[0])
+    assert sorted(shown) == sorted(there)

@@ -239,7 +239,14 @@ def test_items_without_a_comparison_keep_the_prior():
     [
         ({"model_variant": "btl_x"}, "'btl_x' is not one of"),
         ({"mcmc": {"iterations": 5}}, "no field 'iterations'"),
-        ({"mcmc": {"chains": 0}}, "chains must be 1 or more"),
+        ({"mcmc": {"chains": 0}}, "chains must be a whole number, 1 or more"),
+        ({"mcmc": {"iter_sampling": 100.5}}, "iter_sampling must be a whole number"),
+        ({"mcmc": 5}, "mcmc must be a mapping"),
+        ({"prior_sd": None}, "prior_sd"),
+        ({"seed": -1}, "seed"),
+        ({"seed": "x"}, "seed"),
+        ({"pair_counts": [3, 3.7]}, "whole numbers"),
+        ({"ids": "abc"}, "not a text"),
         ({"mcmc": {"target_accept": 1.5}}, "target_accept"),
         ({"prior_sd": -1}, "prior_sd"),
         ({"prior_sd": "big"}, "prior_sd"),
@@ -253,6 +260,14 @@ def test_bad_input_is_told_in_a_line(change, says):
     rows, _ = table(5, *simulated(5, 40, seed=1)[1:])
     with pytest.raises(InputError, match=says):
         fit_bayes_btl_mcmc(rows, **change)
+
+
+def test_groups_that_never_met_are_told(caplog):
+    rows = [{"ID1": "a", "ID2": "b", "better_id": "a"}, {"ID1": "c", "ID2": "d", "better_id": "d"}] * 9
+    fit = fit_bayes_btl_mcmc(rows, seed=1).fit
+    assert "2 groups were never compared" in fit.notices[0]
+    assert fit.n_unique_pairs == 2
+    assert fit_bayes_btl_mcmc(rows, mcmc={"iter_sampling": 50, "extend": 1}).fit.provenance.seed is not None
 
 
 def test_lists_of_winners_have_no_position_effect():

@@ -110,8 +110,8 @@ def test_bootstrap_as_wide_as_the_model(engine: str) -> None:
     ratio = column(fit, "se_bootstrap") / column(fit, "se_mean")
     # The sd of 400 draws is off by 3.5 % itself.
     assert np.abs(ratio - 1).max() < 0.14
-    assert (column(fit, "lower") < column(fit, "theta")).all()
-    assert (column(fit, "theta") < column(fit, "upper")).all()
+    width = column(fit, "upper") - column(fit, "lower")
+    assert width == pytest.approx(2 * 1.959964 * column(fit, "se_bootstrap"), rel=1e-6)
     assert fit.position is not None
     model = fit_bt_model(data, engine=engine, position=True)
     assert model.position is not None
@@ -212,6 +212,18 @@ def test_parts_have_no_probability_between_them() -> None:
 # Do the intervals hold what they promise?
 
 
+def on_average(truth: Any, taste: float) -> Any:
+    """The scores that judges of such tastes have together: closer to each other than the truth behind them."""
+    points, share = np.polynomial.hermite_e.hermegauss(41)
+    rows = []
+    for one in range(len(truth)):
+        for two in range(one):
+            p = float(share @ (1 / (1 + np.exp(truth[two] - truth[one] + np.sqrt(2) * taste * points))) / share.sum())
+            rows += [(f"{one:03d}", f"{two:03d}", 1.0, p), (f"{one:03d}", f"{two:03d}", 0.0, 1 - p)]
+    table = pl.DataFrame(rows, schema=["object1", "object2", "result", "w"], orient="row")
+    return column(fit_bt_model(table, engine="mle", weights="w", se=False), "theta")
+
+
 @pytest.mark.validate
 @pytest.mark.parametrize(
     ("engine", "options", "runs"),
@@ -221,29 +233,36 @@ def test_parts_have_no_probability_between_them() -> None:
         ("firth", {}, 300),
         ("mle", {"bootstrap": 200}, 60),
         ("sirt", {"bootstrap": 200}, 60),
-        ("mle", {"cluster": "judge_id"}, 300),
-        ("mle", {"cluster": "judge_id", "interval": "model"}, 300),
+        ("mle", {"cluster": "judge_id"}, 200),
+        ("sirt", {"cluster": "judge_id"}, 200),
+        ("mle", {"cluster": "judge_id", "interval": "model"}, 200),
         ("mle", {"cluster": "judge_id", "bootstrap": 200}, 60),
     ],
 )
 def test_coverage(engine: str, options: dict[str, Any], runs: int) -> None:
-    """20 items with 60 comparisons each; clusters are 40 judges whose own scores lie around the truth (sd 0.7)."""
+    """20 items, 60 comparisons each; with clusters, 10 items, 300 each, of 40 judges of different tastes (sd 1)."""
     clustered = "cluster" in options
-    covered, ranked, z = [], [], []
+    covered, ranked, z, without = [], [], [], 0
     for run in range(runs):
-        data, truth = simulated(20, 600, [11, run], judges=40, taste=0.7 if clustered else 0.0)
-        fit = fit_bt_model(data, engine=engine, rank_intervals=True, seed=run, **options)
+        data, truth = simulated(*((10, 1500) if clustered else (20, 600)), [12, run], judges=40, taste=1.0 * clustered)
+        truth = on_average(truth, 1.0) if clustered else truth
+        try:
+            fit = fit_bt_model(data, engine=engine, rank_intervals=True, seed=run, **options)
+        except FitError:
+            assert engine == "mle"
+            without += 1
+            continue
         lower, upper = column(fit, "lower"), column(fit, "upper")
         covered.append(np.mean((lower <= truth) & (truth <= upper)))
         z.append(np.mean((upper - lower) / 2))
         true_rank = (-truth).argsort().argsort() + 1
         ranked.append(np.mean((column(fit, "rank_lower") <= true_rank) & (true_rank <= column(fit, "rank_upper"))))
-    share, margin = float(np.mean(covered)), float(np.std(covered) / np.sqrt(runs))
+    share, margin = float(np.mean(covered)), float(np.std(covered) / np.sqrt(len(covered)))
     what = " ".join([engine, *(f"{name}={value}" for name, value in options.items())])
     print(f"\n{what}: {share:.3f} (± {margin:.3f}) of the truths inside 95 %, half width {np.mean(z):.3f}, ", end="")
-    print(f"true ranks inside {np.mean(ranked):.3f}")
-    if clustered:
-        # The judges' tastes pull the estimate towards the middle, and the model's intervals know nothing of them.
-        assert share < 0.95 if options.get("interval") == "model" else share > 0.85
+    print(f"true ranks inside {np.mean(ranked):.3f}; {without} of {runs} runs without a maximum")
+    assert without < 0.05 * runs
+    if options.get("interval") == "model":
+        assert share < 0.9  # the model knows nothing of tastes
     else:
-        assert 0.92 <= share <= 0.98
+        assert 0.91 <= share <= 0.98

@@ -25,9 +25,18 @@ SUMMARY = "Find the prompt template that lets the position sway judges least."
 EXAMPLES = (
     "pairscale bias-study essays/ --judge mine:better --run study.db",
     "pairscale bias-study p.csv --judge a:b --template weigh --template mine.txt",
-    "pairscale bias-study judgements.csv --out study.csv",
+    "pairscale bias-study judgements.csv --out study.csv --chart study.svg",
     "pairscale bias-study --published",
 )
+
+
+def _chart_file(path: Path | None) -> Path | None:
+    """The file of the chart, refused before any work is done."""
+    if path is None:
+        return None
+    from pairscale.report.charts import require_chart_file
+
+    return require_chart_file(path, "--chart")
 
 
 def command(
@@ -64,6 +73,14 @@ def command(
     published: Annotated[
         bool, typer.Option("--published", help="Show the published study of five templates instead, and ask nothing.")
     ] = False,
+    chart: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            callback=_chart_file,
+            help="Draw the study, beside the published one: svg, png, html or json, by the ending.",
+        ),
+    ] = None,
     as_json: Json = False,
     out: Out = None,
 ) -> None:
@@ -101,6 +118,12 @@ def command(
         if study.source is not None:
             typer.echo(f"Source: {study.source}.")
 
+    if chart is not None:
+        from pairscale.checks import published_template_study
+        from pairscale.report.charts import save_chart, study_chart
+
+        save_chart(study_chart(study, None if published else published_template_study()), chart)
+        say(f"wrote the chart to {chart}")
     if study.source is not None and (out is not None or as_json):
         say(f"note: {study.source}")
     emit(document, study.table, as_json=as_json, out=out, show=show)

@@ -12,7 +12,12 @@ SUMMARY = "Check versions, extras and keys."
 EXAMPLES = ("pairscale doctor", "pairscale doctor --json")
 
 _CORE = ("numpy", "scipy", "polars", "sqlalchemy", "rich", "typer")
-_EXTRAS = {"excel": ("fastexcel", "xlsxwriter"), "pandas": ("pandas", "pyarrow")}
+_EXTRAS = {
+    "excel": ("fastexcel", "xlsxwriter"),
+    "pandas": ("pandas", "pyarrow"),
+    "plots": ("altair", "vl-convert-python"),
+    "postgres": ("psycopg",),
+}
 _KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "TOGETHER_API_KEY")
 
 

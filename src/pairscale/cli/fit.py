@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import pairscale as ps
-from pairscale.cli._common import Json, Out, emit, show_table
+from pairscale.cli._common import Json, Out, emit, say, show_table
 from pairscale.cli._inputs import read_results
+from pairscale.errors import InputError
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from pairscale.models import BayesFit, BTFit, EloFit
 
 __all__ = ["EXAMPLES", "SUMMARY", "command"]
 
@@ -24,6 +28,7 @@ EXAMPLES = (
     "pairscale fit results.csv --out ranking.xlsx",
     "pairscale fit results.csv --model bayes --seed 1",
     "pairscale fit run.db --model elo --runs 100 --json",
+    "pairscale fit run.db --chart ranking.svg",
 )
 
 
@@ -44,6 +49,22 @@ class Variant(StrEnum):
     BOTH = "btl_e_b"
 
 
+class ChartKind(StrEnum):
+    """What a chart may show."""
+
+    SCORES = "scores"
+    RANKS = "ranks"
+    WINS = "wins"
+
+
+class Ties(StrEnum):
+    """What a tie counts."""
+
+    DROP = "drop"
+    HALF = "half"
+    DAVIDSON = "davidson"
+
+
 @dataclass(frozen=True, slots=True)
 class _Shown:
     """What a model gave, as the command shows it."""
@@ -52,6 +73,16 @@ class _Shown:
     items: pl.DataFrame
     columns: tuple[str, ...]
     lines: tuple[str, ...]
+    fit: BTFit | BayesFit | EloFit
+
+
+def _chart_file(path: Path | None) -> Path | None:
+    """The file of the chart, refused before any work is done."""
+    if path is None:
+        return None
+    from pairscale.report.charts import require_chart_file
+
+    return require_chart_file(path, "--chart")
 
 
 def command(
@@ -73,7 +104,7 @@ def command(
         ),
     ] = None,
     runs: Annotated[int, typer.Option(metavar="N", min=1, help="Of elo: how many random orders.")] = 100,
-    seed: Annotated[int, typer.Option(metavar="N", help="Of elo and bayes: the same seed, the same figures.")] = 1,
+    seed: Annotated[int, typer.Option(metavar="N", help="The same seed, the same figures.")] = 1,
     level: Annotated[float, typer.Option(metavar="SHARE", help="Of the intervals of bt.")] = 0.95,
     condition: Annotated[
         str | None,
@@ -85,6 +116,29 @@ def command(
     separate: Annotated[
         bool, typer.Option("--separate", help="Of bt: fit groups never compared one by one, instead of refusing.")
     ] = False,
+    position: Annotated[
+        bool, typer.Option("--position", help="Of bt: estimate the preference for the first position, too.")
+    ] = False,
+    ties: Annotated[
+        Ties, typer.Option(metavar="HOW", help="Of bt: drop, half (a half win for each) or davidson (a model of ties).")
+    ] = Ties.DROP,
+    cluster: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Of bt: robust errors, by judge_id or another column.")
+    ] = None,
+    bootstrap: Annotated[int, typer.Option(metavar="N", min=0, help="Of bt: so many rounds for the intervals.")] = 0,
+    chart: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", callback=_chart_file, help="Draw the result: svg, png, html or json, by the ending."
+        ),
+    ] = None,
+    chart_kind: Annotated[
+        ChartKind,
+        typer.Option(
+            metavar="KIND",
+            help="scores; ranks (bt and bayes; adds rank intervals to the table of bt); wins: who beats whom.",
+        ),
+    ] = ChartKind.SCORES,
     as_json: Json = False,
     out: Out = None,
 ) -> None:
@@ -96,13 +150,20 @@ def command(
     The score (theta) is in logits, with mean 0: a text that is one above another wins 73 of 100 comparisons with it.
     The file that --out writes has further columns, among them the engine's own standard error (se).
     """
+    ranks = chart is not None and chart_kind is ChartKind.RANKS
+    if ranks and (separate or model is Model.ELO):
+        why = "groups never compared have none" if separate else "Elo ratings have none"
+        raise InputError(f"--chart-kind ranks draws rank intervals, and {why}; take scores or wins")
     table, ids = read_results(results, condition)
     if model is Model.ELO:
         shown = _elo(table, runs, seed)
     elif model is Model.BAYES:
         shown = _bayes(table, ids, variant, seed)
     else:
-        shown = _bradley_terry(table, ids, engine, level, separate)
+        options = {"position": position, "ties": ties.value, "cluster": cluster, "bootstrap": bootstrap, "seed": seed}
+        shown = _bradley_terry(table, ids, engine, level, separate, options | {"rank_intervals": ranks})
+    if chart is not None:
+        _draw(shown.fit, table, chart_kind, chart)
 
     def show() -> None:
         show_table(shown.items.select(shown.columns))
@@ -114,10 +175,27 @@ def command(
     emit(document, shown.items, as_json=as_json, out=out, show=show)
 
 
-def _bradley_terry(table: pl.DataFrame, ids: list[str] | None, engine: str, level: float, separate: bool) -> _Shown:
-    fit = ps.fit_bt_model(table, engine=engine, ids=ids, level=level, unconnected="separate" if separate else "error")
+def _draw(fit: BTFit | BayesFit | EloFit, table: pl.DataFrame, kind: ChartKind, path: Path) -> None:
+    from pairscale.report.charts import rank_chart, save_chart, score_chart, win_matrix
+
+    if kind is ChartKind.WINS:
+        drawn = win_matrix(table, fit)
+    elif kind is ChartKind.RANKS:
+        drawn = rank_chart(fit)
+    else:
+        drawn = score_chart(fit)
+    save_chart(drawn, path)
+    say(f"wrote the chart to {path}")
+
+
+def _bradley_terry(
+    table: pl.DataFrame, ids: list[str] | None, engine: str, level: float, separate: bool, options: dict[str, Any]
+) -> _Shown:
+    fit = ps.fit_bt_model(
+        table, engine=engine, ids=ids, level=level, unconnected="separate" if separate else "error", **options
+    )
     ranking = fit.theta
-    n_comparisons = int(ranking["comparisons"].sum()) // 2
+    n_comparisons = round(ranking["comparisons"].sum() / 2)
     facts = {
         "engine": fit.engine,
         "reliability": fit.reliability,
@@ -127,14 +205,22 @@ def _bradley_terry(table: pl.DataFrame, ids: list[str] | None, engine: str, leve
         "components": len(fit.components),
         "unjudged": fit.unjudged,
         "notices": fit.notices,
+        "position": None if fit.position is None else asdict(fit.position),
+        "ties": None if fit.ties is None else asdict(fit.ties),
     }
     first = "component" if "component" in ranking.columns else "rank"
     lines = [f"{ranking.height:,} items, {n_comparisons:,} comparisons, engine {fit.engine}"]
     if fit.reliability is not None:
         lines.append(f"reliability {fit.reliability:.3f}")
-    lines.append(f"lower to upper: {100 * level:g}% interval of the difference to the mean, theta ± z · se_mean")
-    columns = (first, "ID", "theta", "se_mean", "lower", "upper", "wins", "comparisons")
-    return _Shown(facts, ranking, columns, tuple(lines))
+    if fit.position is not None:
+        b = fit.position
+        lines.append(f"preference for the first position {b.b:+.3f} logits ({b.lower:+.3f} to {b.upper:+.3f})")
+    if fit.ties is not None:
+        lines.append(f"ties: nu {fit.ties.nu:.3f} ({fit.ties.lower:.3f} to {fit.ties.upper:.3f})")
+    error = "se_bootstrap" if options["bootstrap"] else "se_robust" if options["cluster"] else "se_mean"
+    lines.append(f"lower to upper: {100 * level:g}% interval of the difference to the mean, theta ± z · {error}")
+    columns = (first, "ID", "theta", error, "lower", "upper", "wins", "comparisons")
+    return _Shown(facts, ranking, columns, tuple(lines), fit)
 
 
 def _elo(table: pl.DataFrame, runs: int, seed: int) -> _Shown:
@@ -150,9 +236,9 @@ def _elo(table: pl.DataFrame, runs: int, seed: int) -> _Shown:
     }
     lines = (
         f"{fit.elo.height:,} items, mean rating over {runs:,} random orders, elo_sd between them",
-        f"reliability {fit.reliability:.3f}, weighted {fit.reliability_weighted:.3f} (decisions for the higher rated)",
+        f"reliability {_number(fit.reliability)}, weighted {_number(fit.reliability_weighted)} (for the higher rated)",
     )
-    return _Shown(facts, fit.elo, ("rank", "ID", "elo", "elo_sd"), lines)
+    return _Shown(facts, fit.elo, ("rank", "ID", "elo", "elo_sd"), lines, fit)
 
 
 def _bayes(table: pl.DataFrame, ids: list[str] | None, chosen: Variant | None, seed: int) -> _Shown:
@@ -174,7 +260,7 @@ def _bayes(table: pl.DataFrame, ids: list[str] | None, chosen: Variant | None, s
     }
     lines = [
         f"{items.height:,} items, {last.n_comparisons:,} comparisons, {last.posterior.n_draws:,} draws of {variant}",
-        f"EAP reliability {log['reliability_EAP']:.3f}",
+        f"EAP reliability {_number(log['reliability_EAP'])}",
     ]
     if log["epsilon_mean"] is not None:
         lines.append(f"lapse rate {log['epsilon_mean']:.3f} ({log['epsilon_p2.5']:.3f} to {log['epsilon_p97.5']:.3f})")
@@ -193,4 +279,8 @@ def _bayes(table: pl.DataFrame, ids: list[str] | None, chosen: Variant | None, s
         "rank_p97.5",
         "degree",
     )
-    return _Shown(facts, items, columns, tuple(lines))
+    return _Shown(facts, items, columns, tuple(lines), fit)
+
+
+def _number(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.3f}"

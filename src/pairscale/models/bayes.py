@@ -24,7 +24,9 @@ from pairscale.models._gate import Diagnostics, DiagnosticsGate, diagnose
 from pairscale.models._hmc import LockStepHMC
 from pairscale.models.logs import round_log_row
 from pairscale.models.posterior import Posterior, item_log, round_figures
-from pairscale.pairs._edges import numbered
+from pairscale.notices import notice
+from pairscale.pairs._edges import count_cells, linked_groups, numbered
+from pairscale.pairs._table import generator
 from pairscale.provenance import Provenance
 from pairscale.tables import Table, listed, require_ids, to_frame
 
@@ -58,9 +60,10 @@ class MCMCSettings:
 
     def __post_init__(self) -> None:
         for name, least in (("chains", 1), ("iter_warmup", 20), ("iter_sampling", 4), ("extend", 1)):
-            if getattr(self, name) < least:
-                raise InputError(f"mcmc: {name} must be {least} or more, not {getattr(self, name)!r}")
-        if not 0 < self.target_accept < 1:
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < least:
+                raise InputError(f"mcmc: {name} must be a whole number, {least} or more, not {value!r}")
+        if not isinstance(self.target_accept, float | int) or not 0 < self.target_accept < 1:
             raise InputError(f"mcmc: target_accept must be between 0 and 1, not {self.target_accept!r}")
 
     @classmethod
@@ -68,8 +71,10 @@ class MCMCSettings:
         """From a mapping; an unknown field is refused by its name."""
         if isinstance(fields, cls):
             return fields
+        if not isinstance(fields, Mapping | None):
+            raise InputError(f"mcmc must be a mapping of settings, not {fields!r}")
         known = set(cls.__dataclass_fields__)
-        given = dict(fields or {})  # type: ignore[arg-type]
+        given = dict(fields or {})
         if unknown := sorted(set(given) - known):
             raise InputError(f"mcmc: no field {listed(unknown)}; there are {listed(sorted(known), 10)}")
         return cls(**given)
@@ -102,6 +107,8 @@ class BTLFit:
         pos_count_B: per item, in how many of them it stood second.
         prior_sd: draws of the abilities' prior standard deviation, when it was learned.
         accept: the mean acceptance.
+        n_unique_pairs: how many different pairs were compared.
+        notices: what to be careful with.
         provenance: how to get the same again.
     """
 
@@ -114,6 +121,8 @@ class BTLFit:
     pos_count_B: Ints
     prior_sd: Floats | None
     accept: float
+    n_unique_pairs: int
+    notices: tuple[str, ...]
     provenance: Provenance
     _warm: _Warm
 
@@ -147,7 +156,7 @@ class BayesFit:
         return self.fits[-1]
 
     def __repr__(self) -> str:
-        return f"<BayesFit: {len(self.fits)} fits, the last {self.fit!r}>"
+        return f"<BayesFit: {len(self.fits)} {'fit' if len(self.fits) == 1 else 'fits, the last'} {self.fit!r}>"
 
 
 def fit_bayes_btl_mcmc(
@@ -191,10 +200,12 @@ def fit_bayes_btl_mcmc(
     rows, names = _read(results, ids)
     sizes = _sizes(pair_counts, rows.height)
     base = seed if settings.seed is None else settings.seed
+    if base is None:
+        base = int(np.random.default_rng().integers(2**32))  # drawn here so that it can be told
     if subset_method not in {"first", "sample"}:
         raise InputError(f"subset_method {subset_method!r} must be 'first' or 'sample'")
     if subset_method == "sample":
-        rows = rows[np.random.default_rng(base).permutation(rows.height)]
+        rows = rows[generator(base).permutation(rows.height)]
     fits: list[BTLFit] = []
     for size in sizes:
         warm = fits[-1] if fits else None
@@ -243,11 +254,11 @@ def fit_btl(
     first_won = rows["better_id"] == rows["ID1"]
     cells = count_outcomes(first, second, first_won, len(names), position=model.position)
     density = BTLDensity(cells, model)
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     start = warm._warm if warm is not None else None
     if start is not None and (start.ids != tuple(names) or start.model != model):
         start = None
-    with _bar(settings, progress) as tick:
+    with _Bar(settings, progress) as tick:
         sampler, coordinates = _warmed_up(density, start, settings, rng, tick)
         draws, diagnostics, accept = _sampled(sampler, coordinates, settings, len(names), near_stop, gate, tick)
     theta, judge = draws
@@ -259,6 +270,9 @@ def fit_btl(
         diagnostics,
     )
     inputs = {"comparisons": _digest(cells)}
+    groups = [group for group in linked_groups(cells.winner, cells.loser, len(names)) if len(group) > 1]
+    apart = f"{len(groups):,} groups were never compared; only the prior says how far apart they are"
+    notices = (notice(apart),) if len(groups) > 1 else ()
     options = {"model_variant": model_variant, "prior_sd": prior_sd, "warm": start is not None, **_fields(settings)}
     return BTLFit(
         posterior=posterior,
@@ -270,6 +284,8 @@ def fit_btl(
         pos_count_B=np.bincount(second, minlength=len(names)),
         prior_sd=np.exp(judge["t"]).ravel() if "t" in judge else None,
         accept=accept,
+        n_unique_pairs=len(count_cells(np.minimum(first, second), np.maximum(first, second), len(names))[0]),
+        notices=notices,
         provenance=Provenance("lock-step HMC", options, seed, inputs),
         _warm=_keep(coordinates, sampler, tuple(names), model),
     )
@@ -373,12 +389,17 @@ def _columns(last: Floats, chains: int) -> Floats:
 
 def _read(results: Table, ids: Iterable[Any] | None) -> tuple[pl.DataFrame, list[str]]:
     rows = decided(results).select("ID1", "ID2", "better_id")
-    rows = rows.filter(pl.col("ID1") != pl.col("ID2"))
+    themselves = rows.filter(pl.col("ID1") == pl.col("ID2"))["ID1"].to_list()
+    if themselves:
+        notice(f"left out {len(themselves):,} comparisons of a sample with itself: {listed(themselves)}")
+        rows = rows.filter(pl.col("ID1") != pl.col("ID2"))
     if rows.height == 0:
         raise FitError("no comparison has a winner; there is nothing to fit")
     seen = pl.concat([rows["ID1"], rows["ID2"].alias("ID1")]).unique().sort().to_list()
     if ids is None:
         return rows, seen
+    if isinstance(ids, str):
+        raise InputError("ids must be a list of ids, not a text")
     names = require_ids(to_frame({"ID": list(ids)}, "ids"), ["ID"], "ids")["ID"].to_list()
     if len(set(names)) < len(names):
         raise InputError("ids must be unique")
@@ -390,18 +411,18 @@ def _read(results: Table, ids: Iterable[Any] | None) -> tuple[pl.DataFrame, list
 def _sizes(pair_counts: Sequence[int] | None, available: int) -> list[int]:
     if pair_counts is None:
         return [available]
-    sizes = sorted({int(size) for size in pair_counts})
-    if not sizes or sizes[0] < 1 or sizes[-1] > available:
-        raise InputError(f"pair_counts must be between 1 and the {available:,} comparisons there are")
+    sizes = sorted(set(pair_counts))
+    if not sizes or not all(isinstance(size, int) for size in sizes) or sizes[0] < 1 or sizes[-1] > available:
+        raise InputError(f"pair_counts must be whole numbers between 1 and the {available:,} comparisons there are")
     return sizes
 
 
-def _model(variant: str, prior_sd: float | str) -> Model:
+def _model(variant: str, prior_sd: Any) -> Model:
     if variant not in _VARIANTS:
         raise InputError(f"model_variant {variant!r} is not one of {listed(list(_VARIANTS))}")
     if prior_sd == "learned":
         return Model(*_VARIANTS[variant], prior_sd=None)
-    if isinstance(prior_sd, str) or not 0 < prior_sd < np.inf:
+    if not isinstance(prior_sd, float | int) or not 0 < prior_sd < np.inf:
         raise InputError(f"prior_sd must be a positive number or 'learned', not {prior_sd!r}")
     return Model(*_VARIANTS[variant], prior_sd=float(prior_sd))
 
@@ -430,7 +451,9 @@ def _round_row(fit: BTLFit, refit_id: int, fits: Sequence[BTLFit]) -> pl.DataFra
         "n_items": fit.posterior.n_items,
         "total_pairs_done": fit.n_comparisons,
         "new_pairs_since_last_refit": fit.n_comparisons - before,
+        "n_unique_pairs_seen": fit.n_unique_pairs,
         "mcmc_chains": fit.posterior.chains,
+        "mcmc_parallel_chains": fit.posterior.chains,
         "mcmc_engine_version": f"pairscale {__version__}",
         **fit.diagnostics.log_columns(),
         **figures,
@@ -438,7 +461,7 @@ def _round_row(fit: BTLFit, refit_id: int, fits: Sequence[BTLFit]) -> pl.DataFra
     return round_log_row(**known)
 
 
-class _bar:  # noqa: N801 - used as a verb, in a with statement
+class _Bar:
     """A progress bar over transitions, or nothing."""
 
     def __init__(self, settings: MCMCSettings, show: bool) -> None:

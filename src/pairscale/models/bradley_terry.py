@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 import polars as pl
 
+from pairscale.comparisons import says_who_stood_first
 from pairscale.errors import FitError, InputError, UnknownNameError
 from pairscale.models._bt_fit import BTFit, BTSolution, PositionEffect, TieEffect, WinProbability
 from pairscale.models._counts import Counts, Floats, Ints, aggregate, connected_parts, named_parts, read_decided
@@ -107,8 +108,9 @@ def fit_bt_model(
         bootstrap: rounds of resampling; adds ``se_bootstrap``. ``sirt`` is given multinomial weights, the others
             exponential ones (the Bayesian bootstrap), with which no round loses an item or its only loss.
         rank_intervals: add ``rank_lower`` and ``rank_upper``, from the bootstrap or else from the normal approximation.
-        interval: what intervals are made with: ``model`` (``theta`` ± z · ``se_mean``), ``robust``, or ``bootstrap``
-            (quantiles); ``auto`` is the bootstrap if there is one, else robust if there are clusters, else the model.
+        interval: which standard error intervals are made with, ``theta`` ± z · it: ``model`` (``se_mean``), ``robust``
+            or ``bootstrap``; ``auto`` is the bootstrap if there is one, else robust if there are clusters, else the
+            model.
         seed: for what is random; one fixed number by default, so that equal input gives equal output.
         unconnected: what to do when the comparisons fall into parts that were never compared with each other:
             ``error``, or ``separate`` to fit each part on its own scale.
@@ -132,6 +134,11 @@ def fit_bt_model(
         >>> fit.theta["ID"].to_list()
         ['a', 'b', 'c']
     """
+    if position and not says_who_stood_first(bt_data):
+        raise InputError(
+            "bt_data lists winners and losers without saying who stood first, so there is no position effect to "
+            "estimate; leave position out"
+        )
     method = _engine(engine, eps, prior_sd, position, ties)
     asked = _asked(level, se, interval, covariance, cluster is not None, bootstrap, rank_intervals, seed)
     if unconnected not in get_args(Unconnected):

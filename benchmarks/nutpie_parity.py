@@ -1,0 +1,354 @@
+"""Our sampler against nutpie (NUTS in Rust): the same posterior from two programs that share no line of code.
+
+Run ``python -m benchmarks.nutpie_parity`` in an environment of its own that has nutpie::
+
+    python3 -m venv /tmp/parity && /tmp/parity/bin/pip install nutpie numba arviz-stats -e .
+
+Eight cases: the variants btl, btl_e, btl_b and btl_e_b on two designs (who meets whom) of 40 items and 600
+comparisons, ``random`` and ``near`` (neighbours in true ability). nutpie gets the model as it is written down,
+``theta_raw ~ N(0, 1)``, ``logit(eps)`` with its Jacobian, and ``b``, in a Numba function of this file; nothing of
+``pairscale`` is in it. An adaptive design chooses neighbours by the results so far, which are in the likelihood;
+``near`` chooses them by the truth, which is not, so eps must explain why nobody is far apart: its posterior is near
+0.43, and the truth 0.08. Here, where two samplers have to find the same posterior, that does not matter.
+Printed per case:
+
+- z of every parameter's posterior mean, (ours - nutpie) / combined Monte-Carlo standard error: mean, sd, largest |z|;
+  the parameters are correlated, so the spread of z is held against ``dof`` degrees of freedom, not their number;
+- the ratio of the posterior standard deviations, ours / nutpie, and the sd of its z;
+- largest R-hat, divergences, smallest bulk ESS, smallest ESS of the squares (what a standard deviation is worth), and
+  smallest bulk ESS a CPU second, of both. CPU time is that of the sampling call, all threads, warm-up included, after
+  compilation; ours includes its search for the mode and its diagnostics, nutpie's the conversion of its draws and a
+  call through Python for each gradient, which counts at 40 items and hardly at 1,000.
+
+Monte-Carlo errors, R-hat and ESS of both come from arviz-stats. nutpie's figures are written to
+``tests/golden/nutpie_posteriors.json``, which ``tests/models/test_bayes_parity.py`` reads. ``--large`` compares speed
+at 1,000 items and 10,000 comparisons instead, and writes nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+GOLDEN = Path(__file__).parent.parent / "tests" / "golden" / "nutpie_posteriors.json"
+VARIANTS = ("btl", "btl_e", "btl_b", "btl_e_b")
+SEEDS = {"random": 20261, "near": 20262}
+N_ITEMS, N_COMPARISONS = 40, 600
+TRUTH = {"sd": 1.0, "eps": 0.08, "b": 0.25}
+RECIPE = (
+    "rng = default_rng(seed); theta = sd * rng.normal(size=n); first = rng.integers(0, n, m); "
+    "random: second = (first + rng.integers(1, n, m)) % n; "
+    "near: with the items in the order of theta, first at place p, second at place p + s, s = rng.integers(1, 4, m) "
+    "times -1 where rng.random(m) < 0.5, times -1 again where p + s is no place; "
+    "first wins where rng.random(m) < (1 - eps) / (1 + exp(theta[second] - theta[first] - b)) + eps / 2"
+)
+
+
+# The data: NumPy only
+
+
+def make_data(
+    design: str, n_items: int = N_ITEMS, n_comparisons: int = N_COMPARISONS
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Who stood first, who second, and whether the first won; see ``RECIPE``."""
+    rng = np.random.default_rng(SEEDS[design])
+    theta = TRUTH["sd"] * rng.normal(size=n_items)
+    first = rng.integers(0, n_items, n_comparisons)
+    if design == "random":
+        second = (first + rng.integers(1, n_items, n_comparisons)) % n_items
+    else:
+        step = rng.integers(1, 4, n_comparisons) * np.where(rng.random(n_comparisons) < 0.5, -1, 1)
+        there = (first + step >= 0) & (first + step < n_items)
+        order = np.argsort(theta)
+        first, second = order[first], order[first + np.where(there, step, -step)]
+    chance = (1 - TRUTH["eps"]) / (1 + np.exp(theta[second] - theta[first] - TRUTH["b"])) + TRUTH["eps"] / 2
+    return first, second, rng.random(n_comparisons) < chance
+
+
+def digest(first: np.ndarray, second: np.ndarray, won: np.ndarray) -> str:
+    """So that recorded figures are never compared with those of other data."""
+    return hashlib.sha256(np.stack([first, second, won]).astype("<i8").tobytes()).hexdigest()[:16]
+
+
+def parameter_names(variant: str, n_items: int) -> list[str]:
+    judge = [name for name, there in (("eps", "_e" in variant), ("b", variant.endswith("_b"))) if there]
+    return [f"theta{n}" for n in range(n_items)] + judge
+
+
+# The two samplers: draws of shape (chains, draws, parameters), and the CPU seconds they took
+
+
+def ours(
+    variant: str, data: tuple[np.ndarray, ...], n_items: int, *, draws: int, warmup: int = 200, seed: int = 1
+) -> tuple[np.ndarray, int, float]:
+    import polars as pl
+
+    from pairscale.models.bayes import MCMCSettings, fit_btl
+
+    first, second, won = data
+    names = pl.Series([f"S{n:05d}" for n in range(n_items)])
+    columns = {"ID1": first, "ID2": second, "better_id": np.where(won, first, second)}
+    rows = pl.DataFrame({name: names.gather(values) for name, values in columns.items()})
+    settings = MCMCSettings(chains=4, iter_warmup=warmup, iter_sampling=draws, extend=1)
+    cpu = time.process_time()
+    fit = fit_btl(rows, names.to_list(), variant, settings, seed)  # type: ignore[arg-type]
+    cpu = time.process_time() - cpu
+    judge = [column[:, None] for column in (fit.posterior.epsilon, fit.posterior.b) if column is not None]
+    flat = np.hstack([fit.posterior.theta, *judge])  # row r is draw r // chains of chain r % chains
+    return flat.reshape(draws, 4, -1).transpose(1, 0, 2), fit.diagnostics.divergences, cpu
+
+
+def _kernel() -> Any:
+    """The log density of (theta_raw, logit eps, b) and its gradient, one ordered pair after the other."""
+    import math
+
+    from numba import njit
+
+    @njit(nogil=True, error_model="numpy")  # far out the value is not finite, which nutpie takes as a divergence
+    def density(x, first, second, won, lost, n, lapse, position):  # type: ignore[no-untyped-def] # pragma: no cover
+        gradient = np.zeros(x.size)
+        total = 0.0
+        for i in range(n):
+            total -= 0.5 * x[i] * x[i]
+            gradient[i] = -x[i]
+        eps = 1.0 / (1.0 + math.exp(-x[n])) if lapse else 0.0
+        at_b = n + 1 if lapse else n
+        b = x[at_b] if position else 0.0
+        in_eps, in_b = 0.0, 0.0
+        for k in range(first.size):
+            d = x[first[k]] - x[second[k]] + b
+            small = math.exp(-abs(d))
+            s, r = (1.0, small) if d >= 0 else (small, 1.0)
+            s, r = s / (1.0 + small), r / (1.0 + small)
+            if lapse:
+                p = (1.0 - eps) * s + 0.5 * eps
+                q = (1.0 - eps) * r + 0.5 * eps
+                total += won[k] * math.log(p) + lost[k] * math.log(q)
+                in_p = won[k] / p - lost[k] / q
+                slope = in_p * (1.0 - eps) * s * r
+                in_eps += in_p * (0.5 - s)
+            else:
+                log_s = min(d, 0.0) - math.log1p(small)
+                total += won[k] * log_s + lost[k] * (log_s - d)
+                slope = won[k] - (won[k] + lost[k]) * s
+            gradient[first[k]] += slope
+            gradient[second[k]] -= slope
+            in_b += slope
+        if lapse:  # eps ~ Beta(2, 20): eps (1 - eps)^19, and the Jacobian eps (1 - eps) of its logit
+            total += 2.0 * math.log(eps) + 20.0 * math.log(1.0 - eps)
+            gradient[n] = in_eps * eps * (1.0 - eps) + 2.0 * (1.0 - eps) - 20.0 * eps
+        if position:
+            total -= 0.5 * (b / 0.3) ** 2
+            gradient[at_b] = in_b - b / 0.09
+        return total, gradient
+
+    return density
+
+
+_compiled: list[Any] = []
+
+
+def nutpie_model(variant: str, data: tuple[np.ndarray, ...], n_items: int) -> tuple[Any, Any]:
+    """nutpie's model, and its log density as a function of one position; compiled when this returns."""
+    from nutpie.compiled_pyfunc import from_pyfunc
+
+    if not _compiled:
+        _compiled.append(_kernel())
+    kernel = _compiled[0]
+    lapse, position = "_e" in variant, variant.endswith("_b")
+    first, second, outcome = data
+    pairs, at = np.unique(first * n_items + second, return_inverse=True)
+    one, two = pairs // n_items, pairs % n_items
+    won = np.bincount(at, outcome, len(pairs))
+    lost = np.bincount(at, ~outcome, len(pairs))
+    size = n_items + lapse + position
+
+    def density(x: np.ndarray) -> tuple[float, np.ndarray]:
+        return kernel(x, one, two, won, lost, n_items, lapse, position)
+
+    def expand(x: np.ndarray) -> dict[str, np.ndarray]:
+        drawn = x.copy()
+        drawn[:n_items] -= x[:n_items].mean()
+        if lapse:
+            drawn[n_items] = 1 / (1 + np.exp(-x[n_items]))
+        return {"x": drawn}
+
+    density(np.zeros(size))
+    model = from_pyfunc(size, lambda: density, lambda *_seeds: expand, [np.dtype("float64")], [(size,)], ["x"])
+    return model, density
+
+
+def theirs(
+    variant: str, data: tuple[np.ndarray, ...], n_items: int, *, draws: int, tune: int, seed: int = 1, **options: Any
+) -> tuple[np.ndarray, int, float]:
+    import nutpie
+
+    model, _ = nutpie_model(variant, data, n_items)
+    settings = {"chains": 4, "cores": 2, "progress_bar": False, "save_warmup": False, **options}
+    cpu = time.process_time()
+    trace = nutpie.sample(model, draws=draws, tune=tune, seed=seed, **settings)
+    cpu = time.process_time() - cpu
+    return np.asarray(trace.posterior["x"]), int(trace.sample_stats["diverging"].sum()), cpu
+
+
+# The figures
+
+
+def figures(draws: np.ndarray) -> dict[str, np.ndarray]:
+    """Mean and sd of each parameter, and the Monte-Carlo standard errors of both.
+
+    That of the sd rests on the squares' own ESS: these mix differently from the values, which a trajectory of a quarter
+    turn or more makes alternate around their mean.
+    """
+    from arviz_stats.base import array_stats
+
+    mean, sd = draws.mean(axis=(0, 1)), draws.std(axis=(0, 1), ddof=1)
+    squares = (draws - mean) ** 2
+    ess, ess_squares = (
+        np.asarray(array_stats.ess(values, chain_axis=0, draw_axis=1, method="mean")) for values in (draws, squares)
+    )
+    sd_mcse = squares.std(axis=(0, 1)) / (2 * sd * np.sqrt(ess_squares))
+    return {"mean": mean, "sd": sd, "mcse": sd / np.sqrt(ess), "sd_mcse": sd_mcse, "ess_squares": ess_squares}
+
+
+def compare(mine: dict[str, Any], other: dict[str, Any], correlation: np.ndarray) -> dict[str, Any]:
+    """z of the means and of the (log) sds, and how many independent z those of the means are worth.
+
+    The sum of squares of unit normals with correlation R has mean n and variance 2 |R|²; it is close to a chi-square of
+    n² / |R|² degrees of freedom, stretched to the mean n (Satterthwaite).
+    """
+    from scipy.stats import chi2
+
+    a, b = ({name: np.asarray(values) for name, values in one.items()} for one in (mine, other))
+    z = (a["mean"] - b["mean"]) / np.hypot(a["mcse"], b["mcse"])
+    ratio = a["sd"] / b["sd"]
+    z_sd = np.log(ratio) / np.hypot(a["sd_mcse"] / a["sd"], b["sd_mcse"] / b["sd"])
+    dof = len(z) ** 2 / float((correlation**2).sum())
+    return {"z": z, "ratio": ratio, "z_sd": z_sd, "dof": dof, "p": float(chi2(dof).sf(dof * np.mean(z**2)))}
+
+
+def correlations(draws: np.ndarray) -> np.ndarray:
+    return np.corrcoef(draws.reshape(-1, draws.shape[2]), rowvar=False)
+
+
+def quality(draws: np.ndarray, divergences: int, cpu: float) -> dict[str, float]:
+    from arviz_stats.base import array_stats
+
+    ess = float(np.min(array_stats.ess(draws, chain_axis=0, draw_axis=1, method="bulk")))
+    rhat = float(np.max(array_stats.rhat(draws, chain_axis=0, draw_axis=1, method="rank")))
+    return {
+        "max_rhat": round(rhat, 4),
+        "divergences": divergences,
+        "min_ess": round(ess),
+        "min_ess_squares": round(float(figures(draws)["ess_squares"].min())),
+        "cpu_s": round(cpu, 2),
+        "ess_per_cpu_s": round(ess / cpu),
+    }
+
+
+def case_row(variant: str, design: str, found: dict[str, Any]) -> dict[str, Any]:
+    z, ratio, z_sd = found["z"], found["ratio"], found["z_sd"]
+    return {
+        "variant": variant,
+        "design": design,
+        "z_mean": round(float(z.mean()), 2),
+        "z_sd": round(float(z.std(ddof=1)), 2),
+        "max|z|": round(float(np.abs(z).max()), 2),
+        "dof": round(found["dof"], 1),
+        "p": round(found["p"], 3),
+        "sd_ratio": f"{ratio.min():.3f}..{np.median(ratio):.3f}..{ratio.max():.3f}",
+        "sd_of_z(sd)": round(float(z_sd.std(ddof=1)), 2),
+        "max|z(sd)|": round(float(np.abs(z_sd).max()), 2),
+    }
+
+
+# What it prints and writes
+
+
+def show(rows: list[dict[str, Any]]) -> None:
+    print("| " + " | ".join(rows[0]) + " |\n|" + " --- |" * len(rows[0]))
+    for row in rows:
+        print("| " + " | ".join(str(value) for value in row.values()) + " |")
+    print(flush=True)
+
+
+def parity() -> None:
+    import nutpie
+
+    draws = 2000
+    agreement, speed, cases, digests = [], [], {}, {}
+    for design in SEEDS:
+        data = make_data(design)
+        digests[design] = digest(*data)
+        for variant in VARIANTS:
+            other = theirs(variant, data, N_ITEMS, draws=draws, tune=1000)
+            mine = ours(variant, data, N_ITEMS, draws=draws)
+            known = figures(other[0])
+            agreement.append(case_row(variant, design, compare(figures(mine[0]), known, correlations(other[0]))))
+            for engine, run in (("nutpie", other), ("ours", mine)):
+                speed.append({"variant": variant, "design": design, "engine": engine, **quality(*run)})
+            cases[f"{variant} {design}"] = {
+                name: [float(f"{value:.6g}") for value in known[name]] for name in ("mean", "sd", "mcse", "sd_mcse")
+            }
+    show(agreement)
+    show(speed)
+    about = {
+        "about": "posterior figures by nutpie, written by benchmarks/nutpie_parity.py; parameters: theta (centred) of "
+        "items 0 to 39, then eps, then b, as the variant has them",
+        "nutpie": nutpie.__version__,
+        "date": datetime.now(UTC).date().isoformat(),
+        "sampling": f"4 chains x (1000 + {draws}), seed 1, default settings",
+        "data": {"n": N_ITEMS, "m": N_COMPARISONS, "seeds": SEEDS, **TRUTH, "recipe": RECIPE, "sha256": digests},
+    }
+    text = json.dumps({**about, "cases": cases}, indent=1)
+    text = re.sub(r"\[[^\[\]]*\]", lambda found: re.sub(r"\s+", " ", found[0]), text)  # a list is a line
+    GOLDEN.write_text(text + "\n")
+    print(f"nutpie {nutpie.__version__}; its figures are in {GOLDEN}")
+
+
+def large(n_items: int = 1000, n_comparisons: int = 10_000) -> None:
+    """Speed at a larger size, all in one run."""
+    data = make_data("random", n_items, n_comparisons)
+    rows = []
+    reference = None
+    runs = {
+        "nutpie 4 x (1000 + 1000)": lambda: theirs("btl_e_b", data, n_items, draws=1000, tune=1000),
+        "nutpie 4 x (1000 + 1000), low-rank mass": lambda: theirs(
+            "btl_e_b", data, n_items, draws=1000, tune=1000, low_rank_modified_mass_matrix=True
+        ),
+        "nutpie 4 x (400 + 1000)": lambda: theirs("btl_e_b", data, n_items, draws=1000, tune=400),
+        "ours 4 x (200 + 1000)": lambda: ours("btl_e_b", data, n_items, draws=1000),
+    }
+    for name, run in runs.items():
+        draws, divergences, cpu = run()
+        row = {"engine": name, **quality(draws, divergences, cpu)}
+        if reference is None:
+            reference = figures(draws)
+        else:  # the sd of z, and the sd ratio, against the first
+            found = compare(figures(draws), reference, correlations(draws))
+            row |= {"z_sd": round(float(found["z"].std()), 2), "sd_ratio": round(float(np.median(found["ratio"])), 3)}
+        print(row, flush=True)
+        rows.append({**row, "z_sd": row.get("z_sd", ""), "sd_ratio": row.get("sd_ratio", "")})
+    show(rows)
+
+
+def main(arguments: list[str]) -> None:
+    try:
+        import arviz_stats  # noqa: F401
+        import numba  # noqa: F401
+        import nutpie  # noqa: F401
+    except ImportError as missing:
+        sys.exit(f"{missing.name} is missing; in an environment of its own: pip install nutpie numba arviz-stats -e .")
+    large() if "--large" in arguments else parity()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
