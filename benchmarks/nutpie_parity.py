@@ -224,6 +224,9 @@ def compare(mine: dict[str, Any], other: dict[str, Any], correlation: np.ndarray
 
     The sum of squares of unit normals with correlation R has mean n and variance 2 |R|²; it is close to a chi-square of
     n² / |R|² degrees of freedom, stretched to the mean n (Satterthwaite).
+    R here is the posterior's; the errors of a sampler gather in its slow directions and are correlated more. Over 40
+    seeds of ours (btl_e, near) z² was 1.00 on average, so the standard errors are right, but it spread like 17 degrees
+    of freedom where this says 34: ``dof`` can be twice too large, and ``p`` then too extreme.
     """
     from scipy.stats import chi2
 
