@@ -51,9 +51,9 @@ class MCMCSettings:
         seed: of the sampler; the same seed gives the same draws, bit for bit.
     """
 
-    chains: int = 4
+    chains: int = 8
     iter_warmup: int = 200
-    iter_sampling: int = 1000
+    iter_sampling: int = 600
     target_accept: float = 0.8
     extend: int = 4
     seed: int | None = None
