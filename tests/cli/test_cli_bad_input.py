@@ -229,3 +229,18 @@ def test_what_nobody_foresaw_is_still_one_line(cli, monkeypatch, folder):
 
     with pytest.raises(RuntimeError):
         main(["traits"])
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("--model", "elo", "--separate"), "--separate belongs to --model bt"),
+        (("--model", "bayes", "--bootstrap", "50"), "--bootstrap belongs to --model bt"),
+        (("--model", "elo", "--engine", "mle"), "--engine belongs to --model bt"),
+        (("--variant", "btl"), "--variant belongs to --model bayes"),
+    ],
+)
+def test_an_option_of_another_model_is_not_silently_ignored(cli, run, args, words):
+    done = cli("fit", run, *args)
+    assert done.code == 1
+    assert words in done.err

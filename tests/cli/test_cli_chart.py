@@ -8,9 +8,6 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-pytest.importorskip("altair")
-pytest.importorskip("vl_convert")
-
 
 @pytest.fixture
 def judgements(folder):

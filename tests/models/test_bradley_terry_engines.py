@@ -11,6 +11,8 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import choix
+import evalica
 import numpy as np
 import polars as pl
 import pytest
@@ -349,7 +351,6 @@ def random_connected(seed: int, n_items: int = 30, n_games: int = 900) -> tuple[
 
 @pytest.mark.parametrize("seed", range(4))
 def test_same_as_choix(seed: int) -> None:
-    choix = pytest.importorskip("choix")
     winner, loser = random_connected(seed)
     theirs = choix.ilsr_pairwise(30, list(zip(winner.tolist(), loser.tolist(), strict=True)), tol=1e-12)
     fit = fit_bt_model(games(winner, loser, np.ones(len(winner))), engine="mle")
@@ -358,7 +359,6 @@ def test_same_as_choix(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_same_as_evalica(seed: int) -> None:
-    evalica = pytest.importorskip("evalica")
     winner, loser = random_connected(seed)
     names = [f"{at:03d}" for at in range(30)]
     result = evalica.newman(

@@ -17,9 +17,6 @@ from pairscale.report import rank_chart, save_chart, score_chart, study_chart, w
 from pairscale.report._chart_style import names
 from pairscale.report.charts import CHART_SUFFIXES, _places
 
-pytest.importorskip("altair")
-pytest.importorskip("vl_convert")
-
 HOSTILE = ["</script><script>alert(1)</script>", "<img src=x onerror=alert(2)>", 'a "b" & c', "d\x00\ne", "f" * 500]
 
 

@@ -154,6 +154,14 @@ def command(
     if ranks and (separate or model is Model.ELO):
         why = "groups never compared have none" if separate else "Elo ratings have none"
         raise InputError(f"--chart-kind ranks draws rank intervals, and {why}; take scores or wins")
+    others = {
+        "--engine": engine != "auto", "--separate": separate, "--position": position, "--ties": ties is not Ties.DROP,
+        "--cluster": cluster is not None, "--bootstrap": bootstrap > 0,
+    }  # fmt: skip
+    if model is not Model.BT and (wrong := [name for name, given in others.items() if given]):
+        raise InputError(f"{wrong[0]} belongs to --model bt, not to --model {model}; leave it out")
+    if model is not Model.BAYES and variant is not None:
+        raise InputError(f"--variant belongs to --model bayes, not to --model {model}; leave it out")
     table, ids = read_results(results, condition)
     if model is Model.ELO:
         shown = _elo(table, runs, seed)
