@@ -10,7 +10,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-ALL = ("starting", "pairing", "collecting", "fitting", "elo", "convergence", "bayes")
+ALL = ("starting", "pairing", "collecting", "fitting", "beside_evalica", "elo", "convergence", "bayes", "adaptive")
 
 
 def main(names: list[str]) -> None:

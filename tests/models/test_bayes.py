@@ -7,7 +7,9 @@ from scipy import stats
 from scipy.special import expit
 
 from pairscale.errors import FitError, InputError
+from pairscale.models import _btl
 from pairscale.models._btl import BTLDensity, Coordinates, Model, count_outcomes
+from pairscale.models._gate import DiagnosticsGate
 from pairscale.models._hmc import LockStepHMC
 from pairscale.models.bayes import MCMCSettings, fit_bayes_btl_mcmc, fit_btl
 
@@ -103,6 +105,68 @@ def test_extreme_positions_give_no_warning_and_no_nan():
         assert not np.isnan(value).any()
 
 
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_far_out_the_density_is_the_same_by_another_way(model, monkeypatch):
+    _, first, second, won = simulated(7, 60, seed=2)
+    density = BTLDensity(count_outcomes(first, second, pl.Series(won), 7, position=bool(model.position)), model)
+    x = 2.0 * np.random.default_rng(1).normal(size=(density.size, 5))
+    near = density(x, value=True)
+    monkeypatch.setattr(_btl, "_FAR", 0.0)
+    monkeypatch.setattr(_btl.np, "minimum", lambda values, _limit: values)
+    far = density(x, value=True)
+    for one, other in zip(near, far, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_coordinates_learned_from_draws_are_exact_too(model):
+    _, first, second, won = simulated(5, 60, seed=3)
+    density = BTLDensity(count_outcomes(first, second, pl.Series(won), 5, position=bool(model.position)), model)
+    guessed = Coordinates.around(density, np.zeros((density.size, 1)), {}, {})
+    rng = np.random.default_rng(4)
+    center, learned = guessed.learn(guessed.to_x(rng.normal(size=(density.size, 400))))
+    coordinates = Coordinates.around(density, center, {}, {}, learned)
+    z = 2.0 * rng.normal(size=(density.size, 3))
+    x = coordinates.to_x(z)
+    np.testing.assert_allclose(coordinates.to_z(x), z, atol=1e-9)
+    value, gradient = coordinates(z, value=True)
+    for row in range(density.size):
+        step = np.zeros_like(z)
+        step[row] = 1e-6
+        up, down = (coordinates(z + sign * step, value=True)[0] for sign in (1, -1))
+        np.testing.assert_allclose(gradient[row], (up - down) / 2e-6, atol=1e-4, rtol=1e-5)
+    for column in range(3):
+        here, steps = z[:, [column]], 1e-6 * np.eye(density.size)
+        jacobian = (coordinates.to_x(here + steps) - coordinates.to_x(here - steps)) / 2e-6
+        log_det = np.linalg.slogdet(jacobian)[1] - np.log(coordinates.spread).sum()
+        plain = density(x[:, [column]], value=True)[0][0]
+        assert value[column] == pytest.approx(plain + log_det, abs=1e-5)
+
+
+def test_a_unit_normal_is_followed_without_error():
+    sampler = LockStepHMC(
+        lambda z, *, value: (-0.5 * np.sum(z**2, axis=0) if value else None, -z),
+        np.zeros((50, 4)), np.random.default_rng(1), path=1.7, step=0.9,
+    )  # fmt: skip
+    assert sampler.advance(100, adapt=False).accept == pytest.approx(1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("step", [0.9, 0.45])
+def test_a_density_far_from_normal_is_sampled_exactly_too(step):
+    """exp(-z^4 / 4): the integrator errs, and the acceptance makes up for it."""
+    sampler = LockStepHMC(
+        lambda z, *, value: (-0.25 * np.sum(z**4, axis=0) if value else None, -(z**3)),
+        np.zeros((5, 8)), np.random.default_rng(6), path=1.7, step=step,
+    )  # fmt: skip
+    sampler.advance(50, adapt=False)
+    draws = sampler.advance(4000, adapt=False)
+    assert draws.accept < 0.95
+    grid = np.linspace(-5, 5, 4001)
+    weight = np.cumsum(np.exp(-(grid**4) / 4))
+    thinned = draws.positions[::8].ravel()
+    assert stats.kstest(thinned, lambda z: np.interp(z, grid, weight / weight[-1])).pvalue > 1e-4
+
+
 def test_the_sampler_gives_a_normal_distribution():
     scale = np.array([0.6, 1.0, 1.5])[:, None]
 
@@ -186,6 +250,46 @@ def test_the_same_seed_gives_the_same_draws(variant):
     other = fit_bayes_btl_mcmc(rows, names, variant, settings, seed=10).fit.posterior
     assert not np.array_equal(one.theta, other.theta)
     np.testing.assert_allclose(one.theta.mean(axis=1), 0, atol=1e-12)
+
+
+def test_it_draws_until_the_gate_passes_and_no_further_than_it_may():
+    rows, names = table(30, *simulated(30, 400, seed=8)[1:])
+    settings = MCMCSettings(iter_sampling=50, extend=20)
+    drawn = {}
+    for needed in (0.0, 600.0, 1500.0, 1e9):
+        gate = DiagnosticsGate(needed, needed, max_rhat=5.0 if needed == 0 else 1.01)
+        one, two = (fit_btl(rows, names, settings=settings, seed=1, gate=gate) for _ in range(2))
+        assert np.array_equal(one.posterior.theta, two.posterior.theta)
+        assert one.diagnostics.diagnostics_pass == (needed < 1e9)
+        drawn[needed] = one.posterior.n_draws // settings.chains
+    assert list(drawn.values()) == sorted(drawn.values())
+    assert drawn[0.0] == 50 < drawn[600.0] < drawn[1500.0] < drawn[1e9] == 1000
+    # A chain of draws is the beginning of a longer one: stopping changes none of them.
+    kept = fit_btl(rows, names, settings=settings, seed=1, gate=DiagnosticsGate(0, 0, 5.0)).posterior.theta
+    more = fit_btl(rows, names, settings=MCMCSettings(iter_sampling=90, extend=1), seed=1).posterior.theta
+    assert np.array_equal(kept, more[: len(kept)])
+
+
+def test_what_is_reported_is_of_all_parameters():
+    from pairscale.models._gate import diagnose
+
+    rows, names = table(60, *simulated(60, 700, seed=9)[1:])
+    fit = fit_btl(rows, names, seed=2)
+    shape = (-1, fit.posterior.chains)
+    theta = fit.posterior.theta.reshape(*shape, 60)
+    judge = np.stack([fit.posterior.epsilon.reshape(shape), fit.posterior.b.reshape(shape)], axis=2)
+    again = diagnose([theta, judge], 0, 60)
+    assert again.max_rhat == pytest.approx(fit.diagnostics.max_rhat, abs=1e-6)
+    assert again.min_ess_bulk == pytest.approx(fit.diagnostics.min_ess_bulk, rel=1e-6)
+
+
+def test_a_very_short_warm_up_is_a_slow_one_not_a_broken_one():
+    rows, names = table(8, *simulated(8, 60, seed=1)[1:])
+    settings = MCMCSettings(chains=1, iter_warmup=20, iter_sampling=40, extend=1)
+    earlier = fit_btl(rows[:30], names, settings=settings, seed=1)
+    fit = fit_btl(rows, names, settings=settings, seed=1, warm=earlier)
+    assert np.isfinite(fit.posterior.theta).all()
+    assert fit.posterior.theta.std() > 0.1
 
 
 def test_it_finds_the_truth_and_passes_its_gate():

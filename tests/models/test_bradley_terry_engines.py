@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from pairscale.errors import FitError, InputError, TableError
-from pairscale.models import _information, _likelihood
+from pairscale.models import _information
 from pairscale.models.bradley_terry import BTFit, fit_bt_model
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -531,7 +531,6 @@ def test_many_items_go_other_ways_to_the_same_figures(monkeypatch: pytest.Monkey
         with monkeypatch.context() as patch:
             patch.setattr(_information, "_FACTOR_LIMIT", 0)
             patch.setattr(_information, "EXACT_LIMIT", 0)
-            patch.setattr(_likelihood, "_ENOUGH_PAIRS", 4)
             large = fit_bt_model(data, engine=engine, **options)
             to_one = fit_bt_model(data, engine=engine, reference="000", **options)
         assert column(large, "theta") == pytest.approx(column(dense, "theta"), abs=1e-8)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pairscale.errors import InputError
 from pairscale.models import _convergence
-from pairscale.models._convergence import by_rank, ess_bulk, rhat_and_ess, split_rhat
+from pairscale.models._convergence import by_rank, ess_bulk, likely_worst, rhat_and_ess, split_rhat
 
 
 def oracle(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -227,3 +227,21 @@ def test_ranks_against_counting(rows: list[list[int]]) -> None:
 def test_other_shapes_are_refused(draws: object) -> None:
     with pytest.raises(InputError, match="shape"):
         split_rhat(draws)
+
+
+def test_the_likely_worst_are_among_those_looked_at_first() -> None:
+    rng = np.random.default_rng(1)
+    values = rng.normal(size=(300, 6, 200))
+    values[:, 0, 17] += 0.7  # a chain elsewhere
+    values[:, 1, 91] *= 2.0  # a wider chain
+    for at in range(1, 300):
+        values[at, :, 140] = 0.8 * values[at - 1, :, 140] + 0.6 * values[at, :, 140]  # slow
+    values[:, :, 3] = 1.0  # constant
+    first = likely_worst(values, 5)
+    assert {3, 17, 91, 140} <= set(first.tolist())
+    assert len(first) <= 15
+    rhat, ess = rhat_and_ess(values)
+    assert np.nanargmin(ess) in first
+    assert np.nanargmax(rhat) in first
+    assert likely_worst(values[:, :, :5], 5).tolist() == [0, 1, 2, 3, 4]
+    assert likely_worst(values[:3], 5).tolist() == list(range(200))

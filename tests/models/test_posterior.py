@@ -20,6 +20,7 @@ from pairscale.models import posterior as module
 from pairscale.models._gate import DiagnosticsGate
 from pairscale.models.logs import ITEM_LOG, ROUND_LOG, round_log_row
 from pairscale.models.posterior import Posterior, item_log, round_figures
+from pairscale.models.reliability import eap_reliability
 
 THETA_LEVELS = {"p2.5": 0.025, "p5": 0.05, "p50": 0.5, "p95": 0.95, "p97.5": 0.975}
 
@@ -294,3 +295,10 @@ def test_reliability_of_the_r_package() -> None:
     none = [0] * theta.shape[1]
     found = round_figures(Posterior(tuple(f"i{at}" for at in range(theta.shape[1])), theta), none, none, none)
     assert found["reliability_EAP"] == pytest.approx(golden["output"], rel=1e-12)
+
+
+def test_the_round_log_and_the_function_give_one_eap_reliability() -> None:
+    posterior = Posterior.from_chains(list("abcd"), np.random.default_rng(3).normal(size=(50, 2, 4)) + np.arange(4.0))
+    found = round_figures(posterior, [1] * 4, [1] * 4, [0] * 4)["reliability_EAP"]
+    assert found == eap_reliability(posterior.items.theta_mean, posterior.items.theta_sd)
+    assert found == pytest.approx(eap_reliability(posterior.theta), rel=1e-12)

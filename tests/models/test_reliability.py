@@ -21,6 +21,8 @@ from hypothesis import strategies as st
 
 from pairscale.errors import FitError, InputError, TableError
 from pairscale.models import reliability as module
+from pairscale.models.bradley_terry import fit_bt_model
+from pairscale.models.fit_statistics import fit_statistics
 from pairscale.models.reliability import (
     SplitHalf,
     eap_reliability,
@@ -238,6 +240,23 @@ def test_unconnected_halves_are_left_out_and_counted() -> None:
     assert f"left out {ours.unconnected} of 30 splits" in ours.notices[0]
 
 
+def test_halves_without_a_maximum_are_left_out_and_counted() -> None:
+    # All three judges have a, b and c in a circle, but a and d beat each other with one judge each.
+    data = [{"judge": judge, "winner": won, "loser": lost} for judge in "123" for won, lost in ("ab", "bc", "ca", "ab")]
+    data += [{"judge": "1", "winner": "a", "loser": "d"}, {"judge": "1", "winner": "d", "loser": "b"}]
+    data += [{"judge": "2", "winner": "d", "loser": "a"}, {"judge": "3", "winner": "b", "loser": "d"}]
+    ours = split_half_reliability(data, splits=30, seed=1, engine="mle")
+    assert 0 < ours.unfitted < 30
+    assert ours.splits.height + ours.unfitted == 30
+    assert f"left out {ours.unfitted} of 30 splits: the engine has no estimate for a half" in ours.notices[0]
+    assert "the likelihood has no maximum" in ours.notices[0]
+    assert split_half_reliability(data, splits=30, seed=1).unfitted == 0
+    never = [row for row in data if "d" not in (row["winner"], row["loser"])]
+    never += [{"judge": judge, "winner": "a", "loser": "d"} for judge in "123"]
+    with pytest.raises(FitError, match=r"none of the 5 splits .* 5 a half that engine 'mle' cannot fit .*no maximum"):
+        split_half_reliability(never, splits=5, seed=1, engine="mle")
+
+
 def test_too_few_items() -> None:
     data = [{"judge": judge, "winner": "a", "loser": "b"} for judge in range(4)]
     with pytest.raises(FitError, match="3 fewer than 3 items"):
@@ -280,6 +299,9 @@ def test_the_column_of_judges() -> None:
     expected = split_half_reliability(data, splits=2, seed=1).splits
     assert split_half_reliability(data.rename({"judge": "judge_id"}), splits=2, seed=1).splits.equals(expected)
     assert split_half_reliability(data.rename({"judge": "who"}), splits=2, seed=1, judge="who").splits.equals(expected)
+    both = data.with_columns(judge_id=pl.col("judge"), judge=pl.lit("one"))
+    assert split_half_reliability(both, splits=2, seed=1).splits.equals(expected)
+    assert fit_statistics(both, fit_bt_model(both)).judges.height == 4
     with pytest.raises(TableError, match="judge="):
         split_half_reliability(data.drop("judge"))
     with pytest.raises(TableError, match="who"):
@@ -293,7 +315,9 @@ def test_nothing_to_split() -> None:
         split_half_reliability([{"judge": "j", "ID1": "a", "ID2": "b", "better_id": None}])
 
 
-@pytest.mark.parametrize("options", [{"by": "text"}, {"splits": 0}, {"splits": 1.5}, {"seed": -1}, {"engine": "none"}])
+@pytest.mark.parametrize(
+    "options", [{"by": "text"}, {"splits": 0}, {"splits": 1.5}, {"seed": -1}, {"seed": "x"}, {"engine": "none"}]
+)
 def test_options_out_of_range(options: dict[str, object]) -> None:
     with pytest.raises(InputError, match=next(iter(options))):
         split_half_reliability(judged(5, 4, 30, seed=7), **options)

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 import pairscale as ps
 from pairscale.cli._common import Json, Out, emit, say, show_table
+from pairscale.cli._common import _writable as writable
 from pairscale.cli._inputs import read_results
 from pairscale.errors import InputError
 
@@ -29,6 +30,7 @@ EXAMPLES = (
     "pairscale fit results.csv --model bayes --seed 1",
     "pairscale fit run.db --model elo --runs 100 --json",
     "pairscale fit run.db --chart ranking.svg",
+    "pairscale fit results.csv --engine mle --reference S01 --covariance c.csv",
 )
 
 
@@ -85,6 +87,16 @@ def _chart_file(path: Path | None) -> Path | None:
     return require_chart_file(path, "--chart")
 
 
+def _covariance_file(path: Path | None) -> Path | None:
+    """The file of the covariance, refused before any work is done."""
+    from pairscale.errors import FileFormatError
+
+    try:
+        return writable(path)
+    except FileFormatError as error:
+        raise FileFormatError(str(error).replace("--out", "--covariance")) from None
+
+
 def command(
     results: Annotated[
         str, typer.Argument(metavar="RESULTS", help="A run file, or a table of results (also one from R).")
@@ -126,6 +138,28 @@ def command(
         str | None, typer.Option(metavar="COLUMN", help="Of bt: robust errors, by judge_id or another column.")
     ] = None,
     bootstrap: Annotated[int, typer.Option(metavar="N", min=0, help="Of bt: so many rounds for the intervals.")] = 0,
+    reference: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Of bt, engines mle, map and firth: the text whose score is 0."),
+    ] = None,
+    weights: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Of bt: the column that says what each comparison counts.")
+    ] = None,
+    prior_sd: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SD",
+            help="Of bayes and of engine map: the standard deviation of the scores' prior (1); of bayes also learned.",
+        ),
+    ] = None,
+    covariance: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            callback=_covariance_file,
+            help="Of bt: write the covariance of all scores, a row and a column for each text.",
+        ),
+    ] = None,
     chart: Annotated[
         Path | None,
         typer.Option(
@@ -156,20 +190,31 @@ def command(
         raise InputError(f"--chart-kind ranks draws rank intervals, and {why}; take scores or wins")
     others = {
         "--engine": engine != "auto", "--separate": separate, "--position": position, "--ties": ties is not Ties.DROP,
-        "--cluster": cluster is not None, "--bootstrap": bootstrap > 0,
+        "--cluster": cluster is not None, "--bootstrap": bootstrap > 0, "--reference": reference is not None,
+        "--weights": weights is not None, "--covariance": covariance is not None,
     }  # fmt: skip
     if model is not Model.BT and (wrong := [name for name, given in others.items() if given]):
         raise InputError(f"{wrong[0]} belongs to --model bt, not to --model {model}; leave it out")
     if model is not Model.BAYES and variant is not None:
         raise InputError(f"--variant belongs to --model bayes, not to --model {model}; leave it out")
+    spread = None if prior_sd is None else _prior_sd(prior_sd, model, engine)
+    if covariance is not None and out is not None and covariance.resolve() == out.resolve():
+        raise InputError(f"--covariance and --out both name {out}; name two files")
     table, ids = read_results(results, condition)
     if model is Model.ELO:
         shown = _elo(table, runs, seed)
     elif model is Model.BAYES:
-        shown = _bayes(table, ids, variant, seed)
+        shown = _bayes(table, ids, variant, seed, 1.0 if spread is None else spread)
     else:
-        options = {"position": position, "ties": ties.value, "cluster": cluster, "bootstrap": bootstrap, "seed": seed}
-        shown = _bradley_terry(table, ids, engine, level, separate, options | {"rank_intervals": ranks})
+        options: dict[str, Any] = {
+            "position": position, "ties": ties.value, "cluster": cluster, "bootstrap": bootstrap, "seed": seed,
+            "reference": reference, "weights": weights, "covariance": covariance is not None, "rank_intervals": ranks,
+        }  # fmt: skip
+        if spread is not None:
+            options["prior_sd"] = spread
+        shown = _bradley_terry(table, ids, engine, level, separate, options)
+        if covariance is not None:
+            _write_covariance(shown.fit, covariance)
     if chart is not None:
         _draw(shown.fit, table, chart_kind, chart)
 
@@ -181,6 +226,36 @@ def command(
 
     document = {"model": str(model), **shown.facts, "items": shown.items}
     emit(document, shown.items, as_json=as_json, out=out, show=show)
+
+
+def _prior_sd(text: str, model: Model, engine: str) -> float | Literal["learned"]:
+    """The standard deviation that was given; the fit itself says when it is out of range."""
+    if model is Model.ELO or (model is Model.BT and engine != "map"):
+        what = f"--model {model}" if model is Model.ELO else f"--engine {engine}"
+        raise InputError(f"--prior-sd belongs to --model bayes and to --engine map, not to {what}; leave it out")
+    if text == "learned" and model is Model.BAYES:
+        return "learned"
+    try:
+        return float(text)
+    except ValueError:
+        more = " or learned" if model is Model.BAYES else ""
+        raise InputError(f"--prior-sd {text}: it must be a number above 0{more}") from None
+
+
+def _write_covariance(fit: BTFit | BayesFit | EloFit, path: Path) -> None:
+    import polars as pl
+
+    from pairscale.files import write_table
+
+    if not isinstance(fit, ps.BTFit) or fit.covariance is None:
+        raise InputError("--covariance: this fit has no standard errors, and so no covariance; leave it out")
+    ids = fit.theta["ID"].to_list()
+    head = "ID"
+    while head in ids:  # a text may be called so
+        head += "_"
+    columns = {name: fit.covariance[:, at] for at, name in enumerate(ids)}
+    write_table(pl.DataFrame({head: ids, **columns}), path)
+    say(f"wrote the covariance of {len(ids):,} scores to {path}")
 
 
 def _draw(fit: BTFit | BayesFit | EloFit, table: pl.DataFrame, kind: ChartKind, path: Path) -> None:
@@ -210,6 +285,7 @@ def _bradley_terry(
         "n_items": ranking.height,
         "n_comparisons": n_comparisons,
         "level": level,
+        "reference": options["reference"],
         "components": len(fit.components),
         "unjudged": fit.unjudged,
         "notices": fit.notices,
@@ -225,8 +301,11 @@ def _bradley_terry(
         lines.append(f"preference for the first position {b.b:+.3f} logits ({b.lower:+.3f} to {b.upper:+.3f})")
     if fit.ties is not None:
         lines.append(f"ties: nu {fit.ties.nu:.3f} ({fit.ties.lower:.3f} to {fit.ties.upper:.3f})")
-    error = "se_bootstrap" if options["bootstrap"] else "se_robust" if options["cluster"] else "se_mean"
-    lines.append(f"lower to upper: {100 * level:g}% interval of the difference to the mean, theta ± z · {error}")
+    reference = options["reference"]
+    simple = "se_mean" if reference is None else "se"
+    error = "se_bootstrap" if options["bootstrap"] else "se_robust" if options["cluster"] else simple
+    other = "the mean" if reference is None else reference
+    lines.append(f"lower to upper: {100 * level:g}% interval of the difference to {other}, theta ± z · {error}")
     columns = (first, "ID", "theta", error, "lower", "upper", "wins", "comparisons")
     return _Shown(facts, ranking, columns, tuple(lines), fit)
 
@@ -249,11 +328,17 @@ def _elo(table: pl.DataFrame, runs: int, seed: int) -> _Shown:
     return _Shown(facts, fit.elo, ("rank", "ID", "elo", "elo_sd"), lines, fit)
 
 
-def _bayes(table: pl.DataFrame, ids: list[str] | None, chosen: Variant | None, seed: int) -> _Shown:
+def _bayes(
+    table: pl.DataFrame,
+    ids: list[str] | None,
+    chosen: Variant | None,
+    seed: int,
+    prior_sd: float | Literal["learned"],
+) -> _Shown:
     from pairscale.comparisons import says_who_stood_first
 
     variant = chosen or (Variant.BOTH if says_who_stood_first(table) else Variant.LAPSE)
-    fit = ps.fit_bayes_btl_mcmc(table, ids, variant.value, seed=seed, progress=True)
+    fit = ps.fit_bayes_btl_mcmc(table, ids, variant.value, seed=seed, prior_sd=prior_sd, progress=True)
     last, log = fit.fit, fit.round_log.row(0, named=True)
     items = ps.summarize_items(fit)
     facts = {
@@ -265,6 +350,7 @@ def _bayes(table: pl.DataFrame, ids: list[str] | None, chosen: Variant | None, s
         "diagnostics": last.diagnostics.log_columns(),
         "epsilon": log["epsilon_mean"],
         "b": log["b_mean"],
+        "prior_sd": prior_sd if last.prior_sd is None else float(last.prior_sd.mean()),
     }
     lines = [
         f"{items.height:,} items, {last.n_comparisons:,} comparisons, {last.posterior.n_draws:,} draws of {variant}",
@@ -275,6 +361,8 @@ def _bayes(table: pl.DataFrame, ids: list[str] | None, chosen: Variant | None, s
     if log["b_mean"] is not None:
         low, high = log["b_p2.5"], log["b_p97.5"]
         lines.append(f"preference for the first position {log['b_mean']:+.3f} logits ({low:+.3f} to {high:+.3f})")
+    if last.prior_sd is not None:
+        lines.append(f"prior standard deviation of the scores, learned: {last.prior_sd.mean():.3f}")
     lines += [f"diagnostics FAIL: {reason}" for reason in last.diagnostics.reasons] or ["diagnostics pass"]
     columns = (
         "ID",

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from pairscale.models._counts import Floats, Ints
 
-__all__ = ["BLOCK", "by_rank", "ess_bulk", "rhat_and_ess", "split_rhat"]
+__all__ = ["BLOCK", "by_rank", "ess_bulk", "likely_worst", "rhat_and_ess", "split_rhat"]
 
 BLOCK = 2**18
 """So many numbers are worked on at a time: some arrays of 2 MB, whatever the number of parameters."""
@@ -71,6 +71,36 @@ def ess_bulk(draws: npt.ArrayLike) -> Floats:
 def rhat_and_ess(draws: npt.ArrayLike) -> tuple[Floats, Floats]:
     """:func:`split_rhat` and :func:`ess_bulk` at once, which spares ranking everything twice."""
     return _figures(draws, rhat=True, ess=True)
+
+
+def likely_worst(draws: Floats, count: int) -> Ints:
+    """Parameters that are likely to have the largest R-hat or the smallest effective sample size.
+
+    By means and variances of values instead of ranks, which take a tenth of the time: enough to know where to look
+    first, and nothing is decided on it.
+
+    Args:
+        draws: of shape (draws, chains, parameters).
+        count: how many of either kind.
+    """
+    half, n_params = len(draws) // 2, draws.shape[2]
+    if n_params <= count or half < _LEAST_DRAWS // 2:
+        return np.arange(n_params)
+    centred = draws - draws.mean(axis=(0, 1))
+    lagged = np.einsum("dcp,dcp->p", centred[1:], centred[:-1])
+    suspects = []
+    for folded in (False, True):
+        if folded:
+            np.abs(centred, out=centred)
+            centred -= centred.mean(axis=(0, 1))
+        scale = np.einsum("dcp,dcp->p", centred, centred)
+        halves = np.concatenate([centred[:half].mean(axis=0), centred[-half:].mean(axis=0)])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            suspects.append(np.einsum("cp,cp->p", halves, halves) / scale)
+            if not folded:
+                suspects.append(lagged / scale)
+    worst = [np.argpartition(-np.nan_to_num(figure, nan=np.inf), count)[:count] for figure in suspects]
+    return np.unique(np.concatenate(worst))
 
 
 def _figures(draws: npt.ArrayLike, *, rhat: bool, ess: bool) -> tuple[Floats, Floats]:

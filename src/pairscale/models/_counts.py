@@ -18,11 +18,14 @@ from pairscale.provenance import fingerprint
 from pairscale.tables import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+    from typing import TypeAlias
 
     import numpy.typing as npt
 
     from pairscale.models._rows import Ties
+
+    Cells: TypeAlias = npt.NDArray[np.integer]
 
 __all__ = [
     "Counts",
@@ -34,13 +37,14 @@ __all__ = [
     "connected_parts",
     "count_units",
     "named_parts",
+    "pieces",
     "read_decided",
     "reweighted",
-    "thinned",
 ]
 
 
 _PLENTY = 40  # pairs an item
+_PIECE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,46 +131,55 @@ def aggregate(decided: Decided, *, ties: Ties = "drop", ordered: bool = False) -
     """
     size, bits = len(decided.ids), _bits(decided)
     cell, times = _sums(_outcome_cells(decided, ordered), decided.weight, 1 << (2 * bits + 2))
-    digest = hashlib.sha256(cell.astype("<i8", copy=False).data)
+    digest = hashlib.sha256()
+    for piece in pieces(len(cell)):
+        digest.update(cell[piece].astype("<i8", copy=False).data)
     digest.update(times.astype("<f8", copy=False).data)
     self_pairs = _self_pairs(decided)
     if self_pairs.any():
         apart = (cell >> (2 + bits)) != ((cell >> 2) & ((1 << bits) - 1))
         cell, times = cell[apart], times[apart]
     code = (cell & 3).astype(np.int8)
-    # Arrays of this size are changed in place: room for new ones costs more than the sums.
+    # Arrays of this size are changed in place, and let go of early: room for new ones costs more than the sums.
     cell >>= 2
-    # The outcomes of a pair are cells of their own, one behind the other: at most three to add up.
-    starts = _changes(cell)
-    more = np.ones(len(cell), dtype=np.bool_)
-    more[starts] = False
-    later = np.flatnonzero(more)
-    owner = np.searchsorted(starts, later, side="right") - 1
-
-    def added(values: Floats) -> Floats:
-        total = values[starts]
-        np.add.at(total, owner, values[later])
-        return total
-
-    first = cell[starts]
-    second = first & ((1 << bits) - 1)
-    first >>= bits
-    total, won = added(times), added(times * code)
+    # The outcomes of a pair are cells of their own, one behind the other: at most three to add up, mostly one.
+    new = _is_new(cell)
+    later = np.flatnonzero(~new)
+    owner = later - np.arange(1, len(later) + 1)
+    begin = np.flatnonzero(new)  # a mask would be several times slower
+    key, cell = cell[begin], cell[:0]
+    total, first_code = times[begin], code[begin]
+    won = total * first_code
+    tied = np.where(first_code == 1, total, 0.0) if ties == "davidson" else None
+    for values, more in ((total, times[later]), (won, times[later] * code[later])):
+        np.add.at(values, owner, more)
+    if tied is not None:
+        np.add.at(tied, owner, np.where(code[later] == 1, times[later], 0.0))
+    del times, code, new, begin
     won /= 2
+    second = key & ((1 << bits) - 1)
+    key >>= bits
+    first, column, second = key.astype(np.int64), second.astype(np.int32, copy=False), second.astype(np.int64)
     return Counts(
         ids=decided.ids,
         start=_starts(first, size),
-        column=second.astype(np.int32),
+        column=column,
         first=first,
         second=second,
         times=total,
         won=won,
-        tied=added(np.where(code == 1, times, 0.0)) if ties == "davidson" else None,
+        tied=tied,
         wins=_per_number(first, won, size) + _per_number(second, total - won, size) + self_pairs,
         comparisons=_per_number(first, total, size) + _per_number(second, total, size) + 2 * self_pairs,
         self_pairs=self_pairs,
         digest=fingerprint([decided.ids, digest.hexdigest()]),
     )
+
+
+def pieces(length: int) -> Iterator[slice]:
+    """Slices of long arrays that stay in the processor's cache."""
+    for begin in range(0, length, _PIECE):
+        yield slice(begin, begin + _PIECE)
 
 
 def _self_pairs(decided: Decided) -> Floats:
@@ -175,21 +188,25 @@ def _self_pairs(decided: Decided) -> Floats:
     return _per_number(decided.first[own], weight, len(decided.ids))
 
 
-def _outcome_cells(decided: Decided, ordered: bool) -> Ints:
+def _outcome_cells(decided: Decided, ordered: bool) -> Cells:
     """Per comparison, the number of its pair and outcome, put together bit by bit: first, second, 2 · result."""
-    first, second, code = decided.first, decided.second, (2 * decided.result).astype(np.int8)
-    if not ordered:
-        # With itself, an item is on both sides: only that it happened counts.
-        turned = (first > second) | ((first == second) & (code == 0))
-        first, second = np.minimum(first, second), np.maximum(first, second)
-        code = np.where(turned, 2 - code, code)
-        first <<= _bits(decided)
-    else:
-        first = first << _bits(decided)
-    cells = first
-    cells |= second
-    cells <<= 2
-    cells |= code
+    bits = _bits(decided)
+    # Half the bytes are sorted in half the time.
+    cells: Cells = np.empty(len(decided.result), dtype=np.int32 if 2 * bits + 2 < 32 else np.int64)
+    for piece in pieces(len(cells)):
+        first, second = decided.first[piece], decided.second[piece]
+        code = (2 * decided.result[piece]).astype(np.int8)
+        if not ordered:
+            # With itself, an item is on both sides: only that it happened counts.
+            turned = first >= second
+            turned &= (first > second) | (code == 0)
+            first, second = np.minimum(first, second), np.maximum(first, second)
+            code = np.where(turned, 2 - code, code)
+        part = first.astype(cells.dtype)
+        for width, value in ((bits, second), (2, code)):
+            part <<= width
+            part |= value
+        cells[piece] = part
     return cells
 
 
@@ -198,9 +215,10 @@ def _bits(decided: Decided) -> int:
     return max(len(decided.ids) - 1, 1).bit_length()
 
 
-def _sums(cell: Ints, weight: Floats | None, bins: int) -> tuple[Ints, Floats]:
+def _sums(cell: Cells, weight: Floats | None, bins: int) -> tuple[Cells, Floats]:
     """The different cells in order, and the number or the weight of each; ``cell`` is used up."""
-    if bins <= 8 * len(cell):
+    # Numbers are sorted faster than they are counted, unless there are few different ones; with weights it is slower.
+    if bins <= (len(cell) // 4 if weight is None else 8 * len(cell)):
         times = np.bincount(cell, minlength=bins)
         there = np.flatnonzero(times)
         return there, (times.astype(np.float64) if weight is None else _per_number(cell, weight, bins))[there]
@@ -208,22 +226,25 @@ def _sums(cell: Ints, weight: Floats | None, bins: int) -> tuple[Ints, Floats]:
         # Within a cell in order of size, so that the order of the rows does not change a sum's last digit.
         order = np.lexsort((weight, cell))
         cell, weight = cell[order], weight[order]
-        starts = _changes(cell)
+        starts = np.flatnonzero(_is_new(cell))
         return cell[starts], _added(weight, starts)
     cell.sort()
-    starts = _changes(cell)
-    return cell[starts], np.diff(starts, append=len(cell)).astype(np.float64)
+    starts = np.flatnonzero(_is_new(cell))
+    number = np.empty(len(starts))
+    np.subtract(starts[1:], starts[:-1], out=number[:-1], casting="unsafe")
+    number[-1:] = len(cell) - starts[-1:]
+    return cell[starts], number
 
 
-def _per_number(numbers: Ints, values: Floats, size: int) -> Floats:
+def _per_number(numbers: npt.NDArray[np.integer], values: Floats, size: int) -> Floats:
     return np.bincount(numbers, values, size).astype(np.float64, copy=False)
 
 
-def _changes(ordered: Ints) -> Ints:
-    """Where each different number of an ordered array starts."""
+def _is_new(ordered: Cells) -> npt.NDArray[np.bool_]:
+    """Whether a number of an ordered array is another one than that before it."""
     new = np.ones(len(ordered), dtype=np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
-    return np.flatnonzero(new)
+    return new
 
 
 def _added(values: Floats, starts: Ints) -> Floats:
@@ -297,25 +318,6 @@ def reweighted(counts: Counts, units: Units, weight: Floats) -> Counts:
         tied=None if counts.tied is None else _per_number(units.pair, weight * (units.result == 0.5), pairs),
         wins=_per_number(counts.first, won, size) + _per_number(counts.second, times - won, size) + own,
         comparisons=_per_number(counts.first, times, size) + _per_number(counts.second, times, size) + 2 * own,
-    )
-
-
-def thinned(counts: Counts, every: int) -> Counts:
-    """Every so-manieth pair, without comparisons of an item with itself: enough to guess the scores from."""
-    chosen, size = slice(None, None, every), counts.n_items
-    first, second, times, won = counts.first[chosen], counts.second[chosen], counts.times[chosen], counts.won[chosen]
-    return replace(
-        counts,
-        start=_starts(first, size),
-        column=counts.column[chosen],
-        first=first,
-        second=second,
-        times=times,
-        won=won,
-        tied=None if counts.tied is None else counts.tied[chosen],
-        wins=_per_number(first, won, size) + _per_number(second, times - won, size),
-        comparisons=_per_number(first, times, size) + _per_number(second, times, size),
-        self_pairs=np.zeros(size),
     )
 
 

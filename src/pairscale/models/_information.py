@@ -55,6 +55,7 @@ class Information:
     Attributes:
         counts: the comparisons.
         weights: per pair, its information w.
+        own: per item, the sum of its pairs' weights.
         border: items by further parameters, B.
         corner: further parameters, C.
         prior: the precision t of the prior; 0 without one.
@@ -62,6 +63,7 @@ class Information:
 
     counts: Counts
     weights: Floats
+    own: Floats
     border: Floats
     corner: Floats
     prior: float = 0.0
@@ -69,7 +71,7 @@ class Information:
     @property
     def degree(self) -> Floats:
         """The diagonal of L + t I."""
-        return pair_sums(self.counts, self.weights, self.weights) + self.prior
+        return self.own + self.prior
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,14 +117,12 @@ def _factor(information: Information) -> tuple[Floats, float] | None:
     """The Cholesky factor of L + t I + ridge 11'/N, and ridge + t; None when rounding has made it singular."""
     counts, weights, degree = information.counts, information.weights, information.degree
     size, ridge = counts.n_items, float(degree.mean())
-    matrix = np.full((size, size), ridge / size, order="F")
-    # A pair and its reverse may both be there: each half has every place once.
-    up = counts.first < counts.second
-    for rows, columns, chosen in ((counts.second, counts.first, up), (counts.first, counts.second, ~up)):
-        if chosen.all():
-            matrix[rows, columns] -= weights
-        elif chosen.any():
-            matrix[rows[chosen], columns[chosen]] -= weights[chosen]
+    pairs = sparse.csr_array((weights, counts.column, counts.start), shape=(size, size))
+    # Only the lower half is read. The first of a pair is mostly the lower number; if not, both halves are filled.
+    matrix = pairs.T.toarray(order="F")
+    if (counts.first > counts.second).any():
+        matrix += pairs.toarray(order="F")
+    np.subtract(ridge / size, matrix, out=matrix)
     matrix[np.diag_indices(size)] += degree
     factor, failed = lapack.dpotrf(matrix, lower=1, clean=1, overwrite_a=1)
     return None if failed else (factor, ridge + information.prior)

@@ -22,7 +22,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 from scipy.special import logit
 
-from pairscale.models._counts import connected_parts, thinned
+from pairscale.models._counts import connected_parts, pieces
 from pairscale.models._information import (
     Covariance,
     Information,
@@ -35,13 +35,17 @@ from pairscale.models._information import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pairscale.models._counts import Counts, Floats, Ints
 
 __all__ = [
     "Moments",
     "Parameters",
+    "Room",
     "Root",
     "log_likelihood",
+    "make_room",
     "maximise",
     "maximise_penalised",
     "moments",
@@ -51,10 +55,6 @@ __all__ = [
     "start_at",
 ]
 
-_ALL = slice(None)
-_PIECE = 1 << 16
-_ENOUGH_PAIRS = 50  # an item
-_ROUGH_PRIOR = 0.2
 _LEFT = 1e-10
 _SCORING_DONE = 1e-10
 _INEXACT = 0.1  # a step is solved for the more exactly, the shorter the last one was
@@ -99,13 +99,21 @@ class Parameters:
         gap = self.theta[counts.first] - self.theta[counts.second]
         return gap + self.b if self.position else gap
 
-    def odds(self, counts: Counts, piece: slice = _ALL) -> Floats:
-        """Per pair, exp(-d): an exponential an item and not one a pair, unless the scores are very wide apart."""
-        if np.abs(self.theta).max() + abs(self.b) > _WIDEST / 2:
-            return np.exp(-np.clip(self.gaps(counts)[piece], -_WIDEST, _WIDEST))
-        odds = np.exp(-self.theta - self.b)[counts.first[piece]]
-        odds *= np.exp(self.theta)[counts.second[piece]]
-        return odds
+    def odds(self, counts: Counts) -> Iterator[tuple[slice, Floats]]:
+        """Per pair, exp(-d), a piece after the other.
+
+        An exponential an item and not one a pair, unless the scores are very wide apart.
+        """
+        wide = np.abs(self.theta).max() + abs(self.b) > _WIDEST / 2
+        gaps = self.gaps(counts) if wide else None
+        low, high = (self.theta, self.theta) if wide else (np.exp(-self.theta - self.b), np.exp(self.theta))
+        for piece in pieces(len(counts.times)):
+            if gaps is not None:
+                yield piece, np.exp(-np.clip(gaps[piece], -_WIDEST, _WIDEST))
+                continue
+            odds = low[counts.first[piece]]
+            odds *= high[counts.second[piece]]
+            yield piece, odds
 
     def moved(self, step: Floats, extra: Floats, share: float) -> Parameters:
         """The point a share of a step away, centred."""
@@ -128,6 +136,21 @@ class Moments:
     diagonal: Floats
     left: Floats
     information: Information
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Room:
+    """Where :func:`moments` puts what it needs per pair: to ask for new room at every step costs more than the sums.
+
+    Attributes:
+        won: per pair, the expected wins of the first.
+        weights: per pair, its information.
+        second: per item, the comparisons in which it is the second of the pair; they stay the same.
+    """
+
+    won: Floats
+    weights: Floats
+    second: Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -176,15 +199,22 @@ def _shares(odds: Floats, nu: float) -> tuple[Floats, Floats, Floats | None]:
     return won, odds * won, tie * won
 
 
-def moments(counts: Counts, at: Parameters, prior: float = 0.0) -> Moments:
-    """What the model expects at a point."""
-    times = counts.times
+def moments(counts: Counts, at: Parameters, prior: float = 0.0, room: Room | None = None) -> Moments:
+    """What the model expects at a point.
+
+    Args:
+        counts: the comparisons.
+        at: the point.
+        prior: the precision of the scores' prior.
+        room: from :func:`make_room`, to be written over: what was made in it before is lost, the information first.
+    """
+    times, room = counts.times, room or make_room(counts)
     tie: Floats | None = None
     half: Floats | None = None
     if not at.ties:
-        won, weights = _plain(counts, at)
+        won, weights = _plain(counts, at, room)
     else:
-        won, lost, tie = _shares(at.odds(counts), at.nu)
+        won, lost, tie = _shares(np.concatenate([odds for _, odds in at.odds(counts)]), at.nu)
         if tie is not None:
             half = (won - lost) / 2
             weights = times * ((won + lost) / 4 - half * half)
@@ -204,22 +234,26 @@ def moments(counts: Counts, at: Parameters, prior: float = 0.0) -> Moments:
             corner[0, 1] = corner[1, 0] = joint.sum()
     return Moments(
         # An item compared with itself wins half of two decisions each time, whatever theta is.
-        expected=row_sums(counts, won) - column_sums(counts, won) + column_sums(counts, times) + counts.self_pairs,
+        expected=row_sums(counts, won) - column_sums(counts, won) + room.second + counts.self_pairs,
         diagonal=own + counts.self_pairs / 2,
         left=np.array(left),
         information=Information(
-            counts, weights, np.array(border).reshape(len(at.extra), counts.n_items).T, corner, prior
+            counts, weights, own, np.array(border).reshape(len(at.extra), counts.n_items).T, corner, prior
         ),
     )
 
 
-def _plain(counts: Counts, at: Parameters) -> tuple[Floats, Floats]:
+def make_room(counts: Counts) -> Room:
+    """Room for the steps of one fit."""
+    size = len(counts.times)
+    return Room(np.empty(size), np.empty(size), column_sums(counts, counts.times))
+
+
+def _plain(counts: Counts, at: Parameters, room: Room) -> tuple[Floats, Floats]:
     """Per pair, the expected wins of the first, and its information; where ties are not modelled."""
-    won, weights = np.empty_like(counts.times), np.empty_like(counts.times)
-    # In pieces that stay in the processor's cache.
-    for begin in range(0, len(won), _PIECE):
-        piece = slice(begin, begin + _PIECE)
-        first, lost, _ = _shares(at.odds(counts, piece), 0.0)
+    won, weights = room.won, room.weights
+    for piece, odds in at.odds(counts):
+        first, lost, _ = _shares(odds, 0.0)
         np.multiply(first, counts.times[piece], out=won[piece])
         np.multiply(won[piece], lost, out=weights[piece])
     return won, weights
@@ -227,26 +261,27 @@ def _plain(counts: Counts, at: Parameters) -> tuple[Floats, Floats]:
 
 def log_likelihood(counts: Counts, at: Parameters) -> float:
     """Of the comparisons; half a comparison each way where a tie counts as half a win."""
-    gap = at.gaps(counts)
-    total = at.odds(counts)
-    if at.ties:
-        total += at.nu * np.sqrt(total)
-    total += 1
-    value = (counts.won - counts.times) @ gap - counts.times @ np.log(total, out=total)
+    # The sum over pairs of (won - times) d is one over items.
+    surplus = counts.wins - counts.self_pairs - row_sums(counts, counts.times)
+    value = float(at.theta @ surplus)
+    if at.position:
+        value += at.b * float(counts.won.sum() - counts.times.sum())
+    for piece, odds in at.odds(counts):
+        total = 1 + odds
+        if at.ties:
+            total += at.nu * np.sqrt(odds)
+        np.log(total, out=total)
+        total *= counts.times[piece]
+        value -= float(total.sum())
     if at.ties and counts.tied is not None:
         # Half the distance is in each tie's half a win already.
-        value += counts.tied.sum() * at.extra[-1]
-    return float(value - counts.self_pairs.sum() * np.log(2))
+        value += float(counts.tied.sum() * at.extra[-1])
+    return value - float(counts.self_pairs.sum() * np.log(2))
 
 
 def start_at(counts: Counts, *, position: bool = False) -> Parameters:
-    """Where the steps start: an item's share of wins says most about its score; of many pairs, a part says more."""
-    every = len(counts.times) // (_ENOUGH_PAIRS * counts.n_items)
-    if every > 1:
-        some = thinned(counts, every)
-        if some.tied is None or 0 < some.tied.sum() < some.times.sum():
-            return maximise(some, start_at(some, position=position), _ROUGH_PRIOR).at
-    theta = 0.8 * logit((counts.wins + 0.5) / (counts.comparisons + 1))
+    """Where the steps start: an item's share of wins says most about its score."""
+    theta = _by_share(counts)
     extra = [0.0] if position else []
     if counts.tied is not None:
         share = float(counts.tied.sum() / counts.times.sum())
@@ -254,14 +289,26 @@ def start_at(counts: Counts, *, position: bool = False) -> Parameters:
     return Parameters(theta - theta.mean(), np.array(extra), position, ties=counts.tied is not None)
 
 
+def _by_share(counts: Counts) -> Floats:
+    """Scores from the shares of wins: drawn to the middle for their noise, and apart for the opponents' spread."""
+    share = (counts.wins + 0.5) / (counts.comparisons + 1)
+    odds = logit(share)
+    spread = float(np.var(odds))
+    noise = min(float(np.mean(1 / ((counts.comparisons + 1) * share * (1 - share)))), spread)
+    # With opponents of variance v, the logit of the share is about theta / sqrt(1 + v / 1.7²).
+    known = min((spread - noise) / 1.7**2, 0.6)
+    return np.asarray(odds * (1 - noise / spread if spread else 1.0) / np.sqrt(1 - known), dtype=np.float64)
+
+
 def maximise(counts: Counts, start: Parameters, prior: float = 0.0) -> Root:
     """The highest point of the likelihood, or with the precision of a prior, of the posterior, by Newton's steps."""
     at, before, converged, steps = start, start, False, 0
+    room = make_room(counts)
     step: tuple[Floats, Floats] | None = None
     size = share = 1.0
     slope = 0.0
     while not converged and steps < _MAX_STEPS:
-        now = moments(counts, at, prior)
+        now = moments(counts, at, prior, room)
         gradient = counts.wins - now.expected - prior * at.theta
         if step is not None and gradient @ step[0] + now.left @ step[1] < -_OVERSHOT * slope:
             # It falls behind the top almost as steeply as it rose before: the step was too long.
@@ -282,11 +329,19 @@ def maximise(counts: Counts, start: Parameters, prior: float = 0.0) -> Root:
         if not converged and ((np.abs(at.extra) > _RUNAWAY).any() or runaways(counts, at.theta)):
             break
     groups = [] if converged else runaways(counts, at.theta)
-    return _root(counts, at, prior, steps, converged, groups)
+    return _root(counts, at, prior, steps, converged, groups, room)
 
 
-def _root(counts: Counts, at: Parameters, prior: float, steps: int, converged: bool, groups: list[Ints]) -> Root:
-    now = moments(counts, at, prior)
+def _root(
+    counts: Counts,
+    at: Parameters,
+    prior: float,
+    steps: int,
+    converged: bool,
+    groups: list[Ints],
+    room: Room | None = None,
+) -> Root:
+    now = moments(counts, at, prior, room)
     return Root(
         at=at,
         score=counts.wins,
@@ -377,7 +432,8 @@ def _heavier(information: Information, at: Parameters, weights: Floats) -> Infor
     if at.position:
         border = pair_sums(information.counts, weights, -weights)[:, None]
         corner = np.array([[weights.sum()]])
-    return replace(information, weights=weights, border=border, corner=corner)
+    own = pair_sums(information.counts, weights, weights)
+    return replace(information, weights=weights, own=own, border=border, corner=corner)
 
 
 def runaways(counts: Counts, theta: Floats) -> list[Ints]:

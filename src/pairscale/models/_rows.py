@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -16,13 +16,15 @@ from pairscale.notices import notice
 from pairscale.pairs._edges import Ints, numbered
 from pairscale.tables import Table, as_text, is_blank, require_columns, row_numbers, to_frame
 
-__all__ = ["Decided", "Floats", "Ints", "Ties", "read_decided"]
+__all__ = ["Decided", "Floats", "Ints", "Ties", "judge_column", "read_decided"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
+Places: TypeAlias = npt.NDArray[np.int32]
 
 Ties = Literal["drop", "half", "davidson"]
 """What to do with ties: leave them out, count half a win each, or model them."""
 
+_PIECE = 1 << 20
 _MODEL_COLUMNS = ("object1", "object2", "result")
 _OTHER_SHAPES = {"ID1", "ID2", "A_id", "B_id", "winner", "loser", "candidate_chosen", "candidate_not_chosen"}
 
@@ -43,8 +45,8 @@ class Decided:
     """
 
     ids: tuple[str, ...]
-    first: Ints
-    second: Ints
+    first: Places
+    second: Places
     result: Floats
     weight: Floats | None
     cluster: Ints | None
@@ -100,6 +102,11 @@ def read_decided(
     )
 
 
+def judge_column(frame: pl.DataFrame) -> str | None:
+    """The column that says who judged: ``judge_id`` as in our results, else ``judge``; None when there is neither."""
+    return next((name for name in ("judge_id", "judge") if name in frame.columns), None)
+
+
 def _say_left_out(kept: npt.NDArray[np.bool_], ties: Ties) -> list[str]:
     if kept.all():
         return []
@@ -145,7 +152,7 @@ def _of_known_shape(frame: pl.DataFrame) -> bool:
     return True
 
 
-def _numbers(frame: pl.DataFrame) -> tuple[tuple[str, ...], Ints, Ints, Floats]:
+def _numbers(frame: pl.DataFrame) -> tuple[tuple[str, ...], Places, Places, Floats]:
     """The ids in code-point order, both sides of each row as their places, and the result (NaN without a winner)."""
     if set(_MODEL_COLUMNS) <= set(frame.columns) and not _OTHER_SHAPES & set(frame.columns):
         coded = _coded(frame["object1"], frame["object2"])
@@ -166,35 +173,57 @@ def _numbers(frame: pl.DataFrame) -> tuple[tuple[str, ...], Ints, Ints, Floats]:
     return *coded, frame["value"].to_numpy()
 
 
-def _coded(first: pl.Series, second: pl.Series) -> tuple[tuple[str, ...], Ints, Ints] | None:
+def _coded(first: pl.Series, second: pl.Series) -> tuple[tuple[str, ...], Places, Places] | None:
     """The ids of two columns of text in code-point order, and the columns as places; None when an id is no id.
 
-    Every row is hashed once, which is several times faster than to look for the distinct ids first; whatever is to be
-    asked of an id is then asked of the distinct ones only.
+    Some bits of an id's hash say in which slot it is looked for. A slot knows one id, that of the last row that came
+    there; the few rows with another one of the same bits are looked up afterwards. That is twice as fast as to put
+    every id into a table of hashes, and whatever is to be asked of an id is asked of the distinct ones only.
     """
     if first.dtype != pl.String or second.dtype != pl.String or first.has_nulls() or second.has_nulls():
         return None
-    kind = pl.Categorical(pl.Categories.random("pairscale"))
-    # Polars forgets which number an id had as soon as no column knows it, so both are kept until both are numbers.
-    coded = [side.cast(kind) for side in (first, second)]
-    codes = [side.to_physical().to_numpy() for side in coded]
-    size = int(max(code.max() for code in codes)) + 1
-    names, known = [], np.zeros(size, dtype=np.bool_)
-    numbers = []
-    for side, code in zip((first, second), codes, strict=True):
-        somewhere = np.full(size, -1, dtype=np.int64)
-        somewhere[code] = np.arange(len(code))
-        new = np.flatnonzero((somewhere >= 0) & ~known)
-        known[new] = True
-        names.append(side.gather(somewhere[new]).alias("ID"))
-        numbers.append(new)
-    distinct, number = pl.concat(names), np.concatenate(numbers)
-    if is_blank(distinct).any():
+    sides = (first.alias("ID"), second.alias("ID"))
+    bits = min(max((len(first) // 4).bit_length(), 8), 20)
+    size, rest = 1 << bits, np.uint64(64 - bits)
+    last, number = np.full(size, -1, dtype=np.int64), np.empty(size, dtype=np.int32)
+    known, codes = list[pl.Series](), []
+    for side in sides:
+        seen, code = last >= 0, np.empty(len(side), dtype=np.int32)
+        for begin, part in _in_pieces(side):
+            slot = (part.hash().to_numpy() >> rest).view(np.int64)
+            last[slot] = np.arange(begin, begin + len(slot))
+            code[begin : begin + len(slot)] = slot
+        new = np.flatnonzero((last >= 0) & ~seen)
+        number[new] = np.arange(len(new)) + sum(len(names) for names in known)
+        known.append(side.gather(last[new]))
+        codes.append(code)
+    names = pl.concat(known)
+    others = []
+    for side, code in zip(sides, codes, strict=True):
+        missed = [np.empty(0, dtype=np.int64)]
+        for begin, part in _in_pieces(side):
+            found = number[code[begin : begin + len(part)]]
+            code[begin : begin + len(part)] = found
+            wrong = names.gather(pl.Series(found.view(np.uint32))) != part
+            missed.append(begin + wrong.arg_true().to_numpy().astype(np.int64))
+        others.append(np.concatenate(missed))
+    strange = [side.gather(rows) for side, rows in zip(sides, others, strict=True)]
+    more = pl.concat(strange).unique()
+    for code, rows, column in zip(codes, others, strange, strict=True):
+        code[rows] = len(names) + numbered(column, more)
+    names = pl.concat([names, more])
+    if is_blank(names).any():
         return None
-    order = distinct.arg_sort().to_numpy()
-    place = np.empty(size, dtype=np.int64)
-    place[number[order]] = np.arange(len(order))
-    return tuple(distinct.gather(order)), place[codes[0]], place[codes[1]]
+    order = names.arg_sort().to_numpy()
+    place = np.empty(len(order), dtype=np.int32)
+    place[order] = np.arange(len(order))
+    return tuple(names.gather(order)), place[codes[0]], place[codes[1]]
+
+
+def _in_pieces(column: pl.Series) -> Iterator[tuple[int, pl.Series]]:
+    """A column in pieces, for less memory at a time, and where each begins."""
+    for begin in range(0, len(column), _PIECE):
+        yield begin, column.slice(begin, _PIECE)
 
 
 def _weights(frame: pl.DataFrame, weights: str | Sequence[float] | None) -> Floats | None:

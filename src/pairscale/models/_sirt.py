@@ -23,11 +23,11 @@ import numpy as np
 from scipy.special import logit
 
 from pairscale.models._information import solve
-from pairscale.models._likelihood import Root, log_likelihood, moments, runaways, start_at
+from pairscale.models._likelihood import Root, log_likelihood, make_room, moments, runaways, start_at
 
 if TYPE_CHECKING:
     from pairscale.models._counts import Counts, Floats
-    from pairscale.models._likelihood import Parameters
+    from pairscale.models._likelihood import Parameters, Room
 
 __all__ = ["solve_adjusted"]
 
@@ -54,12 +54,13 @@ def solve_adjusted(counts: Counts, eps: float, *, position: bool = False, start:
     """
     score = eps + (counts.comparisons - 2 * eps) / counts.comparisons * counts.wins
     start = start or start_at(counts, position=position)
-    at, steps, converged = _newton(counts, score, start)
+    room = make_room(counts)
+    at, steps, converged = _newton(counts, score, start, room)
     groups = [] if converged else runaways(counts, at.theta)
     if not converged:
         share = 0.8 * logit(score / counts.comparisons)
-        at, steps = _diagonal_steps(counts, score, replace(start, theta=share - share.mean()))
-    now = moments(counts, at)
+        at, steps = _diagonal_steps(counts, score, replace(start, theta=share - share.mean()), room)
+    now = moments(counts, at, room=room)
     return Root(
         at=at,
         score=score,
@@ -74,10 +75,10 @@ def solve_adjusted(counts: Counts, eps: float, *, position: bool = False, start:
     )
 
 
-def _newton(counts: Counts, score: Floats, at: Parameters) -> tuple[Parameters, int, bool]:
+def _newton(counts: Counts, score: Floats, at: Parameters, room: Room) -> tuple[Parameters, int, bool]:
     size = 1.0
     for step_number in range(1, _MAX_STEPS + 1):
-        now = moments(counts, at)
+        now = moments(counts, at, room=room)
         gradient = score - now.expected
         right = gradient - gradient.sum() / now.diagonal.sum() * now.diagonal
         step = solve(now.information, right, now.left, min(_INEXACT, size))
@@ -93,12 +94,12 @@ def _newton(counts: Counts, score: Floats, at: Parameters) -> tuple[Parameters, 
     return at, _MAX_STEPS, size < _ACCEPTED
 
 
-def _diagonal_steps(counts: Counts, score: Floats, at: Parameters) -> tuple[Parameters, int]:
+def _diagonal_steps(counts: Counts, score: Floats, at: Parameters, room: Room) -> tuple[Parameters, int]:
     """The steps of ``sirt::btm`` itself: diagonal, ever shorter, centred."""
     longest = 1.0
     for step_number in range(1, _SIRT_STEPS + 1):
         longest *= _SIRT_SHRINK
-        now, before = moments(counts, at), at.theta
+        now, before = moments(counts, at, room=room), at.theta
         step = np.clip((score - now.expected) / (now.diagonal + 1e-20), -longest, longest)
         at = at.moved(step, np.zeros_like(at.extra), 1.0)
         if np.abs(at.theta - before).max() <= _SIRT_CHANGE:

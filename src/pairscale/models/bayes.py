@@ -15,15 +15,16 @@ import numpy as np
 import polars as pl
 from scipy.special import expit
 
-from pairscale._version import __version__
 from pairscale.comparisons import decided, says_who_stood_first
 from pairscale.errors import FitError, InputError
-from pairscale.models._btl import BTLDensity, Cells, Coordinates, Model, count_outcomes
+from pairscale.models._btl import BTLDensity, Cells, Coordinates, Learned, Model, count_outcomes
+from pairscale.models._convergence import likely_worst
 from pairscale.models._counts import Floats, Ints
 from pairscale.models._gate import Diagnostics, DiagnosticsGate, diagnose
 from pairscale.models._hmc import LockStepHMC
+from pairscale.models._row import model_columns
 from pairscale.models.logs import round_log_row
-from pairscale.models.posterior import Posterior, item_log, round_figures
+from pairscale.models.posterior import Posterior, item_log
 from pairscale.notices import notice
 from pairscale.pairs._edges import count_cells, linked_groups, numbered
 from pairscale.pairs._table import generator
@@ -35,7 +36,9 @@ __all__ = ["BTLFit", "BayesFit", "MCMCSettings", "Variant", "fit_bayes_btl_mcmc"
 Variant = Literal["btl", "btl_e", "btl_b", "btl_e_b"]
 _VARIANTS = {"btl": (False, False), "btl_e": (True, False), "btl_b": (False, True), "btl_e_b": (True, True)}
 _FIRST_LAPSE = 0.07  # where the search for coordinates begins; the prior's mean is 0.09
-_PATH = 1.9  # a little more than a quarter turn of a unit normal: means and spreads both mix well
+_TEACH = 100  # so many draws of the warm-up can teach other coordinates
+_SUSPECTS = 24  # of each kind are judged before all the others
+_PATH = 1.7  # a little more than a quarter turn of a unit normal: means and spreads both mix well
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +47,20 @@ class MCMCSettings:
 
     Attributes:
         chains: how many chains, which advance together.
-        iter_warmup: transitions that find the step size and the coordinates, and are thrown away.
-        iter_sampling: transitions that are kept, of each chain.
+        iter_warmup: transitions that find the step size and the coordinates, and are thrown away; a warm fit makes a
+            quarter of them.
+        iter_sampling: transitions of each chain that are kept, at least.
         target_accept: the acceptance that the step size aims at.
-        extend: when R-hat or the effective sample size falls short, draw on, up to this many times ``iter_sampling``.
+        extend: when R-hat or the effective sample size falls short, draw on until they pass, up to this many times
+            ``iter_sampling``; with 1 there are exactly ``iter_sampling``.
         seed: of the sampler; the same seed gives the same draws, bit for bit.
     """
 
     chains: int = 8
     iter_warmup: int = 200
-    iter_sampling: int = 600
+    iter_sampling: int = 300
     target_accept: float = 0.8
-    extend: int = 4
+    extend: int = 8
     seed: int | None = None
 
     def __post_init__(self) -> None:
@@ -88,8 +93,7 @@ class _Warm:
     model: Model
     last: Floats
     center: Floats
-    spread: dict[str, float]
-    kappa: dict[str, float]
+    learned: Learned
     step: float
 
 
@@ -260,8 +264,8 @@ def fit_btl(
         start = None
     with _Bar(settings, progress) as tick:
         sampler, coordinates = _warmed_up(density, start, settings, rng, tick)
-        draws, diagnostics, accept = _sampled(sampler, coordinates, settings, len(names), near_stop, gate, tick)
-    theta, judge = draws
+        draws, theta, diagnostics, accept = _sampled(sampler, coordinates, settings, near_stop, gate, tick)
+    judge = {name: draws[:, :, row] for name, row in density.row.items()}
     posterior = Posterior.from_chains(
         tuple(names),
         theta,
@@ -287,7 +291,7 @@ def fit_btl(
         n_unique_pairs=len(count_cells(np.minimum(first, second), np.maximum(first, second), len(names))[0]),
         notices=notices,
         provenance=Provenance("lock-step HMC", options, seed, inputs),
-        _warm=_keep(coordinates, sampler, tuple(names), model),
+        _warm=_Warm(tuple(names), model, draws[-1].T, *coordinates.learn(_flat(draws[::2])), sampler.step),
     )
 
 
@@ -302,10 +306,10 @@ def _warmed_up(
     tick: Callable[[], None],
 ) -> tuple[LockStepHMC, Coordinates]:
     if start is not None:
-        coordinates = Coordinates.around(density, start.center, start.spread, start.kappa)
+        coordinates = Coordinates.around(density, start.center, {}, {}, start.learned)
         z = coordinates.to_z(_columns(start.last, settings.chains))
         sampler = LockStepHMC(coordinates, z, rng, path=_PATH, step=start.step, target_accept=settings.target_accept)
-        sampler.advance(max(20, settings.iter_warmup // 3), adapt=True, on_draw=tick)
+        sampler.advance(max(20, settings.iter_warmup // 4), adapt=True, on_draw=tick)
         return sampler, coordinates
     x = np.zeros((density.size, 1))
     if "u" in density.row:
@@ -317,66 +321,64 @@ def _warmed_up(
     skipped = n_first // 4
     sampler.advance(skipped, adapt=True, on_draw=tick)
     found = sampler.advance(n_first - skipped, adapt=True, on_draw=tick)
-    if density.row:
-        coordinates, z = _recentred(coordinates, found.positions)
-        sampler.move(coordinates, z)
+    draws = np.concatenate([coordinates.to_x(z) for z in found.positions], axis=1)
+    if draws.shape[1] >= _TEACH:
+        center, learned = coordinates.learn(draws)
+        coordinates = Coordinates.around(density, center, {}, {}, learned)
+        sampler.move(coordinates, coordinates.to_z(draws[:, -settings.chains :]))
     sampler.advance(settings.iter_warmup - n_first, adapt=True, on_draw=tick)
     return sampler, coordinates
-
-
-def _recentred(coordinates: Coordinates, positions: Floats) -> tuple[Coordinates, Floats]:
-    """Coordinates around where the chains are: the joint mode of eps lies far from most of its posterior."""
-    density = coordinates.posterior
-    draws = np.concatenate([coordinates.to_x(z)[:, None, :] for z in positions], axis=1)  # parameters, draws, chains
-    flat = draws.reshape(density.size, -1)
-    center = flat.mean(axis=1, keepdims=True)
-    spread = {name: float(max(flat[row].std(), 1e-6)) for name, row in density.row.items()}
-    size = 0.5 * np.log(np.einsum("nd,nd->d", flat[: density.n], flat[: density.n]))
-    columns = [expit(flat[density.row["u"]])] if "u" in density.row else []
-    columns += [flat[density.row["t"]]] if "t" in density.row else []
-    kappa: dict[str, float] = {}
-    if columns:
-        design = np.stack([np.ones_like(size), *columns], axis=1)
-        slopes = np.linalg.lstsq(design, size, rcond=None)[0][1:]
-        kappa = dict(zip([name for name in ("u", "t") if name in density.row], map(float, slopes), strict=True))
-    moved = Coordinates.around(density, center, spread, kappa)
-    return moved, moved.to_z(draws[:, -1, :])
 
 
 def _sampled(
     sampler: LockStepHMC,
     coordinates: Coordinates,
     settings: MCMCSettings,
-    n_items: int,
     near_stop: bool,
     gate: DiagnosticsGate | None,
     tick: Callable[[], None],
-) -> tuple[tuple[Floats, dict[str, Floats]], Diagnostics, float]:
-    """Draw until the diagnostics pass, or the plan has been extended as far as it may."""
+) -> tuple[Floats, Floats, Diagnostics, float]:
+    """Draw until the diagnostics pass, or the plan has been extended as far as it may.
+
+    The parameters that look worst are judged first. If one of them does not pass, the whole does not, and its figures
+    say how many draws are missing.
+    """
     parts: list[Floats] = []
-    divergences, accept = 0, 0.0
-    density = coordinates.posterior
+    divergences, accepted = 0, 0.0
+    n, most = coordinates.posterior.n, settings.extend * settings.iter_sampling
+    planned = settings.iter_sampling
     while True:
-        planned = settings.iter_sampling if not parts else max(1, settings.iter_sampling // 3)
-        done = sampler.advance(planned, adapt=False, on_draw=tick)
+        done = sampler.advance(planned - len(parts), adapt=False, on_draw=tick)
+        accepted += done.accept * len(done.positions)
         parts += [coordinates.to_x(z).T for z in done.positions]
         divergences += done.divergences
-        accept = done.accept
         draws = np.stack(parts)  # draws, chains, parameters
-        theta = draws[:, :, : density.n]
+        theta = draws[:, :, :n]
         theta = theta - theta.mean(axis=2, keepdims=True)
-        judge = {name: draws[:, :, row] for name, row in density.row.items()}
-        diagnostics = diagnose([theta, *judge.values()], divergences, n_items, near_stop, gate=gate)
-        full = len(parts) >= settings.extend * settings.iter_sampling
-        if diagnostics.diagnostics_pass or full or not diagnostics.diagnostics_divergences_pass:
-            return (theta, judge), diagnostics, accept
+        judge = draws[:, :, n:]
+        final = planned == most
+        if not final:
+            suspects = theta[:, :, likely_worst(theta, _SUSPECTS)]
+            diagnostics = diagnose([suspects, judge], divergences, n, near_stop, gate=gate)
+            final = not diagnostics.diagnostics_divergences_pass
+        if final or diagnostics.diagnostics_pass:
+            diagnostics = diagnose([theta, judge], divergences, n, near_stop, gate=gate)
+            if final or diagnostics.diagnostics_pass:
+                return draws, theta, diagnostics, accepted / planned
+        planned = min(_enough(planned, diagnostics), most)
 
 
-def _keep(coordinates: Coordinates, sampler: LockStepHMC, ids: tuple[str, ...], model: Model) -> _Warm:
-    density = coordinates.posterior
-    spread = {name: float(coordinates.spread[row]) for name, row in density.row.items()}
-    last = coordinates.to_x(sampler.position)
-    return _Warm(ids, model, last, coordinates.center, spread, coordinates.kappa, sampler.step)
+def _enough(n: int, found: Diagnostics) -> int:
+    """How many draws of each chain should pass, when ``n`` did not: the excess of R-hat falls like 1 / n."""
+    excess = (found.max_rhat**2 - 1) / max(found.max_rhat_allowed**2 - 1, 1e-9)
+    missing = found.ess_bulk_required / max(found.min_ess_bulk, 1e-9)
+    factor = np.nan_to_num(max(excess, missing), nan=2.0, posinf=2.0)
+    return int(np.ceil(n * min(max(factor, 1.08), 2.0)))
+
+
+def _flat(draws: Floats) -> Floats:
+    """Parameters as rows."""
+    return draws.reshape(-1, draws.shape[2]).T
 
 
 def _columns(last: Floats, chains: int) -> Floats:
@@ -443,20 +445,14 @@ def _digest(cells: Cells) -> str:
 
 def _round_row(fit: BTLFit, refit_id: int, fits: Sequence[BTLFit]) -> pl.DataFrame:
     before = fits[refit_id - 2].n_comparisons if refit_id > 1 else 0
-    figures = round_figures(fit.posterior, fit.degree, fit.pos_count_A, fit.pos_count_B)
     known: dict[str, Any] = {
         "refit_id": refit_id,
         "timestamp": fit.provenance.created_at,
         "model_variant": fit.model_variant,
-        "n_items": fit.posterior.n_items,
         "total_pairs_done": fit.n_comparisons,
         "new_pairs_since_last_refit": fit.n_comparisons - before,
         "n_unique_pairs_seen": fit.n_unique_pairs,
-        "mcmc_chains": fit.posterior.chains,
-        "mcmc_parallel_chains": fit.posterior.chains,
-        "mcmc_engine_version": f"pairscale {__version__}",
-        **fit.diagnostics.log_columns(),
-        **figures,
+        **model_columns(fit.posterior, fit.diagnostics, fit.degree, fit.pos_count_A, fit.pos_count_B),
     }
     return round_log_row(**known)
 

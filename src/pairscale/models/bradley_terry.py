@@ -22,6 +22,7 @@ from pairscale.models._information import PROBE_SEED, is_exact
 from pairscale.models._rows import Ties
 from pairscale.models._uncertainty import Asked, Interval, Uncertainty, assess, seed_used
 from pairscale.notices import notice
+from pairscale.pairs._table import checked_seed
 from pairscale.provenance import Provenance
 from pairscale.tables import Table, listed, require_ids, to_frame
 
@@ -281,6 +282,7 @@ def _asked(
         raise InputError(f"interval={kind!r} needs {'cluster' if kind == 'robust' else 'bootstrap'}=")
     if not se and (covariance or clusters or bootstrap or ranks):
         raise InputError("se=False leaves nothing for covariance, cluster, bootstrap or rank_intervals to be made of")
+    number = checked_seed(seed)
     return Asked(
         level=level,
         se=bool(se),
@@ -288,7 +290,7 @@ def _asked(
         covariance=bool(covariance),
         bootstrap=int(bootstrap),
         ranks=bool(ranks),
-        seed=PROBE_SEED if seed is None else int(seed),
+        seed=PROBE_SEED if number is None else number,
         reference=None,
     )
 

@@ -19,7 +19,7 @@ import polars as pl
 
 from pairscale.errors import FitError, InputError
 from pairscale.models._likelihood import outcome_probabilities
-from pairscale.models._rows import read_decided
+from pairscale.models._rows import judge_column, read_decided
 from pairscale.notices import notice
 from pairscale.tables import Table, listed, to_frame
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["FitStatistics", "fit_statistics"]
 
-_JUDGE_COLUMNS = ("judge_id", "judge")
 _FLAG = 2.0
 _SAME_THETA = 1e-9
 _FEWEST = 3  # of fewer, a mean and a standard deviation flag nobody
@@ -74,14 +73,14 @@ def fit_statistics(bt_data: Table, fit: BTFit, *, judge: str | Sequence[Any] | N
         bt_data: the comparisons that ``fit`` was made of. Every comparison counts the same, also where the fit had
             weights.
         fit: from :func:`pairscale.fit_bt_model`. Its position effect and its way with ties are kept to.
-        judge: the column that names the judge, or a name a row; ``judge_id`` or ``judge`` when there is one.
+        judge: the column that names the judge, or a name a row; without it ``judge_id``, else ``judge``.
 
     Raises:
         FitError: when no comparison is of two items with a score.
     """
     frame = to_frame(bt_data, "bt_data")
     if judge is None:
-        judge = next((name for name in _JUDGE_COLUMNS if name in frame.columns), None)
+        judge = judge_column(frame)
     ties = cast("Ties", fit.provenance.settings.get("ties", "drop"))
     decided = read_decided(frame, ties=ties, cluster=judge)
     residuals, said = _residuals(decided, fit)

@@ -153,6 +153,13 @@ _ROUND: dict[str, tuple[pl.DataType, str]] = {
     # The decision
     "stop_decision": (_FLAG, "whether the run stopped here"),
     "stop_reason": (_TEXT, "why"),
+    # What an audit of an adaptive run needs besides
+    "lag_refit_id": (_INT, "the fit that the lagged figures compare with; only fits that passed the diagnostics count"),
+    "round_pairs_target": (_INT, "comparisons that a round of this run plans at most"),
+    "round_pairs_effective": (_INT, "comparisons that the last complete round could hold, and planned"),
+    "phase3_entered": (_FLAG, "whether this fit brought the run near its stop"),
+    "selector": (_TEXT, "what chose the pairs"),
+    "is_closing": (_FLAG, "whether this is the closing fit of a stop, a limit or a pause"),
 }
 
 ITEM_LOG: dict[str, pl.DataType] = {name: dtype for name, (dtype, _) in _ITEM.items()}

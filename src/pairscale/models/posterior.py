@@ -18,6 +18,7 @@ from scipy.special import entr
 from pairscale.errors import InputError
 from pairscale.models._convergence import BLOCK, by_rank
 from pairscale.models.logs import ITEM_LOG
+from pairscale.models.reliability import eap_reliability
 from pairscale.tables import listed
 
 if TYPE_CHECKING:
@@ -243,6 +244,7 @@ def round_figures(
     near = (p_adj >= near_tie_p_low) & (p_adj <= near_tie_p_high)
     several = posterior.n_items > 1
     eap_variance = float(found.theta_mean.var(ddof=1)) if several else None
+    spread = several and bool(eap_variance or variance.any())
     return {
         "mean_degree": float(times.mean()),
         "min_degree": int(times.min()),
@@ -263,7 +265,7 @@ def round_figures(
         "top20_boundary_entropy_p90": float(np.quantile(entropy, 0.9)) if several else None,
         "nn_diff_sd_mean": float(difference_sd.mean()) if several else None,
         "nn_diff_sd_p90": float(np.quantile(difference_sd, 0.9)) if several else None,
-        "reliability_EAP": _share(eap_variance, float(variance.mean())),
+        "reliability_EAP": eap_reliability(found.theta_mean, found.theta_sd) if spread else None,
         "theta_sd_eap": None if eap_variance is None else eap_variance**0.5,
     }
 
@@ -326,10 +328,6 @@ def _parameter(name: str, draws: Floats | None) -> dict[str, float | None]:
     values = np.quantile(draws, list(_THETA_LEVELS.values()))
     quantiles = {f"{name}_{level}": float(value) for level, value in zip(_THETA_LEVELS, values, strict=True)}
     return {f"{name}_mean": float(draws.mean()), **quantiles}
-
-
-def _share(between: float | None, within: float) -> float | None:
-    return None if between is None or between + within == 0 else between / (between + within)
 
 
 def _per_item(posterior: Posterior, name: str, values: npt.ArrayLike) -> Ints:

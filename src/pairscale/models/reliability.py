@@ -19,10 +19,11 @@ import polars as pl
 
 from pairscale.comparisons import as_comparisons
 from pairscale.errors import FitError, InputError, TableError
+from pairscale.models._rows import judge_column
 from pairscale.models.bradley_terry import fit_bt_model
 from pairscale.notices import notice
 from pairscale.pairs._edges import Ints, linked_groups, numbered
-from pairscale.pairs._table import generator, whole
+from pairscale.pairs._table import checked_seed, whole
 from pairscale.provenance import Provenance, fingerprint
 from pairscale.tables import Table, listed, require_ids
 
@@ -46,7 +47,6 @@ __all__ = [
 SplitBy = Literal["judge", "comparison"]
 """What is split into two halves."""
 
-_JUDGE_COLUMNS = ("judge", "judge_id")
 _FEWEST = 3  # two points always lie on a line
 _SAME_THETA = 1e-9
 
@@ -166,6 +166,8 @@ class SplitHalf:
         unconnected: splits that could not be used, because the comparisons of a half fall into parts.
         too_few: splits that could not be used, because fewer than three items were in both halves, or a half gave
             them all one score.
+        unfitted: splits that could not be used, because the engine has no estimate for a half (``mle`` has none where
+            an item won or lost everything).
         by: what was split.
         engine: the engine that fitted the halves.
         notices: what was left out, and what the fits of the halves said.
@@ -179,6 +181,7 @@ class SplitHalf:
     splits: pl.DataFrame
     unconnected: int
     too_few: int
+    unfitted: int
     by: SplitBy
     engine: str
     notices: tuple[str, ...]
@@ -199,7 +202,8 @@ def split_half_reliability(
     Half of the judges (rounded down), drawn at random, are one half of the data, and the rest are the other; with
     ``by="comparison"`` it is half of the comparisons, which leaves out what judges disagree about and so gives more.
     Each half is fitted by :func:`pairscale.fit_bt_model`; items that both scored are correlated. A split with a half
-    whose comparisons fall into parts is left out and counted, for its scores share no scale.
+    whose comparisons fall into parts is left out and counted, for its scores share no scale; so is one with a half for
+    which the engine has no estimate.
 
     Args:
         data: results of any shape that :func:`pairscale.build_bt_data` takes; ties and rows without a winner are left
@@ -208,7 +212,7 @@ def split_half_reliability(
         splits: random splits.
         seed: makes it reproducible; without one, the one used is in the provenance.
         engine: of :func:`pairscale.fit_bt_model`.
-        judge: the column that says who judged; without it ``judge``, else ``judge_id``.
+        judge: the column that says who judged; without it ``judge_id``, else ``judge``.
 
     Raises:
         TableError: when the columns are of no known shape, or there is no column of judges.
@@ -220,35 +224,41 @@ def split_half_reliability(
     splits = whole(splits, "splits")
     if splits < 1:
         raise InputError("splits=0 is no split at all; it must be 1 or more")
-    generator(seed)  # says what is wrong with it
-    seed = secrets.randbits(48) if seed is None else int(seed)
+    number = checked_seed(seed)
+    seed = secrets.randbits(48) if number is None else number
     frame, notices = _decided(data)
     unit = _judges(frame, judge) if by == "judge" else np.arange(frame.height)
     n_units = int(unit.max()) + 1
     if n_units < 2:
         raise FitError(f"there is only one {by}: nothing to split" + (' (by="comparison" may do)' * (by == "judge")))
 
-    rows, unconnected, too_few, heard = [], 0, 0, list[str]()
+    rows, unconnected, too_few, failed, heard = [], 0, 0, list[str](), list[str]()
     games = frame.select("ID1", "ID2", "better_id")
-    for number in range(splits):
+    for split in range(splits):
         first = np.zeros(n_units, dtype=bool)
-        first[np.random.default_rng([seed, number]).permutation(n_units)[: n_units // 2]] = True
+        first[np.random.default_rng([seed, split]).permutation(n_units)[: n_units // 2]] = True
         halves = [games.filter(pl.Series(first[unit] == side)) for side in (True, False)]
         if not all(_is_connected(half) for half in halves):
             unconnected += 1
             continue
-        with _unsaid(heard):
-            one, two = (fit_bt_model(half, engine=engine).theta.select("ID", "theta", "se") for half in halves)
+        try:
+            with _unsaid(heard):
+                one, two = (fit_bt_model(half, engine=engine).theta.select("ID", "theta", "se") for half in halves)
+        except FitError as error:
+            failed.append(str(error))
+            continue
         agreement = _agreement(one.join(two, on="ID", suffix="_2"))
         if agreement is None:
             too_few += 1
         else:
-            rows.append({"split": number + 1, **agreement})
-    notices += _say_splits(splits, unconnected, too_few, heard)
+            rows.append({"split": split + 1, **agreement})
+    notices += _say_splits(splits, unconnected, too_few, failed, heard)
     if not rows:
+        more = f", {len(failed):,} a half that engine {engine!r} cannot fit (the first: {failed[0]})" if failed else ""
         raise FitError(
             f"none of the {splits:,} splits could be used: {unconnected:,} had a half that falls into parts, "
-            f"{too_few:,} fewer than {_FEWEST} items with different scores in both halves; more comparisons are needed"
+            f"{too_few:,} fewer than {_FEWEST} items with different scores in both halves{more}; more comparisons are "
+            "needed"
         )
     table = pl.DataFrame(rows, schema=_SPLITS)
     lower, median, upper = (float(x) for x in np.quantile(table["correlation"], [0.025, 0.5, 0.975]))
@@ -260,6 +270,7 @@ def split_half_reliability(
         splits=table,
         unconnected=unconnected,
         too_few=too_few,
+        unfitted=len(failed),
         by=by,
         engine=engine,
         notices=tuple(notices),
@@ -295,13 +306,13 @@ def _decided(data: Table) -> tuple[pl.DataFrame, list[str]]:
 
 def _judges(frame: pl.DataFrame, judge: str | None) -> Ints:
     """Who judged each row, as a number."""
-    names = [judge] if judge is not None else [name for name in _JUDGE_COLUMNS if name in frame.columns]
-    if not names:
+    name = judge_column(frame) if judge is None else judge
+    if name is None:
         raise TableError(
-            f"data: no column 'judge' or 'judge_id' says who judged; it has {listed(frame.columns, 20)}. Name it with "
+            f"data: no column 'judge_id' or 'judge' says who judged; it has {listed(frame.columns, 20)}. Name it with "
             'judge=, or split by="comparison"'
         )
-    column = require_ids(frame, names[:1], "data")[names[0]]
+    column = require_ids(frame, [name], "data")[name]
     return numbered(column, column.unique().sort())
 
 
@@ -323,12 +334,15 @@ def _agreement(both: pl.DataFrame) -> dict[str, float] | None:
     }
 
 
-def _say_splits(splits: int, unconnected: int, too_few: int, heard: list[str]) -> list[str]:
+def _say_splits(splits: int, unconnected: int, too_few: int, failed: list[str], heard: list[str]) -> list[str]:
     said = []
     if unconnected:
         said.append(notice(f"left out {unconnected:,} of {splits:,} splits: the comparisons of a half fall into parts"))
     if too_few:
         said.append(notice(f"left out {too_few:,} of {splits:,} splits: too few items with scores in both halves"))
+    if failed:
+        what = f"{len(failed):,} of {splits:,} splits: the engine has no estimate for a half"
+        said.append(notice(f"left out {what}, the first time because {failed[0]}"))
     if heard:
         fits = 2 * (splits - unconnected)
         said.append(notice(f"{len(heard):,} notices from the {fits:,} fits of halves, the first: {heard[0]}"))

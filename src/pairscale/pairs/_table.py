@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,7 @@ from pairscale.tables import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["as_pairs", "drawn", "generator", "share_of", "swapped", "whole"]
+__all__ = ["as_pairs", "checked_seed", "drawn", "generator", "share_of", "swapped", "whole"]
 
 
 def as_pairs(pairs: Table) -> pl.DataFrame:
@@ -91,13 +92,21 @@ def drawn(pairs: pl.DataFrame, count: int, seed: int | None) -> pl.DataFrame:
 
 
 def generator(seed: int | None) -> np.random.Generator:
-    """The random numbers of a seed."""
+    """The random numbers of a seed; other ones each time without it."""
+    return np.random.default_rng(checked_seed(seed))
+
+
+def checked_seed(seed: int | None) -> int | None:
+    """A seed that somebody gave, checked."""
+    if seed is None:
+        return None
     try:
-        return np.random.default_rng(seed)
-    except (TypeError, ValueError):
-        raise InputError(
-            f"seed={seed!r} must be a whole number, 0 or more, or None for another one each time"
-        ) from None
+        number = operator.index(seed)
+    except TypeError:
+        number = -1
+    if number < 0:
+        raise InputError(f"seed={seed!r} must be a whole number, 0 or more, or None")
+    return number
 
 
 def share_of(total: int, share: float, name: str) -> int:

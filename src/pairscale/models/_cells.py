@@ -1,0 +1,62 @@
+"""Which parameters the Bayesian model has, and the outcomes that it is fitted to, counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from pairscale.models._counts import Floats, Ints
+from pairscale.pairs._edges import count_cells
+
+__all__ = ["Cells", "Model", "count_outcomes"]
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """Which parameters the judge has.
+
+    Attributes:
+        lapse: ``eps ~ Beta(2, 20)``.
+        position: ``b ~ N(0, 0.3)``.
+        prior_sd: of the abilities; None when it is learned, ``tau ~ half-normal(2.5)``.
+    """
+
+    lapse: bool
+    position: bool
+    prior_sd: float | None = 1.0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The judge's parameters, in the order of the rows behind the abilities."""
+        present = (("u", self.lapse), ("b", self.position), ("t", self.prior_sd is None))
+        return tuple(name for name, there in present if there)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """Outcomes counted: who beat whom, standing where, how often.
+
+    Attributes:
+        winner: index of the winner.
+        loser: index of the loser.
+        sign: +1 when the winner stood first, -1 when second.
+        times: how often.
+        n_items: how many items there are.
+    """
+
+    winner: Ints
+    loser: Ints
+    sign: Floats
+    times: Floats
+    n_items: int
+
+
+def count_outcomes(first: Ints, second: Ints, first_won: pl.Series, n_items: int, *, position: bool) -> Cells:
+    """Count outcomes; without a position effect, where the winner stood does not matter."""
+    won = first_won.to_numpy()
+    winner, loser = np.where(won, first, second), np.where(won, second, first)
+    place = won.astype(np.int64) if position else np.ones_like(winner)
+    coded, lost, times = count_cells(winner * 2 + place, loser, n_items)
+    return Cells(coded // 2, lost, np.where(coded % 2 == 1, 1.0, -1.0), times.astype(np.float64), n_items)

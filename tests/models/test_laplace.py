@@ -1,0 +1,229 @@
+"""The normal approximation, beside the sampler that it stands in for."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.special import expit, logit
+from scipy.stats import beta
+
+from pairscale.errors import InputError
+from pairscale.models import laplace
+from pairscale.models._btl import BTLDensity, count_outcomes
+from pairscale.models._gate import DiagnosticsGate
+from pairscale.models.bayes import MCMCSettings, _model, fit_btl
+from pairscale.models.laplace import _Target, fit_btl_laplace
+from pairscale.models.posterior import round_figures
+
+VARIANTS = ("btl", "btl_e", "btl_b", "btl_e_b")
+
+
+def compared(n: int, m: int, seed: int, eps: float = 0.05, b: float = 0.2) -> tuple[pl.DataFrame, list[str]]:
+    rng = np.random.default_rng(seed)
+    theta = rng.normal(size=n)
+    first = rng.integers(0, n, m)
+    second = (first + rng.integers(1, n, m)) % n
+    won = rng.random(m) < (1 - eps) * expit(theta[first] - theta[second] + b) + eps / 2
+    names = pl.Series([f"S{at:04d}" for at in range(n)])
+    columns = {"ID1": first, "ID2": second, "better_id": np.where(won, first, second)}
+    return pl.DataFrame({name: names.gather(values) for name, values in columns.items()}), names.to_list()
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_posterior_is_that_of_the_sampler(variant: Any) -> None:
+    rows, ids = compared(25, 250, seed=3)
+    exact = fit_btl(rows, ids, variant, MCMCSettings(iter_sampling=1200), seed=1).posterior
+    found = fit_btl_laplace(rows, ids, variant, seed=1).posterior
+    off = (found.items.theta_mean - exact.items.theta_mean) / exact.items.theta_sd
+    assert np.abs(off).max() < 0.05
+    ratio = found.items.theta_sd / exact.items.theta_sd
+    assert 0.9 < ratio.min() < ratio.max() < 1.1
+    assert abs(ratio.mean() - 1) < 0.02
+    counts = np.full(25, 20)
+    one, two = (round_figures(each, counts, counts, counts) for each in (found, exact))
+    assert one["reliability_EAP"] == pytest.approx(two["reliability_EAP"], abs=0.01)
+    if "e" in variant.split("_"):
+        assert found.epsilon is not None
+        assert exact.epsilon is not None
+        levels = np.quantile(exact.epsilon, [0.05, 0.5, 0.95])
+        np.testing.assert_allclose(np.quantile(found.epsilon, [0.05, 0.5, 0.95]), levels, rtol=0.1, atol=0.004)
+    if "b" in variant.split("_"):
+        assert found.b is not None
+        assert exact.b is not None
+        assert found.b.mean() == pytest.approx(exact.b.mean(), abs=0.05 * exact.b.std())
+        assert found.b.std() == pytest.approx(exact.b.std(), rel=0.1)
+    assert (found.epsilon is None, found.b is None) == (exact.epsilon is None, exact.b is None)
+
+
+def test_covariances_are_those_of_the_sampler() -> None:
+    """The sd of differences, too: which items are near ties depends on it."""
+    rows, ids = compared(15, 200, seed=5)
+    exact = fit_btl(rows, ids, "btl_e_b", MCMCSettings(iter_sampling=1200), seed=1).posterior.theta
+    found = fit_btl_laplace(rows, ids, "btl_e_b", seed=1).posterior.theta
+    i, j = np.triu_indices(15, 1)
+    ratio = (found[:, i] - found[:, j]).std(axis=0) / (exact[:, i] - exact[:, j]).std(axis=0)
+    assert abs(ratio.mean() - 1) < 0.02
+    assert 0.85 < ratio.min() < ratio.max() < 1.15
+
+
+def test_a_learned_prior() -> None:
+    rows, ids = compared(40, 1200, seed=4)
+    exact = fit_btl(rows, ids, "btl_b", MCMCSettings(iter_sampling=1000), seed=1, prior_sd="learned").posterior.items
+    found = fit_btl_laplace(rows, ids, "btl_b", seed=1, prior_sd="learned").posterior.items
+    assert np.abs((found.theta_mean - exact.theta_mean) / exact.theta_sd).max() < 0.1
+    assert np.abs(found.theta_sd / exact.theta_sd - 1).max() < 0.1
+    # Both faults and the width at once: looser, but the same picture.
+    both = fit_btl_laplace(rows, ids, "btl_e_b", seed=1, prior_sd="learned").posterior.items
+    assert np.corrcoef(both.theta_mean, exact.theta_mean)[0, 1] > 0.99
+
+
+@pytest.mark.parametrize(("prior_sd", "off"), [(0.5, 0.1), (3.0, 0.15)])
+def test_a_given_prior(prior_sd: float, off: float) -> None:
+    """A wide prior leaves the item that never won a skewed distribution, which no normal one is like."""
+    rows, ids = compared(12, 100, seed=6)
+    exact = fit_btl(rows, ids, "btl", MCMCSettings(iter_sampling=1200), seed=1, prior_sd=prior_sd).posterior.items
+    found = fit_btl_laplace(rows, ids, "btl", seed=1, prior_sd=prior_sd).posterior.items
+    assert np.abs((found.theta_mean - exact.theta_mean) / exact.theta_sd).max() < 0.07
+    assert np.abs(found.theta_sd / exact.theta_sd - 1).max() < off
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("prior_sd", [1.0, 2.0, "learned"])
+def test_slopes_and_mode_are_those_of_the_density(variant: Any, prior_sd: Any) -> None:
+    """Without a spread to average over, these are the value, the gradient and the mode of the model's density."""
+    rows, ids = compared(6, 40, seed=1)
+    model = _model(variant, prior_sd)
+    codes = {name: at for at, name in enumerate(ids)}
+    first, second = (np.array([codes[name] for name in rows[side]]) for side in ("ID1", "ID2"))
+    cells = count_outcomes(first, second, rows["better_id"] == rows["ID1"], 6, position=model.position)
+    target, density = _Target(cells, model), BTLDensity(cells, model)
+    judge = target.start() + 0.1
+    mean = np.random.default_rng(2).normal(size=target.size)
+
+    def at(mean: np.ndarray) -> np.ndarray:
+        x = np.zeros((density.size, 1))
+        x[: density.n, 0] = mean[: density.n]
+        by_name = dict(zip(target.names, judge, strict=True)) | ({"b": mean[density.n]} if model.position else {})
+        for name, row in density.row.items():
+            x[row] = by_name[name]
+        return x
+
+    keep = [*range(density.n), *([density.row["b"]] if model.position else [])]
+    _, slope, curvature, _ = target.averages(mean, None, target.lapse(judge))
+    precision = target.precision(judge)
+    gradient = target.gradient(slope, mean, precision)
+    np.testing.assert_allclose(gradient, density(at(mean), value=True)[1][keep, 0], atol=1e-9)
+    information = target._information(curvature * cells.times, precision)
+    for row in range(target.size):
+        step = np.zeros(target.size)
+        step[row] = 1e-5
+        up, down = (density(at(mean + sign * step), value=True)[1][keep, 0] for sign in (1, -1))
+        np.testing.assert_allclose(information[row], (down - up) / 2e-5, atol=1e-6)
+    at_mode = density(at(target.mode(judge)), value=True)[1][keep, 0]
+    assert np.abs(at_mode).max() < 0.02
+
+
+@pytest.mark.parametrize("variant", ["btl_e", "btl_e_b"])
+@pytest.mark.parametrize("prior_sd", [1.0, "learned"])
+def test_the_slope_of_the_bound(monkeypatch: pytest.MonkeyPatch, variant: Any, prior_sd: Any) -> None:
+    """How the evidence moves with the judge's parameters, by differences; with averages that are all but exact."""
+    places, weights = np.polynomial.hermite_e.hermegauss(9)
+    monkeypatch.setattr(laplace, "_NODES", tuple(zip(places, weights / weights.sum(), strict=True)))
+    rows, ids = compared(8, 80, seed=2)
+    model = _model(variant, prior_sd)
+    codes = {name: at for at, name in enumerate(ids)}
+    first, second = (np.array([codes[name] for name in rows[side]]) for side in ("ID1", "ID2"))
+    cells = count_outcomes(first, second, rows["better_id"] == rows["ID1"], 8, position=model.position)
+    target = _Target(cells, model)
+    judge = target.start()
+    here = target.around(judge, target.mode(judge), None, steps=30)
+    for row in range(len(judge)):
+        step = np.zeros(len(judge))
+        step[row] = 1e-3
+        up, down = (target.around(judge + sign * step, here.mean, here.spread, steps=30).evidence for sign in (1, -1))
+        assert here.slope[row] == pytest.approx((up - down) / 2e-3, abs=1e-4)
+
+
+def test_without_comparisons_the_prior_stays() -> None:
+    rows = pl.DataFrame(schema={"ID1": pl.String, "ID2": pl.String, "better_id": pl.String})
+    found = fit_btl_laplace(rows, [f"S{at}" for at in range(40)], seed=1).posterior
+    np.testing.assert_allclose(found.items.theta_mean, 0, atol=1e-9)
+    np.testing.assert_allclose(found.items.theta_sd, np.sqrt(39 / 40), rtol=0.05)
+    assert found.b is not None
+    assert found.b.std() == pytest.approx(0.3, rel=0.01)
+    assert found.epsilon is not None
+    levels = np.quantile(found.epsilon, [0.1, 0.5, 0.9])
+    np.testing.assert_allclose(levels, beta(2, 20).ppf([0.1, 0.5, 0.9]), rtol=0.06)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_one_that_wins_always_and_one_that_never_does(variant: Any) -> None:
+    rows = pl.DataFrame({"ID1": ["a", "c"] * 200, "ID2": ["b", "a"] * 200, "better_id": ["a", "a"] * 200})
+    found = fit_btl_laplace(rows, ["a", "b", "c", "unseen"], variant, seed=1).posterior
+    assert np.isfinite(found.theta).all()
+    assert found.items.order[0] == 0
+    assert 1 < found.items.theta_mean[0] < 6
+
+
+def test_many_upsets() -> None:
+    """Where a lapse makes the density not concave."""
+    chain = [(f"S{at}", f"S{at + 1}") for at in range(19)] * 30
+    upsets = [(f"S{at + 10}", f"S{at}") for at in range(10)] * 3
+    rows = pl.DataFrame(
+        [(winner, loser, winner) for winner, loser in chain + upsets], schema=["ID1", "ID2", "better_id"], orient="row"
+    )
+    ids = [f"S{at}" for at in range(20)]
+    exact = fit_btl(rows, ids, "btl_e", MCMCSettings(iter_sampling=1000), seed=1, prior_sd=3.0).posterior
+    found = fit_btl_laplace(rows, ids, "btl_e", seed=1, prior_sd=3.0).posterior
+    assert np.abs((found.items.theta_mean - exact.items.theta_mean) / exact.items.theta_sd).max() < 0.3
+    assert found.epsilon is not None
+    assert exact.epsilon is not None
+    assert logit(found.epsilon).mean() == pytest.approx(logit(exact.epsilon).mean(), abs=0.2)
+
+
+@pytest.mark.parametrize("near_stop", [False, True])
+@pytest.mark.parametrize("gate", [None, DiagnosticsGate(1501, 3000.5)])
+def test_the_gate_passes(near_stop: bool, gate: DiagnosticsGate | None) -> None:
+    rows, ids = compared(10, 50, seed=1)
+    found = fit_btl_laplace(rows, ids, seed=1, near_stop=near_stop, gate=gate)
+    said = found.diagnostics
+    assert said.diagnostics_pass
+    assert (said.divergences, said.max_rhat, said.near_stop_active) == (0, 1.0, near_stop)
+    expected = 1000 if gate is None else 3002 if near_stop else 1502
+    assert found.posterior.n_draws == said.min_ess_bulk == expected
+    assert found.posterior.diagnostics is said
+    assert "laplace" in found.engine
+    assert repr(found) == f"<LaplaceFit btl_e_b: 10 items, 50 comparisons, {expected:,} draws>"
+
+
+def test_the_seed_alone_is_random() -> None:
+    rows, ids = compared(10, 50, seed=1)
+    one, two, other = (fit_btl_laplace(rows, ids, seed=seed).posterior for seed in (1, 1, 2))
+    np.testing.assert_array_equal(one.theta, two.theta)
+    assert not np.array_equal(one.theta, other.theta)
+    np.testing.assert_allclose(one.items.theta_mean, other.items.theta_mean, atol=0.01)
+    warm = fit_btl_laplace(rows[:20], ids, seed=9)
+    np.testing.assert_array_equal(fit_btl_laplace(rows, ids, seed=1, warm=warm).posterior.theta, one.theta)
+    np.testing.assert_allclose(one.theta.mean(axis=1), 0, atol=1e-12)
+
+
+def test_unknown_variants_are_refused() -> None:
+    rows, ids = compared(4, 8, seed=1)
+    with pytest.raises(InputError, match="btl_x"):
+        fit_btl_laplace(rows, ids, "btl_x")  # type: ignore[arg-type]
+
+
+def test_it_is_fast() -> None:
+    """Some 10 ms on a quiet machine; a bound that a busy one keeps, and the sampler does not."""
+    rows, ids = compared(100, 1000, seed=1)
+    fit_btl_laplace(rows, ids, seed=1)
+    spent = []
+    for _ in range(3):
+        start = time.process_time()
+        fit_btl_laplace(rows, ids, seed=1)
+        spent.append(time.process_time() - start)
+    assert min(spent) < 0.2
