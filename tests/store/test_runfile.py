@@ -72,6 +72,14 @@ def test_what_goes_in_comes_out(store):
     assert store.counts() == {"items": 3, "pairs": 3, "attempts": 2, "comparisons": 2}
 
 
+def test_half_a_character_from_a_server_stops_nothing(store):
+    half = "wow \ud83d!"
+    store.record([win(1, content=half, raw_response={"t": [half, ("x", 1)]}), win(2, content="ü 😀")], store.condition)
+    frame = store.results(raw=True)
+    assert frame["content"].to_list() == ["wow \ufffd!", "ü 😀"]
+    assert json.loads(frame["raw_response"][0]) == {"t": ["wow \ufffd!", ["x", 1]]}
+
+
 def test_a_tie_has_no_better_sample(store):
     tie = Answer(1, win(1).values | {"outcome": "tie"}, {"outcome": "tie", "received_at": "x"})
     store.record([tie], store.condition)
@@ -390,5 +398,5 @@ def test_the_schema_compiles_for_postgresql():
     from pairscale.store._schema import tables
 
     statements = [str(CreateTable(table).compile(dialect=postgresql.dialect())) for table in tables.sorted_tables]
-    assert len(statements) == 7
+    assert len(statements) == 8
     assert all("CREATE TABLE" in statement for statement in statements)

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from pairscale.collect._asking import Stopwatch, ask, close_judge
 from pairscale.collect._background import run_sync
 from pairscale.collect._plan import Plan, Question, make_plan
 from pairscale.collect._progress import Bar
 from pairscale.collect._saved import SavedResults
-from pairscale.errors import InputError, PairscaleError
+from pairscale.errors import InputError
 from pairscale.judges.base import Judge, Verdict
 from pairscale.judges.resolve import make_judge
 from pairscale.notices import notice
-from pairscale.provenance import Provenance, utc_now
+from pairscale.provenance import Provenance
 from pairscale.store import Answer, RunFile, open_run
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ def submit_pairs(
     judge_args: Mapping[str, Any] | None = None,
     judge_call_args: Mapping[str, Any] | None = None,
     on_answer: Callable[[Mapping[str, Any]], None] | None = None,
+    max_cost: float | None = None,
 ) -> SubmitResult:
     """Have pairs judged, and keep every answer.
 
@@ -100,6 +102,7 @@ def submit_pairs(
         judge_args: settings of the judge.
         judge_call_args: keyword arguments of every call of a callable.
         on_answer: called with each new result, after it is on the disk.
+        max_cost: stop before the answers of this call cost more US dollars, as far as the judge says what they cost.
 
     Returns:
         A :class:`SubmitResult` with ``results``, ``failed_pairs`` and ``failed_attempts``.
@@ -130,6 +133,7 @@ def submit_pairs(
             judge_args=judge_args,
             judge_call_args=judge_call_args,
             on_answer=on_answer,
+            max_cost=max_cost,
         )
     )
 
@@ -150,10 +154,11 @@ async def submit_pairs_async(
     judge_args: Mapping[str, Any] | None = None,
     judge_call_args: Mapping[str, Any] | None = None,
     on_answer: Callable[[Mapping[str, Any]], None] | None = None,
+    max_cost: float | None = None,
 ) -> SubmitResult:
     """The same as :func:`submit_pairs`, to be awaited."""
-    if concurrency < 1 or retries < 0 or retry_wait < 0:
-        raise InputError("concurrency must be 1 or more, retries and retry_wait 0 or more")
+    if concurrency < 1 or retries < 0 or retry_wait < 0 or (max_cost is not None and max_cost < 0):
+        raise InputError("concurrency must be 1 or more, retries, retry_wait and max_cost 0 or more")
     judge = make_judge(judge, trait=trait, template=template, judge_args=judge_args, judge_call_args=judge_call_args)
     if "instance" in judge.condition.settings and (run or save_path):
         notice("this judge has no name, so its answers will not be found again; give it one: FunctionJudge(f, name=…)")
@@ -163,10 +168,13 @@ async def submit_pairs_async(
         try:
             if saved is not None:
                 saved.append(plan.take_up(store, saved.rows))
-            desk = _Desk(judge, store, plan, saved, on_answer, retries=retries, retry_wait=retry_wait)
+            desk = _Desk(
+                judge, store, plan, saved, on_answer, retries=retries, retry_wait=retry_wait, max_cost=max_cost
+            )
             with Bar(plan.total, plan.total - plan.missing, show=progress) as bar:
                 await desk.work(concurrency, bar)
         finally:
+            await close_judge(judge)
             if saved is not None:
                 saved.close()
         results, failed_pairs, failed_attempts = plan.outcome(store, raw=include_raw)
@@ -191,21 +199,26 @@ class _Desk:
         *,
         retries: int,
         retry_wait: float,
+        max_cost: float | None = None,
     ) -> None:
         self.asked = 0
+        self._max_cost, self._spent, self._open, self._done = max_cost, 0.0, 0, 0
         self._judge, self._store, self._plan, self._saved, self._on_answer = judge, store, plan, saved, on_answer
         self._retries, self._retry_wait = retries, retry_wait
         self._waiting: list[_Waiting] = []
         self._wake = asyncio.Event()
-        self._closing = False
+        self._closing = self._told = False
         self._jitter = random.Random(0)  # noqa: S311 - spreads retries, keeps no secret
 
     async def work(self, concurrency: int, bar: Bar) -> None:
         questions = self._plan.questions()
         with ThreadPoolExecutor(1, thread_name_prefix="pairscale-store") as pool:
             clerk = asyncio.create_task(self._write_down(pool))
-            workers = [asyncio.create_task(self._worker(questions, bar)) for _ in range(concurrency)]
+            workers: list[asyncio.Task[None]] = []
             try:
+                if self._max_cost is not None:  # the first answer tells what one costs, before many are open
+                    await self._worker(islice(questions, 1), bar)
+                workers += [asyncio.create_task(self._worker(questions, bar)) for _ in range(concurrency)]
                 await asyncio.gather(*workers)
             finally:
                 for task in workers:
@@ -218,11 +231,31 @@ class _Desk:
 
     async def _worker(self, questions: Iterator[Question], bar: Bar) -> None:
         for question in questions:
-            await self._settle(question, bar)
+            if self._too_dear():
+                return
+            self._open += 1
+            try:
+                await self._settle(question, bar)
+            finally:
+                self._open -= 1
+
+    def _too_dear(self) -> bool:
+        """Whether one more question could pass the limit, if it and the open ones cost what they cost on average."""
+        if self._max_cost is None:
+            return False
+        each = self._spent / self._done if self._done else 0.0
+        if self._spent + each * (self._open + 1) <= self._max_cost:
+            return False
+        if not self._told:
+            self._told = True
+            notice(f"stopped at max_cost: ${self._spent:.4f} of ${self._max_cost:g} are spent; the same call goes on")
+        return True
 
     async def _settle(self, question: Question, bar: Bar) -> None:
         for turn in range(self._retries + 1):
             verdict, values = await self._ask(question, turn)
+            self._done += 1
+            self._spent += verdict.cost or 0.0
             last = not verdict.passing or turn == self._retries
             await self._record(question, verdict, values, settles=last)
             if last:
@@ -233,20 +266,15 @@ class _Desk:
 
     async def _ask(self, question: Question, turn: int) -> tuple[Verdict, dict[str, Any]]:
         self.asked += 1
-        asked_at, start = utc_now(), time.perf_counter()
+        number, watch = question.attempt + turn, Stopwatch()
         try:
-            verdict = await self._judge.compare(question.pair(turn))
+            return await ask(self._judge, question.pair(turn), number)
         except asyncio.CancelledError:
             stopped = Verdict.fail("cancelled", "interrupted before the answer came")
-            values = _attempt(stopped, question.attempt + turn, asked_at, time.perf_counter() - start)
             # Nobody waits for this one to be written; its failure, if any, is that of all the others.
-            self._enqueue(Answer(question.pair_id, values, None), None).add_done_callback(_seen)
+            answer = Answer(question.pair_id, watch.attempt(stopped, number), None)
+            self._enqueue(answer, None).add_done_callback(_seen)
             raise
-        except PairscaleError:
-            raise  # the judge cannot judge these pairs at all; asking for the others makes no sense
-        except Exception as error:  # noqa: BLE001 - a failed judgement is data
-            verdict = Verdict.fail("judge_error", f"{type(error).__name__}: {error}")
-        return verdict, _attempt(verdict, question.attempt + turn, asked_at, time.perf_counter() - start)
 
     async def _record(self, question: Question, verdict: Verdict, values: dict[str, Any], *, settles: bool) -> None:
         comparison = self._plan.comparison(question, verdict) if settles else None
@@ -299,16 +327,3 @@ def _resolve(written: asyncio.Future[None], failure: Exception | None) -> None:
         written.set_result(None)
     else:
         written.set_exception(failure)
-
-
-_FROM_VERDICT = (
-    "error_code", "error_message", "status_code", "prompt_hash", "request", "raw_response", "model", "object_type",
-    "thoughts", "content", "prompt_tokens", "completion_tokens", "total_tokens", "prompt_cached_tokens",
-    "reasoning_tokens", "cost",
-)  # fmt: skip
-
-
-def _attempt(verdict: Verdict, number: int, asked_at: str, seconds: float) -> dict[str, Any]:
-    values = {name: getattr(verdict, name) for name in _FROM_VERDICT}
-    values["latency_s"] = seconds if verdict.latency_s is None else verdict.latency_s
-    return values | {"attempt": number, "attempted_at": asked_at, "outcome": str(verdict.outcome)}

@@ -24,12 +24,14 @@ class JudgePair:
         second: the sample shown second, SAMPLE_2.
         uid: the pair's stable name; a judge that draws random numbers draws them from it.
         attempt: 1 for the first time that this question is asked, 2 after one passing error, and so on.
+        state: the adaptive run that asks, when one does; a callable that takes ``state`` is given it.
     """
 
     first: Item
     second: Item
     uid: str = ""
     attempt: int = 1
+    state: Any = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

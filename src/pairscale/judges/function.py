@@ -78,7 +78,7 @@ class FunctionJudge:
         """Ask the function."""
         arguments = dict(self.call_args)
         if takes(self.function, "state"):
-            arguments.setdefault("state", None)
+            arguments.setdefault("state", pair.state)
         try:
             if inspect.iscoroutinefunction(self.function):
                 answer = await self.function(pair.first, pair.second, **arguments)

@@ -12,6 +12,7 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     String,
     Table,
@@ -19,9 +20,22 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-__all__ = ["SCHEMA_VERSION", "attempts", "comparisons", "conditions", "items", "logs", "metadata", "pairs", "tables"]
+__all__ = [
+    "FIRST_TABLES",
+    "SCHEMA_VERSION",
+    "attempts",
+    "blobs",
+    "comparisons",
+    "conditions",
+    "items",
+    "logs",
+    "metadata",
+    "pairs",
+    "tables",
+]
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""2 has ``blobs``, 1 had not; all else is the same, so that a file of version 1 can be read as it is."""
 
 tables = MetaData()
 
@@ -119,3 +133,15 @@ logs = Table(
     Column("data", JSON, nullable=False),
 )
 """Rows of any named log, in order."""
+
+FIRST_TABLES = frozenset(tables.tables)
+"""The tables that a run file of any version has."""
+
+blobs = Table(
+    "blobs",
+    tables,
+    Column("name", String(64), primary_key=True),
+    Column("row", Integer, primary_key=True),
+    Column("data", LargeBinary, nullable=False),
+)
+"""Bytes by name and number: what an adaptive run needs of each refit to be taken up or replayed."""

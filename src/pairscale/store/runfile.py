@@ -2,30 +2,42 @@
 
 from __future__ import annotations
 
-import json
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import polars as pl
-from sqlalchemy import Select, Text, cast, create_engine, delete, func, insert, inspect, select, update
+from sqlalchemy import Select, Text, cast, delete, func, insert, inspect, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from pairscale._version import __version__
-from pairscale.errors import MissingExtraError, StoreDamagedError, StoreError, StoreMismatchError
+from pairscale.errors import StoreDamagedError, StoreError, StoreMismatchError
 from pairscale.provenance import text_hash, utc_now
 from pairscale.store import _sqlite
+from pairscale.store._database import (
+    copy_rows,
+    following,
+    get_fact,
+    open_address,
+    read_columns,
+    set_fact,
+    whole,
+    write_json,
+)
 from pairscale.store._lock import WriterLock, whoami
+from pairscale.store._records import Answer, Progress
 from pairscale.store._schema import (
+    FIRST_TABLES,
     SCHEMA_VERSION,
     attempts,
+    blobs,
     comparisons,
     conditions,
     items,
     logs,
-    metadata,
     pairs,
     tables,
 )
@@ -43,38 +55,6 @@ __all__ = ["Answer", "Progress", "RunFile", "open_run"]
 _CHUNK = 5_000
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """One attempt to have a pair judged, as it goes into the run file.
-
-    Attributes:
-        pair_id: the pair's number in the run file.
-        values: the columns of the attempt.
-        comparison: the columns of the comparison that it settles, or None when the pair will be asked again.
-        replaces: whether an earlier outcome of this pair and condition (an error, an abstention) gives way.
-    """
-
-    pair_id: int
-    values: Mapping[str, Any]
-    comparison: Mapping[str, Any] | None
-    replaces: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """What a run file knows of some pairs under one condition.
-
-    Attributes:
-        answered: numbers of the pairs that have their answer.
-        failed: numbers of the pairs that were asked in vain.
-        attempts: how often each pair was asked and not interrupted, for pairs that were.
-    """
-
-    answered: frozenset[int]
-    failed: frozenset[int]
-    attempts: Mapping[int, int]
-
-
 def open_run(where: str | os.PathLike[str] | None, *, write: bool = False) -> RunFile:
     """Open a run file.
 
@@ -87,15 +67,15 @@ def open_run(where: str | os.PathLike[str] | None, *, write: bool = False) -> Ru
         StoreBusyError: another process is writing.
         StoreDamagedError: the file is not a run file, or newer than this version knows.
     """
-    options = {"json_serializer": _json}
+    options = {"json_serializer": write_json}
     if where is None:
         return RunFile(_sqlite.open_memory(**options), "memory", None)._prepared(write=True)
     if "://" in str(where):
-        return RunFile(_remote(str(where), options), "the database", None)._prepared(write=write)
+        return RunFile(open_address(str(where), options), "the database", None)._prepared(write=write)
     path = Path(where)
     if not write and not path.exists():
         raise StoreError(f"{path}: no such run file")
-    engine = _sqlite.open_file(path, set(tables.tables), write=write, **options)
+    engine = _sqlite.open_file(path, set(FIRST_TABLES), write=write, **options)
     return RunFile(engine, str(path), WriterLock(path) if write else None)._prepared(write=write)
 
 
@@ -106,6 +86,8 @@ class RunFile:
         self.name = name
         self._engine = engine
         self._lock = lock
+        self._version = SCHEMA_VERSION
+        self._turn = threading.RLock()  # threads of this process take turns; in memory they share one connection
 
     def __enter__(self) -> Self:
         return self
@@ -128,7 +110,7 @@ class RunFile:
             self._check_version(create=write)
             if write:
                 with self._begin() as connection:
-                    _set(connection, "writer", f"{whoami()}, since {utc_now()[:19]} UTC")
+                    set_fact(connection, "writer", f"{whoami()}, since {utc_now()[:19]} UTC")
         except BaseException:
             self.close()
             raise
@@ -136,7 +118,9 @@ class RunFile:
 
     def _last_writer(self) -> str:
         with self._begin() as connection:
-            return str(_get(connection, "writer") or "unknown") if inspect(connection).has_table("metadata") else "new"
+            if not inspect(connection).has_table("metadata"):
+                return "new"
+            return str(get_fact(connection, "writer") or "unknown")
 
     def _check_version(self, *, create: bool) -> None:
         with self._begin() as connection:
@@ -148,26 +132,45 @@ class RunFile:
                     ("created_by", f"pairscale {__version__}"),
                     ("created_at", utc_now()),
                 ):
-                    _set(connection, key, value)
+                    set_fact(connection, key, value)
                 return
-            if not set(tables.tables) <= present:
+            if not present >= FIRST_TABLES:
                 raise StoreDamagedError(f"{self.name} is a database but not a run file; name another file")
-            version = _get(connection, "schema_version")
-            if version != SCHEMA_VERSION:
+            self._version = get_fact(connection, "schema_version")
+            if self._version not in range(1, SCHEMA_VERSION + 1):
                 raise StoreDamagedError(
-                    f"{self.name} has schema version {version}, this pairscale reads {SCHEMA_VERSION}; "
+                    f"{self.name} has schema version {self._version}, this pairscale reads up to {SCHEMA_VERSION}; "
                     "use the version of pairscale that wrote it"
                 )
+            if create and self._version < SCHEMA_VERSION:
+                blobs.create(connection, checkfirst=True)
+                set_fact(connection, "schema_version", SCHEMA_VERSION)
+                self._version = SCHEMA_VERSION
 
     @contextmanager
-    def _begin(self) -> Iterator[Connection]:
-        """A transaction whose failures are told in words."""
+    def _begin(self, held: Connection | None = None) -> Iterator[Connection]:
+        """A transaction whose failures are told in words; on a connection of its own unless one is held."""
         try:
-            with self._engine.begin() as connection:
-                yield connection
-        except SQLAlchemyError as error:
+            with self._turn:
+                if held is None:
+                    with self._engine.begin() as connection:
+                        yield connection
+                else:
+                    with held.begin():
+                        yield held
+        except (SQLAlchemyError, self._engine.dialect.loaded_dbapi.Error) as error:
             cause = getattr(error, "orig", None) or error
             raise _sqlite.explain(cause, self.name) or StoreError(f"{self.name}: {cause}") from error
+
+    @contextmanager
+    def _held(self) -> Iterator[Connection]:
+        """A connection for many transactions, given back when it is nobody's turn."""
+        connection = self._engine.connect()
+        try:
+            yield connection
+        finally:
+            with self._turn:
+                connection.close()
 
     # Writing
 
@@ -212,7 +215,7 @@ class RunFile:
                 row.custom_id: (row.pair_id, row.ID1, row.ID2)
                 for row in connection.execute(select(pairs.c.custom_id, pairs.c.pair_id, pairs.c.ID1, pairs.c.ID2))
             }
-            following = max((number for number, _, _ in known.values()), default=0) + 1
+            next_number = max((number for number, _, _ in known.values()), default=0) + 1
             numbers: list[int] = []
             new: list[dict[str, Any]] = []
             for row in rows:
@@ -226,9 +229,9 @@ class RunFile:
                         )
                     numbers.append(number)
                 else:
-                    numbers.append(following)
-                    new.append({"pair_id": following, **row})
-                    following += 1
+                    numbers.append(next_number)
+                    new.append({"pair_id": next_number, **row})
+                    next_number += 1
                 if len(new) >= _CHUNK:
                     connection.execute(insert(pairs), new)
                     new = []
@@ -248,9 +251,15 @@ class RunFile:
 
     def record(self, answers: Sequence[Answer], condition_id: str) -> None:
         """Make attempts, and the outcomes they settle, durable: all of them in one transaction."""
+        try:
+            self._record(answers, condition_id)
+        except UnicodeEncodeError:
+            cleaned = [replace(answer, values=whole(answer.values)) for answer in answers]
+            self._record(cleaned, condition_id)
+
+    def _record(self, answers: Sequence[Answer], condition_id: str) -> None:
         with self._begin() as connection:
-            following = _following(connection, attempts.c.attempt_id)
-            numbered = list(enumerate(answers, start=following))
+            numbered = list(enumerate(answers, start=following(connection, attempts.c.attempt_id)))
             blank = dict.fromkeys(attempts.c.keys())  # one statement for all rows: each needs every column
             rows = [
                 blank | {"attempt_id": number, "pair_id": answer.pair_id, "condition_id": condition_id, **answer.values}
@@ -284,14 +293,27 @@ class RunFile:
     def set_meta(self, key: str, value: Any) -> None:
         """Remember a fact about the run."""
         with self._begin() as connection:
-            _set(connection, key, value)
+            set_fact(connection, key, value)
+
+    def copy_to(self, where: str | os.PathLike[str]) -> None:
+        """Copy everything into another run file (made when it is missing), instead of what that one held.
+
+        It is done in one transaction: whatever happens, the other file holds all of the old or all of the new.
+
+        Raises:
+            StoreBusyError: somebody is writing there.
+            StoreDamagedError: what is there is not a run file; it is left as it is.
+        """
+        with open_run(where, write=True) as other, self._begin() as source, other._begin() as target:
+            known = [table for table in tables.sorted_tables if self._version > 1 or table is not blobs]
+            copy_rows(source, target, known)
 
     # Reading
 
     def get_meta(self, key: str) -> Any:
         """A fact about the run, or None."""
         with self._begin() as connection:
-            return _get(connection, key)
+            return get_fact(connection, key)
 
     def progress(self, condition_id: str) -> Progress:
         """What is known of every pair under a condition."""
@@ -368,6 +390,43 @@ class RunFile:
             query = select(logs.c.data).where(logs.c.log == name).order_by(logs.c.row)
             return [dict(row.data) for row in connection.execute(query)]
 
+    def log_length(self, name: str) -> int:
+        """How many rows a named log has."""
+        with self._begin() as connection:
+            return int(connection.execute(select(func.count()).where(logs.c.log == name)).scalar_one())
+
+    def spent(self) -> float:
+        """What all attempts cost together, in US dollars, as far as their judges said."""
+        with self._begin() as connection:
+            return float(connection.execute(select(func.sum(attempts.c.cost))).scalar() or 0.0)
+
+    def read_columns(self, name: str) -> dict[str, list[Any]]:
+        """The rows of a named log as columns, without their hashes; None where a row has no such value."""
+        with self._begin() as connection:
+            query = select(cast(logs.c.data, Text)).where(logs.c.log == name).order_by(logs.c.row)
+            found = connection.execution_options(stream_results=True).execute(query)
+            columns = read_columns([data for (data,) in block] for block in found.partitions(500))
+        columns.pop("hash", None)
+        return columns
+
+    def read_blob(self, name: str, row: int) -> bytes | None:
+        """The bytes that stand under a name and number, or None."""
+        found = self._blob(select(blobs.c.row, blobs.c.data).where(blobs.c.name == name, blobs.c.row == row))
+        return None if found is None else found[1]
+
+    def last_blob(self, name: str) -> tuple[int, bytes] | None:
+        """The highest number under a name, and its bytes; None when there is none."""
+        return self._blob(
+            select(blobs.c.row, blobs.c.data).where(blobs.c.name == name).order_by(blobs.c.row.desc()).limit(1)
+        )
+
+    def _blob(self, query: Select[Any]) -> tuple[int, bytes] | None:
+        if self._version < 2:
+            return None
+        with self._begin() as connection:
+            found = connection.execute(query).first()
+            return None if found is None else (found.row, bytes(found.data))
+
     def conditions(self) -> pl.DataFrame:
         """One row a condition: who judged what, how often, with which outcomes, at what cost."""
         c, a = comparisons.c, attempts.c
@@ -411,32 +470,3 @@ class RunFile:
             for block in found.partitions(_CHUNK):
                 parts.append(pl.DataFrame([tuple(row) for row in block], schema=schema, orient="row"))  # noqa: PERF401
         return pl.concat(parts) if parts else pl.DataFrame(schema=schema)
-
-
-def _json(value: Any) -> str:
-    """Columns may hold dates, decimals or anything else that a table can: they are kept as text."""
-    return json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _remote(url: str, options: Mapping[str, Any]) -> Engine:
-    try:
-        return create_engine(url, **options)
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("a PostgreSQL run file", "postgres") from error
-    except (SQLAlchemyError, ValueError) as error:
-        raise StoreError(f"{url.partition('://')[0]}:// is not a database address that can be used: {error}") from None
-
-
-def _following(connection: Connection, column: Any) -> int:
-    return int(connection.execute(select(func.max(column))).scalar() or 0) + 1
-
-
-def _get(connection: Connection, key: str) -> Any:
-    row = connection.execute(select(metadata.c.value).where(metadata.c.key == key)).first()
-    return None if row is None else row.value
-
-
-def _set(connection: Connection, key: str, value: Any) -> None:
-    changed = connection.execute(update(metadata).where(metadata.c.key == key).values(value=value))
-    if changed.rowcount == 0:
-        connection.execute(insert(metadata), [{"key": key, "value": value}])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -13,11 +14,9 @@ from pairscale.errors import TableError
 from pairscale.files import read_table, write_table
 from pairscale.provenance import utc_now
 from pairscale.samples import read_samples
+from pairscale.store._companion import companion_of, enter_companion, named_pairs, write_companion
 from pairscale.store.runfile import Answer, RunFile, open_run
 from pairscale.tables import RESULTS, Table, listed
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 __all__ = ["export_run", "import_run"]
 
@@ -29,11 +28,15 @@ _ATTEMPT = ("error_message", "status_code", "model", "object_type", "thoughts", 
 def export_run(run: str | os.PathLike[str], path: str | os.PathLike[str]) -> Path:
     """Write every comparison of a run file to a table: csv, tsv, jsonl, json, parquet or xlsx, by its ending.
 
-    Failed pairs are in it too, with their outcome. Readers need not wait for a run that is going on.
+    Failed pairs are in it too, with their outcome. Readers need not wait for a run that is going on. The logs of an
+    adaptive run are written to a second file beside it, whose name has ``.logs.jsonl`` behind; :func:`import_run` finds
+    it there. Texts and the single attempts are not exported.
     """
     with open_run(run) as store:
         frame = store.results()
-    return write_table(frame.select(*RESULTS, "received_at"), path)
+        target = write_table(frame.select(*RESULTS, "received_at"), path)
+        write_companion(store, target)
+    return target
 
 
 def import_run(
@@ -45,7 +48,7 @@ def import_run(
 
     Args:
         results: a table or a file of results; ``condition_id`` and its companions are kept where they are there,
-            else the ``model`` is the condition.
+            else the ``model`` is the condition. Logs in a file beside it, as :func:`export_run` writes it, come along.
         run: the run file; made when it is missing.
         samples: the texts, unless the run file has them.
 
@@ -54,11 +57,16 @@ def import_run(
 
     Raises:
         TableError: when the text of a sample is known to neither.
+        StoreMismatchError: when the run file has other logs than those that come along.
     """
+    beside: Path | None = None
     if not isinstance(results, str | os.PathLike):
         frame = as_comparisons(results)
     else:
         frame = as_comparisons(read_table(results), str(results))
+        beside = companion_of(Path(results))
+        beside = beside if beside.exists() else None
+    named = {} if beside is None else named_pairs(beside)
     for name in ("condition_id", "judge_id", "model", "trait", "template_id", "outcome"):
         if name not in frame.columns:
             frame = frame.with_columns(pl.lit(None, pl.String).alias(name))
@@ -68,7 +76,9 @@ def import_run(
         for _, group in frame.group_by(
             "condition_id", "judge_id", "model", "trait", "template_id", maintain_order=True
         ):
-            new += _add_group(store, group)
+            new += _add_group(store, group, named)
+        if beside is not None:
+            enter_companion(store, beside)
     return new
 
 
@@ -81,7 +91,7 @@ def _add_samples(store: RunFile, frame: pl.DataFrame, samples: Table | str | os.
         raise TableError(f"results: the text of {listed(unknown)} is not known; give samples=")
 
 
-def _add_group(store: RunFile, group: pl.DataFrame) -> int:
+def _add_group(store: RunFile, group: pl.DataFrame, named: Mapping[str, Mapping[str, Any]]) -> int:
     head = group.row(0, named=True)
     condition = Condition(
         head["judge_id"] or head["model"] or "imported",
@@ -92,9 +102,8 @@ def _add_group(store: RunFile, group: pl.DataFrame) -> int:
     )
     condition_id = store.add_condition(condition, head["condition_id"])
     ordered, _ = key_expressions("ID1", "ID2")
-    group = group.with_columns(_key=ordered).with_columns(custom_id=pl.format("{}#{}", "_key", occurrence("_key")))
-    pairs = ({**row, "columns": {}} for row in group.select("custom_id", "ID1", "ID2").iter_rows(named=True))
-    numbers = store.add_pairs(pairs)
+    numbered = group.with_columns(_key=ordered).with_columns(_name=pl.format("{}#{}", "_key", occurrence("_key")))
+    numbers = store.add_pairs(_pair(row, named) for row in numbered.iter_rows(named=True))
     progress = store.progress(condition_id)
     settled = progress.answered | progress.failed
     answers = [
@@ -105,6 +114,14 @@ def _add_group(store: RunFile, group: pl.DataFrame) -> int:
     if answers:
         store.record(answers, condition_id)
     return len(answers)
+
+
+def _pair(row: Mapping[str, Any], named: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The question under its own name when that is known to be unique, else under one that is."""
+    known = named.get(row.get("custom_id") or "")
+    if known is not None and (known["ID1"], known["ID2"]) == (row["ID1"], row["ID2"]):
+        return {"custom_id": row["custom_id"], **known}
+    return {"custom_id": row["_name"], "ID1": row["ID1"], "ID2": row["ID2"], "columns": {}}
 
 
 def _answer(row: Mapping[str, Any], number: int) -> Answer:

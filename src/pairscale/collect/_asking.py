@@ -1,0 +1,74 @@
+"""Asking a judge once: whatever it does, there is a verdict, and the columns of the attempt."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+from pairscale.errors import PairscaleError
+from pairscale.judges.base import Judge, JudgePair, Verdict
+from pairscale.provenance import utc_now
+
+__all__ = ["Stopwatch", "ask", "close_judge"]
+
+_FROM_VERDICT = (
+    "error_code", "error_message", "status_code", "prompt_hash", "request", "raw_response", "model", "object_type",
+    "thoughts", "content", "prompt_tokens", "completion_tokens", "total_tokens", "prompt_cached_tokens",
+    "reasoning_tokens", "cost",
+)  # fmt: skip
+
+
+class Stopwatch:
+    """When a judge was asked, and for how long; it runs from the start."""
+
+    __slots__ = ("_start", "asked_at")
+
+    def __init__(self) -> None:
+        self.asked_at = utc_now()
+        self._start = time.perf_counter()
+
+    def attempt(self, verdict: Verdict, number: int) -> dict[str, Any]:
+        """The columns of the attempt that has just ended; ``number`` is 1 for the first of its question."""
+        values = {name: getattr(verdict, name) for name in _FROM_VERDICT}
+        values["latency_s"] = time.perf_counter() - self._start if verdict.latency_s is None else verdict.latency_s
+        return values | {"attempt": number, "attempted_at": self.asked_at, "outcome": str(verdict.outcome)}
+
+
+async def ask(
+    judge: Judge, pair: JudgePair, number: int, timeout: float | None = None
+) -> tuple[Verdict, dict[str, Any]]:
+    """Ask a judge one question, once.
+
+    Args:
+        judge: who is asked.
+        pair: the question.
+        number: 1 for the first time that this question is asked, 2 for the second, and so on.
+        timeout: seconds after which there is no answer; None waits as long as the judge does.
+
+    Returns:
+        The verdict, and the columns of the attempt for the run file. An exception of the judge is a verdict, too.
+
+    Raises:
+        PairscaleError: the judge cannot judge these pairs at all, so that asking for others makes no sense.
+    """
+    watch = Stopwatch()
+    limit = asyncio.timeout(timeout)
+    try:
+        async with limit:
+            verdict = await judge.compare(pair)
+    except PairscaleError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a failed judgement is data
+        if limit.expired() and isinstance(error, TimeoutError):
+            verdict = Verdict.fail("timeout", f"no answer within {timeout:g} seconds", passing=True)
+        else:
+            verdict = Verdict.fail("judge_error", f"{type(error).__name__}: {error}")
+    return verdict, watch.attempt(verdict, number)
+
+
+async def close_judge(judge: Judge) -> None:
+    """Have a judge close what it holds open (connections), if it holds anything."""
+    close = getattr(judge, "aclose", None)
+    if close is not None:
+        await close()

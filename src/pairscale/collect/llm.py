@@ -1,0 +1,333 @@
+"""The manual's verbs for language models: one pair, many pairs, and the judge of an adaptive run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from pairscale.collect._background import run_sync
+from pairscale.collect.live import SubmitResult, submit_pairs
+from pairscale.errors import InputError
+from pairscale.judges.llm import LLMJudge
+from pairscale.notices import notice
+from pairscale.prompts import template_from
+from pairscale.providers.keys import KEY_VARIABLES
+from pairscale.tables import RESULTS
+from pairscale.traits import Trait, trait_description
+
+if TYPE_CHECKING:
+    from pairscale.tables import Table
+
+__all__ = [
+    "anthropic_compare_pair_live",
+    "check_llm_api_keys",
+    "ensure_only_ollama_model_loaded",
+    "gemini_compare_pair_live",
+    "llm_compare_pair",
+    "make_adaptive_judge_llm",
+    "ollama_compare_pair_live",
+    "openai_compare_pair_live",
+    "submit_anthropic_pairs_live",
+    "submit_gemini_pairs_live",
+    "submit_llm_pairs",
+    "submit_ollama_pairs_live",
+    "submit_openai_pairs_live",
+    "submit_together_pairs_live",
+    "together_compare_pair_live",
+]
+
+_SERVICES = {"openai": "OpenAI", "anthropic": "Anthropic", "gemini": "Google Gemini", "together": "Together.ai"}
+
+
+def make_adaptive_judge_llm(
+    backend: str = "openai",
+    model: str | None = None,
+    trait: str | Trait = "overall_quality",
+    trait_name: str | None = None,
+    trait_description: str | None = None,
+    prompt_template: str | None = None,
+    endpoint: str | None = None,
+    api_key: str | None = None,
+    include_raw: bool = False,  # noqa: ARG001 - the run file always has it
+    text_col: str = "text",
+    judge_args: Mapping[str, Any] | None = None,
+) -> LLMJudge:
+    """A judge that asks a model, for :func:`adaptive_rank_run_live` or :func:`submit_pairs`.
+
+    Args:
+        backend: ``openai``, ``anthropic``, ``gemini``, ``together``, ``ollama`` or ``compatible``.
+        model: the model's name.
+        trait: a built-in trait's key, or a :class:`Trait`; not used when both of the next are given.
+        trait_name: of a trait of your own, with
+        trait_description: its definition.
+        prompt_template: a template's name, file or text; the default template when None.
+        endpoint: of OpenAI: ``chat.completions`` or ``responses``; None chooses by the model.
+        api_key: the key; by default that of the environment.
+        include_raw: the raw reply is always kept in the run file; here for scripts that say so.
+        text_col: must be ``text``: items carry their text under that name.
+        judge_args: further settings of :class:`LLMJudge`, such as ``{"reasoning": "low"}``.
+
+    Raises:
+        InputError: when the model or the key is missing, or a setting is unknown.
+    """
+    if text_col != "text":
+        raise InputError("items carry their text in the column 'text'; name yours with text_col where they are read")
+    if model is None:
+        raise InputError(f"name a model of {backend}")
+    template_id, template = template_from(prompt_template or "default")
+    settings = _renamed(backend, dict(judge_args or {}) | {"endpoint": endpoint})
+    return LLMJudge(
+        backend, model, _trait(trait, trait_name, trait_description), template, template_id, api_key=api_key, **settings
+    )
+
+
+def submit_llm_pairs(
+    pairs: Table,
+    model: str,
+    trait_name: str | None = None,
+    trait_description: str | None = None,
+    prompt_template: str | None = None,
+    backend: str = "openai",
+    endpoint: str | None = None,
+    api_key: str | None = None,
+    verbose: bool = True,  # noqa: ARG001 - of the manual; notices are a logger's affair
+    status_every: int = 1,  # noqa: ARG001 - of the manual; the bar shows where things stand
+    progress: bool = True,
+    include_raw: bool = False,
+    save_path: str | os.PathLike[str] | None = None,
+    parallel: bool = False,
+    workers: int = 1,
+    *,
+    trait: str | Trait = "overall_quality",
+    run: str | os.PathLike[str] | None = None,
+    concurrency: int | None = None,
+    retries: int = 3,
+    retry_wait: float = 1.0,
+    max_cost: float | None = None,
+    **settings: Any,
+) -> SubmitResult:
+    """Have pairs judged by a model, live, and keep every answer; see :func:`submit_pairs`.
+
+    Args:
+        pairs: ``ID1 text1 ID2 text2``.
+        model: the model's name.
+        trait_name: of a trait of your own, with
+        trait_description: its definition; else see ``trait``.
+        prompt_template: a template's name, file or text.
+        backend: the provider.
+        endpoint: of OpenAI: ``chat.completions`` or ``responses``; None chooses by the model.
+        api_key: the key; by default that of the environment.
+        verbose: has no effect: messages are notices (see the logger ``pairscale``).
+        status_every: has no effect: the bar shows where things stand.
+        progress: show a bar when standard error is a terminal.
+        include_raw: add ``raw_response`` to the results.
+        save_path: a CSV that is kept up to date, and taken up again when it exists.
+        parallel: ask ``workers`` questions at once.
+        workers: how many.
+        trait: a built-in trait's key, or a :class:`Trait`.
+        run: the run file.
+        concurrency: the same as ``parallel=True`` with so many ``workers``.
+        retries: how often to ask again when an error may pass.
+        retry_wait: seconds before the first of these.
+        max_cost: stop before the answers of this call cost more US dollars.
+        settings: of :class:`LLMJudge`: ``reasoning temperature max_tokens both_orders base_url price …``.
+
+    Returns:
+        A :class:`SubmitResult` with ``results``, ``failed_pairs`` and ``failed_attempts``.
+
+    Raises:
+        InputError: pairs or settings cannot be used.
+        JudgeError: the key is not accepted, or there is no such model.
+    """
+    judge = make_adaptive_judge_llm(
+        backend, model, trait, trait_name, trait_description, prompt_template, endpoint, api_key, judge_args=settings
+    )
+    if concurrency is None:
+        concurrency = workers if parallel else 1
+    return submit_pairs(
+        pairs,
+        judge,
+        run=run,
+        concurrency=concurrency,
+        progress=progress,
+        retries=retries,
+        retry_wait=retry_wait,
+        save_path=save_path,
+        include_raw=include_raw,
+        max_cost=max_cost,
+    )
+
+
+def llm_compare_pair(
+    ID1: str,
+    text1: str,
+    ID2: str,
+    text2: str,
+    model: str,
+    trait_name: str | None = None,
+    trait_description: str | None = None,
+    prompt_template: str | None = None,
+    backend: str = "openai",
+    endpoint: str | None = None,
+    api_key: str | None = None,
+    include_raw: bool = False,
+    **settings: Any,
+) -> pl.DataFrame:
+    """Have one pair judged by a model.
+
+    Args:
+        ID1: the first text's id.
+        text1: the first text.
+        ID2: the second text's id.
+        text2: the second text.
+        model: the model's name.
+        trait_name: of a trait of your own, with
+        trait_description: its definition; by default overall quality.
+        prompt_template: a template's name, file or text.
+        backend: the provider.
+        endpoint: of OpenAI: ``chat.completions`` or ``responses``.
+        api_key: the key; by default that of the environment.
+        include_raw: add ``raw_response``.
+        settings: further ones of :class:`LLMJudge`; ``pair_uid`` names the pair.
+
+    Returns:
+        One row of results. Without an answer, ``better_id`` is empty and ``error_message`` says why.
+    """
+    pair = {"ID1": ID1, "text1": text1, "ID2": ID2, "text2": text2}
+    if (uid := settings.pop("pair_uid", None)) is not None:
+        pair["pair_uid"] = uid
+    done = submit_llm_pairs(
+        [pair], model, trait_name, trait_description, prompt_template, backend, endpoint, api_key, progress=False,
+        include_raw=include_raw, **settings,
+    )  # fmt: skip
+    if done.results.height:
+        return done.results
+    failed = done.failed_pairs.row(0, named=True)
+    row = {"custom_id": uid or f"{ID1}:{ID2}#1", "ID1": ID1, "ID2": ID2, "model": model}
+    row |= {"error_message": f"{failed['error_code']}: {failed['error_message']}", "outcome": failed["outcome"]}
+    return pl.DataFrame([{name: row.get(name) for name in RESULTS}], schema=RESULTS)
+
+
+def _compare_with(backend: str) -> Callable[..., pl.DataFrame]:
+    def compare(ID1: str, text1: str, ID2: str, text2: str, model: str, *args: Any, **settings: Any) -> pl.DataFrame:
+        names = ("trait_name", "trait_description", "prompt_template")
+        given = dict(zip(names, args, strict=False))
+        if len(args) > len(names):
+            raise InputError(f"give what follows {names[-1]} by name")
+        return llm_compare_pair(ID1, text1, ID2, text2, model, backend=backend, **given, **settings)
+
+    compare.__name__ = compare.__qualname__ = f"{backend}_compare_pair_live"
+    compare.__doc__ = f"Have one pair judged by a model of {_SERVICES.get(backend, 'Ollama')}; see llm_compare_pair."
+    return compare
+
+
+def _submit_with(backend: str) -> Callable[..., SubmitResult]:
+    def submit(pairs: Table, model: str, *args: Any, **settings: Any) -> SubmitResult:
+        names = ("trait_name", "trait_description", "prompt_template")
+        given = dict(zip(names, args, strict=False))
+        if len(args) > len(names):
+            raise InputError(f"give what follows {names[-1]} by name")
+        return submit_llm_pairs(pairs, model, backend=backend, **given, **settings)
+
+    submit.__name__ = submit.__qualname__ = f"submit_{backend}_pairs_live"
+    submit.__doc__ = f"Have pairs judged by a model of {_SERVICES.get(backend, 'Ollama')}; see submit_llm_pairs."
+    return submit
+
+
+openai_compare_pair_live = _compare_with("openai")
+anthropic_compare_pair_live = _compare_with("anthropic")
+gemini_compare_pair_live = _compare_with("gemini")
+together_compare_pair_live = _compare_with("together")
+ollama_compare_pair_live = _compare_with("ollama")
+submit_openai_pairs_live = _submit_with("openai")
+submit_anthropic_pairs_live = _submit_with("anthropic")
+submit_gemini_pairs_live = _submit_with("gemini")
+submit_together_pairs_live = _submit_with("together")
+submit_ollama_pairs_live = _submit_with("ollama")
+
+
+def check_llm_api_keys(verbose: bool = True) -> pl.DataFrame:
+    """Which keys are set; never what they are.
+
+    Args:
+        verbose: say how to set those that are missing.
+
+    Returns:
+        ``backend service env_var has_key``.
+
+    Example:
+        >>> check_llm_api_keys(verbose=False).columns
+        ['backend', 'service', 'env_var', 'has_key']
+    """
+    rows = [
+        {"backend": backend, "service": _SERVICES[backend], "env_var": variable}
+        | {"has_key": bool(os.environ.get(variable, "").strip())}
+        for backend, variable in KEY_VARIABLES.items()
+    ]
+    if verbose and (missing := [row["env_var"] for row in rows if not row["has_key"]]):
+        notice(f"not set: {', '.join(map(str, missing))}; export the variable of the provider that you want to use")
+    return pl.DataFrame(rows)
+
+
+def ensure_only_ollama_model_loaded(model: str, verbose: bool = True, *, host: str | None = None) -> list[str]:
+    """Have Ollama forget every loaded model but one, to make room for it.
+
+    Args:
+        model: the one to keep.
+        verbose: say what was done.
+        host: the server; by default ``OLLAMA_HOST``, else this machine.
+
+    Returns:
+        The models that were unloaded. Nothing is done when the server does not answer.
+    """
+    from pairscale.providers._ollama_server import unload_others
+
+    unloaded, problem = run_sync(lambda: unload_others(model, host))
+    if verbose:
+        if problem:
+            notice(f"Ollama: {problem}; nothing was unloaded")
+        elif unloaded:
+            notice(f"Ollama: unloaded {', '.join(unloaded)}")
+    return unloaded
+
+
+def _trait(trait: str | Trait, name: str | None, description: str | None) -> Trait:
+    if (name is None) != (description is None):
+        raise InputError("a trait of your own needs both trait_name and trait_description")
+    if name is not None and description is not None:
+        return Trait(name, description)
+    return trait_description(trait) if isinstance(trait, str) else trait
+
+
+_OTHER_NAMES = {
+    "max_output_tokens": "max_tokens",
+    "max_completion_tokens": "max_tokens",
+    "thinking_level": "reasoning",
+    "reasoning_effort": "reasoning",
+    "thinking_budget_tokens": "thinking_budget",
+    "host": "base_url",
+}
+
+
+def _renamed(backend: str, settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings of the manual's single functions, by the one name they have here."""
+    think = settings.pop("think", None)
+    if think is not None:
+        settings.setdefault("reasoning", "enabled" if think else "none")
+    for old, new in _OTHER_NAMES.items():
+        if old in settings:
+            value = settings.pop(old)
+            if settings.get(new) is None:
+                settings[new] = value
+    if settings.get("top_logprobs") is not None:
+        settings["logprobs"] = settings.pop("top_logprobs")
+    elif settings.get("logprobs") is True:
+        settings["logprobs"] = 5
+    elif settings.get("logprobs") is False:
+        settings.pop("logprobs")
+    if backend != "openai":
+        settings.pop("endpoint", None)
+    return {name: value for name, value in settings.items() if value is not None}

@@ -1,0 +1,159 @@
+"""Small things that every part of the store needs of a database."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import JSON, Text, cast, create_engine, delete, func, insert, select, update
+from sqlalchemy.exc import SQLAlchemyError
+
+from pairscale.errors import MissingExtraError, StoreError
+from pairscale.store._schema import metadata
+
+if TYPE_CHECKING:
+    from sqlalchemy import Column, Insert, Table, Update
+    from sqlalchemy.engine import Connection, Dialect, Engine
+
+__all__ = [
+    "Prepared",
+    "Written",
+    "copy_rows",
+    "following",
+    "get_fact",
+    "open_address",
+    "set_fact",
+    "whole",
+    "write_json",
+]
+
+
+class Prepared:
+    """An insert or update that is compiled once, for those who write one row at a time, thousands of times.
+
+    SQLAlchemy's own way costs some five times as much for a single row. Errors are those of the driver.
+
+    Args:
+        statement: the insert or update.
+        columns: all its columns; every row must have each of them.
+        dialect: of the database.
+    """
+
+    __slots__ = ("_names", "_processors", "_sql")
+
+    def __init__(self, statement: Insert | Update, columns: Iterable[Column[Any]], dialect: Dialect) -> None:
+        columns = list(columns)
+        compiled = statement.compile(dialect=dialect, column_keys=[column.name for column in columns])
+        self._sql = str(compiled)
+        self._names = tuple(compiled.positiontup or ()) if compiled.positional else None
+        processors = {column.name: column.type.dialect_impl(dialect).bind_processor(dialect) for column in columns}
+        self._processors = [(name, process) for name, process in processors.items() if process is not None]
+
+    def execute(self, connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
+        """Run it for all rows."""
+        for name, process in self._processors:
+            rows = [{**row, name: process(row[name])} for row in rows]
+        values: Sequence[Any] = rows if self._names is None else list(map(itemgetter(*self._names), rows))
+        cursor = connection.connection.cursor()
+        try:
+            cursor.executemany(self._sql, values)
+        finally:
+            cursor.close()
+
+
+class Written(str):
+    """JSON that is written out already, and goes into the database as it is."""
+
+    __slots__ = ()
+
+
+def write_json(value: Any) -> str:
+    """A value as JSON; columns may hold dates, decimals or anything else that a table can: they are kept as text."""
+    if isinstance(value, Written):
+        return value
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def read_columns(blocks: Iterable[Sequence[str]]) -> dict[str, list[Any]]:
+    """Rows of JSON as columns; None where a row has no such value. Fast, for tens of thousands of wide rows."""
+    columns: dict[str, list[Any]] = {}
+    done = 0
+    for texts in blocks:
+        # A few at a time: one by one, every name is made anew for every row; many at once, the cache overflows.
+        few = (f"[{','.join(texts[start : start + 20])}]" for start in range(0, len(texts), 20))
+        rows = [row for text in few for row in json.loads(text)]
+        for name in sorted(set().union(*rows) - columns.keys()):
+            columns[name] = [None] * done
+        done += len(rows)
+        if len(columns) > 1 and all(len(row) == len(columns) for row in rows):
+            for values, part in zip(columns.values(), zip(*map(itemgetter(*columns), rows), strict=True), strict=True):
+                values.extend(part)
+        else:
+            for name, values in columns.items():
+                values.extend([row.get(name) for row in rows])
+    return columns
+
+
+def whole(value: Any) -> Any:
+    """The same without halves of characters, which some servers send and no database takes; U+FFFD stands for them."""
+    if isinstance(value, Written):
+        return value
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, Mapping):
+        return {whole(key): whole(inner) for key, inner in value.items()}
+    return [whole(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def open_address(url: str, options: Mapping[str, Any]) -> Engine:
+    """A database by its address."""
+    try:
+        return create_engine(url, **options)
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("a PostgreSQL run file", "postgres") from error
+    except (SQLAlchemyError, ValueError) as error:
+        raise StoreError(f"{url.partition('://')[0]}:// is not a database address that can be used: {error}") from None
+
+
+def following(connection: Connection, column: Any) -> int:
+    """The number after the largest of a column."""
+    return int(connection.execute(select(func.max(column))).scalar() or 0) + 1
+
+
+def get_fact(connection: Connection, key: str) -> Any:
+    """A fact about the file, or None."""
+    row = connection.execute(select(metadata.c.value).where(metadata.c.key == key)).first()
+    return None if row is None else row.value
+
+
+def set_fact(connection: Connection, key: str, value: Any) -> None:
+    """Remember a fact about the file, instead of what was known before."""
+    changed = connection.execute(update(metadata).where(metadata.c.key == key).values(value=value))
+    if changed.rowcount == 0:
+        connection.execute(insert(metadata), [{"key": key, "value": value}])
+
+
+def copy_rows(source: Connection, target: Connection, copied: Sequence[Table]) -> None:
+    """Put the rows of one run file, to the letter, in the place of those of another.
+
+    Args:
+        source: the database to read from.
+        target: the database to write to, which has all tables.
+        copied: the tables, each after those that it points to.
+    """
+    own = {key: get_fact(target, key) for key in ("schema_version", "writer")}
+    for table in reversed(metadata.metadata.sorted_tables):
+        target.execute(delete(table))
+    for table in copied:
+        written = [column.name for column in table.c if isinstance(column.type, JSON)]
+        columns = [cast(c, Text).label(c.name) if c.name in written else c for c in table.c]
+        found = source.execution_options(stream_results=True).execute(select(*columns))
+        for block in found.mappings().partitions(1_000):
+            rows = [
+                {**row} | {name: None if row[name] is None else Written(row[name]) for name in written} for row in block
+            ]
+            target.execute(insert(table), rows)
+    for key, value in own.items():
+        set_fact(target, key, value)

@@ -1,0 +1,105 @@
+"""Asking once: whatever a judge does, there is a verdict and an attempt to write down."""
+
+import asyncio
+import time
+
+import pytest
+
+import pairscale as ps
+from pairscale.collect._asking import ask
+from pairscale.errors import InputError
+from pairscale.store._schema import attempts
+
+PAIR = ps.JudgePair({"ID": "a", "text": "a"}, {"ID": "b", "text": "b"}, "step-000001")
+
+
+class Judge:
+    condition = ps.Condition("test")
+
+    def __init__(self, answer):
+        self._answer = answer
+
+    async def compare(self, pair):
+        return await self._answer(pair)
+
+
+def asked(answer, number=1, timeout=None):
+    return asyncio.run(ask(Judge(answer), PAIR, number, timeout))
+
+
+def test_an_answer_and_the_columns_of_its_attempt():
+    async def answer(pair):
+        await asyncio.sleep(0.02)
+        return ps.Verdict.win(2, content="SAMPLE_2", cost=0.5, request={"a": 1}, prompt_tokens=7)
+
+    verdict, values = asked(answer, number=3)
+    assert verdict.winner_pos == 2
+    assert (values["attempt"], values["outcome"], values["content"], values["cost"]) == (3, "win", "SAMPLE_2", 0.5)
+    assert (values["request"], values["prompt_tokens"], values["error_code"]) == ({"a": 1}, 7, None)
+    assert 0.02 <= values["latency_s"] < 5
+    assert values["attempted_at"].endswith("+00:00")
+    assert set(values) == set(attempts.c.keys()) - {"attempt_id", "pair_id", "condition_id"}
+
+
+def test_the_judges_own_latency_counts():
+    async def answer(pair):
+        return ps.Verdict.win(1, latency_s=9.5)
+
+    assert asked(answer)[1]["latency_s"] == 9.5
+
+
+def test_an_exception_is_a_verdict():
+    async def answer(pair):
+        raise KeyError("text")
+
+    verdict, values = asked(answer)
+    assert (str(verdict.outcome), verdict.error_code, verdict.error_message) == (
+        "error",
+        "judge_error",
+        "KeyError: 'text'",
+    )
+    assert not verdict.passing
+    assert values["error_message"] == "KeyError: 'text'"
+
+
+def test_our_own_errors_go_on():
+    async def answer(pair):
+        raise InputError("these samples have no column 'truth'")
+
+    with pytest.raises(InputError, match="truth"):
+        asked(answer)
+
+
+def test_no_answer_in_time_is_an_error_that_may_pass():
+    async def answer(pair):
+        await asyncio.sleep(60)
+
+    start = time.perf_counter()
+    verdict, values = asked(answer, timeout=0.05)
+    assert time.perf_counter() - start < 10
+    assert (verdict.error_code, verdict.passing) == ("timeout", True)
+    assert verdict.error_message == "no answer within 0.05 seconds"
+    assert values["latency_s"] >= 0.05
+
+
+def test_a_timeout_of_the_judges_own_is_its_own():
+    async def answer(pair):
+        raise TimeoutError("the server slept")
+
+    verdict, _ = asked(answer, timeout=30)
+    assert (verdict.error_code, verdict.error_message) == ("judge_error", "TimeoutError: the server slept")
+
+
+@pytest.mark.parametrize("timeout", [None, 30])
+def test_an_interruption_is_left_alone(timeout):
+    async def answer(pair):
+        await asyncio.sleep(60)
+
+    async def interrupted():
+        task = asyncio.create_task(ask(Judge(answer), PAIR, 1, timeout))
+        await asyncio.sleep(0.02)
+        task.cancel()
+        await task
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(interrupted())

@@ -1,0 +1,462 @@
+"""The journal of an adaptive run: in order, all of a step or nothing, never more than happened, never silently less."""
+
+import contextlib
+import datetime as dt
+import decimal
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from types import MappingProxyType
+
+import numpy as np
+import polars as pl
+import pytest
+from sqlalchemy import event
+
+import pairscale as ps
+from pairscale.errors import InputError, StoreDamagedError, StoreError, StoreFullError
+from pairscale.store import journal as journal_module
+from pairscale.store import open_run
+from pairscale.store.chain import digest_of, verify_chain
+from pairscale.store.journal import Asked, Journal
+
+NOW = "2026-01-01T00:00:00.000000+00:00"
+
+
+def attempt(number: int = 1, outcome: str = "win", **more) -> dict:
+    return {"attempt": number, "attempted_at": NOW, "outcome": outcome, **more}
+
+
+def asked(step: int, *attempts: dict, winner: int | None = 1) -> Asked:
+    better = None if winner is None else "ab"[winner - 1]
+    comparison = {"outcome": "win" if winner else "error", "winner_pos": winner, "better_id": better}
+    return Asked(
+        f"step-{step:06d}", "a", "b", {"step_id": step}, attempts or [attempt()], comparison | {"received_at": NOW}
+    )
+
+
+def row(step: int) -> dict:
+    return {"step_id": step, "status": "committed", "Y": 1, "mu_i": step / 3, "reason": None}
+
+
+@pytest.fixture(params=["file", "memory"])
+def store(request, tmp_path):
+    with open_run(tmp_path / "run.db" if request.param == "file" else None, write=True) as opened:
+        opened.add_items([{"ID": i, "text": i} for i in "ab"])
+        opened.condition = opened.add_condition(ps.Condition("judge"))
+        yield opened
+
+
+def test_everything_comes_out_as_it_went_in(store):
+    items = [{"refit_id": 1, "ID": i, "theta_mean": n / 3} for n, i in enumerate("ab")]
+    with Journal(store, store.condition) as journal:
+        journal.event({"event": "start", "seed": 7})
+        journal.proposed([{"step_id": 1}, {"step_id": 2}])
+        journal.step(row(1), asked(1, attempt(outcome="error", error_code="timeout"), attempt(2, cost=0.5)))
+        journal.step({"step_id": 2, "status": "starved"})
+        journal.refit({"refit_id": 1, "reliability_EAP": 0.9}, items, {"belief": b"\0\xff", "warm": b""})
+        journal.refit({"refit_id": 2, "reliability_EAP": 0.95}, pl.DataFrame(items), {"belief": b"two"})
+        journal.refit({"refit_id": 3})
+    assert store.read_columns("adaptive_events") == {"event": ["start"], "seed": [7]}
+    assert store.read_log("adaptive_open") == [{"step_id": 1}, {"step_id": 2}]
+    assert store.read_columns("step_log") == {
+        "Y": [1, None],
+        "mu_i": [1 / 3, None],
+        "reason": [None, None],
+        "status": ["committed", "starved"],
+        "step_id": [1, 2],
+    }
+    rounds = store.read_log("round_log")
+    assert len({entry.pop("hash") for entry in rounds}) == 3
+    assert rounds == [
+        {"refit_id": 1, "reliability_EAP": 0.9, "blobs": {"belief": digest_of(b"\0\xff"), "warm": digest_of(b"")}},
+        {"refit_id": 2, "reliability_EAP": 0.95, "blobs": {"belief": digest_of(b"two")}},
+        {"refit_id": 3},
+    ]
+    first, second = store.read_log("item_log")
+    assert first["columns"] == second["columns"] == {"refit_id": [1, 1], "ID": ["a", "b"], "theta_mean": [0, 1 / 3]}
+    assert (first["refit_id"], second["refit_id"]) == (1, 2)
+    assert (store.read_blob("belief", 1), store.read_blob("warm", 1)) == (b"\0\xff", b"")
+    assert store.last_blob("belief") == (2, b"two")
+    assert store.read_blob("belief", 3) is store.read_blob("other", 1) is store.last_blob("other") is None
+    results = store.results(store.condition)
+    assert results.select("custom_id", "ID1", "ID2", "better_id", "outcome", "cost").rows() == [
+        ("step-000001", "a", "b", "a", "win", 0.5)
+    ]
+    assert store.failed_attempts()["error_code"].to_list() == ["timeout"]
+    assert store.counts() == {"items": 2, "pairs": 1, "attempts": 2, "comparisons": 1}
+    assert (store.log_length("step_log"), store.log_length("none"), store.spent()) == (2, 0, 0.5)
+    assert verify_chain(store) == []
+
+
+def test_the_columns_of_a_pair_hold_its_step(tmp_path):
+    with open_run(tmp_path / "run.db", write=True) as store:
+        store.add_items([{"ID": i, "text": i} for i in "ab"])
+        with Journal(store, store.add_condition(ps.Condition("judge"))) as journal:
+            journal.step(row(17), asked(17, attempt(raw_response={"a": ["ü", None]})))
+    with contextlib.closing(sqlite3.connect(tmp_path / "run.db")) as connection:
+        assert connection.execute("SELECT custom_id, columns FROM pairs").fetchall() == [
+            ("step-000017", '{"step_id": 17}')
+        ]
+        found = connection.execute("SELECT raw_response, request FROM attempts").fetchall()
+        assert found == [('{"a": ["ü", null]}', None)]
+
+
+def test_attempts_in_vain_are_kept_before_the_step_is_finished(store):
+    """Also over the end of a process: what was paid for stays, and the question keeps its number."""
+    question = asked(1, attempt(1, "error", error_code="timeout", cost=0.25))
+    unsettled = Asked(question.uid, "a", "b", question.columns, question.attempts)
+    with Journal(store, store.condition) as journal:
+        journal.asked(unsettled)
+        journal.asked(Asked(question.uid, "a", "b", {}, [attempt(2, "error", error_code="cancelled")]))
+    assert store.counts() == {"items": 2, "pairs": 1, "attempts": 2, "comparisons": 0}
+    with Journal(store, store.condition) as journal:
+        journal.step(row(1), asked(1, attempt(3, cost=0.5)))
+        journal.step(row(2), asked(2))
+    assert store.counts() == {"items": 2, "pairs": 2, "attempts": 4, "comparisons": 2}
+    assert store.spent() == 0.75
+    assert store.progress(store.condition).answered == {1, 2}
+
+
+def test_an_attempt_written_before_may_settle_the_step(store):
+    with Journal(store, store.condition) as journal:
+        journal.asked(Asked("step-000001", "a", "b", {}, [attempt(1, "error", error_code="timeout")]))
+        settled = {"outcome": "error", "received_at": NOW}
+        journal.step(row(1), Asked("step-000001", "a", "b", {}, [], settled))
+    assert store.results()["outcome"].to_list() == ["error"]
+    with pytest.raises(InputError, match="needs the attempt"):
+        with Journal(store, store.condition) as journal:
+            journal.step(row(2), Asked("step-000002", "a", "b", {}, [], settled))
+
+
+def test_it_goes_on_where_it_ended(store):
+    for step in range(1, 6):
+        with Journal(store, store.condition) as journal:
+            journal.step(row(step), asked(step))
+    assert store.read_columns("step_log")["step_id"] == [1, 2, 3, 4, 5]
+    assert verify_chain(store) == []
+
+
+def test_pairs_that_were_asked_otherwise_stay(store):
+    store.add_pairs([{"custom_id": "a:b#1", "ID1": "a", "ID2": "b", "columns": {}}])
+    with Journal(store, store.condition) as journal:
+        journal.step(row(1), asked(1))
+    assert store.counts()["pairs"] == 2
+
+
+def test_calls_return_at_once_and_what_waits_goes_together(store):
+    began = []
+    event.listen(store._engine, "begin", lambda connection: began.append(threading.current_thread().name))
+    with Journal(store, store.condition) as journal, store._turn:  # nobody can write while this thread has its turn
+        for step in range(1, 501):
+            journal.step(row(step), asked(step))
+        time.sleep(0.05)
+        before = began.count("pairscale-journal")
+    assert before <= 1
+    assert began.count("pairscale-journal") <= 3
+    assert store.log_length("step_log") == 500
+
+
+def test_flush_means_on_the_disk(tmp_path):
+    with open_run(tmp_path / "run.db", write=True) as store:
+        store.add_items([{"ID": i, "text": i} for i in "ab"])
+        with Journal(store, store.add_condition(ps.Condition("judge"))) as journal:
+            journal.flush()
+            for step in range(1, 30):
+                journal.step(row(step), asked(step))
+                journal.flush()
+                with open_run(tmp_path / "run.db") as reader:
+                    assert reader.counts()["comparisons"] == reader.log_length("step_log") == step
+
+
+def test_many_threads_may_write(store):
+    def write(part):
+        for step in range(part * 100 + 1, part * 100 + 101):
+            journal.step(row(step), asked(step))
+
+    with Journal(store, store.condition) as journal:
+        threads = [threading.Thread(target=write, args=(part,)) for part in range(4)]
+        for thread in threads:
+            thread.start()
+        for _ in range(20):
+            store.set_meta("seen", store.log_length("step_log"))  # others use the file meanwhile
+        for thread in threads:
+            thread.join()
+    assert sorted(store.read_columns("step_log")["step_id"]) == list(range(1, 401))
+    assert verify_chain(store) == []
+
+
+def test_whoever_is_much_faster_than_the_disk_waits(store, monkeypatch):
+    monkeypatch.setattr(journal_module, "_MOST", 10)
+    with Journal(store, store.condition) as journal:
+        for step in range(1, 200):
+            journal.step(row(step), asked(step))
+            assert len(journal._waiting) <= 10
+    assert store.log_length("step_log") == 199
+
+
+def test_a_row_may_be_changed_after_it_was_given(store):
+    mine = row(1)
+    with Journal(store, store.condition) as journal:
+        journal.step(mine)
+        mine["status"] = "changed"
+    assert store.read_columns("step_log")["status"] == ["committed"]
+
+
+def test_not_a_number_is_nothing_and_numpy_is_plain(store):
+    values = {
+        "a": float("nan"), "b": np.float64("inf"), "c": np.float32("nan"), "d": np.int64(3), "e": np.bool_(True),
+        "f": [1.0, -np.inf], "g": {"x": np.array([1.5, np.nan])}, "h": 0.1 + 0.2,
+    }  # fmt: skip
+    with Journal(store, store.condition) as journal:
+        journal.step(values)
+        journal.refit({"refit_id": 1}, [{"ID": "a", "sd": float("nan")}])
+    assert store.read_columns("step_log") == {
+        "a": [None], "b": [None], "c": [None], "d": [3], "e": [True], "f": [[1.0, None]], "g": [{"x": [1.5, None]}],
+        "h": [0.30000000000000004],
+    }  # fmt: skip
+    assert store.read_log("item_log")[0]["columns"] == {"ID": ["a"], "sd": [None]}
+    assert verify_chain(store) == []
+
+
+def test_what_json_has_no_word_for_is_written_plainly(store):
+    when = dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC)
+    values = {"t": when, "n": np.int64(3), "b": np.bool_(False), "v": np.arange(2), "m": MappingProxyType({"x": 1})}
+    with Journal(store, store.condition) as journal:
+        journal.event(values | {"d": decimal.Decimal("1.50")})
+    assert store.read_columns("adaptive_events") == {
+        "t": ["2026-01-02T03:04:05.000000+00:00"], "n": [3], "b": [False], "v": [[0, 1]], "m": [{"x": 1}],
+        "d": ["1.50"],
+    }  # fmt: skip
+    assert verify_chain(store) == []
+
+
+def test_half_a_character_from_a_server_stops_nothing(store):
+    half = "wow \ud83d!"
+    with Journal(store, store.condition) as journal:
+        journal.step({"step_id": 1, "why": half}, asked(1, attempt(content=half, raw_response={"t": [half, 1]})))
+        journal.step(row(2), asked(2))
+    assert store.results(raw=True)["content"].to_list() == ["wow \ufffd!", None]
+    assert store.read_columns("step_log")["why"] == ["wow \ufffd!", None]
+    assert verify_chain(store) == []
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda j: j.step({"hash": 1}), "'hash'"),
+        (lambda j: j.refit({"refit_id": 1, "blobs": {}}), "'blobs'"),
+        (lambda j: j.refit({"round": 1}), "refit_id"),
+        (lambda j: j.step({}, Asked("s", "a", "b", {}, [{"tokens": 1}])), "no column 'tokens'"),
+        (lambda j: j.step({}, Asked("s", "a", "b", {}, [attempt()], {"winner": 1})), "no column 'winner'"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_at_once(store, call, message):
+    with Journal(store, store.condition) as journal:
+        with pytest.raises(InputError, match=message):
+            call(journal)
+        journal.step(row(1), asked(1))
+    assert store.counts()["comparisons"] == 1
+
+
+def test_an_error_comes_with_the_next_call_and_nothing_is_written_after_it(store):
+    journal = Journal(store, store.condition)
+    journal.step(row(1), asked(1))
+    journal.flush()
+    journal.step(row(2), Asked("step-000002", "a", "nobody", {}, [attempt()]))
+    journal.step(row(3), asked(3))
+    with pytest.raises(StoreError, match="FOREIGN KEY"):
+        journal.flush()
+    with pytest.raises(StoreError, match="FOREIGN KEY"):
+        journal.step(row(4), asked(4))
+    journal.close()  # it was said
+    assert store.read_columns("step_log")["step_id"] == [1]
+    assert store.counts()["pairs"] == 1
+    assert verify_chain(store) == []
+
+
+def test_an_error_that_nobody_heard_of_is_raised_at_the_end(store):
+    with pytest.raises(StoreError, match="FOREIGN KEY"):
+        with Journal(store, store.condition) as journal:
+            journal.step(row(1), Asked("step-000001", "a", "nobody", {}, [attempt()]))
+    journal = Journal(store, store.condition)
+    journal.step(row(1), Asked("step-000001", "a", "nobody", {}, [attempt()]))
+    journal.__exit__(ZeroDivisionError, ZeroDivisionError(), None)  # one error at a time, the first
+    assert store.log_length("step_log") == 0
+
+
+def test_a_closed_journal_says_so(store):
+    with Journal(store, store.condition) as journal:
+        pass
+    journal.close()
+    with pytest.raises(StoreError, match="closed"):
+        journal.step(row(1))
+
+
+def test_a_full_disk_leaves_the_beginning(tmp_path):
+    """SQLite's own limit on pages gives the very error that a full disk gives."""
+    with open_run(tmp_path / "run.db", write=True) as store:
+        store.add_items([{"ID": i, "text": i} for i in "ab"])
+        condition = store.add_condition(ps.Condition("judge"))
+
+        @event.listens_for(store._engine, "begin")
+        def limit(connection):
+            connection.exec_driver_sql("PRAGMA max_page_count=120")
+
+        journal = Journal(store, condition)
+
+        def fill():
+            for step in range(1, 2000):
+                journal.step(row(step), asked(step, attempt(content="x" * 500)))
+                if step % 7 == 0:
+                    journal.flush()
+
+        with pytest.raises(StoreFullError, match="make room"):
+            fill()
+        with pytest.raises(StoreFullError):
+            journal.flush()
+        journal.close()
+    check_prefix(tmp_path / "run.db", at_least=50)
+
+
+def test_a_log_that_was_cut_is_not_continued(tmp_path, store):
+    with Journal(store, store.condition) as journal:
+        for step in (1, 2, 3):
+            journal.step(row(step))
+    with store._begin() as connection:
+        connection.exec_driver_sql("DELETE FROM logs WHERE row = 3")
+    with pytest.raises(StoreDamagedError, match="step_log was changed"):
+        Journal(store, store.condition)
+
+
+def read_quickly(path, steps: int, seconds: float) -> float:
+    wide = {f"column_{n}": n / 7 if n % 3 else None for n in range(60)}
+    with open_run(path, write=True) as store:
+        with Journal(store, "") as journal:
+            for step in range(1, steps + 1):
+                journal.step(wide | {"step_id": step})
+        took = float("inf")
+        for _ in range(3):  # the best of three: others may need the machine
+            start = time.process_time()
+            columns = store.read_columns("step_log")
+            took = min(took, time.process_time() - start)
+        assert columns["step_id"] == list(range(1, steps + 1))
+        assert columns["column_59"][-1] == 59 / 7
+        assert "hash" not in columns
+        assert took < seconds
+        assert verify_chain(store) == []
+    return took
+
+
+def test_a_long_log_is_read_quickly(tmp_path):
+    read_quickly(tmp_path / "run.db", 5_000, 0.6)  # 0.15 s on a machine that has nothing else to do
+
+
+@pytest.mark.validate
+def test_fifty_thousand_steps_are_read_in_two_seconds(tmp_path):
+    print(f"\n50,000 steps read in {read_quickly(tmp_path / 'run.db', 50_000, 2):.2f} s")
+
+
+# kill -9
+
+CHILD = textwrap.dedent("""
+    import sys
+    import pairscale as ps
+    from pairscale.store import open_run
+    from pairscale.store.journal import Asked, Journal
+
+    with open_run(sys.argv[1], write=True) as store:
+        store.add_items([{"ID": i, "text": i} for i in "ab"])
+        condition = store.add_condition(ps.Condition("judge"))
+        step, refits, events = (store.log_length(name) for name in ("step_log", "round_log", "adaptive_events"))
+
+        def after(step):
+            n = step // 50
+            if n * 50 == step and n > refits:
+                journal.refit({"refit_id": n, "steps": step}, [{"ID": "a", "theta": n / 3}], {"belief": b"z" * n})
+            if n * 50 == step and n > events:
+                journal.event({"event": "refit", "after": step})
+
+        with Journal(store, condition) as journal:
+            after(step)
+            while True:
+                step += 1
+                tries = [{"attempt": n, "attempted_at": "x", "outcome": "error", "error_code": "timeout"}
+                         for n in range(1, step % 3 + 1)]
+                tries.append({"attempt": len(tries) + 1, "attempted_at": "x", "outcome": "win", "content": "y" * 300})
+                settled = {"outcome": "win", "winner_pos": 1, "better_id": "a", "received_at": "x"}
+                journal.proposed([{"step_id": step}])
+                journal.step({"step_id": step, "Y": 1, "mu": step / 7},
+                             Asked(f"step-{step:06d}", "a", "b", {"step_id": step}, tries, settled))
+                after(step)
+                if step % 400 == 0:
+                    journal.flush()
+                    print(step, flush=True)
+""")
+
+
+def check_prefix(path, at_least: int = 0, kills: int = 0) -> int:
+    """The file holds the beginning of what happened, whole steps only; returns how many."""
+    with open_run(path) as store:
+        assert verify_chain(store) == []
+        columns = store.read_columns("step_log")
+        steps = len(columns.get("step_id", []))
+        assert columns.get("step_id", []) == list(range(1, steps + 1))
+        assert steps >= at_least, "a step that was flushed is lost"
+        rounds, items, events = (store.read_log(name) for name in ("round_log", "item_log", "adaptive_events"))
+        opened = store.log_length("adaptive_open")
+        for number, found in enumerate(rounds, start=1):
+            assert (found["refit_id"], found["steps"]) == (number, number * 50)
+            assert store.read_blob("belief", number) == b"z" * number
+        assert [entry["refit_id"] for entry in items] == [entry["refit_id"] for entry in rounds]
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+        names = connection.execute("SELECT custom_id, json_extract(columns, '$.step_id') FROM pairs ORDER BY pair_id")
+        assert names.fetchall() == [(f"step-{n:06d}", n) for n in range(1, steps + 1)]
+        settled = connection.execute("SELECT pair_id, attempt_id FROM comparisons ORDER BY comparison_id").fetchall()
+        last = "SELECT pair_id, max(attempt_id), count(*) FROM attempts GROUP BY pair_id ORDER BY pair_id"
+        tried = connection.execute(last).fetchall()
+        assert settled == [(pair, attempt_id) for pair, attempt_id, _ in tried]
+        assert [pair for pair, _ in settled] == list(range(1, steps + 1))
+        if opened:  # of the child: how often each was tried, what was open, and how many refits there were
+            assert [count for _, _, count in tried] == [n % 3 + 1 for n in range(1, steps + 1)]
+            assert steps <= opened <= steps + kills
+            assert len(rounds) in {steps // 50, (steps - 1) // 50}
+            assert len(events) in {len(rounds), len(rounds) - 1}
+    return steps
+
+
+def kill_and_check(path, kills: int, seed: int) -> int:
+    rng = random.Random(seed)
+    steps = 0
+    for kill in range(kills):
+        process = subprocess.Popen([sys.executable, "-c", CHILD, str(path)], stdout=subprocess.PIPE, text=True)
+        flushed = steps
+        for _ in range(rng.randint(1, 4)):
+            flushed = int(process.stdout.readline())
+        time.sleep(rng.random() * 0.05)
+        process.send_signal(signal.SIGKILL)
+        flushed = max(
+            [flushed, *(int(line) for line in process.stdout.read().splitlines(keepends=True) if "\n" in line)]
+        )
+        process.stdout.close()
+        assert process.wait() == -signal.SIGKILL
+        steps = check_prefix(path, at_least=flushed, kills=kill + 1)
+    return steps
+
+
+def test_kill_9_leaves_an_exact_beginning(tmp_path):
+    assert kill_and_check(tmp_path / "run.db", 10, seed=1) >= 10 * 400
+
+
+@pytest.mark.validate
+def test_kill_9_a_hundred_times(tmp_path):
+    for part in range(5):
+        steps = kill_and_check(tmp_path / f"run-{part}.db", 20, seed=part + 2)
+        print(f"\n20 kills, {steps} steps: an exact beginning each time")

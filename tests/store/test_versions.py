@@ -1,0 +1,250 @@
+"""Older run files, copies of run files, and adaptive runs that are exported and imported."""
+
+import contextlib
+import json
+import sqlite3
+import subprocess
+import sys
+import textwrap
+
+import pytest
+from sqlalchemy import event
+
+import pairscale as ps
+from pairscale.errors import FileFormatError, StoreBusyError, StoreDamagedError, StoreMismatchError
+from pairscale.store import _schema, open_run
+from pairscale.store.chain import verify_chain
+from pairscale.store.journal import Asked, Journal
+
+ITEMS = [{"ID": i, "text": f"text {i}", "grade": n} for n, i in enumerate("abc")]
+NOW = "2026-01-01T00:00:00.000000+00:00"
+
+
+def asked(step: int, **more) -> Asked:
+    values = {"attempt": 1, "attempted_at": NOW, "outcome": "win", **more}
+    settled = {"outcome": "win", "winner_pos": 1, "better_id": "a", "received_at": NOW}
+    return Asked(f"step-{step:06d}", "a", "b", {"step_id": step}, [values], settled)
+
+
+def fill(store) -> None:
+    store.add_items(ITEMS)
+    store.add_pairs([{"custom_id": "a:c#1", "ID1": "a", "ID2": "c", "columns": {"why": "x"}}])
+    with Journal(store, store.add_condition(ps.Condition("judge", model="m", settings={"t": 1}))) as journal:
+        journal.event({"event": "start", "ids": ["a", "b", "ü"], "tiny": 5e-324})
+        for step in range(1, 8):
+            journal.proposed([{"step_id": step}])
+            journal.step({"step_id": step, "mu": step / 7}, asked(step, cost=0.5, raw_response={"ü": [1, None]}))
+        journal.refit({"refit_id": 1, "eap": 0.1}, [{"ID": "a", "theta": 1 / 3}], {"belief": bytes(range(256))})
+    store.set_meta("adaptive", {"version": 1})
+    store.log("mine", [{"b": 1, "a": None}])
+
+
+@pytest.fixture
+def made(tmp_path):
+    path = tmp_path / "run.db"
+    with open_run(path, write=True) as store:
+        fill(store)
+    return path
+
+
+def first_version(path) -> None:
+    """Make a file what version 1 wrote: no blobs."""
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DROP TABLE blobs")
+        connection.execute("UPDATE metadata SET value = '1' WHERE key = 'schema_version'")
+
+
+def tables_of(path) -> set[str]:
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        return {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+
+
+def test_a_file_of_version_1_is_read_as_it_is(made):
+    first_version(made)
+    with contextlib.closing(sqlite3.connect(made)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    before = made.read_bytes()
+    with open_run(made) as store:
+        assert store.results().height == 7
+        assert store.read_columns("step_log")["step_id"] == [1, 2, 3, 4, 5, 6, 7]
+        assert store.read_blob("belief", 1) is store.last_blob("belief") is None
+        assert store.get_meta("schema_version") == 1
+        assert [problem for problem in verify_chain(store) if problem.log != "blobs"] == []
+    assert made.read_bytes() == before
+    assert "blobs" not in tables_of(made)
+
+
+def test_a_file_of_version_1_is_upgraded_when_it_is_written(made):
+    first_version(made)
+    with open_run(made, write=True) as store:
+        assert store.get_meta("schema_version") == 2
+        assert store.results().height == 7
+        assert store.last_blob("belief") is None
+        with Journal(store, store.conditions()["condition_id"][0]) as journal:
+            journal.refit({"refit_id": 2}, (), {"belief": b"new"})
+        assert store.last_blob("belief") == (2, b"new")
+    assert "blobs" in tables_of(made)
+    with open_run(made) as store:
+        assert store.read_blob("belief", 2) == b"new"
+
+
+def test_the_upgrade_is_whole_or_not_at_all(made):
+    first_version(made)
+
+    def stop(*_args, **_more):
+        raise RuntimeError("killed")
+
+    event.listen(_schema.blobs, "after_create", stop)
+    try:
+        with pytest.raises(RuntimeError):
+            open_run(made, write=True)
+    finally:
+        event.remove(_schema.blobs, "after_create", stop)
+    assert "blobs" not in tables_of(made)
+    with open_run(made, write=True) as store:
+        assert store.get_meta("schema_version") == 2
+
+
+@pytest.mark.parametrize("version", [3, 0, "2", None])
+@pytest.mark.parametrize("write", [True, False])
+def test_any_other_version_is_refused_and_left(made, version, write):
+    with open_run(made, write=True) as store:
+        store.set_meta("schema_version", version)
+    with pytest.raises(StoreDamagedError, match=f"schema version {version}, this pairscale reads up to 2"):
+        open_run(made, write=write)
+    with contextlib.closing(sqlite3.connect(made)) as connection:
+        stored = connection.execute("SELECT value FROM metadata WHERE key = 'schema_version'").fetchone()
+    assert stored == (json.dumps(version),) or stored == (version,)
+
+
+# Copies
+
+
+def dump(path) -> dict[str, list]:
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        found = {
+            name: connection.execute(f"SELECT * FROM {name} ORDER BY 1, 2").fetchall()
+            for name in sorted(tables_of(path))
+        }
+    found["metadata"] = [fact for fact in found["metadata"] if fact[0] != "writer"]
+    return found
+
+
+def test_a_copy_is_the_same_to_the_letter(made, tmp_path):
+    with open_run(made) as store:
+        store.copy_to(tmp_path / "copy.db")
+    assert dump(tmp_path / "copy.db") == dump(made)
+    with open_run(tmp_path / "copy.db") as copied:
+        assert verify_chain(copied) == []
+
+
+def test_a_copy_takes_the_place_of_what_was_there(made, tmp_path):
+    with open_run(tmp_path / "copy.db", write=True) as other:
+        other.add_items([{"ID": "old", "text": "old"}])
+        other.set_meta("old", 1)
+    with open_run(None) as store:
+        fill(store)
+        store.copy_to(tmp_path / "copy.db")
+    ours, theirs = dump(made), dump(tmp_path / "copy.db")
+    assert theirs["items"] == ours["items"]
+    assert theirs["logs"] == ours["logs"]
+    assert "old" not in dict(theirs["metadata"])
+
+
+def test_a_copy_over_the_remains_of_a_killed_run(made, tmp_path):
+    """What a killed process left in the write-ahead log must not come back into the copy."""
+    target = tmp_path / "killed.db"
+    script = textwrap.dedent(f"""
+        import os, signal, pairscale as ps
+        store = ps.open_run({str(target)!r}, write=True)
+        store.add_items({{"ID": str(n), "text": "t" * 500}} for n in range(300))
+        os.kill(os.getpid(), signal.SIGKILL)
+    """)
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == -9
+    assert target.with_name("killed.db-wal").stat().st_size > 0
+    with open_run(made) as store:
+        store.copy_to(target)
+    assert dump(target) == dump(made)
+
+
+def test_a_copy_of_version_1_is_of_version_2(made, tmp_path):
+    first_version(made)
+    with open_run(made) as store:
+        store.copy_to(tmp_path / "copy.db")
+    with open_run(tmp_path / "copy.db") as copied:
+        assert copied.get_meta("schema_version") == 2
+        assert copied.results().height == 7
+
+
+def test_a_copy_respects_what_is_there(made, tmp_path):
+    letter = tmp_path / "letter.db"
+    letter.write_text("Dear all, this is a letter.")
+    with open_run(made) as store:
+        with pytest.raises(StoreDamagedError):
+            store.copy_to(letter)
+        with open_run(tmp_path / "busy.db", write=True), pytest.raises(StoreBusyError):
+            store.copy_to(tmp_path / "busy.db")
+    assert letter.read_text() == "Dear all, this is a letter."
+
+
+# Export and import
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_an_adaptive_run_goes_out_and_in(made, tmp_path, suffix):
+    path = ps.export_run(made, tmp_path / f"out.{suffix}")
+    assert path.name == f"out.{suffix}"
+    copy = tmp_path / "copy.db"
+    assert ps.import_run(path, copy, samples=ITEMS) == 7
+    assert ps.import_run(path, copy) == 0  # the same again is fine
+    ours, theirs = dump(made), dump(copy)
+    assert [row for row in theirs["logs"] if row[0] != "mine"] == [row for row in ours["logs"] if row[0] != "mine"]
+    assert theirs["blobs"] == ours["blobs"]
+    assert [row[1:] for row in theirs["pairs"]] == [row[1:] for row in ours["pairs"] if row[1] != "a:c#1"]
+    with open_run(copy) as store, open_run(made) as original:
+        assert verify_chain(store) == []
+        assert store.read_log("mine") == [{"b": 1, "a": None}]
+        assert store.get_meta("adaptive") == {"version": 1}
+        assert store.get_meta("chain") == original.get_meta("chain")
+        assert store.results().drop("pair_id").equals(original.results().drop("pair_id"))
+    with open_run(copy, write=True) as store:  # and it goes on
+        with Journal(store, store.conditions()["condition_id"][0]) as journal:
+            journal.step({"step_id": 8, "mu": 8 / 7}, asked(8))
+        assert verify_chain(store) == []
+
+
+def test_other_logs_are_not_mixed(made, tmp_path):
+    path = ps.export_run(made, tmp_path / "out.csv")
+    with open_run(tmp_path / "other.db", write=True) as store:
+        store.log("mine", [{"b": 2}])
+    with pytest.raises(StoreMismatchError, match="has other logs"):
+        ps.import_run(path, tmp_path / "other.db", samples=ITEMS)
+
+
+def test_a_run_without_logs_has_no_second_file(made, tmp_path):
+    beside = tmp_path / "out.csv.logs.jsonl"
+    ps.export_run(made, tmp_path / "out.csv")
+    assert beside.exists()
+    pairs = [{"ID1": "a", "text1": "Yes.", "ID2": "b", "text2": "No, because it rains."}]
+    ps.submit_pairs(pairs, "lexical", run=tmp_path / "plain.db", progress=False)
+    ps.export_run(tmp_path / "plain.db", tmp_path / "out.csv")
+    assert not beside.exists()  # it was of another run
+    beside.write_text("my own file\n")
+    ps.export_run(tmp_path / "plain.db", tmp_path / "out.csv")
+    assert beside.read_text() == "my own file\n"
+    with pytest.raises(FileFormatError, match="remove or rename it"):
+        ps.import_run(tmp_path / "out.csv", tmp_path / "copy.db", samples=ITEMS)
+
+
+def test_a_broken_second_file_is_named_by_its_line(made, tmp_path):
+    path = ps.export_run(made, tmp_path / "out.csv")
+    beside = tmp_path / "out.csv.logs.jsonl"
+    lines = beside.read_text().splitlines(keepends=True)
+    number = next(n for n, line in enumerate(lines) if line.startswith('{"log":'))
+    lines[number] = lines[number][:30] + "\n"
+    beside.write_text("".join(lines))
+    with pytest.raises(FileFormatError, match=f"line {number + 1}:"):
+        ps.import_run(path, tmp_path / "copy.db", samples=ITEMS)
+    beside.write_bytes(lines[0].encode() + b"\xff\n")
+    with pytest.raises(FileFormatError, match="cannot be read"):
+        ps.import_run(path, tmp_path / "copy.db", samples=ITEMS)
