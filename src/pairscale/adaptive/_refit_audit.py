@@ -1,0 +1,118 @@
+"""What a refit must say, given what came from outside: the scores that the sampler found, and its diagnostics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pairscale.adaptive.refits import (
+    _QUOTAS,
+    NEAR_STOP_MARGIN,
+    _identified,
+    _lag_figures,
+    _round_size,
+    _trueskill_figures,
+    stop_gates,
+)
+
+if TYPE_CHECKING:
+    from pairscale.adaptive._belief import Belief
+    from pairscale.adaptive.refits import RefitRequest
+
+__all__ = ["belief_faults", "item_columns", "round_columns"]
+
+Row = Mapping[str, Any]
+
+
+def round_columns(request: RefitRequest, logged: Row, items: Row) -> dict[str, Any]:
+    """The columns of the round log that follow from the run, its settings and the scores in the item log."""
+    adaptive, btl, degree = request.adaptive, request.btl, request.degree
+    mean, sd = (np.array(items[name], dtype=np.float64) for name in ("theta_mean", "theta_sd"))
+    between, within = float(mean.var(ddof=1)), float(np.mean(sd**2))
+    near_stop = request.near_stop or bool(logged["phase3_entered"])
+    gates = stop_gates(logged)
+    return {
+        **request.health,
+        "refit_id": request.refit_id,
+        "round_id_at_refit": request.round_id_at_refit,
+        "step_id_at_refit": request.step_id_at_refit,
+        "model_variant": btl.model_variant,
+        "n_items": len(request.ids),
+        "total_pairs_done": len(request.history),
+        "new_pairs_since_last_refit": request.new_pairs,
+        "n_unique_pairs_seen": request.n_unique_pairs,
+        "mean_degree": float(degree.mean()),
+        "min_degree": int(degree.min()),
+        "pos_balance_sd": float((request.first - request.second).std(ddof=1)),
+        **_trueskill_figures(request, mean),
+        **_lag_figures(request.lag, mean),
+        "reliability_EAP": between / (between + within) if between + within > 0 else None,
+        "theta_sd_eap": between**0.5,
+        "global_identified_reliability_min": adaptive.global_identified_reliability_min,
+        "global_identified_rank_corr_min": adaptive.global_identified_rank_corr_min,
+        **{name: None if request.quotas is None else getattr(request.quotas, name) for name in _QUOTAS},
+        "eap_reliability_min": btl.eap_reliability_min,
+        "theta_corr_min": btl.theta_corr_min,
+        "theta_sd_rel_change_max": btl.theta_sd_rel_change_max,
+        "rank_spearman_min": btl.rank_spearman_min,
+        "divergences_max_allowed": btl.divergences_max,
+        "max_rhat_allowed": btl.max_rhat,
+        "ess_bulk_required": btl.ess_bulk_min_near_stop if near_stop else btl.ess_bulk_min,
+        "near_stop_active": near_stop,
+        "phase3_entered": _enters(request, logged, passed=bool(gates["diagnostics_pass"])),
+        "global_identified": _identified(logged) if gates["diagnostics_pass"] else request.global_identified,
+        **_round_size(request),
+        "selector": request.selector,
+        "is_closing": request.is_closing,
+        **gates,
+    }
+
+
+def _enters(request: RefitRequest, logged: Row, *, passed: bool) -> bool:
+    """Whether a refit entered phase 3. One that did may have been drawn again, so its log alone cannot refute it."""
+    least = request.btl.eap_reliability_min - NEAR_STOP_MARGIN
+    reliability = logged["reliability_EAP"]
+    if request.near_stop:
+        return False
+    return bool(logged["phase3_entered"]) or (passed and reliability is not None and reliability >= least)
+
+
+def item_columns(request: RefitRequest) -> dict[str, Any]:
+    """The columns of the item log that follow from the run."""
+    degree = request.degree.tolist()
+    return {
+        "refit_id": [request.refit_id] * len(degree),
+        "ID": list(request.ids),
+        "degree": degree,
+        "pos_count_A": request.first.tolist(),
+        "pos_count_B": request.second.tolist(),
+        "pos_A_rate": [
+            first / times if times else None for first, times in zip(request.first.tolist(), degree, strict=True)
+        ],
+    }
+
+
+def belief_faults(request: RefitRequest, logged: Row, items: Row, belief: Belief) -> Iterator[str]:
+    """What the rest of the run was given must be what the logs of the refit say; each difference in words."""
+    said = {
+        "refit_id": request.refit_id,
+        "passed": logged["diagnostics_pass"],
+        "near_stop": request.near_stop or logged["phase3_entered"],
+        "global_identified": logged["global_identified"],
+    }
+    for name, value in said.items():
+        if getattr(belief, name) != value:
+            yield f"{name} is {value!r} in the log and {getattr(belief, name)!r} in what was kept of it"
+    for name in ("theta_mean", "theta_sd"):
+        if not np.array_equal(getattr(belief, name), np.array(items[name], dtype=np.float64)):
+            yield f"{name} is not the same in the item log and in what was kept of it"
+    places = np.argsort(belief.rank)
+    if (
+        sorted(belief.rank.tolist()) != list(range(1, len(request.ids) + 1))
+        or (np.diff(belief.theta_mean[places]) > 0).any()
+    ):
+        yield "rank is not that of the scores"
+    if (belief.draws is None) == belief.global_identified:
+        yield "draws are there exactly when the order counts as known, but not here"

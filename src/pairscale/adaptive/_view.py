@@ -1,0 +1,348 @@
+"""What an adaptive run shows while it goes: a panel on a terminal, a few plain lines everywhere else.
+
+All of it goes to standard error. Showing never breaks a run: when standard error goes away, the view falls silent.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from statistics import linear_regression
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+
+from pairscale.errors import InputError, UnknownNameError
+from pairscale.tables import listed
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.live import Live
+
+__all__ = ["Mode", "View", "comparisons_at_target"]
+
+Mode = Literal["all", "refits", "steps", "none"]  # steps and refits, only one of them, or nothing
+Row = Mapping[str, Any]
+Item = tuple[str, float, float]  # id, theta_mean, theta_sd
+Mark = tuple[float, float, float]  # seconds, steps, comparisons
+
+_PAUSE = 0.1  # seconds between two drawings
+_RARER = 10  # so much rarer than drawings are plain lines
+_IN_FULL = 5  # events of a kind that get a line each; later ones are counted
+_BAR = 20  # characters of the bar of reliability
+_ID, _REASON, _NOTE = 32, 160, 500  # characters shown of each
+_MORE = {"invalid": "invalid answers", "starved": "steps without a pair", "set_aside": "times items were set aside"}
+_GATES = {"divergences": "divergences", "rhat": "R-hat", "ess": "effective sample size"}
+
+
+class View:
+    """The panel or the lines of one run: a context manager, used from one thread at a time.
+
+    On a terminal, ``all`` shows everything, ``steps`` leaves out what the model says, and ``refits`` leaves out the
+    single steps and is drawn at refits only. The last panel stays on the screen. ``none`` is silent, also for notes.
+
+    Args:
+        mode: what is shown.
+        n_items: items of the run.
+        redraw_every: steps between two drawings, at least; between two plain lines, ten times as many.
+        show_events: a line for steps without a pair, for items set aside, and when the order becomes known.
+        show_errors: a line for invalid answers. Of every kind the first five get a line; later ones are counted.
+        reliability_target: the EAP reliability that the run needs.
+        n_steps: steps that this call may take.
+        max_comparisons: committed comparisons, those of earlier calls included, at which the run ends.
+        max_cost: money at which it does.
+        console: where to draw; by default standard error.
+        clock: seconds that never go back.
+    """
+
+    def __init__(
+        self,
+        mode: Mode,
+        *,
+        n_items: int,
+        redraw_every: int = 10,
+        show_events: bool = True,
+        show_errors: bool = True,
+        reliability_target: float,
+        n_steps: int | None,
+        max_comparisons: int | None,
+        max_cost: float | None,
+        console: Console | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if mode not in get_args(Mode):
+            raise UnknownNameError(f"progress {mode!r} is not known; choose one of {listed(get_args(Mode))}")
+        if redraw_every < 1:
+            raise InputError(f"progress_redraw_every must be a whole number from 1 up, not {redraw_every!r}")
+        self._mode, self._n_items, self._target = mode, n_items, reliability_target
+        self._show_events, self._show_errors = show_events, show_errors
+        self._n_steps, self._max_comparisons, self._max_cost = n_steps, max_comparisons, max_cost
+        self._console, self._clock, self._silent = console, clock, mode == "none"
+        self._live = None if self._silent else self._make_live()
+        self._every = math.inf if mode == "refits" else redraw_every * (_RARER if self._live is None else 1)
+        self._began, self._next_drawing, self._since, self._cost, self._stage = clock(), -math.inf, 0.0, 0.0, ""
+        self._steps = self._committed = self._invalid = self._in_flight = self._round = 0
+        self._marks: deque[Mark] = deque(maxlen=61)  # a second apart or more
+        self._refit: Row = {}
+        self._fitting: int | None = None
+        self._top: Sequence[Item] = ()
+        self._grown: deque[tuple[int, float]] = deque(maxlen=5)  # comparisons and reliability of the last refits
+        self._told, self._untold = Counter[str](), Counter[str]()
+
+    def _make_live(self) -> Live | None:
+        if not (sys.stderr.isatty() if self._console is None else self._console.is_terminal):
+            return None
+        from rich.console import Console
+        from rich.live import Live
+
+        console = self._console or Console(stderr=True)
+        # A dumb terminal cannot move its cursor. And standard output that goes into a file goes on doing so.
+        live = Live(console=console, auto_refresh=False, redirect_stdout=sys.stdout.isatty())
+        return None if console.is_dumb_terminal else live
+
+    def __enter__(self) -> Self:
+        self._began = self._clock()
+        if self._live is not None:
+            self._guarded(self._live.start)
+            self._draw()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        if self._live is not None:
+            self._next_drawing = -math.inf
+            self._draw()
+            self._guarded(self._live.stop)
+        elif more := self._more():
+            self._say(more)
+        self._silent = True
+
+    def step(
+        self, row: Row, *, committed: int, invalid: int, in_flight: int, cost: float, stage: str, round_id: int
+    ) -> None:
+        """A row of the step log was recorded, and the run is here now. Costs next to nothing when nothing is drawn."""
+        if self._silent:
+            return
+        if not self._marks:  # what a resumed run had done before is no part of the pace
+            self._marks.append((self._began, 0, committed - (row["status"] == "committed")))
+        self._committed, self._invalid, self._in_flight, self._cost = committed, invalid, in_flight, cost
+        self._stage, self._round = stage, round_id
+        self._steps += 1
+        self._since += 1
+        if row["status"] != "committed":
+            self._tell_of(row)
+        if self._since >= self._every:
+            if self._live is not None:
+                self._draw()
+            else:
+                self._since = 0
+                self._say(self._step_line())
+
+    def refit_started(self, n_comparisons: int) -> None:
+        """A refit of so many comparisons has begun."""
+        self._fitting = n_comparisons
+        self._draw_soon()
+
+    def refit(self, row: Row, top: Sequence[Item]) -> None:
+        """A refit is done: its row of the round log, and the best items (id, theta_mean, theta_sd), best first."""
+        newly_known = row.get("global_identified") and not self._refit.get("global_identified")
+        self._refit, self._fitting, self._top = row, None, top[:5]
+        self._n_items = row.get("n_items") or self._n_items
+        reliability, done = row.get("reliability_EAP"), row["total_pairs_done"]
+        # Draws that nothing may be decided on do not say either how fast reliability grows.
+        if row.get("diagnostics_pass") and reliability is not None and 0 <= reliability < 1:
+            self._grown.append((done, reliability))
+        if self._live is None and self._mode != "steps":
+            found = f"reliability {_figure(reliability, self._target)}, rank stability {_figure(row.get('rho_rank'))}"
+            self._say(_joined(f"refit {row['refit_id']}: {done:,} comparisons", found, _state(row), self._more()))
+        if newly_known and self._show_events:
+            self._say(f"the global order counts as known from refit {row['refit_id']} on")
+        self._draw_soon()
+
+    def note(self, text: str) -> None:
+        """Show one line, above the panel when there is one."""
+        self._say(_shown(text, _NOTE))
+
+    def _tell_of(self, row: Row) -> None:
+        """A line for a step that brought no comparison."""
+        if row["status"] == "invalid" and self._show_errors and self._is_new("invalid"):
+            kind, first, second = (_shown(row.get(name), _ID) for name in ("invalid_kind", "A_id", "B_id"))
+            reason = _shown(row.get("invalid_reason"), _REASON)
+            self._say(f"step {row['step_id']}: no valid answer ({kind}) for {first} and {second}: {reason}")
+        if row["status"] == "starved" and self._show_events and self._is_new("starved"):
+            self._say(f"step {row['step_id']}: no pair to ask about: {_shown(row.get('starvation_reason'), _ID)}")
+        if row.get("set_aside") and self._show_events and self._is_new("set_aside"):
+            self._say(f"step {row['step_id']}: no longer asked about: {_shown(row['set_aside'], _REASON)}")
+
+    def _is_new(self, kind: str) -> bool:
+        """Whether an event gets a line; if not, it is counted."""
+        counted = self._told if self._told[kind] < _IN_FULL else self._untold
+        counted[kind] += 1
+        return counted is self._told
+
+    def _more(self) -> str:
+        """How many events had no line since this was last said."""
+        more = _joined(*(f"{count:,} more {_MORE[kind]}" for kind, count in self._untold.items()))
+        self._untold.clear()
+        return more
+
+    def _say(self, line: str) -> None:
+        if self._live is not None and not self._silent:
+            self._guarded(self._live.console.out, line)  # which knows no markup
+        elif not self._silent:
+            stream = sys.stderr if self._console is None else self._console.file
+            self._guarded(lambda: (stream.write(f"{line}\n"), stream.flush()))
+
+    def _guarded(self, show: Callable[..., object], *args: Any) -> None:
+        """Show something, or fall silent when there is nowhere to show it any more."""
+        try:
+            show(*args)
+        except (OSError, ValueError):
+            self._silent = True
+            with suppress(OSError, ValueError):
+                if self._live is not None:
+                    self._live.stop()
+
+    def _draw_soon(self) -> None:
+        """Draw now if the last drawing is long enough ago, else at the first step for which it is."""
+        self._since = self._since if self._live is None else math.inf
+        self._draw()
+
+    def _draw(self) -> None:
+        if self._live is None or self._silent or (now := self._clock()) < self._next_drawing:
+            return
+        self._since, self._next_drawing = 0, now + _PAUSE
+        top = self._top if self._mode != "steps" else ()
+        self._live.update(_panel(f"adaptive ranking of {self._n_items:,} items", self._facts(now), top))
+        self._guarded(self._live.refresh)
+
+    def _pace(self, now: float) -> Mark:
+        """What was done lately, and in how many seconds."""
+        here = (now, self._steps, self._committed)
+        first = self._marks[0] if self._marks else here
+        if self._marks and now - self._marks[-1][0] >= 1:
+            self._marks.append(here)
+        return here[0] - first[0], here[1] - first[1], here[2] - first[2]
+
+    def _step_line(self) -> str:
+        done = f"step {_of(self._steps, self._n_steps)}: {_of(self._committed, self._max_comparisons)} comparisons"
+        invalid = f"{self._invalid:,} invalid" if self._invalid else ""
+        cost = _of(self._cost, self._max_cost, "${:,.4f}") if self._cost else ""
+        more = self._more() if self._mode == "steps" else ""  # else the next refit says it
+        return _joined(done, _rate(self._pace(self._clock())), invalid, cost, _where(self._stage, self._round), more)
+
+    def _time_to_limit(self, pace: Mark) -> str:
+        """About how long it is to the first of the limits at this pace; empty when that cannot be said."""
+        limits = (self._n_steps, self._steps, pace[1]), (self._max_comparisons, self._committed, pace[2])
+        times = [max(limit - now, 0) * pace[0] / done for limit, now, done in limits if limit is not None and done > 0]
+        return f"about {_duration(min(times))}" if times else ""
+
+    def _way_to_target(self, pace: Mark) -> str:
+        """About how much is missing to the reliability that the run needs; empty when that cannot be said."""
+        needed = comparisons_at_target(self._grown, self._target)
+        if needed is None:
+            return ""
+        missing = needed - self._committed
+        time_left = f"about {_duration(missing * pace[0] / pace[2])}" if pace[2] > 0 else ""
+        more = f"about {float(f'{missing:.2g}'):,.0f} more comparisons"
+        return _joined(more, time_left) if missing >= 1 else "about at the next refit"
+
+    def _facts(self, now: float) -> dict[str, str]:
+        """The lines of the panel by their names; those without a text are left out."""
+        steps, model = self._mode != "refits", self._mode != "steps"
+        row, pace, reliability = self._refit, self._pace(now), self._refit.get("reliability_EAP")
+        running = f"refit of {self._fitting:,} comparisons is running" if self._fitting is not None else ""
+        facts = {
+            "stage": steps and (_where(self._stage, self._round) if self._steps else "starting"),
+            "steps": steps and self._n_steps is not None and _of(self._steps, self._n_steps),
+            "comparisons": _joined(_of(self._committed, self._max_comparisons), _rate(pace)),
+            "in flight": steps and f"{self._in_flight:,}",
+            "invalid": f"{self._invalid:,}",
+            "reliability": model and f"{_bar(reliability, self._target)} {_figure(reliability, self._target)}",
+            "to the target": model and self._way_to_target(pace),
+            "rank stability": model and _figure(row.get("rho_rank")),
+            "global order": model and ("known" if row.get("global_identified") else "not known yet"),
+            "model": model and (running or _state(row)),
+            "cost": _of(self._cost, self._max_cost, "${:,.4f}"),
+            "elapsed": _duration(now - self._began),
+            "to the limit": self._time_to_limit(pace),
+        }
+        return {name: fact for name, fact in facts.items() if fact}
+
+
+def comparisons_at_target(grown: Sequence[tuple[int, float]], target: float) -> float | None:
+    """About how many comparisons in all the target takes, by the comparisons and reliability of refits so far.
+
+    Reliability over one less reliability is a ratio of variances and grows about linearly with the comparisons. The
+    line has the least-squares slope and goes through the last refit. None when the target is reached, when fewer than
+    two refits are below it, or when reliability does not grow.
+    """
+    if len({n for n, reliability in grown if reliability < target}) < 2 or not grown[-1][1] < target < 1:
+        return None
+    odds = [reliability / (1 - reliability) for _, reliability in grown]
+    slope = linear_regression([n for n, _ in grown], odds).slope
+    needed = grown[-1][0] + (target / (1 - target) - odds[-1]) / slope if slope > 0 else math.inf
+    return needed if needed < 1e9 else None
+
+
+def _panel(title: str, facts: Mapping[str, str], top: Sequence[Item]) -> RenderableType:
+    from rich.panel import Panel
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True, style="dim", min_width=14)
+    best = [f"{mean:+.2f} ± {sd:.2f}  {_shown(name, _ID)}" for name, mean, sd in top]
+    for name, fact in [*facts.items(), *zip(["best (± 1 sd)", *[""] * len(best)], best, strict=False)]:
+        grid.add_row(name, Text(fact, no_wrap=True, overflow="ellipsis"))  # a Text knows no markup
+    return Panel(grid, title=Text(title), title_align="left", expand=False)
+
+
+def _state(row: Row) -> str:
+    """What the diagnostics say of a refit, and whether the run stops there."""
+    failed = _joined(*(name for gate, name in _GATES.items() if row.get(f"diagnostics_{gate}_pass") is False))
+    found = "pass" if row.get("diagnostics_pass") else f"fail: {failed}" if failed else "fail"
+    stops = f"the run stops: {_shown(row.get('stop_reason'), _ID)}" if row.get("stop_decision") else ""
+    return _joined(f"diagnostics {found}", stops) if row else "no refit yet"
+
+
+def _bar(reliability: float | None, target: float) -> str:
+    """Reliability from 0 to 1, with a mark at the target."""
+    full = round(_BAR * reliability) if reliability is not None and 0 <= reliability <= 1 else 0  # NaN is not
+    bar = "█" * full + "░" * (_BAR - full)
+    mark = min(int(_BAR * target), _BAR - 1)
+    return f"{bar[:mark]}┃{bar[mark + 1 :]}"
+
+
+def _figure(figure: float | None, target: float | None = None) -> str:
+    return "not known yet" if figure is None or math.isnan(figure) else _of(figure, target, "{:.2f}")
+
+
+def _where(stage: str, round_id: int) -> str:
+    return _joined(_shown(stage, _ID).replace("_", " "), f"round {round_id}" if round_id else "")
+
+
+def _rate(pace: Mark) -> str:
+    a_minute = 60 * pace[2] / pace[0] if pace[0] > 0 else 0.0
+    return f"{a_minute:,.{0 if a_minute >= 10 else 1}f} a minute" if a_minute else ""
+
+
+def _of(done: float, limit: float | None, form: str = "{:,}") -> str:
+    return form.format(done) if limit is None else f"{form.format(done)} of {form.format(limit)}"
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
+
+
+def _joined(*parts: str) -> str:
+    return ", ".join(part for part in parts if part)
+
+
+def _shown(text: Any, most: int) -> str:
+    """A text of others on one line, cut, and without the characters that would command the terminal."""
+    words = " ".join(str("" if text is None else text)[: 10 * most].split())
+    plain = "".join(letter if letter.isprintable() else "�" for letter in words)
+    return (plain if len(plain) <= most else f"{plain[: most - 1]}…") or "�"

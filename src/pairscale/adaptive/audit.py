@@ -1,0 +1,269 @@
+"""The audit: a run's log is replayed from its seed and its outcomes, and every choice and decision made again.
+
+Nothing is taken on trust but what came from outside: the outcomes, and the scores that the sampler found. The hash
+chain is checked first. Then the engine runs again; each pair that it chooses must be the logged one, with every logged
+figure, and each stop must follow from the figures logged with it. Numbers may differ in their last digits (1e-9), as
+between machines.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pairscale.adaptive._refit_audit import belief_faults, item_columns, round_columns
+from pairscale.adaptive.engine import Proposal, Starved
+from pairscale.adaptive.refits import CONVERGED, Belief, stop_decision
+from pairscale.adaptive.runner import uid_of
+from pairscale.adaptive.session import _facts, engine_at_start, in_order
+from pairscale.errors import InputError, PairscaleError, StoreDamagedError
+from pairscale.store import RunFile, open_run
+from pairscale.store.chain import verify_chain
+
+if TYPE_CHECKING:
+    import os
+
+__all__ = ["AuditReport", "audit_run"]
+
+_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class AuditReport:
+    """What an audit found.
+
+    Attributes:
+        steps: steps that were reproduced.
+        refits: refits that were.
+        problem: the first difference; None when there is none.
+    """
+
+    steps: int
+    refits: int
+    problem: str | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything was reproduced."""
+        return self.problem is None
+
+    def __str__(self) -> str:
+        done = f"{self.steps:,} steps, {self.refits:,} refits"
+        return f"{done}, all reproduced" if self.problem is None else f"after {done}: {self.problem}"
+
+
+class _DifferenceError(Exception):
+    """The log says something else than the replay."""
+
+
+def audit_run(run: str | os.PathLike[str]) -> AuditReport:
+    """Replay a run from its log, and compare.
+
+    Args:
+        run: the run file.
+
+    Returns:
+        How much was reproduced, and the first difference, if there is one.
+
+    Raises:
+        StoreError: when it is no run file, or holds no adaptive run.
+    """
+    with open_run(run) as store:
+        _facts(store, str(run))
+        if problems := verify_chain(store):
+            return AuditReport(0, 0, f"the log was changed: {problems[0]}")
+        replay = _Replay(store)
+        try:
+            replay.all()
+        except _DifferenceError as difference:
+            return AuditReport(replay.steps, replay.refits, str(difference))
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, AssertionError) as error:
+            what = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+            return AuditReport(replay.steps, replay.refits, f"the log does not fit together: {what}")
+        except PairscaleError as error:
+            return AuditReport(replay.steps, replay.refits, f"the log does not fit together: {error}")
+    return AuditReport(replay.steps, replay.refits)
+
+
+class _Replay:
+    """One pass over a log."""
+
+    def __init__(self, store: RunFile) -> None:
+        self.steps = self.refits = 0
+        self._store = store
+        self._rows = [_without(row, "hash") for row in store.read_log("step_log")]
+        self._rounds = [_without(row, "hash", "blobs") for row in store.read_log("round_log")]
+        self._items = store.read_log("item_log")
+        self._events = store.read_log("adaptive_events")
+        if not self._events or self._events[0]["event"] != "start":
+            raise StoreDamagedError(f"{store.name}: the run has no beginning")
+        self._answers = {row["custom_id"]: row for row in store.results().iter_rows(named=True)}
+        self._call: dict[str, Any] = {}
+        self._ended: str | None = None
+
+    def all(self) -> None:
+        self._engine = engine_at_start(self._events[0])
+        answered = {row["step_id"] for row in self._rows}
+        waiting = {row["step_id"]: row for row in self._store.read_log("adaptive_open")}
+        open_rows = [row for step_id, row in waiting.items() if step_id not in answered]
+        for at, happened in enumerate(in_order(len(self._rows), self._events[1:], [*self._rows, *open_rows])):
+            for kind, what in happened:
+                if kind == "event":
+                    self._happen(what)
+                else:
+                    self._choose(what)
+            if at < len(self._rows):
+                if self._rows[at]["status"] != "starved":
+                    self._record(self._rows[at])
+                self.steps += 1
+        self._nothing_left()
+
+    def _nothing_left(self) -> None:
+        """What the replay has not come by is there without having happened."""
+        if late := [event for event in self._events if not 0 <= event["after"] <= len(self._rows)]:
+            raise _DifferenceError(
+                f"{late[0]['event']} is logged behind step {late[0]['after']}, but there are {len(self._rows)}"
+            )
+        if len(self._rounds) != self.refits or len(self._items) != self.refits:
+            there = f"{len(self._rounds)} rows and {len(self._items)} tables of items"
+            raise _DifferenceError(f"the log has {there} of refits, but in the replay there are {self.refits}")
+        asked = {uid_of(row["step_id"]) for row in self._rows if row["status"] != "starved"}
+        if more := sorted(name for name in self._answers if name.startswith(uid_of(0)[:5]) and name not in asked):
+            raise _DifferenceError(f"{more[0]} was answered, but no step says so")
+
+    def _choose(self, logged: Mapping[str, Any]) -> None:
+        """Choose again, and compare with the step that is logged."""
+        step = logged["step_id"]
+        found = self._engine.propose()
+        if isinstance(found, Starved):
+            _compare(f"step {step}", found.row, logged)
+        elif isinstance(found, Proposal):
+            if logged.get("status") == "starved":
+                raise _DifferenceError(
+                    f"step {step} is logged as starved, but {found.fields['A_id']!r} can be asked about"
+                )
+            _compare(f"step {step}", found.fields, {name: logged.get(name) for name in found.fields})
+        else:
+            why = f"the run has stopped ({self._engine.stop_reason})" if self._engine.stop_reason else "nothing is due"
+            raise _DifferenceError(f"step {step} is logged, but in the replay {why}")
+
+    def _record(self, logged: Mapping[str, Any]) -> None:
+        made = self._engine.record(
+            logged["step_id"],
+            logged["Y"],
+            invalid_reason=logged.get("invalid_reason"),
+            is_error=logged.get("invalid_kind") == "error",
+        )
+        _compare(f"step {logged['step_id']}", made, logged)
+        self._answered(logged)
+
+    def _answered(self, logged: Mapping[str, Any]) -> None:
+        """The outcome must be the one that came from the judge."""
+        uid, y = uid_of(logged["step_id"]), logged["Y"]
+        where, answer = f"step {logged['step_id']}", self._answers.get(uid)
+        if answer is None:
+            raise _DifferenceError(f"{where} is logged, but the run file has no answer {uid}")
+        said = {"A_id": answer["ID1"], "B_id": answer["ID2"]}
+        if answer["error_message"] is not None:
+            said["invalid_reason"] = answer["error_message"]
+        said["Y"] = None if answer["outcome"] != "win" else int(answer["better_sample"] == "SAMPLE_1")
+        for name, value in said.items():
+            if logged.get(name) != value:
+                raise _DifferenceError(
+                    f"{where}: {name} is {logged.get(name)!r} in the log and {value!r} in the answer"
+                )
+        if y is None and (answer["outcome"] == "error") != (logged["invalid_kind"] == "error"):
+            kind = f"invalid_kind is {logged['invalid_kind']!r} in the log"
+            raise _DifferenceError(f"{where}: {kind}, but the answer was {answer['outcome']!r}")
+
+    def _happen(self, event: Mapping[str, Any]) -> None:
+        engine, kind = self._engine, event["event"]
+        if event["steps"] != engine.steps:
+            raise _DifferenceError(
+                f"{kind} is logged after {event['steps']} steps, but in the replay there are {engine.steps} by then"
+            )
+        if kind == "call":
+            engine.refit_lag, engine.failures_in_row = event["refit_lag"], 0
+            self._call, self._ended = dict(event), None
+        elif kind == "configure":
+            engine.configure(event["adaptive_config"], event["btl_config"])
+            self._ended = None
+        elif kind == "join":
+            engine.join(event["ids"], event["mu"], event["sigma"])
+            self._ended = None
+        elif kind == "end":
+            self._end(event["reason"])
+        elif kind == "refit":
+            self._refit(event["refit_id"], is_closing=event["is_closing"])
+        else:
+            raise _DifferenceError(f"nothing is known of an event {kind!r}")
+
+    def _end(self, reason: str | None) -> None:
+        """The reason of an end must hold, as far as the log can tell: the clock and the purse are not in it."""
+        engine = self._engine
+        where = f"the end behind {engine.rows} steps"
+        if reason == "candidate_starvation" and (engine.propose() is not None or engine.stop_reason != reason):
+            raise _DifferenceError(f"{where} is logged as {reason!r}, but in the replay there is a pair to ask about")
+        if engine.stop_reason != reason and (engine.stop_reason is not None or reason == CONVERGED):
+            raise _DifferenceError(
+                f"{where} has the reason {reason!r} in the log and {engine.stop_reason!r} in the replay"
+            )
+        most = self._call.get("max_comparisons")
+        full = most is not None and engine.committed >= most
+        if (reason == "max_comparisons" and not full) or (reason == "judge_failing" and not engine.is_failing):
+            raise _DifferenceError(f"{where} is logged as {reason!r}, which was not so")
+        self._ended = reason
+
+    def _refit(self, number: int, *, is_closing: bool) -> None:
+        where, at = f"refit {number}", self.refits
+        if number != at + 1 or at >= len(self._rounds) or at >= len(self._items):
+            raise _DifferenceError(f"{where} is logged, but the log has {len(self._rounds)} rows of refits")
+        logged, items = self._rounds[at], self._items[at]
+        if items["refit_id"] != number:
+            raise _DifferenceError(f"{where}: its items are those of refit {items['refit_id']}")
+        request = self._engine.refit_request() if is_closing else self._engine.pending
+        if request is None:
+            raise _DifferenceError(f"{where} is logged, but in the replay none is due")
+        data = self._store.read_blob("belief", number)
+        if data is None:
+            raise _DifferenceError(f"{where}: what it found is missing")
+        belief = Belief.from_bytes(data)
+        request = replace(request, refit_id=number, is_closing=is_closing)
+        columns = items["columns"]
+        _compare(f"{where}, items", item_columns(request), columns, only_made=True)
+        _compare(where, round_columns(request, logged, columns), logged, only_made=True)
+        for fault in belief_faults(request, logged, columns, belief):
+            raise _DifferenceError(f"{where}: {fault}")
+        decision, reason = stop_decision(logged)
+        if is_closing:
+            reason = self._engine.stop_reason or self._ended
+            decision = reason is not None
+        _compare(where, {"stop_decision": decision, "stop_reason": reason}, logged, only_made=True)
+        if not is_closing:
+            self._engine.apply(belief, stop_reason=reason)
+        self.refits += 1
+
+
+def _compare(where: str, made: Mapping[str, Any], logged: Mapping[str, Any], *, only_made: bool = False) -> None:
+    """Whether both say the same; a step's time is nobody's to tell."""
+    more = [] if only_made else sorted(set(logged) - set(made) - {"timestamp"})
+    for name in [*made, *more]:
+        said, found = logged.get(name), made.get(name)
+        if not _same(found, said):
+            raise _DifferenceError(f"{where}: {name} is {said!r} in the log and {found!r} in the replay")
+
+
+def _same(made: Any, logged: Any) -> bool:
+    if isinstance(made, float) and logged is None:
+        return not math.isfinite(made)  # JSON has no word for it
+    if isinstance(made, float) and isinstance(logged, int | float) and not isinstance(logged, bool):
+        return math.isclose(made, logged, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)
+    if isinstance(made, list) and isinstance(logged, list):
+        return len(made) == len(logged) and all(map(_same, made, logged))
+    return bool(made == logged)
+
+
+def _without(row: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in names}

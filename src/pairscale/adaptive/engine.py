@@ -1,0 +1,478 @@
+"""The engine of adaptive ranking: which pair next, and what follows from its answer. Pure: no clock, no file, no judge.
+
+Four things can happen, and everything that is known follows from their sequence: a pair is *proposed*, its answer is
+*recorded*, a refit is *applied*, items *join*. A run is resumed by letting them happen again from the log, and audited
+by choosing again in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pairscale.adaptive._health import Health
+from pairscale.adaptive._pipeline import Scene
+from pairscale.adaptive._proposal import Proposal, Starved
+from pairscale.adaptive._round import STAGES, Round
+from pairscale.adaptive._strata import anchor_items, best_first, strata_by_rank
+from pairscale.adaptive._warm_start import WarmStart
+from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
+from pairscale.adaptive.ledger import Ledger
+from pairscale.adaptive.pollitt import choose_in_stage
+from pairscale.adaptive.refits import Belief, LagPoint, RefitRequest
+from pairscale.adaptive.selectors import Selector, choose_by, look, make_selector
+from pairscale.errors import InputError
+from pairscale.models.trueskill import win_probability
+from pairscale.pairs._edges import linked_groups
+from pairscale.tables import listed
+
+if TYPE_CHECKING:
+    from pairscale.adaptive.ledger import Flags
+    from pairscale.models._counts import Floats, Ints
+
+__all__ = ["Engine", "Proposal", "Starved"]
+
+WARM_START = "warm_start"
+
+
+class Engine:
+    """The state of a run, and its two verbs, :meth:`propose` and :meth:`record`.
+
+    Attributes:
+        ids: the items, in the order in which they came in.
+        seed: of every choice.
+        selector: who chooses: ``pollitt``, ``random``, ``nearest`` or ``information``.
+        config: how pairs are chosen.
+        btl: when the model is fitted again, and when the run stops.
+        ledger: what was asked and answered.
+        open: the proposals without an answer, by step.
+        rows: how many rows the step log has.
+        steps: the last step's number.
+        pending: a refit that is due, or running; None when there is none.
+        refit_lag: comparisons that a refit may take to come into effect.
+        n_refits: refits that were applied.
+        belief: the last posterior that passed its diagnostics.
+        identified: whether the global order counts as known.
+        near_stop: whether phase 3 was entered.
+        stop_reason: why the run is over; None while it is not.
+        failures_in_row: answers without a valid one between.
+    """
+
+    def __init__(
+        self,
+        ids: Sequence[str],
+        *,
+        seed: int = 1,
+        selector: str = "pollitt",
+        adaptive_config: Mapping[str, Any] | None = None,
+        btl_config: Mapping[str, Any] | None = None,
+        mu: Floats | None = None,
+        sigma: Floats | None = None,
+    ) -> None:
+        if len(ids) < 2:
+            raise InputError(f"ranking needs two items or more, not {len(ids)}")
+        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+            raise InputError(f"seed must be a whole number from 0 up, not {seed!r}")
+        self.seed, self.selector = int(seed), selector
+        self._given: tuple[Mapping[str, Any] | None, Mapping[str, Any] | None] = adaptive_config, btl_config
+        self._other: Selector | None = None if selector == "pollitt" else make_selector(selector)
+        self.ids: list[str] = []
+        self._settle_size(ids)
+        self.ledger = Ledger(len(ids), self.config.W_cap, mu, sigma)
+        self.open: dict[int, Proposal] = {}
+        self.rows = self.steps = self.n_refits = self.refit_lag = self.failures_in_row = 0
+        self.pending: RefitRequest | None = None
+        self.belief: Belief | None = None
+        self.identified = self.near_stop = False
+        self.stop_reason: str | None = None
+        self._effective_at = self._refitted_at = 0
+        self._passed: list[LagPoint] = []
+        self._health = Health()
+        self._warm = WarmStart(len(ids), np.random.default_rng((self.seed, 0)))
+        self._round = Round(0, len(ids), {}, None)
+        self._complete: Round | None = None
+        self._anchors: Flags = np.zeros(len(ids), dtype=np.bool_)
+        if self._other is not None:
+            self._other.joined(self.ledger)
+
+    def _settle_size(self, more: Iterable[str]) -> None:
+        self.ids += more
+        n = len(self.ids)
+        self.btl = BTLConfig.for_items(n, self._given[1])
+        self.config = AdaptiveConfig.for_items(n, self._given[0], refit_pairs_target=self.btl.refit_pairs_target)
+        self._number_of = {name: number for number, name in enumerate(self.ids)}
+        self._by_id: Ints = np.array(sorted(range(n), key=self.ids.__getitem__), dtype=np.int64)
+        self._id_place: Ints = np.empty(n, dtype=np.int64)
+        self._id_place[self._by_id] = np.arange(n)
+        self._strata = strata_by_rank(n, self.config)
+
+    # What it knows
+
+    @property
+    def committed(self) -> int:
+        """How many comparisons are committed."""
+        return self.ledger.committed
+
+    @property
+    def stage(self) -> str:
+        """The stage that the next pair will come from, as far as that is known."""
+        return WARM_START if not self._warm.done else (self._round.stage or "local_link")
+
+    @property
+    def round_id(self) -> int:
+        """The round that is going on."""
+        return self._round.round_id
+
+    @property
+    def must_apply(self) -> bool:
+        """Whether nothing may happen before the pending refit is applied."""
+        return self.pending is not None and self.committed >= self._effective_at
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether the judge has given no valid answer for too long."""
+        return self.failures_in_row >= self.config.max_failures_in_row
+
+    @property
+    def unlinked(self) -> list[str]:
+        """Items that no comparison ties to the others, because the judge does not answer on them."""
+        if not self._warm.unlinked:
+            return []
+        first, second, _ = self.ledger.history.T
+        _, *apart = linked_groups(first, second, self.ledger.n)
+        return [self.ids[item] for item in sorted(item for group in apart for item in group.tolist())]
+
+    # The next pair
+
+    def propose(self) -> Proposal | Starved | None:
+        """The next pair; or a step that found none; or nothing, until an answer or a refit has come, or for good."""
+        if self.stop_reason is not None or self.must_apply:
+            return None
+        if not self._warm.done:
+            return self._link() if self._warm.queue else None
+        if self._round.stage is None and not self._next_round():
+            return None
+        stage = self._round.stage
+        assert stage is not None  # noqa: S101 - a new round has a stage
+        pair, fields = self._choose(stage)
+        if pair is None:
+            return Starved(self._starved(fields))
+        proposal = self._proposal(pair, fields)
+        self._admit(proposal)
+        return proposal
+
+    def _link(self) -> Proposal:
+        """A comparison of the warm start (§3.1)."""
+        pair = self._warm.queue[0]
+        fields = {
+            "is_explore_step": False, "candidate_starved": False, "fallback_used": "base", "fallback_path": "base",
+            "star_override_used": False, "repeats_allowed": False,
+        }  # fmt: skip
+        proposal = self._proposal(pair, fields | self._scheduled(WARM_START))
+        self._admit(proposal)
+        return proposal
+
+    def _next_round(self) -> bool:
+        """Begin a round; if one chose nothing and nothing happened since, wait for an open answer, or stop (§7.7)."""
+        if self._round.round_id > 0 and self._round.selected == 0 and not self._round.is_stale:
+            if not self.open:
+                self.stop_reason = "candidate_starvation"
+            return False
+        self._begin_round(self._round.round_id + 1)
+        return True
+
+    def _begin_round(self, round_id: int) -> None:
+        if self._round.round_id > 0:
+            self._complete = self._round
+        self.ledger.wake()
+        plan = None
+        if self._other is None:
+            if self.belief is None:
+                self._refresh_anchors(self.ledger.mu)
+            there = bool(self._anchors.any())
+            plan = self.config.quotas(round_id, self.ledger.n, global_identified=self.identified, anchors=there)
+            quota = {stage: plan.of(stage) for stage in STAGES}
+        else:
+            quota = {self.selector: self.config.round_pairs_target}
+        self._round = Round(round_id, self.ledger.n, quota, plan)
+
+    def _refresh_anchors(self, score: Floats) -> None:
+        self._anchors = np.zeros(self.ledger.n, dtype=np.bool_)
+        self._anchors[anchor_items(best_first(score, self._by_id), self.config)] = True
+
+    def _choose(self, stage: str) -> tuple[tuple[int, int] | None, dict[str, Any]]:
+        step = self.steps + 1
+        scheduled = self._scheduled(stage)
+        if self._other is not None:
+            pair, fields = choose_by(self._other, self.ledger, self.config, (self.seed, step))
+            return pair, scheduled | fields
+        scene = self._scene()
+        pair, fields = choose_in_stage(scene, self._round, stage, (self.seed, step))
+        if pair is not None:
+            i, j = pair
+            fields |= {
+                "used_in_round_i": int(self._round.used[i]), "used_in_round_j": int(self._round.used[j]),
+                "is_anchor_i": bool(scene.is_anchor[i]), "is_anchor_j": bool(scene.is_anchor[j]),
+                "stratum_i": int(scene.stratum[i]), "stratum_j": int(scene.stratum[j]),
+                "dist_stratum": int(abs(scene.stratum[i] - scene.stratum[j])),
+            }  # fmt: skip
+        return pair, scheduled | fields
+
+    def _scheduled(self, stage: str) -> dict[str, Any]:
+        round_, links = self._round, stage == WARM_START
+        return {
+            "round_id": round_.round_id,
+            "round_stage": stage,
+            "pair_type": stage,
+            "stage_committed_so_far": None if links else round_.done[stage],
+            "stage_quota": None if links else round_.quota[stage],
+        }
+
+    def _scene(self) -> Scene:
+        order = best_first(self.ledger.mu, self._by_id)
+        rank, stratum = np.empty_like(order), np.empty_like(order)
+        rank[order] = np.arange(1, len(order) + 1)
+        stratum[order] = self._strata
+        left = self.config.star_override_budget_per_round - self._round.overrides
+        return Scene(
+            self.ledger, self.config, order, rank, stratum, self._anchors, self._id_place, self.belief,
+            self.identified, left,
+        )  # fmt: skip
+
+    def _proposal(self, pair: tuple[int, int], fields: Mapping[str, Any]) -> Proposal:
+        i, j = pair
+        ledger = self.ledger
+        first, second = ledger.order(i, j)
+        known = {
+            "step_id": self.steps + 1, "i": i + 1, "j": j + 1, "A": first + 1, "B": second + 1,
+            "A_id": self.ids[first], "B_id": self.ids[second],
+            "deg_i": int(ledger.degree[i]), "deg_j": int(ledger.degree[j]),
+            "recent_deg_i": int(ledger.recent[i]), "recent_deg_j": int(ledger.recent[j]),
+            "mu_i": float(ledger.mu[i]), "mu_j": float(ledger.mu[j]),
+            "sigma_i": float(ledger.sigma[i]), "sigma_j": float(ledger.sigma[j]),
+        }  # fmt: skip
+        return Proposal(self.steps + 1, first, second, known | self._moment() | dict(fields))
+
+    def _moment(self) -> dict[str, Any]:
+        known = None if self.belief is None else self.belief.refit_id
+        return {
+            "proposed_after": self.rows,
+            "in_flight": len(self.open),
+            "belief_refit_id": known,
+            "selector": self.selector,
+        }
+
+    # What happens
+
+    def admit(self, proposal: Proposal) -> None:
+        """A proposal is being asked; :meth:`propose` has done this, a replay does it with what was logged."""
+        self._look_again(proposal.fields)
+        self._admit(proposal)
+
+    def _look_again(self, fields: Mapping[str, Any]) -> None:
+        """In a replay, let a selector that learns from looking look as it did when the step was chosen."""
+        if self.selector != "information" or self._other is None or fields["round_stage"] == WARM_START:
+            return
+        if fields["round_id"] > self._round.round_id:
+            self._begin_round(fields["round_id"])
+        for fallback in fields["fallback_path"].split(">"):
+            look(self._other, self.ledger, self.config, (self.seed, fields["step_id"]), fallback)
+
+    def _admit(self, proposal: Proposal) -> None:
+        a, b, fields = proposal.first, proposal.second, proposal.fields
+        self.steps = max(self.steps, proposal.step_id)
+        if fields["round_stage"] == WARM_START:
+            self._warm.admit(fields["i"] - 1, fields["j"] - 1)
+        else:
+            if fields["round_id"] > self._round.round_id:
+                self._begin_round(fields["round_id"])
+            self._round.admit(fields["round_stage"], a, b, override=bool(fields["star_override_used"]))
+        self.open[proposal.step_id] = proposal
+        self.ledger.open(a, b)
+        if self._other is not None:
+            self._other.opened(self.ledger, a, b)
+
+    def _starved(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        row = {"step_id": self.steps + 1, "status": "starved", **self._moment(), **fields}
+        for name in ("star_override_used", "star_override_reason", "is_explore_step"):
+            row.pop(name, None)
+        self._starve(row)
+        return row
+
+    def starve(self, row: Mapping[str, Any]) -> None:
+        """A stage found nothing; :meth:`propose` has done this, a replay does it with what was logged."""
+        self._look_again(row)
+        self._starve(row)
+
+    def _starve(self, row: Mapping[str, Any]) -> None:
+        if row["round_id"] > self._round.round_id:
+            self._begin_round(row["round_id"])
+        self.steps = max(self.steps, row["step_id"])
+        self._round.starve(row["round_stage"])
+        self._count(row)
+
+    def record(
+        self, step_id: int, y: int | None, *, invalid_reason: str | None = None, is_error: bool = False
+    ) -> dict[str, Any]:
+        """An answer has come.
+
+        Args:
+            step_id: of the proposal.
+            y: 1 when the first won, 0 when the second did, None when there is no valid answer.
+            invalid_reason: why there is none.
+            is_error: whether that was because the judge could not be asked, rather than by its choice.
+
+        Returns:
+            The row of the step log, without its timestamp.
+        """
+        if step_id not in self.open:
+            raise InputError(f"step {step_id!r} is not waiting for an answer")
+        if y not in (0, 1, None):
+            raise InputError(f"Y must be 1, 0 or None, not {y!r}")
+        proposal = self.open.pop(step_id)
+        row = dict(proposal.fields) | {"status": "invalid" if y is None else "committed", "Y": y}
+        if y is None:
+            self._reject(proposal, row, invalid_reason, is_error=is_error)
+        else:
+            self._commit(proposal, row, int(y))
+        self._count(row)
+        self._round.is_stale = True
+        self._ask_for_refit()
+        return row
+
+    def _commit(self, proposal: Proposal, row: dict[str, Any], y: int) -> None:
+        a, b = proposal.first, proposal.second
+        self.ledger.commit(a, b, y)
+        row["pair_id"] = self.committed
+        if row["round_stage"] == WARM_START:
+            self._warm.committed()
+        elif row["round_id"] == self._round.round_id:
+            self._round.committed(row["round_stage"])
+        if self._other is not None:
+            self._other.committed(self.ledger, a, b, y)
+        p = float(win_probability(row["mu_i"], row["sigma_i"], row["mu_j"], row["sigma_j"]))
+        row |= {"p_ij": p, "U0_ij": p * (1 - p)}
+        self.failures_in_row = 0
+
+    def _reject(self, proposal: Proposal, row: dict[str, Any], reason: str | None, *, is_error: bool) -> None:
+        a, b = proposal.first, proposal.second
+        limits = self.config.max_invalid_per_pair, self.config.max_invalid_per_item
+        fallen = self.ledger.reject(a, b, is_error=is_error, pair_limit=limits[0], item_limit=limits[1])
+        row["invalid_reason"] = reason or "the judge gave no valid answer"
+        row["invalid_kind"] = "error" if is_error else "abstention"
+        row["set_aside"] = ", ".join(self.ids[item] for item in fallen) or None
+        if row["round_stage"] == WARM_START:
+            self._warm.rejected(row["i"] - 1, row["j"] - 1, self.ledger)
+        elif row["round_id"] == self._round.round_id:
+            again = int((row.get("used_in_round_i") or 0) > 0) + int((row.get("used_in_round_j") or 0) > 0)
+            override = bool(row["star_override_used"])
+            self._round.rejected(row["round_stage"], a, b, repeats=again, override=override)
+        if fallen:
+            self._warm.mend(self.ledger)
+        if self._other is not None:
+            self._other.dropped(self.ledger, a, b)
+        self.failures_in_row += 1
+
+    def _count(self, row: Mapping[str, Any]) -> None:
+        self.rows += 1
+        self._health.count(row)
+
+    # Refits
+
+    def _ask_for_refit(self) -> None:
+        """When enough comparisons are new (§4.3), and not while the warm start goes on."""
+        due = self.committed - self._refitted_at >= self.btl.refit_pairs_target
+        if due and self._warm.done and self.pending is None:
+            self.pending = self.refit_request()
+            self._effective_at = self.committed + self.refit_lag
+            self._refitted_at = self.committed
+            self._health = Health()
+
+    def refit_request(self) -> RefitRequest:
+        """All that a refit of what is committed now needs to know."""
+        ledger, lag = self.ledger, self.btl.stability_lag
+        over = self._round.round_id > 0 and self._round.stage is None
+        complete = self._round if over else self._complete
+        recent = ledger.recent
+        return RefitRequest(
+            refit_id=self.n_refits + 1,
+            ids=tuple(self.ids),
+            history=ledger.history.copy(),
+            mu=ledger.mu.copy(),
+            sigma=ledger.sigma.copy(),
+            degree=ledger.degree.copy(),
+            first=ledger.first.copy(),
+            second=ledger.second.copy(),
+            n_unique_pairs=ledger.n_unique_pairs,
+            step_id_at_refit=self.steps,
+            round_id_at_refit=0 if complete is None else complete.round_id,
+            quotas=None if complete is None else complete.plan,
+            health=self._health.columns()
+            | {
+                "recent_deg_median_since_last_refit": float(np.median(recent)),
+                "recent_deg_max_since_last_refit": int(recent.max()),
+            },
+            new_pairs=self.committed - self._refitted_at,
+            near_stop=self.near_stop,
+            global_identified=self.identified,
+            lag=self._passed[-lag] if len(self._passed) >= lag else None,
+            seed=self.seed,
+            selector=self.selector,
+            adaptive=self.config,
+            btl=self.btl,
+        )
+
+    def apply(self, belief: Belief, *, stop_reason: str | None) -> None:
+        """A refit is ready: what it found guides the choices from here on, if its diagnostics pass.
+
+        Args:
+            belief: what it found.
+            stop_reason: why the run stops here, if it does.
+        """
+        self.pending = None
+        self.n_refits += 1
+        self._round.is_stale = True
+        self.near_stop = self.near_stop or belief.near_stop  # a refit may enter phase 3 and not pass its limits
+        if not belief.passed:
+            return
+        self._passed.append(LagPoint(belief.refit_id, belief.theta_mean))
+        if len(belief.theta_mean) < self.ledger.n:
+            return  # items joined meanwhile: it says nothing of them, so nothing is decided on it
+        self.belief, self.identified = belief, belief.global_identified
+        if self._other is None:
+            self._refresh_anchors(belief.theta_mean)
+        self.stop_reason = stop_reason
+
+    # Changes from outside
+
+    def configure(self, adaptive_config: Mapping[str, Any], btl_config: Mapping[str, Any]) -> None:
+        """Go on with other settings; a run that has stopped may go on with stricter ones."""
+        self._given = dict(adaptive_config), dict(btl_config)
+        self._settle_size(())
+        if self.config.W_cap != self.ledger.window:
+            self.ledger.resize_window(self.config.W_cap)
+        self._round.is_stale = True
+        self.stop_reason = None
+
+    def join(self, ids: Sequence[str], mu: Floats | None = None, sigma: Floats | None = None) -> None:
+        """More items: they start from the prior, and are tied to others spread over the scale.
+
+        The scale has to be found again with them, so what the last refit said guides no choice until the next one.
+        """
+        if known := sorted(set(ids) & set(self._number_of)):
+            raise InputError(f"{listed(known)} already there; only new items can join")
+        before = best_first(self.ledger.mu, self._by_id)
+        before = before[~self.ledger.set_aside[before]]
+        old = self.ledger.n
+        self._settle_size(ids)
+        self.ledger.join(len(ids), self.config.W_cap, mu, sigma)
+        self._warm.join(np.arange(old, self.ledger.n), before)
+        self._round.used = np.concatenate([self._round.used, np.zeros(len(ids), dtype=np.int64)])
+        self._anchors = np.concatenate([self._anchors, np.zeros(len(ids), dtype=np.bool_)])
+        self._round.is_stale = True
+        self.belief, self.identified = None, False
+        self.stop_reason = None
+        if self._other is not None:
+            self._other.joined(self.ledger)

@@ -1,0 +1,243 @@
+"""``adaptive_rank_run_live``: take a run some steps further with a judge."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pairscale.adaptive._view import Mode, View
+from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
+from pairscale.adaptive.refits import _function as fitting_function
+from pairscale.adaptive.runner import Limits, Runner
+from pairscale.adaptive.session import event_of, plain_settings, run_path, save_adaptive_session, writing
+from pairscale.adaptive.state import AdaptiveState, _checked
+from pairscale.collect._background import run_sync
+from pairscale.errors import InputError, StoreMismatchError
+from pairscale.judges.base import Judge
+from pairscale.judges.resolve import make_judge
+from pairscale.notices import notice
+from pairscale.store.journal import Journal
+
+if TYPE_CHECKING:
+    import os
+
+    from pairscale.adaptive.refits import FitFn
+    from pairscale.store import RunFile
+
+__all__ = ["adaptive_rank_run_live"]
+
+_ENDED = {
+    "btl_converged": "the scores are reliable and stable; raise btl_config, such as eap_reliability_min, to go on",
+    "candidate_starvation": "no pair is left that may be asked; raise dup_max_obs and dup_p_margin to ask pairs again",
+}
+
+
+def adaptive_rank_run_live(
+    state: AdaptiveState,
+    judge: str | Judge | Callable[..., Any],
+    n_steps: int | None = 1,
+    fit_fn: FitFn | str | None = None,
+    adaptive_config: Mapping[str, Any] | None = None,
+    btl_config: Mapping[str, Any] | None = None,
+    session_dir: str | os.PathLike[str] | None = None,
+    persist_item_log: bool | None = None,
+    progress: Mode = "all",
+    progress_redraw_every: int = 10,
+    progress_show_events: bool = True,
+    progress_errors: bool = True,
+    *,
+    concurrency: int = 1,
+    max_comparisons: int | None = None,
+    max_cost: float | None = None,
+    max_minutes: float | None = None,
+    retries: int = 3,
+    retry_wait: float = 1.0,
+    timeout: float | None = 300.0,
+    **judge_call_args: Any,
+) -> AdaptiveState:
+    """Take a run further: choose a pair, ask the judge, commit the answer, refit when it is time.
+
+    Every answer is in the run file before the run ends, however it ends; the same call goes on where it was. However it
+    ends, the scores are those of all comparisons (a closing refit).
+
+    Args:
+        state: from :func:`adaptive_rank_start` or :func:`adaptive_rank_resume`.
+        judge: a callable ``judge(A, B, state, ...)`` that returns ``{"is_valid", "Y", "invalid_reason"}``, a
+            :class:`Judge`, or the name of one.
+        n_steps: steps of this call, invalid ones included; None for no such limit.
+        fit_fn: what fits instead of the sampler: a function (see ``pairscale.adaptive.refits.FitFn``), or ``laplace``
+            for the fast normal approximation.
+        adaptive_config: settings to change from here on; the log says so.
+        btl_config: likewise.
+        session_dir: keep a run that was in memory in this folder from now on.
+        persist_item_log: write the items of every refit as a CSV file beside the run file.
+        progress: ``all``, ``refits``, ``steps`` or ``none``.
+        progress_redraw_every: steps between two drawings.
+        progress_show_events: say what is notable.
+        progress_errors: say which answers were not valid.
+        concurrency: how many judgements are kept in flight.
+        max_comparisons: stop at so many comparisons of the whole run.
+        max_cost: stop before the run has cost more US dollars.
+        max_minutes: stop this call after so long.
+        retries: how often to ask again when an error may pass.
+        retry_wait: seconds before the first of these; doubled each time.
+        timeout: seconds that one answer may take; None for ever.
+        judge_call_args: further keyword arguments of every call of a callable judge.
+
+    Returns:
+        The same state, further on.
+
+    Raises:
+        InputError: a setting cannot be used.
+        StoreError: the run file cannot be used; what was answered before is kept.
+        KeyboardInterrupt: on Ctrl-C, after everything is in order.
+    """
+    _checked(state)
+    limits = Limits(n_steps, max_comparisons, max_cost, max_minutes)
+    if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
+        raise InputError(f"concurrency must be a whole number from 1 up, not {concurrency!r}")
+    _check_patience(retries, retry_wait, timeout)
+    fitting_function(fit_fn)  # refuses a wrong name before anything is asked
+    asked = make_judge(judge, judge_call_args=judge_call_args or None)
+    if session_dir is not None:
+        target = run_path(session_dir, None)
+        if state.where is None:
+            save_adaptive_session(state, session_dir)
+        elif Path(state.where).resolve() != Path(str(target)).resolve():
+            raise InputError(f"this run is kept in {state.where}; it cannot move to {session_dir}")
+    if persist_item_log is not None:
+        state.settings["persist_item_log"] = persist_item_log
+    _reconfigured(state, adaptive_config, btl_config)
+    stopped = state.engine.stop_reason
+    if stopped is not None:
+        notice(f"this run has stopped ({stopped}): {_ENDED[stopped]}")
+        if not state.needs_closing:
+            return state
+    view = View(
+        progress,
+        n_items=len(state.ids),
+        redraw_every=progress_redraw_every,
+        show_events=progress_show_events,
+        show_errors=progress_errors,
+        reliability_target=state.engine.btl.eap_reliability_min,
+        n_steps=n_steps,
+        max_comparisons=max_comparisons,
+        max_cost=max_cost,
+    )
+    with writing(state) as store:
+        condition_id = _same_judge(state, store, asked)
+        with view, Journal(store, condition_id) as journal:
+            _log_changes(state, journal)
+            runner = Runner(
+                state, asked, journal, view, limits, concurrency=concurrency, fit_fn=fit_fn, retries=retries,
+                retry_wait=retry_wait, timeout=timeout,
+            )  # fmt: skip
+            if stopped is not None:  # a process that died before left the scores behind the answers
+                run_sync(runner.close)
+                return state
+            state.engine.refit_lag = 0 if concurrency == 1 else concurrency
+            call = {"concurrency": concurrency, "refit_lag": state.engine.refit_lag, **asdict(limits)}
+            call |= {"condition_id": condition_id, "judged_by": asked.condition.condition_id}
+            journal.event(event_of("call", state.engine, **call))
+            _run(runner, view)
+    _say_how_it_ended(state)
+    return state
+
+
+def _check_patience(retries: Any, retry_wait: Any, timeout: Any) -> None:
+    if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
+        raise InputError(f"retries must be a whole number from 0 up, not {retries!r}")
+    if not isinstance(retry_wait, int | float) or not 0 <= retry_wait < math.inf:
+        raise InputError(f"retry_wait must be a number of seconds from 0 up, not {retry_wait!r}")
+    if timeout is not None and (not isinstance(timeout, int | float) or not 0 < timeout < math.inf):
+        raise InputError(f"timeout must be a number of seconds above 0, or None, not {timeout!r}")
+
+
+def _run(runner: Runner, view: View) -> None:
+    try:
+        run_sync(runner.run)
+    except KeyboardInterrupt:
+        view.note("stopping: one last fit, so that the scores are up to date (Ctrl-C again to skip it)")
+        run_sync(runner.close)
+        raise
+    run_sync(runner.close)
+
+
+def _reconfigured(
+    state: AdaptiveState, adaptive_config: Mapping[str, Any] | None, btl_config: Mapping[str, Any] | None
+) -> None:
+    """Take over settings that are otherwise than before; they are logged when the run file is open."""
+    reconfigure(
+        state,
+        {**state.settings["adaptive_config"], **plain_settings(adaptive_config, "adaptive_config")},
+        {**state.settings["btl_config"], **plain_settings(btl_config, "btl_config")},
+    )
+
+
+def reconfigure(state: AdaptiveState, adaptive_config: dict[str, Any], btl_config: dict[str, Any]) -> None:
+    """Go on with exactly these settings; if they are those of before, nothing happens."""
+    new = {"adaptive_config": adaptive_config, "btl_config": btl_config}
+    if all(state.settings[name] == value for name, value in new.items()):
+        return
+    n = len(state.ids)
+    btl = BTLConfig.for_items(n, btl_config)  # both are checked before anything is changed
+    AdaptiveConfig.for_items(n, adaptive_config, refit_pairs_target=btl.refit_pairs_target)
+    state.unlogged.append(event_of("configure", state.engine, **new))
+    state.settings |= new
+    state.engine.configure(adaptive_config, btl_config)
+    state.ended = None
+
+
+def _log_changes(state: AdaptiveState, journal: Journal) -> None:
+    for event in state.unlogged:
+        journal.event(event)
+    state.unlogged.clear()
+
+
+def _same_judge(state: AdaptiveState, store: RunFile, judge: Judge) -> str:
+    """Enter the judge's condition; another judge than before is an error that names the difference."""
+    condition = judge.condition
+    is_function, is_anonymous = condition.backend == "function", "instance" in condition.settings
+    if state.where is not None and is_anonymous:
+        notice("this judge has no name, so nobody can tell whether it is the same next time; FunctionJudge(f, name=…)")
+    known = {row["condition_id"]: row for row in store.conditions().iter_rows(named=True)}
+    before = known.get(store.get_meta("adaptive_condition") or "")
+    if before is not None and before["attempts"] and before["condition_id"] != condition.condition_id:
+        now = {"judge_id": condition.judge_id, "model": condition.model, "trait": condition.trait}
+        now["template_id"] = condition.template_id
+        changed = [
+            f"{name} was {before[name]!r}, is {value!r}"
+            for name, value in now.items()
+            # A function may be given a trait for the record, and need not be every time.
+            if before[name] != value and not (is_function and name != "judge_id" and None in (before[name], value))
+        ]
+        if changed or not is_function:
+            raise StoreMismatchError(
+                f"{store.name} was judged by another judge: {'; '.join(changed) or 'its settings differ'}; "
+                "give the same judge, or take a new run file"
+            )
+        recorded = replace(condition, trait=before["trait"], template_id=before["template_id"])
+        if not is_anonymous and recorded.condition_id != before["condition_id"]:
+            notice(
+                "the judge's code or its arguments have changed since the last call; "
+                "its answers are taken as those of the same judge"
+            )
+        return str(before["condition_id"])
+    condition_id = store.add_condition(condition)
+    store.set_meta("adaptive_condition", condition_id)  # before the first answer: a process may die at any time
+    return condition_id
+
+
+def _say_how_it_ended(state: AdaptiveState) -> None:
+    ended = state.ended
+    if ended == "judge_failing":
+        last = state.step_log.filter(status="invalid")["invalid_reason"]
+        notice(
+            f"paused: {state.engine.config.max_failures_in_row} answers in a row were not valid; the last reason: "
+            f"{last[-1] if last.len() else 'unknown'}. Nothing is lost: the same call goes on"
+        )
+    if state.engine.unlinked:
+        notice(f"the judge does not answer on {', '.join(state.engine.unlinked[:5])}: only the prior places them")

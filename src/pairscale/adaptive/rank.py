@@ -1,0 +1,279 @@
+"""``adaptive_rank``: from texts and a judge to a ranking, in one call that can be repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from pairscale.adaptive.live import adaptive_rank_run_live, reconfigure
+from pairscale.adaptive.session import (
+    adaptive_rank_resume,
+    adaptive_rank_start,
+    adaptive_session_exists,
+    event_of,
+    plain_settings,
+    run_path,
+    writing,
+)
+from pairscale.adaptive.state import AdaptiveState, beliefs_of, summarize_adaptive
+from pairscale.errors import InputError, StoreMismatchError
+from pairscale.files import TABLE_SUFFIXES, write_table
+from pairscale.judges.base import Judge
+from pairscale.judges.resolve import make_judge
+from pairscale.models.logs import summarize_items, summarize_refits
+from pairscale.notices import notice
+from pairscale.samples import read_samples
+from pairscale.tables import listed
+from pairscale.traits import Trait
+
+if TYPE_CHECKING:
+    import os
+
+    from pairscale.adaptive._view import Mode
+    from pairscale.adaptive.refits import FitFn
+    from pairscale.tables import Table
+
+__all__ = ["AdaptiveResult", "adaptive_rank"]
+
+_OPTIONS = ("concurrency", "max_comparisons", "max_cost", "max_minutes", "retries", "retry_wait", "timeout")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AdaptiveResult:
+    """What an adaptive run gave.
+
+    Attributes:
+        state: the run, for :func:`adaptive_rank_run_live` and the accessors.
+        summary: the run in one row.
+        refits: one row a refit.
+        items: the ranking: one row an item, best first.
+        logs: ``step_log``, ``round_log`` and ``item_log`` (a list of tables).
+        output_file: where the outputs were saved, when they were.
+    """
+
+    state: AdaptiveState
+    summary: pl.DataFrame
+    refits: pl.DataFrame
+    items: pl.DataFrame
+    logs: dict[str, Any]
+    output_file: Path | None = None
+
+    def __repr__(self) -> str:
+        return f"<AdaptiveResult: {self.state}>"
+
+
+def adaptive_rank(
+    data: Table,
+    id_col: int | str | None = None,
+    text_col: int | str | None = None,
+    backend: str | None = None,
+    model: str | None = None,
+    trait: str | Trait = "overall_quality",
+    trait_name: str | None = None,
+    trait_description: str | None = None,
+    prompt_template: str | None = None,
+    judge_args: Mapping[str, Any] | None = None,
+    judge_call_args: Mapping[str, Any] | None = None,
+    n_steps: int | None = None,
+    fit_fn: FitFn | str | None = None,
+    adaptive_config: Mapping[str, Any] | None = None,
+    btl_config: Mapping[str, Any] | None = None,
+    session_dir: str | os.PathLike[str] | None = None,
+    persist_item_log: bool = False,
+    resume: bool = True,
+    seed: int = 1,
+    progress: Mode = "all",
+    progress_redraw_every: int = 10,
+    progress_show_events: bool = True,
+    progress_errors: bool = True,
+    save_outputs: bool = False,
+    output_file: str | os.PathLike[str] | None = None,
+    judge: str | Judge | Callable[..., Any] | None = None,
+    *,
+    selector: str = "pollitt",
+    run: str | os.PathLike[str] | None = None,
+    **options: Any,
+) -> AdaptiveResult:
+    """Rank texts adaptively: the run chooses which pairs to ask about, and stops when the ranking is reliable.
+
+    The same call again goes on where the run file (``run`` or ``session_dir``) is: after a limit, a Ctrl-C or a crash.
+    New rows in ``data`` join the run; a changed text, seed or setting is an error that names it. Only a run that has
+    stopped goes on with other settings, such as a higher ``eap_reliability_min``; the log says from where on.
+
+    Args:
+        data: samples: a table, a file (csv, tsv, jsonl, parquet, xlsx) or a folder of ``.txt`` files.
+        id_col: the column of ids, by name or position from 0.
+        text_col: the column of texts, likewise.
+        backend: the provider, for ``model``.
+        model: the model that judges; with ``backend``, an other way to write ``judge="backend:model"``.
+        trait: what to judge: a built-in trait's key or a :class:`Trait`.
+        trait_name: of a trait of your own, with
+        trait_description: its definition.
+        prompt_template: a template's name, file or text.
+        judge_args: settings of the judge.
+        judge_call_args: keyword arguments of every call of a callable judge.
+        n_steps: steps of this call, invalid ones included; None runs to the statistical stop.
+        fit_fn: what fits instead of the sampler; ``laplace`` is a fast approximation.
+        adaptive_config: fields of ``AdaptiveConfig``.
+        btl_config: fields of ``BTLConfig``.
+        session_dir: keep the run in ``session_dir/run.db``.
+        persist_item_log: write the items of every refit as a CSV file, too.
+        resume: go on with a run that is there; False refuses to touch it.
+        seed: of every choice.
+        progress: ``all``, ``refits``, ``steps`` or ``none``.
+        progress_redraw_every: steps between two drawings.
+        progress_show_events: say what is notable.
+        progress_errors: say which answers were not valid.
+        save_outputs: save summary, refits and items to ``output_file``.
+        output_file: a table of the items (csv, tsv, jsonl, json, parquet, xlsx, by its ending), or a folder for
+            summary, refits, items and step log; by default the folder ``adaptive_outputs`` beside the run file.
+        judge: a name (``lexical``, ``openai:gpt-5.1``), a callable ``judge(A, B, state)`` or a :class:`Judge`.
+        selector: who chooses: ``pollitt``, ``random``, ``nearest`` or ``information``.
+        run: the run file.
+        options: of :func:`adaptive_rank_run_live`: ``concurrency``, ``max_comparisons``, ``max_cost``,
+            ``max_minutes``, ``retries``, ``retry_wait``, ``timeout``.
+
+    Returns:
+        An :class:`AdaptiveResult` with ``state``, ``summary``, ``refits``, ``items``, ``logs`` and ``output_file``.
+
+    Raises:
+        InputError: data, judge or a setting cannot be used.
+        StoreError: the run file cannot be used.
+
+    Example:
+        >>> import pairscale as ps
+        >>> longer = lambda A, B: {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
+        >>> texts = [{"ID": name, "text": "word " * length} for name, length in [("a", 3), ("b", 1), ("c", 2)]]
+        >>> out = ps.adaptive_rank(texts, judge=longer, n_steps=6, progress="none", fit_fn="laplace")
+        >>> out.items["ID"].to_list()
+        ['a', 'c', 'b']
+    """
+    judge_ = _judge(
+        judge,
+        backend,
+        model,
+        _trait(trait, trait_name, trait_description),
+        prompt_template,
+        judge_args,
+        judge_call_args,
+    )
+    if unknown := sorted(set(options) - set(_OPTIONS)):
+        raise InputError(
+            f"adaptive_rank has no option {listed(unknown)}; there are also {listed(sorted(_OPTIONS), 20)}"
+        )
+    _check_output(output_file)
+    samples = read_samples(data, id_col=id_col, text_col=text_col)
+    where = run_path(session_dir, run)
+    settings: dict[str, Any] = {
+        "seed": seed, "selector": selector, "adaptive_config": plain_settings(adaptive_config, "adaptive_config"),
+        "btl_config": plain_settings(btl_config, "btl_config"),
+    }  # fmt: skip
+    if adaptive_session_exists(where):
+        if not resume:
+            raise InputError(f"{where} holds a run already; give resume=True to go on with it, or name another file")
+        state = adaptive_rank_resume(run=where)
+        _same_settings(state, settings)
+        _same_samples(state, samples)
+        reconfigure(state, settings["adaptive_config"], settings["btl_config"])
+    else:
+        state = adaptive_rank_start(samples, run=where, persist_item_log=persist_item_log, **settings)
+    adaptive_rank_run_live(
+        state, judge_, n_steps, fit_fn, persist_item_log=persist_item_log, progress=progress,
+        progress_redraw_every=progress_redraw_every, progress_show_events=progress_show_events,
+        progress_errors=progress_errors, **options,
+    )  # fmt: skip
+    return _result(state, save_outputs or output_file is not None, output_file)
+
+
+def _judge(
+    judge: str | Judge | Callable[..., Any] | None,
+    backend: str | None,
+    model: str | None,
+    trait: Trait | str,
+    template: str | None,
+    judge_args: Mapping[str, Any] | None,
+    judge_call_args: Mapping[str, Any] | None,
+) -> Judge:
+    if judge is None:
+        if model is None:
+            raise InputError("name a judge (judge='lexical', judge='openai:gpt-5.1', a callable) or backend and model")
+        judge = f"{backend or 'openai'}:{model}"
+    given: dict[str, Any] = {"template": template, "judge_args": judge_args, "judge_call_args": judge_call_args}
+    if isinstance(judge, str) or not isinstance(judge, Judge):
+        given["trait"] = trait
+    return make_judge(judge, **given)
+
+
+def _trait(trait: str | Trait, name: str | None, description: str | None) -> str | Trait:
+    if (name is None) != (description is None):
+        raise InputError("a trait of your own needs both trait_name and trait_description")
+    return Trait(name, description) if name is not None and description is not None else trait
+
+
+def _check_output(output_file: str | os.PathLike[str] | None) -> None:
+    """Refuse a file that cannot be written before anything is asked rather than after it."""
+    if output_file is None or not (suffix := Path(output_file).suffix.lower()):
+        return
+    if suffix not in TABLE_SUFFIXES:
+        raise InputError(f"output_file {output_file}: the ending must be one of {listed(TABLE_SUFFIXES, 9)}, or none")
+    if not Path(output_file).parent.is_dir():
+        raise InputError(f"output_file {output_file}: there is no folder {Path(output_file).parent}")
+
+
+def _same_settings(state: AdaptiveState, settings: Mapping[str, Any]) -> None:
+    """What a run goes by must be as it was; one that has stopped may go on with other limits."""
+    for name, value in settings.items():
+        if state.engine.stop_reason is not None and name in {"adaptive_config", "btl_config"}:
+            continue
+        if (before := state.settings[name]) != value:
+            raise StoreMismatchError(
+                f"{state.where} was started with {name}={before!r}, not {value!r}; give that, or take a new run file"
+            )
+
+
+def _same_samples(state: AdaptiveState, samples: pl.DataFrame) -> None:
+    """The texts must be as they were; new samples join, and none may be missing."""
+    known, given = set(state.ids), set(samples["ID"])
+    if missing := sorted(known - given):
+        raise StoreMismatchError(f"{state.where} ranks {listed(missing)}, which the data lack; is it another data set?")
+    late = samples.filter(~pl.col("ID").is_in(list(known)))
+    with writing(state) as store:
+        store.add_items(samples.iter_rows(named=True))  # names the samples whose text has changed, before anything else
+    if late.height:
+        join_items(state, late)
+
+
+def join_items(state: AdaptiveState, late: pl.DataFrame) -> None:
+    """Late items join a run."""
+    ids = late["ID"].to_list()
+    mu, sigma = beliefs_of(late, ids)
+    priors = {"mu": None if mu is None else mu.tolist(), "sigma": None if sigma is None else sigma.tolist()}
+    event = event_of("join", state.engine, ids=ids, **priors)
+    state.engine.join(ids, mu, sigma)
+    state.unlogged.append(event)
+    state.ended = None
+    state.items = pl.concat([state.items, late], how="diagonal_relaxed")
+    notice(f"{len(ids):,} new items join the run: {listed(ids)}")
+
+
+def _result(state: AdaptiveState, save: bool, output_file: str | os.PathLike[str] | None) -> AdaptiveResult:
+    summary, refits, items = summarize_adaptive(state), summarize_refits(state), summarize_items(state)
+    saved = _saved(state, {"summary": summary, "refits": refits, "items": items}, output_file) if save else None
+    return AdaptiveResult(state, summary, refits, items, state.logs, saved)
+
+
+def _saved(state: AdaptiveState, tables: Mapping[str, pl.DataFrame], target: str | os.PathLike[str] | None) -> Path:
+    """Every table as a file of a folder, or the ranking alone as the file that was named."""
+    if target is not None and Path(target).suffix:
+        return write_table(tables["items"], target)
+    beside = state.where is not None and "://" not in state.where
+    default = Path(str(state.where)).parent if beside else Path.cwd()
+    folder = Path(target) if target is not None else default / "adaptive_outputs"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, table in {**tables, "step_log": state.step_log}.items():
+        write_table(table, folder / f"{name}.csv")
+    return folder

@@ -1,0 +1,435 @@
+"""A refit: the Bayesian model fitted to all comparisons so far, and what may be decided on it (§4.5.1, §5.4, §8, §9).
+
+No diagnostics, no decisions: on draws that do not pass the gate, nothing is decided. The row of the round log is there
+all the same, and says so. Everything that a stop rests on is in that row: :func:`stop_decision` reads nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import numpy as np
+import polars as pl
+from scipy.stats import rankdata
+
+from pairscale.adaptive._belief import Belief
+from pairscale.adaptive.config import AdaptiveConfig, BTLConfig, RoundQuotas
+from pairscale.errors import FitError, InputError, UnknownNameError
+from pairscale.models._row import model_columns
+from pairscale.models._warm import warm_of
+from pairscale.models.bayes import MCMCSettings, Variant, fit_btl
+from pairscale.models.laplace import fit_btl_laplace
+from pairscale.models.logs import round_log_row
+from pairscale.models.posterior import item_log, round_figures
+from pairscale.provenance import utc_now
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from pairscale.models._counts import Floats, Ints
+    from pairscale.models._gate import Diagnostics, DiagnosticsGate
+    from pairscale.models.posterior import Posterior
+
+__all__ = [
+    "Belief",
+    "Fit",
+    "FitFn",
+    "LagPoint",
+    "RefitOutcome",
+    "RefitRequest",
+    "refit",
+    "stop_decision",
+    "stop_gates",
+]
+
+NEAR_STOP_MARGIN = 0.05
+"""Phase 3 begins so much below the reliability that a stop needs (§5.4)."""
+
+CONVERGED = "btl_converged"
+"""The reason of the statistical stop."""
+
+_QUOTAS = ("long_quota_raw", "long_quota_effective", "long_quota_removed", "realloc_to_mid", "realloc_to_local")
+
+
+class Fit(Protocol):
+    """What a function that fits gives back.
+
+    May also have ``engine``, a text for the log that says what fitted, and its version.
+
+    Attributes:
+        posterior: the draws; its ids are those that were asked for, in their order.
+        diagnostics: divergences, R-hat and effective sample size. Held against the gate again, so that its verdicts
+            do not matter.
+    """
+
+    @property
+    def posterior(self) -> Posterior:
+        """The draws."""
+        ...
+
+    @property
+    def diagnostics(self) -> Diagnostics:
+        """What is known of them."""
+        ...
+
+
+class FitFn(Protocol):
+    """A function that fits: :func:`pairscale.models.bayes.fit_btl`, ``fit_btl_laplace``, or one of your own.
+
+    It is called with ``rows`` (``ID1 ID2 better_id``, each with a winner) and ``ids`` (all items), and by name
+    ``model_variant``, ``settings``, ``seed`` (of everything random), ``prior_sd``, ``warm`` (None, or what the refit
+    before gave: a start for ``fit_btl``, else the very object returned then), ``near_stop`` (whether the stricter
+    effective sample size is required) and ``gate`` (the limits). It must not depend on anything else; a run that is
+    taken up again has no ``warm`` but that of ``fit_btl``.
+    """
+
+    def __call__(
+        self,
+        rows: pl.DataFrame,
+        ids: Sequence[str],
+        *,
+        model_variant: Variant,
+        settings: MCMCSettings,
+        seed: int,
+        prior_sd: float | Literal["learned"],
+        warm: Any,
+        near_stop: bool,
+        gate: DiagnosticsGate,
+    ) -> Fit:
+        """Fit once."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LagPoint:
+    """The earlier refit that stability is measured against: the ``stability_lag``-th last that passed.
+
+    Attributes:
+        refit_id: which it was.
+        theta_mean: its EAP means. Items that joined later are missing at the end.
+    """
+
+    refit_id: int
+    theta_mean: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class RefitRequest:
+    """Everything that a refit is computed from. Arrays are copied, so that the run may go on meanwhile.
+
+    Attributes:
+        refit_id: which refit, counted from 1.
+        ids: the items, in their order.
+        history: the comparisons, a row each: number of the first, number of the second, 1 when the first won.
+        mu: per item, the TrueSkill mean at the trigger.
+        sigma: per item, the TrueSkill standard deviation.
+        degree: per item, in how many comparisons it was.
+        first: per item, in how many of them it stood first.
+        second: per item, in how many of them it stood second.
+        n_unique_pairs: different pairs among the comparisons.
+        step_id_at_refit: the last step before it.
+        round_id_at_refit: the last round that was complete.
+        new_pairs: comparisons since the refit before.
+        seed: of the run.
+        adaptive: how the run chooses pairs.
+        btl: how it fits and stops.
+        quotas: what the last complete round planned; None when there was none.
+        health: columns of the round log on candidates, fallbacks and star caps since the refit before.
+        near_stop: whether an earlier refit entered phase 3.
+        global_identified: whether the order counted as known after the last refit that passed.
+        lag: the earlier refit to compare with; None when too few have passed.
+        selector: what chooses the pairs.
+        is_closing: whether this is the closing refit of a stop, a limit or a pause.
+    """
+
+    refit_id: int
+    ids: tuple[str, ...]
+    history: npt.NDArray[np.int32]
+    mu: Floats
+    sigma: Floats
+    degree: Ints
+    first: Ints
+    second: Ints
+    n_unique_pairs: int
+    step_id_at_refit: int
+    round_id_at_refit: int
+    new_pairs: int
+    seed: int
+    adaptive: AdaptiveConfig
+    btl: BTLConfig
+    quotas: RoundQuotas | None = None
+    health: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    near_stop: bool = False
+    global_identified: bool = False
+    lag: LagPoint | None = None
+    selector: str | None = None
+    is_closing: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("history", "mu", "sigma", "degree", "first", "second"):
+            object.__setattr__(self, name, np.array(getattr(self, name)))
+            length = len(getattr(self, name))
+            if name != "history" and length != len(self.ids):
+                raise InputError(f"a refit of {len(self.ids):,} items needs {name} for each, not {length:,}")
+        if self.history.ndim != 2 or self.history.shape[1] != 3:
+            raise InputError(f"history must have three columns (first, second, y), not {self.history.shape}")
+        object.__setattr__(self, "ids", tuple(self.ids))
+        object.__setattr__(self, "health", dict(self.health))
+
+    def rows(self) -> pl.DataFrame:
+        """The comparisons by id: ``ID1 ID2 better_id``."""
+        names = pl.Series(self.ids, dtype=pl.String)
+        first, second, y = self.history.T.astype(np.int64)
+        columns = {"ID1": first, "ID2": second, "better_id": np.where(y == 1, first, second)}
+        return pl.DataFrame({name: names.gather(numbers) for name, numbers in columns.items()})
+
+    def seed_of(self, attempt: int = 0) -> int:
+        """The seed of a fit: of the run, how much it is fitted to, and which attempt at it this is.
+
+        Not the refit's number: closing refits have one too, and a run that paused goes on as one that did not.
+        """
+        return int(np.random.SeedSequence([self.seed, len(self.history), attempt]).generate_state(1)[0])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RefitOutcome:
+    """What a refit gives.
+
+    Attributes:
+        row: its row of the round log, every column by name; what is not known is None.
+        items: its item log.
+        belief: what the rest of the run needs of it.
+        warm: for the next refit. ``pairscale.models._warm.warm_to_bytes`` keeps it, where it can be kept.
+    """
+
+    row: dict[str, Any]
+    items: pl.DataFrame
+    belief: Belief
+    warm: Any
+
+
+def refit(request: RefitRequest, fit_fn: FitFn | Literal["laplace"] | None = None, warm: Any = None) -> RefitOutcome:
+    """Fit the model to what a request holds, and see what may be decided on it.
+
+    Args:
+        request: the comparisons, the state of the run at the trigger, and its configuration.
+        fit_fn: what fits (see :class:`FitFn`); ``laplace`` is the fast normal approximation, for tests, simulations
+            and plans. Default: :func:`pairscale.models.bayes.fit_btl`.
+        warm: ``RefitOutcome.warm`` of the refit before.
+
+    Returns:
+        A :class:`RefitOutcome`. The same request and ``warm`` give the same, but for its ``timestamp``.
+
+    Raises:
+        FitError: when ``fit_fn`` gives a posterior of other items.
+        UnknownNameError: when ``fit_fn`` is a text other than ``laplace``.
+    """
+    fit, diagnostics, entered = _sampled(request, _function(fit_fn), warm)
+    posterior, theta = fit.posterior, fit.posterior.items.theta_mean
+    adaptive, btl, passed = request.adaptive, request.btl, diagnostics.diagnostics_pass
+    row: dict[str, Any] = {
+        **request.health,
+        "refit_id": request.refit_id,
+        "round_id_at_refit": request.round_id_at_refit,
+        "step_id_at_refit": request.step_id_at_refit,
+        "timestamp": utc_now(),
+        "model_variant": btl.model_variant,
+        "total_pairs_done": len(request.history),
+        "new_pairs_since_last_refit": request.new_pairs,
+        "n_unique_pairs_seen": request.n_unique_pairs,
+        **model_columns(
+            posterior,
+            diagnostics,
+            request.degree,
+            request.first,
+            request.second,
+            getattr(fit, "engine", None),
+            near_tie_p_low=btl.near_tie_p_low,
+            near_tie_p_high=btl.near_tie_p_high,
+        ),
+        **_trueskill_figures(request, theta),
+        **_lag_figures(request.lag, theta),
+        "global_identified_reliability_min": adaptive.global_identified_reliability_min,
+        "global_identified_rank_corr_min": adaptive.global_identified_rank_corr_min,
+        **{name: None if request.quotas is None else getattr(request.quotas, name) for name in _QUOTAS},
+        "eap_reliability_min": btl.eap_reliability_min,
+        "theta_corr_min": btl.theta_corr_min,
+        "theta_sd_rel_change_max": btl.theta_sd_rel_change_max,
+        "rank_spearman_min": btl.rank_spearman_min,
+        **_round_size(request),
+        "phase3_entered": entered,
+        "selector": request.selector,
+        "is_closing": request.is_closing,
+    }
+    row["global_identified"] = _identified(row) if passed else request.global_identified
+    row |= stop_gates(row)
+    row["stop_decision"], row["stop_reason"] = stop_decision(row)
+    belief = Belief.of(
+        posterior,
+        request.refit_id,
+        passed=passed,
+        near_stop=request.near_stop or entered,
+        global_identified=row["global_identified"],
+    )
+    items = item_log(posterior, request.refit_id, request.degree, request.first, request.second)
+    return RefitOutcome(round_log_row(**row).row(0, named=True), items, belief, warm_of(fit) or fit)
+
+
+def _function(fit_fn: FitFn | str | None) -> FitFn:
+    if fit_fn is None:
+        return fit_btl
+    if isinstance(fit_fn, str):
+        if fit_fn != "laplace":
+            raise UnknownNameError(f"fit_fn {fit_fn!r} is not known; give 'laplace', a function, or None for MCMC")
+        return fit_btl_laplace
+    return fit_fn
+
+
+def _sampled(request: RefitRequest, fit_fn: FitFn, warm: Any) -> tuple[Fit, Diagnostics, bool]:
+    """The fit, its diagnostics by the gate that holds now, and whether it entered phase 3 (§5.4)."""
+    rows, btl = request.rows(), request.btl
+    settings, gate = MCMCSettings.given(btl.mcmc), btl.gate
+
+    def fitted(attempt: int, warm: Any, *, near_stop: bool) -> Fit:
+        fit = fit_fn(
+            rows, request.ids, model_variant=btl.model_variant, settings=settings, seed=request.seed_of(attempt),
+            prior_sd=btl.prior_sd, warm=warm, near_stop=near_stop, gate=gate,
+        )  # fmt: skip
+        if fit.posterior.ids != request.ids:
+            raise FitError("fit_fn gave a posterior of other items than it was asked for, or in another order")
+        return fit
+
+    def judged(fit: Fit, *, near_stop: bool) -> Diagnostics:
+        said = fit.diagnostics
+        return gate.judge(
+            divergences=said.divergences,
+            max_rhat=said.max_rhat,
+            min_ess_bulk=said.min_ess_bulk,
+            near_stop=near_stop,
+        )
+
+    fit = fitted(0, warm, near_stop=request.near_stop)
+    diagnostics = judged(fit, near_stop=request.near_stop)
+    if request.near_stop or not diagnostics.diagnostics_pass or not _near(fit.posterior, request):
+        return fit, diagnostics, False
+    # This fit enters phase 3. To be decided on, its draws must be worth what phase 3 asks.
+    diagnostics = judged(fit, near_stop=True)
+    if not diagnostics.diagnostics_pass:
+        fit = fitted(1, warm_of(fit) or fit, near_stop=True)
+        diagnostics = judged(fit, near_stop=True)
+    return fit, diagnostics, True
+
+
+def _near(posterior: Posterior, request: RefitRequest) -> bool:
+    """Whether the reliability is that of phase 3; the very figure that is logged."""
+    figures = round_figures(posterior, request.degree, request.first, request.second)
+    least = request.btl.eap_reliability_min - NEAR_STOP_MARGIN
+    return _holds(figures["reliability_EAP"], ">=", least) is True
+
+
+def _identified(row: Mapping[str, Any]) -> bool:
+    """Whether the global order counts as known (§4.5.1); asked of a refit that passed."""
+    return _holds(row["reliability_EAP"], ">=", row["global_identified_reliability_min"]) is True and (
+        _holds(row["ts_btl_rank_spearman"], ">=", row["global_identified_rank_corr_min"]) is True
+    )
+
+
+# The gates of the stop, from logged columns alone
+
+
+def stop_gates(row: Mapping[str, Any]) -> dict[str, bool | None]:
+    """The verdicts that a row's figures and limits call for, by column (§9.1 to §9.4).
+
+    ``diagnostics_pass`` and its three parts and ``eap_pass`` are true or false: a figure that is missing does not pass.
+    The lagged ones are None when there is no lagged refit, or the figure is not defined.
+
+    Args:
+        row: a row of the round log. Verdicts in it are not looked at, so that an audit can compare them with these.
+    """
+    parts = {
+        "diagnostics_divergences_pass": _holds(row["divergences"], "<=", row["divergences_max_allowed"]) is True,
+        "diagnostics_rhat_pass": _holds(row["max_rhat"], "<=", row["max_rhat_allowed"]) is True,
+        "diagnostics_ess_pass": _holds(row["min_ess_bulk"], ">=", row["ess_bulk_required"]) is True,
+    }
+    lagged = {
+        "theta_corr_pass": _holds(row["rho_theta"], ">=", row["theta_corr_min"]),
+        "delta_sd_theta_pass": _holds(row["delta_sd_theta"], "<=", row["theta_sd_rel_change_max"]),
+        "rho_rank_pass": _holds(row["rho_rank"], ">=", row["rank_spearman_min"]),
+    }
+    return {
+        "diagnostics_pass": all(parts.values()),
+        **parts,
+        "eap_pass": _holds(row["reliability_EAP"], ">=", row["eap_reliability_min"]) is True,
+        **{name: verdict if row["lag_eligible"] else None for name, verdict in lagged.items()},
+    }
+
+
+def stop_decision(row: Mapping[str, Any]) -> tuple[bool, str | None]:
+    """Whether the run stops at this refit, and why (§9): the diagnostics and every gate pass, and all apply.
+
+    Args:
+        row: a row of the round log; only its figures, limits and ``lag_eligible`` are read.
+    """
+    gates = stop_gates(row)
+    stop = bool(row["lag_eligible"]) and all(verdict is True for verdict in gates.values())
+    return stop, CONVERGED if stop else None
+
+
+def _holds(figure: float | None, relation: Literal["<=", ">="], limit: float | None) -> bool | None:
+    if figure is None or limit is None or math.isnan(figure) or math.isnan(limit):
+        return None
+    return figure <= limit if relation == "<=" else figure >= limit
+
+
+# Figures
+
+
+def _trueskill_figures(request: RefitRequest, theta: Floats) -> dict[str, float | None]:
+    mu, sigma = request.mu, request.sigma
+    return {
+        "ts_sigma_mean": float(sigma.mean()),
+        "ts_sigma_max": float(sigma.max()),
+        "ts_degree_sigma_corr": _correlation(request.degree, sigma),
+        "ts_btl_theta_corr": _correlation(mu, theta),
+        "ts_btl_rank_spearman": _correlation(rankdata(mu), rankdata(theta)),
+    }
+
+
+def _lag_figures(lag: LagPoint | None, theta: Floats) -> dict[str, Any]:
+    """How the scores moved since the lagged refit (§9.3, §9.4), over the items that both have."""
+    names = ("rho_theta", "delta_sd_theta", "rho_rank")
+    if lag is None:
+        return {"lag_eligible": False, "lag_refit_id": None, **dict.fromkeys(names)}
+    n = min(len(theta), len(lag.theta_mean))
+    now, before = theta[:n], np.asarray(lag.theta_mean, dtype=np.float64)[:n]
+    # Equal values have no spread, whatever rounding makes of their mean.
+    spread_now, spread_before = (float(x.std(ddof=1)) if n > 1 and x.min() < x.max() else 0.0 for x in (now, before))
+    figures = (
+        _correlation(now, before),
+        abs(spread_now - spread_before) / spread_before if spread_before > 0 else None,
+        _correlation(rankdata(now), rankdata(before)),
+    )
+    return {"lag_eligible": True, "lag_refit_id": lag.refit_id, **dict(zip(names, figures, strict=True))}
+
+
+def _correlation(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> float | None:
+    """Pearson's correlation; None where it is not defined: fewer than two values, or no spread."""
+    scaled = []
+    for values in (x, y):
+        if len(values) < 2 or values.min() == values.max():
+            return None
+        apart = values - values.mean(dtype=np.float64)
+        apart = apart / np.abs(apart).max()  # so that no square is lost
+        scaled.append(apart / np.sqrt(apart @ apart))
+    return float(np.clip(scaled[0] @ scaled[1], -1, 1))
+
+
+def _round_size(request: RefitRequest) -> dict[str, int]:
+    if request.quotas is not None:
+        plan = asdict(request.quotas)
+        return {name: plan[name] for name in ("round_pairs_target", "round_pairs_effective")}
+    effective = request.adaptive.round_pairs_effective(len(request.ids))
+    return {"round_pairs_target": request.adaptive.round_pairs_target, "round_pairs_effective": effective}

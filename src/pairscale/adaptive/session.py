@@ -1,0 +1,492 @@
+"""Sessions: a run in its run file, from its first row to its last, and back into memory.
+
+What is written is what happens (proposals, answers, refits, joins, calls), in its order. Loading lets it happen again,
+without choosing and without fitting, so a run that was killed goes on as if it had not been.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from pairscale._version import __version__
+from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
+from pairscale.adaptive.engine import Engine, Proposal
+from pairscale.adaptive.refits import Belief
+from pairscale.adaptive.state import AdaptiveState, as_items, beliefs_of
+from pairscale.adaptive.step_log import STEP_LOG
+from pairscale.errors import InputError, StoreDamagedError, StoreError, StoreMismatchError
+from pairscale.models._warm import warm_from_bytes
+from pairscale.models.logs import ITEM_LOG, ROUND_LOG
+from pairscale.provenance import utc_now
+from pairscale.store import RunFile, open_run
+from pairscale.store.chain import CHAIN, canonical, verify_chain
+from pairscale.store.journal import Journal
+from pairscale.tables import listed
+
+if TYPE_CHECKING:
+    import os
+
+    Where = str | os.PathLike[str]
+
+__all__ = [
+    "adaptive_rank_resume",
+    "adaptive_rank_start",
+    "adaptive_session_exists",
+    "adaptive_status",
+    "event_of",
+    "in_order",
+    "load_adaptive_session",
+    "plain_settings",
+    "run_path",
+    "save_adaptive_session",
+    "validate_session_dir",
+    "writing",
+]
+
+LOG_VERSION = 1
+"""Of what is written about an adaptive run."""
+
+
+def run_path(session_dir: Where | None, run: Where | None) -> str | None:
+    """The run file that ``run`` names, or that a session folder holds (made when it is missing)."""
+    if run is not None and session_dir is not None:
+        raise InputError("give session_dir or run, not both: session_dir=DIR means the run file DIR/run.db")
+    if run is not None:
+        return str(run)
+    if session_dir is None:
+        return None
+    folder = Path(session_dir)
+    if folder.is_file():
+        raise InputError(f"session_dir {folder} is a file; name a folder, or give run={folder}")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"session_dir {folder} cannot be made: {error.strerror}") from None
+    return str(folder / "run.db")
+
+
+def adaptive_rank_start(
+    items: Any,
+    seed: int = 1,
+    session_dir: Where | None = None,
+    persist_item_log: bool = False,
+    *,
+    adaptive_config: Mapping[str, Any] | None = None,
+    btl_config: Mapping[str, Any] | None = None,
+    selector: str = "pollitt",
+    run: Where | None = None,
+) -> AdaptiveState:
+    """Start an adaptive run: nothing is asked yet.
+
+    Args:
+        items: ids, or a table with ``ID`` (or ``item_id``, ``id``), ``text`` and any other columns; ``mu`` and
+            ``sigma``, when there, are what is believed of the items beforehand (TrueSkill scale: 25 and 25/3).
+        seed: of the warm start and of every choice.
+        session_dir: keep the run in ``session_dir/run.db``.
+        persist_item_log: write the items of every refit as a table beside the run file, too.
+        adaptive_config: fields of :class:`AdaptiveConfig` that shall be otherwise than their default.
+        btl_config: fields of :class:`BTLConfig`, likewise.
+        selector: who chooses: ``pollitt`` (the design's), ``random``, ``nearest`` or ``information``.
+        run: keep the run in this file instead.
+
+    Returns:
+        The state, for :func:`adaptive_rank_run_live`.
+
+    Raises:
+        InputError: when items or a setting cannot be used; the message names it.
+        StoreError: when the run file cannot be used, or holds a run already.
+
+    Example:
+        >>> adaptive_rank_start(["a", "b", "c"], seed=11)
+        <AdaptiveState: 3 items, 0 comparisons, 0 steps, next: warm_start>
+    """
+    frame = as_items(items)
+    mu, sigma = beliefs_of(frame, frame["ID"].to_list())
+    engine = Engine(
+        frame["ID"].to_list(), seed=seed, selector=selector, adaptive_config=adaptive_config, btl_config=btl_config,
+        mu=mu, sigma=sigma,
+    )  # fmt: skip
+    settings = {
+        "seed": engine.seed,
+        "selector": selector,
+        "adaptive_config": plain_settings(adaptive_config, "adaptive_config"),
+        "btl_config": plain_settings(btl_config, "btl_config"),
+        "persist_item_log": persist_item_log,
+    }
+    where = run_path(session_dir, run)
+    state = AdaptiveState(frame, engine, where, settings)
+    with writing(state, fresh=True) as store:
+        if _has_begun(store):
+            raise StoreMismatchError(f"{store.name} holds an adaptive run already; resume it, or name another file")
+        store.add_items(frame.iter_rows(named=True))
+        # In this order: the run is there from its first event on, and a process that dies before leaves none.
+        store.set_meta("adaptive", {"log_version": LOG_VERSION, "package_version": __version__})
+        with Journal(store, "") as journal:
+            journal.event(
+                event_of("start", engine, ids=engine.ids, **settings)
+                | {"mu": None if mu is None else mu.tolist(), "sigma": None if sigma is None else sigma.tolist()}
+            )
+    return state
+
+
+def event_of(kind: str, engine: Engine, **more: Any) -> dict[str, Any]:
+    """A row of the log of events: what happened, behind which row and which step, and when."""
+    return {"event": kind, "after": engine.rows, "steps": engine.steps, "at": utc_now(), **more}
+
+
+def _has_begun(store: RunFile) -> bool:
+    return store.get_meta("adaptive") is not None and store.log_length("adaptive_events") > 0
+
+
+@contextmanager
+def writing(state: AdaptiveState, *, fresh: bool = False) -> Iterator[RunFile]:
+    """The run file of a state, open for writing; one in memory when it has none."""
+    if state.where is not None:
+        with open_run(state.where, write=True) as store:
+            if not fresh and (store.log_length("step_log"), store.get_meta(CHAIN)) != (state.engine.rows, state._heads):
+                raise StoreMismatchError(
+                    f"{state.where} has gone on since this state was loaded; load it again with adaptive_rank_resume"
+                )
+            state._heads = None  # nothing is known of the file when it fails
+            try:
+                yield store
+            except StoreError as error:
+                if isinstance(error, StoreMismatchError):
+                    state._heads = store.get_meta(CHAIN)
+                raise
+            except BaseException:
+                state._heads = store.get_meta(CHAIN)
+                raise
+            state._heads = store.get_meta(CHAIN)
+        return
+    if state._memory is None:
+        state._memory = open_run(None, write=True)
+    yield state._memory
+
+
+def adaptive_session_exists(where: str | None) -> bool:
+    """Whether a run file is there and holds an adaptive run; damage is an error, not an absence."""
+    if where is None or ("://" not in where and not Path(where).exists()):
+        return False
+    # Open for writing: a process that died while it made the file may have left one without tables.
+    with open_run(where, write=True) as store:
+        return _has_begun(store)
+
+
+def adaptive_rank_resume(session_dir: Where | None = None, *, run: Where | None = None) -> AdaptiveState:
+    """Take up a run where it is, for :func:`adaptive_rank_run_live`.
+
+    Args:
+        session_dir: the folder that holds ``run.db``.
+        run: the run file itself.
+
+    Raises:
+        StoreError: when there is none, it is damaged, or it holds no adaptive run.
+    """
+    if run is not None and session_dir is not None:
+        raise InputError("give session_dir or run, not both: session_dir=DIR means the run file DIR/run.db")
+    where = str(run) if run is not None else _existing(session_dir)
+    with open_run(where) as store:
+        return _restored(store, where)
+
+
+def load_adaptive_session(session_dir: Where) -> AdaptiveState:
+    """The run of a session folder (or of a run file), checked and ready to go on.
+
+    Raises:
+        StoreError: when it is damaged: a log's columns, order or hash chain are not what they were when written.
+    """
+    validate_session_dir(session_dir)
+    return adaptive_rank_resume(run=_existing(session_dir))
+
+
+def save_adaptive_session(state: AdaptiveState, session_dir: Where, overwrite: bool = False) -> Path:
+    """Keep a run in a folder, as ``run.db``; it is written there from then on.
+
+    Args:
+        state: the run.
+        session_dir: the folder, made when it is missing.
+        overwrite: replace a run that is there.
+
+    Returns:
+        The folder.
+
+    Raises:
+        StoreError: when there is a run and ``overwrite`` is false.
+    """
+    target = run_path(session_dir, None)
+    assert target is not None  # noqa: S101
+    if state.where is not None and Path(state.where).resolve() == Path(target).resolve():
+        return Path(session_dir)
+    if Path(target).exists() and not overwrite:
+        raise StoreError(f"{target} is there already; give overwrite=True to replace it, or name another folder")
+    if Path(target).exists():
+        open_run(target, write=True).close()  # nobody may be writing, and nothing of the old one may stay beside it
+    with writing(state) as store:
+        store.copy_to(target)
+        heads = store.get_meta(CHAIN)
+    if state._memory is not None:
+        state._memory.close()
+        state._memory = None
+    state.where, state._heads = target, heads
+    return Path(session_dir)
+
+
+def validate_session_dir(session_dir: Where) -> dict[str, Any]:
+    """Check a session before it is loaded: that all is there, that columns are right, that nothing was changed.
+
+    Args:
+        session_dir: the folder, or the run file.
+
+    Returns:
+        Facts about it: at least ``schema_version``, ``package_version`` and ``n_items``.
+
+    Raises:
+        StoreDamagedError: that names what is wrong.
+    """
+    where = _existing(session_dir)
+    with open_run(where) as store:
+        facts = _facts(store, where)
+        if problems := verify_chain(store):
+            raise StoreDamagedError(f"{where}: {problems[0]}")
+        for log, schema in (("step_log", STEP_LOG), ("round_log", ROUND_LOG)):
+            columns = {name for row in store.read_log(log) for name in row} - {"hash", "blobs"}
+            if strange := sorted(columns - set(schema)):
+                raise StoreDamagedError(f"{where}: the {log} has unknown columns {listed(strange)}")
+        events = store.read_log("adaptive_events")
+        return {
+            "schema_version": facts["log_version"],
+            "package_version": facts["package_version"],
+            "n_items": sum(len(event["ids"]) for event in events if event["event"] in {"start", "join"}),
+            "steps": store.log_length("step_log"),
+            "refits": store.log_length("round_log"),
+            "created_at": store.get_meta("created_at"),
+        }
+
+
+def _existing(session_dir: Where | None) -> str:
+    if session_dir is None:
+        raise InputError("name the session folder or the run file")
+    path = Path(session_dir)
+    target = path / "run.db" if path.is_dir() else path
+    if "://" not in str(session_dir) and not target.exists():
+        raise StoreError(f"{path}: there is no session" + (" (no run.db in it)" if path.is_dir() else ""))
+    return str(session_dir) if "://" in str(session_dir) else str(target)
+
+
+def _facts(store: RunFile, where: str) -> dict[str, Any]:
+    facts = store.get_meta("adaptive")
+    if facts is None:
+        raise StoreDamagedError(f"{where} holds no adaptive run")
+    if facts["log_version"] != LOG_VERSION:
+        raise StoreDamagedError(
+            f"{where} was written by pairscale {facts['package_version']} (log version {facts['log_version']}, "
+            f"this one reads {LOG_VERSION}); use that version"
+        )
+    return dict(facts)
+
+
+# Back into memory
+
+
+def _restored(store: RunFile, where: str) -> AdaptiveState:
+    _facts(store, where)
+    if problems := verify_chain(store):
+        raise StoreDamagedError(f"{where}: {problems[0]}; restore the file from a copy")
+    events = store.read_log("adaptive_events")
+    if not events or events[0]["event"] != "start":
+        raise StoreDamagedError(f"{where}: the run has no beginning; restore the file from a copy")
+    start = events[0]
+    settings = {name: start[name] for name in ("seed", "selector", "adaptive_config", "btl_config", "persist_item_log")}
+    engine = engine_at_start(start)
+    state = AdaptiveState(_samples(store, engine.ids), engine, where, settings)
+    try:
+        _replayed(store, state, events[1:])
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise StoreDamagedError(
+            f"{where}: the log does not fit together ({type(error).__name__}: {error}); restore the file from a copy"
+        ) from error
+    state.items = _samples(store, engine.ids)
+    state.cost = store.spent()
+    state._heads = store.get_meta(CHAIN)
+    return state
+
+
+def engine_at_start(start: Mapping[str, Any]) -> Engine:
+    """The engine as it was before the first step."""
+    return Engine(
+        start["ids"],
+        seed=start["seed"],
+        selector=start["selector"],
+        adaptive_config=start["adaptive_config"],
+        btl_config=start["btl_config"],
+        mu=start["mu"],
+        sigma=start["sigma"],
+    )
+
+
+def _samples(store: RunFile, ids: list[str]) -> pl.DataFrame:
+    frame = store.items()
+    order = pl.DataFrame({"ID": ids}, schema={"ID": pl.String})
+    return order.join(frame, on="ID", how="left", maintain_order="left")
+
+
+def _replayed(store: RunFile, state: AdaptiveState, events: list[dict[str, Any]]) -> None:
+    """Let happen again what is logged: events and proposals at their place among the rows."""
+    engine = state.engine
+    rows = store.read_log("step_log")
+    answered = {row["step_id"] for row in rows}
+    waiting = {row["step_id"]: row for row in store.read_log("adaptive_open") if row["step_id"] not in answered}
+    asked = [row for row in [*rows, *waiting.values()] if row.get("status") != "starved"]
+    refits = {row["refit_id"]: row for row in store.read_log("round_log")}
+    item_logs = {entry["refit_id"]: entry["columns"] for entry in store.read_log("item_log")}
+    for at, happened in enumerate(in_order(len(rows), events, asked)):
+        for kind, what in happened:
+            if kind == "event":
+                replay_event(state, what, store, refits, item_logs)
+            else:
+                engine.admit(proposal_of(what))
+        if at < len(rows):
+            row = {name: value for name, value in rows[at].items() if name != "hash"}
+            if row["status"] == "starved":
+                engine.starve(row)
+            else:
+                reason, is_error = row.get("invalid_reason"), row.get("invalid_kind") == "error"
+                engine.record(row["step_id"], row["Y"], invalid_reason=reason, is_error=is_error)
+            state.add_step(row)
+
+
+def in_order(
+    n_rows: int, events: Sequence[Mapping[str, Any]], proposals: Sequence[Mapping[str, Any]]
+) -> Iterator[list[tuple[str, Mapping[str, Any]]]]:
+    """For each row of the step log, and for their end, what happened before it: events and proposals in their order.
+
+    Both say behind how many rows they came. Among those of the same place, an event says which was the last step then.
+    """
+    proposed: dict[int, deque[Mapping[str, Any]]] = defaultdict(deque)
+    for row in sorted(proposals, key=lambda row: int(row["step_id"])):
+        proposed[row["proposed_after"]].append(row)
+    happened: dict[int, list[Mapping[str, Any]]] = defaultdict(list)
+    for event in events:
+        happened[event["after"]].append(event)
+    for at in range(n_rows + 1):
+        found: list[tuple[str, Mapping[str, Any]]] = []
+        waiting = proposed[at]
+        for event in happened[at]:
+            while waiting and waiting[0]["step_id"] <= event["steps"]:
+                found.append(("proposal", waiting.popleft()))
+            found.append(("event", event))
+        yield found + [("proposal", row) for row in waiting]
+
+
+_OUTCOME = {
+    "timestamp",
+    "pair_id",
+    "Y",
+    "status",
+    "p_ij",
+    "U0_ij",
+    "invalid_reason",
+    "invalid_kind",
+    "set_aside",
+    "hash",
+}
+
+
+def proposal_of(row: Mapping[str, Any]) -> Proposal:
+    """The proposal that a row of the step log came from."""
+    fields = {name: value for name, value in row.items() if name not in _OUTCOME}
+    return Proposal(row["step_id"], row["A"] - 1, row["B"] - 1, fields)
+
+
+def replay_event(
+    state: AdaptiveState,
+    event: Mapping[str, Any],
+    store: RunFile,
+    refits: Mapping[int, Mapping[str, Any]],
+    item_logs: Mapping[int, Any],
+) -> None:
+    """Let one event happen again."""
+    engine, kind = state.engine, event["event"]
+    if kind == "call":
+        engine.refit_lag = event["refit_lag"]
+        engine.failures_in_row = 0
+        state.ended = None
+    elif kind == "configure":
+        engine.configure(event["adaptive_config"], event["btl_config"])
+        state.settings |= {name: event[name] for name in ("adaptive_config", "btl_config")}
+        state.ended = None
+    elif kind == "join":
+        engine.join(event["ids"], event["mu"], event["sigma"])
+        state.ended = None
+    elif kind == "end":
+        state.ended = event["reason"]
+        if event["reason"] == "candidate_starvation":  # that nothing is left is known by looking, which nobody did here
+            engine.stop_reason = event["reason"]
+    elif kind == "refit":
+        number = event["refit_id"]
+        row = refits[number]
+        data = store.read_blob("belief", number)
+        if data is None:
+            raise StoreDamagedError(f"{store.name}: what refit {number} found is missing; restore the file from a copy")
+        items = pl.DataFrame(item_logs[number], schema=ITEM_LOG)
+        state.add_refit({name: row.get(name) for name in ROUND_LOG}, items)
+        if not event["is_closing"]:
+            engine.apply(Belief.from_bytes(data), stop_reason=row["stop_reason"] if row["stop_decision"] else None)
+            warm = store.read_blob("warm", number)
+            state._warm = None if warm is None else warm_from_bytes(warm)
+
+
+def plain_settings(config: Any, what: str) -> dict[str, Any]:
+    """Settings as JSON keeps them."""
+    if isinstance(config, AdaptiveConfig | BTLConfig):
+        config = asdict(config)
+    if not isinstance(config, Mapping | None):
+        raise InputError(f"{what} must be a mapping of settings, not {config!r}")
+    return dict(json.loads(canonical(config or {})))
+
+
+def adaptive_status(store: RunFile) -> dict[str, Any] | None:
+    """Where an adaptive run stands, from its logs alone and without replaying it; None when the file holds none.
+
+    ``n_items steps committed_pairs invalid stage round_id n_refits reliability_EAP has_ended stop_reason``.
+    """
+    if not _has_begun(store):
+        return None
+    rows, rounds, events = (store.read_log(name) for name in ("step_log", "round_log", "adaptive_events"))
+    status = Counter(row["status"] for row in rows)
+    last = rows[-1] if rows else {"round_stage": "warm_start", "round_id": 0}
+    return {
+        "n_items": sum(len(event["ids"]) for event in events if event["event"] in {"start", "join"}),
+        "steps": len(rows),
+        "committed_pairs": status["committed"],
+        "invalid": status["invalid"],
+        "stage": last["round_stage"],
+        "round_id": last["round_id"],
+        "n_refits": len(rounds),
+        "reliability_EAP": rounds[-1]["reliability_EAP"] if rounds else None,
+        "has_ended": _ended(events, rounds)[0],
+        "stop_reason": _ended(events, rounds)[1],
+    }
+
+
+def _ended(events: Sequence[Mapping[str, Any]], rounds: Sequence[Mapping[str, Any]]) -> tuple[bool, str | None]:
+    """Whether the last call came to its end, and why; one that did not is running, or its process was killed."""
+    ended: tuple[bool, str | None] = True, None
+    decisions = {row["refit_id"]: row["stop_reason"] for row in rounds if row["stop_decision"]}
+    for event in events:
+        if event["event"] in {"call", "configure", "join"}:
+            ended = event["event"] != "call", None
+        elif event["event"] == "end":
+            ended = True, event["reason"]
+        elif event["event"] == "refit" and not event["is_closing"]:
+            ended = ended[0], decisions.get(event["refit_id"])
+    return ended

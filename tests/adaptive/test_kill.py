@@ -1,0 +1,145 @@
+"""``kill -9`` at random moments: a run that is taken up again is the very run that was never killed."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import pairscale as ps
+from pairscale.adaptive.session import adaptive_session_exists
+from tests.adaptive.running import asked, audited
+
+N_ITEMS = 12
+
+# The judge leaves a line for each question, and answers by the question alone. The parent reads a line an answer.
+CHILD = textwrap.dedent("""
+    import os, sys
+    import pairscale as ps
+
+    run, notes, concurrency, most, fit = sys.argv[1:]
+    log = os.open(notes, os.O_WRONLY | os.O_APPEND | os.O_CREAT) if notes else None
+
+    class Noted:
+        def __init__(self):
+            self.inner = ps.SimulatedJudge("theta_true", seed=5, latency_s=0.004, invalid_rate=0.05, tie_rate=0.02)
+            self.condition = self.inner.condition
+        async def compare(self, pair):
+            os.write(log, (pair.uid + "\\n").encode())
+            verdict = await self.inner.compare(pair)
+            os.write(1, b".\\n")
+            return verdict
+
+    samples = [{"ID": f"s{n:02d}", "text": f"text {n} " * 50, "theta_true": n * 0.4} for n in range(%d)]
+    ps.adaptive_rank(
+        samples, judge=Noted(), run=run, concurrency=int(concurrency), max_comparisons=int(most), progress="none",
+        fit_fn=fit or None, btl_config={"eap_reliability_min": 1.0},
+    )
+""")
+
+
+class Killed:
+    """A run whose process is killed again and again, until it is through."""
+
+    def __init__(self, folder: Path, *, concurrency: int, most: int, fit: str = "laplace") -> None:
+        folder.mkdir(exist_ok=True)
+        self.run, self.notes, self.kills = folder / "run.db", folder / "asked.txt", 0
+        command = [sys.executable, "-c", CHILD % N_ITEMS, self.run, self.notes, concurrency, most, fit]
+        self.command, self.most = [str(part) for part in command], most
+        self.rows: list[Any] = []
+
+    def start(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(self.command, stdout=subprocess.PIPE)
+
+    def through(self, kills: int, rng: random.Random) -> None:
+        code = None
+        while code != 0:
+            with self.start() as process:
+                assert process.stdout is not None
+                if self.kills < kills:
+                    if self.kills % 5 == 4:  # somewhere in the start: imports, schema, samples, the replay
+                        time.sleep(rng.random())
+                    else:
+                        for _ in range(rng.randint(1, max(1, self.most // (kills + 1)))):
+                            process.stdout.readline()
+                        time.sleep(rng.random() * 0.03)
+                    process.send_signal(signal.SIGKILL)
+                process.stdout.read()
+            code = process.returncode
+            assert code in {0, -signal.SIGKILL}
+            self.kills += code != 0
+            self.check()
+
+    def check(self) -> None:
+        """What was committed stays committed, and no question was settled twice."""
+        if not self.run.exists() or not adaptive_session_exists(str(self.run)):
+            assert not self.rows
+            return
+        rows = ps.load_adaptive_session(self.run).step_log.rows()
+        assert rows[: len(self.rows)] == self.rows
+        self.rows = rows
+        settled = [uid for uid, _ in asked(self.run)]
+        assert len(set(settled)) == len(settled)
+        status = Counter(row[8] for row in rows)
+        assert len(settled) == status["committed"] + status["invalid"]
+
+
+def logs(run: Path) -> list[pl.DataFrame]:
+    state = ps.load_adaptive_session(run)
+    items = ps.adaptive_item_log(state, stack=True)
+    return [state.step_log.drop("timestamp"), state.round_log.drop("timestamp"), items]
+
+
+def uninterrupted(folder: Path, **given: Any) -> list[pl.DataFrame]:
+    reference = Killed(folder, **given)
+    reference.through(0, random.Random(0))
+    return logs(reference.run)
+
+
+@pytest.mark.parametrize(("fit", "kills", "most"), [("laplace", 5, 130), ("", 1, 40)], ids=["laplace", "sampler"])
+def test_in_sequence_it_is_the_very_same_run(tmp_path: Path, fit: str, kills: int, most: int) -> None:
+    given = {"concurrency": 1, "most": most, "fit": fit}
+    killed = Killed(tmp_path / "killed", **given)
+    killed.through(kills, random.Random(2026))
+    assert killed.kills == kills
+    for found, expected in zip(logs(killed.run), uninterrupted(tmp_path / "whole", **given), strict=True):
+        assert found.equals(expected)
+    audited(killed.run)
+
+
+def test_with_many_in_flight_nothing_is_lost_and_nothing_asked_twice(tmp_path: Path) -> None:
+    killed = Killed(tmp_path, concurrency=6, most=130)
+    killed.through(6, random.Random(11))
+    assert killed.kills == 6
+    assert audited(killed.run).steps == len(killed.rows)
+    assert len(killed.notes.read_text().splitlines()) >= len(asked(killed.run))
+    state = ps.load_adaptive_session(killed.run)
+    assert state.engine.committed == 130
+    assert ps.summarize_items(state)["degree"].sum() == 260
+
+
+@pytest.mark.validate
+@pytest.mark.parametrize("concurrency", [1, 6])
+def test_kill_9_more_than_a_hundred_times(tmp_path: Path, concurrency: int) -> None:
+    rng, kills, more, whole = random.Random(concurrency), 0, 0, None
+    if concurrency == 1:
+        whole = uninterrupted(tmp_path / "whole", concurrency=1, most=130)
+    for turn in range(8):
+        killed = Killed(tmp_path / str(turn), concurrency=concurrency, most=130)
+        killed.through(8, rng)
+        audited(killed.run)
+        if whole is not None:
+            assert all(found.equals(expected) for found, expected in zip(logs(killed.run), whole, strict=True))
+        kills += killed.kills
+        more += len(killed.notes.read_text().splitlines()) - len(asked(killed.run))
+    print(f"\n{concurrency} in flight, {kills} kills: 0 answers lost or doubled, {more} questions asked again")
+    assert kills == 64

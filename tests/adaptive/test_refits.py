@@ -1,0 +1,667 @@
+"""Refits: what may be decided on them, section by section of the design; and that a run can be taken up again."""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pairscale.adaptive import _belief
+from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
+from pairscale.adaptive.refits import Belief, LagPoint, RefitRequest, refit, stop_decision, stop_gates
+from pairscale.errors import FitError, InputError, UnknownNameError
+from pairscale.models._gate import DiagnosticsGate
+from pairscale.models._warm import WarmStart, packed, warm_from_bytes, warm_of, warm_to_bytes
+from pairscale.models.bayes import MCMCSettings, fit_btl
+from pairscale.models.logs import ITEM_LOG, ROUND_LOG
+from pairscale.models.posterior import Posterior
+from tests.strategies import GOLDEN
+
+NOW = [2.0, 1.0, -1.0, -2.0]
+SURE = 0.05  # a posterior sd at which four such items are known perfectly well
+
+
+class Fake:
+    """A fit_fn whose draws have exactly these means and standard deviations; it remembers how it was called."""
+
+    def __init__(self, mean: Any, sd: Any = SURE, ess: Any = 5000.0, divergences: int = 0, rhat: float = 1.0) -> None:
+        self.mean, self.sd = np.asarray(mean, dtype=float), sd
+        self.ess = list(ess) if isinstance(ess, list) else [ess]
+        self.divergences, self.rhat = divergences, rhat
+        self.calls: list[dict[str, Any]] = []
+        self.fits: list[Any] = []
+
+    def __call__(self, rows: pl.DataFrame, ids: Any, **options: Any) -> Any:
+        self.calls.append({"rows": rows, "ids": ids, **options})
+        z = np.random.default_rng(0).normal(size=(400, len(self.mean)))
+        z = (z - z.mean(axis=0)) / z.std(axis=0, ddof=1)
+        posterior = Posterior(tuple(ids), self.mean + self.sd * z, chains=4)
+        gate = DiagnosticsGate(0, 0, 1e9, 10**9)  # whatever it says, the refit looks for itself
+        figures = {"divergences": self.divergences, "max_rhat": self.rhat, "min_ess_bulk": self.ess[len(self.fits)]}
+        self.fits.append(SimpleNamespace(posterior=posterior, diagnostics=gate.judge(**figures)))
+        return self.fits[-1]
+
+
+def request(n: int = 4, *, btl: dict[str, Any] | None = None, **given: Any) -> RefitRequest:
+    first = np.arange(n)
+    history = np.stack([first, (first + 1) % n, np.ones(n, dtype=int)], axis=1).astype(np.int32)
+    known: dict[str, Any] = {
+        "refit_id": 3,
+        "ids": tuple(f"s{at}" for at in range(n)),
+        "history": history,
+        "mu": 25 - np.arange(n, dtype=float),
+        "sigma": np.linspace(3, 4, n),
+        "degree": np.full(n, 2),
+        "first": np.full(n, 1),
+        "second": np.full(n, 1),
+        "n_unique_pairs": n,
+        "step_id_at_refit": 12,
+        "round_id_at_refit": 2,
+        "new_pairs": 2,
+        "seed": 7,
+        "adaptive": AdaptiveConfig.for_items(n),
+        "btl": BTLConfig.for_items(n, btl),
+    }
+    return RefitRequest(**known | given)
+
+
+STABLE = LagPoint(1, np.array(NOW))
+
+
+# §8.2, §9.1: the diagnostics gate
+
+
+def test_everything_passes_and_the_run_stops() -> None:
+    """§9: stops at once when all gates pass at an eligible refit."""
+    found = refit(request(lag=STABLE), Fake(NOW))
+    flags = ("diagnostics_pass", "eap_pass", "lag_eligible", "theta_corr_pass", "delta_sd_theta_pass", "rho_rank_pass")
+    assert [found.row[name] for name in flags] == [True] * 6
+    assert (found.row["stop_decision"], found.row["stop_reason"]) == (True, "btl_converged")
+    assert found.row["near_stop_active"]
+    assert found.belief.passed
+
+
+FAILURES = [{"divergences": 1}, {"rhat": 1.0101}, {"rhat": math.nan}, {"ess": 399.9}, {"ess": math.nan}]
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("failure", FAILURES, ids=str)
+def test_no_diagnostics_no_decisions(failure: dict[str, Any], known: bool) -> None:
+    """§9.1.5, §8.2: whatever else the posterior says, nothing changes when one of the three fails."""
+    found = refit(request(lag=STABLE, global_identified=known), Fake(NOW, **failure))
+    assert found.row["diagnostics_pass"] is False
+    assert (found.row["stop_decision"], found.row["stop_reason"]) == (False, None)
+    assert found.row["global_identified"] is found.belief.global_identified is known
+    assert found.row["phase3_entered"] is found.belief.near_stop is found.belief.passed is False
+    parts = ("diagnostics_divergences_pass", "diagnostics_rhat_pass", "diagnostics_ess_pass")
+    assert [found.row[name] for name in parts].count(False) == 1
+
+
+@pytest.mark.parametrize("allowed", [{"divergences": 0}, {"rhat": 1.01}, {"ess": 400.0}], ids=str)
+def test_limits_of_the_diagnostics_belong_to_them(allowed: dict[str, Any]) -> None:
+    """§9.1.1 to §9.1.3: no divergence, R-hat of 1.01 at most, ESS of 400 at least (four items, phase 2)."""
+    found = refit(request(), Fake(NOW, sd=2.0, **allowed))
+    assert found.row["diagnostics_pass"]
+    assert found.row["ess_bulk_required"] == 400
+
+
+@pytest.mark.parametrize(("n", "low", "near"), [(30, 400, 1000), (900, 600, 1500)])
+def test_effective_draws_required(n: int, low: float, near: float) -> None:
+    """§4.4, §9.1.3: ess_bulk_min before phase 3, ess_bulk_min_near_stop behind its door; logged."""
+    unsure = np.linspace(-0.1, 0.1, n)
+    before = refit(request(n), Fake(unsure, sd=1.0, ess=700.0)).row
+    assert (before["ess_bulk_required"], before["near_stop_active"], before["min_ess_bulk"]) == (low, False, 700)
+    after = refit(request(n, near_stop=True), Fake(unsure, sd=1.0, ess=near - 1)).row
+    assert (after["ess_bulk_required"], after["near_stop_active"], after["diagnostics_pass"]) == (near, True, False)
+
+
+def test_the_gate_is_the_configured_one() -> None:
+    """§9.1: limits are configurable, and the log has them."""
+    limits = {"max_rhat": 1.1, "divergences_max": 2, "ess_bulk_min": 10, "ess_bulk_min_near_stop": 20}
+    row = refit(request(btl=limits, lag=STABLE), Fake(NOW, divergences=2, rhat=1.1, ess=20)).row
+    assert row["stop_decision"]
+    assert (row["divergences_max_allowed"], row["max_rhat_allowed"], row["ess_bulk_required"]) == (2, 1.1, 20)
+
+
+# §8.3, §9.2: reliability
+
+
+def test_reliability_is_that_of_the_reference() -> None:
+    """§8.3: the figure of the reference implementation on the same draws."""
+    golden = json.loads((GOLDEN / "reliability_EAP.json").read_text("utf-8"))
+    draws = np.array(golden["input"]["draws"])
+    n = draws.shape[1]
+
+    def fit_fn(rows: pl.DataFrame, ids: Any, **options: Any) -> Any:
+        judged = DiagnosticsGate(0, 0).judge(divergences=0, max_rhat=1.0, min_ess_bulk=5000)
+        return SimpleNamespace(posterior=Posterior(tuple(ids), draws), diagnostics=judged)
+
+    row = refit(request(n), fit_fn).row
+    assert row["reliability_EAP"] == pytest.approx(golden["output"], abs=1e-12)
+    assert row["theta_sd_eap"] == pytest.approx(draws.mean(axis=0).std(ddof=1), abs=1e-12)
+    assert row["eap_pass"] is False
+
+
+def reliable(value: float) -> float:
+    """The posterior sd that gives NOW (of variance 10 / 3) this reliability."""
+    return math.sqrt(10 / 3 * (1 - value) / value)
+
+
+@pytest.mark.parametrize(("value", "passes"), [(0.9001, True), (0.8999, False)])
+def test_reliability_gate(value: float, passes: bool) -> None:
+    """§9.2: at least eap_reliability_min, or no stop."""
+    row = refit(request(lag=STABLE), Fake(NOW, reliable(value))).row
+    assert row["reliability_EAP"] == pytest.approx(value, abs=1e-9)
+    assert row["eap_reliability_min"] == 0.9
+    assert row["eap_pass"] is row["stop_decision"] is passes
+
+
+# §5.4: phase 3
+
+
+@pytest.mark.parametrize(("value", "enters"), [(0.8501, True), (0.8499, False)])
+def test_phase_3_begins_below_the_stop(value: float, enters: bool) -> None:
+    """§5.4: from 0.05 below the reliability of a stop."""
+    found = refit(request(), Fake(NOW, reliable(value)))
+    assert found.row["phase3_entered"] is found.belief.near_stop is found.row["near_stop_active"] is enters
+    assert found.row["ess_bulk_required"] == (1000 if enters else 400)
+
+
+def test_phase_3_is_sticky() -> None:
+    """§5.4: once entered it holds, also when reliability falls again; it is not entered twice."""
+    for value in (0.3, 0.95):
+        found = refit(request(near_stop=True), Fake(NOW, reliable(value)))
+        assert found.belief.near_stop
+        assert found.row["near_stop_active"]
+        assert not found.row["phase3_entered"]
+
+
+def test_a_refit_that_enters_with_enough_draws_is_fitted_once() -> None:
+    """§5.4: the phase-2 gate opens the door; the near-stop ESS decides, and is met."""
+    fake = Fake(NOW, ess=1000.0)
+    row = refit(request(lag=STABLE), fake).row
+    assert [call["near_stop"] for call in fake.calls] == [False]
+    assert row["stop_decision"]
+
+
+def test_a_refit_that_enters_with_too_few_draws_is_sampled_again() -> None:
+    """§5.4: sampled again for the near-stop ESS, from where it was, with other random numbers."""
+    fake = Fake(NOW, ess=[600.0, 1400.0])
+    found = refit(request(lag=STABLE), fake, warm="from the refit before")
+    assert [call["near_stop"] for call in fake.calls] == [False, True]
+    assert fake.calls[0]["warm"] == "from the refit before"
+    assert fake.calls[1]["warm"] is fake.fits[0]
+    assert fake.calls[0]["seed"] != fake.calls[1]["seed"]
+    expected = {"phase3_entered": True, "near_stop_active": True, "ess_bulk_required": 1000, "min_ess_bulk": 1400}
+    assert {name: found.row[name] for name in expected} == expected
+    assert found.row["stop_decision"]
+    assert found.warm is fake.fits[1]
+
+
+def test_a_refit_that_enters_and_falls_short_decides_nothing() -> None:
+    """§5.4, §9.1.5: phase 3 is entered by the phase-2 gate, but such draws are not usable in it."""
+    found = refit(request(lag=STABLE), Fake(NOW, ess=[600.0, 999.0]))
+    assert found.row["phase3_entered"]
+    assert found.belief.near_stop
+    assert found.row["ess_bulk_required"] == 1000
+    assert not found.row["diagnostics_pass"]
+    assert not found.row["stop_decision"]
+    assert not found.row["global_identified"]
+
+
+# §9.3, §9.4: stability
+
+
+def lagged(before: Any, now: Any = NOW, **given: Any) -> dict[str, Any]:
+    return refit(request(len(now), lag=LagPoint(1, np.array(before)), **given), Fake(now)).row
+
+
+def test_lag_figures_by_hand() -> None:
+    """§9.3, §9.4: 9 / 10, no change of spread, and 1 - 6 · 2 / (4 · 15)."""
+    row = lagged([1.0, 2.0, -1.0, -2.0])
+    assert row["rho_theta"] == pytest.approx(0.9, abs=1e-12)
+    assert row["delta_sd_theta"] == pytest.approx(0, abs=1e-12)
+    assert row["rho_rank"] == pytest.approx(0.8, abs=1e-12)
+    assert (row["theta_corr_pass"], row["delta_sd_theta_pass"], row["rho_rank_pass"]) == (False, True, False)
+    assert (row["lag_eligible"], row["lag_refit_id"]) == (True, 1)
+    limits = ("theta_corr_min", "theta_sd_rel_change_max", "rank_spearman_min")
+    assert [row[name] for name in limits] == [0.95, 0.10, 0.95]
+
+
+@pytest.mark.parametrize(("factor", "change", "passes"), [(0.5, 1.0, False), (2.0, 0.5, False), (1.0999, 0.0908, True)])
+def test_change_of_spread(factor: float, change: float, passes: bool) -> None:
+    """§9.3: relative to the spread of the lagged refit, whichever is larger."""
+    row = lagged(factor * np.array(NOW))
+    assert row["delta_sd_theta"] == pytest.approx(change, abs=1e-4)
+    assert row["delta_sd_theta_pass"] is row["stop_decision"] is passes
+    assert row["rho_theta"] == pytest.approx(1, abs=1e-12)
+
+
+def test_ties_share_their_rank() -> None:
+    """§9.4: ties.method = "average": ranks 3.5 3.5 1.5 1.5 against 4 3 2 1."""
+    assert lagged([1.0, 1.0, -1.0, -1.0])["rho_rank"] == pytest.approx(2 / math.sqrt(5), abs=1e-12)
+
+
+def test_without_a_lagged_refit_nothing_is_compared() -> None:
+    """§9.3, §9.4: when ineligible, all lagged metrics and flags are missing, and there is no stop."""
+    row = refit(request(), Fake(NOW)).row
+    names = ("rho_theta", "delta_sd_theta", "rho_rank", "theta_corr_pass", "delta_sd_theta_pass", "rho_rank_pass")
+    assert [row[name] for name in (*names, "lag_refit_id")] == [None] * 7
+    assert row["lag_eligible"] is row["stop_decision"] is False
+
+
+@pytest.mark.parametrize("same", [0.0, 0.1])
+def test_a_lagged_refit_without_spread(same: float) -> None:
+    """§9.3: if SD(lagged) = 0, the change and its flag are missing; so is the correlation, and no stop."""
+    row = lagged([same] * 3, now=[2.0, 1.0, -3.0])
+    names = ("rho_theta", "delta_sd_theta", "rho_rank", "theta_corr_pass", "delta_sd_theta_pass", "rho_rank_pass")
+    assert [row[name] for name in names] == [None] * 6
+    assert row["lag_eligible"]
+    assert not row["stop_decision"]
+
+
+def test_late_items_are_left_out_of_the_comparison() -> None:
+    """§9.3: pairwise complete; the lagged refit did not have the last two items."""
+    row = lagged([1.0, 2.0, -1.0, -2.0], now=[2.5, 1.5, -0.5, -1.5, 7.0, -9.0])
+    assert row["rho_theta"] == pytest.approx(0.9, abs=1e-12)
+    assert row["delta_sd_theta"] == pytest.approx(0, abs=1e-12)
+    assert row["rho_rank"] == pytest.approx(0.8, abs=1e-12)
+    assert lagged([1.0], now=NOW)["rho_theta"] is None
+
+
+# §4.5.1: the order counts as known
+
+
+@pytest.mark.parametrize(
+    ("value", "mu", "known"),
+    [
+        (0.81, [4, 3, 2, 1], True),
+        (0.79, [4, 3, 2, 1], False),
+        (0.99, [3, 4, 2, 1], False),  # rank correlation 0.8
+        (0.99, [5, 5, 5, 5], False),  # not defined
+    ],
+)
+@pytest.mark.parametrize("before", [True, False])
+def test_global_identified(value: float, mu: list[float], known: bool, before: bool) -> None:
+    """§4.5.1: reliable, and in the order of TrueSkill; asked anew at each refit that passes."""
+    found = refit(request(mu=np.array(mu, dtype=float), global_identified=before), Fake(NOW, reliable(value)))
+    assert found.row["global_identified"] is found.belief.global_identified is known
+    limits = ("global_identified_reliability_min", "global_identified_rank_corr_min")
+    assert [found.row[name] for name in limits] == [0.8, 0.9]
+
+
+def test_trueskill_figures_by_hand() -> None:
+    """§10.2: sigma, and how TrueSkill goes with degrees and with the model."""
+    given = {"mu": np.array([3.0, 4.0, 2.0, 1.0]), "sigma": np.array([1.0, 2.0, 3.0, 6.0])}
+    degree = np.array([4, 3, 2, 1])
+    row = refit(request(**given, degree=degree, first=degree, second=0 * degree), Fake(NOW)).row
+    assert (row["ts_sigma_mean"], row["ts_sigma_max"]) == (3.0, 6.0)
+    assert row["ts_degree_sigma_corr"] == pytest.approx(-8 / math.sqrt(5 * 14), abs=1e-12)
+    assert row["ts_btl_theta_corr"] == pytest.approx(6 / math.sqrt(5 * 10), abs=1e-12)
+    assert row["ts_btl_rank_spearman"] == pytest.approx(0.8, abs=1e-12)
+
+
+def test_undefined_correlations_are_missing() -> None:
+    """§10.2: all items with the same degree, mu or sigma; and no warning."""
+    row = refit(request(mu=np.full(4, 25.0), sigma=np.full(4, 8.0)), Fake(NOW)).row
+    assert [row[f"ts_{name}"] for name in ("degree_sigma_corr", "btl_theta_corr", "btl_rank_spearman")] == [None] * 3
+    tiny = refit(request(mu=np.array([4, 3, 2, 1]) * 1e-200), Fake(NOW)).row
+    assert tiny["ts_btl_theta_corr"] == pytest.approx(np.corrcoef([4, 3, 2, 1], NOW)[0, 1])
+
+
+# §10.2, §10.3: the logs
+
+HEALTH = {
+    "proposed_pairs_mode": 12.0, "starve_rate_since_last_refit": 0.1, "fallback_rate_since_last_refit": 0.2,
+    "fallback_used_mode": "base", "starvation_reason_mode": "few_candidates_generated",
+    "star_cap_rejects_since_last_refit": 3, "star_cap_reject_rate_since_last_refit": 0.01,
+    "recent_deg_median_since_last_refit": 2.0, "recent_deg_max_since_last_refit": 4,
+}  # fmt: skip
+
+
+def test_the_row_says_everything_that_is_known() -> None:
+    """§10.2: every column has its value, but those of a judge without faults, and a share of cores nobody set."""
+    adaptive = AdaptiveConfig.for_items(4)
+    quotas = adaptive.quotas(2, 4, global_identified=True)
+    degree = np.array([3, 2, 2, 1])
+    asked = request(lag=STABLE, health=HEALTH, quotas=quotas, selector="pollitt", is_closing=True, degree=degree)
+    row = refit(asked, Fake(NOW)).row
+    assert list(row) == list(ROUND_LOG)
+    # The draws of the fake have no epsilon and no b.
+    missing = [name for name, value in row.items() if value is None and not name.startswith(("epsilon_", "b_"))]
+    assert set(missing) <= {"mcmc_core_fraction", "mcmc_cores_detected_physical"}
+    expected = HEALTH | {
+        "refit_id": 3, "round_id_at_refit": 2, "step_id_at_refit": 12, "n_items": 4, "total_pairs_done": 4,
+        "new_pairs_since_last_refit": 2, "n_unique_pairs_seen": 4, "model_variant": "btl_e_b", "selector": "pollitt",
+        "is_closing": True, "mean_degree": 2.0, "min_degree": 1, "mcmc_chains": 4,
+        "long_quota_raw": quotas.long_quota_raw, "long_quota_effective": quotas.long_quota_effective,
+        "long_quota_removed": quotas.long_quota_removed, "realloc_to_mid": quotas.realloc_to_mid,
+        "realloc_to_local": quotas.realloc_to_local, "round_pairs_target": quotas.round_pairs_target,
+        "round_pairs_effective": quotas.round_pairs_effective,
+    }  # fmt: skip
+    assert {name: row[name] for name in expected} == expected
+    assert datetime.now(UTC) >= row["timestamp"]
+
+
+def test_before_the_first_round_there_are_no_quotas() -> None:
+    """§10.2: quota columns are those of the last complete round; the planned size is known all the same."""
+    row = refit(request(), Fake(NOW)).row
+    assert row["long_quota_raw"] is row["realloc_to_local"] is None
+    assert (row["round_pairs_target"], row["round_pairs_effective"]) == (3, 3)
+
+
+def test_near_ties_by_their_limits() -> None:
+    """§10.2: near_tie_p_low and near_tie_p_high are those of the configuration."""
+    wide = refit(request(btl={"near_tie_p_low": 0.0, "near_tie_p_high": 1.0}), Fake(NOW)).row
+    assert wide["near_tie_adj_count"] == 3
+    assert refit(request(), Fake(NOW)).row["near_tie_adj_count"] == 0
+
+
+def test_the_item_log() -> None:
+    """§10.3: one row an item."""
+    items = refit(request(degree=np.array([3, 2, 2, 1])), Fake(NOW)).items
+    assert items.schema == pl.Schema(ITEM_LOG)
+    assert items["refit_id"].to_list() == [3] * 4
+    assert items["ID"].to_list() == ["s0", "s1", "s2", "s3"]
+    assert items["degree"].to_list() == [3, 2, 2, 1]
+    np.testing.assert_allclose(items["theta_mean"], NOW, atol=1e-12)
+
+
+def test_columns_that_are_none() -> None:
+    with pytest.raises(InputError, match="'starve_rate'"):
+        refit(request(health={"starve_rate": 1.0}), Fake(NOW))
+
+
+# The stop, recomputed
+
+
+def figure() -> st.SearchStrategy[float | None]:
+    return st.none() | st.floats(0, 1.2) | st.sampled_from([0.9, 0.95, 0.1, 1.0, 1.01, math.nan])
+
+
+@st.composite
+def logged(draw: st.DrawFn) -> dict[str, Any]:
+    """Rows of figures and limits, near to each other and to a stop; the verdicts in them are of no account."""
+    rows = {
+        "divergences": st.sampled_from([0, 0, 0, 1, None]), "divergences_max_allowed": st.sampled_from([0, 0, 1]),
+        "max_rhat": st.sampled_from([1.0, 1.01, 1.02, None]), "max_rhat_allowed": st.just(1.01),
+        "min_ess_bulk": st.sampled_from([399.0, 400.0, 1000.0, 1500.0, None]),
+        "ess_bulk_required": st.sampled_from([400.0, 1000.0]),
+        "reliability_EAP": figure() | st.just(0.95), "eap_reliability_min": st.sampled_from([0.9, 0.5]),
+        "lag_eligible": st.sampled_from([True, True, False]),
+        "rho_theta": figure() | st.just(0.99), "theta_corr_min": st.sampled_from([0.95, 0.5]),
+        "delta_sd_theta": figure() | st.just(0.01), "theta_sd_rel_change_max": st.sampled_from([0.1, 0.9]),
+        "rho_rank": figure() | st.just(0.99), "rank_spearman_min": st.sampled_from([0.95, 0.5]),
+        "diagnostics_pass": st.booleans(), "eap_pass": st.booleans(), "stop_decision": st.booleans(),
+    }  # fmt: skip
+    return {name: draw(strategy) for name, strategy in rows.items()}
+
+
+def slow_stop(row: dict[str, Any]) -> bool:
+    """The stop as §9 says it, gate after gate."""
+
+    def there(*names: str) -> bool:
+        return all(row[name] is not None and not math.isnan(row[name]) for name in names)
+
+    if not there("divergences", "max_rhat", "min_ess_bulk") or row["divergences"] > row["divergences_max_allowed"]:
+        return False
+    if row["max_rhat"] > row["max_rhat_allowed"] or row["min_ess_bulk"] < row["ess_bulk_required"]:
+        return False
+    if not there("reliability_EAP") or row["reliability_EAP"] < row["eap_reliability_min"]:
+        return False
+    if not row["lag_eligible"] or not there("rho_theta", "delta_sd_theta", "rho_rank"):
+        return False
+    if row["rho_theta"] < row["theta_corr_min"] or row["delta_sd_theta"] > row["theta_sd_rel_change_max"]:
+        return False
+    return bool(row["rho_rank"] >= row["rank_spearman_min"])
+
+
+@given(logged())
+def test_the_stop_is_that_of_the_figures(row: dict[str, Any]) -> None:
+    """§9, §10: reproducible from the logged fields, whatever verdicts somebody wrote beside them."""
+    stop = slow_stop(row)
+    assert stop_decision(row) == (stop, "btl_converged" if stop else None)
+    gates = stop_gates(row)
+    lagged = ("theta_corr_pass", "delta_sd_theta_pass", "rho_rank_pass")
+    if not row["lag_eligible"]:
+        assert [gates[name] for name in lagged] == [None] * 3
+    assert {gates["diagnostics_pass"], gates["eap_pass"]} <= {True, False}
+
+
+@given(
+    st.lists(st.floats(-3, 3), min_size=3, max_size=6),
+    st.floats(0.01, 3),
+    st.sampled_from([100.0, 500.0, 2000.0]),
+    st.sampled_from([0, 1]),
+    st.booleans(),
+    st.booleans(),
+)
+def test_a_row_holds_together(
+    mean: list[float], sd: float, ess: float, divergences: int, near_stop: bool, has_lag: bool
+) -> None:
+    """§9, §5.4: the flags are those of the figures, and a stop only ever comes with the near-stop ESS."""
+    lag = LagPoint(1, np.array(mean)) if has_lag else None
+    asked = request(len(mean), near_stop=near_stop, lag=lag)
+    row = refit(asked, Fake(mean, sd, ess=[ess, ess], divergences=divergences)).row
+    assert {name: row[name] for name in stop_gates(row)} == stop_gates(row)
+    assert (row["stop_decision"], row["stop_reason"]) == stop_decision(row)
+    if row["stop_decision"]:
+        assert row["near_stop_active"]
+        assert row["min_ess_bulk"] >= 1000
+    usable = divergences == 0 and ess >= 400
+    assert row["phase3_entered"] is (not near_stop and usable and row["reliability_EAP"] >= 0.9 - 0.05)
+
+
+# What a fit_fn is given, and gives
+
+
+def test_what_a_fit_fn_is_called_with() -> None:
+    asked = request(btl={"prior_sd": 2.0, "model_variant": "btl", "mcmc": {"chains": 2}})
+    fake = Fake(NOW)
+    refit(asked, fake)
+    (call,) = fake.calls
+    assert call["rows"].rows() == [("s0", "s1", "s0"), ("s1", "s2", "s1"), ("s2", "s3", "s2"), ("s3", "s0", "s3")]
+    assert call["rows"].columns == ["ID1", "ID2", "better_id"]
+    assert call["ids"] == ("s0", "s1", "s2", "s3")
+    expected = {"model_variant": "btl", "prior_sd": 2.0, "warm": None, "near_stop": False, "gate": asked.btl.gate}
+    assert {name: call[name] for name in expected} == expected
+    assert call["settings"] == MCMCSettings(chains=2)
+    lost = request(history=np.array([[0, 1, 0]], dtype=np.int32)).rows()
+    assert lost.rows() == [("s0", "s1", "s1")]
+
+
+def test_seeds_are_those_of_the_run_and_of_how_far_it_is() -> None:
+    """A closing refit has a number, too; so that a pause changes nothing, numbers do not count."""
+    history = np.zeros((4, 3), dtype=np.int32)
+    asked = [request(seed=seed, history=history[:m]) for seed in (1, 2) for m in (3, 4)]
+    assert len({one.seed_of(attempt) for one in asked for attempt in (0, 1)}) == 8
+    assert request(refit_id=1).seed_of() == request(refit_id=2, is_closing=True).seed_of()
+
+
+def test_a_posterior_of_other_items_is_refused() -> None:
+    def fit_fn(rows: pl.DataFrame, ids: Any, **options: Any) -> Any:
+        return Fake(NOW)(rows, tuple(reversed(ids)), **options)
+
+    with pytest.raises(FitError, match="other items"):
+        refit(request(), fit_fn)
+
+
+def test_unknown_names_and_wrong_shapes() -> None:
+    with pytest.raises(UnknownNameError, match="'variational'"):
+        refit(request(), "variational")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="mu for each"):
+        request(mu=np.zeros(3))
+    with pytest.raises(InputError, match="three columns"):
+        request(history=np.zeros((3, 2), dtype=np.int32))
+
+
+def test_a_request_does_not_change_with_the_run() -> None:
+    mu, history = np.zeros(4), np.zeros((1, 3), dtype=np.int32)
+    asked = request(mu=mu, history=history)
+    mu[0], history[0] = 9, 9
+    assert asked.mu[0] == asked.history[0, 0] == 0
+
+
+def played(n: int, m: int, seed: int = 5) -> dict[str, Any]:
+    """A request's share of a run of so many comparisons."""
+    rng = np.random.default_rng(seed)
+    first = rng.integers(0, n, m)
+    second = (first + rng.integers(1, n, m)) % n
+    theta = np.linspace(1.5, -1.5, n)
+    y = rng.random(m) < 1 / (1 + np.exp(theta[second] - theta[first]))
+    return {
+        "history": np.stack([first, second, y], axis=1).astype(np.int32),
+        "first": np.bincount(first, minlength=n),
+        "second": np.bincount(second, minlength=n),
+        "degree": np.bincount(first, minlength=n) + np.bincount(second, minlength=n),
+    }
+
+
+def test_laplace_by_name() -> None:
+    found = refit(request(20, **played(20, 400)), "laplace")
+    assert found.row["diagnostics_pass"]
+    assert found.row["mcmc_engine_version"].endswith("laplace")
+    assert found.row["epsilon_mean"] > 0
+    again = refit(request(20, **played(20, 400)), "laplace", warm=found.warm)
+    unlike = [name for name in ROUND_LOG if name != "timestamp" and found.row[name] != again.row[name]]
+    assert unlike == []
+    assert warm_to_bytes(found.warm) is None
+
+
+def test_a_run_that_is_taken_up_again_draws_the_same() -> None:
+    """Two refits, with the process ended between them: rows, items and belief are the same, bit for bit."""
+    mcmc = {"chains": 4, "iter_warmup": 60, "iter_sampling": 60, "extend": 1}
+    asked = [request(8, refit_id=at, btl={"mcmc": mcmc}, **played(8, 80 * at)) for at in (1, 2)]
+    first = refit(asked[0])
+    assert isinstance(first.warm, WarmStart)
+    data = warm_to_bytes(first.warm)
+    assert data is not None
+    straight, resumed = refit(asked[1], warm=first.warm), refit(asked[1], warm=warm_from_bytes(data))
+    cold = refit(asked[1])
+    assert straight.items.equals(resumed.items)
+    assert not straight.items.equals(cold.items)
+    assert {**straight.row, "timestamp": None} == {**resumed.row, "timestamp": None}
+    assert straight.belief.to_bytes() == resumed.belief.to_bytes()
+
+
+@pytest.mark.parametrize("variant", ["btl", "btl_e", "btl_b", "btl_e_b"])
+@pytest.mark.parametrize("prior_sd", [1.0, "learned"])
+def test_a_fit_continues_from_bytes_as_from_memory(variant: Any, prior_sd: Any) -> None:
+    settings = MCMCSettings(chains=3, iter_warmup=60, iter_sampling=30, extend=1)
+    ids = ("ä\x00", *(f"s{at}" for at in range(1, 8)))  # an id that text arrays would cut short
+    rows = [request(8, ids=ids, **played(8, m)).rows() for m in (60, 90)]
+    fit = fit_btl(rows[0], ids, variant, settings, 1, prior_sd=prior_sd)
+    data = warm_to_bytes(fit)
+    assert data is not None
+    assert data == warm_to_bytes(warm_of(fit)) == warm_to_bytes(warm_from_bytes(data))
+    held: Any = warm_from_bytes(data)
+    after, again = (fit_btl(rows[1], ids, variant, settings, 2, prior_sd=prior_sd, warm=warm) for warm in (fit, held))
+    assert after.provenance.settings["warm"] is again.provenance.settings["warm"] is True
+    np.testing.assert_array_equal(after.posterior.theta, again.posterior.theta)
+    assert warm_to_bytes(after) == warm_to_bytes(again)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"PK\x03\x04nothing", b"x" * 100, packed({}), packed({"start": {"kind": "Nothing", "fields": {}}}),
+     packed({"start": {"kind": "np", "fields": {}}}), packed({"start": {"kind": "Model", "fields": {"x": 1}}})],
+)  # fmt: skip
+def test_bytes_that_are_something_else(data: bytes) -> None:
+    with pytest.raises(InputError, match="not the start of a fit"):
+        warm_from_bytes(data)
+    with pytest.raises(InputError, match="not a belief"):
+        Belief.from_bytes(data)
+
+
+# Beliefs
+
+
+def believed(n: int, draws: Any = None, seed: int = 0) -> Belief:
+    rng = np.random.default_rng(seed)
+    theta = rng.normal(size=(300, n)) if draws is None else np.asarray(draws, dtype=float)
+    posterior = Posterior(tuple(f"s{at}" for at in range(n)), theta)
+    return Belief.of(posterior, 1, passed=True, near_stop=False, global_identified=True)
+
+
+def slow_p_above(belief: Belief, i: int, j: int) -> float:
+    assert belief.draws is not None
+    both = [(float(draw[i]), float(draw[j])) for draw in belief.draws]
+    return sum(1.0 if one > two else 0.5 if one == two else 0.0 for one, two in both) / len(both)
+
+
+@pytest.mark.parametrize("table", [0, 1024])
+def test_probability_of_being_above(monkeypatch: pytest.MonkeyPatch, table: int) -> None:
+    monkeypatch.setattr(_belief, "_TABLE", table)
+    monkeypatch.setattr(_belief, "_BLOCK", 700)
+    belief = believed(6, np.random.default_rng(1).integers(-2, 3, (300, 6)))
+    i, j = (at.ravel() for at in np.meshgrid(np.arange(6), np.arange(6)))
+    found = belief.p_above(i, j)
+    assert found.tolist() == [slow_p_above(belief, a, b) for a, b in zip(i, j, strict=True)]
+    np.testing.assert_array_equal(belief.p_above(j, i), 1 - found)
+    assert belief.p_above([0], [0]).tolist() == [0.5]
+    assert belief.p_above([0, 7, 6], [6, 0, 7]).tolist() == [0.5] * 3  # they joined later
+    assert belief.p_above(np.arange(0), np.arange(0)).shape == (0,)
+
+
+def test_few_draws_say_what_many_do() -> None:
+    rng = np.random.default_rng(3)
+    theta = np.linspace(1, -1, 12) + 0.8 * rng.normal(size=(4800, 12))
+    belief = Belief.of(
+        Posterior(tuple("abcdefghijkl"), theta, chains=8), 1, passed=True, near_stop=False, global_identified=True
+    )
+    assert belief.draws is not None
+    assert belief.draws.shape == (256, 12)
+    i, j = np.triu_indices(12, 1)
+    exact = np.array([(theta[:, a] > theta[:, b]).mean() for a, b in zip(i, j, strict=True)])
+    assert np.abs(belief.p_above(i, j) - exact).max() < 4 * math.sqrt(0.25 / 256)
+
+
+@pytest.mark.parametrize(("chains", "length"), [(1, 2), (8, 32), (8, 33), (3, 100), (8, 600), (1, 5000), (500, 1)])
+def test_thinning_takes_from_all_chains(chains: int, length: int) -> None:
+    row = np.arange(chains * length)
+    theta = np.stack([row % 64, row // 64], axis=1).astype(float)  # exact in half precision
+    low, high = _belief._thinned(Posterior(("a", "b"), theta, chains=chains)).astype(int).T
+    taken = low + 64 * high
+    assert len(set(taken)) == len(taken) == min(256, chains * length)  # none twice
+    per_chain = np.bincount(taken % chains, minlength=chains)
+    assert per_chain.max() - per_chain.min() <= 1
+    places = np.sort(taken // chains)
+    assert places[0] == 0
+    assert places[-1] >= length - math.ceil(length / len(taken)) - 1
+
+
+def test_ranks_begin_with_the_best_and_ties_go_by_id() -> None:
+    means = np.array([0.0, 1.0, 0.0, -1.0])
+    posterior = Posterior(("d", "c", "b", "a"), np.stack([means, means]))
+    belief = Belief.of(posterior, 1, passed=True, near_stop=False, global_identified=False)
+    assert belief.rank.tolist() == [3, 1, 2, 4]
+
+
+def test_draws_are_kept_only_when_the_order_is_known() -> None:
+    """§5.1.2 alone looks at them, and only then."""
+    unknown = refit(request(), Fake(NOW, reliable(0.5))).belief
+    assert unknown.draws is None
+    with pytest.raises(InputError, match="left no draws"):
+        unknown.p_above([0], [1])
+    known = refit(request(), Fake(NOW)).belief
+    assert known.p_above([0, 3], [3, 0]).tolist() == [1.0, 0.0]
+
+
+@pytest.mark.parametrize("value", [0.5, 0.99])
+def test_a_belief_survives_as_bytes(value: float) -> None:
+    belief = refit(request(near_stop=True), Fake(NOW, reliable(value))).belief
+    again = Belief.from_bytes(belief.to_bytes())
+    for name in ("refit_id", "passed", "near_stop", "global_identified"):
+        assert getattr(again, name) == getattr(belief, name)
+        assert type(getattr(again, name)) is type(getattr(belief, name))
+    for name in ("theta_mean", "theta_sd", "rank", "draws"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(belief, name))
+    assert again.to_bytes() == belief.to_bytes()

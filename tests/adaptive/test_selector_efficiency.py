@@ -1,0 +1,161 @@
+"""How well the selectors order items of known ability, over 100 paired seeds (``make validate``).
+
+N = 100 items of ability N(0, SD); the judge says first with probability logistic(theta_A - theta_B). Every run begins
+with a shuffled chain of N - 1 comparisons; then the selector chooses, at most two answers a pair, and the ledger says
+who stands first. ``uniform`` is uniformly random pairs from the first comparison on, without chain or balance: what
+the reference curves call random. All selectors of a seed share abilities, chain and the judge's random numbers. The
+estimate is the mode with prior N(0, SD²), for all alike; what is measured is its Spearman correlation with the truth.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from scipy.stats import rankdata
+
+from pairscale.adaptive.ledger import Ledger
+from pairscale.adaptive.selectors import make_selector
+
+N, SEEDS = 100, range(100)
+MARKS = range(2, 9)  # comparisons, in multiples of N
+LONG = range(2, 12)
+
+
+def mode(history: np.ndarray, n: int, sd: float) -> np.ndarray:
+    """The highest point of the posterior with prior N(0, sd²), by Newton's method."""
+    a, b, y = history.T.astype(np.int64)
+    theta = np.zeros(n)
+    for _ in range(50):
+        p = expit(theta[a] - theta[b])
+        slope = np.bincount(a, y - p, n) - np.bincount(b, y - p, n) - theta / sd**2
+        weights = p * (1 - p)
+        curvature = -np.bincount(a * n + b, weights, n * n).reshape(n, n)
+        curvature += curvature.T
+        curvature[np.diag_indices(n)] = sd**-2 - curvature.sum(axis=1)
+        step = np.linalg.solve(curvature, slope)
+        theta += step
+        if np.abs(step).max() < 1e-6:
+            break
+    return theta
+
+
+def curve(name: str, sd: float, seed: int, marks: range, in_flight: int = 1) -> list[float]:
+    """Spearman with the truth after so many times N comparisons."""
+    theta = np.random.default_rng([seed, 0]).normal(0, sd, N)
+    luck = np.random.default_rng([seed, 1]).random(N * LONG[-1])
+    chain = np.random.default_rng([seed, 2]).permutation(N).tolist()
+    random = np.random.default_rng([seed, 3])
+    ledger, selector = Ledger(N, 200), None if name == "uniform" else make_selector(name)
+    flight: list[tuple[int, int]] = []
+    asked, found = 0, []
+    while ledger.committed < N * marks[-1]:
+        while len(flight) < in_flight and asked < N * marks[-1]:
+            if selector is None:
+                i, j = random.choice(N, 2, replace=False).tolist()
+            elif asked < N - 1:
+                i, j = chain[asked], chain[asked + 1]
+            else:
+                choice = selector.choose(ledger, 2, random)
+                assert choice is not None
+                i, j = choice.i, choice.j
+            a, b = ledger.order(i, j)
+            ledger.open(a, b)
+            if selector is not None:
+                selector.opened(ledger, a, b)
+            flight.append((a, b))
+            asked += 1
+        a, b = flight.pop(0)
+        y = int(luck[ledger.committed] < expit(theta[a] - theta[b]))
+        ledger.commit(a, b, y)
+        if selector is not None:
+            selector.committed(ledger, a, b, y)
+        if ledger.committed % N == 0 and ledger.committed // N in marks:
+            scores = rankdata(mode(ledger.history, N, sd))
+            found.append(float(np.corrcoef(scores, rankdata(theta))[0, 1]))
+    return found
+
+
+@cache
+def curves(name: str, sd: float, in_flight: int = 1, *, long: bool = False) -> np.ndarray:
+    marks = LONG if long else MARKS
+    found = np.array([curve(name, sd, seed, marks, in_flight) for seed in SEEDS])
+    means = " ".join(f"{mark}N {value:.4f}" for mark, value in zip(marks, found.mean(axis=0), strict=True))
+    print(f"\n{name}, SD {sd}, {in_flight} in flight: {means}")
+    return found
+
+
+def lower_limit(differences: np.ndarray, label: str) -> float:
+    mean, error = differences.mean(), differences.std(ddof=1) / len(differences) ** 0.5
+    print(f"{label}: {mean:+.4f}, 95 % {mean - 1.96 * error:+.4f} to {mean + 1.96 * error:+.4f}")
+    return float(mean - 1.96 * error)
+
+
+def comparisons_to(target: float, means: np.ndarray, marks: range) -> float:
+    """Where the mean curve reaches the target, in multiples of N, between marks by a straight line."""
+    at = int(np.argmax(means >= target))
+    assert means[at] >= target > means[0]
+    return marks[at - 1] + (target - means[at - 1]) / (means[at] - means[at - 1])
+
+
+# What issue 4 asks for is not reached: see the reasons. The tests marked xfail hold its bounds as they are written, and
+# say so when they are reached one day. The floors beside them guard what there is; they were set after the figures of
+# these seeds were known, and prove nothing else.
+
+SHORT_1 = "measured +0.0146 (95 % 0.0079 to 0.0212); against uniform +0.0249 (0.0158 to 0.0341)"
+SHORT_4N = "measured +0.0246 (95 % 0.0204 to 0.0288); against uniform +0.0364 (0.0319 to 0.0409)"
+SHORT_95 = "measured 5.99N against 8.57N, 70 %; against uniform 9.04N, 66 %"
+
+
+def gain_over_all(baseline: str) -> float:
+    gain = curves("information", 1.0) - curves(baseline, 1.0)
+    return lower_limit(gain.mean(axis=1), f"information - {baseline}, SD 1, mean of 2N to 8N")
+
+
+def gain_at_4n(baseline: str) -> float:
+    gain = curves("information", 2.5) - curves(baseline, 2.5, long=True)[:, : len(MARKS)]
+    return lower_limit(gain[:, MARKS.index(4)], f"information - {baseline}, SD 2.5, 4N")
+
+
+def share_to_95(baseline: str) -> float:
+    mine = comparisons_to(0.95, curves("information", 2.5).mean(axis=0), MARKS)
+    theirs = comparisons_to(0.95, curves(baseline, 2.5, long=True).mean(axis=0), LONG)
+    print(f"0.95 at SD 2.5: information {mine:.2f}N, {baseline} {theirs:.2f}N, {mine / theirs:.1%}")
+    return mine / theirs
+
+
+@pytest.mark.validate
+@pytest.mark.xfail(reason=SHORT_1, raises=AssertionError)
+@pytest.mark.parametrize("baseline", ["random", "uniform"])
+def test_issue_4_gain_at_sd_1(baseline: str) -> None:
+    assert gain_over_all(baseline) >= 0.02
+
+
+@pytest.mark.validate
+@pytest.mark.xfail(reason=SHORT_4N, raises=AssertionError)
+@pytest.mark.parametrize("baseline", ["random", "uniform"])
+def test_issue_4_gain_at_sd_2_5(baseline: str) -> None:
+    assert gain_at_4n(baseline) >= 0.035
+
+
+@pytest.mark.validate
+@pytest.mark.xfail(reason=SHORT_95, raises=AssertionError)
+@pytest.mark.parametrize("baseline", ["random", "uniform"])
+def test_issue_4_comparisons_to_95(baseline: str) -> None:
+    assert share_to_95(baseline) <= 0.65
+
+
+@pytest.mark.validate
+def test_information_keeps_the_gain_that_it_has() -> None:
+    assert gain_over_all("random") > 0.005
+    assert gain_at_4n("random") > 0.015
+    assert share_to_95("random") < 0.75
+
+
+@pytest.mark.validate
+@pytest.mark.parametrize("sd", [1.0, 2.5])
+def test_issue_4_many_in_flight_lose_little(sd: float) -> None:
+    loss = (curves("information", sd, 32) - curves("information", sd)).mean(axis=1)
+    assert lower_limit(loss, f"32 in flight - sequential, SD {sd}, mean of 2N to 8N") >= -0.01

@@ -1,0 +1,445 @@
+"""The selectors random, nearest and information: against slow and obvious versions, and by properties."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.optimize import minimize, minimize_scalar
+from scipy.special import expit
+
+from pairscale.adaptive import information
+from pairscale.adaptive.information import InformationSelector, Laplace, expected_information
+from pairscale.adaptive.ledger import Ledger
+from pairscale.adaptive.selectors import SELECTORS, Choice, NearestSelector, RandomSelector, Selector, make_selector
+from pairscale.errors import UnknownNameError
+
+
+def rng(*seed: int) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+class Run:
+    """A ledger and a selector that are told the same."""
+
+    def __init__(self, selector: Selector, n: int, seed: int = 0, sd: float = 1.5) -> None:
+        self.ledger, self.selector, self.rng = Ledger(n, 50), selector, rng(seed)
+        self.theta = self.rng.normal(0, sd, n)
+        self.flight: list[tuple[int, int]] = []
+
+    def choose(self, max_obs: int = 2) -> Choice | None:
+        return self.selector.choose(self.ledger, max_obs, self.rng)
+
+    def ask(self, i: int, j: int) -> None:
+        a, b = self.ledger.order(i, j)
+        self.ledger.open(a, b)
+        self.selector.opened(self.ledger, a, b)
+        self.flight.append((a, b))
+
+    def answer(self, at: int = 0) -> None:
+        a, b = self.flight.pop(at)
+        y = int(self.rng.random() < expit(self.theta[a] - self.theta[b]))
+        self.ledger.commit(a, b, y)
+        self.selector.committed(self.ledger, a, b, y)
+
+    def refuse(self, at: int = 0, item_limit: int = 10) -> None:
+        a, b = self.flight.pop(at)
+        self.ledger.reject(a, b, is_error=False, pair_limit=3, item_limit=item_limit)
+        self.selector.dropped(self.ledger, a, b)
+
+    def join(self, more: int) -> None:
+        self.ledger.join(more, 50)
+        self.theta = np.concatenate([self.theta, self.rng.normal(0, 1.5, more)])
+        self.selector.joined(self.ledger)
+
+    def steps(self, count: int, max_obs: int = 2) -> Run:
+        for _ in range(count):
+            choice = self.choose(max_obs)
+            assert choice is not None
+            self.ask(choice.i, choice.j)
+            self.answer()
+        return self
+
+
+def allowed_pairs(ledger: Ledger, max_obs: int) -> set[tuple[int, int]]:
+    """One by one, from the rule as it is written."""
+    return {
+        (i, j)
+        for i in range(ledger.n)
+        for j in range(i + 1, ledger.n)
+        if not ledger.closed[i, j]
+        and not ledger.set_aside[i]
+        and not ledger.set_aside[j]
+        and ledger.seen[i, j] < max_obs
+    }
+
+
+# By name
+
+
+def test_by_name() -> None:
+    assert [make_selector(name).name for name in SELECTORS] == list(SELECTORS)
+    with pytest.raises(UnknownNameError, match=r"'best'.*pollitt.*random.*nearest.*information"):
+        make_selector("best")
+
+
+# Every selector
+
+
+@pytest.mark.parametrize("few", [False, True])
+@pytest.mark.parametrize("name", SELECTORS)
+@settings(max_examples=40)
+@given(data=st.data())
+def test_only_allowed_pairs_and_none_exactly_when_there_is_none(name: str, few: bool, data: st.DataObject) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        if few:  # as if there were too many items to score all pairs
+            patch.setattr(information, "PAIRS_SCORED", 3)
+            patch.setattr(information, "ROWS_SCORED", 1)
+        run = Run(make_selector(name), data.draw(st.integers(2, 9)), data.draw(st.integers(0, 99)))
+        for _ in range(data.draw(st.integers(1, 60))):
+            does = data.draw(st.sampled_from(["ask", "ask", "ask", "answer", "answer", "refuse", "wake", "join"]))
+            if does == "ask":
+                max_obs = data.draw(st.integers(1, 3))
+                allowed, choice = allowed_pairs(run.ledger, max_obs), run.choose(max_obs)
+                assert (choice is None) == (not allowed)
+                if choice is not None:
+                    assert tuple(sorted((choice.i, choice.j))) in allowed
+                    assert 1 <= choice.n_candidates <= 2 * len(allowed)
+                    run.ask(choice.i, choice.j)
+            elif does == "wake":
+                run.ledger.wake()
+            elif does == "join" and run.ledger.n < 12:
+                run.join(data.draw(st.integers(1, 2)))
+            elif run.flight:
+                at = data.draw(st.integers(0, len(run.flight) - 1))
+                run.answer(at) if does == "answer" else run.refuse(at, item_limit=3)
+
+
+@pytest.mark.parametrize("name", SELECTORS)
+def test_the_same_calls_give_the_same_pairs(name: str) -> None:
+    one, two = (Run(make_selector(name), 30, 5).steps(150).ledger.history for _ in range(2))
+    assert (one == two).all()
+
+
+@pytest.mark.parametrize("name", SELECTORS)
+def test_runs_dry_after_every_pair_was_asked_as_often_as_it_may(name: str) -> None:
+    run = Run(make_selector(name), 6).steps(30)
+    assert run.choose() is None
+    run.steps(15, max_obs=3)
+    assert run.choose(3) is None
+    assert (run.ledger.seen[np.triu_indices(6, 1)] == 3).all()
+
+
+# random and nearest
+
+
+@pytest.mark.parametrize("name", ["random", "nearest"])
+def test_nobody_is_compared_much_more_often_than_others(name: str) -> None:
+    run = Run(make_selector(name), 40)
+    for _ in range(160):
+        run.steps(1)
+        assert np.ptp(run.ledger.degree) <= (2 if name == "random" else 6)
+
+
+def test_random_counts_comparisons_in_flight() -> None:
+    run = Run(RandomSelector(), 10)
+    for _ in range(5):
+        choice = run.choose()
+        assert choice is not None
+        run.ask(choice.i, choice.j)
+    assert (run.ledger.open_degree == 1).all()
+
+
+def test_random_is_random() -> None:
+    """Of six items, each of the 15 pairs comes first equally often (chi square with 14 degrees of freedom)."""
+    ledger, counts = Ledger(6, 10), np.zeros((6, 6))
+    for seed in range(1500):
+        choice = RandomSelector().choose(ledger, 2, rng(seed))
+        assert choice is not None
+        assert choice.n_candidates == 5
+        counts[min(choice.i, choice.j), max(choice.i, choice.j)] += 1
+    seen = counts[np.triu_indices(6, 1)]
+    assert ((seen - 100) ** 2 / 100).sum() < 36.1  # p = 0.001
+
+
+def test_nearest_takes_the_closest_it_has_not_met() -> None:
+    ledger = Ledger(5, 10, mu=np.array([20.0, 25.0, 25.5, 27.0, 40.0]))
+    ledger.degree[:] = [3, 1, 3, 3, 3]
+    choice = NearestSelector().choose(ledger, 2, rng(0))
+    assert choice == Choice(1, 2, 4, -0.5)
+    ledger.seen[1, 2] = ledger.seen[2, 1] = 1
+    assert NearestSelector().choose(ledger, 2, rng(0)) == Choice(1, 3, 4, -2.0)
+    ledger.seen[1], ledger.seen[:, 1] = 1, 1
+    assert NearestSelector().choose(ledger, 2, rng(0)) == Choice(1, 2, 4, -0.5)
+
+
+# information: what is believed
+
+
+@pytest.mark.parametrize("m", [0.0, 0.5, 2.0, 5.0])
+@pytest.mark.parametrize("v", [0.01, 0.5, 2.0, 12.0])
+def test_expected_information_is_the_mean_over_the_difference(m: float, v: float) -> None:
+    sd = v**0.5
+    mean = quad(lambda z: expit(m + sd * z) * expit(-m - sd * z) * np.exp(-z * z / 2), -9, 9)[0] / (2 * np.pi) ** 0.5
+    assert expected_information(np.array(m), np.array(v)) == pytest.approx(mean, rel=0.12)
+
+
+def counted(belief: Laplace) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    used = len(belief._slot)
+    return *belief._pairs[:, :used], belief._times[:used], belief._won[:used]
+
+
+def precision(belief: Laplace, theta: np.ndarray, sd: float, *, in_flight: bool = False) -> np.ndarray:
+    """Prior precision plus the sum of w (e_i - e_j)(e_i - e_j)', pair by pair."""
+    total = np.eye(belief.n) / sd**2
+    i, j, times, _ = counted(belief)
+    edges = [
+        (a, b, k * expit(theta[a] - theta[b]) * expit(theta[b] - theta[a])) for a, b, k in zip(i, j, times, strict=True)
+    ]
+    if in_flight:
+        edges += [(a, b, weight) for (a, b), weight in belief._open.items()]
+    for a, b, weight in edges:
+        unit = np.zeros(belief.n)
+        unit[[a, b]] = 1, -1
+        total += weight * np.outer(unit, unit)
+    return total
+
+
+def log_posterior(belief: Laplace, theta: np.ndarray, sd: float) -> float:
+    i, j, times, won = counted(belief)
+    d = theta[i] - theta[j]
+    return float(won @ d - times @ np.logaddexp(0, d) - theta @ theta / (2 * sd**2))
+
+
+def test_solving_finds_the_mode_and_the_inverse_of_its_curvature() -> None:
+    belief = Run(InformationSelector(), 12).steps(60).selector.belief
+    belief.solve()
+    slow = minimize(lambda x: -log_posterior(belief, x, belief.sd), np.zeros(12), method="BFGS", options={"gtol": 1e-7})
+    assert belief.mode == pytest.approx(slow.x, abs=1e-4)
+    slow_covariance = np.linalg.inv(precision(belief, belief.mode, belief.sd))
+    assert belief.covariance.whole() == pytest.approx(slow_covariance, abs=1e-10)
+    assert belief.covariance.variance == pytest.approx(np.diag(slow_covariance), abs=1e-10)
+
+
+@pytest.mark.parametrize("sd", [0.8, 2.0])
+def test_the_learned_sd_is_where_the_marginal_likelihood_is_highest(sd: float) -> None:
+    run = Run(RandomSelector(), 60, 1, sd).steps(360)
+    belief = Laplace()
+    belief.join(60)
+    for a, b, y in run.ledger.history:
+        belief.answer(int(a), int(b), int(y))
+    for _ in range(40):
+        belief.solve()
+
+    def evidence(s: float) -> float:
+        fixed = copy.deepcopy(belief)
+        fixed._next_sd = s
+        fixed.solve()
+        height = log_posterior(fixed, fixed.mode, s) - 60 * np.log(s)
+        wide = -((np.log(s / information.SD_START) / information.SD_SPREAD) ** 2) / 2
+        return float(height - np.linalg.slogdet(precision(fixed, fixed.mode, s))[1] / 2 + wide)
+
+    best = minimize_scalar(lambda s: -evidence(s), bounds=(0.5, 5), method="bounded", options={"xatol": 1e-4})
+    assert belief.sd == pytest.approx(best.x, rel=1e-3)
+    assert belief.sd == pytest.approx(sd, rel=0.35)
+
+
+def test_the_mean_is_that_of_the_posterior() -> None:
+    """Of two items, from an integral; the mode is not."""
+    for wins, sd in ((1, 1.5), (3, 1.5), (3, 1.0)):
+        belief = Laplace()
+        belief.join(2)
+        for _ in range(wins):
+            belief.answer(0, 1, 1)
+        quick = belief.mean.copy()
+        belief._next_sd = sd
+        belief.solve()
+        grid = np.linspace(-20, 20, 40_001)
+        density = expit(grid) ** wins * np.exp(-(grid**2) / (4 * sd**2))
+        exact = (grid * density).sum() / density.sum()
+        assert belief.mean[0] - belief.mean[1] == pytest.approx(exact, rel=0.08)
+        assert belief.mode[0] - belief.mode[1] < 0.95 * exact
+        if sd == information.SD_START:
+            assert quick[0] - quick[1] == pytest.approx(exact, rel=0.08)
+
+
+@pytest.mark.parametrize("y", [0, 1])
+@pytest.mark.parametrize(("m", "v"), [(0.0, 2.0), (-3.0, 0.1), (-8.0, 50.0), (8.0, 50.0), (0.3, 1e-6)])
+def test_an_answer_moves_the_difference_to_its_mode(m: float, v: float, y: int) -> None:
+    x, weight = information._mode(m, v, y)
+    assert x == pytest.approx(m + v * (y - expit(x)), abs=1e-9)
+    assert weight == pytest.approx(expit(x) * expit(-x))
+
+
+def test_one_answer_is_taken_in_exactly_and_many_nearly() -> None:
+    """After a single answer nothing is approximate; after many the mode has moved a little from where it was."""
+    belief = Laplace()
+    belief.join(4)
+    belief.answer(2, 0, 1)
+    quick = belief.mean.copy(), belief.covariance.whole().copy()
+    belief.solve()
+    assert quick[0] == pytest.approx(belief.mean, abs=1e-5)
+    assert quick[1] == pytest.approx(belief.covariance.whole(), abs=1e-5)
+    belief = Run(InformationSelector(), 40, 2).steps(167).selector.belief  # seven answers after it was solved
+    quick = belief.mean.copy(), belief.covariance.variance.copy()
+    belief._next_sd = belief.sd
+    belief.solve()
+    assert np.abs(quick[0] - belief.mean).max() < 0.1
+    assert quick[1] == pytest.approx(belief.covariance.variance, rel=0.1)
+
+
+@settings(max_examples=50)
+@given(
+    seed=st.integers(0, 999),
+    opened=st.lists(st.tuples(st.integers(0, 14), st.integers(0, 14)), min_size=1, max_size=50, unique=True),
+    order=st.randoms(use_true_random=False),
+)
+def test_pairs_in_flight_leave_no_trace(seed: int, opened: list[tuple[int, int]], order: object) -> None:
+    belief = Run(InformationSelector(), 15, seed).steps(40).selector.belief
+    before, variance = belief.covariance.whole().copy(), belief.covariance.variance.copy()
+    pairs = sorted({(min(pair), max(pair)) for pair in opened if pair[0] != pair[1]})
+    for number, pair in enumerate(pairs):
+        belief.open(*pair)
+        if number % 3:
+            belief.settle()
+    belief.settle()
+    order.shuffle(pairs)
+    if pairs:
+        assert np.linalg.slogdet(belief.covariance.whole())[1] < np.linalg.slogdet(before)[1]
+    for pair in pairs:
+        belief.drop(*pair[::-1])
+    assert belief.covariance.whole() == pytest.approx(before, abs=1e-8)
+    assert belief.covariance.variance == pytest.approx(variance, abs=1e-8)
+
+
+def test_an_answer_is_the_same_whether_it_was_in_flight_for_long_or_not() -> None:
+    beliefs = []
+    for wait in (False, True):
+        belief = Run(InformationSelector(), 10, 3).steps(20).selector.belief
+        belief.open(4, 1)
+        if wait:
+            belief.settle()
+            assert belief._open
+        belief.answer(4, 1, 0)
+        assert not belief._open
+        beliefs.append(belief)
+    assert beliefs[0].mean == pytest.approx(beliefs[1].mean, abs=1e-10)
+    assert beliefs[0].covariance.whole() == pytest.approx(beliefs[1].covariance.whole(), abs=1e-10)
+
+
+def test_solving_keeps_pairs_in_flight() -> None:
+    belief = Run(InformationSelector(), 10, 3).steps(20).selector.belief
+    belief.open(4, 1)
+    belief.open(2, 7)
+    belief.settle()
+    belief.solve()
+    belief.settle()
+    slow = np.linalg.inv(precision(belief, belief.mode, belief.sd, in_flight=True))
+    assert set(belief._open) == {(1, 4), (2, 7)}
+    assert belief.covariance.whole() == pytest.approx(slow, abs=1e-9)
+
+
+def test_items_that_join_start_from_the_prior() -> None:
+    run = Run(InformationSelector(), 8, 3).steps(30)
+    before = run.selector.belief.covariance.whole().copy()
+    run.join(2)
+    belief = run.selector.belief
+    assert belief.covariance.whole()[:8, :8] == pytest.approx(before)
+    assert belief.covariance.whole()[8:, 8:] == pytest.approx(belief.sd**2 * np.eye(2))
+    assert not belief.covariance.whole()[8:, :8].any()
+    choice = run.choose()
+    assert choice is not None
+    assert choice.j >= 8  # least is known of these
+
+
+# information: what is chosen
+
+
+def slow_choice(run: Run, max_obs: int) -> tuple[int, int, float]:
+    """D-optimal, as in a textbook: for every pair, the log-determinant with it less the log-determinant without."""
+    belief, best = run.selector.belief, (-1, -1, -1.0)
+    now = np.linalg.inv(belief.covariance.whole())
+    start = np.linalg.slogdet(now)[1]
+    covariance = np.linalg.inv(now)
+    for i, j in sorted(allowed_pairs(run.ledger, max_obs)):
+        unit = np.zeros(belief.n)
+        unit[[i, j]] = 1, -1
+        v = unit @ covariance @ unit
+        k = (1 + np.pi * v / 8) ** -0.5
+        p = expit(k * (belief.mean[i] - belief.mean[j]))
+        gain = np.linalg.slogdet(now + k * p * (1 - p) * np.outer(unit, unit))[1] - start
+        if gain > best[2] + 1e-9:
+            best = i, j, float(gain)
+    return best
+
+
+@pytest.mark.parametrize("in_flight", [0, 6])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_pair_is_d_optimal(seed: int, in_flight: int) -> None:
+    run = Run(InformationSelector(), 12, seed, sd=2.0)
+    for step in range(70):
+        choice = run.choose()
+        assert choice is not None
+        i, j, gain = slow_choice(run, 2)
+        assert (choice.i, choice.j) == (i, j), step
+        assert choice.score == pytest.approx(gain, abs=1e-8)
+        assert choice.n_candidates == len(allowed_pairs(run.ledger, 2))
+        run.ask(i, j)
+        while len(run.flight) > in_flight:
+            run.answer()
+
+
+def test_the_covariance_is_the_explicit_inverse_all_along() -> None:
+    """It is that of the prior plus the sum of w (e_i - e_j)(e_i - e_j)', w as it was when the answer came."""
+    belief, random = Laplace(), rng(4)
+    belief.join(9)
+    explicit = np.eye(9) / belief.sd**2
+    for _ in range(100):
+        a, b = random.choice(9, 2, replace=False)
+        unit = np.zeros(9)
+        unit[[a, b]] = 1, -1
+        y = int(random.integers(2))
+        _, weight = information._mode(float(unit @ belief.mean), float(unit @ np.linalg.inv(explicit) @ unit), y)
+        belief.answer(int(a), int(b), y)
+        explicit += weight * np.outer(unit, unit)
+        assert belief.covariance.variance == pytest.approx(np.diag(np.linalg.inv(explicit)), abs=1e-8)
+    assert belief.covariance.whole() == pytest.approx(np.linalg.inv(explicit), abs=1e-8)
+
+
+def test_equal_pairs_go_by_the_lowest_numbers() -> None:
+    run = Run(InformationSelector(), 6)
+    for expected in ((0, 1), (2, 3), (4, 5)):
+        choice = run.choose()
+        assert choice is not None
+        assert (choice.i, choice.j) == expected
+        run.ask(*expected)
+
+
+def test_pairs_in_flight_do_not_repeat_each_other() -> None:
+    run = Run(InformationSelector(), 40, 7).steps(80)
+    for _ in range(20):
+        choice = run.choose()
+        assert choice is not None
+        run.ask(choice.i, choice.j)
+    assert run.ledger.open_degree.max() <= 3  # 20 pairs with an item in common would be 20
+
+
+def test_with_many_items_the_pair_is_nearly_the_best() -> None:
+    """Beyond 100 items not all pairs are scored; of what the best one promises, hardly anything is lost."""
+    run, shares = Run(InformationSelector(), 150, 1), []
+    for _ in range(450):
+        choice = run.choose()
+        assert choice is not None
+        if run.ledger.committed >= 150 and run.ledger.committed % 10 == 0:
+            gains = np.log1p(run.selector._gains(np.arange(150)))
+            gains[run.ledger.closed | (run.ledger.seen >= 2)] = 0
+            shares.append(choice.score / gains.max())
+        run.ask(choice.i, choice.j)
+        run.answer()
+    assert np.mean(shares) > 0.995
+    assert np.min(shares) > 0.95
+    assert np.max(shares) <= 1 + 1e-9

@@ -1,0 +1,494 @@
+"""What an adaptive run shows: the panel in each mode, plain lines, hostile ids, estimates by hand, and how often."""
+
+from __future__ import annotations
+
+import errno
+import io
+import math
+import re
+import sys
+from collections.abc import Iterator
+
+import pytest
+from rich.console import Console
+
+from pairscale.adaptive._view import View, comparisons_at_target
+from pairscale.errors import InputError, UnknownNameError
+from pairscale.models.logs import ROUND_LOG
+
+TOP = [
+    ("ann", 2.0, 0.25),
+    ("bob", 1.5, 0.5),
+    ("cyd", 0.25, 0.125),
+    ("dan", -1.0, 0.5),
+    ("eve", -2.0, 1.0),
+    ("fay", -3, 1),
+]
+GOOD = {"diagnostics_pass": True, "rho_rank": 0.971, "global_identified": False}
+
+
+class Clock:
+    """Goes on only when told to, and counts how often it was read."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.reads = 0
+
+    def __call__(self) -> float:
+        self.reads += 1
+        return self.now
+
+
+class Run:
+    """A run that goes on by steps, and what it has shown."""
+
+    def __init__(self, mode: str = "all", *, terminal: bool = False, width: int = 90, **options: object) -> None:
+        self.clock = Clock()
+        self.file = io.StringIO()
+        console = Console(file=self.file, force_terminal=terminal, width=width, height=50, legacy_windows=False)
+        given = {"n_items": 30, "reliability_target": 0.9, "n_steps": None, "max_comparisons": None, "max_cost": None}
+        self.view = View(mode, **(given | options), console=console, clock=self.clock)
+        self.committed = self.invalid = self.steps = 0
+
+    def __enter__(self) -> Run:
+        self.view.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.view.__exit__(*error)
+
+    def go(self, n: int = 1, *, seconds: float = 0.0, cost: float = 0.0, **row: object) -> None:
+        for _ in range(n):
+            self.clock.now += seconds
+            self.steps += 1
+            row = {"status": "committed", **row, "step_id": self.steps}
+            self.committed += row["status"] == "committed"
+            self.invalid += row["status"] == "invalid"
+            self.view.step(
+                row,
+                committed=self.committed,
+                invalid=self.invalid,
+                in_flight=7,
+                cost=cost,
+                stage="mid_link",
+                round_id=3,
+            )
+
+    def fail(self, n: int = 1, reason: str = "too slow", **row: object) -> None:
+        fields = {"A_id": "ann", "B_id": "bob", "invalid_kind": "error", "invalid_reason": reason}
+        self.go(n, status="invalid", **{**fields, **row})
+
+    def refit(self, n: int, reliability: float | None, top: list = TOP, **row: object) -> None:
+        self.refits = getattr(self, "refits", 0) + 1
+        fields = {"refit_id": self.refits, "total_pairs_done": n, "reliability_EAP": reliability}
+        self.view.refit({**fields, **GOOD, **row}, top)
+
+    @property
+    def text(self) -> str:
+        return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self.file.getvalue())
+
+    @property
+    def lines(self) -> list[str]:
+        return self.text.splitlines()
+
+    @property
+    def drawings(self) -> int:
+        return self.text.count("╭")
+
+    @property
+    def panel(self) -> dict[str, str]:
+        """The last panel: its lines by their names."""
+        rows = [line[2:-2].rstrip() for line in self.text[self.text.rindex("╭") :].splitlines() if line.startswith("│")]
+        return {row[:16].strip() or f"best {n}": row[16:] for n, row in enumerate(rows)}
+
+
+@pytest.fixture(autouse=True)
+def _terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(name, raising=False)
+    out, err = sys.stdout, sys.stderr
+    yield
+    assert (sys.stdout, sys.stderr) == (out, err)
+
+
+def a_run(mode: str, **options: object) -> Run:
+    """Sixty steps of two seconds each, one of them invalid, and two refits."""
+    run = Run(mode, terminal=True, **options)
+    with run:
+        run.go(29, seconds=2)
+        run.refit(29, 0.5)
+        run.fail()
+        run.go(30, seconds=2, cost=1.5)
+        run.view.refit_started(59)
+        run.refit(59, 0.75, global_identified=True)
+        run.clock.now += 2
+    return run
+
+
+def test_the_rows_of_these_tests_are_of_the_round_log() -> None:
+    assert {*GOOD, "refit_id", "total_pairs_done", "reliability_EAP", "diagnostics_rhat_pass", "n_items"} <= set(
+        ROUND_LOG
+    )
+
+
+def test_everything_on_a_terminal() -> None:
+    run = a_run("all", n_steps=100, max_comparisons=118, max_cost=5.0)
+    assert "╭─ adaptive ranking of 30 items ─" in run.text
+    assert run.panel == {
+        "stage": "mid link, round 3",
+        "steps": "60 of 100",
+        "comparisons": "59 of 118, 30 a minute",  # 59 in 120 seconds
+        "in flight": "7",
+        "invalid": "1",
+        "reliability": "███████████████░░░┃░ 0.75 of 0.90",
+        # 1 at 29 and 3 at 59: 1 in 15 comparisons, so that 9 is at 59 + 90, at 120 / 59 seconds each
+        "to the target": "about 90 more comparisons, about 0:03:03",
+        "rank stability": "0.97",
+        "global order": "known",
+        "model": "diagnostics pass",
+        "cost": "$1.5000 of $5.0000",
+        "elapsed": "0:02:00",
+        "to the limit": "about 0:01:20",  # 40 steps at 60 in 120 seconds; the comparisons would take 2 minutes
+        "best (± 1 sd)": "+2.00 ± 0.25  ann",
+        "best 14": "+1.50 ± 0.50  bob",
+        "best 15": "+0.25 ± 0.12  cyd",
+        "best 16": "-1.00 ± 0.50  dan",
+        "best 17": "-2.00 ± 1.00  eve",
+    }
+    assert "step 30: no valid answer (error) for ann and bob: too slow" in run.text
+    assert "the global order counts as known from refit 2 on" in run.text
+    assert "refit 2: " not in run.text  # the panel says it
+
+
+def test_other_modes_on_a_terminal_show_a_part() -> None:
+    everything = a_run("all", n_steps=100).panel
+    of_steps = {"stage", "steps", "in flight"}
+    of_model = {"reliability", "to the target", "rank stability", "global order", "model"}
+    of_model |= {name for name in everything if name.startswith("best")}
+    assert a_run("steps", n_steps=100).panel == {name: everything[name] for name in everything if name not in of_model}
+    refits = a_run("refits", n_steps=100).panel
+    assert {name for name in refits if not name.startswith("best")} == {
+        name for name in everything if name not in of_steps and not name.startswith("best")
+    }
+    assert [refits[name] for name in refits if name.startswith("best")][1] == "+1.50 ± 0.50  bob"
+
+
+def test_before_anything_happened() -> None:
+    run = Run(terminal=True)
+    with run:
+        assert run.panel["stage"] == "starting"
+        assert run.panel["comparisons"] == "0"
+        assert run.panel["reliability"] == "░░░░░░░░░░░░░░░░░░┃░ not known yet"
+        assert run.panel["rank stability"] == "not known yet"
+        assert run.panel["model"] == "no refit yet"
+        assert run.panel["cost"] == "$0.0000"
+        assert not {"steps", "to the target", "to the limit", "best (± 1 sd)"} & set(run.panel)
+        run.clock.now += 1
+        run.view.refit_started(0)
+        assert run.panel["model"] == "refit of 0 comparisons is running"
+
+
+def test_a_resumed_run_is_not_faster_for_what_it_had_done() -> None:
+    run = Run(terminal=True, max_comparisons=1030)
+    run.committed = 1000
+    with run:
+        run.go(10, seconds=6)
+    assert run.panel["comparisons"] == "1,010 of 1,030, 10 a minute"
+    assert run.panel["to the limit"] == "about 0:02:00"
+
+
+def test_the_pace_is_that_of_the_last_sixty_drawings() -> None:
+    run = Run(terminal=True, redraw_every=1)
+    with run:
+        run.go(100, seconds=60)
+        run.go(61, seconds=2)
+        assert run.panel["comparisons"] == "161, 30 a minute"
+        run.go(4, seconds=120)
+        assert run.panel["comparisons"] == "165, 6.2 a minute"  # 61 in 57 * 2 + 4 * 120 seconds
+    assert run.panel["elapsed"] == "1:50:02"
+
+
+def test_how_often_it_is_drawn() -> None:
+    run = Run(terminal=True, redraw_every=10)
+    with run:
+        reads = run.clock.reads
+        assert run.drawings == 1
+        run.go(9, seconds=1)
+        assert (run.drawings, run.clock.reads) == (1, reads)  # not even the time is looked at
+        run.go(1, seconds=1)
+        assert run.drawings == 2
+        run.go(30)  # in no time
+        assert run.drawings == 2
+        run.go(1, seconds=0.09)
+        assert run.drawings == 2
+        run.go(1, seconds=0.02)  # overdue, and long enough ago
+        assert run.drawings == 3
+        run.go(9, seconds=1)
+        assert run.drawings == 3
+        run.view.refit_started(51)
+        assert run.drawings == 4
+        run.refit(51, 0.5)  # at once: too soon
+        assert run.drawings == 4
+        run.go(1, seconds=0.2)
+        assert run.drawings == 5
+        assert run.panel["model"] == "diagnostics pass"
+        run.go(1)
+    assert run.panel["comparisons"].startswith("53,")  # the last drawing is of the end
+
+
+def test_at_most_ten_drawings_a_second() -> None:
+    run = Run(terminal=True, redraw_every=1)
+    with run:
+        run.go(1024, seconds=1 / 256)  # four seconds
+        assert 35 <= run.drawings <= 41
+
+
+def test_refits_alone_are_drawn_at_refits_alone() -> None:
+    run = Run("refits", terminal=True, redraw_every=1)
+    with run:
+        run.go(50, seconds=1)
+        assert run.drawings == 1
+        run.refit(50, 0.5)
+        assert run.drawings == 2
+        run.go(50, seconds=1)
+        assert run.drawings == 2
+
+
+def test_plain_refits() -> None:
+    run = Run("refits", max_comparisons=900)
+    with run:
+        run.go(300, seconds=1)
+        run.view.refit_started(300)
+        run.refit(300, 0.84)
+        run.refit(400, None, rho_rank=math.nan, diagnostics_pass=False)
+        run.refit(
+            1500, 0.91, diagnostics_pass=False, diagnostics_rhat_pass=False, diagnostics_ess_pass=True,
+            diagnostics_divergences_pass=True,
+        )  # fmt: skip
+        run.refit(1600, 0.92, stop_decision=True, stop_reason="x")
+    assert run.lines == [
+        "refit 1: 300 comparisons, reliability 0.84 of 0.90, rank stability 0.97, diagnostics pass",
+        "refit 2: 400 comparisons, reliability not known yet, rank stability not known yet, diagnostics fail",
+        "refit 3: 1,500 comparisons, reliability 0.91 of 0.90, rank stability 0.97, diagnostics fail: R-hat",
+        "refit 4: 1,600 comparisons, reliability 0.92 of 0.90, rank stability 0.97, diagnostics pass, the run stops: x",
+    ]
+
+
+def test_plain_steps() -> None:
+    run = Run("steps", redraw_every=2, n_steps=50, max_comparisons=2000, max_cost=2.0, show_errors=False)
+    with run:
+        run.go(20, seconds=1.5)
+        run.refit(20, 0.5)
+        run.fail()
+        run.go(19, seconds=1.5, cost=0.25)
+    assert run.lines == [
+        "step 20 of 50: 20 of 2,000 comparisons, 40 a minute, mid link, round 3",
+        "step 40 of 50: 39 of 2,000 comparisons, 40 a minute, 1 invalid, $0.2500 of $2.0000, mid link, round 3",
+    ]
+
+
+def test_plain_lines_of_both() -> None:
+    run = Run("all", redraw_every=1)
+    with run:
+        run.go(25, seconds=6)
+        run.refit(25, 0.5, global_identified=True)
+        run.refit(35, 0.6, global_identified=True)
+        run.view.note("the judge asks for patience")
+    assert [line.split(":")[0] for line in run.lines] == [
+        "step 10", "step 20", "refit 1", "the global order counts as known from refit 1 on", "refit 2",
+        "the judge asks for patience",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_none_is_silent(terminal: bool) -> None:
+    run = Run("none", terminal=terminal, redraw_every=1)
+    with run:
+        run.go(100, seconds=1)
+        run.fail(10)
+        run.view.refit_started(100)
+        run.refit(100, 0.5, global_identified=True)
+        run.view.note("a note")
+    assert run.file.getvalue() == ""
+
+
+def test_five_invalid_answers_in_full_and_then_counts() -> None:
+    run = Run("refits")
+    with run:
+        run.fail(4)
+        run.refit(10, 0.5)
+        run.fail(3)
+        run.go(5, status="starved", starvation_reason="star_caps")
+        run.refit(20, 0.6)
+        run.refit(30, 0.7)
+        run.fail(1000)
+        run.go(2, status="starved", starvation_reason="star_caps")
+    assert run.lines[3] == "step 4: no valid answer (error) for ann and bob: too slow"
+    assert run.lines[4].endswith("diagnostics pass")
+    assert run.lines[5].startswith("step 5: no valid")
+    assert run.lines[6] == "step 8: no pair to ask about: star_caps"
+    assert run.lines[11].endswith("diagnostics pass, 2 more invalid answers")
+    assert run.lines[12].endswith("diagnostics pass")
+    assert run.lines[13:] == ["1,000 more invalid answers, 2 more steps without a pair"]  # at the end
+
+
+def test_without_refit_lines_the_step_lines_count() -> None:
+    run = Run("steps", redraw_every=1)
+    with run:
+        run.fail(7)
+        run.refit(7, 0.5)
+        run.go(3)
+    assert run.lines[5:] == ["step 10: 3 comparisons, 7 invalid, mid link, round 3, 2 more invalid answers"]
+
+
+def test_events_and_errors_can_be_left_out() -> None:
+    run = Run("refits", show_events=False, show_errors=False)
+    with run:
+        run.fail(9, set_aside="ann")
+        run.go(9, status="starved", starvation_reason="routing")
+        run.refit(10, 0.5, global_identified=True)
+    assert run.lines == ["refit 1: 10 comparisons, reliability 0.50 of 0.90, rank stability 0.97, diagnostics pass"]
+    run = Run("refits", show_errors=False)
+    with run:
+        run.fail(set_aside="ann, bob")
+    assert run.lines == ["step 1: no longer asked about: ann, bob"]
+
+
+HOSTILE = "[bold red]x[/]\x1b[2J\x1b]0;owned\x07\r\nline\u202etwo\x9b31m :boom: [link=http://e.org]" + "y" * 10_000
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_hostile_text_is_one_inert_line(terminal: bool) -> None:
+    run = Run(terminal=terminal, width=300)
+    with run:
+        run.fail(A_id=HOSTILE, B_id="", invalid_reason=HOSTILE, invalid_kind=HOSTILE, set_aside=HOSTILE)
+        run.go(status="starved", starvation_reason=HOSTILE)
+        run.view.note(HOSTILE)
+        run.refit(10, 0.5, [(HOSTILE, 1.0, 0.5), ("[/]", 0.5, 0.5)], stop_decision=True, stop_reason=HOSTILE)
+        run.clock.now += 1
+    raw, shown = run.file.getvalue(), run.text
+    for piece in ("\x1b[2J", "\x1b]", "\x07", "\u202e", "\x9b", "\nline", "y" * 501, "💥"):
+        assert piece not in raw
+    line = next(line for line in shown.splitlines() if "no valid answer" in line)
+    cut = "[bold red]x[/]�[2J�]0;owned� li…"  # 32 characters
+    reason = "[bold red]x[/]�[2J�]0;owned� line�two�31m :boom: [link=http://e.org]".ljust(159, "y")
+    assert line.endswith(f"no valid answer ({cut}) for {cut} and �: {reason}…")
+    if terminal:
+        assert run.panel["best (± 1 sd)"] == f"+1.00 ± 0.50  {cut}"
+        assert run.panel["model"] == f"diagnostics pass, the run stops: {cut}"
+        assert "+0.50 ± 0.50  [/]" in run.panel.values()
+
+
+def test_a_narrow_terminal_cuts_lines_and_breaks_none() -> None:
+    run = Run(terminal=True, width=40)
+    with run:
+        run.go(10, seconds=1)
+        run.refit(10, 0.5, [("x" * 32, 1.0, 0.5)])
+        run.clock.now += 1
+    panel = run.text[run.text.rindex("╭") :].split("╯")[0].splitlines()
+    assert {len(line) for line in panel[:-1]} == {40}
+    assert run.panel["best (± 1 sd)"] == "+1.00 ± 0.50  xxxxx…"
+
+
+def test_extrapolation_by_hand() -> None:
+    # 0.5 is 1 and 0.75 is 3: 2 in 100 comparisons. 0.9 is 9, which is 6 more: 300 comparisons more.
+    assert comparisons_at_target([(100, 0.5), (200, 0.75)], 0.9) == pytest.approx(500)
+    # 1, 3, 4 at 100, 200, 300: the slope is (4 - 1) / 200, and from 4 on 5 are missing.
+    assert comparisons_at_target([(100, 0.5), (200, 0.75), (300, 0.8)], 0.9) == pytest.approx(300 + 5 / 0.015)
+
+
+@pytest.mark.parametrize(
+    "grown",
+    [
+        [],
+        [(100, 0.5)],
+        [(100, 0.5), (100, 0.6)],  # the same comparisons again
+        [(100, 0.5), (200, 0.5)],
+        [(100, 0.6), (200, 0.5)],
+        [(100, 0.5), (200, 0.6), (300, 0.9)],  # reached
+        [(100, 0.95), (200, 0.8)],
+        [(100, 0.5), (200, 0.5 + 1e-12)],  # for ever
+    ],
+)
+def test_no_extrapolation(grown: list[tuple[int, float]]) -> None:
+    assert comparisons_at_target(grown, 0.9) is None
+    assert comparisons_at_target([(100, 0.5), (200, 0.75)], 1.0) is None
+
+
+def test_only_refits_that_passed_are_extrapolated_and_only_the_last_five() -> None:
+    run = Run(terminal=True)
+    with run:
+        run.refit(50, 0.88)  # will be the sixth from the end
+        for n in (100, 200, 300, 400):
+            run.refit(n, 1 - 1 / (1 + n / 100))
+        run.refit(450, 0.1, diagnostics_pass=False)
+        run.refit(460, math.nan)
+        run.refit(500, 1 - 1 / 6)
+        run.go(11, seconds=1)
+        # 900 less 11, at one a second
+        assert run.panel["to the target"] == "about 890 more comparisons, about 0:14:49"
+        run.committed = 899
+        run.go(1, seconds=1)
+        run.refit(890, 0.899)
+        run.clock.now += 1
+    assert run.panel["to the target"] == "about at the next refit"
+
+
+def test_a_target_that_is_reached_needs_no_estimate() -> None:
+    run = Run(terminal=True)
+    with run:
+        for n, reliability in ((100, 0.5), (200, 0.75), (300, 0.95)):
+            run.refit(n, reliability, n_items=31)
+        run.clock.now += 1
+    assert "to the target" not in run.panel
+    assert run.panel["reliability"] == "██████████████████┃░ 0.95 of 0.90"
+    assert "adaptive ranking of 31 items" in run.text
+
+
+class Broken(io.StringIO):
+    """A standard error that goes away."""
+
+    gone = False
+
+    def write(self, text: str) -> int:
+        if self.gone:
+            raise OSError(errno.EIO, "the terminal is gone")
+        return super().write(text)
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_broken_standard_error_breaks_no_run(terminal: bool) -> None:
+    file = Broken()
+    options = {"n_items": 3, "reliability_target": 0.9, "n_steps": None, "max_comparisons": None, "max_cost": None}
+    view = View("all", **options, redraw_every=1, console=Console(file=file, force_terminal=terminal), clock=Clock())
+    with view:
+        view.note("there")
+        file.gone = True
+        for n in range(30):
+            view.step({"status": "committed"}, committed=n, invalid=0, in_flight=0, cost=0.0, stage="x", round_id=0)
+        view.note("gone")
+    assert "there" in file.getvalue()
+    assert "gone" not in file.getvalue()
+
+
+def test_by_default_it_goes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    options = {"n_items": 3, "reliability_target": 0.9, "n_steps": None, "max_comparisons": None, "max_cost": None}
+    with View("all", **options, clock=Clock()) as view:
+        view.note("a note")
+    assert capsys.readouterr() == ("", "a note\n")
+
+
+def test_a_dumb_terminal_gets_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    run = Run("refits", terminal=True)
+    with run:
+        run.refit(10, 0.5)
+    assert run.lines == ["refit 1: 10 comparisons, reliability 0.50 of 0.90, rank stability 0.97, diagnostics pass"]
+
+
+def test_impossible_options() -> None:
+    with pytest.raises(UnknownNameError, match="progress 'bar' is not known; choose one of 'all', 'refits'"):
+        Run("bar")
+    with pytest.raises(InputError, match="progress_redraw_every must be a whole number from 1 up, not 0"):
+        Run("all", redraw_every=0)
