@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from pairscale.cli import COMMANDS, app, name_of
+from pairscale.cli import COMMANDS, app, batch, name_of
 
 PAGE = Path(__file__).with_name("cli.md")
 
@@ -39,10 +39,22 @@ def reference() -> str:
     group: Any = typer.main.get_command(app)
     names = [name_of(module) for module in COMMANDS]
     rows = [f"| [`{name}`](#{name}) | {module.SUMMARY} |" for name, module in zip(names, COMMANDS, strict=True)]
+    rows.append(f"| [`batch`](#batch) | {batch.SUMMARY} |")
     parts = [_HEAD.format(commands="\n".join(rows))]
     for name, module in zip(names, COMMANDS, strict=True):
         parts.append(_section(name, group.commands[name], module))
-    return "\n".join(parts)
+    return "\n".join([*parts, _batch(group.commands["batch"])])
+
+
+def _batch(group: Any) -> str:
+    """The group of commands about batches, each a section under it."""
+    rows = [f"| [`batch {name}`](#batch-{name}) | {part.SUMMARY} |" for name, part in batch.PARTS.items()]
+    head = ["## batch", "", group.help, "", "| command | does |", "| --- | --- |", *rows, ""]
+    each = [
+        _section(f"batch {name}", group.commands[name], part).replace("## ", "### ", 1)
+        for name, part in batch.PARTS.items()
+    ]
+    return "\n".join(["\n".join(head), *each])
 
 
 def _section(name: str, command: Any, module: Any) -> str:

@@ -16,3 +16,19 @@ def clean_environment(monkeypatch, tmp_path_factory):
         if name.endswith("_API_KEY") or name.startswith("PAIRSCALE_"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("PAIRSCALE_HOME", str(tmp_path_factory.mktemp("home")))
+
+
+@pytest.fixture
+def fast_limits(monkeypatch):
+    """Let the pace and the breaker of a provider live a thousand times as fast."""
+    import asyncio
+    import time
+
+    from pairscale.providers.limits import Breaker, Pace
+
+    async def sleep(seconds: float) -> None:
+        await asyncio.sleep(seconds / 1000)
+
+    for waits in (Pace, Breaker):
+        monkeypatch.setitem(waits.__init__.__kwdefaults__, "clock", lambda: time.monotonic() * 1000)
+        monkeypatch.setitem(waits.__init__.__kwdefaults__, "sleep", sleep)

@@ -11,6 +11,14 @@ import pairscale as ps
 SRC = Path(ps.__file__).parent
 
 PUBLIC = """
+AdaptiveConfig AdaptiveResult AdaptiveState BTLConfig adaptive_get_logs adaptive_item_log adaptive_rank
+adaptive_rank_resume adaptive_rank_run_live adaptive_rank_start adaptive_results_history adaptive_round_log
+adaptive_step_log audit_run load_adaptive_session save_adaptive_session summarize_adaptive validate_session_dir
+JudgeCheck check_judge
+LLMJudge check_injection check_llm_api_keys ensure_only_ollama_model_loaded llm_compare_pair make_adaptive_judge_llm
+submit_llm_pairs submit_openai_pairs_live submit_anthropic_pairs_live submit_gemini_pairs_live
+submit_together_pairs_live submit_ollama_pairs_live openai_compare_pair_live anthropic_compare_pair_live
+gemini_compare_pair_live together_compare_pair_live ollama_compare_pair_live
 Agreement BTFit BayesFit Condition EloFit FunctionJudge Judge JudgePair LexicalJudge Outcome PairSummary
 PairscaleError PositionalBias ReplayJudge ReverseConsistency SimulatedJudge SubmitResult TemplateStudy Trait Verdict
 __version__ agreement alternate_pair_order build_bt_data build_btl_results_data build_elo_data build_prompt
@@ -22,12 +30,15 @@ read_samples read_samples_df read_samples_dir register_prompt_template remove_pr
 sample_reverse_pairs scale_separation_reliability set_prompt_template split_half_reliability submit_pairs
 submit_pairs_async summarize_bt_fit summarize_items summarize_pairs summarize_refits synthetic_essays template_study
 trait_description
+ComparisonPlan SimulationStudy plan_comparisons simulate_study
+CostEstimate estimate_llm_pairs_cost
 """.split()
 
 # Lowest first: a module imports only from its own layer's package and from the layers before it.
 LAYERS = (
     "_version", "errors", "notices", "provenance", "tables", "files", "samples", "traits", "prompts", "comparisons",
-    "datasets", "pairs", "store", "judges", "collect", "models", "checks", "report", "cli", "__main__",
+    "datasets", "pairs", "store", "providers", "judges", "collect", "models", "checks", "adaptive", "simulate",
+    "report", "testing", "cli", "__main__",
 )  # fmt: skip
 
 

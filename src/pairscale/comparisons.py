@@ -44,6 +44,9 @@ ERROR_CODES = (
     "parse_error",
     "invalid_winner",
     "refusal",
+    "content_filter",
+    "truncated",
+    "empty_answer",
     "cancelled",
     "judge_error",
 )

@@ -14,6 +14,7 @@
     │   ├── StoreFullError      the disk (or its quota) is full
     │   └── StoreMismatchError  it holds another text under the same id
     ├── FitError                a model has no answer for these comparisons
+    ├── JudgeError              a judge can judge nothing at all: a wrong key, an unknown model
     └── MissingExtraError       an optional package is not installed (also an ImportError)
 
 A judgement that fails is data, not an exception: see :class:`pairscale.Verdict`.
@@ -26,6 +27,7 @@ __all__ = [
     "FileFormatError",
     "FitError",
     "InputError",
+    "JudgeError",
     "MissingExtraError",
     "PairscaleError",
     "StoreBusyError",
@@ -85,6 +87,10 @@ class StoreMismatchError(StoreError):
 
 class FitError(PairscaleError):
     """A model has no answer for these comparisons."""
+
+
+class JudgeError(PairscaleError):
+    """A judge can judge nothing at all, whatever it is asked: its key is not accepted, or its model does not exist."""
 
 
 class MissingExtraError(PairscaleError, ImportError):

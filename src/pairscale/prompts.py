@@ -17,6 +17,7 @@ from pathlib import Path
 
 from pairscale.errors import InputError, TemplateError
 from pairscale.notices import notice
+from pairscale.provenance import text_hash
 
 __all__ = [
     "PLACEHOLDERS",
@@ -208,10 +209,11 @@ def remove_prompt_template(name: str, quiet: bool = False) -> bool:
 
 
 def template_from(name_or_file: str) -> tuple[str, str]:
-    """The id and the text of a template that is given by name or as a file.
+    """The id and the text of a template that is given by name, as a file, or as its text.
 
     Args:
-        name_or_file: a value with a slash or backslash, or that ends in ``.txt``, is a file, anything else a name.
+        name_or_file: a value with a placeholder in it is a template's text; one with a slash or backslash, or that ends
+            in ``.txt``, is a file; anything else a name.
 
     Returns:
         The id, which results carry as ``template_id``, and the text. The id is the template's proper name (``advocate``
@@ -224,6 +226,10 @@ def template_from(name_or_file: str) -> tuple[str, str]:
         >>> template_from("test1")[0]
         'advocate'
     """
+    if isinstance(name_or_file, str) and PLACEHOLDERS[-1] in name_or_file:
+        text = _checked(name_or_file, "the template")
+        known = next((name for name in _BUILT_IN if _built_in(name) == text), None)
+        return known or f"custom-{text_hash(text)[:8]}", text
     if _is_file_like(name_or_file):
         path = Path(name_or_file)
         return path.name, _read(path)

@@ -193,9 +193,9 @@ def test_fifty_twice_is_a_hundred_once(selector: str) -> None:
 
 
 def test_one_step_at_a_time_is_the_same_run() -> None:
-    once = rank(5, n_steps=25)
+    once = rank(5, n_steps=14)
     state = ps.adaptive_rank_start(samples(5))
-    for _ in range(25):
+    for _ in range(14):
         assert ps.adaptive_rank_run_live(state, simulated(), fit_fn="laplace", progress="none") is state
     assert steps(state).equals(steps(once.state))
 
@@ -438,3 +438,19 @@ def test_a_consistent_judge_takes_runs_of_every_size_to_their_stop(n: int, tmp_p
     if n > 3:
         assert result.items["ID"].head(2).to_list() == [f"s{n - 1:02d}", f"s{n - 2:02d}"]
     audited(tmp_path / "run.db")
+
+
+def test_what_was_answered_when_ctrl_c_came_is_taken_in(tmp_path: Any) -> None:
+    """Answers that have come in are paid for, even if nobody has looked at them yet."""
+    run, turns = tmp_path / "run.db", iter(range(1, 1000))
+
+    async def judge(A: Any, B: Any) -> dict[str, Any]:
+        if next(turns) == 20:
+            raise KeyboardInterrupt
+        return better(A, B)
+
+    with pytest.raises(KeyboardInterrupt):
+        rank(9, ps.FunctionJudge(judge, name="mine"), run=run, concurrency=6)
+    log = ps.load_adaptive_session(run).step_log
+    assert log.height == next(turns) - 2  # all but the one that was the interruption
+    assert audited(run).steps == log.height

@@ -588,3 +588,21 @@ def test_a_state_that_is_behind_its_file_is_refused_even_when_no_step_came(tmp_p
     go(ps.adaptive_rank_resume(run=run), 0, btl_config={"eap_reliability_min": 0.95})
     with pytest.raises(StoreMismatchError, match="has gone on since"):
         go(behind, 1)
+
+
+def test_open_questions_of_an_earlier_call_count_as_steps_of_this_one(tmp_path: Path) -> None:
+    run, left = tmp_path / "run.db", iter(range(10))
+
+    async def judge(A: Any, B: Any) -> dict[str, Any]:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        return better(A, B)
+
+    with pytest.raises(KeyboardInterrupt):
+        rank(8, ps.FunctionJudge(judge, name="mine"), run=run, concurrency=5)
+    given = {"judge": ps.FunctionJudge(better, name="mine"), "run": run}
+    assert rank(8, n_steps=0, **given).logs["step_log"].height == 10  # nothing is asked unasked
+    assert rank(8, n_steps=2, **given).logs["step_log"].height == 12
+    assert rank(8, max_comparisons=13, **given).logs["step_log"].height == 13
+    assert rank(8, n_steps=4, concurrency=5, **given).logs["step_log"].height == 17
+    audited(run)

@@ -46,7 +46,8 @@ def test_examples_use_options_that_exist(module):
 @pytest.mark.parametrize("name", _NAMES)
 def test_every_command_takes_json_and_out_and_explains_every_option(name):
     params = _GROUP.commands[name].params
-    assert {"--json", "--out"} <= {option for param in params for option in param.opts}
+    if name != "simulate-providers":  # it serves until it is stopped, and has no result
+        assert {"--json", "--out"} <= {option for param in params for option in param.opts}
     for param in params:
         assert param.help, param
         assert param.help.endswith("."), param

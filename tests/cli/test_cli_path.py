@@ -236,12 +236,15 @@ def test_notes_are_said_even_where_a_script_has_silenced_them(cli):
 def test_the_demo_ranks_reports_and_starts_anew(cli):
     first = cli("demo", "--folder", "there", "--json")
     assert first.code == 0
-    assert len(first.json["items"]) == 20
+    assert [row["rank"] for row in first.json["items"]] == list(range(1, 21))
+    assert first.json["stop_reason"] == "btl_converged"
+    assert first.json["comparisons"] < 20 * 19
     assert Path("there/report.html").read_text("utf-8").startswith("<!doctype html>")
     second = cli("demo", "--folder", "there", "--seed", "2")
     assert second.code == 0
     assert "Spearman" in second.out
-    assert cli("status", "there/run.db", "--json").json["attempts"] == 190
+    assert cli("status", "there/run.db", "--json").json["adaptive"]["stop_reason"] == "btl_converged"
+    assert cli("audit", "there/run.db").code == 0
 
 
 def test_the_demo_never_touches_what_is_not_its_own(cli, run):
@@ -257,3 +260,52 @@ def test_the_demo_never_touches_what_is_not_its_own(cli, run):
     assert Path("own/report.html").read_text() == "mine"
     assert cli("demo", "--folder", "pairs.csv").code == 1
     assert cli("demo", "--folder", "/proc/demo").code == 1
+
+
+@pytest.fixture
+def weighted(cli):
+    """Results in which every text wins and loses, with a column of weights."""
+    rows = [("a", "b", "a", 2.0), ("a", "b", "b", 1.0), ("b", "c", "b", 1.0), ("b", "c", "c", 1.0)]
+    rows += [("a", "c", "a", 3.0), ("a", "c", "c", 0.5)]
+    table = pl.DataFrame(rows, schema=["ID1", "ID2", "better_id", "counts"], orient="row")
+    table.write_csv("weighted.csv")
+    return "weighted.csv"
+
+
+def test_a_reference_weights_and_the_covariance_are_those_of_the_function(cli, weighted):
+    args = ("--engine", "mle", "--reference", "b", "--weights", "counts", "--covariance", "cov.csv")
+    done = cli("fit", weighted, *args, "--json")
+    fit = ps.fit_bt_model(pl.read_csv(weighted), engine="mle", reference="b", weights="counts", covariance=True)
+    found = {row["ID"]: row["theta"] for row in done.json["items"]}
+    assert found == pytest.approx(dict(fit.theta.select("ID", "theta").iter_rows()))
+    assert found["b"] == 0
+    assert done.json["reference"] == "b"
+    assert done.json["n_comparisons"] == 8  # 8.5 by weight
+    written = pl.read_csv("cov.csv")
+    assert written.columns == ["ID", *fit.theta["ID"]]
+    assert written["ID"].to_list() == fit.theta["ID"].to_list()
+    assert written.drop("ID").to_numpy() == pytest.approx(fit.covariance)
+    assert "covariance of 3 scores to cov.csv" in done.err
+    shown = cli("fit", weighted, *args).out
+    assert "difference to b, theta ± z · se\n" in shown
+
+
+def test_a_text_that_is_called_id_has_its_column_in_the_covariance(cli):
+    pl.DataFrame({"winner": ["ID", "x"], "loser": ["x", "ID"]}).write_csv("odd.csv")
+    assert cli("fit", "odd.csv", "--covariance", "cov.csv").code == 0
+    assert set(pl.read_csv("cov.csv").columns) == {"ID_", "ID", "x"}
+
+
+def test_the_prior_of_map_and_of_the_bayesian_model(cli, weighted, run):
+    def widest(*args):
+        return cli("fit", weighted, "--weights", "counts", *args, "--json").json["items"][0]["theta"]
+
+    assert 0 < widest("--engine", "map", "--prior-sd", "0.1") < widest("--engine", "map") / 5
+    table = pl.read_csv(weighted)
+    fit = ps.fit_bt_model(table, engine="map", prior_sd=2, weights="counts")
+    assert widest("--engine", "map", "--prior-sd", "2") == pytest.approx(fit.theta["theta"][0])
+    narrow = cli("fit", weighted, "--model", "bayes", "--variant", "btl", "--prior-sd", "0.1", "--json").json
+    assert narrow["prior_sd"] == 0.1
+    assert max(row["theta_sd"] for row in narrow["items"]) < 0.12
+    learned = cli("fit", run, "--model", "bayes", "--prior-sd", "learned")
+    assert "prior standard deviation of the scores, learned: " in learned.out

@@ -13,6 +13,8 @@ from doc_pages import ROOT
 
 import pairscale as ps
 from pairscale import errors, tables
+from pairscale.adaptive import AdaptiveConfig, BTLConfig
+from pairscale.adaptive.step_log import STEP_LOG
 from pairscale.checks.templates import STUDY
 from pairscale.comparisons import ERROR_CODES
 from pairscale.files import read_table
@@ -79,6 +81,7 @@ SCHEMAS: Mapping[str, Mapping[str, object]] = {
     "Canonical results": tables.CANONICAL,
     "Item log": ITEM_LOG,
     "Round log": ROUND_LOG,
+    "Step log": STEP_LOG,
     "Template study": STUDY,
 }
 
@@ -98,9 +101,19 @@ def test_every_table_of_the_run_file_is_explained(table: _schema.Table) -> None:
     assert sections("docs/data.md")[f"Table {table.name}"] == [column.name for column in table.columns]
 
 
-def test_the_logs_are_those_of_the_code() -> None:
-    page = (ROOT / "docs/data.md").read_text("utf-8")
-    assert page == runpy.run_path(str(ROOT / "docs/_logs.py"))["filled"](page), "run: python docs/_logs.py"
+@pytest.mark.parametrize("name", ["data.md", "adaptive.md"])
+def test_the_logs_and_settings_are_those_of_the_code(name: str) -> None:
+    page = (ROOT / "docs" / name).read_text("utf-8")
+    assert page == runpy.run_path(str(ROOT / "docs/_logs.py"))["filled"](page, name), "run: python docs/_logs.py"
+
+
+# docs/adaptive.md
+
+
+@pytest.mark.parametrize("kind", [AdaptiveConfig, BTLConfig])
+def test_every_setting_is_explained(kind: type[AdaptiveConfig | BTLConfig]) -> None:
+    known = [field["name"] for field in kind.describe()]
+    assert known in sections("docs/adaptive.md").values()
 
 
 def test_every_column_of_the_scores_is_explained() -> None:
@@ -182,8 +195,9 @@ def test_every_package_of_the_source_is_in_the_picture() -> None:
     assert not planned & there
 
 
-def test_every_file_of_the_models_is_in_the_picture() -> None:
-    there = {path.name for path in (ROOT / "src/pairscale/models").glob("*.py")} - {"__init__.py"}
+@pytest.mark.parametrize(("package", "heading"), [("models", "The models"), ("adaptive", "The files of adaptive")])
+def test_every_file_is_in_the_picture(package: str, heading: str) -> None:
+    there = {path.name for path in (ROOT / f"src/pairscale/{package}").glob("*.py")} - {"__init__.py"}
     page = (ROOT / "docs/architecture.md").read_text("utf-8")
-    shown = re.findall(r"`(\w+\.py)`", page.partition("## The models")[2].partition("\n## ")[0])
+    shown = re.findall(r"`(\w+\.py)`", page.partition(f"## {heading}")[2].partition("\n## ")[0])
     assert sorted(shown) == sorted(there)

@@ -279,6 +279,23 @@ class TestByName:
         with pytest.raises(InputError, match="already has its settings"):
             ps.make_judge(ps.LexicalJudge(), trait="clarity")
 
+    @pytest.mark.parametrize(
+        ("judge", "settings", "words"),
+        [
+            (
+                "simulated",
+                {"abilities": "truth"},
+                "the abilities are a column of the samples, named as simulated:",
+            ),
+            ("simulated:q", {"abilities": {"a": 1.0}}, "leave out the setting 'abilities'"),
+            ("simulated:q", {"seeds": 1}, "judge 'simulated:q' has no setting 'seeds'; it has 'bias', 'lapse'"),
+            ("lexical", {"length": 3}, "judge 'lexical' has no setting 'length'; it has 'trait'"),
+        ],
+    )
+    def test_a_setting_that_it_does_not_have(self, judge, settings, words):
+        with pytest.raises(InputError, match=words):
+            ps.make_judge(judge, judge_args=settings)
+
     def test_one_trait_is_one_condition(self):
         assert ps.make_judge("lexical", trait="overall_quality").condition == ps.LexicalJudge().condition
 

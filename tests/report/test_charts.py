@@ -41,7 +41,7 @@ def fit():
 
 @pytest.fixture(scope="module")
 def bayes():
-    mcmc = {"chains": 2, "iter_warmup": 60, "iter_sampling": 60}
+    mcmc = {"chains": 2, "iter_warmup": 60, "iter_sampling": 60, "extend": 4}
     return ps.fit_bayes_btl_mcmc(results(numbered(6)), model_variant="btl", mcmc=mcmc, seed=1)
 
 

@@ -23,6 +23,7 @@ from pairscale.judges.function import _in_thread
 from pairscale.models._warm import warm_to_bytes
 from pairscale.notices import notice
 from pairscale.provenance import utc_now
+from pairscale.store._database import whole
 from pairscale.store.journal import Asked, Journal
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ class Runner:
         self._state, self._engine, self._judge, self._journal, self._view = state, state.engine, judge, journal, view
         self._limits, self._concurrency, self._fit_fn = limits, concurrency, fit_fn
         self._retries, self._retry_wait, self._timeout, self._clock = retries, retry_wait, timeout, clock
-        self._first_step, self._started, self._dearest = state.engine.steps, clock(), 0.0
+        self._begun, self._started, self._dearest = 0, clock(), 0.0
         self._unpaid = 0  # questions that may still cost something
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._fitting: asyncio.Future[RefitOutcome] | None = None
@@ -139,8 +140,6 @@ class Runner:
             self._journal.proposed([found.fields for found in self._engine.open.values()])
 
     async def _work(self) -> None:
-        for step_id in sorted(self._engine.open):  # asked before the process ended, and never answered
-            self._start(self._engine.open[step_id])
         self._fit_if_due()
         self._top_up()
         while self._tasks or self._fitting is not None:
@@ -160,11 +159,16 @@ class Runner:
 
     def _top_up(self) -> None:
         proposed: list[Mapping[str, Any]] = []
+        if len(self._engine.open) > len(self._tasks):  # asked by an earlier call, and never answered
+            for step_id in sorted(self._engine.open.keys() - self._tasks.keys()):
+                if self._engine.stop_reason is None and self._limit() is None and self._steps_left():
+                    self._start(self._engine.open[step_id])
         while len(self._engine.open) < self._concurrency and self._limit() is None and self._steps_left():
             found = self._engine.propose()
             if found is None:
                 break
             if isinstance(found, Starved):
+                self._begun += 1
                 self._write(dict(found.row), None)
                 continue
             self._start(found)
@@ -173,6 +177,7 @@ class Runner:
             self._journal.proposed(proposed)
 
     def _start(self, proposal: Proposal) -> None:
+        self._begun += 1
         self._unpaid += 1
         self._tasks[proposal.step_id] = asyncio.create_task(self._ask(proposal))
 
@@ -216,7 +221,8 @@ class Runner:
         del self._tasks[step_id]
         proposal = self._engine.open[step_id]
         y = None if verdict.winner_pos is None else int(verdict.winner_pos == 1)
-        reason = None if y is not None else verdict.error_message or f"the judge said {verdict.outcome}"
+        # Half a character, as some servers send it, fits into no log.
+        reason = None if y is not None else whole(verdict.error_message or f"the judge said {verdict.outcome}")
         row = self._engine.record(step_id, y, invalid_reason=reason, is_error=str(verdict.outcome) == "error")
         ids = [self._engine.ids[item] for item in (proposal.first, proposal.second)]
         comparison = {
@@ -249,14 +255,14 @@ class Runner:
 
     def _steps_left(self) -> bool:
         allowed = self._limits.n_steps
-        return allowed is None or self._engine.steps - self._first_step < allowed
+        return allowed is None or self._begun < allowed
 
     def _limit(self) -> str | None:
         """The limit that forbids another question now."""
         limits, engine = self._limits, self._engine
         if engine.is_failing:
             return "judge_failing"
-        if limits.max_comparisons is not None and engine.committed + len(engine.open) >= limits.max_comparisons:
+        if limits.max_comparisons is not None and engine.committed + len(self._tasks) >= limits.max_comparisons:
             return "max_comparisons"
         if limits.max_minutes is not None and self._clock() - self._started >= 60 * limits.max_minutes:
             return "max_minutes"

@@ -13,13 +13,36 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from pairscale._version import __version__
-from pairscale.cli import bias, bias_study, demo, doctor, fit, judge, pairs, status, templates, traits
+from pairscale.cli import (
+    audit,
+    batch,
+    bias,
+    bias_study,
+    check_judge,
+    compare,
+    cost,
+    demo,
+    doctor,
+    fit,
+    judge,
+    pairs,
+    plan,
+    rank,
+    simulate,
+    simulate_providers,
+    status,
+    templates,
+    traits,
+)
 from pairscale.cli._common import complain, say
 from pairscale.errors import PairscaleError
 
 __all__ = ["COMMANDS", "app", "main", "name_of"]
 
-COMMANDS = (demo, pairs, judge, fit, bias, bias_study, status, templates, traits, doctor)
+COMMANDS = (
+    demo, rank, pairs, judge, compare, check_judge, cost, fit, bias, bias_study, simulate, plan, status, audit,
+    templates, traits, doctor, simulate_providers,
+)  # fmt: skip
 """One module a command, in the order of the help: ``command``, ``SUMMARY`` and ``EXAMPLES``."""
 
 
@@ -31,6 +54,8 @@ def name_of(module: ModuleType) -> str:
 _START = """\b
 Start here:
   pairscale demo                            see what comes out, in seconds
+  pairscale rank essays/ --run run.db       your own texts, ranked adaptively
+or step by step:
   pairscale pairs essays/ --out pairs.csv   your own texts, paired
   pairscale judge pairs.csv --run run.db    compared; stop and resume at will
   pairscale fit run.db                      scores, ranks and intervals
@@ -73,6 +98,7 @@ for _module in COMMANDS:
         short_help=_module.SUMMARY,
         epilog="\n".join(["\b", "Examples:", *(f"  {line}" for line in _module.EXAMPLES)]),
     )(_module.command)
+app.add_typer(batch.group(_Command, rich_markup_mode=None), name="batch", short_help=batch.SUMMARY)
 
 
 def _version(value: bool) -> None:

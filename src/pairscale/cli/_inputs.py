@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 import pairscale as ps
 from pairscale.cli._common import say
 from pairscale.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import polars as pl
 
-__all__ = ["read_pairs", "read_results", "run_file", "setting"]
+__all__ = ["BaseUrl", "DryRun", "make_named_judge", "read_pairs", "read_results", "run_file", "setting", "show_request"]
 
 
 def read_results(source: str, condition: str | None) -> tuple[pl.DataFrame, list[str] | None]:
@@ -77,11 +82,56 @@ def run_file(run: str | None) -> str | None:
     return run
 
 
-def setting(text: str) -> tuple[str, float | int | str]:
-    """A setting of a judge, ``name=value``; the value is a number where it looks like one."""
+BaseUrl = Annotated[
+    str | None, typer.Option(metavar="URL", help="Where the provider is, such as http://localhost:8000/v1.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the first request and the number of calls; ask nothing.")]
+
+
+def make_named_judge(
+    judge: str, trait: str | None, template: str | None, given: Sequence[str] | None, base_url: str | None = None
+) -> ps.Judge:
+    """A judge by its name; settings go to a model or an embedded judge itself, and to every call of a function."""
+    from pairscale.providers.registry import PROVIDERS
+
+    settings = dict(setting(text) for text in given or [])
+    kind = judge.partition(":")[0]
+    if base_url is not None:
+        if kind not in PROVIDERS:
+            raise InputError(f"--base-url belongs to a provider's model, such as compatible:MODEL, not to {judge}")
+        settings["base_url"] = base_url
+    own = kind not in {"lexical", "simulated", "replay", *PROVIDERS}
+    return ps.make_judge(
+        judge,
+        trait=trait,
+        template=template,
+        judge_args={key: value for key, value in settings.items() if not own or key == "name"},
+        judge_call_args={key: value for key, value in settings.items() if own and key != "name"},
+    )
+
+
+def show_request(judge: ps.Judge, pair: dict[str, Any], *, calls: int, as_json: bool) -> None:
+    """What would be sent for the first pair, and how often something would be."""
+    from pairscale.judges.llm import LLMJudge
+
+    if not isinstance(judge, LLMJudge):
+        raise InputError(f"--dry-run shows what a model would be sent; {judge.condition.judge_id} is no model")
+    sides = [{"ID": pair[f"ID{side}"], "text": pair[f"text{side}"]} for side in "12"]
+    question = ps.JudgePair(sides[0], sides[1])
+    address, body = judge.preview(question)
+    prompt = judge.request(question).prompt
+    if as_json:
+        typer.echo(json.dumps({"calls": calls, "address": address, "body": body, "prompt": prompt}, indent=2))
+        return
+    typer.echo(f"{calls:,} calls to {address}, nothing was sent; the first:\n")
+    typer.echo(json.dumps(body, indent=2, ensure_ascii=False))
+
+
+def setting(text: str, option: str = "--judge-arg") -> tuple[str, float | int | str]:
+    """A setting, ``name=value``; the value is a number where it looks like one."""
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
-        raise InputError(f"--judge-arg {text!r} must look like name=value, such as bias=0.3")
+        raise InputError(f"{option} {text!r} must look like name=value, such as bias=0.3")
     for kind in (int, float):
         try:
             return name, kind(value)

@@ -11,7 +11,7 @@ import typer
 
 import pairscale as ps
 from pairscale.cli._common import Json, Out, emit, say, show_table
-from pairscale.cli._inputs import read_pairs, run_file, setting
+from pairscale.cli._inputs import make_named_judge, read_pairs, run_file
 from pairscale.errors import InputError
 
 if TYPE_CHECKING:
@@ -162,8 +162,7 @@ def _study(
                 f"{data} has no column 'direction', so these are no judgements; say who judges with --judge"
             )
         return template_study(table, level=level)
-    settings = dict(setting(text) for text in judge_arg or [])
-    factories = {name: _factory(name, trait, settings) for name in dict.fromkeys(judge)}
+    factories = {name: _factory(name, trait, judge_arg) for name in dict.fromkeys(judge)}
     if run is None:
         say("note: without --run nothing is kept when this is interrupted")
     try:
@@ -182,19 +181,8 @@ def _study(
         raise typer.Exit(130) from None
 
 
-def _factory(name: str, trait: str | None, settings: dict[str, Any]) -> Any:
-    own = name.partition(":")[0] not in {"lexical", "simulated", "replay"}
-
-    def make(template: str) -> ps.Judge:
-        return ps.make_judge(
-            name,
-            trait=trait,
-            template=template,
-            judge_args={key: value for key, value in settings.items() if not own or key == "name"},
-            judge_call_args={key: value for key, value in settings.items() if own and key != "name"},
-        )
-
-    return make
+def _factory(name: str, trait: str | None, judge_arg: list[str] | None) -> Any:
+    return lambda template: make_named_judge(name, trait, template, judge_arg)
 
 
 def _pairs(data: Path, n_pairs: int | None, seed: int) -> pl.DataFrame:

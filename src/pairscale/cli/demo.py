@@ -31,43 +31,53 @@ def command(
 ) -> None:
     """Rank the bundled texts with the embedded judge: no key, no network, in seconds.
 
-    Twenty short answers to one question are compared, each with every other, by a baseline judge that looks at
-    surface features. The scores come from a Bradley-Terry model. The demo starts anew every time.
+    Twenty short answers to one question are ranked adaptively: each pair is chosen by what is known so far, and the
+    run stops by itself when the ranking is reliable. The judge is a baseline that looks at surface features; the
+    scores come from a Bayesian Bradley-Terry model. The demo starts anew every time.
     """
     from pairscale.report import write_ranking_report
 
     run, report = _fresh(folder)
     samples = ps.example_writing_samples
-    pairs = ps.randomize_pair_order(ps.make_pairs(samples), seed=seed)
-    say(f"Judging {pairs.height} pairs of {samples.height} texts with the embedded judge (a baseline, not a model) …")
-    answers = ps.submit_pairs(pairs, "lexical", run=run, concurrency=8)
-    fit = ps.fit_bt_model(ps.build_bt_data(answers.results))
-    write_ranking_report(report, fit, samples, title="Why is it hard to change a habit?", judge="lexical")
-    ranking = fit.theta.join(samples.select("ID", "quality_score", "text"), on="ID", maintain_order="left")
-    agreement = _spearman(ranking)
+    say(f"Ranking {samples.height} texts with the embedded judge (a baseline, not a model) …")
+    result = ps.adaptive_rank(samples, judge="lexical", run=run, seed=seed, concurrency=4)
+    write_ranking_report(report, result, samples, title="Why is it hard to change a habit?", judge="lexical")
+    texts = samples.select("ID", "quality_score", "text")
+    ranking = result.items.with_row_index("rank", offset=1).join(texts, on="ID", maintain_order="left")
+    reliability, agreement = result.refits["reliability_EAP"][-1], _spearman(ranking)
+    asked = result.summary["committed_pairs"][0]
 
     def show() -> None:
         import polars as pl
 
-        theta = pl.col("theta")
+        theta = pl.col("theta_mean")
         length = (_BAR * (theta - theta.min()) / (theta.max() - theta.min())).round().cast(pl.Int64)
         bar = pl.lit("█" * _BAR).str.head(pl.max_horizontal(length, 1))
-        show_table(ranking.select("rank", "ID", "theta", "se_mean", bar.alias("score"), "text"), digits=2)
-        typer.echo(
-            f"\nreliability {fit.reliability:.2f}; Spearman with the intended order of the texts {agreement:.2f}"
+        shown = ranking.select(
+            "rank", "ID", theta.alias("theta"), pl.col("theta_sd").alias("sd"), bar.alias("score"), "text"
         )
+        show_table(shown, digits=2)
+        typer.echo(f"\n{asked} comparisons, each chosen by what was known so far; {_ending(result)}")
+        typer.echo(f"reliability {reliability:.2f}; Spearman with the intended order of the texts {agreement:.2f}")
         typer.echo("(reliability says how repeatable this judge's ranking is, not whether the judge is right)")
         typer.echo(f"report   {report}  (open it in a browser)")
-        typer.echo(f"answers  {run}  (try: pairscale fit {run})")
+        typer.echo(f"answers  {run}  (try: pairscale audit {run})")
 
     document = {
-        "reliability": fit.reliability,
+        "comparisons": asked,
+        "stop_reason": result.summary["last_stop_reason"][0],
+        "reliability": reliability,
         "spearman_quality_score": agreement,
         "report": str(report),
         "run": str(run),
         "items": ranking.drop("text"),
     }
     emit(document, ranking, as_json=as_json, out=out, show=show)
+
+
+def _ending(result: ps.AdaptiveResult) -> str:
+    reason = result.state.stop_reason
+    return "reliable enough, so it stopped" if reason == "btl_converged" else f"it stopped: {reason}"
 
 
 def _fresh(folder: Path) -> tuple[Path, Path]:
@@ -99,4 +109,4 @@ def _fresh(folder: Path) -> tuple[Path, Path]:
 def _spearman(ranking: pl.DataFrame) -> float:
     from scipy.stats import spearmanr
 
-    return float(spearmanr(ranking["theta"], ranking["quality_score"]).statistic)
+    return float(spearmanr(ranking["theta_mean"], ranking["quality_score"]).statistic)

@@ -11,7 +11,7 @@ import typer
 
 import pairscale as ps
 from pairscale.cli._common import Encoding, Json, Out, emit, printable, say, show_table
-from pairscale.cli._inputs import run_file, setting
+from pairscale.cli._inputs import BaseUrl, DryRun, make_named_judge, run_file, show_request
 from pairscale.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ __all__ = ["EXAMPLES", "SUMMARY", "command"]
 
 SUMMARY = "Have pairs judged; stop and resume as you like."
 EXAMPLES = (
-    "pairscale judge pairs.csv --run run.db",
+    "pairscale judge pairs.csv --judge openai:gpt-5.1 --run run.db",
     "pairscale judge pairs.csv --judge mine:better --run run.db --concurrency 8",
     "pairscale judge pairs.csv --judge simulated:truth --judge-arg bias=0.3",
     "pairscale judge pairs.csv --judge replay:answers.csv --out results.csv",
@@ -36,7 +36,8 @@ def command(
         str,
         typer.Option(
             metavar="JUDGE",
-            help="lexical (embedded, a baseline), simulated:COLUMN (known truth), replay:FILE (recorded answers), or "
+            help="provider:model (openai:gpt-5.1, anthropic:…, gemini:…, together:…, ollama:…, compatible:…), lexical "
+            "(embedded, a baseline), simulated:COLUMN (known truth), replay:FILE (recorded answers), or "
             "module:function (yours, also from this folder).",
         ),
     ] = "lexical",
@@ -60,6 +61,9 @@ def command(
     ] = None,
     concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="Questions open at once.")] = 1,
     retries: Annotated[int, typer.Option(min=0, metavar="N", help="How often to ask again after a passing error.")] = 3,
+    base_url: BaseUrl = None,
+    max_cost: Annotated[float | None, typer.Option(min=0, metavar="USD", help="Stop before it costs more.")] = None,
+    dry_run: DryRun = False,
     save_path: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also keep this CSV up to date, and resume from it.")
     ] = None,
@@ -76,27 +80,24 @@ def command(
     the samples; it returns {"is_valid": True, "Y": 1} when A is better, and "Y": 0 when B is.
     """
     table = _read(pairs, encoding)
-    settings = dict(setting(text) for text in judge_arg or [])
-    own = judge.partition(":")[0] not in {"lexical", "simulated", "replay"}
     kept = run or save_path
     try:
         with contextlib.redirect_stdout(sys.stderr):  # what a judge of the user's prints is no part of the result
-            asked = ps.make_judge(
-                judge,
-                trait=trait,
-                template=template,
-                judge_args={key: value for key, value in settings.items() if not own or key == "name"},
-                judge_call_args={key: value for key, value in settings.items() if own and key != "name"},
-            )
-            if kept is None:
+            asked = make_named_judge(judge, trait, template, judge_arg, base_url)
+            if not dry_run and kept is None:
                 say("note: without --run nothing is kept when this is interrupted")
-            answers = ps.submit_pairs(
-                table, asked, run=run, concurrency=concurrency, retries=retries, save_path=save_path
-            )
+            if not dry_run:
+                answers = ps.submit_pairs(
+                    table, asked, run=run, concurrency=concurrency, retries=retries, save_path=save_path,
+                    max_cost=max_cost,
+                )  # fmt: skip
     except KeyboardInterrupt:
         where = f"the answers so far are in {kept}; the same command goes on from there" if kept else "nothing was kept"
         say(f"interrupted; {where}")
         raise typer.Exit(130) from None
+    if dry_run:
+        show_request(asked, table.row(0, named=True), calls=table.height, as_json=as_json)
+        return
     document = {
         "asked": answers.asked,
         "condition_id": answers.condition_id,

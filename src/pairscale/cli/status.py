@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,6 +10,8 @@ import pairscale as ps
 from pairscale.cli._common import Json, Out, emit, printable, show_table
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import polars as pl
 
 __all__ = ["EXAMPLES", "SUMMARY", "command"]
@@ -26,22 +28,50 @@ def command(
     """Show where a run stands: answers, failures, attempts, tokens and cost of every judge.
 
     It may be asked while the run goes on. One row is one condition: a judge with its trait, template and settings.
+    What was paid is shown by model, template and day (UTC).
+
+    Of an adaptive run, it says how far it is: stage, comparisons, reliability, and why it stopped.
     """
+    from pairscale.adaptive.session import adaptive_status
+
     with ps.open_run(run) as store:
         counts, conditions = store.counts(), store.conditions()
         facts = {key: store.get_meta(key) for key in ("created_by", "created_at", "writer")}
+        adaptive = adaptive_status(store)
+        spending = store.spending()
 
     def show() -> None:
         typer.echo(f"{run}: {counts['items']:,} samples, {counts['pairs']:,} pairs, {counts['attempts']:,} attempts")
         made = f"{facts['created_by']}, {str(facts['created_at'])[:19].replace('T', ' ')} UTC"
         typer.echo(f"made by {made}")
-        typer.echo(f"last written by {printable(str(facts['writer']))}\n")
+        typer.echo(f"last written by {printable(str(facts['writer']))}")
+        if adaptive is not None:
+            typer.echo(_standing(adaptive))
+        typer.echo()
         if conditions.height:
             show_table(_shown(conditions), digits=4)
         else:
             typer.echo("nothing was judged yet")
+        if spending["cost"].sum() > 0:
+            typer.echo(f"\nspent so far: ${spending['cost'].sum():,.4f}\n")
+            show_table(spending.drop("total_tokens").rename({"template_id": "template"}), digits=4)
 
-    emit({**counts, **facts, "conditions": conditions}, conditions, as_json=as_json, out=out, show=show)
+    document = {**counts, **facts, "adaptive": adaptive, "conditions": conditions, "spending": spending}
+    emit(document, conditions, as_json=as_json, out=out, show=show)
+
+
+def _standing(run: Mapping[str, Any]) -> str:
+    """An adaptive run in a line: stage, comparisons, reliability, and whether it goes on."""
+    reliability = run["reliability_EAP"]
+    known = "not known yet" if reliability is None else f"{reliability:.2f}"
+    said = [f"{run['n_items']:,} items", f"{run['committed_pairs']:,} comparisons"]
+    said += [f"{run['invalid']:,} invalid answers"] if run["invalid"] else []
+    said += [f"reliability {known}", f"{run['stage'].replace('_', ' ')}, round {run['round_id']}"]
+    if run["stop_reason"] is not None:
+        said.append(f"stopped: {run['stop_reason']}")
+    else:
+        said.append("paused; the same line goes on" if run["has_ended"] else "running, or its process was killed")
+    return f"adaptive ranking: {', '.join(said)}"
 
 
 def _shown(conditions: pl.DataFrame) -> pl.DataFrame:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pairscale.tables import Table
     from pairscale.traits import Trait
 
-__all__ = ["SubmitResult", "submit_pairs", "submit_pairs_async"]
+__all__ = ["SubmitResult", "submit_into", "submit_pairs", "submit_pairs_async"]
 
 _LONGEST_WAIT = 60.0
 
@@ -102,7 +102,8 @@ def submit_pairs(
         judge_args: settings of the judge.
         judge_call_args: keyword arguments of every call of a callable.
         on_answer: called with each new result, after it is on the disk.
-        max_cost: stop before the answers of this call cost more US dollars, as far as the judge says what they cost.
+        max_cost: stop before the answers of this call cost more US dollars, as far as the judge says what they cost;
+            the next answer is taken to cost as much as the dearest so far.
 
     Returns:
         A :class:`SubmitResult` with ``results``, ``failed_pairs`` and ``failed_attempts``.
@@ -163,22 +164,41 @@ async def submit_pairs_async(
     if "instance" in judge.condition.settings and (run or save_path):
         notice("this judge has no name, so its answers will not be found again; give it one: FunctionJudge(f, name=…)")
     with open_run(run, write=True) as store:
-        plan = make_plan(store, pairs, judge.condition)
-        saved = None if save_path is None else SavedResults(save_path)
-        try:
-            if saved is not None:
-                saved.append(plan.take_up(store, saved.rows))
-            desk = _Desk(
-                judge, store, plan, saved, on_answer, retries=retries, retry_wait=retry_wait, max_cost=max_cost
-            )
-            with Bar(plan.total, plan.total - plan.missing, show=progress) as bar:
-                await desk.work(concurrency, bar)
-        finally:
-            await close_judge(judge)
-            if saved is not None:
-                saved.close()
-        results, failed_pairs, failed_attempts = plan.outcome(store, raw=include_raw)
-    settings = {"run": str(run), "concurrency": concurrency, "retries": retries, "retry_wait": retry_wait}
+        return await submit_into(
+            store, pairs, judge, concurrency=concurrency, progress=progress, retries=retries, retry_wait=retry_wait,
+            save_path=save_path, include_raw=include_raw, on_answer=on_answer, max_cost=max_cost,
+        )  # fmt: skip
+
+
+async def submit_into(
+    store: RunFile,
+    pairs: Table,
+    judge: Judge,
+    *,
+    concurrency: int = 1,
+    progress: bool = True,
+    retries: int = 3,
+    retry_wait: float = 1.0,
+    save_path: str | os.PathLike[str] | None = None,
+    include_raw: bool = False,
+    on_answer: Callable[[Mapping[str, Any]], None] | None = None,
+    max_cost: float | None = None,
+) -> SubmitResult:
+    """The same as :func:`submit_pairs_async`, into a run file that is open for writing, by a judge that is made."""
+    plan = make_plan(store, pairs, judge.condition)
+    saved = None if save_path is None else SavedResults(save_path)
+    try:
+        if saved is not None:
+            saved.append(plan.take_up(store, saved.rows))
+        desk = _Desk(judge, store, plan, saved, on_answer, retries=retries, retry_wait=retry_wait, max_cost=max_cost)
+        with Bar(plan.total, plan.total - plan.missing, show=progress) as bar:
+            await desk.work(concurrency, bar)
+    finally:
+        await close_judge(judge)
+        if saved is not None:
+            saved.close()
+    results, failed_pairs, failed_attempts = plan.outcome(store, raw=include_raw)
+    settings = {"run": store.name, "concurrency": concurrency, "retries": retries, "retry_wait": retry_wait}
     provenance = Provenance("submit_pairs", settings, inputs={"condition": plan.condition_id})
     return SubmitResult(results, failed_pairs, failed_attempts, plan.condition_id, desk.asked, provenance)
 
@@ -202,12 +222,12 @@ class _Desk:
         max_cost: float | None = None,
     ) -> None:
         self.asked = 0
-        self._max_cost, self._spent, self._open, self._done = max_cost, 0.0, 0, 0
+        self._max_cost, self._spent, self._promised, self._dearest = max_cost, 0.0, 0.0, 0.0
         self._judge, self._store, self._plan, self._saved, self._on_answer = judge, store, plan, saved, on_answer
         self._retries, self._retry_wait = retries, retry_wait
         self._waiting: list[_Waiting] = []
         self._wake = asyncio.Event()
-        self._closing = self._told = False
+        self._closing = self._too_dear = False
         self._jitter = random.Random(0)  # noqa: S311 - spreads retries, keeps no secret
 
     async def work(self, concurrency: int, bar: Bar) -> None:
@@ -220,6 +240,9 @@ class _Desk:
                     await self._worker(islice(questions, 1), bar)
                 workers += [asyncio.create_task(self._worker(questions, bar)) for _ in range(concurrency)]
                 await asyncio.gather(*workers)
+                if self._too_dear:
+                    spent = f"${self._spent:.4f} of ${self._max_cost:g} are spent"
+                    notice(f"stopped before max_cost is passed: {spent}; the same call goes on")
             finally:
                 for task in workers:
                     task.cancel()
@@ -231,31 +254,29 @@ class _Desk:
 
     async def _worker(self, questions: Iterator[Question], bar: Bar) -> None:
         for question in questions:
-            if self._too_dear():
+            most = self._most(question)
+            if self._max_cost is not None and self._spent + self._promised + most > self._max_cost:
+                self._too_dear = True
                 return
-            self._open += 1
+            self._promised += most
             try:
                 await self._settle(question, bar)
             finally:
-                self._open -= 1
+                self._promised -= most
 
-    def _too_dear(self) -> bool:
-        """Whether one more question could pass the limit, if it and the open ones cost what they cost on average."""
+    def _most(self, question: Question) -> float:
+        """What a question may cost: as much as the dearest so far, or as the judge says beforehand."""
         if self._max_cost is None:
-            return False
-        each = self._spent / self._done if self._done else 0.0
-        if self._spent + each * (self._open + 1) <= self._max_cost:
-            return False
-        if not self._told:
-            self._told = True
-            notice(f"stopped at max_cost: ${self._spent:.4f} of ${self._max_cost:g} are spent; the same call goes on")
-        return True
+            return 0.0
+        says = getattr(self._judge, "dearest", None)
+        beforehand = None if says is None else says(question.pair(0))
+        return max(self._dearest, beforehand or 0.0)
 
     async def _settle(self, question: Question, bar: Bar) -> None:
         for turn in range(self._retries + 1):
             verdict, values = await self._ask(question, turn)
-            self._done += 1
             self._spent += verdict.cost or 0.0
+            self._dearest = max(self._dearest, verdict.cost or 0.0)
             last = not verdict.passing or turn == self._retries
             await self._record(question, verdict, values, settles=last)
             if last:

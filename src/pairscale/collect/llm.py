@@ -78,9 +78,12 @@ def make_adaptive_judge_llm(
     if model is None:
         raise InputError(f"name a model of {backend}")
     template_id, template = template_from(prompt_template or "default")
-    settings = _renamed(backend, dict(judge_args or {}) | {"endpoint": endpoint})
+    what = _trait(trait, trait_name, trait_description)
+    settings = dict(judge_args or {})
+    if endpoint is not None:
+        settings["endpoint"] = endpoint
     return LLMJudge(
-        backend, model, _trait(trait, trait_name, trait_description), template, template_id, api_key=api_key, **settings
+        backend, model, what, template, template_id, api_key=api_key or settings.pop("api_key", None), **settings
     )
 
 
@@ -208,7 +211,9 @@ def llm_compare_pair(
     failed = done.failed_pairs.row(0, named=True)
     row = {"custom_id": uid or f"{ID1}:{ID2}#1", "ID1": ID1, "ID2": ID2, "model": model}
     row |= {"error_message": f"{failed['error_code']}: {failed['error_message']}", "outcome": failed["outcome"]}
-    return pl.DataFrame([{name: row.get(name) for name in RESULTS}], schema=RESULTS)
+    row |= {"condition_id": done.condition_id, "judge_id": f"{backend}:{model}"}
+    schema = RESULTS | ({"raw_response": pl.String()} if include_raw else {})
+    return pl.DataFrame([{name: row.get(name) for name in schema}], schema=schema)
 
 
 def _compare_with(backend: str) -> Callable[..., pl.DataFrame]:
@@ -300,34 +305,3 @@ def _trait(trait: str | Trait, name: str | None, description: str | None) -> Tra
     if name is not None and description is not None:
         return Trait(name, description)
     return trait_description(trait) if isinstance(trait, str) else trait
-
-
-_OTHER_NAMES = {
-    "max_output_tokens": "max_tokens",
-    "max_completion_tokens": "max_tokens",
-    "thinking_level": "reasoning",
-    "reasoning_effort": "reasoning",
-    "thinking_budget_tokens": "thinking_budget",
-    "host": "base_url",
-}
-
-
-def _renamed(backend: str, settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings of the manual's single functions, by the one name they have here."""
-    think = settings.pop("think", None)
-    if think is not None:
-        settings.setdefault("reasoning", "enabled" if think else "none")
-    for old, new in _OTHER_NAMES.items():
-        if old in settings:
-            value = settings.pop(old)
-            if settings.get(new) is None:
-                settings[new] = value
-    if settings.get("top_logprobs") is not None:
-        settings["logprobs"] = settings.pop("top_logprobs")
-    elif settings.get("logprobs") is True:
-        settings["logprobs"] = 5
-    elif settings.get("logprobs") is False:
-        settings.pop("logprobs")
-    if backend != "openai":
-        settings.pop("endpoint", None)
-    return {name: value for name, value in settings.items() if value is not None}

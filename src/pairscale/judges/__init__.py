@@ -7,6 +7,7 @@ A judge is an object with a ``condition`` and an async ``compare`` (:class:`Judg
 from pairscale.judges.base import Item, Judge, JudgePair, Verdict
 from pairscale.judges.function import FunctionJudge
 from pairscale.judges.lexical import LexicalJudge, lexical_features, lexical_score
+from pairscale.judges.llm import LLMJudge
 from pairscale.judges.replay import ReplayJudge
 from pairscale.judges.resolve import make_judge
 from pairscale.judges.simulated import SimulatedJudge
@@ -16,6 +17,7 @@ __all__ = [
     "Item",
     "Judge",
     "JudgePair",
+    "LLMJudge",
     "LexicalJudge",
     "ReplayJudge",
     "SimulatedJudge",

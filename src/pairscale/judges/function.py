@@ -134,6 +134,8 @@ async def _in_thread(call: Callable[[], Any]) -> Any:
     def target() -> None:
         try:
             post(outcome.set_result, call())
+        except StopIteration as error:  # no future takes one, and whoever waits would wait for ever
+            post(outcome.set_exception, RuntimeError(_words(error)))
         except BaseException as error:  # noqa: BLE001 - it is raised again where the outcome is awaited
             post(outcome.set_exception, error)
 

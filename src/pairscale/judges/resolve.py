@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,14 +17,17 @@ from pairscale.judges.replay import ReplayJudge
 from pairscale.judges.simulated import SimulatedJudge
 from pairscale.notices import notice
 from pairscale.prompts import template_from
+from pairscale.providers.registry import PROVIDERS, split_model
+from pairscale.tables import listed
 from pairscale.traits import Trait, trait_description
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Set
 
 __all__ = ["make_judge"]
 
-_KNOWN = "lexical, simulated:COLUMN, replay:FILE, or module:function"
+_EMBEDDED = {"lexical": LexicalJudge, "simulated": SimulatedJudge, "replay": ReplayJudge}
+_KNOWN = "provider:model (such as openai:gpt-5.1), lexical, simulated:COLUMN, replay:FILE, or module:function"
 
 
 def make_judge(
@@ -37,13 +41,16 @@ def make_judge(
     """A judge from its name, a callable, or a judge.
 
     Args:
-        judge: ``lexical``; ``simulated:COLUMN`` (the truth is in that column of the samples); ``replay:FILE``;
-            ``module:function`` (imported, also from the current folder); a callable; or a :class:`Judge`.
+        judge: ``provider:model`` (``openai:gpt-5.1``, ``anthropic:…``, ``gemini:…``, ``together:…``, ``ollama:…``, or
+            ``compatible:…`` with ``base_url``); ``lexical``; ``simulated:COLUMN`` (the truth is in that column of the
+            samples); ``replay:FILE``; ``module:function`` (imported, also from the current folder); a callable; or a
+            :class:`Judge`.
         trait: what to judge: a built-in trait's key, or a :class:`Trait`. A callable that takes them is given
             ``trait_name`` and ``trait_description``.
         template: a prompt template's name or file. A callable that takes it is given its text as
             ``prompt_template``; the embedded judges read no prompt, and say so.
-        judge_args: settings of the judge, such as ``{"bias": 0.3, "seed": 1}`` for ``simulated``.
+        judge_args: settings of the judge, such as ``{"bias": 0.3, "seed": 1}`` for ``simulated``, or
+            ``{"reasoning": "low"}`` for a model; see :class:`LLMJudge`.
         judge_call_args: further keyword arguments of every call of a callable.
 
     Raises:
@@ -68,12 +75,28 @@ def make_judge(
         if prompt is not None:
             notice(f"the judge {judge!r} reads no prompt; the template {prompt[0]!r} has no effect")
         return _embedded(judge, kind, rest, trait, settings)
+    if kind in PROVIDERS:
+        return _llm(judge, trait, prompt, settings | dict(judge_call_args or {}))
     if kind and rest and kind != "replay":
         return _called(_imported(kind, rest, judge), trait, prompt, settings, judge_call_args)
     raise UnknownNameError(f"no judge is called {judge!r}; this version knows {_KNOWN}")
 
 
+def _llm(judge: str, trait: Trait | None, prompt: tuple[str, str] | None, settings: dict[str, Any]) -> Judge:
+    from pairscale.judges.llm import LLMJudge
+
+    provider, model = split_model(judge)
+    template_id, text = prompt or template_from("default")
+    return LLMJudge(provider, model, trait or trait_description(), text, template_id, **settings)
+
+
 def _embedded(judge: str, kind: str, rest: str, trait: Trait | None, settings: dict[str, Any]) -> Judge:
+    if kind == "simulated" and "abilities" in settings:
+        raise InputError(
+            f"judge {judge!r}: the abilities are a column of the samples, named as simulated:COLUMN; leave out the "
+            "setting 'abilities' (in Python, SimulatedJudge takes a dict of them)"
+        )
+    _require_settings(judge, _EMBEDDED[kind], settings, {"abilities", "results", "trait" if trait else ""})
     try:
         if kind == "lexical":
             return LexicalJudge(**({"trait": trait.key or trait.name} if trait else {}), **settings)
@@ -82,6 +105,15 @@ def _embedded(judge: str, kind: str, rest: str, trait: Trait | None, settings: d
         return ReplayJudge(read_table(rest), **settings)
     except TypeError as error:
         raise InputError(f"judge {judge!r}: {error}") from None
+
+
+def _require_settings(judge: str, made: type, settings: Mapping[str, Any], said: Set[str]) -> None:
+    """Every setting must be one of the judge's own, and none that its name or the trait says already."""
+    own = [name for name in inspect.signature(made).parameters if name not in said]
+    strange = [name for name in settings if name not in own]
+    if strange:
+        has = f"it has {listed(own, 20)}" if own else "it has none"
+        raise InputError(f"judge {judge!r} has no setting {strange[0]!r}; {has}")
 
 
 def _called(

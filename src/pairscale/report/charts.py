@@ -1,4 +1,4 @@
-"""Charts of results: scores, ranks, who beats whom, and what a prompt template does to a judge.
+"""Charts of results: scores, ranks, who beats whom, studies of prompt templates and by simulation.
 
 Every function gives an altair chart that holds its data, so that it can be changed further and saved anywhere;
 :func:`save_chart` writes one to a file. Needs ``pip install 'pairscale[plots]'``.
@@ -16,6 +16,7 @@ import polars as pl
 from pairscale.errors import InputError
 from pairscale.report._chart_files import CHART_SUFFIXES, require_chart_file, save_chart
 from pairscale.report._chart_style import MARK, MOST_NAMES, SOFT, dressed, finite, load_altair, names, percent
+from pairscale.report._simulation_chart import simulation_chart
 from pairscale.report._study_chart import study_chart
 from pairscale.report._win_matrix import win_matrix
 
@@ -30,6 +31,7 @@ __all__ = [
     "require_chart_file",
     "save_chart",
     "score_chart",
+    "simulation_chart",
     "study_chart",
     "win_matrix",
 ]

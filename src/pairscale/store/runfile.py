@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -41,6 +41,7 @@ from pairscale.store._schema import (
     pairs,
     tables,
 )
+from pairscale.store._spending import SPENDING, USAGE, spending_query, usage_query
 from pairscale.tables import FAILED, RESULTS, listed
 
 if TYPE_CHECKING:
@@ -249,16 +250,22 @@ class RunFile:
                 connection.execute(insert(conditions), [values])
         return name
 
-    def record(self, answers: Sequence[Answer], condition_id: str) -> None:
-        """Make attempts, and the outcomes they settle, durable: all of them in one transaction."""
+    def record(
+        self, answers: Sequence[Answer], condition_id: str, also: Callable[[Connection], None] | None = None
+    ) -> None:
+        """Make attempts, and the outcomes they settle, durable: all of them, and ``also``, in one transaction."""
         try:
-            self._record(answers, condition_id)
+            self._record(answers, condition_id, also)
         except UnicodeEncodeError:
             cleaned = [replace(answer, values=whole(answer.values)) for answer in answers]
-            self._record(cleaned, condition_id)
+            self._record(cleaned, condition_id, also)
 
-    def _record(self, answers: Sequence[Answer], condition_id: str) -> None:
+    def _record(self, answers: Sequence[Answer], condition_id: str, also: Callable[[Connection], None] | None) -> None:
         with self._begin() as connection:
+            if also is not None:
+                also(connection)
+            if not answers:
+                return
             numbered = list(enumerate(answers, start=following(connection, attempts.c.attempt_id)))
             blank = dict.fromkeys(attempts.c.keys())  # one statement for all rows: each needs every column
             rows = [
@@ -399,6 +406,14 @@ class RunFile:
         """What all attempts cost together, in US dollars, as far as their judges said."""
         with self._begin() as connection:
             return float(connection.execute(select(func.sum(attempts.c.cost))).scalar() or 0.0)
+
+    def spending(self) -> pl.DataFrame:
+        """What was used and paid so far: ``model template_id day attempts``, tokens and ``cost`` (days are UTC's)."""
+        return self._frame(spending_query(), SPENDING)
+
+    def usage(self, condition_id: str) -> pl.DataFrame:
+        """One row an attempt under a condition, in order: ``custom_id attempt outcome``, tokens and ``cost``."""
+        return self._frame(usage_query(condition_id), USAGE)
 
     def read_columns(self, name: str) -> dict[str, list[Any]]:
         """The rows of a named log as columns, without their hashes; None where a row has no such value."""

@@ -1,0 +1,131 @@
+"""Is this judge fit for this study? A few pairs, both ways round, and the answer in figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from pairscale.checks.position import PositionalBias, check_positional_bias, compute_reverse_consistency
+from pairscale.collect import submit_pairs
+from pairscale.errors import InputError
+from pairscale.judges.base import Judge
+from pairscale.judges.resolve import make_judge
+from pairscale.pairs import make_pairs, randomize_pair_order, sample_pairs
+from pairscale.samples import read_samples
+
+if TYPE_CHECKING:
+    import os
+
+    from pairscale.tables import Table
+
+__all__ = ["JudgeCheck", "check_judge"]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeCheck:
+    """What some pairs in both orders say of a judge.
+
+    Attributes:
+        judge_id: who was asked.
+        n_items: texts of the data set.
+        n_pairs: pairs that were asked about, in both orders.
+        n_asked: questions.
+        n_valid: of these, answered with a winner.
+        failures: ``error_code error_message n`` of the others.
+        prop_consistent: the share of pairs with the same winner both ways; None when no pair was answered twice.
+        bias: what the two orders say of the position; None likewise.
+        cost_each: US dollars a question, where the judge says.
+        seconds_each: seconds a question.
+        tokens_each: tokens a question, where the judge says.
+    """
+
+    judge_id: str
+    n_items: int
+    n_pairs: int
+    n_asked: int
+    n_valid: int
+    failures: pl.DataFrame
+    prop_consistent: float | None
+    bias: PositionalBias | None
+    cost_each: float | None
+    seconds_each: float | None
+    tokens_each: float | None
+
+    @property
+    def prop_valid(self) -> float:
+        """The share of questions that were answered with a winner."""
+        return self.n_valid / self.n_asked
+
+
+def check_judge(
+    data: Table,
+    judge: str | Judge | Callable[..., Any],
+    *,
+    n_pairs: int = 30,
+    seed: int = 1,
+    run: str | os.PathLike[str] | None = None,
+    concurrency: int = 4,
+    progress: bool = True,
+    **options: Any,
+) -> JudgeCheck:
+    """Ask a judge about some pairs of a data set in both orders, and see what it is worth.
+
+    Args:
+        data: the samples.
+        judge: a name, a callable or a :class:`Judge`.
+        n_pairs: how many pairs; each is asked twice.
+        seed: which pairs.
+        run: the run file; the same call again asks nothing twice.
+        concurrency: questions open at once.
+        progress: show a bar when standard error is a terminal.
+        options: ``trait``, ``template``, ``judge_args``, ``judge_call_args`` of :func:`make_judge`.
+
+    Returns:
+        A :class:`JudgeCheck`.
+
+    Example:
+        >>> import pairscale as ps
+        >>> ps.check_judge(ps.example_writing_samples, "lexical", n_pairs=10, progress=False).prop_consistent
+        1.0
+    """
+    samples = read_samples(data)
+    if samples.height < 2:
+        raise InputError(f"a judge compares two texts; there are {samples.height}")
+    asked = make_judge(judge, **options)
+    forward = randomize_pair_order(sample_pairs(make_pairs(samples), n_pairs=n_pairs, seed=seed), seed=seed)
+    names = {"ID1": "ID2", "text1": "text2", "ID2": "ID1", "text2": "text1"}
+    sides = {name: f"{name[:-1]}{'21'[int(name[-1]) - 1]}" for name in forward.columns if name[-1:] in {"1", "2"}}
+    backward = forward.rename(sides | names).select(forward.columns)
+    both = pl.concat([forward, backward])
+    done = submit_pairs(both, asked, run=run, concurrency=concurrency, progress=progress)
+    results = done.results
+    bias = None
+    if results.filter(pl.col("better_id").is_not_null()).height:
+        keys = forward.select("ID1", "ID2")
+        main = results.join(keys, on=["ID1", "ID2"], how="semi")
+        reverse = results.join(keys, left_on=["ID2", "ID1"], right_on=["ID1", "ID2"], how="semi")
+        consistency = compute_reverse_consistency(main, reverse)
+        if consistency.details.height:
+            bias = check_positional_bias(consistency, seed=seed)
+    failures = done.failed_pairs.group_by("error_code", "error_message").len("n").sort("n", descending=True)
+    return JudgeCheck(
+        judge_id=asked.condition.judge_id,
+        n_items=samples.height,
+        n_pairs=forward.height,
+        n_asked=both.height,
+        n_valid=results.filter(pl.col("better_id").is_not_null()).height,
+        failures=failures,
+        prop_consistent=None if bias is None else float(bias.summary["prop_consistent"][0]),
+        bias=bias,
+        cost_each=_mean(results, "cost"),
+        seconds_each=_mean(results, "latency_s"),
+        tokens_each=_mean(results, "total_tokens"),
+    )
+
+
+def _mean(results: pl.DataFrame, name: str) -> float | None:
+    values = results[name].drop_nulls()
+    return None if values.len() == 0 else float(values.cast(pl.Float64).to_numpy().mean())

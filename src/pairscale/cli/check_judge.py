@@ -1,0 +1,125 @@
+"""``pairscale check-judge``."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import pairscale as ps
+from pairscale.cli._common import Encoding, IdCol, Json, Out, TextCol, emit, printable, say
+from pairscale.cli._inputs import BaseUrl, make_named_judge, run_file
+
+if TYPE_CHECKING:
+    from pairscale.checks import JudgeCheck
+
+__all__ = ["EXAMPLES", "SUMMARY", "command"]
+
+SUMMARY = "Try a judge on 30 pairs in both orders: valid, consistent, biased, how dear?"
+EXAMPLES = (
+    "pairscale check-judge essays/ --judge openai:gpt-5.1 --run check.db",
+    "pairscale check-judge essays.csv --judge mine:better --pairs 50",
+)
+
+
+def command(
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="A folder of .txt files, or a table of texts.")],
+    judge: Annotated[str, typer.Option(metavar="JUDGE", help="As in `pairscale judge`.")] = "lexical",
+    run: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", callback=run_file, help="The run file; the same line asks nothing twice."),
+    ] = None,
+    pairs: Annotated[int, typer.Option(min=1, metavar="N", help="Pairs; each is asked twice.")] = 30,
+    trait: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What to judge; `pairscale traits` lists them.")
+    ] = None,
+    template: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Prompt template, a name or a .txt file; `pairscale templates`.")
+    ] = None,
+    judge_arg: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of the judge; may stand several times.")
+    ] = None,
+    base_url: BaseUrl = None,
+    concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="Questions open at once.")] = 4,
+    reliability: Annotated[
+        float, typer.Option(min=0, max=1, metavar="R", help="What the study is to reach, for the estimate.")
+    ] = 0.9,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="The same seed takes the same pairs.")] = 1,
+    id_col: IdCol = None,
+    text_col: TextCol = None,
+    encoding: Encoding = None,
+    as_json: Json = False,
+    out: Out = None,
+) -> None:
+    """Try a judge before a study: 30 pairs in both orders, then one screen.
+
+    Does it answer validly? Is it consistent when the order is turned round? Does it lean to a position? What does it
+    cost, and how many comparisons and how much money will this data set need?
+    """
+    samples = ps.read_samples(data, id_col=id_col, text_col=text_col, encoding=encoding)
+    with contextlib.redirect_stdout(sys.stderr):
+        found = ps.check_judge(
+            samples,
+            make_named_judge(judge, trait, template, judge_arg, base_url),
+            n_pairs=pairs,
+            run=run,
+            concurrency=concurrency,
+            seed=seed,
+        )
+    say("estimating what the whole data set will need …")
+    plan = ps.plan_comparisons(
+        samples.height,
+        reliability,
+        bias=_effect(found),
+        price_per_comparison=found.cost_each,
+        seconds_per_comparison=found.seconds_each,
+    )
+    import polars as pl
+
+    document = _document(found) | {"plan": {"comparisons": plan.comparisons, "cost": plan.cost}}
+    table = pl.DataFrame([{name: value for name, value in document.items() if name not in {"failures", "plan"}}])
+    emit(document, table, as_json=as_json, out=out, show=lambda: _show(found, plan))
+
+
+def _effect(found: JudgeCheck) -> float:
+    value = None if found.bias is None else found.bias.effect.estimate
+    return 0.0 if value is None else max(-2.0, min(2.0, float(value)))
+
+
+def _document(found: JudgeCheck) -> dict[str, Any]:
+    return {
+        "judge": found.judge_id,
+        "n_items": found.n_items,
+        "n_pairs": found.n_pairs,
+        "n_asked": found.n_asked,
+        "n_valid": found.n_valid,
+        "prop_valid": found.prop_valid,
+        "prop_consistent": found.prop_consistent,
+        "position": None if found.bias is None else found.bias.verdict,
+        "cost_each": found.cost_each,
+        "seconds_each": found.seconds_each,
+        "tokens_each": found.tokens_each,
+        "failures": found.failures,
+    }
+
+
+def _show(found: JudgeCheck, plan: Any) -> None:
+    typer.echo(f"{found.judge_id} on {found.n_pairs} of the pairs of {found.n_items:,} texts, both ways round\n")
+    typer.echo(f"valid answers   {found.n_valid} of {found.n_asked}")
+    for row in found.failures.head(3).iter_rows(named=True):
+        typer.echo(f"                {row['n']} x {row['error_code']}: {printable(row['error_message'] or '')[:90]}")
+    if found.prop_consistent is not None:
+        typer.echo(f"consistent      {found.prop_consistent:.0%} of the pairs have the same winner both ways")
+    if found.bias is not None:
+        typer.echo(f"position        {found.bias.verdict}")
+    each = [
+        None if found.cost_each is None else f"${found.cost_each:.5f}",
+        None if found.seconds_each is None else f"{found.seconds_each:.2f} s",
+        None if found.tokens_each is None else f"{found.tokens_each:,.0f} tokens",
+    ]
+    if any(each):
+        typer.echo(f"a question      {', '.join(part for part in each if part)}")
+    typer.echo(f"whole study     {plan}")

@@ -1,0 +1,81 @@
+"""``pairscale compare``."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import pairscale as ps
+from pairscale.cli._common import Encoding, Json, Out, emit, printable
+from pairscale.cli._inputs import BaseUrl, DryRun, make_named_judge, show_request
+from pairscale.errors import InputError
+
+__all__ = ["EXAMPLES", "SUMMARY", "command"]
+
+SUMMARY = "Ask a judge about one pair of texts."
+EXAMPLES = (
+    "pairscale compare anna.txt ben.txt --judge openai:gpt-5.1",
+    'pairscale compare "It rains." "It rains, so we stay." --judge lexical',
+    "pairscale compare anna.txt ben.txt --judge openai:gpt-5.1 --dry-run",
+)
+
+
+def command(
+    text1: Annotated[str, typer.Argument(metavar="TEXT1", help="A text file, or the text itself.")],
+    text2: Annotated[str, typer.Argument(metavar="TEXT2", help="The other one.")],
+    judge: Annotated[str, typer.Option(metavar="JUDGE", help="As in `pairscale judge`.")] = "lexical",
+    trait: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What to judge; `pairscale traits` lists them.")
+    ] = None,
+    template: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Prompt template, a name or a .txt file; `pairscale templates`.")
+    ] = None,
+    judge_arg: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of the judge; may stand several times.")
+    ] = None,
+    base_url: BaseUrl = None,
+    dry_run: DryRun = False,
+    encoding: Encoding = None,
+    as_json: Json = False,
+    out: Out = None,
+) -> None:
+    """Ask a judge which of two texts is better: a quick try before a study."""
+    pair = {"ID1": "first", "text1": _text(text1, encoding), "ID2": "second", "text2": _text(text2, encoding)}
+    asked = make_named_judge(judge, trait, template, judge_arg, base_url)
+    if dry_run:
+        show_request(asked, pair, calls=1, as_json=as_json)
+        return
+    with contextlib.redirect_stdout(sys.stderr):
+        answers = ps.submit_pairs([pair], asked, progress=False)
+    if answers.results.height == 0:
+        failed = answers.failed_pairs.row(0, named=True)
+        raise InputError(f"no answer: {failed['error_code']}: {failed['error_message']}")
+    row = answers.results.row(0, named=True)
+
+    def show() -> None:
+        which = {"SAMPLE_1": "the first text", "SAMPLE_2": "the second text"}.get(row["better_sample"] or "")
+        typer.echo(f"better: {which}" if which else f"no winner: {row['outcome']}")
+        for name in ("probability", "cost", "latency_s", "total_tokens"):
+            if row[name] is not None:
+                typer.echo(f"{name}: {row[name]:.4g}")
+        if row["content"]:
+            typer.echo(f"answer: {printable(row['content'])}")
+
+    emit({"result": row}, answers.results, as_json=as_json, out=out, show=show)
+
+
+def _text(given: str, encoding: str | None) -> str:
+    from pairscale.files import read_text
+
+    with contextlib.suppress(OSError, ValueError):  # a long text is no file's name
+        if Path(given).is_file():
+            return read_text(given, encoding)
+    if not given.strip():
+        raise InputError("a text is empty; name a file, or give the text in quotes")
+    if given.endswith(".txt"):
+        raise InputError(f"{given}: no such file")
+    return given

@@ -1,0 +1,83 @@
+"""``pairscale plan``."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import pairscale as ps
+from pairscale.cli._common import Json, Out, complain, emit, show_table
+
+if TYPE_CHECKING:
+    from pairscale.simulate import ComparisonPlan
+
+__all__ = ["EXAMPLES", "SUMMARY", "command"]
+
+SUMMARY = "How many comparisons will I need, what will they cost, how long will they take?"
+EXAMPLES = (
+    "pairscale plan --items 200 --reliability 0.9",
+    "pairscale plan --items 200 --price 0.002 --seconds 2 --in-flight 8",
+    "pairscale plan --items 60 --reliability 0.8 --sd 2 --bias 0.3 --lapse 0.05",
+)
+
+
+def command(
+    items: Annotated[int, typer.Option(min=2, metavar="N", help="How many items there will be.")],
+    reliability: Annotated[float, typer.Option(metavar="R", help="The EAP reliability to stop at.")] = 0.9,
+    sd: Annotated[float, typer.Option(metavar="SD", help="Standard deviation of the abilities, in logits.")] = 1.0,
+    bias: Annotated[float, typer.Option(metavar="LOGITS", help="The judge's preference for the first position.")] = 0.0,
+    lapse: Annotated[float, typer.Option(metavar="SHARE", help="Of answers given by the toss of a coin.")] = 0.0,
+    invalid: Annotated[float, typer.Option(metavar="SHARE", help="Of questions that the judge declines.")] = 0.0,
+    selector: Annotated[
+        str, typer.Option(metavar="NAME", help="Who chooses the pairs: pollitt, random, nearest or information.")
+    ] = "pollitt",
+    price: Annotated[float | None, typer.Option(min=0, metavar="X", help="Of one question, in any currency.")] = None,
+    seconds: Annotated[float | None, typer.Option(min=0, metavar="X", help="That one answer takes.")] = None,
+    in_flight: Annotated[int, typer.Option(min=1, metavar="N", help="Questions open at once.")] = 1,
+    seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Runs to simulate.")] = 3,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="The same seed gives the same plan.")] = 0,
+    as_json: Json = False,
+    out: Out = None,
+) -> None:
+    """How many comparisons will I need, what will they cost, how long will they take?
+
+    Runs like the one you plan are simulated to their stop rule. With more than 100 items, runs of 100 are simulated and
+    their comparisons per item are taken: these hardly depend on the number of items.
+
+    The figures rest on --sd, how far apart the texts are in the judge's eyes. At 1, the better of two texts drawn at
+    random wins 73 of 100 comparisons; at 2, 83; at 0.5, 63.
+    """
+    plan = ps.plan_comparisons(
+        items,
+        reliability,
+        ability_sd=sd,
+        bias=bias,
+        lapse=lapse,
+        invalid_rate=invalid,
+        selector=selector,
+        concurrency=in_flight,
+        n_seeds=seeds,
+        seed=seed,
+        price_per_comparison=price,
+        seconds_per_comparison=seconds,
+    )
+    for line in plan.notices:
+        complain("note", line)
+
+    def show() -> None:
+        show_table(plan.runs)
+        typer.echo()
+        typer.echo(str(plan))
+        if plan.reliability_true is not None and plan.spearman is not None:
+            typer.echo(
+                f"true reliability there {plan.reliability_true:.3f}, rank correlation with the truth "
+                f"{plan.spearman:.3f}"
+            )
+
+    emit(_document(plan), plan.runs, as_json=as_json, out=out, show=show)
+
+
+def _document(plan: ComparisonPlan) -> dict[str, object]:
+    return {entry.name: getattr(plan, entry.name) for entry in fields(plan)}

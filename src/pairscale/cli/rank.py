@@ -1,0 +1,180 @@
+"""``pairscale rank``."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import pairscale as ps
+from pairscale.cli._common import Encoding, IdCol, Json, Out, TextCol, emit, say, show_table
+from pairscale.cli._inputs import BaseUrl, DryRun, make_named_judge, run_file, setting, show_request
+from pairscale.errors import InputError
+
+if TYPE_CHECKING:
+    from pairscale.adaptive import AdaptiveResult
+
+__all__ = ["EXAMPLES", "SUMMARY", "command"]
+
+SUMMARY = "Rank texts adaptively: asks where it matters, stops when the ranking is reliable."
+EXAMPLES = (
+    "pairscale rank essays/ --run run.db",
+    "pairscale rank essays.csv --judge mine:better --run run.db --concurrency 8",
+    "pairscale rank essays.csv --judge openai:gpt-5.1 --run run.db --max-cost 2",
+    "pairscale rank texts.jsonl --selector information --reliability 0.8",
+)
+
+
+def command(
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA", help="A folder of .txt files, or a table with ids and texts.")
+    ],
+    judge: Annotated[str, typer.Option(metavar="JUDGE", help="As in `pairscale judge`.")] = "lexical",
+    run: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", callback=run_file, help="The run file: the same line goes on where it is."),
+    ] = None,
+    trait: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What to judge; `pairscale traits` lists them.")
+    ] = None,
+    template: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Prompt template, a name or a .txt file; `pairscale templates`.")
+    ] = None,
+    judge_arg: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of the judge; may stand several times.")
+    ] = None,
+    base_url: BaseUrl = None,
+    dry_run: DryRun = False,
+    concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="Questions open at once.")] = 1,
+    reliability: Annotated[
+        float | None, typer.Option(min=0, max=1, metavar="R", help="Stop at this EAP reliability; 0.9 by default.")
+    ] = None,
+    steps: Annotated[int | None, typer.Option(min=0, metavar="N", help="At most so many questions now.")] = None,
+    max_comparisons: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="At most so many comparisons in the whole run.")
+    ] = None,
+    max_cost: Annotated[float | None, typer.Option(min=0, metavar="USD", help="Stop before it costs more.")] = None,
+    max_minutes: Annotated[float | None, typer.Option(min=0, metavar="M", help="Stop after so long.")] = None,
+    selector: Annotated[
+        str, typer.Option(metavar="NAME", help="Who chooses: pollitt, random, nearest or information.")
+    ] = "pollitt",
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A field of the configuration, such as cap_frac=0.1."),
+    ] = None,
+    fit: Annotated[str, typer.Option(metavar="HOW", help="exact (sampled), or laplace (fast, approximate).")] = "exact",
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="The same seed makes the same choices.")] = 1,
+    progress: Annotated[str, typer.Option(metavar="WHAT", help="all, refits, steps or none.")] = "all",
+    id_col: IdCol = None,
+    text_col: TextCol = None,
+    encoding: Encoding = None,
+    as_json: Json = False,
+    out: Out = None,
+) -> None:
+    """Rank texts adaptively, with any judge.
+
+    Each comparison is chosen by what is known so far. The Bayesian model is fitted again and again; the run stops by
+    itself when the ranking is reliable and stable, or at a limit. Every answer is on the disk before the run ends,
+    however it ends, and the same line goes on: after a limit, a crash or Ctrl-C. New texts in DATA join the run.
+
+    `pairscale audit RUN` recomputes every choice and every stop from the log; `pairscale plan` says beforehand how many
+    comparisons it may take.
+    """
+    samples = ps.read_samples(data, id_col=id_col, text_col=text_col, encoding=encoding)
+    adaptive, btl = _configured(set_ or [], reliability)
+    if fit not in {"exact", "laplace"}:
+        raise InputError(f"--fit {fit}: choose exact or laplace")
+    with contextlib.redirect_stdout(sys.stderr):  # what a judge of the user's prints is no part of the result
+        asked = make_named_judge(judge, trait, template, judge_arg, base_url)
+    if dry_run:
+        first, second = samples.head(2).select("ID", "text").rows()
+        pair = {"ID1": first[0], "text1": first[1], "ID2": second[0], "text2": second[1]}
+        show_request(asked, pair, calls=max_comparisons or steps or 25 * samples.height, as_json=as_json)
+        return
+    if run is None:
+        say("note: without --run nothing is kept when this is interrupted")
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            result = ps.adaptive_rank(
+                samples,
+                judge=asked,
+                n_steps=steps,
+                run=run,
+                seed=seed,
+                selector=selector,
+                concurrency=concurrency,
+                max_comparisons=max_comparisons,
+                max_cost=max_cost,
+                max_minutes=max_minutes,
+                fit_fn=None if fit == "exact" else fit,
+                adaptive_config=adaptive,
+                btl_config=btl,
+                progress=progress,  # type: ignore[arg-type]
+            )
+    except KeyboardInterrupt:
+        kept = f"the answers so far are in {run}; the same command goes on from there" if run else "nothing was kept"
+        say(f"interrupted; {kept}")
+        raise typer.Exit(130) from None
+    document = {"summary": result.summary, "run": run, "items": result.items, "refits": result.refits}
+    emit(document, result.items, as_json=as_json, out=out, show=lambda: _show(result, run))
+
+
+def _configured(given: list[str], reliability: float | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """``--set`` fields, each to the configuration that has it."""
+    from pairscale.adaptive import AdaptiveConfig, BTLConfig
+
+    tables = (AdaptiveConfig.describe(), BTLConfig.describe())
+    known = {entry["name"]: at for at, table in enumerate(tables) for entry in table}
+    found: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
+    for text in given:
+        name, value = setting(text, "--set")
+        if name not in known:
+            raise InputError(f"--set {name}: there is no such field; docs/adaptive.md lists them")
+        found[known[name]][name] = {"true": True, "false": False}.get(str(value).lower(), value)
+    if reliability is not None:
+        found[1]["eap_reliability_min"] = reliability
+    return found
+
+
+def _show(result: AdaptiveResult, run: str | None) -> None:
+    import polars as pl
+
+    items = result.items
+    if items.height:
+        shown = items.with_row_index("rank", offset=1).select(
+            "rank", "ID", "theta_mean", "theta_sd",
+            pl.format("{}-{}", *_whole("rank_p2.5", "rank_p97.5")).alias("95 %"), pl.col("degree").alias("comparisons"),
+        )  # fmt: skip
+        show_table(shown, digits=2)
+    state = result.state
+    reliability = result.refits["reliability_EAP"][-1] if result.refits.height else None
+    typer.echo(f"\n{state.engine.committed:,} comparisons of {len(state.ids):,} texts", nl=False)
+    typer.echo("" if reliability is None else f"; reliability {reliability:.2f}")
+    typer.echo(_ending(result))
+    if run is not None:
+        typer.echo(f"run file  {run}  (try: pairscale audit {run})")
+
+
+def _whole(*names: str) -> list[Any]:
+    import polars as pl
+
+    return [pl.col(name).round().cast(pl.Int64) for name in names]
+
+
+_ENDINGS = {
+    "btl_converged": "stopped: the ranking is reliable and stable (a higher --reliability goes on)",
+    "candidate_starvation": "stopped: no pair is left that may be asked "
+    "(--set dup_max_obs=3 --set dup_p_margin=0.5 goes on with more answers to a pair)",
+    "max_comparisons": "paused at --max-comparisons; the same line with a higher one goes on",
+    "max_cost": "paused at --max-cost; the same line with a higher one goes on",
+    "max_minutes": "paused at --max-minutes; the same line goes on",
+    "judge_failing": "paused: the judge gives no valid answers; mend it, and the same line goes on",
+}
+
+
+def _ending(result: AdaptiveResult) -> str:
+    reason = result.state.stop_reason
+    return "paused; the same line goes on" if reason is None else _ENDINGS.get(reason, reason)

@@ -1,0 +1,160 @@
+"""``pairscale simulate``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import pairscale as ps
+from pairscale.cli._common import Json, Out, emit, say, show_table
+from pairscale.errors import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from pairscale.simulate import SimulationStudy
+
+__all__ = ["EXAMPLES", "SUMMARY", "command"]
+
+SUMMARY = "Try ways of choosing pairs on simulated judges whose truth is known."
+EXAMPLES = (
+    "pairscale simulate --items 100 --selector pollitt --selector random",
+    "pairscale simulate --items 50 --seeds 10 --bias 0.3 --lapse 0.05",
+    "pairscale simulate --items 60 --per-item 8 --sd 1 --sd 2.5 --chart a.svg",
+    "pairscale simulate --items 60 --in-flight 1 --in-flight 32 --out curves.csv",
+)
+
+
+def _chart_file(path: Path | None) -> Path | None:
+    """The file of the chart, refused before any work is done."""
+    if path is None:
+        return None
+    from pairscale.report.charts import require_chart_file
+
+    return require_chart_file(path, "--chart")
+
+
+def command(
+    items: Annotated[
+        list[int] | None, typer.Option(min=2, metavar="N", help="How many items (100); may stand several times.")
+    ] = None,
+    selector: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="pollitt, random, nearest or information (pollitt and random); may stand several times.",
+        ),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Runs of each combination.")] = 20,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="The first seed; the others count up from it.")] = 0,
+    sd: Annotated[
+        list[float] | None,
+        typer.Option(metavar="SD", help="Standard deviation of the abilities, in logits (1); may stand several times."),
+    ] = None,
+    bias: Annotated[float, typer.Option(metavar="LOGITS", help="The judge's preference for the first position.")] = 0.0,
+    lapse: Annotated[float, typer.Option(metavar="SHARE", help="Of answers given by the toss of a coin.")] = 0.0,
+    invalid: Annotated[float, typer.Option(metavar="SHARE", help="Of questions that the judge declines.")] = 0.0,
+    in_flight: Annotated[
+        list[int] | None,
+        typer.Option(min=1, metavar="N", help="Questions open at once (1); may stand several times."),
+    ] = None,
+    per_item: Annotated[
+        float | None,
+        typer.Option(
+            metavar="X", help="Go on to so many comparisons per item, whatever the stop rule says; else stop by it."
+        ),
+    ] = None,
+    target: Annotated[
+        float, typer.Option(metavar="R", help="Tell how many comparisons it takes to this Spearman correlation.")
+    ] = 0.9,
+    reliability: Annotated[float, typer.Option(metavar="R", help="EAP reliability that the stop rule asks for.")] = 0.9,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Refit with the sampler of real runs instead of its fast approximation.")
+    ] = False,
+    workers: Annotated[int, typer.Option(min=1, metavar="N", help="Processes to spread the runs over.")] = 1,
+    chart: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", callback=_chart_file, help="Draw the study: svg, png, html or json, by the ending."
+        ),
+    ] = None,
+    as_json: Json = False,
+    out: Out = None,
+) -> None:
+    """Try ways of choosing pairs on simulated judges whose truth is known.
+
+    The engine of `pairscale rank` runs against judges that know the abilities and err as told. The result says how
+    near the truth the ranking is after how many comparisons (Spearman, Kendall), where the stop rule ends the run, and
+    whether the reliability that it claims is the true one, the squared correlation with the truth.
+
+    Runs of one seed share abilities and luck, so that selectors differ by their pairs alone. The file that --out
+    writes has the means of every checkpoint with their 95% intervals.
+    """
+    if not 0 < target <= 1:
+        raise InputError(f"--target {target:g}: it must be above 0 and at most 1")
+    if not 0 < reliability < 1:
+        raise InputError(f"--reliability {reliability:g}: it must be between 0 and 1")
+    faults = {"bias": bias, "lapse": lapse, "invalid_rate": invalid}
+    study = ps.simulate_study(
+        items or (100,),
+        tuple(selector or ("pollitt", "random")),
+        seeds,
+        first_seed=seed,
+        ability_sd=sd or (1.0,),
+        judges=({name: value for name, value in faults.items() if value},),
+        concurrency=in_flight or (1,),
+        max_per_item=per_item,
+        stop_early=per_item is None,
+        fit_fn=None if exact else "laplace",
+        btl_config={"eap_reliability_min": reliability},
+        workers=workers,
+    )
+    reach = study.reach(target)
+    if chart is not None:
+        from pairscale.report.charts import save_chart, simulation_chart
+
+        save_chart(simulation_chart(study), chart)
+        say(f"wrote the chart to {chart}")
+
+    def show() -> None:
+        show_table(_told(study.summary, ("spearman_map", "kendall_map", "spearman_map_gain"), ("per_item",)), most=100)
+        typer.echo()
+        figures = ("per_item", "reliability_claimed", "reliability_true", "excess")
+        show_table(_told(study.stops, figures, ("n_stopped",)))
+        typer.echo(f"\nto a Spearman correlation of {target:g}:")
+        show_table(_told(reach, ("on_average", "comparisons", "of_baseline"), ("n_reached",)))
+        typer.echo(f"\n{_verdict(study)}")
+
+    document = {
+        "settings": dict(study.settings),
+        "baseline": study.baseline,
+        "target": target,
+        "summary": study.summary,
+        "stops": study.stops,
+        "reach": reach,
+        "reliability": study.reliability,
+        "runs": study.runs,
+    }
+    emit(document, study.summary, as_json=as_json, out=out, show=show)
+
+
+def _told(table: pl.DataFrame, figures: tuple[str, ...], more: tuple[str, ...]) -> pl.DataFrame:
+    """What tells the rows apart, and these figures, each with half the width of its interval."""
+    settings = ("n_items", "ability_sd", "judge", "concurrency")
+    shown = table.select("selector", *(name for name in settings if table[name].n_unique() > 1), *more, "n_runs")
+    for name in figures:
+        if name in table.columns:
+            shown = shown.with_columns(table[name])
+        if f"{name}_upper" in table.columns:
+            shown = shown.with_columns((table[f"{name}_upper"] - table[name]).alias(f"±{len(shown.columns)}"))
+    return shown.rename({column: "±" + " " * at for at, column in enumerate(c for c in shown.columns if c[0] == "±")})
+
+
+def _verdict(study: SimulationStudy) -> str:
+    worst = max(study.stops["excess"].drop_nulls().to_list(), key=abs, default=None)
+    runs = f"{study.runs.height:,} run{'s' * (study.runs.height != 1)}"
+    if worst is None:
+        return f"{runs}; no reliability was claimed"
+    return f"{runs}; on average the claimed reliability is off the true one by at most {abs(worst):.3f}"

@@ -1,0 +1,213 @@
+"""The arithmetic of a cost estimate: which pairs to try, what they say of the others, and how sure that is.
+
+Nothing here asks anybody. Numbers go in (bytes, tokens), numbers come out.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from pairscale.pairs._table import generator
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["InputFit", "Spread", "Strategy", "choose_pilot", "fit_input", "likely_sum"]
+
+Strategy = Literal["stratified_prompt_bytes", "random", "first"]
+"""How the pilot's pairs are chosen."""
+
+_DRAWS = 2_000
+_CELLS = 4_000_000
+_ENOUGH = 4  # values for a bootstrap; below, Student's t alone
+_NARROWEST = 0.3  # of the spread: a resample that happens to be all alike must not divide by nothing
+_MOST = 2.0  # times the bootstrap's margin: what a fitted lognormal may say at most
+
+
+def choose_pilot(
+    prompt_bytes: NDArray[np.int64], n_test: int, strategy: Strategy, seed: int | None
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The rows of the pilot, in their order, and for how many pairs each of them stands, itself included.
+
+    Stratified by bytes, the pairs are laid out by the length of their prompts and cut into as many even parts as there
+    are pairs in the pilot; chance takes one of each.
+    """
+    total = prompt_bytes.size
+    n = min(n_test, total)
+    if strategy == "first":
+        return np.arange(n), np.full(n, total / n)
+    chance = generator(seed)
+    if strategy == "random":
+        return np.sort(chance.permutation(total)[:n]), np.full(n, total / n)
+    # Equal lengths in random order, or pairs that stand together in the table would fall into the same part.
+    laid_out = np.lexsort((chance.random(total), prompt_bytes))
+    ends = (np.arange(1, n + 1) * total) // n
+    starts = np.concatenate(([0], ends[:-1]))
+    rows = laid_out[starts + np.floor(chance.random(n) * (ends - starts)).astype(np.int64)]
+    order = np.argsort(rows)
+    return rows[order], (ends - starts)[order].astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A sum that is not known yet.
+
+    Attributes:
+        expected: its expected value.
+        budget: what it stays below with the probability that was asked for.
+    """
+
+    expected: float
+    budget: float
+
+
+@dataclass(frozen=True, slots=True)
+class InputFit:
+    """Input tokens by the bytes of the prompt: ``intercept + slope * bytes``, by least squares.
+
+    Attributes:
+        intercept: tokens of an empty prompt.
+        slope: tokens a byte.
+        r_squared: the share of the tokens' variance that bytes explain; None where there is none to explain.
+        residual_sd: standard deviation of the tokens around the line; None with two pairs or fewer.
+        n: pairs that it rests on.
+        mean_bytes: of their prompts.
+        sum_squares: of the bytes around that mean; 0 when there is no line, but a share of tokens a byte or a mean.
+    """
+
+    intercept: float
+    slope: float
+    r_squared: float | None
+    residual_sd: float | None
+    n: int
+    mean_bytes: float
+    sum_squares: float
+
+    def total(self, prompt_bytes: NDArray[np.int64], quantile: float) -> Spread:
+        """The input tokens of other prompts."""
+        count = prompt_bytes.size
+        if count == 0:
+            return Spread(0.0, 0.0)
+        expected = max(0.0, count * self.intercept + self.slope * float(prompt_bytes.sum()))
+        if not self.residual_sd:
+            return Spread(expected, expected)
+        apart = (float(prompt_bytes.mean()) - self.mean_bytes) ** 2 / self.sum_squares if self.sum_squares else 0.0
+        error = self.residual_sd * math.sqrt(count + count**2 * (1 / self.n + apart))
+        return Spread(expected, expected + _student(self.n - 2, quantile) * error)
+
+
+def fit_input(prompt_bytes: NDArray[np.int64], tokens: NDArray[np.float64], weights: NDArray[np.float64]) -> InputFit:
+    """Fit the line.
+
+    Where all prompts are equally long, tokens are taken as proportional to bytes; where it would fall, as their mean.
+    """
+    x, n = prompt_bytes.astype(np.float64), prompt_bytes.size
+    share = weights / weights.sum()
+    mean_x, mean_y = float(share @ x), float(share @ tokens)
+    dx, dy = x - mean_x, tokens - mean_y
+    sxx, syy = float(share @ dx**2), float(share @ dy**2)
+    if sxx > 0:
+        slope = max(0.0, float(share @ (dx * dy)) / sxx)
+        intercept = mean_y - slope * mean_x
+        sxx = sxx if slope else 0.0
+    else:
+        slope, intercept = mean_y / mean_x, 0.0
+    residuals = float(share @ (tokens - intercept - slope * x) ** 2)
+    return InputFit(
+        intercept,
+        slope,
+        max(0.0, 1 - residuals / syy) if syy > 0 else None,
+        math.sqrt(residuals * n / (n - 2)) if n > 2 else None,
+        n,
+        mean_x,
+        sxx * n,
+    )
+
+
+def likely_sum(
+    values: NDArray[np.float64], weights: NDArray[np.float64], count: int, quantile: float, seed: int | None = 0
+) -> Spread:
+    """The sum over ``count`` further pairs of what was seen in some, each standing for so many as its weight says.
+
+    The budget takes two things into account: the mean of the pilot is not that of all, and the further pairs vary
+    themselves. Output tokens are skewed: most answers are short, a few are very long, and a small pilot has probably
+    seen too few of those. So the margin is the largest of three: Student's, that of a studentised bootstrap (which
+    learns from resamples how far a mean can fall short when the spread is underestimated with it), and that of a
+    lognormal distribution, the latter up to twice the others.
+
+    Args:
+        values: what the pilot's pairs used.
+        weights: for how many further pairs each stands.
+        count: further pairs.
+        quantile: of the budget, 0.5 or more.
+        seed: of the bootstrap.
+    """
+    used = weights > 0
+    values, weights = values[used], weights[used]
+    if count == 0 or values.size == 0:
+        return Spread(0.0, 0.0)
+    share = weights / weights.sum()
+    mean = float(share @ values)
+    seen = 1 / float(share @ share)  # as many values as equal weights would need to be as sure
+    if values.size == 1 or seen <= 1:
+        return Spread(count * mean, 2 * count * mean)  # one value says nothing of the spread: take it twice
+    sd = math.sqrt(float(share @ (values - mean) ** 2) * seen / (seen - 1))
+    if sd == 0:
+        return Spread(count * mean, count * mean)
+    width = sd * math.sqrt(1 / seen + 1 / count)
+    margin = _student(seen - 1, quantile) * width
+    if values.size >= _ENOUGH:
+        chance = np.random.default_rng(seed)
+        margin = max(margin, width * _resampled(values, share, mean, sd, seen, count, quantile, chance))
+        margin = max(margin, min(_MOST * margin, _lognormal(values, share, seen, count, quantile, chance) - mean))
+    return Spread(count * mean, count * (mean + max(margin, 0.0)))
+
+
+def _resampled(
+    values: NDArray[np.float64],
+    share: NDArray[np.float64],
+    mean: float,
+    sd: float,
+    seen: float,
+    count: int,
+    quantile: float,
+    chance: np.random.Generator,
+) -> float:
+    """The quantile of (mean of the further pairs - mean of the pilot) / spread, where the pilot is the whole truth."""
+    draws = max(200, min(_DRAWS, _CELLS // values.size))
+    taken = chance.integers(0, values.size, (draws, values.size))
+    value, weight = values[taken], share[taken]
+    weight /= weight.sum(axis=1, keepdims=True)
+    means = (weight * value).sum(axis=1)
+    spread = np.sqrt((weight * (value - means[:, None]) ** 2).sum(axis=1) * seen / (seen - 1))
+    further = mean + chance.standard_normal(draws) * sd / math.sqrt(count)
+    width = np.maximum(spread, _NARROWEST * sd) * math.sqrt(1 / seen + 1 / count)
+    return float(np.quantile((further - means) / width, quantile))
+
+
+def _lognormal(
+    values: NDArray[np.float64],
+    share: NDArray[np.float64],
+    seen: float,
+    count: int,
+    quantile: float,
+    chance: np.random.Generator,
+) -> float:
+    """The quantile of the mean of further values, if they are lognormal: both parameters drawn, given the pilot."""
+    logs = np.log(np.maximum(values, 1e-9 * float(values.max())))
+    mean = float(share @ logs)
+    variance = float(share @ (logs - mean) ** 2) * seen / (seen - 1)
+    drawn = np.minimum((seen - 1) * variance / chance.chisquare(seen - 1, _DRAWS), 50.0)
+    means = np.exp(mean + chance.standard_normal(_DRAWS) * np.sqrt(drawn / seen) + drawn / 2)
+    further = means * (1 + chance.standard_normal(_DRAWS) * np.sqrt(np.expm1(drawn) / count))
+    return float(np.quantile(further, quantile))
+
+
+def _student(freedom: float, quantile: float) -> float:
+    from scipy.special import stdtrit
+
+    return float(stdtrit(max(freedom, 1.0), quantile))

@@ -1,0 +1,5 @@
+"""Batch judging: many questions in one file, answered within a day at a discount, resumable for days."""
+
+from pairscale.collect.batch.desk import BatchDesk
+
+__all__ = ["BatchDesk"]

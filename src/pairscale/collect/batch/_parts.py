@@ -1,0 +1,167 @@
+"""Files of requests: the same calls as live judging makes, one a line, split below what a provider takes."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pairscale.collect.batch._registry import Entry, new_key, pairs_named
+from pairscale.errors import InputError
+from pairscale.judges._batched import calls_of
+from pairscale.judges.base import JudgePair
+from pairscale.providers.batches import BatchFormat, Limits
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pairscale.judges.llm import LLMJudge
+    from pairscale.providers.base import HTTPCall
+    from pairscale.store import RunFile
+
+__all__ = ["Part", "custom_id", "pairs_from", "split_id", "write_again", "write_parts"]
+
+_TURNED = "r"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One file of requests.
+
+    Attributes:
+        key: the name that its batch will have.
+        path: the file.
+        pair_ids: the pairs in it.
+        n_requests: its lines.
+        bytes: its size.
+        endpoint: where the requests go.
+    """
+
+    key: str
+    path: Path
+    pair_ids: list[int]
+    n_requests: int
+    bytes: int
+    endpoint: str
+
+
+def custom_id(key: str, pair_id: int, *, turned: bool = False) -> str:
+    """A request's name: the batch's key and the pair's number, which say nothing to anybody else."""
+    return f"{key}-{pair_id}{_TURNED if turned else ''}"
+
+
+def split_id(name: str, key: str) -> tuple[int, bool] | None:
+    """The pair's number, and whether the samples were turned; None for a name that this batch did not give."""
+    head, dash, tail = name.rpartition("-")
+    turned = tail.endswith(_TURNED)
+    number = tail.removesuffix(_TURNED)
+    if head != key or not dash or not number.isdecimal():
+        return None
+    return int(number), turned
+
+
+def write_parts(
+    judge: LLMJudge,
+    form: BatchFormat,
+    questions: Iterable[tuple[int, JudgePair]],
+    folder: Path,
+    *,
+    batch_size: int | None = None,
+    limits: Limits | None = None,
+) -> Iterator[Part]:
+    """Write requests into as few files as the provider's limits and ``batch_size`` (in pairs) allow.
+
+    Raises:
+        InputError: when the requests of one pair alone are too large.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    limits = limits or form.limits
+    writer: _Writer | None = None
+    try:
+        for pair_id, pair in questions:
+            calls = calls_of(judge, pair)
+            writer = writer or _Writer(folder, form.endpoint(calls[0]))
+            lines, size = _lines(form, writer.key, pair_id, calls)
+            if len(lines) > limits.requests or size > limits.bytes:
+                raise InputError(f"the request for pair {pair.uid!r} has {size:,} bytes, more than a batch may have")
+            full = writer.n_requests + len(lines) > limits.requests or writer.bytes + size > limits.bytes
+            if full or len(writer.pair_ids) == batch_size:
+                yield writer.closed()
+                writer = _Writer(folder, writer.endpoint)
+                lines, size = _lines(form, writer.key, pair_id, calls)  # under the name of the new batch
+            writer.add(pair_id, lines, size)
+        if writer is not None and writer.pair_ids:
+            yield writer.closed()
+    finally:
+        if writer is not None:
+            writer.dropped()
+
+
+def _lines(form: BatchFormat, key: str, pair_id: int, calls: Sequence[HTTPCall]) -> tuple[list[bytes], int]:
+    """The requests of one pair as lines, and their size with their ends."""
+    documents = [form.line(custom_id(key, pair_id, turned=bool(n)), call) for n, call in enumerate(calls)]
+    lines = [json.dumps(document, ensure_ascii=False).encode("utf-8", "replace") for document in documents]
+    return lines, sum(len(line) + 1 for line in lines)
+
+
+class _Writer:
+    """One file that is being written."""
+
+    def __init__(self, folder: Path, endpoint: str, key: str | None = None) -> None:
+        self.key, self.endpoint = key or new_key(), endpoint
+        self.pair_ids: list[int] = []
+        self.n_requests = self.bytes = 0
+        self._path = folder / f"{self.key}.jsonl"
+        self._file = self._path.with_name(f"{self._path.name}.part").open("wb")
+
+    def add(self, pair_id: int, lines: Sequence[bytes], size: int) -> None:
+        """Add the requests of one pair."""
+        self._file.writelines(line + b"\n" for line in lines)
+        self.pair_ids.append(pair_id)
+        self.n_requests += len(lines)
+        self.bytes += size
+
+    def closed(self) -> Part:
+        """The file, whole and on the disk."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+        Path(self._file.name).replace(self._path)
+        return Part(self.key, self._path, self.pair_ids, self.n_requests, self.bytes, self.endpoint)
+
+    def dropped(self) -> None:
+        """Give up what is not whole; nothing when it is."""
+        if not self._file.closed:
+            self._file.close()
+            Path(self._file.name).unlink()
+
+
+def write_again(judge: LLMJudge, form: BatchFormat, entry: Entry, store: RunFile) -> None:
+    """Make the file of a batch anew when it is not there, or not whole: another machine, an emptied folder."""
+    path = Path(entry.input_path)
+    if path.is_file() and path.stat().st_size == entry.bytes:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    writer = _Writer(path.parent, entry.endpoint, entry.key)
+    try:
+        for pair_id, pair in pairs_from(store, entry.pair_ids):
+            writer.add(pair_id, *_lines(form, entry.key, pair_id, calls_of(judge, pair)))
+        writer.closed()
+    finally:
+        writer.dropped()
+
+
+def pairs_from(store: RunFile, numbers: Sequence[int]) -> Iterator[tuple[int, JudgePair]]:
+    """Pairs as the judge sees them, from the run file, in the order of their numbers here."""
+    texts = dict(store.items().select("ID", "text").iter_rows())
+    named = pairs_named(store, numbers)
+    for number in numbers:
+        uid, first, second = named[number]
+        yield number, JudgePair(_item(first, texts), _item(second, texts), uid)
+
+
+def _item(name: str, texts: dict[str, str]) -> dict[str, str]:
+    return {"ID": name, "item_id": name, "text": texts[name]}

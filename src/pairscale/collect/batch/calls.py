@@ -1,0 +1,342 @@
+"""The manual's single calls: upload, create, look, poll, download; each a thin face of a provider's batch API."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import os
+import tempfile
+import time
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pairscale.collect._background import run_sync
+from pairscale.errors import InputError, JudgeError
+from pairscale.notices import notice
+from pairscale.providers._anthropic_batches import AnthropicBatches
+from pairscale.providers._gemini_batches import GeminiBatches, inline_responses, result_line
+from pairscale.providers._openai_batches import OpenAIBatches
+from pairscale.providers._wire import Wire
+from pairscale.providers.batches import Draft, Job, batch_format
+from pairscale.providers.client import LLMClient, ProviderError
+from pairscale.providers.registry import provider_named
+from pairscale.tables import Table, to_frame
+
+__all__ = [
+    "anthropic_create_batch",
+    "anthropic_download_batch_results",
+    "anthropic_get_batch",
+    "anthropic_poll_batch_until_complete",
+    "gemini_create_batch",
+    "gemini_download_batch_results",
+    "gemini_get_batch",
+    "gemini_poll_batch_until_complete",
+    "openai_create_batch",
+    "openai_download_batch_output",
+    "openai_get_batch",
+    "openai_poll_batch_until_complete",
+    "openai_upload_batch_file",
+]
+
+T = TypeVar("T")
+_PATHS = str | os.PathLike[str]
+
+
+def _done(provider: str, api_key: str | None, work: Callable[[Wire], Coroutine[Any, Any, T]], **settings: Any) -> T:
+    """Do something with a provider, and close the connection."""
+
+    async def main() -> T:
+        wire = Wire(LLMClient(provider_named(provider, **settings), api_key=api_key or None))
+        try:
+            return await work(wire)
+        except ProviderError as error:
+            raise JudgeError(error.message) from None
+        finally:
+            await wire.aclose()
+
+    return run_sync(main)
+
+
+async def _polled(
+    wire: Wire, batch_id: str, interval: float, timeout: float, attempts: float, *, verbose: bool
+) -> Mapping[str, Any]:
+    form, end, turn = batch_format(wire.provider.name), time.monotonic() + timeout, 0
+    while True:
+        job: Job = await form.get(wire, batch_id)
+        turn += 1
+        if verbose:
+            notice(f"batch {batch_id}: {job.state}")
+        left = end - time.monotonic()
+        if job.ended or turn >= attempts or left <= 0:
+            return job.raw
+        await asyncio.sleep(min(interval, left))
+
+
+# OpenAI
+
+
+def openai_upload_batch_file(path: _PATHS, purpose: str = "batch", api_key: str | None = None) -> dict[str, Any]:
+    """Upload a file of requests to OpenAI.
+
+    Args:
+        path: the file; see :func:`write_openai_batch_file`.
+        purpose: what it is for.
+        api_key: the key; by default that of the environment.
+
+    Returns:
+        What OpenAI says of the file, ``id`` among it.
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise InputError(f"{file}: there is no such file to upload")
+    return _done("openai", api_key, lambda wire: OpenAIBatches().upload_file(wire, file, purpose=purpose))
+
+
+def openai_create_batch(
+    input_file_id: str,
+    endpoint: str,
+    completion_window: str = "24h",
+    metadata: Mapping[str, str] | None = None,
+    api_key: str | None = None,
+) -> dict[str, Any]:
+    """Create an OpenAI batch from an uploaded file.
+
+    Args:
+        input_file_id: of the file.
+        endpoint: ``/v1/chat/completions`` or ``/v1/responses``.
+        completion_window: how long it may take; OpenAI knows ``24h`` alone.
+        metadata: names and values that are kept with it.
+        api_key: the key; by default that of the environment.
+
+    Returns:
+        The batch.
+    """
+    body: dict[str, Any] = {"input_file_id": input_file_id, "endpoint": endpoint}
+    body |= {"completion_window": completion_window} | ({"metadata": dict(metadata)} if metadata else {})
+    return _done("openai", api_key, lambda wire: wire.json("POST", "/batches", body, again=False))
+
+
+def openai_get_batch(batch_id: str, api_key: str | None = None) -> Mapping[str, Any]:
+    """Where an OpenAI batch stands: the batch as OpenAI describes it."""
+    return _done("openai", api_key, lambda wire: OpenAIBatches().get(wire, batch_id)).raw
+
+
+def openai_poll_batch_until_complete(
+    batch_id: str,
+    interval_seconds: float = 5,
+    timeout_seconds: float = 600,
+    max_attempts: float = math.inf,
+    api_key: str | None = None,
+    verbose: bool = True,
+) -> Mapping[str, Any]:
+    """Look at an OpenAI batch until it has ended, or the time is over; the batch as it is then."""
+    return _done(
+        "openai",
+        api_key,
+        lambda wire: _polled(wire, batch_id, interval_seconds, timeout_seconds, max_attempts, verbose=verbose),
+    )
+
+
+def openai_download_batch_output(batch_id: str, path: _PATHS, api_key: str | None = None) -> Path:
+    """Download the results of an OpenAI batch, output and errors, into one file.
+
+    Raises:
+        JudgeError: there is nothing to download, or it cannot be had.
+    """
+
+    async def work(wire: Wire) -> Path:
+        job = await OpenAIBatches().get(wire, batch_id)
+        if not job.outputs:
+            raise JudgeError(f"batch {batch_id} is {job.state} and has no results to download")
+        await OpenAIBatches().download(wire, job, Path(path))
+        return Path(path)
+
+    return _done("openai", api_key, work)
+
+
+# Anthropic
+
+
+def anthropic_create_batch(
+    requests: Iterable[Mapping[str, Any]], api_key: str | None = None, anthropic_version: str = "2023-06-01"
+) -> Mapping[str, Any]:
+    """Create an Anthropic message batch.
+
+    Args:
+        requests: each with ``custom_id`` and ``params``; see :func:`build_anthropic_batch_requests`.
+        api_key: the key; by default that of the environment.
+        anthropic_version: of the API.
+
+    Returns:
+        The batch.
+    """
+    rows = _rows(requests)
+
+    async def work(wire: Wire) -> Mapping[str, Any]:
+        with _request_file({"custom_id": row["custom_id"], "params": row["params"]} for row in rows) as path:
+            draft = Draft("", "", "", path, len(rows), time.time())
+            return (await AnthropicBatches().create(wire, draft)).raw
+
+    return _done("anthropic", api_key, work, version=anthropic_version)
+
+
+def anthropic_get_batch(
+    batch_id: str, api_key: str | None = None, anthropic_version: str = "2023-06-01"
+) -> Mapping[str, Any]:
+    """Where an Anthropic message batch stands: the batch as Anthropic describes it."""
+    work = _done("anthropic", api_key, lambda wire: AnthropicBatches().get(wire, batch_id), version=anthropic_version)
+    return work.raw
+
+
+def anthropic_poll_batch_until_complete(
+    batch_id: str,
+    interval_seconds: float = 60,
+    timeout_seconds: float = 86_400,
+    api_key: str | None = None,
+    anthropic_version: str = "2023-06-01",
+    verbose: bool = True,
+) -> Mapping[str, Any]:
+    """Look at an Anthropic message batch until it has ended, or the time is over; the batch as it is then."""
+    return _done(
+        "anthropic",
+        api_key,
+        lambda wire: _polled(wire, batch_id, interval_seconds, timeout_seconds, math.inf, verbose=verbose),
+        version=anthropic_version,
+    )
+
+
+def anthropic_download_batch_results(
+    batch_id: str, output_path: _PATHS, api_key: str | None = None, anthropic_version: str = "2023-06-01"
+) -> Path:
+    """Download the results of an Anthropic message batch that has ended."""
+
+    async def work(wire: Wire) -> Path:
+        job = await AnthropicBatches().get(wire, batch_id)
+        if not job.outputs:
+            raise JudgeError(f"batch {batch_id} is {job.state} and has no results to download")
+        await AnthropicBatches().download(wire, job, Path(output_path))
+        return Path(output_path)
+
+    return _done("anthropic", api_key, work, version=anthropic_version)
+
+
+# Gemini
+
+
+def gemini_create_batch(
+    requests: Iterable[Mapping[str, Any]],
+    model: str,
+    api_key: str | None = None,
+    api_version: str = "v1beta",
+    display_name: str | None = None,
+) -> Mapping[str, Any]:
+    """Create a Gemini batch.
+
+    Args:
+        requests: the bodies; see :func:`build_gemini_batch_requests`. Rows of its table are taken, too.
+        model: the model's name.
+        api_key: the key; by default that of the environment.
+        api_version: of the API.
+        display_name: a name for it.
+
+    Returns:
+        The batch.
+    """
+    rows = _rows(requests)
+    lines = [
+        {"key": row.get("custom_id") or f"request-{n}", "request": row.get("request") or dict(row)}
+        for n, row in enumerate(rows)
+    ]
+    endpoint = f"/{api_version}/models/{model.removeprefix('models/')}:batchGenerateContent"
+
+    async def work(wire: Wire) -> Mapping[str, Any]:
+        with _request_file(lines) as path:
+            draft = Draft(display_name or "pairscale", model, endpoint, path, len(lines), time.time())
+            return (await GeminiBatches().create(wire, draft)).raw
+
+    return _done("gemini", api_key, work, api_version=api_version)
+
+
+def gemini_get_batch(batch_name: str, api_key: str | None = None, api_version: str = "v1beta") -> Mapping[str, Any]:
+    """Where a Gemini batch stands: the batch as Gemini describes it."""
+    return _done("gemini", api_key, lambda wire: GeminiBatches().get(wire, batch_name), api_version=api_version).raw
+
+
+def gemini_poll_batch_until_complete(
+    batch_name: str,
+    interval_seconds: float = 60,
+    timeout_seconds: float = 86_400,
+    api_key: str | None = None,
+    api_version: str = "v1beta",
+    verbose: bool = True,
+) -> Mapping[str, Any]:
+    """Look at a Gemini batch until it has ended, or the time is over; the batch as it is then."""
+    return _done(
+        "gemini",
+        api_key,
+        lambda wire: _polled(wire, batch_name, interval_seconds, timeout_seconds, math.inf, verbose=verbose),
+        api_version=api_version,
+    )
+
+
+def gemini_download_batch_results(
+    batch: Mapping[str, Any] | str,
+    requests_tbl: Table,
+    output_path: _PATHS,
+    api_key: str | None = None,
+    api_version: str = "v1beta",
+) -> Path:
+    """Write the results of a Gemini batch into a file, one JSON object a line, ``custom_id`` and ``result``.
+
+    Args:
+        batch: the batch, or its name.
+        requests_tbl: ``custom_id`` in the order of the requests.
+        output_path: the file.
+        api_key: the key; by default that of the environment.
+        api_version: of the API.
+
+    Returns:
+        The file.
+    """
+    frame = requests_tbl if hasattr(requests_tbl, "get_column") else to_frame(requests_tbl, "requests_tbl")
+    names: list[str] = frame["custom_id"].to_list()
+    found = gemini_get_batch(batch, api_key, api_version) if isinstance(batch, str) else batch
+    target, job = Path(output_path), GeminiBatches().job(found)
+    if job.outputs:
+
+        async def work(wire: Wire) -> Path:
+            await GeminiBatches().download(wire, job, target)
+            return target
+
+        return _done("gemini", api_key, work, api_version=api_version)
+    rows = inline_responses(found)
+    if not rows:
+        raise JudgeError(f"batch {job.id} is {job.state} and has no results to download")
+    if len(rows) != len(names):
+        raise InputError(f"batch {job.id} has {len(rows):,} results, requests_tbl has {len(names):,} rows")
+    lines = [json.dumps(result_line(name, row), ensure_ascii=False) for name, row in zip(names, rows, strict=True)]
+    target.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    return target
+
+
+def _rows(requests: Any) -> list[Mapping[str, Any]]:
+    if hasattr(requests, "iter_rows"):
+        return list(requests.iter_rows(named=True))
+    return list(requests)
+
+
+class _request_file:  # noqa: N801 - used like a function
+    """A file of requests for as long as it is needed."""
+
+    def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        with tempfile.NamedTemporaryFile("w", suffix=".jsonl", delete=False, encoding="utf-8") as file:
+            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        self._path = Path(file.name)
+
+    def __enter__(self) -> Path:
+        return self._path
+
+    def __exit__(self, *_exc: object) -> None:
+        self._path.unlink(missing_ok=True)

@@ -1,0 +1,441 @@
+"""The batch machine: prepare, submit, poll, collect, cancel, submit again; from any process, at any time.
+
+The run file is opened for each step and given back while there is only waiting to do, so that others may read and
+write it meanwhile. What is in it decides everything: this process may be the one that began, or another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pairscale.collect._plan import Plan, make_plan
+from pairscale.collect.batch import _steps
+from pairscale.collect.batch._collecting import take_in
+from pairscale.collect.batch._parts import pairs_from, write_again, write_parts
+from pairscale.collect.batch._placing import place, seen
+from pairscale.collect.batch._registry import (
+    Entry,
+    append,
+    entries,
+    event,
+    judge_of,
+    pairs_named,
+    registry_table,
+    remember_judge,
+    status_table,
+)  # fmt: skip
+from pairscale.errors import InputError, JudgeError, StoreBusyError
+from pairscale.judges._batched import client_of, described, restored
+from pairscale.judges.base import JudgePair
+from pairscale.notices import notice
+from pairscale.providers._wire import Wire
+from pairscale.providers.batches import ENDED, Job, Limits, batch_format
+from pairscale.providers.client import ProviderError
+from pairscale.store import RunFile, open_run
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from pairscale.judges.llm import LLMJudge
+    from pairscale.tables import Table
+
+__all__ = ["BatchDesk"]
+
+_LONGEST_INTERVAL = 600.0
+
+
+class BatchDesk:
+    """All batches of one run file.
+
+    Args:
+        run: the run file; None keeps everything in memory, for as long as this object lives.
+        folder: where the files of requests and results go; by default beside the run file.
+        api_key: the key; by default those of the environment.
+        base_url: where the provider is now, when it has moved since.
+        sleep: how to wait.
+        clock: tells the time, in seconds.
+        retries: how often to try again what may pass.
+    """
+
+    def __init__(
+        self,
+        run: str | os.PathLike[str] | None,
+        *,
+        folder: str | os.PathLike[str] | None = None,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
+        clock: Callable[[], float] = time.time,
+        retries: int = 4,
+    ) -> None:
+        self._run = run
+        self._memory = open_run(None, write=True) if run is None else None
+        self.folder = Path(folder) if folder is not None else _folder_of(run)
+        self._key, self._base_url, self._retries = api_key, base_url, retries
+        self._sleep, self._clock = sleep, clock
+        self._judges: dict[str, LLMJudge] = {}
+
+    async def aclose(self) -> None:
+        """Close connections, and the run file if it is in memory."""
+        for judge in self._judges.values():
+            await judge.aclose()
+        if self._memory is not None:
+            self._memory.close()
+            self._memory = None
+
+    # Submitting
+
+    async def submit(
+        self,
+        pairs: Table,
+        judge: LLMJudge,
+        *,
+        batch_size: int | None = None,
+        n_segments: int | None = None,
+        limits: Limits | None = None,
+        metadata: Mapping[str, str] | None = None,
+    ) -> tuple[Plan, list[Entry]]:
+        """Create the batches that these pairs need: those without an answer, and in no batch that is under way.
+
+        Args:
+            pairs: ``ID1 text1 ID2 text2``.
+            judge: a model of a provider that has batches.
+            batch_size: pairs in a batch, at the most.
+            n_segments: how many batches; by default as few as the provider takes.
+            limits: other limits than the provider's own.
+            metadata: names and values that the provider keeps with the batch, where it does.
+
+        Returns:
+            The plan, and the entries of this call, each with the provider's id.
+        """
+        if batch_size is not None and n_segments is not None:
+            raise InputError("give batch_size or n_segments, not both")
+        if min(batch_size or 1, n_segments or 1) < 1:
+            raise InputError("batch_size and n_segments must be 1 or more")
+        batch_format(judge.provider)
+        with self._open(write=True) as store:
+            plan = make_plan(store, pairs, judge.condition)
+            judge = self._judges.setdefault(plan.condition_id, judge)
+            remember_judge(store, plan.condition_id, described(judge))
+            busy = self._under_way(store, plan.condition_id)
+            questions = ((q.pair_id, q.pair(0)) for q in plan.questions() if q.pair_id not in busy)
+            if n_segments is not None:
+                missing = sum(q.pair_id not in busy for q in plan.questions())
+                batch_size = max(1, math.ceil(missing / n_segments))
+            keys = self._prepare(store, judge, plan.condition_id, questions, batch_size, limits, metadata)
+            await self._place_all(store, keys)
+            return plan, entries(store, keys)
+
+    async def resume(self) -> list[Entry]:
+        """Create the batches that were prepared and not created when somebody was interrupted."""
+        with self._open(write=True) as store:
+            waiting = [entry.key for entry in entries(store) if entry.open and entry.batch_id is None]
+            await self._place_all(store, waiting)
+            return entries(store, waiting)
+
+    async def resubmit(self, keys: Collection[str] | None = None) -> list[Entry]:
+        """Put what failed, expired or was cancelled in collected batches into new ones, and nothing else."""
+        made: list[str] = []
+        with self._open(write=True) as store:
+            chosen = [entry for entry in entries(store, keys) if entry.collected_at is not None]
+            for condition_id in dict.fromkeys(entry.condition_id for entry in chosen):
+                answered = store.progress(condition_id).answered
+                busy = self._under_way(store, condition_id)
+                mine = (entry for entry in chosen if entry.condition_id == condition_id)
+                numbers = list(dict.fromkeys(n for entry in mine for n in entry.pair_ids))
+                again = [number for number in numbers if number not in answered and number not in busy]
+                judge = self._judge(store, condition_id)
+                made += self._prepare(store, judge, condition_id, pairs_from(store, again), None, None, None)
+            await self._place_all(store, made)
+            return entries(store, made)
+
+    def _under_way(self, store: RunFile, condition_id: str) -> set[int]:
+        """Pairs in batches that are prepared, created or not yet collected."""
+        return {
+            number
+            for entry in entries(store)
+            if entry.open and entry.condition_id == condition_id
+            for number in entry.pair_ids
+        }
+
+    def _prepare(
+        self,
+        store: RunFile,
+        judge: LLMJudge,
+        condition_id: str,
+        questions: Iterable[tuple[int, JudgePair]],
+        batch_size: int | None,
+        limits: Limits | None,
+        metadata: Mapping[str, str] | None,
+    ) -> list[str]:
+        """Write the files, then write down that they are batches to be."""
+        form = batch_format(judge.provider)
+        parts = list(write_parts(judge, form, questions, self.folder, batch_size=batch_size, limits=limits))
+        _steps.reached("written")
+        rows = [
+            event(
+                "prepared",
+                part.key,
+                provider=judge.provider,
+                model=judge.model,
+                condition_id=condition_id,
+                segment=number,
+                pair_ids=part.pair_ids,
+                n_requests=part.n_requests,
+                bytes=part.bytes,
+                input_path=str(part.path),
+                output_path=str(part.path.with_name(f"{part.key}.results.jsonl")),
+                endpoint=part.endpoint,
+                metadata=dict(metadata or {}),
+            )
+            for number, part in enumerate(parts, start=1)
+        ]
+        append(store, rows)
+        _steps.reached("prepared")
+        return [part.key for part in parts]
+
+    async def _place_all(self, store: RunFile, keys: Collection[str]) -> None:
+        for entry in entries(store, keys):
+            if entry.batch_id is not None or not entry.open:
+                continue
+            judge = self._judge(store, entry.condition_id)
+            form = batch_format(entry.provider)
+            write_again(judge, form, entry, store)
+            known = {other.batch_id for other in entries(store) if other.batch_id is not None}
+            await place(store, form, self._wire(judge), entry, known, retries=self._retries)
+
+    # Looking and collecting
+
+    async def look(self, keys: Collection[str] | None = None, *, delay: float = 0.0) -> bool:
+        """Ask how the batches stand that have not ended; True when something has changed."""
+        changed = False
+        with self._open() as store:
+            found = entries(store, keys)
+            judges = {entry.key: self._judge(store, entry.condition_id) for entry in found if entry.open}
+        waiting = [entry for entry in found if entry.open and entry.batch_id and entry.state not in ENDED]
+        for number, entry in enumerate(waiting):
+            if number and delay:
+                await self._sleep(delay)
+            now = await self._seen(entry, judges[entry.key])
+            news = {name: value for name, value in (now or {}).items() if getattr(entry, name) != value}
+            if now is not None and news.keys() - {"seen_at"}:
+                changed = True
+                with self._open(write=True) as store:
+                    append(store, [event("seen", entry.key, **now)])
+                _steps.reached("seen")
+        return changed
+
+    async def _seen(self, entry: Entry, judge: LLMJudge) -> dict[str, Any] | None:
+        try:
+            job = await batch_format(entry.provider).get(self._wire(judge), str(entry.batch_id))
+        except ProviderError as error:
+            if error.status == 404:
+                notice(f"batch {entry.batch_id}: {entry.provider} does not know it any more")
+                gone = Job(str(entry.batch_id), "failed", message=f"{entry.provider} does not know the batch any more")
+                return seen(gone)
+            if error.fatal:
+                raise JudgeError(error.message) from None
+            notice(f"batch {entry.batch_id}: {error.message}; it is asked again later")
+            return None
+        return seen(job)
+
+    async def collect(self, keys: Collection[str] | None = None) -> list[Entry]:
+        """Download what has ended and enter it into the run file; those entries."""
+        with self._open() as store:
+            ready = [e for e in entries(store, keys) if e.open and e.batch_id is not None and e.state in ENDED]
+            judges = {entry.key: self._judge(store, entry.condition_id) for entry in ready}
+        done: list[str] = []
+        for entry in ready:
+            judge, form = judges[entry.key], batch_format(entry.provider)
+            if not await self._download(entry, judge):
+                continue
+            with self._open(write=True) as store:
+                entry = entries(store, [entry.key])[0]  # noqa: PLW2901 - another process may have been here meanwhile
+                if not entry.open or entry.batch_id is None:
+                    continue
+                if take_in(store, form, judge, entry):
+                    done.append(entry.key)
+                else:
+                    notice(f"batch {entry.batch_id} is not {entry.key}, for which it was taken; looking on")
+        with self._open() as store:
+            return entries(store, done)
+
+    async def _download(self, entry: Entry, judge: LLMJudge) -> bool:
+        """Get the results, unless they are here; False when that has to wait."""
+        path = Path(entry.output_path)
+        if path.is_file():
+            return True
+        path.parent.mkdir(parents=True, exist_ok=True)
+        form, wire = batch_format(entry.provider), self._wire(judge)
+        try:
+            job = await form.get(wire, str(entry.batch_id))
+            if job.outputs or job.state != "failed":
+                await form.download(wire, job, path)
+        except ProviderError as error:
+            if error.status == 404:  # the batch, or its files, are gone
+                return True
+            if error.fatal:
+                raise JudgeError(error.message) from None
+            notice(f"batch {entry.batch_id}: its results cannot be had: {error.message}; tried again later")
+            return False
+        _steps.reached("downloaded")
+        return True
+
+    async def wait(
+        self,
+        keys: Collection[str] | None = None,
+        *,
+        interval: float = 60.0,
+        timeout: float | None = None,
+        rounds: float = math.inf,
+        delay: float = 0.0,
+        told: Callable[[Sequence[Entry]], None] | None = None,
+    ) -> list[Entry]:
+        """Look and collect until every batch is done with, or the time is over.
+
+        Args:
+            keys: only these batches.
+            interval: seconds between two looks; longer while nothing changes, at most ten times, or ten minutes.
+            timeout: seconds to wait in all.
+            rounds: how often to look.
+            delay: seconds between two batches of one look.
+            told: called after each look.
+
+        Returns:
+            The entries as they are then.
+        """
+        end = math.inf if timeout is None else self._clock() + timeout
+        pause, turn = interval, 0
+        while True:
+            changed = await self._round(keys, delay)
+            found = self.entries(keys)
+            if told is not None:
+                told(found)
+            turn += 1
+            left = end - self._clock()
+            if not any(entry.open for entry in found) or turn >= rounds or left <= 0:
+                return found
+            pause = interval if changed else min(pause * 1.5, max(interval, min(10 * interval, _LONGEST_INTERVAL)))
+            await self._sleep(min(pause, left))
+
+    async def _round(self, keys: Collection[str] | None, delay: float) -> bool:
+        try:
+            if any(entry.open and entry.batch_id is None for entry in self.entries(keys)):
+                await self.resume()
+            changed = await self.look(keys, delay=delay)
+            return bool(await self.collect(keys)) or changed
+        except StoreBusyError as error:
+            notice(f"{error}; tried again at the next look")
+            return False
+
+    # Ending
+
+    async def cancel(self, keys: Collection[str] | None = None) -> list[Entry]:
+        """Ask the providers to end batches; what was answered until then can be collected.
+
+        A batch that was never created is dropped.
+        """
+        with self._open(write=True) as store:
+            for entry in entries(store, keys):
+                if not entry.open or entry.state in ENDED:
+                    continue
+                if entry.batch_id is None and entry.state != "creating":
+                    append(store, [event("dropped", entry.key, state="dropped", message="cancelled before creation")])
+                    continue
+                judge = self._judge(store, entry.condition_id)
+                if entry.batch_id is None:
+                    await self._place_all(store, [entry.key])
+                    entry = entries(store, [entry.key])[0]  # noqa: PLW2901 - now it has its id
+                append(store, [event("cancelling", entry.key, cancel_asked=True)])
+                await batch_format(entry.provider).cancel(self._wire(judge), str(entry.batch_id))
+        await self.look(keys)
+        return self.entries(keys)
+
+    # What there is
+
+    def entries(self, keys: Collection[str] | None = None) -> list[Entry]:
+        """The batches, in the order in which they were prepared."""
+        with self._open() as store:
+            return entries(store, keys)
+
+    def registry(self, keys: Collection[str] | None = None) -> pl.DataFrame:
+        """The batches in the manual's columns."""
+        return registry_table(self.entries(keys))
+
+    def status(self, keys: Collection[str] | None = None) -> pl.DataFrame:
+        """The batches with their states, counts, ages and the time they have left."""
+        return status_table(self.entries(keys), self._clock())
+
+    def results(self, keys: Collection[str] | None = None, *, raw: bool = False) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """The answers to the pairs of these batches, and every attempt at them that gave none."""
+        import polars as pl
+
+        from pairscale.tables import FAILED, RESULTS
+
+        with self._open() as store:
+            chosen = entries(store, keys)
+            answers, failures = [], []
+            for condition_id in dict.fromkeys(entry.condition_id for entry in chosen):
+                mine = {n for entry in chosen if entry.condition_id == condition_id for n in entry.pair_ids}
+                is_mine = pl.col("pair_id").is_in(pl.Series(sorted(mine), dtype=pl.Int64).implode())
+                settled = store.results(condition_id, raw=raw)
+                is_answer = pl.col("outcome").is_in(["win", "tie", "flip"])
+                answers.append(settled.filter(is_mine & is_answer))
+                failures.append(store.failed_attempts(condition_id).filter(is_mine))
+            if not answers:
+                answers, failures = [store.results(raw=raw).clear()], [store.failed_attempts().clear()]
+        columns = [*RESULTS, *(["raw_response"] if raw else [])]
+        failed = pl.concat(failures).select("custom_id", "ID1", "ID2", *FAILED, "outcome", "condition_id")
+        return pl.concat(answers).select(columns), failed
+
+    def rest(self, keys: Collection[str] | None = None) -> pl.DataFrame:
+        """The pairs of collected batches that have no answer, and why."""
+        import polars as pl
+
+        from pairscale.collect.batch._rest import rest_table
+
+        with self._open() as store:
+            chosen = [entry for entry in entries(store, keys) if entry.collected_at is not None]
+            names = pairs_named(store, sorted({n for entry in chosen for n in entry.pair_ids}))
+            done = {entry.condition_id: store.progress(entry.condition_id).answered for entry in chosen}
+            reasons = store.failed_attempts().unique(["pair_id", "condition_id"], keep="last", maintain_order=True)
+            why = {
+                (row["pair_id"], row["condition_id"]): row
+                for row in reasons.filter(pl.col("pair_id").is_in(list(names))).iter_rows(named=True)
+            }
+        return rest_table(chosen, names, done, why)
+
+    # Small things
+
+    @contextmanager
+    def _open(self, *, write: bool = False) -> Iterator[RunFile]:
+        if self._memory is not None:
+            yield self._memory
+            return
+        with open_run(self._run, write=write) as store:
+            yield store
+
+    def _judge(self, store: RunFile, condition_id: str) -> LLMJudge:
+        if condition_id not in self._judges:
+            description = judge_of(store, condition_id)
+            if description is None:
+                raise InputError(f"{store.name} does not say which judge the condition {condition_id} was")
+            self._judges[condition_id] = restored(description, self._key, self._base_url)
+        return self._judges[condition_id]
+
+    def _wire(self, judge: LLMJudge) -> Wire:
+        return Wire(client_of(judge), sleep=self._sleep, retries=self._retries)
+
+
+def _folder_of(run: str | os.PathLike[str] | None) -> Path:
+    if run is None or "://" in str(run):
+        return Path(tempfile.mkdtemp(prefix="pairscale-batches-"))
+    return Path(f"{os.fspath(run)}.batches")

@@ -1,0 +1,255 @@
+"""Files of results, read on their own: no run file and no provider is needed.
+
+The judge's own code reads each reply. What the ids of the two samples are is said by a table of requests, when one is
+given; else they are taken out of the request's name, where it has the form ``PREFIX_ID1_vs_ID2``. A line that cannot be
+read is named in a notice.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from pairscale.collect.batch._collecting import read_lines
+from pairscale.errors import FileFormatError, TableError
+from pairscale.judges._answers import read_structured, read_tag
+from pairscale.notices import notice
+from pairscale.providers import _read
+from pairscale.providers.base import HTTPCall, LLMReply
+from pairscale.providers.batches import Line, batch_format
+from pairscale.providers.openai import read_chat, read_response
+from pairscale.providers.registry import provider_named
+from pairscale.tables import Table, to_frame
+
+__all__ = ["ids_of", "parse_anthropic_batch_output", "parse_gemini_batch_output", "parse_openai_batch_output"]
+
+_TEXT, _INT = pl.String(), pl.Int64()
+_HEAD: dict[str, pl.DataType] = {
+    "custom_id": _TEXT, "ID1": _TEXT, "ID2": _TEXT, "model": _TEXT, "object_type": _TEXT, "status_code": _INT,
+}  # fmt: skip
+_ANSWER: dict[str, pl.DataType] = {"content": _TEXT, "better_sample": _TEXT, "better_id": _TEXT}
+_TOKENS: dict[str, pl.DataType] = {"prompt_tokens": _INT, "completion_tokens": _INT, "total_tokens": _INT}
+_DETAILS: dict[str, pl.DataType] = {"prompt_cached_tokens": _INT, "reasoning_tokens": _INT}
+_WHY: dict[str, pl.DataType] = {"error_message": _TEXT, "thoughts": _TEXT}
+_OPENAI = {**_HEAD, **_WHY, **_ANSWER, **_TOKENS, **_DETAILS}
+_ANTHROPIC = {**_HEAD, "result_type": _TEXT, **_WHY, **_ANSWER, **_TOKENS, **_DETAILS}
+_THOUGHTS: dict[str, pl.DataType] = {"thought_signature": _TEXT, "thoughts_token_count": _INT}
+_GEMINI = {**_HEAD, "result_type": _TEXT, **_WHY, **_THOUGHTS, **_ANSWER, **_TOKENS, "prompt_cached_tokens": _INT}
+
+
+def ids_of(custom_id: str, prefix: str | None = None) -> tuple[str, str] | tuple[None, None]:
+    """The two ids in a request's name, ``PREFIX_ID1_vs_ID2``.
+
+    Args:
+        custom_id: the name.
+        prefix: what stands before the first id; by default everything up to the first underscore.
+
+    Returns:
+        The ids; None twice when the name does not say.
+
+    Example:
+        >>> ids_of("EXP_stu_01_vs_stu_02")
+        ('stu_01', 'stu_02')
+        >>> ids_of("EXP_A_vs_B_vs_C")
+        (None, None)
+    """
+    parts = custom_id.split("_vs_")
+    if len(parts) != 2 or not all(parts):
+        return None, None
+    first, second = parts
+    if prefix is not None:
+        return (first.removeprefix(f"{prefix}_"), second) if first.startswith(f"{prefix}_") else (None, None)
+    _, underscore, rest = first.partition("_")
+    return (rest if underscore and rest else first), second
+
+
+def parse_openai_batch_output(
+    path: str | os.PathLike[str],
+    tag_prefix: str = "<BETTER_SAMPLE>",
+    tag_suffix: str = "</BETTER_SAMPLE>",
+    *,
+    requests_tbl: Table | None = None,
+    prefix: str | None = None,
+    include_raw: bool = False,
+) -> pl.DataFrame:
+    """Read a file of results of OpenAI's batches, or of Together's.
+
+    Args:
+        path: the file; output and errors may stand in one.
+        tag_prefix: what stands before the answer.
+        tag_suffix: what stands behind it.
+        requests_tbl: ``custom_id ID1 ID2``, for names of requests that do not hold the ids.
+        prefix: what stands before the first id in a request's name; by default up to the first underscore.
+        include_raw: add ``raw_response``.
+
+    Returns:
+        One row a line: ``custom_id ID1 ID2 model object_type status_code error_message thoughts content better_sample
+        better_id prompt_tokens completion_tokens total_tokens prompt_cached_tokens reasoning_tokens``.
+    """
+    reader = _Reader("openai", _OPENAI, tag_prefix, tag_suffix, requests_tbl, prefix, include_raw)
+    return reader.table(path)
+
+
+def parse_anthropic_batch_output(
+    jsonl_path: str | os.PathLike[str],
+    tag_prefix: str = "<BETTER_SAMPLE>",
+    tag_suffix: str = "</BETTER_SAMPLE>",
+    *,
+    requests_tbl: Table | None = None,
+    prefix: str | None = None,
+    include_raw: bool = False,
+) -> pl.DataFrame:
+    """Read a file of results of Anthropic's message batches.
+
+    Args:
+        jsonl_path: the file.
+        tag_prefix: what stands before the answer.
+        tag_suffix: what stands behind it.
+        requests_tbl: ``custom_id ID1 ID2``, for names of requests that do not hold the ids.
+        prefix: what stands before the first id in a request's name; by default up to the first underscore.
+        include_raw: add ``raw_response``.
+
+    Returns:
+        One row a line, also for one that cannot be read: the columns of OpenAI's with ``result_type``.
+    """
+    reader = _Reader("anthropic", _ANTHROPIC, tag_prefix, tag_suffix, requests_tbl, prefix, include_raw)
+    return reader.table(jsonl_path)
+
+
+def parse_gemini_batch_output(
+    results_path: str | os.PathLike[str],
+    requests_tbl: Table | None = None,
+    tag_prefix: str = "<BETTER_SAMPLE>",
+    tag_suffix: str = "</BETTER_SAMPLE>",
+    *,
+    include_raw: bool = False,
+) -> pl.DataFrame:
+    """Read a file of results of Gemini's batches, as Gemini writes it or as :func:`gemini_download_batch_results` does.
+
+    Args:
+        results_path: the file.
+        requests_tbl: ``custom_id ID1 ID2``; without it, the ids are taken out of the requests' names.
+        tag_prefix: what stands before the answer.
+        tag_suffix: what stands behind it.
+        include_raw: add ``raw_response``.
+
+    Returns:
+        One row a line, also for one that cannot be read: the columns of Anthropic's with ``thought_signature`` and
+        ``thoughts_token_count``.
+    """
+    reader = _Reader("gemini", _GEMINI, tag_prefix, tag_suffix, requests_tbl, None, include_raw)
+    return reader.table(results_path)
+
+
+class _Reader:
+    """Reads one provider's files."""
+
+    def __init__(
+        self,
+        provider: str,
+        schema: Mapping[str, pl.DataType],
+        tag_prefix: str,
+        tag_suffix: str,
+        requests: Table | None,
+        prefix: str | None,
+        raw: bool,
+    ) -> None:
+        self._form, self._provider = batch_format(provider), provider_named(provider)
+        self._schema = {**schema, **({"raw_response": _TEXT} if raw else {})}
+        self._tags, self._prefix = (tag_prefix, tag_suffix), prefix
+        self._ids: dict[str, tuple[str, str]] | None = None
+        if requests is not None:
+            frame = to_frame(requests, "requests_tbl")
+            if missing := [name for name in ("custom_id", "ID1", "ID2") if name not in frame.columns]:
+                raise TableError(f"requests_tbl: no column {', '.join(missing)}")
+            rows = frame.select(pl.col("custom_id", "ID1", "ID2").cast(pl.String)).iter_rows()
+            self._ids = {name: (first, second) for name, first, second in rows}
+
+    def table(self, path: str | os.PathLike[str]) -> pl.DataFrame:
+        """The whole file."""
+        file = Path(path)
+        if not file.is_file():
+            raise FileFormatError(f"{file}: there is no such file of results")
+        bad: list[str] = []
+        rows = [{name: row.get(name) for name in self._schema} for row in self._rows(file, bad)]
+        if bad:
+            some = "; ".join(bad[:3]) + ("; …" if len(bad) > 3 else "")
+            notice(f"{file}: {len(bad):,} line{'s' * (len(bad) > 1)} cannot be read: {some}")
+        return pl.DataFrame(rows, schema=self._schema)
+
+    def _rows(self, file: Path, bad: list[str]) -> Iterator[dict[str, Any]]:
+        named = self._provider.name != "openai"  # whose table has readable lines alone, as in the manual
+        for _, line in read_lines(file, self._form):
+            if isinstance(line, Line):
+                yield self._row(line)
+                continue
+            bad.append(line)
+            if named:
+                kind = {"result_type": "errored", "object_type": "generateContent"}
+                more = kind if self._provider.name == "gemini" else {}
+                yield {"error_message": f"Failed to parse JSON line: {line}", **more}
+
+    def _row(self, line: Line) -> dict[str, Any]:
+        first, second = self._samples(line.custom_id)
+        row: dict[str, Any] = {"custom_id": line.custom_id, "ID1": first, "ID2": second, "status_code": line.status}
+        row |= {"result_type": line.result_type, "error_message": line.error, "raw_response": _written(line.body)}
+        if self._provider.name == "gemini":
+            row["object_type"] = "generateContent"
+        if line.kind != "succeeded":
+            return row
+        try:
+            reply = self._reply(line.body)
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+            return row | {"error_message": str(error)}
+        return row | self._read(reply, line.body, first, second)
+
+    def _samples(self, name: str) -> tuple[str, str] | tuple[None, None]:
+        if self._ids is not None:
+            return self._ids.get(name, (None, None))
+        return ids_of(name, self._prefix)
+
+    def _reply(self, body: Any) -> LLMReply:
+        if self._provider.name != "openai":
+            return self._provider.reply(HTTPCall("POST", "", {}), body)
+        is_response = isinstance(body, Mapping) and body.get("object") == "response"
+        return read_response(body) if is_response else read_chat(body, think_tags=True)
+
+    def _read(self, reply: LLMReply, body: Any, first: str | None, second: str | None) -> dict[str, Any]:
+        found = read_tag(reply.text, *self._tags)
+        if found.position is None and reply.text.lstrip().startswith("{"):
+            found = read_structured(reply.text)
+        usage, position = reply.usage, found.position
+        if reply.stop_reason in {"refusal", "content_filter"}:
+            position = None
+        row = {
+            "model": reply.model,
+            "object_type": reply.object_type,
+            "thoughts": reply.thoughts,
+            "content": reply.text or reply.refusal or "",
+            "better_sample": None if position is None else f"SAMPLE_{position}",
+            "better_id": None if position is None else (first, second)[position - 1],
+            "prompt_tokens": usage.prompt,
+            "completion_tokens": usage.completion,
+            "total_tokens": usage.total,
+            "prompt_cached_tokens": usage.cached,
+            "reasoning_tokens": usage.reasoning,
+        }
+        if "thought_signature" in self._schema:
+            row |= {"thought_signature": _signature(body), "thoughts_token_count": usage.reasoning}
+        return row
+
+
+def _signature(body: Any) -> str | None:
+    """The first signature of Gemini's thoughts."""
+    candidates = _read.objects(_read.items(body).get("candidates"))
+    parts = _read.objects(_read.items(candidates[0].get("content")).get("parts")) if candidates else []
+    return next((str(part["thoughtSignature"]) for part in parts if part.get("thoughtSignature")), None)
+
+
+def _written(body: Any) -> str | None:
+    return None if body is None else json.dumps(body, ensure_ascii=False)

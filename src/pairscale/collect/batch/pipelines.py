@@ -1,0 +1,409 @@
+"""The manual's pipelines: from pairs to results through batches, one provider or any, one batch or many."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pairscale.collect._background import run_sync
+from pairscale.collect.batch._registry import Entry
+from pairscale.collect.batch.desk import BatchDesk
+from pairscale.collect.llm import make_adaptive_judge_llm
+from pairscale.errors import InputError
+from pairscale.judges._batched import client_of
+from pairscale.notices import notice
+from pairscale.providers._wire import Wire
+from pairscale.providers.batches import batch_format
+from pairscale.providers.client import ProviderError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from pairscale.judges.llm import LLMJudge
+    from pairscale.tables import Table
+    from pairscale.traits import Trait
+
+__all__ = [
+    "BatchResult",
+    "llm_download_batch_results",
+    "llm_submit_pairs_batch",
+    "run_anthropic_batch_pipeline",
+    "run_gemini_batch_pipeline",
+    "run_openai_batch_pipeline",
+]
+
+_PATHS = str | os.PathLike[str]
+_DAY = 86_400.0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class BatchResult:
+    """What came of pairs that were submitted in batches.
+
+    Attributes:
+        backend: the provider.
+        batch_input_path: the file of requests; of the first batch when there are several.
+        batch_output_path: the file of results; None until there is one.
+        file: the uploaded file, where the provider has files.
+        batch: the batch as the provider describes it.
+        results: one row a pair that was answered; None when nobody waited for the end.
+        failed_attempts: every attempt without an answer.
+        run: the run file, from which everything can be taken up again.
+        batch_ids: the provider's names of all batches.
+    """
+
+    backend: str
+    batch_input_path: Path | None
+    batch_output_path: Path | None
+    file: Mapping[str, Any] | None
+    batch: Mapping[str, Any]
+    results: pl.DataFrame | None
+    failed_attempts: pl.DataFrame
+    run: Path | str
+    batch_ids: Sequence[str] = field(default_factory=list[str])
+
+    def __repr__(self) -> str:
+        got = "not waited for" if self.results is None else f"{self.results.height:,} pairs answered"
+        return f"<BatchResult of {self.backend}: {len(self.batch_ids)} batches, {got}, in {self.run}>"
+
+
+def _pipeline(
+    judge: LLMJudge,
+    pairs: Table,
+    *,
+    batch_input_path: _PATHS | None,
+    batch_output_path: _PATHS | None,
+    poll: bool,
+    interval_seconds: float,
+    timeout_seconds: float,
+    max_attempts: float = math.inf,
+    metadata: Mapping[str, str] | None = None,
+    include_raw: bool = False,
+    run: _PATHS | None = None,
+    verbose: bool = False,
+    **splitting: Any,
+) -> BatchResult:
+    where = Path(tempfile.mkdtemp(prefix="pairscale-batch-")) / "run.db" if run is None else run
+
+    async def main() -> BatchResult:
+        desk = BatchDesk(where)
+        try:
+            plan, found = await desk.submit(pairs, judge, metadata=metadata, **splitting)
+            mine = [entry.key for entry in desk.entries() if entry.condition_id == plan.condition_id]
+            if poll:
+                told = _tell if verbose else None
+                await desk.wait(
+                    mine, interval=interval_seconds, timeout=timeout_seconds, rounds=max_attempts, told=told
+                )
+            found = desk.entries([entry.key for entry in found] or mine)
+            results, failed = desk.results(mine, raw=include_raw)
+            batch = await _described(judge, found)
+            source, output = _copied(found, batch_input_path, batch_output_path)
+            file = None if not found or found[0].file_id is None else {"id": found[0].file_id}
+            ids = [entry.batch_id for entry in found if entry.batch_id is not None]
+            return BatchResult(
+                judge.provider, source, output, file, batch, results if poll else None, failed, _named(where), ids
+            )
+        finally:
+            await desk.aclose()
+
+    return run_sync(main)
+
+
+def _named(where: _PATHS) -> Path | str:
+    return str(where) if "://" in str(where) else Path(where)
+
+
+def _tell(found: Sequence[Entry]) -> None:
+    for entry in found:
+        if entry.open:
+            notice(f"batch {entry.batch_id}: {entry.state}")
+
+
+async def _described(judge: LLMJudge, found: Sequence[Entry]) -> Mapping[str, Any]:
+    """The first batch, as the provider describes it now."""
+    if not found or found[0].batch_id is None:
+        return {}
+    try:
+        return (await batch_format(judge.provider).get(Wire(client_of(judge)), found[0].batch_id)).raw
+    except ProviderError:
+        return {"id": found[0].batch_id}
+
+
+def _copied(
+    found: Sequence[Entry], batch_input_path: _PATHS | None, batch_output_path: _PATHS | None
+) -> tuple[Path | None, Path | None]:
+    """The first batch's files, under the names that were asked for."""
+    if not found:
+        return None, None
+    paths = []
+    for wanted, path in (
+        (batch_input_path, Path(found[0].input_path)),
+        (batch_output_path, Path(found[0].output_path)),
+    ):
+        if wanted is not None and path.is_file():
+            shutil.copyfile(path, wanted)
+            path = Path(wanted)  # noqa: PLW2901
+        paths.append(path if path.is_file() else None)
+    return paths[0], paths[1]
+
+
+def run_openai_batch_pipeline(
+    pairs: Table,
+    model: str,
+    trait_name: str | None = None,
+    trait_description: str | None = None,
+    prompt_template: str | None = None,
+    include_thoughts: bool = False,
+    include_raw: bool = False,
+    endpoint: str | None = None,
+    batch_input_path: _PATHS | None = None,
+    batch_output_path: _PATHS | None = None,
+    poll: bool = True,
+    interval_seconds: float = 5,
+    timeout_seconds: float = 600,
+    max_attempts: float = math.inf,
+    metadata: Mapping[str, str] | None = None,
+    api_key: str | None = None,
+    *,
+    verbose: bool = False,
+    **settings: Any,
+) -> BatchResult:
+    """Have pairs judged in an OpenAI batch: build, upload, create, wait, download, read.
+
+    Args:
+        pairs: ``ID1 text1 ID2 text2``.
+        model: the model's name.
+        trait_name: of a trait of your own, with
+        trait_description: its definition; by default overall quality.
+        prompt_template: a template's name, file or text.
+        include_thoughts: whether to ask for a summary of the thoughts.
+        include_raw: add ``raw_response`` to the results.
+        endpoint: ``chat.completions`` or ``responses``; None chooses by the model.
+        batch_input_path: where to put a copy of the requests.
+        batch_output_path: where to put a copy of the results.
+        poll: wait for the end; else return as soon as the batch is created.
+        interval_seconds: between two looks; longer while nothing changes.
+        timeout_seconds: to wait in all.
+        max_attempts: how often to look.
+        metadata: names and values that OpenAI keeps with the batch.
+        api_key: the key; by default that of the environment.
+        verbose: say in notices how the batch stands.
+        settings: ``run`` (the run file), ``batch_size``, ``n_segments``, and those of :class:`LLMJudge`.
+
+    Returns:
+        A :class:`BatchResult`.
+    """
+    settings |= {"include_thoughts": include_thoughts or None, "endpoint": endpoint}
+    judge, own = _judge("openai", model, trait_name, trait_description, prompt_template, api_key, settings)
+    return _pipeline(
+        judge, pairs, batch_input_path=batch_input_path, batch_output_path=batch_output_path, poll=poll,
+        interval_seconds=interval_seconds, timeout_seconds=timeout_seconds, max_attempts=max_attempts,
+        metadata=metadata, include_raw=include_raw, verbose=verbose, **own,
+    )  # fmt: skip
+
+
+def run_anthropic_batch_pipeline(
+    pairs: Table,
+    model: str,
+    trait_name: str | None = None,
+    trait_description: str | None = None,
+    prompt_template: str | None = None,
+    reasoning: str = "none",
+    include_thoughts: bool = False,
+    batch_input_path: _PATHS | None = None,
+    batch_output_path: _PATHS | None = None,
+    poll: bool = True,
+    interval_seconds: float = 60,
+    timeout_seconds: float = _DAY,
+    api_key: str | None = None,
+    anthropic_version: str = "2023-06-01",
+    verbose: bool = True,
+    **settings: Any,
+) -> BatchResult:
+    """Have pairs judged in an Anthropic message batch; see :func:`run_openai_batch_pipeline`.
+
+    Args:
+        pairs: ``ID1 text1 ID2 text2``.
+        model: the model's name.
+        trait_name: of a trait of your own, with
+        trait_description: its definition; by default overall quality.
+        prompt_template: a template's name, file or text.
+        reasoning: ``none``, ``enabled``, or how hard to think.
+        include_thoughts: ask for the thoughts, and so for thinking.
+        batch_input_path: where to put a copy of the requests.
+        batch_output_path: where to put a copy of the results.
+        poll: wait for the end; else return as soon as the batch is created.
+        interval_seconds: between two looks; longer while nothing changes.
+        timeout_seconds: to wait in all.
+        api_key: the key; by default that of the environment.
+        anthropic_version: of the API.
+        verbose: say in notices how the batch stands.
+        settings: ``run``, ``batch_size``, ``n_segments``, and those of :class:`LLMJudge`.
+    """
+    if include_thoughts and reasoning == "none":
+        reasoning = "enabled"
+    settings |= {"include_thoughts": include_thoughts or None, "reasoning": None if reasoning == "none" else reasoning}
+    if anthropic_version != "2023-06-01":
+        settings["provider_args"] = {**settings.get("provider_args", {}), "version": anthropic_version}
+    judge, own = _judge("anthropic", model, trait_name, trait_description, prompt_template, api_key, settings)
+    return _pipeline(
+        judge, pairs, batch_input_path=batch_input_path, batch_output_path=batch_output_path, poll=poll,
+        interval_seconds=interval_seconds, timeout_seconds=timeout_seconds, verbose=verbose, **own,
+    )  # fmt: skip
+
+
+def run_gemini_batch_pipeline(
+    pairs: Table,
+    model: str,
+    trait_name: str | None = None,
+    trait_description: str | None = None,
+    prompt_template: str | None = None,
+    thinking_level: str | None = None,
+    batch_input_path: _PATHS | None = None,
+    batch_output_path: _PATHS | None = None,
+    poll: bool = True,
+    interval_seconds: float = 60,
+    timeout_seconds: float = _DAY,
+    api_key: str | None = None,
+    api_version: str = "v1beta",
+    verbose: bool = True,
+    include_thoughts: bool = False,
+    **settings: Any,
+) -> BatchResult:
+    """Have pairs judged in a Gemini batch; see :func:`run_openai_batch_pipeline`.
+
+    Args:
+        pairs: ``ID1 text1 ID2 text2``.
+        model: the model's name.
+        trait_name: of a trait of your own, with
+        trait_description: its definition; by default overall quality.
+        prompt_template: a template's name, file or text.
+        thinking_level: ``minimal low medium high``; by default the model's, ``low`` for Gemini 3.
+        batch_input_path: where to put a copy of the requests.
+        batch_output_path: where to put a copy of the results.
+        poll: wait for the end; else return as soon as the batch is created.
+        interval_seconds: between two looks; longer while nothing changes.
+        timeout_seconds: to wait in all.
+        api_key: the key; by default that of the environment.
+        api_version: of the API.
+        verbose: say in notices how the batch stands.
+        include_thoughts: ask for the thoughts.
+        settings: ``run``, ``batch_size``, ``n_segments``, and those of :class:`LLMJudge`.
+    """
+    settings |= {"include_thoughts": include_thoughts or None}
+    if thinking_level is not None:
+        settings["reasoning"] = thinking_level
+    if api_version != "v1beta":
+        settings["provider_args"] = {**settings.get("provider_args", {}), "api_version": api_version}
+    judge, own = _judge("gemini", model, trait_name, trait_description, prompt_template, api_key, settings)
+    return _pipeline(
+        judge, pairs, batch_input_path=batch_input_path, batch_output_path=batch_output_path, poll=poll,
+        interval_seconds=interval_seconds, timeout_seconds=timeout_seconds, verbose=verbose, **own,
+    )  # fmt: skip
+
+
+_OWN = ("run", "batch_size", "n_segments", "include_raw", "metadata", "max_attempts")
+
+
+def _judge(
+    backend: str,
+    model: str,
+    trait_name: str | None,
+    trait_description: str | None,
+    prompt_template: str | None,
+    api_key: str | None,
+    settings: dict[str, Any],
+) -> tuple[LLMJudge, dict[str, Any]]:
+    """The judge, and what of the settings belongs to the batches."""
+    own = {name: settings.pop(name) for name in _OWN if name in settings}
+    trait: str | Trait = settings.pop("trait", "overall_quality")
+    endpoint = settings.pop("endpoint", None)
+    kept = {name: value for name, value in settings.items() if value is not None}
+    judge = make_adaptive_judge_llm(
+        backend, model, trait, trait_name, trait_description, prompt_template, endpoint, api_key, judge_args=kept
+    )
+    return judge, own
+
+
+def llm_submit_pairs_batch(
+    pairs: Table,
+    backend: str = "openai",
+    model: str | None = None,
+    trait_name: str | None = None,
+    trait_description: str | None = None,
+    prompt_template: str | None = None,
+    include_thoughts: bool = False,
+    include_raw: bool = False,
+    **settings: Any,
+) -> BatchResult:
+    """Have pairs judged in batches of any provider that has them, and wait for the end.
+
+    Args:
+        pairs: ``ID1 text1 ID2 text2``.
+        backend: ``openai``, ``anthropic``, ``gemini`` or ``together``.
+        model: the model's name.
+        trait_name: of a trait of your own, with
+        trait_description: its definition; by default overall quality.
+        prompt_template: a template's name, file or text.
+        include_thoughts: ask for the thoughts, where they are given.
+        include_raw: add ``raw_response`` to the results.
+        settings: of the pipeline (``poll interval_seconds timeout_seconds run batch_size n_segments
+            batch_input_path batch_output_path``) and of :class:`LLMJudge`.
+
+    Returns:
+        A :class:`BatchResult`; ``poll=False`` returns as soon as the batches are created.
+    """
+    backend = backend.lower()
+    if model is None:
+        raise InputError(f"name a model of {backend}")
+    settings |= {"include_raw": include_raw}
+    given: dict[str, Any] = {
+        "trait_name": trait_name,
+        "trait_description": trait_description,
+        "prompt_template": prompt_template,
+    }
+    if backend == "openai":
+        return run_openai_batch_pipeline(pairs, model, include_thoughts=include_thoughts, **given, **settings)
+    if backend == "anthropic":
+        return run_anthropic_batch_pipeline(pairs, model, include_thoughts=include_thoughts, **given, **settings)
+    if backend == "gemini":
+        return run_gemini_batch_pipeline(pairs, model, include_thoughts=include_thoughts, **given, **settings)
+    batch_format(backend)
+    piped: dict[str, Any] = {"poll": True, "interval_seconds": 60.0, "timeout_seconds": _DAY, "verbose": True}
+    piped |= {"batch_input_path": None, "batch_output_path": None}
+    piped |= {name: settings.pop(name) for name in list(piped) if name in settings}
+    api_key = settings.pop("api_key", None)
+    settings["include_thoughts"] = include_thoughts or None
+    judge, own = _judge(backend, model, trait_name, trait_description, prompt_template, api_key, settings)
+    return _pipeline(judge, pairs, **piped, **own)
+
+
+def llm_download_batch_results(x: Any, **_settings: Any) -> pl.DataFrame:
+    """The results of :func:`llm_submit_pairs_batch`; of one that was not waited for, as far as they are there now.
+
+    Args:
+        x: what it returned, or anything with ``results``.
+    """
+    results = x.get("results") if isinstance(x, Mapping) else getattr(x, "results", None)
+    if results is None and isinstance(x, BatchResult):
+
+        async def main() -> pl.DataFrame:
+            desk = BatchDesk(x.run)
+            try:
+                await desk.wait(rounds=1)
+                return desk.results()[0]
+            finally:
+                await desk.aclose()
+
+        return run_sync(main)
+    if results is None:
+        raise InputError("there are no results in this; give what llm_submit_pairs_batch returned")
+    found: pl.DataFrame = results
+    return found

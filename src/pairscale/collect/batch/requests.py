@@ -1,0 +1,227 @@
+"""The manual's requests of batches: tables of what would be sent, and the file that OpenAI takes."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from pairscale.collect.llm import make_adaptive_judge_llm
+from pairscale.errors import InputError, TableError
+from pairscale.files import replacing
+from pairscale.judges._batched import calls_of
+from pairscale.judges.base import JudgePair
+from pairscale.pairs._table import as_pairs
+from pairscale.providers.batches import batch_format
+from pairscale.tables import Table, listed, to_frame
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pairscale.providers.base import HTTPCall
+
+__all__ = [
+    "build_anthropic_batch_requests",
+    "build_gemini_batch_requests",
+    "build_openai_batch_requests",
+    "write_openai_batch_file",
+]
+
+_NO_KEY = "not-needed-here"
+
+
+def build_openai_batch_requests(
+    pairs: Table,
+    model: str,
+    trait_name: str | None = None,
+    trait_description: str | None = None,
+    prompt_template: str | None = None,
+    endpoint: str | None = "chat.completions",
+    temperature: float | None = None,
+    top_p: float | None = None,
+    logprobs: Any = None,
+    reasoning: str | None = None,
+    include_thoughts: bool = False,
+    request_id_prefix: str = "EXP",
+    **settings: Any,
+) -> pl.DataFrame:
+    """The requests of an OpenAI batch, one row a pair; nothing is sent.
+
+    Args:
+        pairs: ``ID1 text1 ID2 text2``; ``pair_uid``, when there, names the requests.
+        model: the model's name.
+        trait_name: of a trait of your own, with
+        trait_description: its definition; by default overall quality.
+        prompt_template: a template's name, file or text.
+        endpoint: ``chat.completions`` or ``responses``; None chooses by the model.
+        temperature: how much to vary; 0 by default where the model takes one.
+        top_p: the share of probability to sample from.
+        logprobs: whether to ask for log-probabilities, or how many.
+        reasoning: how hard to think.
+        include_thoughts: whether to ask for a summary of the thoughts.
+        request_id_prefix: requests are called ``PREFIX_ID1_vs_ID2``.
+        settings: further ones of :class:`LLMJudge`.
+
+    Returns:
+        ``custom_id method url body``; a body is a dict.
+    """
+    known = {"temperature": temperature, "top_p": top_p, "logprobs": logprobs, "reasoning": reasoning}
+    known |= {"include_thoughts": include_thoughts or None, "endpoint": endpoint}
+    trait = (trait_name, trait_description, prompt_template)
+    form = batch_format("openai")
+    asked = _calls("openai", pairs, model, trait, request_id_prefix, {**known, **settings})
+    rows = [form.line(name, call) for name, _, call in asked]
+    return _table(rows, ("custom_id", "method", "url"), "body")
+
+
+def build_anthropic_batch_requests(
+    pairs: Table,
+    model: str,
+    trait_name: str | None = None,
+    trait_description: str | None = None,
+    prompt_template: str | None = None,
+    reasoning: str = "none",
+    custom_id_prefix: str = "ANTH",
+    **settings: Any,
+) -> pl.DataFrame:
+    """The requests of an Anthropic message batch, one row a pair; nothing is sent.
+
+    Args:
+        pairs: ``ID1 text1 ID2 text2``; ``pair_uid``, when there, names the requests.
+        model: the model's name.
+        trait_name: of a trait of your own, with
+        trait_description: its definition; by default overall quality.
+        prompt_template: a template's name, file or text.
+        reasoning: ``none`` or ``enabled``, or how hard to think where the model measures it itself.
+        custom_id_prefix: requests are called ``PREFIX_ID1_vs_ID2``.
+        settings: further ones of :class:`LLMJudge`, such as ``max_tokens`` or ``thinking_budget_tokens``.
+
+    Returns:
+        ``custom_id params``; params are a dict.
+    """
+    trait = (trait_name, trait_description, prompt_template)
+    given = {"reasoning": None if reasoning == "none" else reasoning, **settings}
+    rows = [
+        {"custom_id": name, "params": dict(call.body)}
+        for name, _, call in _calls("anthropic", pairs, model, trait, custom_id_prefix, given)
+    ]
+    return _table(rows, ("custom_id",), "params")
+
+
+def build_gemini_batch_requests(
+    pairs: Table,
+    model: str,
+    trait_name: str | None = None,
+    trait_description: str | None = None,
+    prompt_template: str | None = None,
+    thinking_level: str | None = None,
+    custom_id_prefix: str = "GEM",
+    temperature: float | None = None,
+    top_p: float | None = None,
+    top_k: int | None = None,
+    max_output_tokens: int | None = None,
+    include_thoughts: bool = False,
+    **settings: Any,
+) -> pl.DataFrame:
+    """The requests of a Gemini batch, one row a pair; nothing is sent.
+
+    Args:
+        pairs: ``ID1 text1 ID2 text2``; ``pair_uid``, when there, names the requests.
+        model: the model's name.
+        trait_name: of a trait of your own, with
+        trait_description: its definition; by default overall quality.
+        prompt_template: a template's name, file or text.
+        thinking_level: ``minimal low medium high``; by default the model's, ``low`` for Gemini 3.
+        custom_id_prefix: requests are called ``PREFIX_ID1_vs_ID2``.
+        temperature: how much to vary.
+        top_p: the share of probability to sample from.
+        top_k: the number of tokens to sample from.
+        max_output_tokens: of the answer.
+        include_thoughts: whether to ask for the thoughts.
+        settings: further ones of :class:`LLMJudge`.
+
+    Returns:
+        ``custom_id ID1 ID2 request``; a request is a dict.
+    """
+    known: dict[str, Any] = {"reasoning": thinking_level, "temperature": temperature, "top_p": top_p, "top_k": top_k}
+    known |= {"max_tokens": max_output_tokens, "include_thoughts": include_thoughts or None}
+    trait = (trait_name, trait_description, prompt_template)
+    rows = [
+        {"custom_id": name, "ID1": pair.first["ID"], "ID2": pair.second["ID"], "request": dict(call.body)}
+        for name, pair, call in _calls("gemini", pairs, model, trait, custom_id_prefix, {**known, **settings})
+    ]
+    return _table(rows, ("custom_id", "ID1", "ID2"), "request")
+
+
+def _calls(
+    backend: str,
+    pairs: Table,
+    model: str,
+    trait: tuple[str | None, str | None, str | None],
+    prefix: str,
+    settings: dict[str, Any],
+) -> Iterator[tuple[str, JudgePair, HTTPCall]]:
+    """Every pair with its name and the call that live judging would make."""
+    name, description, template = trait
+    endpoint = settings.pop("endpoint", None)
+    judge = make_adaptive_judge_llm(
+        backend, model, settings.pop("trait", "overall_quality"), name, description, template, endpoint,
+        settings.pop("api_key", None) or _NO_KEY, judge_args=settings,
+    )  # fmt: skip
+    frame = as_pairs(pairs)
+    if "pair_uid" in frame.columns:
+        names = frame["pair_uid"].cast(pl.String).to_list()
+    else:
+        names = [f"{prefix}_{one}_vs_{two}" for one, two in frame.select("ID1", "ID2").iter_rows()]
+    if len(set(names)) != len(names):
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise InputError(f"pairs: {listed(twice)} names two requests; give a column pair_uid")
+    for uid, row in zip(names, frame.select("ID1", "text1", "ID2", "text2").iter_rows(), strict=True):
+        first, second = {"ID": row[0], "text": row[1]}, {"ID": row[2], "text": row[3]}
+        pair = JudgePair(first, second, uid)
+        yield uid, pair, calls_of(judge, pair)[0]
+
+
+def _table(rows: list[dict[str, Any]], names: tuple[str, ...], body: str) -> pl.DataFrame:
+    columns = [pl.Series(name, [row[name] for row in rows], dtype=pl.String) for name in names]
+    return pl.DataFrame([*columns, pl.Series(body, [dict(row[body]) for row in rows], dtype=pl.Object)])
+
+
+def write_openai_batch_file(batch_tbl: Table, path: str | os.PathLike[str]) -> Path:
+    """Write requests into the file that OpenAI takes, one JSON object a line.
+
+    Args:
+        batch_tbl: a column ``jsonl`` of lines, or ``custom_id method url body``.
+        path: the file.
+
+    Returns:
+        The file.
+    """
+    frame = batch_tbl if isinstance(batch_tbl, pl.DataFrame) else to_frame(batch_tbl, "batch_tbl")
+    if "jsonl" in frame.columns:
+        lines = frame["jsonl"].to_list()
+    else:
+        names = ("custom_id", "method", "url", "body")
+        if missing := [name for name in names if name not in frame.columns]:
+            raise TableError(f"batch_tbl: no column {', '.join(missing)}")
+        rows = zip(*(frame[name].to_list() for name in names), strict=True)
+        lines = [_line(dict(zip(names, row, strict=True))) for row in rows]
+    with replacing(Path(path)) as temporary:
+        temporary.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    return Path(path)
+
+
+def _line(row: dict[str, Any]) -> str:
+    body = row["body"]
+    row["body"] = json.loads(body) if isinstance(body, str) else _filled(body)
+    return json.dumps(row, ensure_ascii=False)
+
+
+def _filled(value: Any) -> Any:
+    """A value without the empty fields that a table adds where rows differ."""
+    if isinstance(value, dict):
+        return {name: _filled(inner) for name, inner in value.items() if inner is not None}
+    return [_filled(inner) for inner in value] if isinstance(value, list) else value

@@ -1,0 +1,358 @@
+"""What will it cost? A few pairs are asked, and their tokens say what the others will use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast, get_args
+
+import polars as pl
+
+from pairscale.collect._background import run_sync
+from pairscale.collect._cost_model import Strategy, choose_pilot
+from pairscale.collect._cost_study import SUMMARY, Rates, Study, assumed_output, calibrated, rough, totals
+from pairscale.collect.live import SubmitResult, submit_into
+from pairscale.collect.llm import _trait, make_adaptive_judge_llm
+from pairscale.errors import InputError
+from pairscale.judges.base import Judge
+from pairscale.judges.resolve import make_judge
+from pairscale.notices import notice
+from pairscale.pairs._table import checked_seed, whole
+from pairscale.provenance import Provenance
+from pairscale.providers.registry import PROVIDERS
+from pairscale.store import open_run
+
+if TYPE_CHECKING:
+    import os
+
+    from pairscale.providers.prices import Price
+    from pairscale.tables import Table
+    from pairscale.traits import Trait
+
+__all__ = ["CostEstimate", "estimate_llm_pairs_cost"]
+
+_OFFLINE_KEY = "no-key-needed"
+_SMALL = 10
+_UNLIKE = 0.2
+_IGNORED = ("verbose", "status_every")
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class CostEstimate:
+    """What a set of pairs will cost, with what it rests on.
+
+    Attributes:
+        summary: one row: ``backend model mode method test_strategy``; pairs (``n_total n_test n_known n_remaining``);
+            what the pilot used and cost; tokens and cost of the remaining pairs and of all, ``expected`` and
+            ``budget``; the quantile and the prices. Costs are null where prices are not known.
+        calibration: how bytes become input tokens (``intercept slope r_squared residual_sd``), and the output tokens
+            of the pilot (``output_mean output_sd output_max``).
+        test_pairs: the pairs of the pilot.
+        pilot: their results, as of :func:`submit_pairs`; None without a pilot or when not wanted.
+        remaining_pairs: the pairs that are still to be asked; None when not wanted. Two pairs that are the same in the
+            table have a ``pair_uid`` here, so that the run file can tell them apart.
+        failed_pairs: the pairs of the pilot that have no answer, with the reason.
+        notes: what to know about these figures.
+        provenance: how it was done.
+    """
+
+    summary: pl.DataFrame
+    calibration: Mapping[str, Any]
+    test_pairs: pl.DataFrame
+    pilot: pl.DataFrame | None
+    remaining_pairs: pl.DataFrame | None
+    failed_pairs: pl.DataFrame
+    notes: tuple[str, ...]
+    provenance: Provenance
+
+    @property
+    def expected_cost(self) -> float | None:
+        """What all pairs cost, in US dollars; None when prices are not known."""
+        return self._figure("expected_cost_total")
+
+    @property
+    def budget_cost(self) -> float | None:
+        """What they stay below, with the probability ``budget_quantile``."""
+        return self._figure("budget_cost_total")
+
+    def _figure(self, name: str) -> float | None:
+        value = self.summary[name][0]
+        return None if value is None else float(value)
+
+    def __repr__(self) -> str:
+        row = self.summary.row(0, named=True)
+        rough = row["method"] == "offline"
+        budget = "budget" if rough else f"budget (p{100 * row['budget_quantile']:g})"
+        who = f"{row['backend']} {row['model'] or ''}".rstrip()
+        title = "Rough cost estimate without a pilot" if rough else "Cost estimate"
+        pilot = f"{row['n_test']:,} in the pilot"
+        known = f", {row['n_known']:,} known already" if row["n_known"] else ""
+        lines = [
+            f"{title}: {who}, {row['mode']}",
+            f"pairs          {row['n_total']:,}: {pilot}{known}, {row['n_remaining']:,} remaining",
+        ]
+        for name, column in (("input tokens", "prompt_tokens"), ("output tokens", "completion_tokens")):
+            figures = [row[f"{kind}_{column}_total"] for kind in ("expected", "budget")]
+            lines.append(f"{name:<13}  {figures[0]:,.0f} expected, {figures[1]:,.0f} {budget}")
+        lines.append(f"cost           {_cost_line(row, budget)}")
+        if row["cost_per_million_input"] is not None:
+            lines.append(f"prices         {_price_line(row)}")
+        if self.calibration["n"]:
+            lines.append(f"calibration    {_fit_line(self.calibration)}")
+        return "\n".join([*lines, *(f"note: {text}" for text in self.notes)])
+
+
+def _cost_line(row: Mapping[str, Any], budget: str) -> str:
+    if row["expected_cost_total"] is None:
+        return "not known: give the prices of a million tokens"
+    spent = row["pilot_cost"] + row["known_cost"]
+    said = f"{_money(row['expected_cost_total'])} expected, {_money(row['budget_cost_total'])} {budget}"
+    return f"{said}; {_money(spent)} of it spent" if row["n_test"] else said
+
+
+def _price_line(row: Mapping[str, Any]) -> str:
+    said = f"${row['cost_per_million_input']:g} input, ${row['cost_per_million_output']:g} output a million tokens"
+    said += f", as of {row['prices_as_of']}" if row["prices_as_of"] else ""
+    return said + (f"; batches x {row['batch_discount']:g}" if row["mode"] == "batch" else "")
+
+
+def _fit_line(fit: Mapping[str, Any]) -> str:
+    said = f"{fit['slope']:.4g} tokens a byte and {fit['intercept']:.4g}" if fit["intercept"] else ""
+    said = said or f"{fit['slope']:.4g} tokens a byte"
+    said += "" if fit["r_squared"] is None else f", R2 {fit['r_squared']:.3f}"
+    said += f"; output {fit['output_mean']:,.0f} tokens an answer"
+    return said + ("" if fit["output_sd"] is None else f" (sd {fit['output_sd']:,.0f}, most {fit['output_max']:,.0f})")
+
+
+def _money(value: float) -> str:
+    return f"${value:,.2f}" if value >= 1 or value == 0 else f"${value:.2g}" if value < 0.01 else f"${value:.3f}"
+
+
+def estimate_llm_pairs_cost(
+    pairs: Table,
+    model: str | None = None,
+    trait_name: str | None = None,
+    trait_description: str | None = None,
+    prompt_template: str | None = None,
+    backend: str = "openai",
+    endpoint: str | None = None,
+    mode: str = "live",
+    n_test: int = 25,
+    test_strategy: str = "stratified_prompt_bytes",
+    seed: int | None = 1,
+    cost_per_million_input: float | None = None,
+    cost_per_million_output: float | None = None,
+    batch_discount: float | None = None,
+    budget_quantile: float = 0.9,
+    return_test_results: bool = True,
+    return_remaining_pairs: bool = True,
+    *,
+    judge: str | Judge | Callable[..., Any] | None = None,
+    trait: str | Trait = "overall_quality",
+    run: str | os.PathLike[str] | None = None,
+    api_key: str | None = None,
+    offline: bool = False,
+    bytes_per_token: float = 4.0,
+    output_tokens: float | None = None,
+    progress: bool = True,
+    save_path: str | os.PathLike[str] | None = None,
+    parallel: bool = False,
+    workers: int = 1,
+    concurrency: int | None = None,
+    retries: int = 3,
+    retry_wait: float = 1.0,
+    include_raw: bool = False,
+    **settings: Any,
+) -> CostEstimate:
+    """Estimate the tokens and the cost of a set of pairs from a small pilot.
+
+    The pilot is asked live. Its input tokens are set against the bytes of its prompts by least squares, which gives the
+    input tokens of all others; their output tokens are those of the pilot on average. The expected total is what the
+    pilot cost and what the others are expected to. The budget is a total that is not passed with the probability
+    ``budget_quantile``: it counts that a pilot is a sample, and that the others vary. Output tokens that depend on rare
+    events (one answer in twenty thinks for long) need a pilot large enough to have seen some.
+
+    Args:
+        pairs: ``ID1 text1 ID2 text2``.
+        model: the model's name; not needed with ``judge``.
+        trait_name: of a trait of your own, with
+        trait_description: its definition; else see ``trait``.
+        prompt_template: a template's name, file or text.
+        backend: the provider.
+        endpoint: of OpenAI: ``chat.completions`` or ``responses``; None chooses by the model.
+        mode: how the remaining pairs will be asked: ``live``, or ``batch`` at the batch price. The pilot is live.
+        n_test: pairs of the pilot; all when there are fewer.
+        test_strategy: which: ``stratified_prompt_bytes`` (short and long prompts in their proportion), ``random``, or
+            ``first`` (good only when the first pairs are like the others).
+        seed: of the choice; the same seed takes the same pairs, None others each time.
+        cost_per_million_input: price of a million input tokens; by default from the dated table.
+        cost_per_million_output: of a million output tokens, thoughts included.
+        batch_discount: what batches cost of the live price, such as 0.5; by default from the dated table, and 1 with
+            prices of your own.
+        budget_quantile: the probability of staying within the budget, 0.5 or more.
+        return_test_results: return the results of the pilot, so that they need not be paid for twice.
+        return_remaining_pairs: return the remaining pairs.
+        judge: a judge in place of ``backend`` and ``model``: its name (``openai:gpt-5.1``), a callable or a
+            :class:`Judge`; it must say how many tokens it used.
+        trait: a built-in trait's key, or a :class:`Trait`.
+        run: the run file. The answers of the pilot are kept there: the same call asks nothing again, and
+            :func:`submit_pairs` on the same file asks only the remaining pairs. Pairs outside the pilot that it has
+            answers for count with what they cost.
+        api_key: the key; by default that of the environment.
+        offline: ask nothing; estimate from bytes alone. The figures are rough.
+        bytes_per_token: of such an estimate; about 4 for English, less for most other languages.
+        output_tokens: of each answer in such an estimate; by default 20, and 1,000 for a model that thinks.
+        progress: show a bar when standard error is a terminal.
+        save_path: a CSV of the pilot's results, as in :func:`submit_pairs`.
+        parallel: ask ``workers`` questions at once.
+        workers: how many.
+        concurrency: the same as ``parallel=True`` with so many ``workers``.
+        retries: how often to ask again when an error may pass.
+        retry_wait: seconds before the first of these.
+        include_raw: add ``raw_response`` to the pilot's results.
+        settings: of :class:`LLMJudge`: ``reasoning temperature max_tokens both_orders base_url price …``.
+
+    Returns:
+        A :class:`CostEstimate` with ``summary``, ``calibration``, ``test_pairs``, ``pilot`` and ``remaining_pairs``.
+
+    Raises:
+        InputError: pairs or settings cannot be used, no pair of the pilot was answered, or the judge counts no tokens.
+
+    Example:
+        >>> import pairscale as ps
+        >>> pairs = ps.make_pairs(ps.example_writing_samples)
+        >>> est = estimate_llm_pairs_cost(pairs, "gpt-4.1", offline=True)
+        >>> est.summary.select("n_total", "expected_completion_tokens_total").row(0)
+        (190, 3800.0)
+    """
+    strategy = _strategy(test_strategy)
+    seed, n_test = checked_seed(seed), whole(n_test, "n_test")
+    _check(mode, budget_quantile, batch_discount, bytes_per_token, output_tokens)
+    concurrency = concurrency if concurrency is not None else workers if parallel else 1
+    if concurrency < 1 or retries < 0 or retry_wait < 0:
+        raise InputError("concurrency must be 1 or more, retries and retry_wait 0 or more")
+    key = _OFFLINE_KEY if offline and api_key is None else api_key
+
+    def made(price: Price | None = None) -> Judge:
+        more = {name: value for name, value in settings.items() if name not in _IGNORED}
+        more |= {} if price is None else {"price": price}
+        if judge is None:
+            return make_adaptive_judge_llm(
+                backend, model, trait, trait_name, trait_description, prompt_template, endpoint, key, judge_args=more
+            )
+        said = trait != "overall_quality" or trait_name is not None or trait_description is not None
+        return _judge(judge, _trait(trait, trait_name, trait_description) if said else None, prompt_template, more, key)
+
+    asked = made()
+    rates = Rates.of(asked, (cost_per_million_input, cost_per_million_output), mode, batch_discount)
+    if rates.own and (judge is None or (isinstance(judge, str) and judge.partition(":")[0] in PROVIDERS)):
+        asked = made(rates.price)  # so that the run file remembers the same prices
+    study = Study.of(pairs, asked)
+    how = {"mode": mode, "n_test": n_test, "test_strategy": strategy, "budget_quantile": budget_quantile}
+    inputs = {"condition": asked.condition.condition_id}
+    provenance = Provenance("estimate_llm_pairs_cost", how | {"offline": offline}, seed, inputs)
+    facts: dict[str, Any] = {"backend": asked.condition.backend, "model": asked.condition.model, "mode": mode}
+    facts |= {"n_total": study.pairs.height}
+    if offline:
+        each = assumed_output(asked) if output_tokens is None else output_tokens
+        found = rough(study, rates, bytes_per_token, each)
+        row = facts | {"method": "offline", "test_strategy": None, "budget_quantile": None} | totals(found, rates)
+        left = study.pairs if return_remaining_pairs else None
+        notes = (*_rough_notes(bytes_per_token, each), *rates.notes)
+        none = study.pairs.clear()
+        return CostEstimate(_table(row), found.calibration, none, None, left, none, notes, provenance)
+    if n_test == 0:
+        raise InputError("n_test must be 1 or more; offline=True estimates without a pilot")
+    if "instance" in asked.condition.settings and (run or save_path):
+        notice("this judge has no name, so its answers will not be found again; give it one: FunctionJudge(f, name=…)")
+    pilot = choose_pilot(study.bytes, n_test, strategy, seed)
+    test_pairs = study.pairs[pilot[0]]
+    options: dict[str, Any] = {
+        "concurrency": concurrency,
+        "retries": retries,
+        "retry_wait": retry_wait,
+        "progress": progress,
+    }
+    options |= {"save_path": save_path, "include_raw": include_raw}
+    done, usage = run_sync(lambda: _asked(run, test_pairs, asked, options))
+    found = calibrated(study, rates, pilot, done, usage, budget_quantile)
+    row = facts | {"method": "pilot", "test_strategy": strategy, "budget_quantile": budget_quantile}
+    lengths = float(study.bytes[pilot[0]].mean()), float(study.bytes.mean())
+    return CostEstimate(
+        _table(row | totals(found, rates)),
+        found.calibration,
+        test_pairs,
+        done.results if return_test_results else None,
+        study.pairs.filter(pl.Series(found.left)) if return_remaining_pairs else None,
+        done.failed_pairs,
+        (*_pilot_notes(strategy, done, bool(found.left.any()), lengths), *rates.notes),
+        provenance,
+    )
+
+
+async def _asked(
+    run: str | os.PathLike[str] | None, pairs: pl.DataFrame, judge: Judge, options: Mapping[str, Any]
+) -> tuple[SubmitResult, pl.DataFrame]:
+    """The pilot's answers, and every attempt that the run file has under its condition."""
+    with open_run(run, write=True) as store:
+        done = await submit_into(store, pairs, judge, **options)
+        return done, store.usage(done.condition_id)
+
+
+def _judge(
+    judge: str | Judge | Callable[..., Any],
+    trait: Trait | None,
+    template: str | None,
+    settings: dict[str, Any],
+    key: str | None,
+) -> Judge:
+    if not isinstance(judge, str):
+        return make_judge(judge, trait=trait, template=template, judge_args=settings or None)
+    if key is not None and judge.partition(":")[0] in PROVIDERS:
+        settings.setdefault("api_key", key)
+    return make_judge(judge, trait=trait, template=template, judge_args=settings)
+
+
+def _table(row: Mapping[str, Any]) -> pl.DataFrame:
+    return pl.DataFrame([{name: row[name] for name in SUMMARY}], schema=SUMMARY)
+
+
+def _strategy(name: str) -> Strategy:
+    for known in get_args(Strategy):
+        if name == known or (name, known) == ("stratified", "stratified_prompt_bytes"):
+            return cast("Strategy", known)
+    raise InputError(f"test_strategy must be one of {', '.join(get_args(Strategy))}, not {name!r}")
+
+
+def _check(
+    mode: str, quantile: float, discount: float | None, bytes_per_token: float, output_tokens: float | None
+) -> None:
+    if mode not in {"live", "batch"}:
+        raise InputError(f"mode must be 'live' or 'batch', not {mode!r}")
+    if not 0.5 <= quantile < 1:
+        raise InputError(f"budget_quantile={quantile!r} must be 0.5 or more, and less than 1")
+    if discount is not None and not 0 <= discount <= 1:
+        raise InputError(f"batch_discount={discount!r} must be between 0 and 1, such as 0.5 for half the price")
+    if not bytes_per_token > 0 or (output_tokens is not None and not output_tokens >= 0):
+        raise InputError("bytes_per_token must be more than 0, and output_tokens 0 or more")
+
+
+def _rough_notes(bytes_per_token: float, output_tokens: float) -> tuple[str, ...]:
+    assumed = f"{bytes_per_token:g} bytes a token and {output_tokens:,.0f} tokens an answer"
+    return (f"rough: nothing was asked; it assumes {assumed}, and the budget a third more input and twice the output",)
+
+
+def _pilot_notes(strategy: Strategy, done: SubmitResult, more: bool, lengths: tuple[float, float]) -> tuple[str, ...]:
+    asked, failed = done.results.height + done.failed_pairs.height, done.failed_pairs.height
+    notes = []
+    if failed:
+        notes.append(
+            f"{failed} of the {asked} pairs of the pilot have no answer and will be asked, and paid for, again"
+        )
+    if more and asked < _SMALL:
+        notes.append(f"a pilot of {asked} says little of rare long answers; take {_SMALL} or more")
+    if more and strategy == "first" and abs(lengths[0] / lengths[1] - 1) > _UNLIKE:
+        notes.append(
+            "the first pairs are longer or shorter than the others; choose the pilot by stratified_prompt_bytes"
+        )
+    return tuple(notes)

@@ -1,0 +1,75 @@
+"""Texts are data: a text that contains the prompt's own fences gets one that no text can contain.
+
+Texts are never altered. When one of them holds a tag of the prompt (its block's, or the answer's) or the line that the
+template puts before or behind a text, the blocks of this prompt are named by a digest of both texts as well. The author
+of a text cannot know it, and the same two texts always give the same prompt: prompts can be repeated and cached.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from pairscale.prompts import build_prompt
+from pairscale.provenance import text_hash
+from pairscale.traits import Trait
+
+__all__ = ["guarded_prompt", "holds_fences"]
+
+_TAGS = re.compile(r"<\s*/?\s*(?:SAMPLE_[12]|BETTER_SAMPLE)\b", re.IGNORECASE)
+_SIDES = ("SAMPLE_1", "SAMPLE_2")
+_SHORTEST = 3  # a shorter fence stands in many texts, and means nothing to the model
+
+
+def holds_fences(text: str, template: str, *tags: str) -> bool:
+    """Whether a text contains something that means something to the prompt, or to the reader of the answer.
+
+    Args:
+        text: a sample.
+        template: the template that it is to stand in.
+        tags: what stands around the answer.
+    """
+    if _TAGS.search(text):
+        return True
+    small = _squeezed(text)
+    return any(_squeezed(tag) in small for tag in tags if tag) or any(fence in small for fence in _fences(template))
+
+
+@lru_cache(maxsize=64)
+def _fences(template: str) -> frozenset[str]:
+    """The lines, or parts of lines, right before and right behind the places of the texts."""
+    found = set()
+    for side in _SIDES:
+        for place in re.finditer(rf"\{{{side}\}}", template):
+            before, after = template[: place.start()].rstrip(), template[place.end() :].lstrip()
+            found |= {_squeezed(before.rpartition("\n")[2]), _squeezed(after.partition("\n")[0])}
+    return frozenset(fence for fence in found if len(fence) >= _SHORTEST and "{" not in fence)
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split()).casefold()
+
+
+def guarded_prompt(template: str, trait: Trait, text1: str, text2: str, *tags: str) -> str:
+    """The prompt for two texts, fenced by their digest when one of them holds the prompt's own fences.
+
+    Args:
+        template: the template.
+        trait: what to judge.
+        text1: the first text.
+        text2: the second text.
+        tags: what stands around the answer.
+    """
+    if any(holds_fences(text, template, *tags) for text in (text1, text2)):
+        mark = text_hash(f"{text_hash(text1)}{text_hash(text2)}")[:12]
+        for side in _SIDES:
+            template = _fenced(template, side, mark)
+    return build_prompt(template, trait.name, trait.description, text1, text2)
+
+
+def _fenced(template: str, side: str, mark: str) -> str:
+    block = re.compile(rf"<{side}>(\s*)\{{{side}\}}(\s*)</{side}>")
+    named, times = block.subn(rf"<{side} {mark}>\1{{{side}}}\2</{side} {mark}>", template)
+    if times:
+        return named
+    return template.replace(f"{{{side}}}", f"<{side} {mark}>\n{{{side}}}\n</{side} {mark}>")

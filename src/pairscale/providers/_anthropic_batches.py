@@ -1,0 +1,151 @@
+"""Anthropic's message batches: the requests go up with the creation, and results come down in any order.
+
+A batch carries no name of ours. A creation whose answer was lost is found again among the batches that were created
+since, with the same number of requests; whether it is ours, its results say, because every request's id begins with our
+key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from pairscale.providers import _read
+from pairscale.providers._wire import Wire
+from pairscale.providers.base import HTTPCall
+from pairscale.providers.batches import Draft, Job, Limits, Line, LineKind, State
+
+__all__ = ["AnthropicBatches"]
+
+_PATH = "/v1/messages/batches"
+_SLACK = 600.0  # seconds that two clocks may differ
+_KINDS: dict[Any, LineKind] = {"errored": "errored", "expired": "expired", "canceled": "cancelled"}
+_STATUSES = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "api_error": 500,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+
+
+class AnthropicBatches:
+    """Anthropic's batch API."""
+
+    name = "anthropic"
+    limits = Limits(100_000, 250_000_000)
+
+    def line(self, custom_id: str, call: HTTPCall) -> dict[str, Any]:
+        """One request."""
+        return {"custom_id": custom_id, "params": call.body}
+
+    def endpoint(self, call: HTTPCall) -> str:
+        """Where the requests go."""
+        return call.path
+
+    async def upload(self, wire: Wire, draft: Draft) -> None:
+        """There is nothing to upload."""
+
+    async def create(self, wire: Wire, draft: Draft) -> Job:
+        """Create the batch, with its requests read from the file while they are sent."""
+        head, tail = b'{"requests":[', b"]}"
+        size = len(head) + len(tail) + draft.path.stat().st_size - 1  # n lines with n ends become n - 1 commas
+        headers = {**_version(wire), "Content-Type": "application/json", "Content-Length": str(size)}
+        document = await wire.json(
+            "POST", _PATH, data=lambda: wire.lines(draft.path, head, tail, b","), headers=headers, again=False
+        )
+        return self.job(document)
+
+    async def get(self, wire: Wire, job_id: str) -> Job:
+        """Where a batch stands."""
+        return self.job(await wire.json("GET", f"{_PATH}/{quote(job_id, safe='')}", headers=_version(wire)))
+
+    async def cancel(self, wire: Wire, job_id: str) -> None:
+        """Ask for an end."""
+        await wire.json("POST", f"{_PATH}/{quote(job_id, safe='')}/cancel", headers=_version(wire))
+
+    async def find(self, wire: Wire, draft: Draft, known: Collection[str]) -> list[Job]:
+        """Batches of this size that were created since and that belong to nobody, oldest first."""
+        found: list[Job] = []
+        after = ""
+        while True:
+            page = _read.items(await wire.json("GET", f"{_PATH}?limit=100{after}", headers=_version(wire)))
+            rows = [self.job(row) for row in _read.objects(page.get("data"))]
+            since = [job for job in rows if (job.created_at or 0) >= draft.prepared_at - _SLACK]
+            found += [job for job in since if job.total == draft.n_requests and job.id not in known]
+            if not page.get("has_more") or len(since) < len(rows) or not rows:
+                return found[::-1]
+            after = f"&after_id={quote(rows[-1].id, safe='')}"
+
+    async def download(self, wire: Wire, job: Job, target: Path) -> None:
+        """The results."""
+        if not job.outputs:
+            target.write_bytes(b"")
+            return
+        await wire.fetch(f"{_PATH}/{quote(job.id, safe='')}/results", target, headers=_version(wire))
+
+    def job(self, document: Any) -> Job:
+        """A batch as Anthropic describes it."""
+        found = _read.items(document)
+        counts = {name: _read.number(value) or 0 for name, value in _read.items(found.get("request_counts")).items()}
+        lost = sum(counts.get(name, 0) for name in ("errored", "canceled", "expired"))
+        return Job(
+            id=str(found["id"]),
+            state=_state(found.get("processing_status"), counts),
+            total=sum(counts.values()),
+            succeeded=counts.get("succeeded", 0),
+            failed=lost,
+            created_at=_seconds(found.get("created_at")),
+            expires_at=_seconds(found.get("expires_at")),
+            outputs=(str(found["results_url"]),) if found.get("results_url") else (),
+            raw=found,
+        )
+
+    def read(self, document: Mapping[str, Any]) -> Line:
+        """One line of the results; an error may be nested."""
+        custom_id, result = document.get("custom_id"), _read.items(document.get("result"))
+        if not isinstance(custom_id, str) or not result:
+            raise ValueError("it has no custom_id or no result")
+        kind = result.get("type")
+        if kind == "succeeded":
+            return Line(custom_id, "succeeded", 200, result.get("message"), result_type=kind)
+        error = result.get("error")
+        problem = _read.problem(0, {"error": error}) if error else None
+        status = _STATUSES.get(problem.code or "") if problem else None
+        words = problem.message if problem else f"the request {_WORDS.get(kind, f'ended as {kind}')}"
+        return Line(custom_id, _KINDS.get(kind, "errored"), status, error, words, str(kind))
+
+
+_WORDS: dict[Any, str] = {
+    "expired": "expired before it was worked off",
+    "canceled": "was cancelled",
+    "errored": "failed",
+}
+
+
+def _state(status: Any, counts: Mapping[str, int]) -> State:
+    if status == "canceling":
+        return "finishing"
+    if status != "ended":
+        return "running"
+    if counts.get("canceled"):
+        return "cancelled"
+    if counts.get("expired"):
+        return "expired"
+    return "partly" if counts.get("errored") else "done"
+
+
+def _version(wire: Wire) -> dict[str, str]:
+    return {"anthropic-version": str(getattr(wire.provider, "version", "2023-06-01"))}
+
+
+def _seconds(text: Any) -> float | None:
+    return datetime.fromisoformat(text).timestamp() if isinstance(text, str) and text else None

@@ -1,0 +1,162 @@
+"""OpenAI's batches: a file goes up, a batch is created from it, and two files come down."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from pairscale.providers import _read
+from pairscale.providers._wire import Wire
+from pairscale.providers.base import HTTPCall
+from pairscale.providers.batches import Draft, Job, Limits, Line, State
+
+__all__ = ["METADATA_KEY", "OpenAIBatches", "joined", "read_line"]
+
+METADATA_KEY = "pairscale"
+"""The name in a batch's metadata under which our own key stands."""
+
+_STATES: dict[Any, State] = {
+    "validating": "validating",
+    "in_progress": "running",
+    "finalizing": "finishing",
+    "cancelling": "finishing",
+    "completed": "done",
+    "failed": "failed",
+    "expired": "expired",
+    "cancelled": "cancelled",
+}
+_PAGES = 50
+
+
+class OpenAIBatches:
+    """OpenAI's batch API."""
+
+    name = "openai"
+    limits = Limits(50_000, 200_000_000)
+
+    def line(self, custom_id: str, call: HTTPCall) -> dict[str, Any]:
+        """One request of the file."""
+        return {"custom_id": custom_id, "method": call.method, "url": self.endpoint(call), "body": call.body}
+
+    def endpoint(self, call: HTTPCall) -> str:
+        """Where the requests go."""
+        return f"/v1{call.path}"
+
+    async def upload(self, wire: Wire, draft: Draft) -> str:
+        """Upload the file."""
+        document = await self.upload_file(wire, draft.path, f"{draft.key}.jsonl")
+        return str(document["id"])
+
+    async def upload_file(self, wire: Wire, path: Path, name: str = "", purpose: str = "batch") -> dict[str, Any]:
+        """Upload a file, and return what the provider says of it."""
+        document: dict[str, Any] = await wire.json(
+            "POST", "/files", data=lambda: wire.form({"purpose": purpose}, path, name)
+        )
+        return document
+
+    async def create(self, wire: Wire, draft: Draft) -> Job:
+        """Create the batch; our key stands in its metadata."""
+        body = {
+            "input_file_id": draft.file_id,
+            "endpoint": draft.endpoint,
+            "completion_window": "24h",
+            "metadata": {**draft.metadata, METADATA_KEY: draft.key},
+        }
+        return self.job(await wire.json("POST", "/batches", body, again=False))
+
+    async def get(self, wire: Wire, job_id: str) -> Job:
+        """Where a batch stands."""
+        return self.job(await wire.json("GET", f"/batches/{quote(job_id, safe='')}"))
+
+    async def cancel(self, wire: Wire, job_id: str) -> None:
+        """Ask for an end."""
+        await wire.json("POST", f"/batches/{quote(job_id, safe='')}/cancel")
+
+    async def find(self, wire: Wire, draft: Draft, known: Collection[str]) -> list[Job]:  # noqa: ARG002 - the key decides
+        """The batch with our key in its metadata."""
+        after = ""
+        for _ in range(_PAGES):
+            page = _read.items(await wire.json("GET", f"/batches?limit=100{after}"))
+            rows = _read.objects(page.get("data"))
+            for row in rows:
+                if _read.items(row.get("metadata")).get(METADATA_KEY) == draft.key:
+                    return [self.job(row)]
+            oldest = rows[-1].get("created_at") if rows else None
+            if not page.get("has_more") or not rows or (oldest is not None and oldest < draft.prepared_at - 86_400):
+                break
+            after = f"&after={quote(str(rows[-1].get('id')), safe='')}"
+        return []
+
+    async def download(self, wire: Wire, job: Job, target: Path) -> None:
+        """Output and errors, one after the other."""
+        await joined(wire, [f"/files/{quote(file, safe='')}/content" for file in job.outputs], target)
+
+    def job(self, document: Any) -> Job:
+        """A batch as OpenAI describes it."""
+        found = _read.items(document)
+        counts = _read.items(found.get("request_counts"))
+        failed = _read.number(counts.get("failed"))
+        state = _STATES.get(found.get("status"), "running")
+        errors = _read.objects(_read.items(found.get("errors")).get("data"))
+        return Job(
+            id=str(found["id"]),
+            state="partly" if state == "done" and failed else state,
+            total=_read.number(counts.get("total")),
+            succeeded=_read.number(counts.get("completed")),
+            failed=failed,
+            key=_read.items(found.get("metadata")).get(METADATA_KEY),
+            created_at=found.get("created_at"),
+            expires_at=found.get("expires_at"),
+            message=_read.words((error.get("message") for error in errors[:3]), "; "),
+            outputs=tuple(str(found[name]) for name in ("output_file_id", "error_file_id") if found.get(name)),
+            raw=found,
+        )
+
+    def read(self, document: Mapping[str, Any]) -> Line:
+        """One line of an output or an error file."""
+        return read_line(document)
+
+
+def read_line(document: Mapping[str, Any]) -> Line:
+    """One line of OpenAI's or Together's output or error file."""
+    custom_id = document.get("custom_id")
+    if not isinstance(custom_id, str):
+        raise ValueError("it has no custom_id")
+    response, error = _read.items(document.get("response")), document.get("error")
+    status, body = _read.number(response.get("status_code")), response.get("body")
+    if error:
+        problem = _read.problem(status or 0, {"error": error})
+        code = problem.code or ""
+        if "expired" in code:
+            return Line(custom_id, "expired", status, document, problem.message)
+        if "cancel" in code:
+            return Line(custom_id, "cancelled", status, document, problem.message)
+        return Line(custom_id, "errored", status, document if body is None else body, problem.message)
+    if status is not None and 200 <= status < 300:
+        return Line(custom_id, "succeeded", status, body)
+    if status is None and body is None:
+        raise ValueError("it has neither a response nor an error")
+    return Line(custom_id, "errored", status, body, _read.problem(status or 0, body).message)
+
+
+async def joined(wire: Wire, paths: list[str], target: Path) -> None:
+    """Several downloads as one file, whole or not at all."""
+    parts = []
+    for number, path in enumerate(paths):
+        parts.append(target.with_name(f"{target.name}.{number}"))
+        await wire.fetch(path, parts[-1])
+    whole = target.with_name(f"{target.name}.part")
+    with whole.open("wb") as file:
+        for part in parts:
+            last = b"\n"
+            with part.open("rb") as source:
+                while chunk := source.read(1024 * 1024):
+                    file.write(chunk)
+                    last = chunk[-1:]
+            if last != b"\n":
+                file.write(b"\n")
+    whole.replace(target)
+    for part in parts:
+        part.unlink()

@@ -1,0 +1,233 @@
+"""The seam between judging and the providers: a neutral request goes in, a neutral reply comes out.
+
+A provider knows its wire format and nothing else: no pairs, no traits, no files, no HTTP library. It turns a
+:class:`LLMRequest` into an :class:`HTTPCall`, what came back into an :class:`LLMReply`, and an error body into a
+:class:`Problem`. Live judging sends the call at once; batch judging writes its body into a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+__all__ = [
+    "Alternative",
+    "HTTPCall",
+    "LLMReply",
+    "LLMRequest",
+    "Problem",
+    "Provider",
+    "StopReason",
+    "TokenLogprob",
+    "Usage",
+]
+
+StopReason = Literal["stop", "length", "refusal", "content_filter", "other"]
+"""Why a reply ended: complete, cut off, declined by the model, stopped by a filter, or something else."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LLMRequest:
+    """One question to a model, in no provider's words; None means: leave it to the provider or to the model's rules.
+
+    Attributes:
+        model: the model's name, as its provider has it.
+        prompt: the user's message.
+        system: instructions before it.
+        reasoning: how hard to think: ``none minimal low medium high xhigh max``, or ``enabled``.
+        include_thoughts: whether to ask for the thoughts, where they are given.
+        thinking_budget: tokens to think with, where the model takes a number.
+        temperature: how much to vary; by default 0 where the model allows it.
+        top_p: the share of probability to sample from.
+        top_k: the number of tokens to sample from.
+        max_tokens: of the answer, with its thoughts where they count.
+        service_tier: the provider's tier, such as ``flex``.
+        seed: for providers that take one.
+        logprobs: how many alternatives of each token to give with their log-probabilities.
+        choices: the answers that structured output allows; None for free text.
+        endpoint: of OpenAI: ``chat.completions`` or ``responses``; None chooses by the rules.
+        num_ctx: of Ollama: the context's length.
+        extra: further fields of the request's body, as the provider has them.
+        omit: fields of this request, by their names here, that are never sent, not even by default: what a server said
+            that its model does not take.
+    """
+
+    model: str
+    prompt: str
+    system: str | None = None
+    reasoning: str | None = None
+    include_thoughts: bool | None = None
+    thinking_budget: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    max_tokens: int | None = None
+    service_tier: str | None = None
+    seed: int | None = None
+    logprobs: int | None = None
+    choices: tuple[str, ...] | None = None
+    endpoint: Literal["chat.completions", "responses"] | None = None
+    num_ctx: int | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    omit: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class HTTPCall:
+    """What goes over the wire, without the key.
+
+    Attributes:
+        method: of HTTP.
+        path: behind the base URL, with a slash at its start.
+        body: the JSON document.
+        headers: besides those of the key and the content type.
+        endpoint: which of the provider's forms it is, for the reply's parser, such as ``responses``.
+    """
+
+    method: str
+    path: str
+    body: Mapping[str, Any]
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    endpoint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens, as the provider counted them; None where it does not say.
+
+    Attributes:
+        prompt: of the question, cached ones included.
+        completion: of the answer, thoughts included.
+        total: both.
+        cached: of the question, those that came from a cache.
+        reasoning: of the answer, those that were thoughts.
+    """
+
+    prompt: int | None = None
+    completion: int | None = None
+    total: int | None = None
+    cached: int | None = None
+    reasoning: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """A token that might have stood there.
+
+    Attributes:
+        token: the token.
+        logprob: the logarithm of its probability.
+    """
+
+    token: str
+    logprob: float
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogprob:
+    """A token of the answer, and what else might have stood there.
+
+    Attributes:
+        token: the token.
+        logprob: the logarithm of its probability.
+        top: the likeliest tokens of this place, this one among them.
+    """
+
+    token: str
+    logprob: float
+    top: tuple[Alternative, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LLMReply:
+    """What a model said.
+
+    Attributes:
+        text: the visible answer; empty when there is none.
+        stop_reason: why it ended.
+        thoughts: the reasoning, where it is given.
+        model: the model that answered, as the provider names it.
+        object_type: the kind of reply, as the provider names it, such as ``chat.completion``.
+        usage: tokens.
+        logprobs: of the tokens of the visible answer, where they were asked for and given.
+        refusal: the model's words when it declined, where they stand apart from the answer.
+        raw: the reply as it came, parsed.
+    """
+
+    text: str
+    stop_reason: StopReason = "stop"
+    thoughts: str | None = None
+    model: str | None = None
+    object_type: str | None = None
+    usage: Usage = Usage()
+    logprobs: tuple[TokenLogprob, ...] | None = None
+    refusal: str | None = None
+    raw: Any = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What an error body says.
+
+    Attributes:
+        message: the provider's words.
+        code: its own code or type, such as ``insufficient_quota``.
+        parameter: the field of the request that this model does not take, when the message names one.
+    """
+
+    message: str
+    code: str | None = None
+    parameter: str | None = None
+
+
+class Provider(Protocol):
+    """One provider's wire format; the modules of this package each have one, made without arguments."""
+
+    @property
+    def name(self) -> str:
+        """What users call it: ``openai``, ``anthropic``, ``gemini``, ``together``, ``ollama`` or ``compatible``."""
+        ...
+
+    @property
+    def base_url(self) -> str:
+        """Where it is, unless a setting or the environment says otherwise."""
+        ...
+
+    @property
+    def base_url_variable(self) -> str | None:
+        """The environment variable that the vendor's own SDK takes the base URL from."""
+        ...
+
+    @property
+    def key_variable(self) -> str | None:
+        """The environment variable of its key; None when it needs none."""
+        ...
+
+    def auth(self, key: str) -> Mapping[str, str]:
+        """The headers that carry the key."""
+        ...
+
+    def call(self, request: LLMRequest) -> HTTPCall:
+        """The request as this provider takes it.
+
+        Raises:
+            InputError: when the manual's rules forbid a combination (such as a temperature with Anthropic's thinking).
+        """
+        ...
+
+    def reply(self, call: HTTPCall, body: Any) -> LLMReply:
+        """A successful reply; ``call`` is what was asked.
+
+        Raises:
+            ValueError: when the body is not a reply of this provider.
+        """
+        ...
+
+    def problem(self, status: int, body: Any) -> Problem:
+        """What an error reply says; ``body`` is parsed JSON, or text when it is none."""
+        ...
+
+    def without(self, request: LLMRequest, parameter: str) -> LLMRequest | None:
+        """The request without a field that the server named as unsupported; None when it cannot do without."""
+        ...

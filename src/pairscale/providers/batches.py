@@ -1,0 +1,217 @@
+"""Batches: what every provider's batch API has in common, behind one protocol.
+
+A batch is a file of requests that a provider works off within a day, at a discount. The providers agree on that and on
+nothing else: how requests are written, uploaded and named, what the states are called, and where results lie. Each has
+a module of its own; this one says what they all give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+
+from pairscale.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from pairscale.providers._wire import Wire
+    from pairscale.providers.base import HTTPCall
+
+__all__ = [
+    "BATCH_PROVIDERS", "ENDED", "BatchFormat", "Draft", "Job", "Limits", "Line", "LineKind", "State", "batch_format",
+]  # fmt: skip
+
+State = Literal["validating", "running", "finishing", "done", "partly", "failed", "expired", "cancelled"]
+"""Where a batch stands, in one set of words: ``partly`` ended with some requests failed, ``failed`` before any."""
+
+ENDED: frozenset[State] = frozenset(set(get_args(State)) - {"validating", "running", "finishing"})
+"""The states after which nothing more happens."""
+
+LineKind = Literal["succeeded", "errored", "expired", "cancelled"]
+"""What became of one request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How large a batch may be.
+
+    Attributes:
+        requests: their number.
+        bytes: of the file of requests.
+    """
+
+    requests: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A batch that is about to be created.
+
+    Attributes:
+        key: our own name for it; no other batch has it.
+        model: the model.
+        endpoint: where each request goes, such as ``/v1/chat/completions``.
+        path: the file of requests, one JSON object a line.
+        n_requests: how many there are.
+        prepared_at: when it was written down, in seconds since 1970; it was not created before.
+        file_id: the provider's name of the uploaded file, once it is there.
+        metadata: further names and values for a provider that keeps them.
+    """
+
+    key: str
+    model: str
+    endpoint: str
+    path: Path
+    n_requests: int
+    prepared_at: float
+    file_id: str | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A batch as its provider sees it.
+
+    Attributes:
+        id: the provider's name of it.
+        state: where it stands.
+        total: requests in it; None where the provider does not say.
+        succeeded: of these, answered.
+        failed: of these, ended without an answer.
+        key: our own name of it, where the provider keeps one.
+        created_at: in seconds since 1970.
+        expires_at: when the provider gives up.
+        message: why it failed.
+        outputs: what there is to download.
+        raw: as it came.
+    """
+
+    id: str
+    state: State
+    total: int | None = None
+    succeeded: int | None = None
+    failed: int | None = None
+    key: str | None = None
+    created_at: float | None = None
+    expires_at: float | None = None
+    message: str | None = None
+    outputs: tuple[str, ...] = ()
+    raw: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more happens to it."""
+        return self.state in ENDED
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What became of one request.
+
+    Attributes:
+        custom_id: the request's name.
+        kind: whether it was answered.
+        status: of HTTP, where there is one.
+        body: the reply, or the error as it came.
+        error: the error in words.
+        result_type: the provider's own word for ``kind``.
+    """
+
+    custom_id: str
+    kind: LineKind
+    status: int | None = None
+    body: Any = None
+    error: str | None = None
+    result_type: str | None = None
+
+
+class BatchFormat(Protocol):
+    """One provider's batch API."""
+
+    @property
+    def name(self) -> str:
+        """The provider."""
+        ...
+
+    @property
+    def limits(self) -> Limits:
+        """How large a batch may be."""
+        ...
+
+    def line(self, custom_id: str, call: HTTPCall) -> dict[str, Any]:
+        """One request of the file, from the call that live judging would make."""
+        ...
+
+    def endpoint(self, call: HTTPCall) -> str:
+        """Where the requests of a batch go."""
+        ...
+
+    async def upload(self, wire: Wire, draft: Draft) -> str | None:
+        """Upload the file of requests, and return its name there; None when requests go with the creation."""
+        ...
+
+    async def create(self, wire: Wire, draft: Draft) -> Job:
+        """Create the batch; never asked twice, because it may be there although no answer came.
+
+        Raises:
+            ProviderError: it is not known to be there.
+        """
+        ...
+
+    async def get(self, wire: Wire, job_id: str) -> Job:
+        """Where a batch stands."""
+        ...
+
+    async def cancel(self, wire: Wire, job_id: str) -> None:
+        """Ask for an end; what was answered until then is kept."""
+        ...
+
+    async def find(self, wire: Wire, draft: Draft, known: Collection[str]) -> list[Job]:
+        """The batches that may be this draft's, likeliest first; ``known`` are ids that belong to others."""
+        ...
+
+    async def download(self, wire: Wire, job: Job, target: Path) -> None:
+        """Write everything that came of the requests into one file, one JSON object a line."""
+        ...
+
+    def read(self, document: Mapping[str, Any]) -> Line:
+        """One line of such a file.
+
+        Raises:
+            ValueError: when it is none.
+        """
+        ...
+
+
+_CLASSES = {
+    "openai": "OpenAIBatches",
+    "anthropic": "AnthropicBatches",
+    "gemini": "GeminiBatches",
+    "together": "TogetherBatches",
+}
+
+BATCH_PROVIDERS = tuple(_CLASSES)
+"""The providers that have batches."""
+
+
+def batch_format(provider: str) -> BatchFormat:
+    """The batch API of a provider.
+
+    Raises:
+        InputError: when it has none.
+
+    Example:
+        >>> batch_format("openai").limits.requests
+        50000
+    """
+    if provider not in _CLASSES:
+        raise InputError(f"{provider} has no batches; there are {', '.join(BATCH_PROVIDERS)}: judge live instead")
+    make: Callable[[], BatchFormat] = getattr(
+        import_module(f"pairscale.providers._{provider}_batches"), _CLASSES[provider]
+    )
+    return make()

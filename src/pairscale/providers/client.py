@@ -1,0 +1,339 @@
+"""The one HTTP client: sends what a provider's module builds, and gives back its reply, or why there is none.
+
+No retries here: an error says whether it may pass and how long to wait, and whoever asks decides (the collector, the
+adaptive runner). The one exception is a field that the server says this model does not take: it is left out, said
+once, and remembered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+from weakref import WeakKeyDictionary
+
+from pairscale._version import __version__
+from pairscale.errors import InputError
+from pairscale.notices import notice
+from pairscale.providers.keys import Key, Redactor, find_key
+from pairscale.providers.limits import Breaker, Pace, retry_after
+
+if TYPE_CHECKING:
+    import aiohttp
+
+    from pairscale.providers.base import HTTPCall, LLMReply, LLMRequest, Provider
+
+__all__ = ["Exchange", "LLMClient", "ProviderError", "base_url_of"]
+
+_LARGEST = 32 * 1024 * 1024
+_DOWN = frozenset({500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
+_PASSING = frozenset({408, 409, 425, 429}) | _DOWN
+_WRONG = frozenset({301, 302, 303, 307, 308, 401, 402, 403, 404})
+_BYTES_A_TOKEN = 4
+
+
+class ProviderError(Exception):
+    """There is no reply.
+
+    Attributes:
+        code: one of :data:`pairscale.comparisons.ERROR_CODES`.
+        message: in words, without keys.
+        status: of HTTP, when there was any.
+        passing: whether asking again makes sense.
+        retry_after: seconds to wait before that.
+        fatal: whether every other question would fail, too (a wrong key, an unknown model).
+        raw: the reply as it came, without keys.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        status: int | None = None,
+        passing: bool = False,
+        wait: float | None = None,
+        fatal: bool = False,
+        raw: Any = None,
+    ) -> None:
+        super().__init__(message)
+        self.code, self.message, self.status, self.passing = code, message, status, passing
+        self.retry_after, self.fatal, self.raw = wait, fatal, raw
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One question and its reply.
+
+    Attributes:
+        call: what was sent.
+        reply: what came back.
+        status: of HTTP.
+        latency_s: seconds from sending to the last byte.
+    """
+
+    call: HTTPCall
+    reply: LLMReply
+    status: int
+    latency_s: float
+
+
+class LLMClient:
+    """Asks one provider; may be used from many tasks at once, and from one event loop after the other.
+
+    Args:
+        provider: whose wire format to speak.
+        api_key: the key; by default that of the environment.
+        base_url: where the provider is; by default as its own SDK finds it, then the provider's address.
+        headers: further headers of every request.
+        timeout: seconds that one reply may take.
+        pace: how fast to ask.
+        breaker: when to stop asking.
+    """
+
+    def __init__(
+        self,
+        provider: Provider,
+        *,
+        api_key: str | Key | None = None,
+        base_url: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout: float = 120.0,
+        pace: Pace | None = None,
+        breaker: Breaker | None = None,
+    ) -> None:
+        self.provider = provider
+        self.base_url = base_url_of(provider, base_url)
+        self._key = find_key(provider, api_key)
+        self._headers = dict(headers or {})
+        secrets = [Key(value) for name, value in self._headers.items() if _SECRET.search(name)]
+        self.redactor = Redactor([self._key, *secrets])
+        self._proxy = _proxy_for(self.base_url)
+        self._timeout = timeout
+        self._pace = pace or Pace()
+        self._breaker = breaker or Breaker(provider.name)
+        self._dropped: dict[str, set[str]] = {}
+        self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession] = WeakKeyDictionary()
+
+    def __repr__(self) -> str:
+        return f"<LLMClient of {self.provider.name} at {self.base_url}>"
+
+    async def aclose(self) -> None:
+        """Close the connections of this event loop."""
+        session = self._sessions.pop(asyncio.get_running_loop(), None)
+        if session is not None:
+            await session.close()
+
+    def prepared(self, request: LLMRequest) -> HTTPCall:
+        """What would be sent, without what this model was found not to take."""
+        for parameter in sorted(self._dropped.get(request.model, ())):
+            request = self.provider.without(request, parameter) or request
+        return self.provider.call(request)
+
+    async def complete(self, request: LLMRequest) -> Exchange:
+        """Ask once.
+
+        Raises:
+            ProviderError: when there is no reply; it says whether asking again makes sense.
+        """
+        while True:
+            call = self.prepared(request)
+            status, headers, body, seconds = await self._send(call)
+            if 200 <= status < 300:
+                return Exchange(call, self._reply(call, body, status), status, seconds)
+            problem = self.provider.problem(status, body)
+            if status in {400, 422} and problem.parameter and self._drop(request, problem.parameter, call):
+                continue
+            raise self.refused(status, headers, body)
+
+    def _drop(self, request: LLMRequest, parameter: str, call: HTTPCall) -> bool:
+        """Leave a field out from now on; False when that cannot be done, or ``call`` had been without it."""
+        dropped = self._dropped.setdefault(request.model, set())
+        if parameter in dropped:
+            return self.prepared(request) != call  # another request, under way at the same time, was told first
+        if self.provider.without(request, parameter) is None:
+            return False
+        dropped.add(parameter)
+        notice(f"{self.provider.name}: {request.model} does not take {parameter}; it is left out from now on")
+        return True
+
+    async def _send(self, call: HTTPCall) -> tuple[int, Mapping[str, str], Any, float]:
+        data = json.dumps(call.body, ensure_ascii=False, separators=(",", ":")).encode()
+        tried = await self._breaker.admit()
+        try:
+            sent = await self._pace.admit(len(data) // _BYTES_A_TOKEN)
+            start = time.perf_counter()
+            status, headers, content = await self._exchange(call, data, tried)
+        finally:
+            self._breaker.gave_up(tried)
+        seconds = time.perf_counter() - start
+        if status in _DOWN:
+            self._breaker.failed(f"HTTP {status}", tried)
+        else:
+            self._breaker.answered()
+        if status == 429:
+            self._pace.refused(retry_after(headers), sent)
+        else:
+            self._pace.answered(headers)
+        if len(content) > _LARGEST:
+            raise ProviderError("parse_error", f"the reply is larger than {_LARGEST:,} bytes", status=status)
+        return status, headers, _parsed(content), seconds
+
+    async def _exchange(self, call: HTTPCall, data: bytes, tried: bool) -> tuple[int, Mapping[str, str], bytes]:
+        import aiohttp
+
+        try:
+            async with self.session().request(
+                call.method,
+                self.base_url + call.path,
+                data=data,
+                headers=self.headers(call),
+                allow_redirects=False,  # which would take the key along
+            ) as response:
+                content = await response.content.read(_LARGEST + 1)
+                while len(content) <= _LARGEST and (more := await response.content.read(_LARGEST + 1)):
+                    content += more
+                return response.status, response.headers, content
+        except TimeoutError:
+            self._breaker.failed("no answer in time", tried)
+            raise ProviderError("timeout", f"no answer within {self._timeout:g} seconds", passing=True) from None
+        except (aiohttp.ClientError, OSError) as error:
+            message = self.redactor.text(f"{type(error).__name__}: {error}")
+            if self.provider.name == "ollama" and isinstance(error, aiohttp.ClientConnectorError):
+                message = f"the server is not running, or not there; start it with `ollama serve` ({message})"
+            self._breaker.failed(message, tried)
+            raise ProviderError("http_error", f"{self._where()}: {message}", passing=True) from None
+
+    def _reply(self, call: HTTPCall, body: Any, status: int) -> LLMReply:
+        try:
+            return self.provider.reply(call, body)
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+            shown = self.redactor.text(body if isinstance(body, str) else json.dumps(body))[:200]
+            raise ProviderError(
+                "parse_error",
+                f"the reply is not one of {self.provider.name} ({type(error).__name__}: {error}): {shown}",
+                status=status,
+                passing=True,
+                raw=self.redactor.value(body),
+            ) from None
+
+    def refused(self, status: int, headers: Mapping[str, str], body: Any) -> ProviderError:
+        """What a reply without success means."""
+        problem = self.provider.problem(status, body)
+        message, code = problem.message, problem.code
+        words = self.redactor.text(message)[:2000]
+        hint = _HINTS.get(status, "")
+        fatal = status in _WRONG or code in _FATAL or (status == 400 and bool(_REFUSED.search(message)))
+        if 300 <= status < 400:
+            words = f"it points to another address, {self.redactor.text(headers.get('Location', ''))}; correct base_url"
+        return ProviderError(
+            "rate_limited"
+            if status == 429
+            else "timeout"
+            if status == 408
+            else "content_filter"
+            if code in _FILTERED
+            else "http_error",
+            f"{self.provider.name}: HTTP {status}{hint}: {words}",
+            status=status,
+            passing=status in _PASSING and not fatal,
+            wait=retry_after(headers),
+            fatal=fatal,
+            raw=self.redactor.value(body),
+        )
+
+    def _where(self) -> str:
+        return f"{self.provider.name} at {self.base_url}"
+
+    def headers(self, call: HTTPCall | None = None) -> dict[str, str]:
+        """The headers of a request, the key's among them."""
+        own = {"Content-Type": "application/json", "User-Agent": f"pairscale/{__version__}"}
+        key = self.provider.auth(self._key.reveal()) if self._key is not None else {}
+        return {**own, **(call.headers if call is not None else {}), **self._headers, **key}
+
+    def session(self) -> aiohttp.ClientSession:
+        """The connections of this event loop; :meth:`aclose` closes them."""
+        import aiohttp
+
+        loop = asyncio.get_running_loop()
+        session = self._sessions.get(loop)
+        if session is None or session.closed:
+            session = self._sessions[loop] = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300),
+                timeout=aiohttp.ClientTimeout(total=self._timeout),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                proxy=self._proxy,
+            )
+        return session
+
+
+_FATAL = frozenset({"insufficient_quota", "billing_not_active", "invalid_api_key", "account_deactivated"})
+_FILTERED = frozenset({"content_filter", "content_policy_violation"})
+_REFUSED = re.compile(r"api key not valid|api key expired|credit balance is too low", re.IGNORECASE)
+"""What some providers say with a 400 where others have a 401 or a 402."""
+
+_HINTS = {
+    401: " (the key is not accepted)",
+    402: " (nothing is left to spend)",
+    403: " (the key may not do this)",
+    404: " (no such model, or no such address)",
+    429: " (too many requests, or nothing left to spend)",
+}
+
+
+_SECRET = re.compile(r"auth|key|token|secret|cookie", re.IGNORECASE)
+
+
+def _proxy_for(url: str) -> str | None:
+    """The proxy of the environment, as the vendors' SDKs take it; not aiohttp's way, which also reads .netrc."""
+    parts = urlsplit(url)
+    if parts.hostname in {"localhost", "127.0.0.1", "::1"} or proxy_bypass(parts.netloc):
+        return None
+    proxies = getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    if proxy and urlsplit(proxy).scheme not in {"http", "https"}:
+        raise InputError(f"{url} would be reached by the proxy of the environment, and only http:// proxies are known")
+    return proxy or None
+
+
+def _parsed(content: bytes) -> Any:
+    try:
+        return json.loads(content)
+    except ValueError:
+        return content.decode("utf-8", "replace")
+
+
+def base_url_of(provider: Provider, given: str | None) -> str:
+    """Where a provider is: as given, as the variable of its own SDK says, or at its own address.
+
+    Raises:
+        InputError: when that is not the address of a server.
+    """
+    variable = provider.base_url_variable
+    url = (given or os.environ.get(variable or "", "") or provider.base_url).strip()
+    if "://" not in url and url:
+        url = f"http://{url}"  # Ollama's variable is often a host alone
+    url = url.rstrip("/")
+    try:
+        parts = urlsplit(url)
+        is_one = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        is_one = False
+    if not is_one or any(letter.isspace() for letter in url):
+        raise InputError(
+            f"{provider.name} needs the address of its server: give base_url, such as http://localhost:8000/v1"
+            if not url
+            else f"{url!r} is not the address of a server; it must look like https://host or http://host:8000/v1"
+        )
+    if provider.name == "ollama" and parts.scheme == "http" and parts.port is None:
+        url = url.replace(parts.netloc, f"{parts.netloc}:11434", 1)
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise InputError("an address must not hold a user, a password, nor anything behind ? or #; give a key instead")
+    return url

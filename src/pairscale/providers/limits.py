@@ -1,0 +1,249 @@
+"""How fast to ask, and when to wait: a pace that learns from the provider, and a breaker for when it is down."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+from pairscale.errors import InputError
+from pairscale.notices import notice
+
+__all__ = ["Breaker", "Pace", "retry_after"]
+
+_MINUTE = 60.0
+_LONGEST = 300.0
+_SLOWEST, _FASTEST = 10.0, 100_000.0  # requests a minute: refusals alone bring it no lower; above, there is no limit
+
+
+def retry_after(headers: Mapping[str, str], now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> float | None:
+    """The seconds that a reply asks to wait: ``retry-after-ms``, or ``Retry-After`` in seconds or as a date."""
+    for name, factor in (("retry-after-ms", 1e-3), ("Retry-After", 1.0)):
+        text = headers.get(name)
+        if text is None:
+            continue
+        try:
+            return min(_LONGEST, max(0.0, float(text) * factor))
+        except ValueError:
+            pass
+        try:
+            until = parsedate_to_datetime(text)
+        except (ValueError, OverflowError):
+            continue
+        until = until if until.tzinfo else until.replace(tzinfo=UTC)
+        return min(_LONGEST, max(0.0, (until - now()).total_seconds()))
+    return None
+
+
+class Pace:
+    """So many requests and tokens a minute, and no more.
+
+    Without limits of the user's it lets everything pass until the provider says otherwise: by its rate-limit headers,
+    or by refusing (429). A refusal halves the pace, once for all requests that were under way together, and the pace
+    recovers by a tenth for every ten answers.
+
+    Args:
+        requests_per_minute: at most so many.
+        tokens_per_minute: at most so many, as they are estimated beforehand.
+        clock: seconds that never go back.
+        sleep: waits.
+    """
+
+    def __init__(
+        self,
+        requests_per_minute: float | None = None,
+        tokens_per_minute: float | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        for name, value in (("requests_per_minute", requests_per_minute), ("tokens_per_minute", tokens_per_minute)):
+            if value is not None and not (isinstance(value, int | float) and value > 0):
+                raise InputError(f"{name} must be above 0, not {value!r}")
+        self._most_requests, self._most_tokens = requests_per_minute, tokens_per_minute
+        self._requests, self._tokens = requests_per_minute, tokens_per_minute
+        self._clock, self._sleep = clock, sleep
+        self._sent: deque[tuple[float, int]] = deque()
+        self._tokens_sent = 0
+        self._line: deque[asyncio.Future[None]] = deque()
+        self._last = -math.inf
+        self._not_before = self._slowed = -math.inf
+        self._well = 0
+
+    @property
+    def requests_per_minute(self) -> float | None:
+        """The pace now; None when there is no limit."""
+        return self._requests
+
+    async def admit(self, tokens: int = 0) -> float:
+        """Wait until a request of so many tokens may go, one behind the other; the moment when it does."""
+        if self._line or self._wait(tokens) > 0:
+            await self._queue(tokens)
+        self._last = self._clock()
+        self._sent.append((self._last, tokens))
+        self._tokens_sent += tokens
+        return self._last
+
+    async def _queue(self, tokens: int) -> None:
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._line.append(turn)
+        try:
+            if self._line[0] is not turn:
+                await turn
+            while (wait := self._wait(tokens)) > 0:
+                await self._sleep(wait)
+        finally:
+            self._line.remove(turn)
+            if self._line and not self._line[0].done():
+                self._line[0].set_result(None)
+
+    def _wait(self, tokens: int) -> float:
+        now = self._clock()
+        while self._sent and self._sent[0][0] + _MINUTE <= now:
+            self._tokens_sent -= self._sent.popleft()[1]
+        wait = self._not_before - now
+        if self._sent:
+            oldest = self._sent[0][0] + _MINUTE - now
+            if self._most_requests is not None and len(self._sent) + 1 > self._most_requests:
+                wait = max(wait, oldest)
+            if self._tokens is not None and self._tokens_sent + tokens > self._tokens:
+                wait = max(wait, oldest)
+        if self._requests is not None:  # spread them, so that a minute does not begin with all of its requests
+            wait = max(wait, self._last + _MINUTE / self._requests - now)
+        return wait
+
+    def refused(self, wait: float | None, sent: float | None = None) -> None:
+        """The provider said that this is too fast (429).
+
+        Args:
+            wait: the seconds that it asks to wait, if it does.
+            sent: when the request went. One that went before the pace was last halved says nothing new.
+        """
+        now = self._clock()
+        self._not_before = max(self._not_before, now + (wait if wait is not None else 1.0))
+        self._well = 0
+        if sent is not None and sent <= self._slowed:
+            return
+        self._slowed = now
+        recent = [at for at, _ in self._sent if at > now - _MINUTE]
+        lasted = max(1.0, now - recent[0]) if recent else _MINUTE
+        pace = len(recent) / lasted * _MINUTE  # what it really was: a limit may be far above it
+        pace = pace if self._requests is None else min(pace, self._requests)
+        slowest = _SLOWEST if self._most_requests is None else min(_SLOWEST, self._most_requests)
+        self._requests = max(slowest, pace / 2)
+
+    def answered(self, headers: Mapping[str, str]) -> None:
+        """An answer came: what its headers say of the limits, and a little more pace after a while."""
+        self._learn(headers)
+        if self._requests is None or self._requests == self._most_requests:
+            return
+        self._well += 1
+        if self._well >= 10:
+            self._well = 0
+            faster = self._requests * 1.1
+            if self._most_requests is not None:
+                self._requests = min(faster, self._most_requests)
+            else:
+                self._requests = faster if faster < _FASTEST else None
+
+    def _learn(self, headers: Mapping[str, str]) -> None:
+        for prefix in ("x-ratelimit-", "anthropic-ratelimit-"):
+            for kind in ("requests", "tokens"):
+                left, reset = (
+                    headers.get(f"{prefix}{word}-{kind}" if prefix == "x-ratelimit-" else f"{prefix}{kind}-{word}")
+                    for word in ("remaining", "reset")
+                )
+                if left is not None and reset is not None and left.strip() == "0":
+                    self._not_before = max(self._not_before, self._clock() + min(_LONGEST, _duration(reset)))
+
+
+_PARTS = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s)")
+
+
+def _duration(text: str) -> float:
+    """``1m30s``, ``250ms``, ``12`` or a moment in ISO 8601, in seconds from now."""
+    if parts := _PARTS.findall(text):
+        return sum(float(number) * {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}[unit] for number, unit in parts)
+    try:
+        return max(0.0, float(text))
+    except ValueError:
+        pass
+    try:
+        until = datetime.fromisoformat(text)
+    except ValueError:
+        return 0.0
+    until = until if until.tzinfo else until.replace(tzinfo=UTC)
+    return max(0.0, (until - datetime.now(UTC)).total_seconds())
+
+
+class Breaker:
+    """Stops asking a provider that is down, says so, tries again after a while, and says when it is back.
+
+    Args:
+        name: the provider's.
+        failures: so many failures in a row open it.
+        wait: seconds before the first try; doubled each time, up to a minute.
+        clock: seconds that never go back.
+        sleep: waits.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        failures: int = 10,
+        wait: float = 5.0,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._name, self._failures, self._first_wait = name, failures, wait
+        self._clock, self._sleep = clock, sleep
+        self._in_row, self._wait, self._until = 0, wait, 0.0
+        self._trying = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the provider counts as down."""
+        return self._in_row >= self._failures
+
+    async def admit(self) -> bool:
+        """Wait while the provider is down; one at a time may try whether it is back.
+
+        Returns:
+            Whether this request is such a try. Whoever is admitted tells how it went, and this with it.
+        """
+        while self.is_open:
+            now = self._clock()
+            if now >= self._until and not self._trying:
+                self._trying = True
+                return True
+            await self._sleep(max(0.05, min(1.0, self._until - now)))
+        return False
+
+    def failed(self, reason: str, tried: bool = False) -> None:
+        """It did not answer."""
+        was_open = self.is_open
+        self._in_row += 1
+        if not self.is_open or (was_open and not tried):
+            return  # not down yet; or down already, and this request had gone before
+        self._trying = False
+        self._wait = min(_MINUTE, 2 * self._wait) if was_open else self._first_wait
+        self._until = self._clock() + self._wait
+        notice(f"{self._name} does not answer ({reason}); trying again in {self._wait:g} s")
+
+    def answered(self) -> None:
+        """It did, whatever it said."""
+        if self.is_open:
+            notice(f"{self._name} answers again")
+        self._trying = False
+        self._in_row = 0
+
+    def gave_up(self, tried: bool = False) -> None:
+        """Whoever was admitted no longer waits for the answer: another one may try."""
+        if tried:
+            self._trying = False

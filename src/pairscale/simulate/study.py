@@ -1,0 +1,361 @@
+"""Studies over seeds: selectors, numbers of items, spreads of ability, faults of judges, judgements in flight."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Literal
+
+import polars as pl
+
+from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
+from pairscale.adaptive.selectors import make_selector
+from pairscale.collect._progress import Bar
+from pairscale.errors import InputError
+from pairscale.judges.simulated import SimulatedJudge
+from pairscale.simulate._summary import crossing, differences, means
+from pairscale.simulate.run import CURVE, REFITS, SimulatedRun, _number, _said, _whole, simulate_run
+from pairscale.tables import listed
+
+if TYPE_CHECKING:
+    from pairscale.adaptive.refits import FitFn
+
+__all__ = ["RUNS", "SETTING", "SimulationStudy", "simulate_study"]
+
+SETTING: dict[str, pl.DataType] = {
+    "n_items": pl.Int64(),
+    "ability_sd": pl.Float64(),
+    "judge": pl.String(),
+    "concurrency": pl.Int64(),
+    "selector": pl.String(),
+}
+"""What tells the runs of a study apart, besides the seed."""
+
+RUNS: dict[str, pl.DataType] = SETTING | {
+    "seed": pl.Int64(),
+    "comparisons": pl.Int64(),
+    "per_item": pl.Float64(),
+    "asked": pl.Int64(),
+    "stop_reason": pl.String(),
+    "stopped_at": pl.Int64(),
+    "spearman_eap": pl.Float64(),
+    "reliability_claimed": pl.Float64(),
+    "reliability_true": pl.Float64(),
+    "excess": pl.Float64(),
+}
+"""The columns of ``SimulationStudy.runs``."""
+
+FIGURES = tuple(name for name in CURVE if name != "comparisons")
+_FAULTS = ("bias", "lapse", "invalid_rate")
+_SAME = tuple(name for name in SETTING if name != "selector")
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class SimulationStudy:
+    """What came out of many simulated runs. Comparisons ``per_item`` are comparisons divided by the number of items.
+
+    Attributes:
+        runs: one row a run: where it ended and why, where the stop rule first held (``stopped_at``), the reliability
+            it claimed, the true one, and ``excess``, the first less the second.
+        curves: one row a run and checkpoint: correlations with the truth, of TrueSkill (``_mu``) and of one estimate
+            for all selectors (``_map``).
+        refits: one row a run and refit: claimed and true reliability.
+        summary: means of the curves, a row for each setting and checkpoint, with 95 % intervals (``_lower``,
+            ``_upper``). With a baseline also ``_gain``: the difference to that selector, seed by seed. Checkpoints that
+            only some of the runs reached are left out: those that go on longest are the unlucky ones.
+        stops: means at the end of the runs, a row for each setting: ``n_stopped`` of ``n_runs`` met the stop rule.
+        reliability: means of the refits, a row for each setting and number of comparisons.
+        baseline: the selector that the others are compared with; None when there is none.
+        settings: what was asked for.
+    """
+
+    runs: pl.DataFrame
+    curves: pl.DataFrame
+    refits: pl.DataFrame
+    summary: pl.DataFrame
+    stops: pl.DataFrame
+    reliability: pl.DataFrame
+    baseline: str | None
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def __repr__(self) -> str:
+        return f"<SimulationStudy: {self}>"
+
+    def __str__(self) -> str:
+        said = [
+            f"{row['selector']} {row['per_item']:.1f} comparisons per item, true reliability "
+            f"{_said(row['reliability_true'])}"
+            for row in self.stops.head(4).iter_rows(named=True)
+        ]
+        more = [f"{self.stops.height - 4} more"] if self.stops.height > 4 else []
+        return f"{self.runs.height:,} run{'s' * (self.runs.height != 1)}: {'; '.join(said + more)}"
+
+    def reach(self, target: float = 0.9, figure: str = "spearman_map") -> pl.DataFrame:
+        """How many comparisons it takes to reach a target, by interpolation.
+
+        Args:
+            target: the value to reach.
+            figure: a column of ``curves``, or ``reliability_claimed``, ``reliability_true`` or ``spearman_eap``.
+
+        Returns:
+            One row a setting: ``on_average`` is where the mean curve meets the target; ``comparisons`` is the mean of
+            where each run first meets it, with its interval, over the ``n_reached`` that do. With a baseline,
+            ``of_baseline`` is ``on_average`` divided by that of the baseline.
+
+        Raises:
+            InputError: when there is no such figure.
+        """
+        figures = [*FIGURES, *(name for name in REFITS if name.startswith(("reliability", "spearman")))]
+        if figure not in figures:
+            raise InputError(f"figure: no figure {figure!r}; there are {listed(figures)}")
+        of_runs, of_means = (self.curves, self.summary) if figure in CURVE else (self.refits, self.reliability)
+        one = _crossings(of_runs, [*SETTING, "seed"], figure, target).rename({"_at": "comparisons"})
+        each = means(one, list(SETTING), ["comparisons"]).with_columns(
+            n_reached=one.group_by(list(SETTING), maintain_order=True).agg(pl.col("comparisons").count())["comparisons"]
+        )
+        average = _crossings(of_means, list(SETTING), figure, target).rename({"_at": "on_average"})
+        table = each.join(average, on=list(SETTING), how="left", maintain_order="left")
+        figures_of = ["on_average", "n_reached", "comparisons", "comparisons_lower", "comparisons_upper"]
+        table = table.select(*SETTING, "n_runs", *figures_of)
+        if self.baseline is None:
+            return table
+        base = table.filter(pl.col("selector") == self.baseline).select(*_SAME, pl.col("on_average").alias("_base"))
+        joined = table.join(base, on=list(_SAME), how="left", maintain_order="left")
+        return joined.with_columns(of_baseline=pl.col("on_average") / pl.col("_base")).drop("_base")
+
+
+def _crossings(table: pl.DataFrame, by: Sequence[str], figure: str, target: float) -> pl.DataFrame:
+    rows = [
+        (*key, crossing(part["comparisons"].to_list(), part[figure].to_list(), target))
+        for key, part in table.group_by(by, maintain_order=True)
+    ]
+    return pl.DataFrame(rows, schema={name: table.schema[name] for name in by} | {"_at": pl.Float64()}, orient="row")
+
+
+def simulate_study(
+    n_items: int | Sequence[int] = (100,),
+    selectors: str | Sequence[str] = ("pollitt", "random"),
+    n_seeds: int = 20,
+    *,
+    first_seed: int = 0,
+    ability_sd: float | Sequence[float] = (1.0,),
+    judges: Sequence[Mapping[str, float]] | Mapping[str, Mapping[str, float]] = ({},),
+    concurrency: int | Sequence[int] = (1,),
+    max_per_item: float | None = None,
+    stop_early: bool = True,
+    checkpoints: Sequence[float] | None = None,
+    baseline: str | None = None,
+    fit_fn: FitFn | Literal["laplace"] | None = "laplace",
+    adaptive_config: Mapping[str, Any] | None = None,
+    btl_config: Mapping[str, Any] | None = None,
+    workers: int = 1,
+    progress: bool = True,
+) -> SimulationStudy:
+    """Run the adaptive engine on judges of known truth, for every combination of settings and every seed.
+
+    Runs of one seed have the same abilities and the same luck, whatever the selector, so differences between selectors
+    are far less noisy than the figures themselves.
+
+    Args:
+        n_items: how many items; one number or several.
+        selectors: ``pollitt``, ``random``, ``nearest``, ``information``.
+        n_seeds: runs of each combination.
+        first_seed: the first of them; the others count up from it.
+        ability_sd: standard deviations of the abilities.
+        judges: faults of judges, each a mapping with some of ``bias``, ``lapse`` and ``invalid_rate``; with names of
+            your own as a mapping of mappings.
+        concurrency: judgements in flight.
+        max_per_item: end a run after so many comparisons per item; by default at the stop rule, or after 100.
+        stop_early: end at the stop rule. If not, runs go on to ``max_per_item``, so that every run has the whole curve.
+        checkpoints: where to measure, in comparisons per item; by default 1, 2, 3 and so on.
+        baseline: the selector to compare with; by default ``random`` where it takes part.
+        fit_fn: what refits: ``laplace``, fast; or None, the sampler of real runs.
+        adaptive_config: settings of the engine.
+        btl_config: settings of refits and stop rule.
+        workers: processes to spread the runs over.
+        progress: show a bar on a terminal.
+
+    Raises:
+        InputError: when a setting is impossible.
+        UnknownNameError: when a selector is not known.
+
+    Example:
+        >>> study = simulate_study(12, ("pollitt", "random"), 2, max_per_item=4, progress=False)
+        >>> study.runs.height, study.summary["per_item"].unique().to_list()
+        (4, [1.0, 2.0, 3.0, 4.0])
+    """
+    sizes = [_whole(n, "n_items", 2) for n in _several(n_items, "n_items")]
+    chosen = [selectors] if isinstance(selectors, str) else list(dict.fromkeys(selectors))
+    for name in chosen:
+        if name != "pollitt":
+            make_selector(name)
+    if baseline is not None and baseline not in chosen:
+        raise InputError(f"baseline must be one of the selectors {listed(chosen)}, not {baseline!r}")
+    base = baseline or ("random" if "random" in chosen and len(chosen) > 1 else None)
+    faults = _judges(judges)
+    spreads = [_number(sd, "ability_sd") for sd in _several(ability_sd, "ability_sd")]
+    flights = [_whole(k, "concurrency", 1) for k in _several(concurrency, "concurrency")]
+    limit = None if max_per_item is None else _number(max_per_item, "max_per_item")
+    marks = None if checkpoints is None else [_number(at, "checkpoints") for at in checkpoints]
+    for n in sizes:
+        btl = BTLConfig.for_items(n, btl_config)
+        AdaptiveConfig.for_items(n, adaptive_config, refit_pairs_target=btl.refit_pairs_target)
+    seeds = range(_whole(first_seed, "first_seed", 0), first_seed + _whole(n_seeds, "n_seeds", 1))
+    tasks = [
+        (
+            {"n_items": n, "ability_sd": sd, "judge": judge, "concurrency": k, "selector": selector, "seed": seed},
+            {
+                **faults[judge],
+                "max_comparisons": None if limit is None else max(1, round(limit * n)),
+                "checkpoints": None if marks is None else sorted({max(1, round(at * n)) for at in marks}),
+                "stop_early": stop_early,
+                "fit_fn": fit_fn,
+                "adaptive_config": adaptive_config,
+                "btl_config": btl_config,
+            },
+        )
+        for n, sd, judge, k, seed, selector in product(sizes, spreads, faults, flights, seeds, chosen)
+    ]
+    runs = []
+    with Bar(len(tasks), 0, show=progress, label="simulating") as bar:
+        for run in _all(tasks, _whole(workers, "workers", 1)):
+            runs.append(run)
+            bar.advance(failed=False, cost=None)
+    settings = {
+        "n_items": sizes, "selectors": chosen, "n_seeds": n_seeds, "first_seed": first_seed, "ability_sd": spreads,
+        "judges": faults, "concurrency": flights, "max_per_item": limit, "stop_early": stop_early,
+    }  # fmt: skip
+    return _gathered([labels for labels, _ in tasks], runs, n_seeds, base, settings)
+
+
+_Task = tuple[dict[str, Any], dict[str, Any]]
+
+
+def _all(tasks: Sequence[_Task], workers: int) -> Iterator[SimulatedRun]:
+    """The runs, in the order of the tasks."""
+    if workers == 1:
+        yield from map(_one, tasks)
+        return
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    # Processes of their own from the start: a copy of this one would share the threads of its libraries.
+    with ProcessPoolExecutor(min(workers, len(tasks)), mp_context=get_context("spawn")) as pool:
+        yield from pool.map(_one, tasks)
+
+
+def _one(task: _Task) -> SimulatedRun:
+    labels, options = task
+    named = {name: value for name, value in labels.items() if name != "judge"}
+    return simulate_run(**named, **options)
+
+
+def _gathered(
+    labels: Sequence[dict[str, Any]],
+    runs: Sequence[SimulatedRun],
+    n_seeds: int,
+    baseline: str | None,
+    settings: Mapping[str, Any],
+) -> SimulationStudy:
+    ends = pl.DataFrame([label | _end(run) for label, run in zip(labels, runs, strict=True)], schema=RUNS)
+    ends = ends.with_columns(
+        per_item=pl.col("comparisons") / pl.col("n_items"),
+        excess=pl.col("reliability_claimed") - pl.col("reliability_true"),
+    )
+    curves = _stacked(labels, (run.curve for run in runs), CURVE)
+    refits = _stacked(labels, (run.refits for run in runs), REFITS).with_columns(
+        excess=pl.col("reliability_claimed") - pl.col("reliability_true")
+    )
+    keys = [*SETTING, "comparisons", "per_item"]
+    figures: list[str] = list(FIGURES)
+    measured = curves
+    if baseline is not None:
+        measured = differences(curves, [*_SAME, "seed", "comparisons"], FIGURES, baseline, "_gain")
+        figures += [f"{name}_gain" for name in FIGURES]
+    whole = pl.col("n_runs") == n_seeds
+    ordered = [*_SAME, "selector", "comparisons"]
+    stops = means(
+        ends,
+        list(SETTING),
+        ["comparisons", "per_item", "spearman_eap", "reliability_claimed", "reliability_true", "excess"],
+    )
+    stopped = ends.group_by(list(SETTING), maintain_order=True).agg(
+        n_stopped=pl.col("stopped_at").count().cast(pl.Int64)
+    )
+    at_refits = means(
+        refits.filter(~pl.col("is_closing")), keys,
+        ["reliability_claimed", "reliability_true", "spearman_eap", "excess"],
+    )  # fmt: skip
+    order = {name: at for at, name in enumerate(settings["selectors"])}
+    place = pl.col("selector").replace_strict(order, return_dtype=pl.Int64)
+    judged = pl.col("judge").replace_strict(
+        {name: at for at, name in enumerate(settings["judges"])}, return_dtype=pl.Int64
+    )
+    by = [judged if name == "judge" else place if name == "selector" else pl.col(name) for name in ordered]
+    return SimulationStudy(
+        runs=ends,
+        curves=curves,
+        refits=refits,
+        summary=means(measured, keys, figures).filter(whole).sort(by),
+        stops=stops.join(stopped, on=list(SETTING), maintain_order="left")
+        .select(*SETTING, "n_runs", "n_stopped", pl.exclude(*SETTING, "n_runs", "n_stopped"))
+        .sort(by[:-1]),
+        reliability=at_refits.filter(whole).sort(by),
+        baseline=baseline,
+        settings=settings,
+    )
+
+
+def _end(run: SimulatedRun) -> dict[str, Any]:
+    last = run.refits.row(-1, named=True) if run.refits.height else {}
+    known = {name: last.get(name) for name in ("spearman_eap", "reliability_claimed", "reliability_true")}
+    mine = {name: getattr(run, name) for name in ("comparisons", "asked", "stop_reason", "stopped_at")}
+    return mine | known
+
+
+def _stacked(
+    labels: Sequence[dict[str, Any]], tables: Iterable[pl.DataFrame], schema: Mapping[str, pl.DataType]
+) -> pl.DataFrame:
+    """The tables of all runs in one, each row with the setting of its run."""
+    names = SETTING | {"seed": pl.Int64()}
+    parts = [
+        table.select(*(pl.lit(label[name], dtype=kind).alias(name) for name, kind in names.items()), pl.all())
+        for label, table in zip(labels, tables, strict=True)
+    ]
+    whole = pl.concat([pl.DataFrame(schema=names | dict(schema)), *parts])
+    return whole.with_columns(per_item=pl.col("comparisons") / pl.col("n_items"))
+
+
+# What is asked for
+
+
+def _several(value: Any, name: str) -> list[Any]:
+    values = [value] if isinstance(value, Real) else list(value)
+    if not values:
+        raise InputError(f"{name} must hold one number or more")
+    return list(dict.fromkeys(values))
+
+
+def _judges(judges: Any) -> dict[str, dict[str, float]]:
+    """The faults of every judge, by its name."""
+    named = (
+        list(judges.items())
+        if isinstance(judges, Mapping)
+        else [(_named(one) if isinstance(one, Mapping) else "", one) for one in judges]
+    )
+    found: dict[str, dict[str, float]] = {}
+    for name, faults in named:
+        if not isinstance(faults, Mapping) or not set(faults) <= set(_FAULTS):
+            raise InputError(f"judges: each must be a mapping with some of {listed(_FAULTS)}, not {faults!r}")
+        SimulatedJudge("truth", **faults)
+        found[str(name)] = dict(faults)
+    if not found:
+        raise InputError("judges must hold one mapping of faults or more; {} is a judge without any")
+    return found
+
+
+def _named(faults: Mapping[str, float]) -> str:
+    said = [f"{name.removesuffix('_rate')} {value:g}" for name, value in faults.items() if value]
+    return ", ".join(said) or "clean"

@@ -1,0 +1,61 @@
+"""What the attempts of a run file used and cost: by model, template and day, and one by one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+from sqlalchemy import Select, func, literal_column, select
+
+from pairscale.store._schema import attempts, conditions, pairs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["SPENDING", "USAGE", "spending_query", "usage_query"]
+
+_TEXT, _INT, _REAL = pl.String(), pl.Int64(), pl.Float64()
+_TOKENS = ("prompt_tokens", "completion_tokens", "total_tokens")
+
+SPENDING: Mapping[str, pl.DataType] = {
+    "model": _TEXT,
+    "template_id": _TEXT,
+    "day": _TEXT,
+    "attempts": _INT,
+    **dict.fromkeys(_TOKENS, _INT),
+    "cost": _REAL,
+}
+USAGE: Mapping[str, pl.DataType] = {
+    "custom_id": _TEXT,
+    "attempt": _INT,
+    "outcome": _TEXT,
+    "prompt_tokens": _INT,
+    "completion_tokens": _INT,
+    "prompt_cached_tokens": _INT,
+    "cost": _REAL,
+}
+
+
+def spending_query() -> Select[Any]:
+    """Sums over all attempts, also the failed ones; a judge that is no model stands under its own name."""
+    a, k = attempts.c, conditions.c
+    groups = (
+        func.coalesce(k.model, a.model, k.judge_id).label("model"),
+        k.template_id.label("template_id"),
+        func.substr(a.attempted_at, literal_column("1"), literal_column("10")).label("day"),
+    )
+    sums = [func.sum(a[name]).label(name) for name in (*_TOKENS, "cost")]
+    query = select(*groups, func.count().label("attempts"), *sums)
+    query = query.select_from(attempts.join(conditions, k.condition_id == a.condition_id))
+    return query.group_by(*groups).order_by(groups[2], groups[0], groups[1])
+
+
+def usage_query(condition_id: str) -> Select[Any]:
+    """Every attempt of a condition, in order."""
+    a = attempts.c
+    return (
+        select(pairs.c.custom_id, *(a[name] for name in USAGE if name != "custom_id"))
+        .select_from(attempts.join(pairs, pairs.c.pair_id == a.pair_id))
+        .where(a.condition_id == condition_id)
+        .order_by(a.attempt_id)
+    )

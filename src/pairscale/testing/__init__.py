@@ -1,0 +1,7 @@
+"""Stand-ins that are products themselves: a server that plays the providers, for rehearsals and for tests."""
+
+from pairscale.testing._batches import Batches
+from pairscale.testing._judging import Behaviour
+from pairscale.testing.simulator import Faults, JournalEntry, ProviderSimulator
+
+__all__ = ["Batches", "Behaviour", "Faults", "JournalEntry", "ProviderSimulator"]

@@ -1,0 +1,154 @@
+"""What the simulator answers: it finds the two samples in a prompt, and judges them by a hidden quality."""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from pairscale.errors import InputError
+
+__all__ = ["Behaviour", "Quality", "Said", "answer", "samples_of"]
+
+Quality: TypeAlias = "Mapping[str, float] | Callable[[str], float] | None"
+"""The hidden quality of a text: by the text itself, by a function of it, or, by default, by the lexical judge."""
+
+_BLOCKS = re.compile(r"<(SAMPLE_[12])(| [0-9a-f]{12})>\s*(.*?)\s*</\1\2>", re.DOTALL)
+
+_OTHER_FENCES = re.compile(  # of the templates that come with pairscale
+    r"^(\[BEGIN EXHIBIT |#### text under inspection: |----- |<<<|<sample label=\")(SAMPLE_[12]).*\n"
+    r"((?s:.*?))\n(?:\[END EXHIBIT \2\]|#### end of \2 ####|----- \2: last line above -----|\2>>>|</sample>)$",
+    re.MULTILINE,
+)
+_ANSWER = re.compile(r"(<[A-Za-z][\w-]*>)\s*SAMPLE_[12]\s*(</[A-Za-z][\w-]*>)")
+
+
+@dataclass(frozen=True, slots=True)
+class Behaviour:
+    """How the simulated model judges, and how it fails to.
+
+    P(first) = (1 - lapse) · logistic(sharpness · (q₁ - q₂) + bias) + lapse / 2. What is drawn depends on the seed and
+    the prompt alone, so that the same question gets the same answer.
+
+    Attributes:
+        quality: the hidden quality of the texts.
+        sharpness: what a difference of quality is worth, in logits.
+        bias: logits in favour of the first position.
+        lapse: the share of answers given by the toss of a coin.
+        refusal_rate: the share of prompts that it refuses.
+        malformed_rate: the share of answers without the tag that was asked for.
+        empty_rate: the share of empty answers.
+        truncated_rate: the share of answers that are cut off.
+        filtered_rate: the share that a content filter stops.
+        echo_rate: the share of answers that repeat the first text, and say nothing of their own.
+        thoughts: what it says it thought.
+        seed: of all that is drawn.
+    """
+
+    quality: Quality = None
+    sharpness: float = 1.0
+    bias: float = 0.0
+    lapse: float = 0.0
+    refusal_rate: float = 0.0
+    malformed_rate: float = 0.0
+    empty_rate: float = 0.0
+    truncated_rate: float = 0.0
+    filtered_rate: float = 0.0
+    echo_rate: float = 0.0
+    thoughts: str = "I weighed both texts against the definition."
+    seed: int = 0
+    _known: dict[str, float] = field(default_factory=dict[str, float], repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        for name in (
+            "lapse", "refusal_rate", "malformed_rate", "empty_rate", "truncated_rate", "filtered_rate", "echo_rate",
+        ):  # fmt: skip
+            if not 0 <= getattr(self, name) <= 1:
+                raise InputError(f"{name} must be between 0 and 1, not {getattr(self, name)!r}")
+
+    def quality_of(self, text: str) -> float:
+        """The hidden quality of a text."""
+        if isinstance(self.quality, Mapping):
+            return float(self.quality.get(text, 0.0))
+        if text not in self._known:
+            self._known[text] = float(self.quality(text)) if self.quality is not None else _lexical(text)
+        return self._known[text]
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """An answer, in no provider's words.
+
+    Attributes:
+        text: the visible answer.
+        kind: ``stop``, ``refusal``, ``length`` or ``content_filter``.
+        thoughts: what was thought.
+        p_first: the probability that SAMPLE_1 was to be chosen; None when there was nothing to choose.
+        choice: 1 or 2, when one was chosen.
+    """
+
+    text: str
+    kind: str = "stop"
+    thoughts: str = ""
+    p_first: float | None = None
+    choice: int | None = None
+
+
+def samples_of(prompt: str) -> tuple[str, str] | None:
+    """The two samples in a prompt; None when there are none. Fences with a digest count alone, where there are any."""
+    blocks = _BLOCKS.findall(prompt)
+    if any(mark for _, mark, _ in blocks):
+        blocks = [block for block in blocks if block[1]]
+    elif not blocks:
+        blocks = [(side, "", text) for _, side, text in _OTHER_FENCES.findall(prompt)]
+    found: dict[str, str] = {}
+    for side, _mark, text in blocks:
+        found.setdefault(side, text)
+    return (found["SAMPLE_1"], found["SAMPLE_2"]) if len(found) == 2 else None
+
+
+def answer(prompt: str, behaviour: Behaviour, *, structured: str | None = None) -> Said:
+    """What the model says to a prompt.
+
+    Args:
+        prompt: the user's message.
+        behaviour: how it judges.
+        structured: the field of the JSON object that was asked for; None for the tag.
+    """
+    draw = random.Random(f"{behaviour.seed}|{prompt}").random  # noqa: S311 - a simulation, not a secret
+    texts = samples_of(prompt)
+    if texts is None:
+        return Said("I see no two samples to compare.", thoughts=behaviour.thoughts)
+    first, second = (behaviour.quality_of(text) for text in texts)
+    logit = behaviour.sharpness * (first - second) + behaviour.bias
+    p = (1 - behaviour.lapse) * 0.5 * (1 + math.tanh(logit / 2)) + behaviour.lapse / 2
+    fate = draw()
+    for rate, said in (
+        (behaviour.refusal_rate, Said("", "refusal")),
+        (behaviour.filtered_rate, Said("", "content_filter")),
+        (behaviour.empty_rate, Said("")),
+        (behaviour.truncated_rate, Said("Let me see. The first text", "length")),
+        (behaviour.malformed_rate, Said("Both have their merits, but on balance the first.")),
+        (behaviour.echo_rate, Said(texts[0])),
+    ):
+        if fate < rate:
+            return said
+        fate -= rate
+    choice = 1 if draw() < p else 2
+    before, after = (f'{{"{structured}": "', '"}') if structured else _tags(prompt)
+    return Said(f"{before}SAMPLE_{choice}{after}", "stop", behaviour.thoughts, p, choice)
+
+
+def _tags(prompt: str) -> tuple[str, str]:
+    """What the prompt wants around the answer."""
+    found = _ANSWER.search(_BLOCKS.sub("", prompt))
+    return (found[1], found[2]) if found else ("<BETTER_SAMPLE>", "</BETTER_SAMPLE>")
+
+
+def _lexical(text: str) -> float:
+    from pairscale.judges.lexical import lexical_score
+
+    return lexical_score(text)

@@ -1,0 +1,366 @@
+"""A server that speaks the providers' APIs and judges by a hidden quality: rehearse a study without paying for it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import re
+import threading
+from collections import deque
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from aiohttp import web
+
+from pairscale.errors import InputError
+from pairscale.testing._batches import Batches
+from pairscale.testing._formats import Asked, asked_by, error_body, reply_body
+from pairscale.testing._judging import Behaviour, answer
+
+__all__ = ["Faults", "JournalEntry", "ProviderSimulator"]
+
+_KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key")
+_ROUTES = {
+    "/v1/chat/completions": "chat",
+    "/chat/completions": "chat",
+    "/v1/responses": "responses",
+    "/responses": "responses",
+    "/v1/messages": "messages",
+    "/messages": "messages",
+    "/api/chat": "ollama-chat",
+    "/api/generate": "ollama-generate",
+}
+_GEMINI = re.compile(r"/(?:v1|v1beta)/models/([^:]+):generateContent")
+
+
+@dataclass(frozen=True, slots=True)
+class Faults:
+    """What goes wrong on the way, as shares of the requests; drawn by the request's number and the seed.
+
+    Attributes:
+        rate_limited: 429 with ``retry_after``.
+        server_error: 500.
+        overloaded: 529.
+        reset: the connection is cut without an answer.
+        truncated: half of the JSON document.
+        slow: the answer comes after ``slow_s`` seconds.
+        dripping: half of the answer comes at once, and the rest after ``slow_s`` seconds.
+        retry_after: the header of a 429, as it stands there: seconds, or a date; empty for none.
+        retry_after_ms: the header ``retry-after-ms`` of a 429; empty for none.
+        slow_s: how slow is slow.
+        script: what happens to the first requests, in order: a status (429), ``reset``, ``truncated``, ``slow``,
+            ``dripping`` or ``ok``.
+    """
+
+    rate_limited: float = 0.0
+    server_error: float = 0.0
+    overloaded: float = 0.0
+    reset: float = 0.0
+    truncated: float = 0.0
+    slow: float = 0.0
+    dripping: float = 0.0
+    retry_after: str = "0"
+    retry_after_ms: str = ""
+    slow_s: float = 1.0
+    script: Sequence[int | str] = ()
+
+    def headers(self) -> dict[str, str]:
+        """The headers of a 429."""
+        given = {"Retry-After": self.retry_after, "retry-after-ms": self.retry_after_ms}
+        return {name: value for name, value in given.items() if value}
+
+    def fate(self, number: int, seed: int) -> int | str:
+        """What happens to a request."""
+        if number <= len(self.script):
+            return self.script[number - 1]
+        draw = random.Random(f"{seed}|fault|{number}").random()  # noqa: S311 - a simulation, not a secret
+        shares = (
+            (self.rate_limited, 429), (self.server_error, 500), (self.overloaded, 529), (self.reset, "reset"),
+            (self.truncated, "truncated"), (self.slow, "slow"), (self.dripping, "dripping"),
+        )  # fmt: skip
+        for share, kind in shares:
+            if draw < share:
+                return kind
+            draw -= share
+        return "ok"
+
+
+@dataclass(frozen=True, slots=True)
+class JournalEntry:
+    """One request that the simulator got.
+
+    Attributes:
+        number: which one, from 1.
+        method: of HTTP.
+        path: with its query.
+        headers: without the key.
+        body: the JSON document, or None.
+        status: of the answer; 0 when the connection was cut.
+        fault: what went wrong, or ``ok``.
+    """
+
+    number: int
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: Any
+    status: int
+    fault: str
+
+
+@dataclass(slots=True)
+class ProviderSimulator:
+    """A real HTTP server on this machine; use it in a ``with`` block.
+
+    It speaks OpenAI's chat completions and responses (Together's and every compatible server's form, too),
+    Anthropic's messages, Gemini's generateContent (v1 and v1beta), and Ollama's generate, chat, ps and tags; and the
+    batches and files of all but Ollama. Together is under ``/together``. The official SDKs work against it unchanged.
+
+    Attributes:
+        behaviour: how it judges: hidden quality, position bias, lapses, refusals.
+        faults: what goes wrong on the way.
+        latency_s: seconds before each answer.
+        models: the models there are; any other is a 404. None: every model is there.
+        keys: the keys that are accepted; None accepts any.
+        rejects: fields that a model refuses with a 400 that names them, by a pattern of its name.
+        headers: further headers of every answer, such as those of rate limits.
+        repeats_keys: whether it repeats the key in whatever it says, as a careless provider might.
+        batches: how the batch APIs behave.
+        host: the address to listen on.
+        port: the port; 0 takes a free one.
+        keep: how many requests the journal keeps.
+        journal: what it was asked, the last request last.
+        served: how many requests it got.
+        loaded: the models that Ollama has in memory.
+
+    Example:
+        >>> import pairscale as ps
+        >>> with ProviderSimulator(Behaviour(quality={"Yes.": 0.0, "No, because it rains.": 20.0})) as server:
+        ...     judge = ps.make_judge("openai:gpt-4.1", judge_args={"base_url": server.url + "/v1", "api_key": "none"})
+        ...     pairs = [{"ID1": "a", "text1": "Yes.", "ID2": "b", "text2": "No, because it rains."}]
+        ...     ps.submit_pairs(pairs, judge, progress=False).results["better_id"].to_list()
+        ['b']
+    """
+
+    behaviour: Behaviour = field(default_factory=Behaviour)
+    faults: Faults = field(default_factory=Faults)
+    latency_s: float = 0.0
+    models: Sequence[str] | None = None
+    keys: Sequence[str] | None = None
+    rejects: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    repeats_keys: bool = False
+    batches: Batches = field(default_factory=Batches)
+    host: str = "127.0.0.1"
+    port: int = 0
+    keep: int = 100_000
+    journal: deque[JournalEntry] = field(init=False, repr=False)
+    served: int = field(default=0, init=False)
+    loaded: list[str] = field(default_factory=list[str], init=False)
+    _loop: asyncio.AbstractEventLoop | None = field(default=None, init=False, repr=False)
+    _thread: threading.Thread | None = field(default=None, init=False, repr=False)
+    _stop: asyncio.Event | None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.latency_s < 0:
+            raise InputError(f"latency_s must not be negative, not {self.latency_s!r}")
+        self.journal = deque(maxlen=self.keep)
+
+    @property
+    def url(self) -> str:
+        """Where it is; OpenAI's base URL is this with ``/v1``."""
+        return f"http://{self.host}:{self.port}"
+
+    def environment(self) -> dict[str, str]:
+        """The variables that point pairscale and the official SDKs at it."""
+        return {
+            "OPENAI_BASE_URL": f"{self.url}/v1",
+            "ANTHROPIC_BASE_URL": self.url,
+            "GOOGLE_GEMINI_BASE_URL": self.url,
+            "TOGETHER_BASE_URL": f"{self.url}/together/v1",
+            "OLLAMA_HOST": self.url,
+        } | {f"{name}_API_KEY": "simulated-key" for name in ("OPENAI", "ANTHROPIC", "GEMINI", "TOGETHER")}
+
+    # Running
+
+    def __enter__(self) -> Self:
+        started: Future[int] = Future()
+        self._thread = threading.Thread(target=self._serve, args=(started,), name="pairscale-simulator", daemon=True)
+        self._thread.start()
+        self.port = started.result()
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        if self._loop is not None and self._stop is not None and self._thread is not None:
+            self._loop.call_soon_threadsafe(self._stop.set)
+            self._thread.join()
+
+    def _serve(self, started: Future[int]) -> None:
+        try:
+            asyncio.run(self.serve(started))
+        except BaseException as error:  # noqa: BLE001 - told where the server was started
+            if not started.done():
+                started.set_exception(error)
+
+    async def serve(self, started: Future[int] | None = None) -> None:
+        """Serve until told to stop, or cancelled."""
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        app = web.Application(client_max_size=256 * 1024 * 1024)
+        app.router.add_route("*", "/{tail:.*}", self._handle)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+        await runner.setup()
+        try:
+            site = web.TCPSite(runner, self.host, self.port)
+            try:
+                await site.start()
+            except OSError as error:
+                raise InputError(f"cannot listen on {self.host}:{self.port}: {error.strerror or error}") from None
+            addresses = runner.addresses
+            self.port = int(addresses[0][1])
+            if started is not None:
+                started.set_result(self.port)
+            await self._stop.wait()
+        finally:
+            await runner.cleanup()
+
+    # Answering
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        self.served += 1
+        number = self.served
+        if (batched := await self.batches.answer(request, self, number)) is not None:
+            return batched
+        try:
+            body = await request.json() if request.can_read_body else None
+        except ValueError:
+            body = None
+        kind, model = self._kind(request.path)
+        fate = self.faults.fate(number, self.behaviour.seed) if kind else "ok"
+        if fate == "slow":
+            await asyncio.sleep(self.faults.slow_s)
+        if self.latency_s:
+            await asyncio.sleep(self.latency_s)
+        if fate == "reset":
+            self._note(number, request, body, 0, "reset")
+            if request.transport is not None:
+                request.transport.abort()
+            return web.Response(status=500)
+        status, document, headers = self._answer(request, kind, model, body, fate, number)
+        if self.repeats_keys:
+            document = _with_key(document, self._key(request))
+        text = json.dumps(document, ensure_ascii=False)
+        if fate == "truncated":
+            text = text[: len(text) // 2]
+        self._note(number, request, body, status, str(fate))
+        headers = {**self.headers, **headers}
+        if fate == "dripping":
+            return await self._drip(request, text.encode(), headers)
+        return web.Response(status=status, text=text, content_type="application/json", headers=headers)
+
+    async def _drip(self, request: web.Request, content: bytes, headers: Mapping[str, str]) -> web.StreamResponse:
+        response = web.StreamResponse(headers={**headers, "Content-Type": "application/json"})
+        response.content_length = len(content)
+        await response.prepare(request)
+        await response.write(content[: len(content) // 2])
+        await asyncio.sleep(self.faults.slow_s)
+        await response.write(content[len(content) // 2 :])
+        await response.write_eof()
+        return response
+
+    def _kind(self, path: str) -> tuple[str, str]:
+        path = path.removeprefix("/together")
+        if path in _ROUTES:
+            return _ROUTES[path], ""
+        found = _GEMINI.fullmatch(path)
+        return ("gemini", found[1]) if found else ("", "")
+
+    def _answer(
+        self, request: web.Request, kind: str, model: str, body: Any, fate: int | str, number: int
+    ) -> tuple[int, Any, dict[str, str]]:
+        if not kind:
+            return self._other(request)
+        if (refused := self._refused(request, kind, fate)) is not None:
+            return refused
+        try:
+            asked = asked_by(kind, body, model)
+        except (KeyError, TypeError, IndexError, AttributeError) as error:
+            return 400, error_body(kind, 400, f"the body of the request lacks something: {error}"), {}
+        if (problem := self._problem(kind, asked, body)) is not None:
+            return *problem, {}
+        if kind.startswith("ollama") and self._unloads(asked, body):
+            return 200, {"model": asked.model, "response": "", "done": True, "done_reason": "unload"}, {}
+        said = answer(asked.prompt, self.behaviour, structured=asked.structured)
+        return 200, reply_body(kind, asked, said, number, body), {"x-request-id": f"req_{number}"}
+
+    def _refused(
+        self, request: web.Request, kind: str, fate: int | str
+    ) -> tuple[int, dict[str, Any], dict[str, str]] | None:
+        """Why a request is not even read."""
+        if self.keys is not None and self._key(request) not in self.keys and not kind.startswith("ollama"):
+            if kind == "gemini":  # which has a 400 for this
+                return 400, error_body(kind, 400, "API key not valid. Please pass a valid API key."), {}
+            return 401, error_body(kind, 401, "Incorrect API key provided."), {}
+        if isinstance(fate, int) and fate >= 400:
+            return fate, error_body(kind, fate, f"simulated fault {fate}"), self.faults.headers() if fate == 429 else {}
+        return None
+
+    def _unloads(self, asked: Asked, body: Mapping[str, Any]) -> bool:
+        """Load a model that is asked, as Ollama does; whether it is to be forgotten instead."""
+        forgets = body.get("keep_alive") == 0 and not asked.prompt
+        if asked.model in self.loaded:
+            self.loaded.remove(asked.model)
+        if not forgets:
+            self.loaded.append(asked.model)
+        return forgets
+
+    def _problem(self, kind: str, asked: Asked, body: Mapping[str, Any]) -> tuple[int, dict[str, Any]] | None:
+        """Why a request that can be read is not answered."""
+        if self.models is not None and asked.model not in self.models:
+            missing = f"model '{asked.model}' not found" + (", try pulling it first" if kind[:6] == "ollama" else "")
+            return 404, error_body(kind, 404, missing)
+        if (refused := self._rejected(asked, body)) is None:
+            return None
+        message = f"Unsupported parameter: '{refused}' is not supported with this model."
+        return 400, error_body(kind, 400, message, refused)
+
+    def _rejected(self, asked: Asked, body: Mapping[str, Any]) -> str | None:
+        """The first field of a request that this model does not take."""
+        inner = {**body, **(body.get("generationConfig") or {}), **(body.get("options") or {})}
+        for pattern, names in self.rejects.items():
+            if re.search(pattern, asked.model):
+                return next((name for name in names if name in inner), None)
+        return None
+
+    def _other(self, request: web.Request) -> tuple[int, Any, dict[str, str]]:
+        """Models that there are, and those that Ollama has loaded."""
+        names = list(self.models or ("simulated-1",))
+        if request.path == "/api/tags":
+            return 200, {"models": [{"name": name, "model": name} for name in names]}, {}
+        if request.path == "/api/ps":
+            return 200, {"models": [{"name": name, "model": name} for name in self.loaded]}, {}
+        if request.path in {"/v1/models", "/models"}:
+            return 200, {"object": "list", "data": [{"id": name, "object": "model"} for name in names]}, {}
+        return 404, {"error": {"message": f"no such address: {request.path}", "type": "invalid_request_error"}}, {}
+
+    def _key(self, request: web.Request) -> str:
+        for name in _KEY_HEADERS:
+            if (value := request.headers.get(name)) is not None:
+                return value.removeprefix("Bearer ")
+        return request.query.get("key", "")
+
+    def _note(self, number: int, request: web.Request, body: Any, status: int, fault: str) -> None:
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        shown = {name: "[key]" if name in _KEY_HEADERS else value for name, value in headers.items()}
+        self.journal.append(JournalEntry(number, request.method, request.path_qs, shown, body, status, fault))
+
+
+def _with_key(document: Any, key: str) -> Any:
+    """A document with the key in each of its longer texts."""
+    if isinstance(document, str):
+        return f"{document} (your key is {key})" if " " in document or "<" in document else document
+    if isinstance(document, dict):
+        return {name: _with_key(value, key) for name, value in document.items()}
+    return [_with_key(value, key) for value in document] if isinstance(document, list) else document

@@ -1,0 +1,97 @@
+"""``pairscale batch``: the whole way on the command line, against simulated providers."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+import typer
+
+from pairscale.cli import app, batch
+from pairscale.testing import Batches, Behaviour, ProviderSimulator
+
+_PARTS = typer.main.get_command(app).commands["batch"].commands
+
+
+@pytest.fixture
+def server(monkeypatch):
+    behaviour = Behaviour(quality=lambda text: 20.0 * len(text))
+    with ProviderSimulator(behaviour, batches=Batches(looks=2)) as running:
+        for name, value in running.environment().items():
+            monkeypatch.setenv(name, value)
+        yield running
+
+
+@pytest.fixture
+def pairs(tmp_path):
+    path = tmp_path / "pairs.csv"
+    rows = [f"a{n},{'x' * (n + 1)},b{n},{'y' * (n + 2)}" for n in range(6)]
+    path.write_text("\n".join(["ID1,text1,ID2,text2", *rows]) + "\n", "utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize("name", list(batch.PARTS))
+def test_help(cli, name):
+    part = batch.PARTS[name]
+    out = cli("batch", name, "--help").out
+    assert max(map(len, out.splitlines())) <= 80
+    assert "Examples:\n    pairscale batch" in out
+    assert part.SUMMARY in cli("batch", "--help").out
+    known = {option for param in _PARTS[name].params for option in param.opts}
+    assert {"--json", "--out"} <= known
+    assert all(param.help.endswith(".") for param in _PARTS[name].params)
+    for line in part.EXAMPLES:
+        words = shlex.split(line)
+        assert words[:3] == ["pairscale", "batch", name]
+        assert {word for word in words if word.startswith("-")} <= known
+    assert batch.SUMMARY in " ".join(cli("--help").out.split())
+
+
+def test_the_whole_way(cli, server, pairs, tmp_path):
+    run = str(tmp_path / "run.db")
+    made = cli("batch", "submit", pairs, "--judge", "openai:gpt-4.1", "--run", run, "--batch-size", "4")
+    assert made.code == 0
+    assert "6 pairs in 2 new batches" in made.err
+    assert "validating" in made.out
+    again = cli("batch", "submit", pairs, "--judge", "openai:gpt-4.1", "--run", run)
+    assert "nothing to submit" in again.err
+    assert server.batches.created == 2
+    known = cli("batch", "status", run, "--offline", "--json")
+    assert [row["state"] for row in known.json["batches"]] == ["validating"] * 2
+    assert "running" in cli("batch", "status", run).out
+    results = str(tmp_path / "results.csv")
+    done = cli("batch", "collect", run, "--out", results)
+    assert "2 batches taken in; 6 pairs answered" in done.err
+    assert Path(results).read_text("utf-8").count("\n") == 7
+    assert cli("fit", run).code == 0
+
+
+def test_resume_cancel_and_again(cli, server, pairs, tmp_path):
+    run = str(tmp_path / "run.db")
+    server.batches.looks = 50
+    cli("batch", "submit", pairs, "--judge", "anthropic:claude-sonnet-4-5", "--run", run)
+    late = cli("batch", "resume", run, "--interval", "0", "--timeout", "0")
+    assert "1 of 1 batches open: 1 running" in late.err
+    wrong = cli("batch", "cancel", run, "--batch", "none")
+    assert (wrong.code, "knows no batch none" in wrong.err) == (1, True)
+    assert "cancelled" in cli("batch", "cancel", run, "--batch", "msgbatch_000001").out
+    server.batches.looks = 1
+    got = cli("batch", "resume", run, "--interval", "0", "--json")
+    n = len(got.json["results"])
+    assert n + len(got.json["failed_attempts"]) == 6
+    rest = cli("batch", "resume", run, "--interval", "0", "--again", "--json")
+    assert f"{6 - n} pairs submitted again" in rest.err
+    assert len(rest.json["results"]) == 6
+    assert server.batches.created == 2
+
+
+def test_what_cannot_be(cli, server, pairs, tmp_path):
+    run = str(tmp_path / "run.db")
+    lexical = cli("batch", "submit", pairs, "--judge", "lexical", "--run", run)
+    assert (lexical.code, "batches are for models" in lexical.err) == (1, True)
+    ollama = cli("batch", "submit", pairs, "--judge", "ollama:qwen3", "--run", run)
+    assert (ollama.code, "ollama has no batches" in ollama.err) == (1, True)
+    samples = tmp_path / "samples.csv"
+    samples.write_text("ID,text\na,x\nb,y\n", "utf-8")
+    assert "holds no pairs" in cli("batch", "submit", str(samples), "--judge", "openai:m", "--run", run).err
+    assert cli("batch", "status", str(tmp_path / "none.db")).code == 1
+    assert cli("batch", "submit", pairs).code == 2

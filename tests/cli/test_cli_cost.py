@@ -1,0 +1,116 @@
+"""``pairscale cost``, and what ``pairscale status`` says was spent."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from pairscale.testing import ProviderSimulator
+
+COUNTING = """
+from pairscale.judges.base import Verdict
+
+
+def counting(A, B):
+    return Verdict.win(1, prompt_tokens=len(A["text"]) + len(B["text"]), completion_tokens=10)
+"""
+
+
+@pytest.fixture
+def server(monkeypatch):
+    with ProviderSimulator() as running:
+        for name, value in running.environment().items():
+            monkeypatch.setenv(name, value)
+        yield running
+
+
+def test_a_pilot_is_kept_and_judging_goes_on_from_it(cli, pairs, server):
+    line = ("cost", pairs, "--judge", "openai:gpt-5.1", "--pilot", 3, "--run", "run.db")
+    outcome = cli(*line)
+    assert outcome.code == 0
+    assert outcome.out.startswith(
+        "Cost estimate: openai gpt-5.1, live\npairs          6: 3 in the pilot, 3 remaining\n"
+    )
+    assert "next: pairscale judge pairs.csv --judge openai:gpt-5.1 --run run.db" in outcome.err
+    assert server.served == 3
+    assert cli(*line).out == outcome.out
+    assert server.served == 3
+    assert cli("judge", pairs, "--judge", "openai:gpt-5.1", "--run", "run.db").code == 0
+    assert server.served == 6
+
+
+def test_json_and_out(cli, pairs, server):
+    line = ("cost", pairs, "--judge", "openai:gpt-5.1", "--pilot", 3, "--batch", "--select", "random")
+    outcome = cli(*line, "--json", "--out", "cost.csv")
+    found = outcome.json
+    assert (found["mode"], found["batch_discount"], found["test_strategy"]) == ("batch", 0.5, "random")
+    assert found["calibration"]["n"] == 3
+    assert found["expected_cost_total"] > found["pilot_cost"] > 0
+    assert pl.read_csv("cost.csv")["n_remaining"].to_list() == [3]
+    assert any("a pilot of 3" in line for line in outcome.lines)
+
+
+def test_offline_needs_no_key(cli, pairs, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    outcome = cli("cost", pairs, "--judge", "openai:gpt-5.1", "--offline")
+    assert outcome.code == 0
+    assert outcome.out.startswith("Rough cost estimate without a pilot: openai gpt-5.1, live")
+    more = cli("cost", pairs, "--judge", "openai:gpt-5.1", "--offline", "--output-tokens", 500, "--json").json
+    assert more["expected_completion_tokens_total"] == 3000
+    whole = cli("cost", "essays", "--judge", "openai:gpt-5.1", "--offline", "--json").json
+    assert whole["n_total"] == 6
+    failed = cli("cost", pairs, "--judge", "openai:gpt-5.1")
+    assert (failed.code, failed.out) == (1, "")
+    assert "there is no key for openai" in failed.err
+
+
+def test_prices_by_option_and_by_file(cli, pairs):
+    line = ("cost", pairs, "--judge", "openai:gpt-5.1", "--offline", "--json", "--price")
+    given = cli(*line, "input=2,output=4,batch=0.25").json
+    assert (given["cost_per_million_input"], given["cost_per_million_output"]) == (2, 4)
+    assert given["prices_as_of"] is None
+    assert cli(*line, "input=2,output=4,batch=0.25", "--batch").json["batch_discount"] == 0.25
+    rows = [{"provider": "openai", "model": "^gpt", "input": 3, "output": 5}]
+    Path("prices.json").write_text(json.dumps({"as_of": "2030-01-01", "prices": rows}), "utf-8")
+    found = cli(*line, "prices.json").json
+    assert (found["cost_per_million_input"], found["prices_as_of"]) == (3, "2030-01-01")
+
+
+@pytest.mark.parametrize(
+    ("price", "message"),
+    [
+        ("input=2", "must look like input=1.25,output=10"),
+        ("input=2,output=4,colour=1", "must look like input=1.25,output=10"),
+        ("input=a,output=4", "price: input must be US dollars"),
+        ("nowhere.json", "No such file"),
+        ("mine.py", "is no JSON"),
+        ("list.json", "must hold"),
+    ],
+)
+def test_bad_prices(cli, pairs, price, message):
+    Path("list.json").write_text("[]", "utf-8")
+    outcome = cli("cost", pairs, "--judge", "openai:gpt-5.1", "--offline", "--price", price)
+    assert (outcome.code, outcome.out) == (1, "")
+    assert message in outcome.err
+
+
+def test_a_judge_of_ones_own(cli, pairs):
+    Path("mine.py").write_text(COUNTING, "utf-8")
+    outcome = cli("cost", pairs, "--judge", "mine:counting", "--pilot", 4)
+    assert "cost           not known" in outcome.out
+    priced = cli("cost", pairs, "--judge", "mine:counting", "--pilot", 4, "--price", "input=1,output=2", "--json").json
+    assert priced["pilot_cost"] == pytest.approx((priced["pilot_prompt_tokens"] + 2 * 40) / 1e6)
+    assert "tokens it uses" in cli("cost", pairs, "--judge", "lexical").err
+
+
+def test_status_shows_what_was_spent(cli, pairs, run, server):
+    assert "spent so far" not in cli("status", run).out
+    assert cli("judge", pairs, "--judge", "openai:gpt-5.1", "--run", run, "--template", "concise").code == 0
+    assert cli("judge", pairs, "--judge", "openai:gpt-4.1", "--run", run).code == 0
+    out = cli("status", run).out
+    assert "spent so far: $" in out
+    spending = {(row["model"], row["template_id"]): row for row in cli("status", run, "--json").json["spending"]}
+    assert {"mine:longer", "gpt-5.1", "gpt-4.1"} == {model for model, _ in spending}
+    assert spending["gpt-5.1", "concise"]["attempts"] == 6
+    assert spending["gpt-4.1", "default"]["cost"] > 0

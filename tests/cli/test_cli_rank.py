@@ -1,0 +1,265 @@
+"""`pairscale rank`, `audit` and `status`: an adaptive run from the shell."""
+
+import signal
+import sqlite3
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import pairscale as ps
+from pairscale.adaptive.audit import audit_run
+from pairscale.files import read_table
+
+_PATIENCE = 120
+"""Seconds after which a process is taken to be stuck; nothing here is measured by the clock."""
+
+RANK = ("rank", "essays", "--judge", "mine:longer", "--fit", "laplace", "--progress", "none")
+BEST = ["dot", "cem", "bob", "ann"]
+
+
+@pytest.fixture
+def ranked(cli):
+    """A run file with a finished ranking."""
+    assert cli(*RANK, "--run", "run.db", "--steps", "9").code == 0
+    return Path("run.db")
+
+
+def test_a_ranking_and_the_same_line_again(cli):
+    first = cli(*RANK, "--run", "run.db", "--steps", "5")
+    assert first.code == 0
+    assert "5 comparisons of 4 texts; reliability 0." in first.out
+    assert "paused; the same line goes on" in first.out
+    assert "run file  run.db  (try: pairscale audit run.db)" in first.out
+    assert "must not reach standard output" not in first.out
+    second = cli(*RANK, "--run", "run.db", "--steps", "4")
+    assert second.code == 0
+    assert "9 comparisons of 4 texts" in second.out
+    assert [line.split()[1] for line in second.out.splitlines()[1:5]] == BEST
+    assert "neither must this" not in second.out
+    audit = cli("audit", "run.db")
+    assert (audit.code, audit.out, audit.err) == (0, "9 steps, 2 refits, all reproduced\n", "")
+
+
+def test_to_the_end_and_beyond(cli):
+    line = (*RANK, "--run", "run.db", "--json")
+    done = cli(*line)
+    assert done.code == 0
+    assert done.json["summary"][0]["last_stop_reason"] == "candidate_starvation"
+    again = cli(*line)
+    assert again.json == done.json
+    assert "note: this run has stopped (candidate_starvation)" in again.err
+    shown = cli(*RANK, "--run", "run.db")
+    assert "stopped: no pair is left that may be asked" in shown.out
+    more = cli(*line, "--set", "dup_max_obs=3", "--set", "dup_p_margin=0.5")
+    assert more.code == 0
+    assert more.json["summary"][0]["committed_pairs"] > done.json["summary"][0]["committed_pairs"]
+    assert cli("audit", "run.db").code == 0
+
+
+def test_reliable_enough_and_more_reliable(cli):
+    easy = ("--set", "stability_lag=1", "--set", "theta_corr_min=-1", "--set", "rank_spearman_min=-1")
+    line = (*RANK, *easy, "--set", "theta_sd_rel_change_max=1000000", "--run", "run.db")
+    done = cli(*line, "--reliability", "0.1")
+    assert done.code == 0
+    assert "stopped: the ranking is reliable and stable" in done.out
+    more = cli(*line, "--reliability", "0.99", "--max-comparisons", "11", "--json")
+    assert more.code == 0
+    assert more.json["summary"][0]["committed_pairs"] == 11
+    assert more.json["summary"][0]["last_stop_reason"] == "max_comparisons"
+    refused = cli(*line, "--reliability", "0.1")
+    assert refused.code == 1
+    assert "eap_reliability_min" in refused.err
+    assert "paused at --max-comparisons" in cli(*line, "--reliability", "0.99", "--max-comparisons", "11").out
+
+
+def test_json_and_out(cli):
+    done = cli(*RANK, "--run", "run.db", "--steps", "8", "--json", "--out", "ranking.csv")
+    assert done.code == 0
+    assert set(done.json) == {"summary", "run", "items", "refits"}
+    assert [row["ID"] for row in done.json["items"]] == BEST
+    assert done.json["run"] == "run.db"
+    assert "wrote 4 rows to ranking.csv" in done.err
+    assert read_table("ranking.csv")["ID"].to_list() == BEST
+    quiet = cli(*RANK, "--steps", "8", "--out", "other.xlsx")
+    assert (quiet.code, quiet.out) == (0, "")
+    assert "note: without --run nothing is kept" in quiet.err
+
+
+def test_new_texts_join_and_changed_ones_are_refused(cli, ranked):
+    Path("essays/eva.txt").write_text("The longest of all these texts. " * 9)
+    joined = cli(*RANK, "--run", ranked, "--steps", "6", "--json")
+    assert joined.code == 0
+    assert "1 new items join the run: 'eva'" in joined.err
+    assert len(joined.json["items"]) == 5
+    Path("essays/ann.txt").write_text("Another text.")
+    refused = cli(*RANK, "--run", ranked)
+    assert refused.code == 1
+    assert refused.lines[-1].startswith("error: run.db holds another text for 'ann'")
+    Path("essays/ann.txt").unlink()
+    refused = cli(*RANK, "--run", ranked)
+    assert refused.lines[-1].startswith("error: run.db ranks 'ann', which the data lack")
+    assert cli("audit", ranked).code == 0
+
+
+def test_settings_that_are_true_or_false(cli):
+    assert cli(*RANK, "--steps", "2", "--set", "local_anchors=false").code == 0
+    assert cli(*RANK, "--steps", "2", "--set", "local_anchors=perhaps").code == 1
+
+
+@pytest.mark.parametrize("selector", ["random", "nearest", "information"])
+def test_other_selectors_and_many_at_once(cli, selector):
+    line = (*RANK, "--run", "run.db", "--steps", "10", "--selector", selector, "--concurrency", "3", "--seed", "4")
+    assert cli(*line).code == 0
+    assert cli("audit", "run.db").code == 0
+    refused = cli(*RANK, "--run", "run.db", "--selector", selector)
+    assert refused.lines[-1].startswith("error: run.db was started with seed=4")
+
+
+def test_a_judge_that_fails_is_said(cli):
+    # As many as four texts allow before every pair is given up.
+    done = cli(*RANK, "--judge", "mine:shy", "--run", "run.db", "--set", "max_failures_in_row=10")
+    assert done.code == 0
+    assert "paused: the judge gives no valid answers" in done.out
+    assert "note: paused: 10 answers in a row were not valid; the last reason: I would rather" in done.err
+    assert "\x1b" not in done.err
+    assert "stopped: judge_failing" in cli("status", "run.db").out
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("rank", "missing"), "missing"),
+        (("rank", "essays/ann.txt"), "ann.txt"),
+        ((*RANK, "--selector", "magic"), "magic"),
+        ((*RANK, "--fit", "guess"), "--fit guess: choose exact or laplace"),
+        ((*RANK, "--progress", "loud"), "loud"),
+        ((*RANK, "--set", "cap_frac"), "--set 'cap_frac' must look like name=value"),
+        ((*RANK, "--set", "cap=1"), "--set cap: there is no such field"),
+        ((*RANK, "--set", "cap_frac=7"), "cap_frac must be a number from 0"),
+        ((*RANK, "--judge", "oracle"), "no judge is called 'oracle'"),
+        ((*RANK, "--run", "ranking.csv"), "the ending of a table"),
+        ((*RANK, "--run", "essays"), "a folder"),
+        ((*RANK, "--run", "missing/run.db"), "missing"),
+        ((*RANK, "--run", "mine.py"), "mine.py is not a run file"),
+        ((*RANK, "--out", "ranking.docx"), "the ending must be"),
+        (("audit", "missing.db"), "missing.db: no such run file"),
+        (("audit", "mine.py"), "not a run file"),
+    ],
+    ids=lambda value: " ".join(value[-2:]) if isinstance(value, tuple) else "",
+)
+def test_one_line_says_what_is_wrong(cli, args, words):
+    outcome = cli(*args)
+    assert (outcome.code, outcome.out) == (1, "")
+    assert outcome.lines[-1].startswith("error: ")
+    assert words in outcome.lines[-1]
+    assert "Traceback" not in outcome.err
+
+
+@pytest.mark.parametrize("args", ["--steps -1", "--concurrency 0", "--reliability 2", "--max-cost x"])
+def test_wrong_usage_is_exit_code_2(cli, args):
+    assert cli(*RANK, *args.split()).code == 2
+
+
+def test_an_audit_that_does_not_pass_is_exit_code_1(cli, ranked):
+    with sqlite3.connect("run.db") as connection:
+        connection.execute("UPDATE logs SET data = replace(data, 'warm_start', 'long_link') WHERE log = 'step_log'")
+    connection.close()
+    report = cli("audit", "run.db")
+    assert report.code == 1
+    assert report.out.startswith("after 0 steps, 0 refits: the log was changed: step_log, row 1")
+    document = cli("audit", "run.db", "--json")
+    assert document.code == 1
+    assert document.json["passed"] is False
+    assert "step_log, row 1" in document.json["problem"]
+    assert cli("audit", "run.db", "--out", "report.csv").code == 1
+    assert pl.read_csv("report.csv")["passed"].to_list() == [False]
+
+
+def test_a_run_without_an_adaptive_one_cannot_be_audited(cli, run):
+    outcome = cli("audit", run)
+    assert outcome.code == 1
+    assert "holds no adaptive run" in outcome.err
+    assert "adaptive ranking" not in cli("status", run).out
+    assert cli("status", run, "--json").json["adaptive"] is None
+
+
+def test_status_says_how_far_an_adaptive_run_is(cli, ranked):
+    shown = cli("status", ranked)
+    assert shown.code == 0
+    line = next(line for line in shown.out.splitlines() if line.startswith("adaptive ranking: "))
+    assert line.startswith("adaptive ranking: 4 items, 9 comparisons, reliability 0.")
+    assert line.endswith(", paused; the same line goes on")
+    known = cli("status", ranked, "--json").json["adaptive"]
+    assert (known["n_items"], known["steps"], known["committed_pairs"], known["n_refits"]) == (4, 9, 9, 2)
+    assert (known["stop_reason"], known["has_ended"], known["invalid"]) == (None, True, 0)
+    cli(*RANK, "--run", ranked)
+    assert cli("status", ranked).out.count(", stopped: candidate_starvation") == 1
+
+
+def test_status_of_a_run_that_has_only_begun_or_was_killed(cli):
+    ps.adaptive_rank_start(["a", "b"], run="run.db")
+    said = "2 items, 0 comparisons, reliability not known yet, warm start, round 0, paused"
+    assert said in cli("status", "run.db").out
+    cli(*RANK, "--run", "other.db", "--steps", "3")
+    with sqlite3.connect("other.db") as connection:  # as if the process had died before its end
+        connection.execute("DELETE FROM logs WHERE log = 'adaptive_events' AND json_extract(data, '$.event') != 'call'"
+                           " AND json_extract(data, '$.event') != 'start'")  # fmt: skip
+    connection.close()
+    assert "running, or its process was killed" in cli("status", "other.db").out
+
+
+# Ctrl-C
+
+SLOW = """
+import asyncio, os, pathlib
+
+async def judge(A, B):
+    seen = len(list(pathlib.Path("asked").iterdir()))
+    pathlib.Path("asked", str(seen)).touch()
+    if seen >= 4 and "HURRY" not in os.environ:
+        pathlib.Path("stuck").touch()
+        await asyncio.sleep(3600)
+    return {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_ctrl_c_leaves_scores_and_the_same_line_goes_on(process, cli, monkeypatch, concurrency):
+    Path("slow.py").write_text(SLOW)
+    Path("asked").mkdir()
+    line = ["rank", "essays", "--judge", "slow:judge", "--run", "run.db", "--fit", "laplace", "--progress", "none"]
+    line += ["--concurrency", concurrency]
+    # A shell that starts something in the background may have it ignore Ctrl-C.
+    child = process(*line, before="import signal; signal.signal(signal.SIGINT, signal.default_int_handler)")
+    end = time.monotonic() + _PATIENCE
+    while not Path("stuck").exists():
+        assert child.poll() is None, child.communicate()
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=_PATIENCE)
+    assert (child.returncode, out) == (130, "")
+    assert "Traceback" not in err
+    assert err.endswith("interrupted; the answers so far are in run.db; the same command goes on from there\n")
+    state = ps.load_adaptive_session("run.db")
+    assert state.engine.committed == 4
+    assert ps.summarize_items(state).height == 4  # scores are there
+    closing = state.round_log.row(-1, named=True)
+    assert (closing["total_pairs_done"], closing["is_closing"]) == (4, True)
+    assert closing["stop_reason"] == state.stop_reason == "interrupted"
+    assert ", stopped: interrupted" in cli("status", "run.db").out
+    with sqlite3.connect("run.db") as connection:
+        codes = connection.execute("SELECT error_code FROM attempts WHERE outcome = 'error'").fetchall()
+    connection.close()
+    assert codes == [("cancelled",)] * concurrency  # they may be paid for
+    assert audit_run("run.db").passed
+    monkeypatch.setenv("HURRY", "1")
+    done = cli(*line, "--json", "--steps", "4")
+    assert done.code == 0
+    assert done.json["summary"][0]["committed_pairs"] == 8
+    report = audit_run("run.db")
+    assert report.passed, report

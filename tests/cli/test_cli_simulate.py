@@ -1,0 +1,70 @@
+"""``pairscale simulate`` and ``pairscale plan``."""
+
+from pathlib import Path
+
+import polars as pl
+
+SMALL = ("simulate", "--items", 10, "--seeds", 2, "--per-item", 3, "--bias", 0.3, "--lapse", 0.05)
+
+
+def test_simulate_shows_curves_ends_and_targets(cli):
+    done = cli(*SMALL)
+    assert done.code == 0, done.err
+    lines = [line.split() for line in done.out.splitlines()]
+    assert lines[0][:4] == ["selector", "per_item", "n_runs", "spearman_map"]
+    assert [line[:2] for line in lines[1:7]] == [
+        [name, f"{k}.000"] for name in ("pollitt", "random") for k in (1, 2, 3)
+    ]
+    assert "to a Spearman correlation of 0.9:" in done.out
+    assert "4 runs; on average the claimed reliability is off the true one by at most" in done.out
+    assert max(map(len, done.out.splitlines())) <= 140
+
+
+def test_simulate_writes_json_table_and_chart(cli):
+    done = cli(*SMALL, "--in-flight", 4, "--selector", "random", "--out", "curves.csv", "--chart", "a.svg", "--json")
+    assert done.code == 0, done.err
+    assert done.lines == ["wrote the chart to a.svg", "wrote 3 rows to curves.csv"]
+    assert done.json["settings"]["judges"] == {"bias 0.3, lapse 0.05": {"bias": 0.3, "lapse": 0.05}}
+    assert done.json["settings"]["concurrency"] == [4]
+    assert len(done.json["runs"]) == 2
+    assert pl.read_csv("curves.csv")["per_item"].to_list() == [1.0, 2.0, 3.0]
+    assert "10 items, bias 0.3, lapse 0.05, 4 in flight" in Path("a.svg").read_text("utf-8")
+
+
+def test_simulate_refuses_before_any_work(cli):
+    for options, why in (
+        (
+            ("--selector", "best"),
+            "error: selector: no selector 'best'; there are 'pollitt', 'random', 'nearest', 'information'",
+        ),
+        (("--target", 2), "error: --target 2: it must be above 0 and at most 1"),
+        (("--reliability", 1), "error: --reliability 1: it must be between 0 and 1"),
+        (("--chart", "a.txt"), "error: --chart a.txt: the ending must be .svg, .png, .html or .json"),
+    ):
+        done = cli(*SMALL, *options)
+        assert (done.code, done.out, done.lines) == (1, "", [why])
+
+
+def test_plan_answers_the_question(cli):
+    done = cli("plan", "--items", 12, "--reliability", 0.6, "--price", 0.5, "--seconds", 2, "--seeds", 2)
+    assert (done.code, done.err) == (0, "")
+    assert "12 items to reliability 0.6: about " in done.out
+    assert ", cost " in done.out
+    assert " minutes" in done.out
+    assert "true reliability there 0." in done.out
+
+
+def test_plan_writes_json_and_says_what_to_know(cli):
+    done = cli("plan", "--items", 3, "--reliability", 0.99, "--seeds", 1, "--json", "--out", "runs.csv")
+    assert done.code == 0
+    assert done.lines[0] == "note: 1 of 1 runs did not get there: every pair was asked as often as is allowed"
+    assert done.json["comparisons"] is None
+    assert done.json["runs"][0]["stop_reason"] == "candidate_starvation"
+    assert pl.read_csv("runs.csv").height == 1
+
+
+def test_plan_needs_the_number_of_items(cli):
+    assert cli("plan").code == 2
+    assert cli("plan", "--items", 5, "--reliability", 1.5).lines == [
+        "error: reliability must be a number between 0 and 1, not 1.5"
+    ]

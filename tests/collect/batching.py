@@ -1,0 +1,76 @@
+"""What the tests of batches share: texts with a known order, judges of every provider, and a desk without waiting."""
+
+import asyncio
+
+import pairscale as ps
+from pairscale.collect.batch import BatchDesk
+from pairscale.judges.llm import LLMJudge
+from pairscale.testing import Batches, Behaviour, ProviderSimulator
+
+MODELS = {
+    "openai": "gpt-4.1",
+    "anthropic": "claude-sonnet-4-5",
+    "gemini": "gemini-2.5-flash",
+    "together": "deepseek-ai/DeepSeek-V3",
+}
+KEY = "simulated-key-123"
+
+
+def quality(text: str) -> float:
+    return 20.0 * len(text)
+
+
+def samples(n: int) -> list[dict[str, str]]:
+    return [{"ID": f"stu_{k:03d}", "text": "Word " * (k + 1)} for k in range(n)]
+
+
+def pairs_of(n: int):
+    return ps.make_pairs(samples(n))
+
+
+def url_of(server: ProviderSimulator, provider: str) -> str:
+    return server.url + {"openai": "/v1", "together": "/together/v1"}.get(provider, "")
+
+
+def judge_of(server: ProviderSimulator, provider: str = "openai", **settings) -> LLMJudge:
+    trait = ps.trait_description("overall_quality")
+    known = {"api_key": KEY, "base_url": url_of(server, provider)} | settings
+    return LLMJudge(provider, known.pop("model", MODELS[provider]), trait, ps.get_prompt_template(), "default", **known)
+
+
+def simulator(**batches) -> ProviderSimulator:
+    return ProviderSimulator(Behaviour(quality=quality), batches=Batches(**batches))
+
+
+class Clock:
+    """A clock that only waiting moves."""
+
+    def __init__(self) -> None:
+        self.now = 1_800_000_000.0
+        self.waits: list[float] = []
+
+    def __call__(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        self.now += seconds
+        await asyncio.sleep(0)
+
+
+def with_desk(run, work, **settings):
+    """Do something with a desk, in a loop of its own, and return what it gives."""
+
+    async def main():
+        clock = settings.pop("clock", None) or Clock()
+        desk = BatchDesk(run, sleep=clock.sleep, clock=clock, api_key=settings.pop("api_key", KEY), **settings)
+        try:
+            return await work(desk)
+        finally:
+            await desk.aclose()
+
+    return asyncio.run(main())
+
+
+def expected(pairs) -> list[str]:
+    return [max(one, two) for one, two in pairs.select("ID1", "ID2").iter_rows()]

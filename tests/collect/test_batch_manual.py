@@ -1,0 +1,210 @@
+"""The manual's functions, by their names and with their shapes."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from batching import MODELS, pairs_of, simulator
+
+from pairscale.collect.batch import calls, multi, pipelines, requests
+from pairscale.collect.batch.parse import (
+    parse_anthropic_batch_output,
+    parse_gemini_batch_output,
+    parse_openai_batch_output,
+)
+from pairscale.errors import InputError, JudgeError, TableError
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+MODEL = MODELS["openai"]
+
+
+@pytest.fixture
+def server(monkeypatch):
+    with simulator() as running:
+        for name, value in running.environment().items():
+            monkeypatch.setenv(name, value)
+        yield running
+
+
+@pytest.mark.parametrize(
+    ("build", "body"),
+    [
+        (requests.build_openai_batch_requests, "body"),
+        (requests.build_anthropic_batch_requests, "params"),
+        (requests.build_gemini_batch_requests, "request"),
+    ],
+)
+def test_requests_against_the_golden_files(build, body):
+    data = json.loads((GOLDEN / f"{build.__name__}.json").read_text("utf-8"))
+    given = data["input"]
+    same = 0
+    for case in data["output"]:
+        if "value" not in case["result"]:
+            continue
+        theirs = case["result"]["value"][0]
+        try:
+            table = build(given["pairs"], **case["args"], **{k: v for k, v in given.items() if k != "pairs"})
+        except InputError:
+            continue  # our rules are tested with the providers
+        assert table.columns == list(theirs)
+        ours = table.row(0, named=True)
+        assert ours["custom_id"] == theirs["custom_id"]
+        assert ours.get("url") == theirs.get("url")
+        same += ours[body] == theirs[body]
+    assert same >= 1 or build is requests.build_gemini_batch_requests
+
+
+def test_requests_need_names_of_their_own():
+    twice = pl.concat([pairs_of(2), pairs_of(2)])
+    with pytest.raises(InputError, match="pair_uid"):
+        requests.build_openai_batch_requests(twice, MODEL)
+    named = twice.with_columns(pair_uid=pl.Series(["a", "b"]))
+    assert requests.build_openai_batch_requests(named, MODEL)["custom_id"].to_list() == ["a", "b"]
+
+
+def test_the_file_of_requests(tmp_path):
+    table = requests.build_openai_batch_requests(pairs_of(3), MODEL)
+    path = requests.write_openai_batch_file(table, tmp_path / "requests.jsonl")
+    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    assert rows == table.to_dicts()
+    lines = requests.write_openai_batch_file([{"jsonl": '{"a": 1}'}], tmp_path / "lines.jsonl")
+    assert lines.read_text("utf-8") == '{"a": 1}\n'
+    plain = [{"custom_id": "r", "method": "POST", "url": "/v1/x", "body": {"a": 1, "b": None}}]
+    requests.write_openai_batch_file(plain, tmp_path / "plain.jsonl")
+    assert json.loads((tmp_path / "plain.jsonl").read_text())["body"] == {"a": 1}
+    with pytest.raises(TableError, match="body"):
+        requests.write_openai_batch_file([{"custom_id": "r"}], path)
+
+
+def test_openai_call_by_call(server, tmp_path):
+    table = requests.build_openai_batch_requests(pairs_of(4), MODEL)
+    path = requests.write_openai_batch_file(table, tmp_path / "requests.jsonl")
+    file = calls.openai_upload_batch_file(path)
+    assert file["purpose"] == "batch"
+    batch = calls.openai_create_batch(file["id"], "/v1/chat/completions", metadata={"study": "one"})
+    assert batch["metadata"] == {"study": "one"}
+    with pytest.raises(JudgeError, match="no results"):
+        calls.openai_download_batch_output(batch["id"], tmp_path / "out.jsonl")
+    done = calls.openai_poll_batch_until_complete(batch["id"], interval_seconds=0.01, verbose=False)
+    assert done["status"] == calls.openai_get_batch(batch["id"])["status"] == "completed"
+    out = calls.openai_download_batch_output(batch["id"], tmp_path / "out.jsonl")
+    table = parse_openai_batch_output(out)
+    assert (table["better_id"] == table["ID2"]).all()
+    with pytest.raises(JudgeError, match="404"):
+        calls.openai_get_batch("batch_none")
+    with pytest.raises(InputError, match="no such file"):
+        calls.openai_upload_batch_file(tmp_path / "none.jsonl")
+
+
+def test_anthropic_call_by_call(server, tmp_path):
+    table = requests.build_anthropic_batch_requests(pairs_of(4), MODELS["anthropic"])
+    batch = calls.anthropic_create_batch(table)
+    assert calls.anthropic_get_batch(batch["id"])["processing_status"] == "in_progress"
+    done = calls.anthropic_poll_batch_until_complete(batch["id"], interval_seconds=0.01, verbose=False)
+    assert done["processing_status"] == "ended"
+    out = calls.anthropic_download_batch_results(batch["id"], tmp_path / "out.jsonl")
+    table = parse_anthropic_batch_output(out)
+    assert (table["better_id"] == table["ID2"]).all()
+    assert table.height == 6
+
+
+def test_gemini_call_by_call(server, tmp_path):
+    table = requests.build_gemini_batch_requests(pairs_of(4), MODELS["gemini"])
+    batch = calls.gemini_create_batch(table["request"].to_list(), MODELS["gemini"], display_name="mine")
+    assert batch["metadata"]["displayName"] == "mine"
+    done = calls.gemini_poll_batch_until_complete(batch["name"], interval_seconds=0.01, verbose=False)
+    assert done["metadata"]["state"] == "BATCH_STATE_SUCCEEDED"
+    for which in (done, batch["name"]):
+        out = calls.gemini_download_batch_results(which, table, tmp_path / "out.jsonl")
+        parsed = parse_gemini_batch_output(out, table.drop("request"))
+        assert (parsed["better_id"] == parsed["ID2"]).all()
+        assert parsed.height == 6
+    with pytest.raises(InputError, match="6 results"):
+        calls.gemini_download_batch_results(done, table.head(2), tmp_path / "out.jsonl")
+
+
+def test_polling_stops_in_time(server):
+    server.batches.looks = 1000
+    made = calls.anthropic_create_batch(requests.build_anthropic_batch_requests(pairs_of(2), MODELS["anthropic"]))
+    state = calls.anthropic_poll_batch_until_complete(made["id"], 0.01, timeout_seconds=0.05, verbose=False)
+    assert state["processing_status"] == "in_progress"
+
+
+@pytest.mark.parametrize("backend", list(MODELS))
+def test_pipelines(server, tmp_path, backend):
+    paths = {"batch_input_path": tmp_path / "in.jsonl", "batch_output_path": tmp_path / "out.jsonl"}
+    done = pipelines.llm_submit_pairs_batch(
+        pairs_of(4), backend, MODELS[backend], include_raw=True, interval_seconds=0.01, verbose=False, **paths
+    )
+    assert (done.backend, done.batch_input_path, done.batch_output_path) == (backend, *paths.values())
+    assert done.results.height == 6
+    assert "raw_response" in done.results.columns
+    assert done.failed_attempts.height == 0
+    assert done.batch.get("id") or done.batch["name"]
+    assert len(done.batch_ids) == 1
+    assert pipelines.llm_download_batch_results(done).equals(done.results)
+    assert pipelines.llm_download_batch_results({"results": done.results}).equals(done.results)
+    with pytest.raises(InputError, match="no results"):
+        pipelines.llm_download_batch_results({})
+
+
+def test_poll_false_returns_at_once_and_can_be_taken_up(server, tmp_path):
+    run, server.batches.looks = tmp_path / "run.db", 5
+    begun = pipelines.run_openai_batch_pipeline(pairs_of(4), MODEL, poll=False, run=run, n_segments=2)
+    assert begun.results is None
+    assert begun.batch_output_path is None
+    assert len(begun.batch_ids) == 2
+    assert pipelines.llm_download_batch_results(begun).height == 0
+    while pipelines.llm_download_batch_results(begun).height < 6:
+        pass
+    again = pipelines.run_openai_batch_pipeline(pairs_of(4), MODEL, run=run, interval_seconds=0.01)
+    assert again.results.height == 6
+    assert server.batches.created == 2
+
+
+def test_no_batches_there():
+    with pytest.raises(InputError, match="ollama has no batches"):
+        pipelines.llm_submit_pairs_batch(pairs_of(2), "ollama", "qwen3")
+    with pytest.raises(InputError, match="name a model"):
+        pipelines.llm_submit_pairs_batch(pairs_of(2), "openai")
+
+
+@pytest.mark.parametrize("backend", list(MODELS))
+def test_many_batches(server, tmp_path, backend):
+    made = multi.llm_submit_pairs_multi_batch(
+        pairs_of(5), MODELS[backend], backend=backend, batch_size=4, output_dir=tmp_path / "out", write_registry=True
+    )
+    assert made.registry["segment_index"].to_list() == [1, 2, 3]
+    assert made.registry["done"].to_list() == [False] * 3
+    assert [job["batch_id"] for job in made.jobs] == made.registry["batch_id"].to_list()
+    assert (tmp_path / "out" / "jobs_registry.csv").is_file()
+    assert all(Path(job["pairs_path"]).is_file() for job in made.jobs)
+    first = multi.llm_resume_multi_batches(output_dir=tmp_path / "out", poll=False, per_job_delay=0)
+    assert first.combined is None
+    done = multi.llm_resume_multi_batches(
+        made.jobs, interval_seconds=0.01, per_job_delay=0, write_results_csv=True, keep_jsonl=False,
+        write_registry=True, write_combined_csv=True,
+    )  # fmt: skip
+    assert done.combined.height == 10
+    assert [job["done"] for job in done.jobs] == [True] * 3
+    assert sum(job["results"].height for job in done.jobs) == 10
+    assert done.batch_failures.height == done.failed_attempts.height == done.rest.height == 0
+    written = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert "combined_results.csv" in written
+    assert not any(name.endswith(".jsonl") for name in written)
+    assert server.batches.created == 3
+
+
+def test_many_batches_of_which_one_expires(server, tmp_path):
+    server.batches.ends = ["done", "expired"]
+    made = multi.llm_submit_pairs_multi_batch(pairs_of(6), MODEL, n_segments=2, output_dir=tmp_path)
+    done = multi.llm_resume_multi_batches(made, interval_seconds=0.01, per_job_delay=0, combined_csv_path="all.csv")
+    assert done.batch_failures.select("segment_index", "status").rows() == [(2, "expired")]
+    assert done.batch_failures["unanswered"].to_list() == [done.rest.height]
+    assert 0 < done.rest.height < 8
+    assert done.combined.height + done.rest.height == 15
+    with pytest.raises(InputError, match="jobs or output_dir"):
+        multi.llm_resume_multi_batches()
+    with pytest.raises(InputError, match="no such run file"):
+        multi.llm_resume_multi_batches(output_dir=tmp_path / "elsewhere")

@@ -1,0 +1,47 @@
+"""50,000 pairs in three batches, from the requests to the merged table: 60 seconds of CPU and 1 GB."""
+
+import json
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+CHILD = textwrap.dedent("""
+    import json, resource, sys
+    import polars as pl
+    import pairscale as ps
+    from pairscale.collect.batch.multi import llm_resume_multi_batches, llm_submit_pairs_multi_batch
+
+    folder, n = sys.argv[1], int(sys.argv[2])
+    texts = ["Some words that stand for a text. " * 30 + "x" * k for k in range(400)]
+    samples = [{"ID": f"s_{k:03d}", "text": text} for k, text in enumerate(texts)]
+    pairs = ps.make_pairs(samples).head(n)
+    made = llm_submit_pairs_multi_batch(pairs, "gpt-4.1", n_segments=3, output_dir=folder)
+    done = llm_resume_multi_batches(made, interval_seconds=0.2, per_job_delay=0)
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    print(json.dumps({
+        "rows": done.combined.height, "batches": len(made.jobs), "rest": done.rest.height,
+        "cpu": used.ru_utime + used.ru_stime, "mb": used.ru_maxrss / 1024,
+        "names": done.combined["custom_id"].n_unique(),
+    }))
+""")
+
+
+@pytest.mark.validate
+def test_fifty_thousand_pairs(tmp_path, monkeypatch):
+    from pairscale.testing import Batches, Behaviour, ProviderSimulator
+
+    n = 50_000
+    with ProviderSimulator(Behaviour(quality=len), batches=Batches(looks=2)) as server:
+        for name, value in server.environment().items():
+            monkeypatch.setenv(name, value)
+        done = subprocess.run(
+            [sys.executable, "-c", CHILD, str(tmp_path), str(n)], capture_output=True, text=True, check=False
+        )
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    print(found)
+    assert (found["rows"], found["names"], found["batches"], found["rest"]) == (n, n, 3, 0)
+    assert found["cpu"] < 60
+    assert found["mb"] < 1024

@@ -1,0 +1,489 @@
+"""Costs before a study: the pilot, the calibration, the budget, and that nothing is paid twice."""
+
+import hashlib
+import math
+import random
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+import pytest
+
+import pairscale as ps
+from pairscale.collect._cost_model import Spread, choose_pilot, fit_input, likely_sum
+from pairscale.collect._cost_study import Figures, Rates, totals
+from pairscale.errors import InputError
+from pairscale.judges.base import Verdict
+from pairscale.providers.prices import Price, price_of
+from pairscale.testing import Behaviour, ProviderSimulator
+
+STRATEGIES = ("stratified_prompt_bytes", "random", "first")
+PRICE = Price(1.25, 10.0, as_of="today")
+
+
+def texts(n, seed=0):
+    """Texts of very different lengths."""
+    draw = random.Random(seed)
+    return {f"t{i:03d}": "word " * round(draw.lognormvariate(4.5, 0.7) + 5) for i in range(n)}
+
+
+def table(n_items=30, seed=0, n_pairs=None):
+    made = ps.make_pairs([{"ID": name, "text": text} for name, text in texts(n_items, seed).items()])
+    return made if n_pairs is None else ps.sample_pairs(made, n_pairs=n_pairs, seed=seed)
+
+
+@dataclass
+class Fake:
+    """A judge whose tokens are known: a quarter of the bytes, and an answer drawn by the pair's name."""
+
+    sigma: float = 0.5
+    median: float = 40.0
+    price: Price | None = PRICE
+    fails: str = ""
+    cached: float = 0.0
+    silent: bool = False
+    seed: int = 0
+    asked: int = 0
+
+    @property
+    def condition(self):
+        return ps.Condition("fake:m", "fake", "m", "overall_quality", "default", {"sigma": self.sigma})
+
+    def tokens(self, pair_id1, text1, pair_id2, text2):
+        digest = hashlib.sha256(f"{self.seed}|{pair_id1}|{pair_id2}".encode()).digest()
+        draw = random.Random(digest).gauss(0, 1)
+        return (len(text1) + len(text2)) // 4 + 50, max(1, round(self.median * math.exp(self.sigma * draw)))
+
+    def cost(self, prompt, completion):
+        return (prompt * self.price.input + completion * self.price.output) / 1e6
+
+    async def compare(self, pair):
+        self.asked += 1
+        prompt, completion = self.tokens(pair.first["ID"], pair.first["text"], pair.second["ID"], pair.second["text"])
+        if self.silent:
+            return Verdict.win(1)
+        known = {"prompt_tokens": prompt, "completion_tokens": completion}
+        known["prompt_cached_tokens"] = round(self.cached * prompt)
+        if self.price is not None and not self.cached:
+            known["cost"] = self.cost(prompt, completion)
+        if self.fails and self.fails in (pair.first["ID"], pair.second["ID"]):
+            return Verdict.fail("parse_error", "what?", **known)
+        return Verdict.win(1, **known)
+
+    def truth(self, pairs):
+        used = [self.tokens(*row) for row in pairs.select("ID1", "text1", "ID2", "text2").iter_rows()]
+        return sum(prompt for prompt, _ in used), sum(completion for _, completion in used)
+
+
+def estimate(pairs, judge, **options):
+    return ps.estimate_llm_pairs_cost(pairs, judge=judge, progress=False, **options)
+
+
+# Choosing
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize(("total", "n"), [(1, 5), (7, 7), (30, 7), (100, 25)])
+def test_the_pilot_stands_for_all_pairs(strategy, total, n):
+    rows, weights = choose_pilot(np.arange(total) % 13, n, strategy, seed=3)
+    assert len(set(rows.tolist())) == min(n, total)
+    assert rows.tolist() == sorted(rows.tolist())
+    assert weights.sum() == pytest.approx(total)
+    assert (weights >= 1).all()
+
+
+def test_a_stratified_pilot_has_one_pair_of_every_length():
+    rows, _ = choose_pilot(np.arange(100)[::-1].copy(), 10, "stratified_prompt_bytes", seed=1)
+    assert sorted((99 - rows) // 10) == list(range(10))
+
+
+def test_the_seed_decides_and_first_needs_none():
+    sizes = np.arange(500)
+    for strategy in ("stratified_prompt_bytes", "random"):
+        assert (choose_pilot(sizes, 20, strategy, 5)[0] == choose_pilot(sizes, 20, strategy, 5)[0]).all()
+        assert (choose_pilot(sizes, 20, strategy, 5)[0] != choose_pilot(sizes, 20, strategy, 6)[0]).any()
+    assert choose_pilot(sizes, 20, "first", None)[0].tolist() == list(range(20))
+
+
+def test_every_pair_is_equally_likely_in_a_stratified_pilot():
+    sizes = np.array([5, 5, 5, 9, 1, 3, 3, 8, 8, 8])
+    counts = np.zeros(10)
+    for seed in range(4_000):
+        rows, weights = choose_pilot(sizes, 3, "stratified_prompt_bytes", seed)
+        counts[rows] += weights
+    assert counts / 4_000 == pytest.approx(np.ones(10), abs=0.08)
+
+
+# Arithmetic
+
+
+def test_the_line_is_that_of_least_squares():
+    draw = np.random.default_rng(1)
+    x = draw.integers(200, 5_000, 40)
+    y = 12 + 0.25 * x + draw.normal(0, 3, 40)
+    fit = fit_input(x, y, np.ones(40))
+    slope, intercept = np.polyfit(x, y, 1)
+    residuals = y - intercept - slope * x
+    assert (fit.slope, fit.intercept) == pytest.approx((slope, intercept))
+    assert fit.r_squared == pytest.approx(1 - residuals @ residuals / ((y - y.mean()) @ (y - y.mean())))
+    assert fit.residual_sd == pytest.approx(math.sqrt(residuals @ residuals / 38))
+    rest = draw.integers(200, 5_000, 1_000)
+    found = fit.total(rest, 0.9)
+    assert found.expected == pytest.approx(1_000 * intercept + slope * rest.sum())
+    assert found.expected < found.budget < 1.01 * found.expected
+    assert fit.total(rest, 0.5).budget == pytest.approx(found.expected)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "tokens", "slope", "intercept"),
+    [([8], [2.0], 0.25, 0.0), ([8, 8], [2.0, 4.0], 0.375, 0.0), ([4, 8, 12], [7.0, 7.0, 7.0], 0.0, 7.0)],
+)
+def test_without_a_line_there_is_a_share_or_a_mean(sizes, tokens, slope, intercept):
+    fit = fit_input(np.array(sizes), np.array(tokens), np.ones(len(sizes)))
+    assert (fit.slope, fit.intercept) == pytest.approx((slope, intercept))
+    assert fit.total(np.array([8, 8]), 0.9).expected == pytest.approx(2 * (8 * slope + intercept))
+
+
+def test_sums_of_further_pairs():
+    equal = likely_sum(np.full(9, 7.0), np.ones(9), 10, 0.9)
+    assert (equal.expected, equal.budget) == pytest.approx((70, 70))
+    assert likely_sum(np.array([7.0]), np.ones(1), 10, 0.9) == Spread(70.0, 140.0)
+    assert likely_sum(np.array([7.0, 9.0]), np.ones(2), 0, 0.9) == Spread(0.0, 0.0)
+    weighted = likely_sum(np.array([1.0, 9.0]), np.array([3.0, 1.0]), 4, 0.9)
+    assert weighted.expected == pytest.approx(12)
+    values = np.random.default_rng(2).lognormal(3, 0.8, 30)
+    budgets = [likely_sum(values, np.ones(30), 500, q).budget for q in (0.5, 0.75, 0.9, 0.99)]
+    assert budgets == sorted(budgets)
+    assert budgets[-1] > budgets[0]
+
+
+# The estimate
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_figures_add_up(strategy):
+    pairs, judge = table(), Fake()
+    found = estimate(pairs, judge, test_strategy=strategy, n_test=40)
+    row = found.summary.row(0, named=True)
+    assert (row["n_total"], row["n_test"], row["n_known"], row["n_remaining"]) == (435, 40, 0, 395)
+    assert judge.asked == 40
+    prompt, completion = judge.truth(found.test_pairs)
+    assert (row["pilot_prompt_tokens"], row["pilot_completion_tokens"]) == (prompt, completion)
+    assert row["pilot_cost"] == pytest.approx(judge.cost(prompt, completion))
+    rest = row["est_remaining_prompt_tokens_expected"], row["est_remaining_completion_tokens_expected"]
+    assert row["expected_prompt_tokens_total"] == pytest.approx(prompt + rest[0])
+    assert row["expected_cost_remaining"] == pytest.approx(judge.cost(*rest))
+    assert found.expected_cost == pytest.approx(row["pilot_cost"] + row["expected_cost_remaining"])
+    assert found.budget_cost > found.expected_cost
+    truth = judge.truth(pairs)
+    assert row["expected_prompt_tokens_total"] == pytest.approx(truth[0], rel=0.001)
+    assert found.expected_cost == pytest.approx(judge.cost(*truth), rel=0.15)
+    assert found.calibration["slope"] == pytest.approx(0.25, abs=0.001)
+    assert found.calibration["intercept"] == pytest.approx(50, abs=1)
+    assert found.calibration["r_squared"] > 0.999
+
+
+def test_the_pilot_and_the_rest_are_all_pairs():
+    pairs = table(8)
+    found = estimate(pairs, Fake(), n_test=10)
+    assert found.pilot.select("ID1", "ID2").equals(found.test_pairs.select("ID1", "ID2"))
+    both = pl.concat([found.test_pairs, found.remaining_pairs]).sort("ID1", "ID2")
+    assert both.equals(pairs.sort("ID1", "ID2"))
+    less = estimate(pairs, Fake(), n_test=10, return_test_results=False, return_remaining_pairs=False)
+    assert (less.pilot, less.remaining_pairs) == (None, None)
+    assert less.summary.equals(found.summary)
+
+
+def test_a_pilot_of_all_pairs_knows_the_cost():
+    pairs, judge = table(6), Fake()
+    found = estimate(pairs, judge, n_test=100)
+    assert found.summary["n_remaining"].to_list() == [0]
+    assert found.expected_cost == found.budget_cost == pytest.approx(judge.cost(*judge.truth(pairs)))
+    assert found.remaining_pairs.height == 0
+
+
+def test_nothing_is_paid_twice(tmp_path):
+    pairs, judge, run = table(12), Fake(), tmp_path / "run.db"
+    first = estimate(pairs, judge, n_test=20, run=run)
+    again = estimate(pairs, judge, n_test=20, run=run)
+    assert judge.asked == 20
+    assert again.summary.equals(first.summary)
+    ps.submit_pairs(first.remaining_pairs, judge, run=run, progress=False)
+    assert judge.asked == 66
+    assert ps.submit_pairs(pairs, judge, run=run, progress=False).asked == 0
+    done = estimate(pairs, judge, n_test=20, run=run)
+    row = done.summary.row(0, named=True)
+    assert (row["n_known"], row["n_remaining"]) == (46, 0)
+    assert done.expected_cost == pytest.approx(judge.cost(*judge.truth(pairs)))
+
+
+def test_pairs_that_stand_twice_keep_their_names(tmp_path):
+    pairs, judge, run = pl.concat([table(5), table(5)]), Fake(), tmp_path / "run.db"
+    found = estimate(pairs, judge, n_test=7, run=run)
+    ps.submit_pairs(found.remaining_pairs, judge, run=run, progress=False)
+    assert judge.asked == 20
+    assert ps.submit_pairs(pairs, judge, run=run, progress=False).asked == 0
+
+
+def test_the_batch_discount_is_for_the_pairs_outside_the_pilot():
+    pairs, judge = table(), Fake(price=Price(1.25, 10.0, batch=0.4))
+    live = estimate(pairs, judge).summary.row(0, named=True)
+    batch = estimate(pairs, judge, mode="batch").summary.row(0, named=True)
+    half = estimate(pairs, judge, mode="batch", batch_discount=0.5).summary.row(0, named=True)
+    for row, share in ((batch, 0.4), (half, 0.5)):
+        assert row["pilot_cost"] == live["pilot_cost"]
+        assert row["batch_discount"] == share
+        for kind in ("expected", "budget"):
+            assert row[f"{kind}_cost_remaining"] == pytest.approx(share * live[f"{kind}_cost_remaining"])
+            assert row[f"{kind}_cost_total"] == pytest.approx(row["pilot_cost"] + row[f"{kind}_cost_remaining"])
+    assert estimate(pairs, judge, batch_discount=0.5).summary["batch_discount"].to_list() == [1.0]
+    unknown = estimate(pairs, Fake(), mode="batch")
+    assert unknown.summary["batch_discount"].to_list() == [1.0]
+    assert "batch_discount= says otherwise" in repr(unknown)
+
+
+def test_prices_by_argument_hold_for_the_pilot_too():
+    pairs, judge = table(), Fake()
+    found = estimate(pairs, judge, cost_per_million_input=2.0, cost_per_million_output=4.0)
+    row = found.summary.row(0, named=True)
+    paid = (2 * row["pilot_prompt_tokens"] + 4 * row["pilot_completion_tokens"]) / 1e6
+    assert row["pilot_cost"] == pytest.approx(paid)
+    assert row["prices_as_of"] is None
+    one = estimate(pairs, judge, cost_per_million_output=4.0).summary
+    assert one.select("cost_per_million_input", "cost_per_million_output").row(0) == (1.25, 4.0)
+
+
+def test_without_prices_there_are_tokens():
+    found = estimate(table(), Fake(price=None))
+    assert (found.expected_cost, found.budget_cost) == (None, None)
+    assert found.summary["expected_completion_tokens_total"][0] > 0
+    assert "cost           not known" in repr(found)
+    assert "no price of fake:m is known" in repr(found)
+    with pytest.raises(InputError, match="both cost_per_million_input and cost_per_million_output"):
+        estimate(table(), Fake(price=None), cost_per_million_input=1.0)
+
+
+def test_cached_tokens_cost_less_live_but_not_in_batches():
+    pairs = table()
+    judge = Fake(sigma=0.0, price=Price(1.0, 0.0, cached=0.1), cached=0.5)
+    live = estimate(pairs, judge).summary.row(0, named=True)
+    assert live["expected_cost_total"] == pytest.approx(0.55e-6 * live["expected_prompt_tokens_total"], rel=0.01)
+    batch = estimate(pairs, judge, mode="batch", batch_discount=1.0).summary.row(0, named=True)
+    assert batch["expected_cost_remaining"] == pytest.approx(1e-6 * batch["est_remaining_prompt_tokens_expected"])
+
+
+def test_failed_pairs_of_the_pilot_are_paid_and_named(tmp_path):
+    pairs, judge = table(6), Fake(fails="t000")
+    found = estimate(pairs, judge, n_test=15, run=tmp_path / "run.db")
+    assert found.failed_pairs.height == 5
+    assert found.pilot.height == 10
+    assert found.summary["pilot_completion_tokens"][0] == judge.truth(pairs)[1]
+    assert any("5 of the 15 pairs" in note for note in found.notes)
+    again = estimate(pairs, judge, n_test=15, run=tmp_path / "run.db")
+    assert again.summary["pilot_cost"][0] > found.summary["pilot_cost"][0]  # five were asked, and paid for, again
+
+
+def test_a_small_or_unlike_pilot_is_said():
+    pairs = table(30).sort(pl.col("text1").str.len_bytes() + pl.col("text2").str.len_bytes())
+    assert any("a pilot of 3 says little" in note for note in estimate(pairs, Fake(), n_test=3).notes)
+    assert any("longer or shorter" in note for note in estimate(pairs, Fake(), test_strategy="first").notes)
+    assert estimate(pairs, Fake()).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"mode": "later"}, "mode must be"),
+        ({"test_strategy": "best"}, "test_strategy must be one of"),
+        ({"budget_quantile": 0.3}, "budget_quantile"),
+        ({"budget_quantile": 1.0}, "budget_quantile"),
+        ({"batch_discount": 50}, "batch_discount"),
+        ({"n_test": 0}, "n_test must be 1 or more"),
+        ({"n_test": 2.5}, "n_test"),
+        ({"bytes_per_token": 0}, "bytes_per_token"),
+        ({"concurrency": 0}, "concurrency"),
+        ({"cost_per_million_input": -1.0}, "price"),
+    ],
+)
+def test_bad_settings_are_refused_before_anything_is_asked(options, message):
+    judge = Fake()
+    with pytest.raises(InputError, match=message):
+        estimate(table(5), judge, **options)
+    assert judge.asked == 0
+
+
+def test_there_must_be_pairs_tokens_and_answers():
+    with pytest.raises(InputError, match="there are no pairs"):
+        estimate(table(5).clear(), Fake())
+    with pytest.raises(InputError, match="does not say how many tokens"):
+        estimate(table(5), Fake(silent=True))
+    with pytest.raises(InputError, match="does not say how many tokens"):
+        estimate(table(5), "lexical")
+    refusing = ps.FunctionJudge(lambda A, B: {"is_valid": False, "Y": None}, name="no")
+    with pytest.raises(InputError, match=r"none of the 10 pairs of the pilot was answered; the first: refusal"):
+        estimate(table(5), refusing)
+    with pytest.raises(InputError, match="name a model of openai"):
+        ps.estimate_llm_pairs_cost(table(5), offline=True)
+
+
+# Models
+
+
+def test_a_model_of_the_simulator(tmp_path):
+    pairs = ps.make_pairs(ps.example_writing_samples)
+    with ProviderSimulator(Behaviour(seed=1)) as server:
+        where = {"base_url": f"{server.url}/v1", "api_key": "none", "progress": False, "concurrency": 4}
+        found = ps.estimate_llm_pairs_cost(pairs, "gpt-5.1", n_test=20, run=tmp_path / "run.db", **where)
+        assert server.served == 20
+        done = ps.submit_llm_pairs(pairs, "gpt-5.1", run=tmp_path / "run.db", **where)
+        assert server.served == 190
+    assert found.expected_cost == pytest.approx(done.results["cost"].sum(), rel=0.001)
+    assert found.summary["prices_as_of"].to_list() == [price_of("openai", "gpt-5.1").as_of]
+    said = repr(found)
+    for part in ("openai gpt-5.1, live", "190: 20 in the pilot, 170 remaining", "budget (p90)", "R2 1.000"):
+        assert part in said
+
+
+def test_prices_by_argument_are_remembered_by_the_run_file(tmp_path):
+    pairs = ps.make_pairs(ps.example_writing_samples)
+    with ProviderSimulator() as server:
+        options = {"base_url": f"{server.url}/v1", "api_key": "none", "progress": False, "n_test": 5}
+        options |= {"cost_per_million_input": 7.0, "cost_per_million_output": 0.0, "run": tmp_path / "run.db"}
+        found = ps.estimate_llm_pairs_cost(pairs, "some-model", **options)
+        named = ps.estimate_llm_pairs_cost(pairs, judge="openai:some-model", **options)
+        assert server.served == 5
+    paid = 7e-6 * found.summary["pilot_prompt_tokens"][0]
+    assert found.pilot["cost"].sum() == pytest.approx(paid)
+    assert found.summary["pilot_cost"][0] == named.summary["pilot_cost"][0] == pytest.approx(paid)
+
+
+def test_offline_asks_nothing_and_needs_no_key(monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    pairs = ps.make_pairs(ps.example_writing_samples)
+    plain = ps.estimate_llm_pairs_cost(pairs, "gpt-4.1", offline=True)
+    judge = ps.make_judge("openai:gpt-4.1", judge_args={"api_key": "none"})
+    first = pairs.row(0, named=True)
+    sides = [{"ID": first[f"ID{side}"], "text": first[f"text{side}"]} for side in "12"]
+    size = len(judge.request(ps.JudgePair(*sides)).prompt.encode())
+    one = ps.estimate_llm_pairs_cost(pairs.head(1), "gpt-4.1", offline=True)
+    assert one.summary["expected_prompt_tokens_total"][0] == size / 4
+    assert plain.summary.select("method", "n_test", "n_remaining", "budget_quantile").row(0) == (
+        "offline",
+        0,
+        190,
+        None,
+    )
+    assert plain.pilot is None
+    assert plain.remaining_pairs.height == 190
+    assert plain.budget_cost > plain.expected_cost > 0
+    assert repr(plain).startswith("Rough cost estimate without a pilot: openai gpt-4.1")
+    both = ps.estimate_llm_pairs_cost(pairs, "gpt-4.1", offline=True, both_orders=True)
+    assert both.expected_cost == pytest.approx(2 * plain.expected_cost)
+    thinking = ps.estimate_llm_pairs_cost(pairs, "gpt-5", offline=True)
+    assert thinking.summary["expected_completion_tokens_total"][0] == 190_000
+    given = ps.estimate_llm_pairs_cost(pairs, judge="openai:gpt-5", offline=True, output_tokens=5, mode="batch")
+    assert given.summary.select("expected_completion_tokens_total", "batch_discount").row(0) == (950.0, 0.5)
+
+
+def test_prices_by_table():
+    mine = {"as_of": "2030-01-01", "prices": [{"provider": "openai", "model": "^gpt-x", "input": 1, "output": 2}]}
+    assert price_of("openai", "gpt-x-mini", mine) == Price(1, 2, as_of="2030-01-01")
+    assert price_of("openai", "gpt-4.1", mine) == price_of("openai", "gpt-4.1")
+    with pytest.raises(InputError, match="needs rows of provider, model, input and output"):
+        price_of("openai", "gpt-x", {"prices": [{"provider": "openai", "model": "gpt-x", "input": 1}]})
+
+
+# What was spent
+
+
+def test_spending_by_model_template_and_day(tmp_path):
+    pairs, judge = table(5), Fake(fails="t000")
+    with ps.open_run(tmp_path / "run.db", write=True) as store:
+        assert store.spending().height == 0
+    done = ps.submit_pairs(pairs, judge, run=tmp_path / "run.db", progress=False)
+    ps.submit_pairs(pairs, "lexical", run=tmp_path / "run.db", progress=False)
+    with ps.open_run(tmp_path / "run.db") as store:
+        spending, usage, total = store.spending(), store.usage(done.condition_id), store.spent()
+    row = spending.row(by_predicate=pl.col("model") == "m", named=True)
+    prompt, completion = judge.truth(pairs)
+    assert (row["template_id"], row["attempts"], row["total_tokens"]) == ("default", 10, None)
+    assert (row["prompt_tokens"], row["completion_tokens"]) == (prompt, completion)
+    assert row["cost"] == pytest.approx(total)
+    assert row["day"] == done.failed_attempts["attempted_at"][0][:10]
+    other = spending.row(by_predicate=pl.col("model") != "m", named=True)
+    assert (other["attempts"], other["cost"]) == (10, None)
+    assert usage.height == 10
+    assert (usage["outcome"] == "error").sum() == 4
+
+
+# Against known truth
+
+
+def study(kind, seed, n_pairs):
+    """Bytes, input tokens and output tokens of every pair of a study, in random order."""
+    draw = np.random.default_rng([seed, 77])
+    length = draw.lognormal(7.5, 0.6, 120)
+    sides = draw.integers(0, 120, (n_pairs, 2))
+    size = (1_200 + length[sides].sum(axis=1)).astype(np.int64)
+    prompt = np.round(40 + size / 4.3 * draw.normal(1, 0.02, n_pairs))
+    sigma = {"short": 0.2, "thinking": 0.8, "heavy": 1.2, "longer": 0.8}[kind]
+    median = {"short": 20.0}.get(kind, 600.0) * (size / size.mean() if kind == "longer" else 1.0)
+    return size, prompt, np.maximum(1, np.round(median * draw.lognormal(0, sigma, n_pairs)))
+
+
+def error_and_cover(kind, strategy, seed, *, n_pairs=1_000, n_test=25):
+    size, prompt, completion = study(kind, seed, n_pairs)
+    cost = (1.25 * prompt + 10 * completion) / 1e6
+    rows, weights = choose_pilot(size, n_test, strategy, seed)
+    left = np.ones(n_pairs, dtype=bool)
+    left[rows] = False
+    fit = fit_input(size[rows], prompt[rows], weights)
+    used = {"pilot_cost": cost[rows].sum(), "known_cost": 0.0, "n_test": n_test}
+    used |= {f"{when}_{what}_tokens": 0 for when in ("pilot", "known") for what in ("prompt", "completion")}
+    output = likely_sum(completion[rows], weights - 1, int(left.sum()), 0.9)
+    found = Figures(used, {}, left, fit.total(size[left], 0.9), output, 1.25)
+    row = totals(found, Rates(PRICE, False, "live", 1.0))
+    true = cost.sum()
+    return row["expected_cost_total"] / true - 1, row["budget_cost_total"] >= true, row["budget_cost_total"] / true
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_the_budget_holds_for_answers_that_think(strategy):
+    found = [error_and_cover("thinking", strategy, seed) for seed in range(100)]
+    assert np.mean([covered for _, covered, _ in found]) >= 0.85
+    assert abs(np.mean([error for error, _, _ in found])) < 0.05  # one standard error is 0.016
+
+
+@pytest.mark.validate
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("kind", ["short", "thinking", "heavy", "longer"])
+def test_cost_estimates_against_known_truth(kind, strategy):
+    """2,000 studies of 1,000 pairs, a pilot of 25: bias below 2 %, and the p90 budget covers at least 85 %."""
+    found = np.array([error_and_cover(kind, strategy, seed) for seed in range(2_000)], dtype=float)
+    bias, covered, _ = found.mean(axis=0)
+    first = found[:200].mean(axis=0)
+    error = found[:, 0].std() / math.sqrt(len(found))
+    print(
+        f"\ncost {kind:<9} {strategy:<24} bias {bias:+.3%} ± {error:.3%} (first 200 seeds {first[0]:+.2%}), "
+        f"covered {covered:.3f} (first 200 {first[1]:.3f}), "
+        f"error sd {found[:, 0].std():.1%}, median budget {np.median(found[:, 2]):.2f} of the truth"
+    )
+    assert abs(bias) < 0.02
+    assert covered >= 0.85
+    assert first[1] >= 0.85
+
+
+@pytest.mark.validate
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_the_whole_function_against_known_truth(strategy):
+    """200 studies through the public function and a judge: each has other texts, pairs and tokens."""
+    errors, covered = [], []
+    for seed in range(200):
+        pairs, judge = table(40, seed, n_pairs=400), Fake(sigma=0.8, median=600.0, seed=seed)
+        found = estimate(pairs, judge, test_strategy=strategy, n_test=25, seed=seed)
+        true = judge.cost(*judge.truth(pairs))
+        errors.append(found.expected_cost / true - 1)
+        covered.append(found.budget_cost >= true)
+    print(f"\ncost, whole function, {strategy}: bias {np.mean(errors):+.2%}, covered {np.mean(covered):.3f}")
+    assert abs(np.mean(errors)) < 0.02 + 2 * np.std(errors) / math.sqrt(200)
+    assert np.mean(covered) >= 0.85

@@ -1,0 +1,342 @@
+"""How fast to ask and when to wait, by a clock of our own: schedules that can be computed by hand."""
+
+import asyncio
+import heapq
+import logging
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pairscale.errors import InputError
+from pairscale.providers.limits import Breaker, Pace, retry_after
+
+
+class Clock:
+    """Time that passes only when everybody waits; whoever waits for the shortest goes on first."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self._waiting: list[tuple[float, int, asyncio.Event]] = []
+        self._number = 0
+
+    def __call__(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        assert seconds > 0, "a wait of nothing would never end"
+        self._number += 1
+        event = asyncio.Event()
+        heapq.heappush(self._waiting, (self.now + seconds, self._number, event))
+        await event.wait()
+
+    async def run(self, *work) -> list:
+        """The results of all, in time that they themselves let pass."""
+        tasks = [asyncio.ensure_future(one) for one in work]
+        while not all(task.done() for task in tasks):
+            for _ in range(3 * len(tasks) + 3):
+                await asyncio.sleep(0)
+            if self._waiting and not all(task.done() for task in tasks):
+                self.now, _, event = heapq.heappop(self._waiting)
+                event.set()
+        return await asyncio.gather(*tasks)
+
+
+def pace_of(*limits, **more) -> tuple[Clock, Pace]:
+    clock = Clock()
+    return clock, Pace(*limits, clock=clock, sleep=clock.sleep, **more)
+
+
+def admitted(clock: Clock, pace: Pace, *tokens: int) -> list[float]:
+    """When each of so many requests may go, asked for all at once."""
+    return asyncio.run(clock.run(*(pace.admit(each) for each in tokens)))
+
+
+# Retry-After
+
+NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"Retry-After": "7"}, 7.0),
+        ({"Retry-After": "0.25"}, 0.25),
+        ({"Retry-After": "-3"}, 0.0),
+        ({"Retry-After": "86400"}, 300.0),
+        ({"Retry-After": "Mon, 16 Nov 2026 12:00:20 GMT"}, 20.0),
+        ({"Retry-After": "Mon, 16 Nov 2026 11:00:00 GMT"}, 0.0),
+        ({"Retry-After": "Mon, 16 Nov 2026 23:00:00 GMT"}, 300.0),
+        ({"Retry-After": "Mon, 16 Nov 2026 13:00:30 +0100"}, 30.0),
+        ({"Retry-After": "Mon, 16 Nov 2026 12:00:05 -0000"}, 5.0),
+        ({"retry-after-ms": "1500", "Retry-After": "60"}, 1.5),
+        ({"retry-after-ms": "soon", "Retry-After": "2"}, 2.0),
+        ({"Retry-After": "soon"}, None),
+        ({"Retry-After": "nan"}, 0.0),
+        ({"Retry-After": "inf"}, 300.0),
+    ],
+)
+def test_retry_after(headers, seconds):
+    assert retry_after(headers, lambda: NOON) == seconds
+
+
+@given(st.text(max_size=40) | st.from_regex(r"\w{3}, \d{1,3} \w{3} \d{1,5} [\d:]{1,9} [+-]?\d{0,12}"))
+def test_retry_after_takes_whatever_a_server_sends(text):
+    for name in ("Retry-After", "retry-after-ms"):
+        found = retry_after({name: text})
+        assert found is None or 0 <= found <= 300
+
+
+# Pace
+
+
+def test_without_limits_everything_passes():
+    assert admitted(*pace_of(), *[10] * 100) == [0.0] * 100
+
+
+@pytest.mark.parametrize("limits", [(0,), (-1,), (None, 0), ("many",), (True and -2.5,)])
+def test_limits_must_be_above_zero(limits):
+    with pytest.raises(InputError, match="must be above 0"):
+        Pace(*limits)
+
+
+def test_requests_are_spread_over_the_minute():
+    assert admitted(*pace_of(30), *[0] * 5) == [0.0, 2.0, 4.0, 6.0, 8.0]
+
+
+def test_no_window_of_a_minute_has_more_requests_than_allowed():
+    times = admitted(*pace_of(12), *[0] * 40)
+    assert times == [pytest.approx(5.0 * n) for n in range(40)]
+    assert all(later - earlier >= 60 - 1e-9 for earlier, later in zip(times, times[12:], strict=False))
+
+
+def test_a_pace_below_one_a_minute():
+    assert admitted(*pace_of(0.5), 0, 0, 0) == [0.0, 120.0, 240.0]
+
+
+def test_tokens_wait_until_the_window_has_room():
+    # 100 a minute: 60 and 40 go at once; 50 more must wait until the first 60 are a minute old, and then fit.
+    assert admitted(*pace_of(None, 100), 60, 40, 50) == [0.0, 0.0, 60.0]
+
+
+def test_a_request_larger_than_the_limit_goes_alone():
+    assert admitted(*pace_of(None, 100), 500, 10) == [0.0, 60.0]
+
+
+def test_a_refusal_halves_the_pace_and_holds_everybody():
+    clock, pace = pace_of()
+    sent = admitted(clock, pace, *[0] * 60)
+    clock.now = 30.0  # sixty in half a minute: 120 a minute
+    pace.refused(5.0, sent[0])
+    assert pace.requests_per_minute == 60.0
+    assert admitted(clock, pace, 0, 0, 0) == [35.0, 36.0, 37.0]
+
+
+def test_refusals_of_requests_that_were_under_way_together_count_once():
+    clock, pace = pace_of()
+    sent = admitted(clock, pace, *[0] * 64)
+    clock.now = 1.0
+    for moment in sent:
+        pace.refused(0.0, moment)
+    assert pace.requests_per_minute == 64 * 60 / 2
+    clock.now = 2.0
+    later = admitted(clock, pace, 0)
+    clock.now = 3.0
+    pace.refused(0.0, later[0])  # this one went at the new pace, and it is too fast still: 65 in three seconds
+    assert pace.requests_per_minute == 65 / 3 * 60 / 2
+
+
+def test_a_single_refusal_of_a_slow_run_does_not_stop_it():
+    clock, pace = pace_of()
+    sent = admitted(clock, pace, 0)
+    pace.refused(0.0, sent[0])
+    assert pace.requests_per_minute == 30.0  # one in the least time that is looked at, a second, halved
+    for _ in range(20):
+        sent = admitted(clock, pace, 0)
+        pace.refused(0.0, sent[0])
+    assert pace.requests_per_minute == 10.0
+
+
+def test_a_limit_of_the_user_below_the_floor_stays():
+    clock, pace = pace_of(3)
+    sent = admitted(clock, pace, 0)
+    pace.refused(0.0, sent[0])
+    assert pace.requests_per_minute == 3
+
+
+def test_the_pace_recovers_by_a_tenth_for_ten_answers_up_to_the_limit():
+    clock, pace = pace_of(100)
+    sent = admitted(clock, pace, *[0] * 10)
+    pace.refused(0.0, sent[-1])
+    assert pace.requests_per_minute == 50.0
+    for _ in range(9):
+        pace.answered({})
+    assert pace.requests_per_minute == 50.0
+    pace.answered({})
+    assert pace.requests_per_minute == pytest.approx(55.0)
+    for _ in range(70):
+        pace.answered({})
+    assert pace.requests_per_minute == 100
+
+
+def test_without_a_limit_the_pace_is_free_again_in_the_end():
+    clock, pace = pace_of()
+    pace.refused(0.0, admitted(clock, pace, 0)[0])
+    for _ in range(10 * 100):
+        pace.answered({})
+    assert pace.requests_per_minute is None
+
+
+@pytest.mark.parametrize(
+    ("headers", "wait"),
+    [
+        ({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "1m30s"}, 90.0),
+        ({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "250ms"}, 0.25),
+        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "6m0s"}, 300.0),
+        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "12"}, 12.0),
+        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "later"}, 0.0),
+        ({"x-ratelimit-remaining-requests": "17", "x-ratelimit-reset-requests": "1m"}, 0.0),
+        ({"x-ratelimit-remaining-requests": "0"}, 0.0),
+    ],
+)
+def test_rate_limit_headers_of_openai(headers, wait):
+    clock, pace = pace_of()
+    pace.answered(headers)
+    assert admitted(clock, pace, 0) == [pytest.approx(wait)]
+
+
+def test_rate_limit_headers_of_anthropic():
+    clock, pace = pace_of()
+    until = (datetime.now(UTC) + timedelta(seconds=40)).isoformat().replace("+00:00", "Z")
+    pace.answered({"anthropic-ratelimit-requests-remaining": "3", "anthropic-ratelimit-requests-reset": until})
+    assert admitted(clock, pace, 0) == [0.0]
+    pace.answered({"anthropic-ratelimit-tokens-remaining": "0", "anthropic-ratelimit-tokens-reset": until})
+    assert admitted(clock, pace, 0) == [pytest.approx(40, abs=5)]
+
+
+@given(
+    st.integers(1, 600),
+    st.integers(50, 5000) | st.none(),
+    st.lists(st.integers(0, 400), min_size=1, max_size=40),
+)
+def test_no_minute_ever_holds_more_than_allowed(requests, tokens, sizes):
+    times = admitted(*pace_of(requests, tokens), *sizes)
+    assert times == sorted(times)
+    for start in times:
+        inside = [size for moment, size in zip(times, sizes, strict=True) if start <= moment < start + 60 - 1e-6]
+        assert len(inside) <= requests
+        assert tokens is None or sum(inside) <= max(tokens, inside[0] if len(inside) == 1 else tokens)
+
+
+# Breaker
+
+
+@pytest.fixture
+def said(caplog):
+    caplog.set_level(logging.WARNING, "pairscale")
+    return lambda: [record.getMessage() for record in caplog.records]
+
+
+def breaker_of(**more) -> tuple[Clock, Breaker]:
+    clock = Clock()
+    return clock, Breaker("openai", **({"failures": 3, "wait": 5.0, "clock": clock, "sleep": clock.sleep} | more))
+
+
+def test_it_opens_after_failures_in_a_row_and_says_so_once(said):
+    clock, breaker = breaker_of()
+    breaker.failed("a")
+    breaker.failed("b")
+    breaker.answered()
+    breaker.failed("c")
+    breaker.failed("d")
+    assert not breaker.is_open
+    for _ in range(50):  # all that were under way
+        breaker.failed("HTTP 503")
+    assert breaker.is_open
+    assert said() == ["openai does not answer (HTTP 503); trying again in 5 s"]
+    assert asyncio.run(clock.run(breaker.admit())) == [True]
+    assert clock.now == 5.0
+
+
+def test_one_at_a_time_tries_and_the_waits_double_up_to_a_minute(said):
+    clock, breaker = breaker_of(failures=1)
+    breaker.failed("down")
+    tries = []
+
+    async def ask() -> None:
+        while True:
+            tried = await breaker.admit()
+            assert tried
+            tries.append(clock.now)
+            if len(tries) == 7:
+                breaker.answered()
+                return
+            breaker.failed("down", tried)
+
+    asyncio.run(clock.run(ask()))
+    assert [round(b - a) for a, b in zip([0, *tries], tries, strict=False)] == [5, 10, 20, 40, 60, 60, 60]
+    assert said()[-1] == "openai answers again"
+    assert len(said()) == 8
+
+
+def test_everybody_goes_on_when_it_is_back(said):
+    clock, breaker = breaker_of(failures=1)
+    breaker.failed("down")
+    moments = []
+
+    async def ask() -> None:
+        tried = await breaker.admit()
+        moments.append((clock.now, tried))
+        if tried:
+            await clock.sleep(0.5)
+            breaker.answered()
+
+    asyncio.run(clock.run(*(ask() for _ in range(20))))
+    assert sum(tried for _, tried in moments) == 1
+    assert max(moment for moment, _ in moments) <= 6.5
+    assert said()[1:] == ["openai answers again"]
+
+
+def test_late_failures_of_the_others_do_not_end_a_try(said):
+    clock, breaker = breaker_of(failures=1)
+    breaker.failed("down")
+    assert asyncio.run(clock.run(breaker.admit())) == [True]
+    breaker.failed("an old one")
+    breaker.answered()
+    assert not breaker.is_open
+    assert len(said()) == 2
+
+
+def test_a_try_that_is_given_up_leaves_room_for_another(said):
+    clock, breaker = breaker_of(failures=1)
+    breaker.failed("down")
+    assert asyncio.run(clock.run(breaker.admit())) == [True]
+    breaker.gave_up(True)
+    assert asyncio.run(clock.run(breaker.admit())) == [True]
+
+
+def test_the_wait_begins_anew_after_it_was_back():
+    clock, breaker = breaker_of(failures=1)
+    for _ in range(2):
+        start = clock.now
+        breaker.failed("down")
+        assert asyncio.run(clock.run(breaker.admit())) == [True]
+        assert clock.now - start == 5.0
+        breaker.answered()
+
+
+def test_whoever_is_cancelled_in_the_queue_lets_the_next_one_go():
+    clock, pace = pace_of(60)
+
+    async def scene() -> list[float]:
+        tasks = [asyncio.ensure_future(pace.admit()) for _ in range(4)]
+        await asyncio.sleep(0)
+        tasks[1].cancel()
+        tasks[2].cancel()
+        await asyncio.gather(*tasks[1:3], return_exceptions=True)
+        return await clock.run(tasks[0], tasks[3])
+
+    assert asyncio.run(scene()) == [0.0, 1.0]
+    assert admitted(clock, pace, 0) == [2.0]  # also from another event loop

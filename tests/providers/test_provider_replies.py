@@ -1,0 +1,459 @@
+"""Replies and errors of every provider, as they come, and as the official SDKs understand them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tests.strategies import golden
+
+from pairscale.providers._read import split_thoughts
+from pairscale.providers.base import Alternative, HTTPCall, LLMReply, LLMRequest, TokenLogprob, Usage
+from pairscale.providers.registry import PROVIDERS, provider_named
+
+TAG = "<BETTER_SAMPLE>SAMPLE_1</BETTER_SAMPLE>"
+
+
+def read(provider: str, body: Any, model: str = "m", **fields: Any) -> LLMReply:
+    ours = provider_named(provider)
+    return ours.reply(ours.call(LLMRequest(model=model, prompt="p", **fields)), body)
+
+
+# --- OpenAI ---------------------------------------------------------------------------------------------------------
+
+
+def chat(message: dict[str, Any], finish: str = "stop", **more: Any) -> dict[str, Any]:
+    choice = {"index": 0, "finish_reason": finish, "message": {"role": "assistant", **message}, "logprobs": None}
+    return {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1_760_000_000,
+        "model": "gpt-4.1-2025-04-14",
+        "choices": [choice | more],
+        "usage": {
+            "prompt_tokens": 90,
+            "completion_tokens": 9,
+            "total_tokens": 99,
+            "prompt_tokens_details": {"cached_tokens": 32},
+            "completion_tokens_details": {"reasoning_tokens": 5},
+        },
+    }
+
+
+def test_chat_reply_is_what_the_sdk_reads():
+    from openai.types.chat import ChatCompletion
+
+    logprobs = [
+        {
+            "token": "SAMPLE_1",
+            "logprob": -0.1,
+            "bytes": None,
+            "top_logprobs": [
+                {"token": "SAMPLE_1", "logprob": -0.1, "bytes": None},
+                {"token": "SAMPLE_2", "logprob": -2.5, "bytes": None},
+            ],
+        }
+    ]
+    body = chat({"content": TAG, "refusal": None}, logprobs={"content": logprobs, "refusal": None})
+    sdk = ChatCompletion.model_validate(body)
+    reply = read("openai", body, "gpt-4.1", logprobs=2)
+    assert reply.text == sdk.choices[0].message.content == TAG
+    assert (reply.model, reply.object_type, reply.stop_reason) == (sdk.model, "chat.completion", "stop")
+    assert reply.usage == Usage(90, 9, 99, 32, 5)
+    first = sdk.choices[0].logprobs.content[0]
+    assert reply.logprobs == (
+        TokenLogprob(first.token, first.logprob, tuple(Alternative(o.token, o.logprob) for o in first.top_logprobs)),
+    )
+    assert reply.thoughts is None
+    assert reply.raw is body
+
+
+@pytest.mark.parametrize(
+    ("message", "finish", "text", "stop", "refusal"),
+    [
+        ({"content": "I th"}, "length", "I th", "length", None),
+        ({"content": None}, "content_filter", "", "content_filter", None),
+        ({"content": None, "refusal": "I cannot."}, "stop", "", "refusal", "I cannot."),
+        ({"content": "", "tool_calls": []}, "tool_calls", "", "other", None),
+        ({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}, "stop", "ab", "stop", None),
+    ],
+)
+def test_ends_of_chat(message, finish, text, stop, refusal):
+    reply = read("openai", chat(message, finish), "gpt-4.1")
+    assert (reply.text, reply.stop_reason, reply.refusal) == (text, stop, refusal)
+
+
+def response(*output: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {
+        "id": "resp_1",
+        "object": "response",
+        "created_at": 1_760_000_000.0,
+        "model": "gpt-5.1-2025-11-13",
+        "status": "completed",
+        "output": list(output),
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+        "usage": {
+            "input_tokens": 100,
+            "output_tokens": 20,
+            "total_tokens": 120,
+            "input_tokens_details": {"cached_tokens": 64, "cache_write_tokens": 0},
+            "output_tokens_details": {"reasoning_tokens": 12},
+        },
+    } | more
+
+
+def said(*parts: dict[str, Any]) -> dict[str, Any]:
+    return {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed", "content": list(parts)}
+
+
+def test_response_is_what_the_sdk_reads():
+    from openai.types.responses import Response
+
+    logprob = {"token": "A", "logprob": -0.5, "bytes": [65], "top_logprobs": []}
+    thought = {
+        "id": "rs_1",
+        "type": "reasoning",
+        "summary": [{"type": "summary_text", "text": "one"}, {"type": "summary_text", "text": "two"}],
+    }
+    body = response(thought, said({"type": "output_text", "text": TAG, "annotations": [], "logprobs": [logprob]}))
+    sdk = Response.model_validate(body)
+    reply = read("openai", body, "gpt-5.1", reasoning="low")
+    assert reply.text == sdk.output_text == TAG
+    assert reply.thoughts == "one\n\ntwo"
+    assert (reply.model, reply.object_type, reply.stop_reason) == ("gpt-5.1-2025-11-13", "response", "stop")
+    assert reply.usage == Usage(100, 20, 120, 64, 12)
+    assert reply.logprobs == (TokenLogprob("A", -0.5),)
+
+
+def test_ends_of_a_response():
+    cut = response(status="incomplete", incomplete_details={"reason": "max_output_tokens"})
+    assert (read("openai", cut, "gpt-5.1", reasoning="low").stop_reason) == "length"
+    filtered = response(status="incomplete", incomplete_details={"reason": "content_filter"})
+    assert (read("openai", filtered, "gpt-5.1", reasoning="low").stop_reason) == "content_filter"
+    no = read("openai", response(said({"type": "refusal", "refusal": "No."})), "gpt-5.1", reasoning="low")
+    assert (no.text, no.stop_reason, no.refusal) == ("", "refusal", "No.")
+    failed = response(status="failed", error={"code": "server_error", "message": "too busy"})
+    with pytest.raises(ValueError, match="busy"):
+        read("openai", failed, "gpt-5.1", reasoning="low")
+
+
+# --- Together, compatible -------------------------------------------------------------------------------------------
+
+
+def test_together_splits_the_thoughts_of_deepseek():
+    from together.types.chat import ChatCompletion
+
+    body = chat({"content": f"<think>\nBoth are fine.\n</think>\n\n{TAG}"}, "eos") | {"prompt": []}
+    assert ChatCompletion.model_validate(body).choices[0].message.content.endswith(TAG)
+    reply = read("together", body, "deepseek-ai/DeepSeek-R1")
+    assert (reply.text, reply.thoughts, reply.stop_reason) == (TAG, "Both are fine.", "stop")
+
+
+def test_thoughts_in_a_field_of_their_own():
+    for name in ("reasoning", "reasoning_content"):
+        assert read("together", chat({"content": TAG, name: "hm"}), "zai-org/GLM-4.6").thoughts == "hm"
+        assert read("compatible", chat({"content": TAG, name: "hm"})).thoughts == "hm"
+
+
+@pytest.mark.parametrize(
+    ("content", "unopened", "expected"),
+    [
+        ("plain", False, (None, "plain")),
+        ("  <think>a</think> b ", False, ("a", "b")),
+        ("<think></think>b", False, (None, "b")),
+        ("<think>cut off", False, ("cut off", "")),
+        ("a</think>b", True, ("a", "b")),
+        ("a</think>b", False, (None, "a</think>b")),
+        ("the essay says <think>x</think>", True, ("the essay says <think>x", "")),
+        ("the essay says <think>x</think>", False, (None, "the essay says <think>x</think>")),
+    ],
+)
+def test_think_blocks(content, unopened, expected):
+    assert split_thoughts(content, unopened) == expected
+
+
+def test_only_models_that_think_in_tags_may_leave_out_the_first():
+    body = chat({"content": f"it quotes </think>, so {TAG}"})
+    assert read("together", body, "meta-llama/Llama-3.3-70B-Instruct-Turbo").text.startswith("it quotes")
+    assert read("together", body, "deepseek-ai/DeepSeek-R1").text.startswith(", so")
+
+
+def test_logprobs_of_thoughts_are_left_out():
+    tokens = ["<think>", "hm", "</th", "ink>", "\n", "SAMPLE", "_1"]
+    older = {
+        "tokens": tokens,
+        "token_logprobs": [-1.0, -2.0, -3.0, -4.0, -5.0, -6.0, -7.0],
+        "top_logprobs": [{}] * 5 + [{"SAMPLE": -6.0, "NONE": -8.0}],
+    }
+    reply = read("together", chat({"content": "".join(tokens)}, logprobs=older), "deepseek-ai/DeepSeek-R1", logprobs=2)
+    assert reply.text == "SAMPLE_1"
+    assert [one.token for one in reply.logprobs] == ["\n", "SAMPLE", "_1"]
+    assert reply.logprobs[1].top == (Alternative("SAMPLE", -6.0), Alternative("NONE", -8.0))
+    cut = chat({"content": "<think>hm"}, "length", logprobs={"content": [{"token": "<think>hm", "logprob": -1}]})
+    assert read("compatible", cut).logprobs == ()
+
+
+# --- Anthropic ------------------------------------------------------------------------------------------------------
+
+
+def message(*content: dict[str, Any], stop: str = "end_turn", **more: Any) -> dict[str, Any]:
+    return {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-opus-4-8",
+        "content": list(content),
+        "stop_reason": stop,
+        "stop_sequence": None,
+        "usage": {
+            "input_tokens": 50,
+            "output_tokens": 30,
+            "cache_read_input_tokens": 7,
+            "cache_creation_input_tokens": 3,
+            "output_tokens_details": {"thinking_tokens": 20},
+        },
+    } | more
+
+
+def test_anthropic_message_is_what_the_sdk_reads():
+    from anthropic.types import Message
+
+    body = message(
+        {"type": "thinking", "thinking": "a", "signature": "s"},
+        {"type": "redacted_thinking", "data": "xx"},
+        {"type": "thinking", "thinking": "b", "signature": "s"},
+        {"type": "text", "text": "x ", "citations": None},
+        {"type": "text", "text": TAG, "citations": None},
+    )
+    sdk = Message.model_validate(body)
+    reply = read("anthropic", body, "claude-opus-4-8")
+    assert reply.text == "".join(block.text for block in sdk.content if block.type == "text")
+    assert (reply.thoughts, reply.model, reply.object_type) == ("a\n\nb", sdk.model, "message")
+    assert reply.usage == Usage(60, 30, 90, 7, 20)
+    assert reply.stop_reason == "stop"
+
+
+def test_anthropic_ends():
+    no = message(stop="refusal", stop_details={"type": "refusal", "category": "bio", "explanation": "not this"})
+    reply = read("anthropic", no, "claude-opus-4-8")
+    assert (reply.text, reply.stop_reason, reply.refusal) == ("", "refusal", "not this")
+    for stop, expected in {
+        "max_tokens": "length", "model_context_window_exceeded": "length", "pause_turn": "other",
+    }.items():  # fmt: skip
+        assert read("anthropic", message(stop=stop), "claude-opus-4-8").stop_reason == expected
+
+
+def test_anthropic_forced_tool_is_the_answer():
+    block = {"type": "tool_use", "id": "t", "name": "verdict", "input": {"better_sample": "SAMPLE_2"}}
+    body = message({"type": "text", "text": "Here:"}, block, stop="tool_use")
+    reply = read("anthropic", body, "claude-3-5-haiku-20241022", choices=("SAMPLE_1", "SAMPLE_2"))
+    assert json.loads(reply.text) == {"better_sample": "SAMPLE_2"}
+    assert reply.stop_reason == "stop"
+
+
+# --- Gemini ---------------------------------------------------------------------------------------------------------
+
+
+def content(*parts: dict[str, Any], finish: str = "STOP", **more: Any) -> dict[str, Any]:
+    return {
+        "candidates": [{"content": {"role": "model", "parts": list(parts)}, "finishReason": finish, **more}],
+        "usageMetadata": {
+            "promptTokenCount": 70,
+            "candidatesTokenCount": 8,
+            "thoughtsTokenCount": 22,
+            "totalTokenCount": 100,
+            "cachedContentTokenCount": 16,
+        },
+        "modelVersion": "gemini-3-flash-preview",
+    }
+
+
+def test_gemini_reply_is_what_the_sdk_reads():
+    from google.genai.types import GenerateContentResponse
+
+    result = {
+        "chosenCandidates": [{"token": "SAMPLE_1", "logProbability": -0.25}],
+        "topCandidates": [
+            {"candidates": [{"token": "SAMPLE_1", "logProbability": -0.25}, {"token": "B", "logProbability": -3.0}]}
+        ],
+    }
+    body = content(
+        {"text": "my thoughts", "thought": True},
+        {"text": TAG, "thoughtSignature": "c2ln"},
+        logprobsResult=result,
+    )
+    sdk = GenerateContentResponse.model_validate(body)
+    reply = read("gemini", body, "gemini-3-flash-preview")
+    assert reply.text == sdk.text == TAG
+    assert (reply.thoughts, reply.object_type, reply.stop_reason) == ("my thoughts", "generateContent", "stop")
+    assert reply.model == sdk.model_version
+    assert reply.usage == Usage(70, 30, 100, 16, 22)
+    alternatives = (Alternative("SAMPLE_1", -0.25), Alternative("B", -3.0))
+    assert reply.logprobs == (TokenLogprob("SAMPLE_1", -0.25, alternatives),)
+
+
+@pytest.mark.parametrize(
+    ("finish", "stop"),
+    [("MAX_TOKENS", "length"), ("SAFETY", "content_filter"), ("RECITATION", "content_filter"), ("OTHER", "other")],
+)
+def test_gemini_ends(finish, stop):
+    assert read("gemini", content(finish=finish), "gemini-3-flash-preview").stop_reason == stop
+
+
+def test_gemini_blocked_prompt_is_a_reply():
+    body = {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, "usageMetadata": {"promptTokenCount": 7}}
+    reply = read("gemini", body, "gemini-3-flash-preview")
+    assert (reply.text, reply.stop_reason, reply.refusal) == ("", "content_filter", "PROHIBITED_CONTENT")
+    assert reply.usage == Usage(7, None, None, None, None)
+
+
+# --- Ollama ---------------------------------------------------------------------------------------------------------
+
+
+def test_ollama_reply_is_what_the_sdk_reads():
+    from ollama import GenerateResponse
+
+    body = {
+        "model": "qwen3:32b",
+        "created_at": "2026-11-15T10:00:00Z",
+        "response": TAG,
+        "thinking": "hm",
+        "done": True,
+        "done_reason": "stop",
+        "prompt_eval_count": 40,
+        "eval_count": 12,
+        "logprobs": [{"token": "S", "logprob": -0.1, "top_logprobs": [{"token": "S", "logprob": -0.1}]}],
+    }
+    sdk = GenerateResponse(**body)
+    reply = read("ollama", body, "qwen3:32b", reasoning="enabled")
+    assert (reply.text, reply.thoughts, reply.model) == (sdk.response, sdk.thinking, sdk.model)
+    assert (reply.object_type, reply.stop_reason) == ("ollama.generate", "stop")
+    assert reply.usage == Usage(40, 12, 52)
+    assert reply.logprobs == (TokenLogprob("S", -0.1, (Alternative("S", -0.1),)),)
+
+
+def test_ollama_ends_and_tags():
+    assert read("ollama", {"response": "x", "done_reason": "length"}).stop_reason == "length"
+    reply = read("ollama", {"response": f"<think>a</think>{TAG}", "done": True}, "deepseek-r1:8b")
+    assert (reply.text, reply.thoughts) == (TAG, "a")
+    spoken = read("ollama", {"message": {"role": "assistant", "content": TAG, "thinking": "b"}, "done_reason": "stop"})
+    assert (spoken.text, spoken.thoughts) == (TAG, "b")
+
+
+# --- what is none ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("body", [None, "", "<html>502</html>", [], {}, {"object": "x"}, {"error": "no"}, 7])
+def test_what_is_no_reply_is_said_to_be_none(provider, body):
+    ours = provider_named(provider)
+    for endpoint in ("chat.completions", "responses"):
+        with pytest.raises(ValueError, match=r"this is not|no"):
+            ours.reply(HTTPCall("POST", "/", {"model": "m"}, {}, endpoint), body)
+
+
+def test_replies_of_the_manual():
+    """Every succeeded line of the golden files: the same text, the same thoughts but for how they are joined."""
+    for provider, model in {"openai": "gpt-4.1", "anthropic": "claude-sonnet-4-5", "gemini": "gemini-3-pro"}.items():
+        file = golden(f"parse_{provider}_batch_output")
+        lines = file["input"]["lines"] if isinstance(file["input"], dict) else file["input"]
+        seen = 0
+        rows = (row for row in file["output"]["value"])
+        for line, row in zip((line for line in lines if line), rows, strict=False):
+            if row["status_code"] != 200 or row["content"] is None:
+                continue
+            found = json.loads(line)
+            body = (
+                found["response"]["body"]
+                if provider == "openai"
+                else found["result"]["message" if provider == "anthropic" else "response"]
+            )
+            endpoint = "responses" if body.get("object") == "response" else None
+            reply = read(provider, body, model, endpoint=endpoint)
+            assert reply.text == row["content"]
+            assert (reply.thoughts or "").split() == (row["thoughts"] or "").split()
+            assert (reply.model, reply.usage.prompt) == (row["model"], row["prompt_tokens"])
+            seen += 1
+        assert seen >= 5
+
+
+# --- errors ---------------------------------------------------------------------------------------------------------
+
+UNSUPPORTED: list[tuple[Any, str | None]] = [
+    ({"error": {"message": "Unsupported parameter: 'temperature' is not supported with this model.",
+                "type": "invalid_request_error", "param": "temperature", "code": "unsupported_parameter"}},
+     "temperature"),
+    ({"error": {"message": "Unsupported value: 'temperature' does not support 0 with this model. Only the default (1) "
+                "value is supported.", "type": "invalid_request_error", "param": "temperature",
+                "code": "unsupported_value"}}, "temperature"),
+    ({"error": {"message": "Unsupported value: 'minimal' is not supported with the 'gpt-5.1' model.", "param":
+                "reasoning.effort", "code": "unsupported_value"}}, None),
+    ({"error": {"message": "Unknown parameter: 'reasoning.summary'.", "param": "reasoning.summary",
+                "code": "unknown_parameter"}}, "reasoning.summary"),
+    ({"error": {"message": "Unrecognized request argument supplied: service_tier"}}, "service_tier"),
+    ({"error": {"message": "You are not allowed to request logprobs from this model", "param": None}}, "logprobs"),
+    ({"error": {"message": "Invalid type for 'temperature': expected a number.", "param": "temperature",
+                "code": "invalid_type"}}, None),
+    ({"type": "error", "error": {"type": "invalid_request_error",
+                                 "message": "`temperature` is deprecated for this model."}}, "temperature"),
+    ({"type": "error", "error": {"type": "invalid_request_error", "message":
+      "`temperature` and `top_p` cannot both be specified for this model. Please use only one."}}, "temperature"),
+    ({"type": "error", "error": {"type": "invalid_request_error", "message":
+      '"thinking.type.enabled" is not supported for this model. Use "thinking.type.adaptive".'}},
+     "thinking.type.enabled"),
+    ({"type": "error", "error": {"type": "invalid_request_error", "message":
+      "This model does not support the effort parameter."}}, "effort"),
+    ({"type": "error", "error": {"type": "invalid_request_error", "message":
+      "output_config.format: Extra inputs are not permitted"}}, "output_config.format"),
+    ({"error": {"code": 400, "status": "INVALID_ARGUMENT", "message":
+      "Invalid JSON payload received. Unknown name \"thinkingLevel\" at 'generation_config.thinking_config': "
+      "Cannot find field."}}, "generation_config.thinking_config.thinkingLevel"),
+    ({"error": {"code": 400, "status": "INVALID_ARGUMENT", "message":
+      "Thinking level is not supported for this model."}}, "thinkingLevel"),
+    ([{"error": {"code": 400, "status": "INVALID_ARGUMENT", "message":
+       "Logprobs is not enabled for models/gemini-3-pro-preview"}}], "logprobs"),
+    ({"error": {"code": 400, "status": "INVALID_ARGUMENT", "message":
+      "JSON mode is not enabled for models/gemma-3-27b-it"}}, "responseMimeType"),
+    ({"error": '"gemma3:27b" does not support thinking'}, "thinking"),
+    ({"detail": [{"loc": ["body", "top_k"], "msg": "Extra inputs are not permitted", "type": "extra_forbidden"}]},
+     "top_k"),
+    ({"object": "error", "message": "litellm.UnsupportedParamsError: x does not support parameters: ['seed']",
+      "type": "BadRequestError", "code": 400}, "seed"),
+    ({"error": {"message": "This model's maximum context length is 8192 tokens.", "param": "messages",
+                "code": "context_length_exceeded"}}, None),
+    ("<html>Bad Request</html>", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "parameter"), UNSUPPORTED)
+def test_a_field_that_is_not_taken_is_named(body, parameter):
+    ours = provider_named("compatible")
+    assert ours.problem(400, body).parameter == parameter
+    assert ours.problem(500, body).parameter is None
+
+
+@pytest.mark.parametrize(
+    ("provider", "status", "body", "message", "code"),
+    [
+        ("openai", 429, {"error": {"message": "Quota.", "type": "insufficient_quota", "code": "insufficient_quota"}},
+         "Quota.", "insufficient_quota"),
+        ("openai", 401, {"error": {"message": "Wrong key", "type": "invalid_request_error", "code": None}},
+         "Wrong key", "invalid_request_error"),
+        ("anthropic", 529, {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}},
+         "Overloaded", "overloaded_error"),
+        ("anthropic", 400, {"type": "error", "error": {"type": "error", "error": {
+            "type": "invalid_request_error", "message": "deep"}}}, "deep", "invalid_request_error"),
+        ("gemini", 404, {"error": {"code": 404, "message": "no such model", "status": "NOT_FOUND"}},
+         "no such model", "NOT_FOUND"),
+        ("ollama", 404, {"error": "model 'x' not found"}, "model 'x' not found", None),
+        ("together", 503, "upstream down", "upstream down", None),
+        ("compatible", 500, "", "HTTP 500 without a word", None),
+        ("compatible", 400, {"message": "flat", "type": "BadRequestError", "code": 400}, "flat", "BadRequestError"),
+    ],
+)  # fmt: skip
+def test_errors_in_their_shapes(provider, status, body, message, code):
+    problem = provider_named(provider).problem(status, body)
+    assert (problem.message, problem.code, problem.parameter) == (message, code, None)

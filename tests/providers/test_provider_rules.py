@@ -1,0 +1,355 @@
+"""Nothing is sent that the rules forbid, whatever is asked of whatever model; and what may be known of models."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pairscale.errors import InputError, UnknownNameError
+from pairscale.providers.base import LLMRequest
+from pairscale.providers.families import LEVELS, capabilities
+from pairscale.providers.registry import PROVIDERS, provider_named, split_model
+
+MODELS = {
+    "openai": ["gpt-4.1", "gpt-4o-mini", "gpt-3.5-turbo", "gpt-5", "gpt-5-mini-2025-08-07", "gpt-5.1", "gpt-5.2-pro",
+               "gpt-5.4", "gpt-5.6-sol", "gpt-6-astra", "o3", "o1-mini", "gpt-5.1-codex", "ft:gpt-4.1:me", "brand-new"],
+    "anthropic": ["claude-3-5-sonnet-20241022", "claude-3-7-sonnet-latest", "claude-opus-4-20250514",
+                  "claude-sonnet-4-5", "claude-opus-4-6", "claude-opus-4-8", "claude-sonnet-5", "claude-opus-5-5",
+                  "claude-mythos-preview", "brand-new"],
+    "gemini": ["gemini-2.0-flash", "gemini-2.5-flash", "gemini-2.5-pro", "gemini-2.5-flash-lite",
+               "gemini-3-pro-preview", "gemini-3-flash-preview", "gemini-3.1-pro-preview", "gemini-flash-latest",
+               "gemma-3-27b-it", "brand-new"],
+    "together": ["deepseek-ai/DeepSeek-R1", "deepseek-ai/DeepSeek-V3", "deepseek-ai/DeepSeek-V3.1",
+                 "openai/gpt-oss-20b",
+                 "Qwen/Qwen3-235B-A22B-Instruct-2507-tput", "moonshotai/Kimi-K2-Thinking", "zai-org/GLM-4.6",
+                 "new/one"],
+    "ollama": ["mistral-small3.2:24b", "qwen3:32b", "qwen2.5:7b", "gpt-oss:20b", "deepseek-r1:8b", "brand-new"],
+    "compatible": ["openai/gpt-5.1", "o3", "gpt-oss-120b", "Qwen/Qwen3-8B", "llama-4", "brand-new"],
+}  # fmt: skip
+
+some = st.none
+REQUESTS = st.fixed_dictionaries(
+    {
+        "system": some() | st.just("Be fair."),
+        "reasoning": some() | st.sampled_from([*LEVELS, "enabled"]),
+        "include_thoughts": some() | st.booleans(),
+        "thinking_budget": some() | st.sampled_from([-1, 0, 1, 128, 1023, 1024, 2047, 2048, 30_000, 100_000]),
+        "temperature": some() | st.sampled_from([0, 0.0, 0.3, 1, 1.0, 1.7]),
+        "top_p": some() | st.sampled_from([0.5, 0.95, 1.0]),
+        "top_k": some() | st.just(5),
+        "max_tokens": some() | st.sampled_from([1, 768, 1024, 1025, 4096]),
+        "service_tier": some() | st.just("flex"),
+        "seed": some() | st.just(7),
+        "logprobs": some() | st.sampled_from([0, 5, 20]),
+        "choices": some() | st.just(("SAMPLE_1", "SAMPLE_2")),
+        "endpoint": some() | st.sampled_from(["chat.completions", "responses"]),
+        "num_ctx": some() | st.just(2048),
+    }
+)
+# Most draws of all fields at once are refused; a few fields at a time reach the bodies.
+FEW = st.lists(st.sampled_from(["system", "reasoning", "include_thoughts", "thinking_budget", "temperature", "top_p",
+                                "top_k", "max_tokens", "service_tier", "seed", "logprobs", "choices", "endpoint",
+                                "num_ctx"]), max_size=4, unique=True)  # fmt: skip
+
+
+def asked(provider: str, model: str, fields: Mapping[str, Any], few: list[str]) -> LLMRequest:
+    chosen = {name: fields[name] for name in few}
+    return LLMRequest(model=model, prompt="p", **chosen)
+
+
+def on(effort: Any) -> bool:
+    return effort is not None and effort != "none"
+
+
+def openai_rules(request: LLMRequest, body: dict[str, Any], endpoint: str) -> None:
+    able = capabilities("openai", request.model)
+    effort = body.get("reasoning_effort") or body.get("reasoning", {}).get("effort")
+    samplers = {"temperature", "top_p", "logprobs", "top_logprobs", "include"} & set(body)
+    if able.family != "unknown" and (on(effort) or (able.thinks_unasked and effort is None)):
+        assert not samplers
+    assert effort is None or able.thinking != "none"
+    assert effort is None or effort in able.levels
+    assert not {"top_k", "max_tokens", "thinking", "num_ctx", "system"} & set(body)
+    if endpoint == "responses":
+        assert not {"messages", "seed", "response_format", "max_completion_tokens", "reasoning_effort"} & set(body)
+        assert "summary" not in body.get("reasoning", {}) or on(effort)
+    else:
+        assert not {"input", "instructions", "reasoning", "text", "max_output_tokens", "include"} & set(body)
+        assert "top_logprobs" not in body or body["logprobs"] is True
+    if request.endpoint:
+        assert endpoint == request.endpoint
+
+
+def anthropic_rules(request: LLMRequest, body: dict[str, Any]) -> None:
+    able = capabilities("anthropic", request.model)
+    thinking, output = body.get("thinking", {}), body.get("output_config", {})
+    kind = thinking.get("type")
+    assert body["max_tokens"] >= 1
+    if kind == "enabled":
+        assert able.budget is not None
+        assert 1024 <= thinking["budget_tokens"] < body["max_tokens"]
+        assert body.get("temperature", 1) == 1
+        assert "effort" not in output
+    else:
+        assert "budget_tokens" not in thinking
+    if kind in {"enabled", "adaptive"}:
+        assert body.get("temperature", 1) == 1
+        assert "top_k" not in body
+        assert body.get("top_p", 1) >= 0.95
+        assert "tool_choice" not in body
+    if able.temperature == "never":
+        assert not {"temperature", "top_p", "top_k"} & set(body)
+    if able.one_sampler:
+        assert not {"temperature", "top_p"} <= set(body)
+    assert kind != "adaptive" or able.thinking == "adaptive"
+    assert kind != "disabled" or able.family == "claude-5"
+    assert not {"logprobs", "seed", "top_logprobs", "response_format", "endpoint"} & set(body)
+    assert 0 <= body.get("temperature", 0) <= 1
+
+
+def gemini_rules(request: LLMRequest, body: dict[str, Any]) -> None:
+    able = capabilities("gemini", request.model)
+    config = body.get("generationConfig", {})
+    thinking = config.get("thinkingConfig", {})
+    assert not {"thinkingLevel", "thinkingBudget"} <= set(thinking)
+    if "thinkingLevel" in thinking:
+        assert able.thinking == "level"
+        assert thinking["thinkingLevel"].lower() in able.levels
+    if "thinkingBudget" in thinking:
+        assert able.thinking in {"budget", "any"}
+        least, most = able.budget or (0, 1_000_000)
+        assert thinking["thinkingBudget"] in {-1, 0} or least <= thinking["thinkingBudget"] <= most
+        assert thinking["thinkingBudget"] != 0 or "none" in able.levels
+    if able.thinking == "none":
+        assert not thinking
+    assert ("responseJsonSchema" in config) == ("responseMimeType" in config) == (request.choices is not None)
+    assert "logprobs" not in config or config["responseLogprobs"] is True
+    assert "model" not in body
+
+
+def open_rules(provider: str, request: LLMRequest, body: dict[str, Any]) -> None:
+    able = capabilities(provider, request.model)
+    assert not {"service_tier", "thinking", "max_completion_tokens"} & set(body) or provider == "compatible"
+    if able.thinking in {"none", "fixed"}:
+        assert not {"reasoning", "reasoning_effort", "think"} & set(body)
+    if provider == "together":
+        assert not {"reasoning", "reasoning_effort"} <= set(body)
+    if provider == "ollama":
+        assert body["stream"] is False
+        assert not {"temperature", "num_ctx", "top_p", "top_k", "seed", "max_tokens"} & set(body)
+        if request.temperature is None:
+            qwen = able.family.startswith("qwen3") and bool(body.get("think"))
+            assert body["options"]["temperature"] == (0.6 if qwen else 0)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@settings(max_examples=120)
+@given(data=st.data(), fields=REQUESTS, few=FEW)
+def test_nothing_is_sent_that_the_rules_forbid(provider, data, fields, few):
+    model = data.draw(st.sampled_from(MODELS[provider]))
+    request = asked(provider, model, fields, few)
+    ours = provider_named(provider)
+    try:
+        call = ours.call(request)
+    except InputError:
+        assert request != LLMRequest(model=model, prompt="p")  # nothing asked is always allowed
+        return
+    body: dict[str, Any] = json.loads(json.dumps(call.body))
+    assert json.dumps(ours.call(request).body) == json.dumps(call.body)
+    assert not [name for name, value in body.items() if value is None]
+    match provider:
+        case "openai":
+            openai_rules(request, body, call.endpoint)
+        case "anthropic":
+            anthropic_rules(request, body)
+        case "gemini":
+            gemini_rules(request, body)
+        case _:
+            open_rules(provider, request, body)
+
+
+def paths(body: Mapping[str, Any], above: str = "") -> list[str]:
+    """The dotted names of everything in a body."""
+    found = []
+    for name, value in body.items():
+        found.append(above + name)
+        if isinstance(value, Mapping):
+            found += paths(value, f"{above}{name}.")
+    return found
+
+
+NEVER = {"model", "messages", "input", "contents", "prompt", "system", "instructions", "systemInstruction", "stream"}
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@settings(max_examples=40)
+@given(data=st.data(), fields=REQUESTS, few=FEW)
+def test_a_named_field_can_be_left_out(provider, data, fields, few):
+    ours = provider_named(provider)
+    request = asked(provider, data.draw(st.sampled_from(MODELS[provider])), fields, few)
+    try:
+        body = ours.call(request).body
+    except InputError:
+        return
+    for name in paths(body):
+        less = ours.without(request, name)
+        root = name.split(".", maxsplit=1)[0]
+        if root in NEVER or (provider == "anthropic" and name == "max_tokens"):
+            assert less is None
+        elif less is not None:
+            assert name not in paths(ours.call(less).body) or name in {"include", "text", "options", "generationConfig"}
+            assert ours.without(less, name) is None or paths(ours.call(less).body) != paths(body)
+    assert ours.without(request, "no_such_thing") is None
+
+
+@pytest.mark.parametrize(
+    ("provider", "fields", "parameter", "gone"),
+    [
+        ("openai", {"model": "gpt-4.1"}, "temperature", {"temperature"}),
+        ("openai", {"model": "new", "reasoning": "low"}, "reasoning.effort", {"reasoning"}),
+        ("openai", {"model": "gpt-5.1", "include_thoughts": True}, "reasoning.summary", set()),
+        ("openai", {"model": "gpt-4.1", "logprobs": 3}, "top_logprobs", {"logprobs", "top_logprobs"}),
+        ("openai", {"model": "gpt-4.1", "extra": {"verbosity": "low"}}, "verbosity", {"verbosity"}),
+        ("anthropic", {"model": "claude-sonnet-4-5"}, "temperature", {"temperature"}),
+        ("anthropic", {"model": "claude-sonnet-5", "reasoning": "none"}, "thinking.type.disabled", {"thinking"}),
+        ("gemini", {"model": "gemini-3-x"}, "generation_config.thinking_config.thinkingLevel", {"generationConfig"}),
+        ("ollama", {"model": "new", "reasoning": "enabled"}, "thinking", {"think"}),
+        ("ollama", {"model": "qwen3:8b"}, "think", {"think"}),
+        ("together", {"model": "new", "choices": ("A", "B")}, "response_format", {"response_format"}),
+        ("compatible", {"model": "new", "seed": 1}, "seed", {"seed"}),
+    ],
+)
+def test_what_goes_with_a_named_field(provider, fields, parameter, gone):
+    ours = provider_named(provider)
+    request = LLMRequest(prompt="p", **fields)
+    less = ours.without(request, parameter)
+    assert set(ours.call(request).body) - set(ours.call(less).body) == gone | (
+        {"reasoning", "input"} if gone == {"reasoning"} else set()
+    )
+    assert ours.without(less, parameter) is None
+
+
+@pytest.mark.parametrize(
+    ("provider", "fields", "words"),
+    [
+        ("openai", {"model": "gpt-5.1", "reasoning": "high", "temperature": 0}, "no temperature while it reasons"),
+        ("openai", {"model": "gpt-5", "temperature": 1}, "takes no temperature"),
+        ("openai", {"model": "gpt-5.1", "reasoning": "minimal"}, "takes none, low, medium, high"),
+        ("openai", {"model": "o3", "reasoning": "none"}, "always thinks"),
+        ("openai", {"model": "gpt-4.1", "reasoning": "low"}, "does not reason"),
+        ("openai", {"model": "gpt-5", "logprobs": 3}, "no log-probabilities"),
+        ("openai", {"model": "gpt-3.5-turbo", "choices": ("A",)}, "no structured output"),
+        ("openai", {"model": "gpt-4.1", "top_k": 3}, "OpenAI takes no top_k"),
+        ("openai", {"model": "gpt-4.1", "endpoint": "decisions"}, "no endpoint 'decisions'"),
+        ("openai", {"model": "gpt-4.1", "reasoning": "hard"}, "'hard' is not one of none"),
+        ("openai", {"model": "gpt-4.1", "logprobs": 21}, "between 0 and 20"),
+        ("openai", {"model": "gpt-4.1", "max_tokens": 0}, "positive"),
+        ("openai", {"model": "gpt-4.1", "choices": ()}, "choices is empty"),
+        ("anthropic", {"model": "claude-sonnet-4-5", "reasoning": "enabled", "temperature": 0}, "must be 1"),
+        ("anthropic", {"model": "claude-sonnet-4-5", "thinking_budget": 512}, "1024 is the least"),
+        ("anthropic", {"model": "claude-sonnet-4-5", "thinking_budget": 2048}, "smaller than max_tokens, 2048"),
+        ("anthropic", {"model": "claude-sonnet-4-5", "reasoning": "enabled", "max_tokens": 1024}, "smaller than max"),
+        ("anthropic", {"model": "claude-opus-4-8", "thinking_budget": 2048}, "takes no thinking_budget"),
+        ("anthropic", {"model": "claude-opus-4-8", "temperature": 0}, "takes no temperature"),
+        ("anthropic", {"model": "claude-opus-5-5", "reasoning": "none"}, "always thinks"),
+        ("anthropic", {"model": "claude-sonnet-4-5", "logprobs": 1}, "Anthropic takes no logprobs"),
+        ("anthropic", {"model": "claude-3-7-sonnet-latest", "reasoning": "low", "choices": ("A",)}, "while it thinks"),
+        ("gemini", {"model": "gemini-3-pro-preview", "reasoning": "minimal"}, "takes low, high"),
+        ("gemini", {"model": "gemini-3-pro-preview", "thinking_budget": 128}, "a level and no thinking_budget"),
+        ("gemini", {"model": "gemini-2.5-pro", "thinking_budget": 0}, "from 128 to 32768"),
+        ("gemini", {"model": "gemini-2.5-flash", "thinking_budget": 9, "reasoning": "low"}, "the same thing"),
+        ("together", {"model": "deepseek-ai/DeepSeek-R1", "reasoning": "none"}, "always thinks"),
+        ("together", {"model": "m", "service_tier": "flex"}, "takes no service_tier"),
+        ("ollama", {"model": "gemma3:27b", "reasoning": "enabled"}, "does not reason"),
+    ],
+)
+def test_what_is_forbidden_says_why(provider, fields, words):
+    with pytest.raises(InputError, match=words):
+        provider_named(provider).call(LLMRequest(prompt="p", **fields))
+
+
+def test_a_level_that_gemini_3_pro_lacks_is_said_once(caplog):
+    ours = provider_named("gemini")
+    with caplog.at_level(logging.WARNING, logger="pairscale"):
+        for _ in range(3):
+            body = ours.call(LLMRequest(model="gemini-3-pro-said-once", prompt="p", reasoning="medium")).body
+    assert body["generationConfig"]["thinkingConfig"]["thinkingLevel"] == "HIGH"
+    assert len(caplog.records) == 1
+
+
+def test_extra_fields_come_last_and_deep():
+    ours = provider_named("gemini")
+    extra = {"generationConfig": {"temperature": 0.4, "candidateCount": 1}, "safetySettings": []}
+    body = ours.call(LLMRequest(model="gemini-2.0-flash", prompt="p", extra=extra)).body
+    assert body["generationConfig"] == {"temperature": 0.4, "candidateCount": 1}
+    assert body["safetySettings"] == []
+
+
+def test_what_the_user_knows_better():
+    ours = provider_named("openai", overrides={"temperature": "always", "levels": ["none", "low"]})
+    body = ours.call(LLMRequest(model="gpt-5", prompt="p", reasoning="none", temperature=0.5)).body
+    assert (body["reasoning_effort"], body["temperature"]) == ("none", 0.5)
+    with pytest.raises(InputError, match="no capability colour"):
+        capabilities("openai", "gpt-5", {"colour": "red"})
+    with pytest.raises(InputError, match="'sometimes' is not one of always"):
+        capabilities("openai", "gpt-5", {"temperature": "sometimes"})
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "family"),
+    [
+        ("openai", "gpt-4.1-2025-04-14", "gpt-4o"), ("openai", "gpt-4", "gpt-4"), ("openai", "gpt-4-turbo", "gpt-4"),
+        ("openai", "chatgpt-4o-latest", "gpt-4o"), ("openai", "gpt-5-chat-latest", "gpt-4o"),
+        ("openai", "gpt-5-2025-08-07", "gpt-5"), ("openai", "gpt-5-nano", "gpt-5"), ("openai", "gpt-5.1", "gpt-5.1"),
+        ("openai", "gpt-5.4-mini-2026-03-17", "gpt-5.2"), ("openai", "gpt-5.5", "gpt-5.5"),
+        ("openai", "gpt-6.1-terra", "gpt-5.5"), ("openai", "gpt-10", "gpt-5.5"), ("openai", "o4-mini", "o"),
+        ("openai", "gpt-5.2-chat-latest", "gpt-5-chat"), ("openai", "omni-x", "unknown"),
+        ("anthropic", "claude-3-5-haiku-latest", "claude-3"), ("anthropic", "claude-sonnet-4-0", "claude-4"),
+        ("anthropic", "claude-opus-4-1-20250805", "claude-4.5"), ("anthropic", "claude-4-5-sonnet", "claude-4.5"),
+        ("anthropic", "claude-haiku-4-5-20251001", "claude-4.5"), ("anthropic", "claude-sonnet-4-6", "claude-4.6"),
+        ("anthropic", "claude-opus-4-7", "claude-4.7"), ("anthropic", "claude-opus-5", "claude-5"),
+        ("anthropic", "claude-haiku-5-5", "claude-5.5"), ("anthropic", "claude-fable-5-2", "claude-5.5"),
+        ("gemini", "models/gemini-2.5-flash", "gemini-2.5-flash"),
+        ("gemini", "gemini-3.1-flash-lite", "gemini-3-flash"),
+        ("gemini", "gemini-1.5-pro", "gemini-2"), ("gemini", "gemini-pro-latest", "gemini-3.1-pro"),
+        ("together", "deepseek-ai/DeepSeek-R1-0528", "deepseek-r1"),
+        ("together", "deepseek-ai/DeepSeek-V3", "deepseek"),
+        ("together", "Qwen/Qwen3-Next-80B-A3B-Thinking", "qwen3-thinking"), ("together", "x/y", "unknown"),
+        ("ollama", "qwen3:32b", "qwen3"), ("ollama", "qwen2.5", "qwen"), ("ollama", "llama3.2", "open"),
+        ("compatible", "openai/gpt-oss-20b", "gpt-oss"), ("compatible", "openai/gpt-5-mini", "gpt-5"),
+    ],
+)  # fmt: skip
+def test_families_by_their_names(provider, model, family):
+    assert capabilities(provider, model).family == family
+
+
+def test_names():
+    assert set(PROVIDERS) == {"openai", "anthropic", "gemini", "together", "ollama", "compatible"}
+    for name in PROVIDERS:
+        made = provider_named(name)
+        assert made.name == name
+        assert made.auth("KEY")
+        assert "KEY" not in repr(made)
+        assert made.key_variable is None or made.key_variable.endswith("_API_KEY")
+    with pytest.raises(UnknownNameError, match="openai, anthropic, gemini, together, ollama, compatible"):
+        provider_named("bedrock")
+    with pytest.raises(InputError, match="no setting colour"):
+        provider_named("openai", colour="red")
+
+
+def test_models_with_their_providers():
+    assert split_model("openai:gpt-5.1") == ("openai", "gpt-5.1")
+    assert split_model("ollama:qwen3:32b") == ("ollama", "qwen3:32b")
+    assert split_model("compatible:a/b:c") == ("compatible", "a/b:c")
+    for text in ("gpt-5.1", "bedrock:x", ""):
+        with pytest.raises(UnknownNameError, match="there are openai"):
+            split_model(text)
+    for text in ("openai", "openai:", "openai: "):
+        with pytest.raises(InputError, match="names no model"):
+            split_model(text)

@@ -1,0 +1,342 @@
+"""Simulated runs, studies of them, and plans."""
+
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.optimize import minimize
+
+import pairscale as ps
+from pairscale.errors import InputError, UnknownNameError
+from pairscale.report import simulation_chart
+from pairscale.simulate import simulate_run, simulate_study
+from pairscale.simulate._estimate import MapEstimate, kendall, pearson, spearman
+from pairscale.simulate._summary import crossing, differences, means
+from pairscale.simulate.run import _Judge
+from pairscale.simulate.study import RUNS, SETTING
+
+SELECTORS = ("pollitt", "random", "nearest", "information")
+
+
+# One run
+
+
+@pytest.mark.parametrize("selector", SELECTORS)
+def test_a_run_is_reproducible_and_measured(selector):
+    runs = [simulate_run(16, selector, 3, max_comparisons=70, checkpoints=(20, 50)) for _ in range(2)]
+    one, two = runs
+    assert np.array_equal(one.history, two.history)
+    assert one.curve.equals(two.curve)
+    assert one.refits.equals(two.refits)
+    assert (one.comparisons, one.asked, one.stop_reason) == (70, 70, "max_comparisons")
+    assert one.curve["comparisons"].to_list() == [20, 50]
+    last = one.refits.row(-1, named=True)
+    assert (last["comparisons"], last["is_closing"]) == (70, True)
+    assert last["reliability_true"] == pytest.approx(np.corrcoef(one.theta, one.abilities)[0, 1] ** 2)
+    expected = spearman(MapEstimate(16).fit(one.history[:50]), one.abilities)
+    assert one.curve["spearman_map"][-1] == pytest.approx(expected, abs=0.02)
+
+
+def test_selectors_share_abilities_and_luck():
+    runs = {name: simulate_run(14, name, 5, max_comparisons=90) for name in SELECTORS}
+    won: dict[tuple[int, int, int, int], int] = {}
+    shared = 0
+    for run in runs.values():
+        assert np.array_equal(run.abilities, runs["random"].abilities)
+        asked: dict[tuple[int, int], int] = {}
+        for first, second, y in run.history.tolist():
+            pair = min(first, second), max(first, second)
+            asked[pair] = asked.get(pair, 0) + 1
+            key = (first, second, *pair, asked[pair])
+            shared += key in won
+            assert won.setdefault(key, y) == y
+    assert shared > 50
+    other = simulate_run(14, "random", 6, max_comparisons=90)
+    assert not np.array_equal(other.abilities, runs["random"].abilities)
+
+
+def test_the_judge_errs_as_told():
+    n, bias, lapse = 400, 0.7, 0.2
+    truth = np.linspace(-2, 2, n)
+    judge = _Judge(truth, 1, bias, lapse, 0.1)
+    counted: dict[bool, list[tuple[int | None, float]]] = {True: [], False: []}
+    rng = np.random.default_rng(2)
+    for _ in range(20_000):
+        i, j = rng.choice(n, 2, replace=False).tolist()
+        chance = (1 - lapse) / (1 + math.exp(truth[j] - truth[i] - bias)) + lapse / 2
+        counted[i < j].append((judge.answer(i, j), chance))
+    for answers in counted.values():
+        said = [(y, chance) for y, chance in answers if y is not None]
+        assert 1 - len(said) / len(answers) == pytest.approx(0.1, abs=0.015)
+        off = sum(y - chance for y, chance in said) / math.sqrt(sum(c * (1 - c) for _, c in said))
+        assert abs(off) < 4
+
+
+def test_abilities_can_be_given_and_the_stop_rule_overridden():
+    truth = np.linspace(-3, 3, 12)
+    options = {"abilities": truth, "btl_config": {"eap_reliability_min": 0.5, "rank_spearman_min": 0.5}}
+    stopped = simulate_run(12, seed=1, max_comparisons=120, **options)
+    assert stopped.stop_reason == "btl_converged"
+    assert stopped.stopped_at == stopped.comparisons < 120
+    assert stopped.refits["stop_decision"].to_list().index(True) == stopped.refits.height - 1
+    whole = simulate_run(12, seed=1, max_comparisons=120, stop_early=False, **options)
+    assert (whole.stop_reason, whole.comparisons, whole.stopped_at) == ("max_comparisons", 120, stopped.stopped_at)
+    assert np.array_equal(whole.history[: stopped.comparisons], stopped.history)
+    assert np.array_equal(whole.abilities, truth)
+
+
+def test_many_in_flight_with_refusals():
+    run = simulate_run(20, seed=2, concurrency=8, invalid_rate=0.2, max_comparisons=100)
+    assert run.comparisons == 100
+    assert 110 < run.asked < 150
+    assert "20 items, pollitt, 100 comparisons, max_comparisons, reliability 0." in str(run)
+
+
+def test_small_and_hopeless_runs_end():
+    two = simulate_run(2)
+    assert two.stop_reason == "candidate_starvation"
+    refused = simulate_run(10, invalid_rate=1.0)
+    assert (refused.stop_reason, refused.comparisons, refused.refits.height) == ("judge_failing", 0, 0)
+    assert repr(refused) == "<SimulatedRun: 10 items, pollitt, 0 comparisons, judge_failing>"
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"n_items": 1}, "n_items must be a whole number from 2 up, not 1"),
+        ({"ability_sd": 0}, "ability_sd must be a number above 0, not 0"),
+        ({"lapse": 1.5}, "lapse=1.5 must be between 0 and 1"),
+        ({"abilities": [1.0, 2.0]}, "abilities must be 5 numbers"),
+        ({"concurrency": 0}, "concurrency must be a whole number from 1 up"),
+        ({"max_comparisons": 2.5}, "max_comparisons must be a whole number"),
+        ({"selector": "best"}, "no selector 'best'"),
+        ({"btl_config": {"reliability": 1}}, "btl_config: no field 'reliability'"),
+    ],
+)
+def test_impossible_settings_are_refused(options, why):
+    with pytest.raises(InputError, match=why):
+        simulate_run(**({"n_items": 5} | options))
+
+
+# The estimate
+
+
+def test_the_estimate_is_the_mode():
+    rng = np.random.default_rng(4)
+    n = 9
+    first = rng.integers(0, n, 120)
+    second = (first + rng.integers(1, n, 120)) % n
+    y = rng.integers(0, 2, 120)
+    estimate = MapEstimate(n)
+    theta = estimate.fit(np.stack([first, second, y], axis=1))
+
+    def depth(x):
+        d = x[first] - x[second]
+        return np.logaddexp(0, np.where(y == 1, -d, d)).sum() + x @ x / (2 * estimate.sd**2)
+
+    assert theta == pytest.approx(minimize(depth, np.zeros(n)).x, abs=1e-4)
+
+
+def test_the_width_of_the_prior_is_learned():
+    narrow, wide = (simulate_run(60, "random", 1, ability_sd=sd, max_comparisons=900) for sd in (0.6, 2.5))
+    widths = []
+    for run in (narrow, wide):
+        estimate = MapEstimate(60)
+        estimate.fit(run.history)
+        widths.append(estimate.sd / run.abilities.std())
+    assert all(0.7 < ratio < 1.4 for ratio in widths)
+
+
+def test_correlations_without_spread_are_unknown():
+    flat, rising = np.zeros(4), np.arange(4.0)
+    assert [f(flat, rising) for f in (pearson, spearman, kendall)] == [None] * 3
+    assert [f(rising, rising) for f in (pearson, spearman, kendall)] == [pytest.approx(1)] * 3
+
+
+# Studies
+
+
+@pytest.fixture(scope="module")
+def study():
+    judges = {"good": {}, "bad": {"bias": 0.5, "lapse": 0.2}}
+    return simulate_study(
+        (10, 14), ("random", "pollitt"), 3, judges=judges, max_per_item=5, stop_early=False, progress=False
+    )
+
+
+def test_a_study_has_every_run_once(study):
+    assert study.runs.schema == pl.Schema(RUNS)
+    assert study.runs.height == 2 * 2 * 2 * 3
+    assert study.runs.select(*SETTING, "seed").n_unique() == study.runs.height
+    assert study.runs["per_item"].unique().to_list() == [5.0]
+    assert study.curves.height == 24 * 5
+    assert study.summary["n_runs"].unique().to_list() == [3]
+    assert study.summary.height == study.stops.height * 5 == 8 * 5
+    assert study.stops["selector"].to_list() == ["random", "pollitt"] * 4
+    assert study.stops["judge"].to_list() == ["good", "good", "bad", "bad"] * 2
+    assert "24 runs: random 5.0 comparisons per item" in str(study)
+
+
+def test_its_means_and_differences_are_those_of_the_runs(study):
+    row = study.summary.filter(n_items=14, judge="bad", selector="pollitt", comparisons=42).row(0, named=True)
+    ours, theirs = (
+        study.curves.filter(n_items=14, judge="bad", selector=name, comparisons=42).sort("seed")["spearman_map"]
+        for name in ("pollitt", "random")
+    )
+    assert row["spearman_map"] == pytest.approx(ours.mean())
+    assert row["spearman_map_upper"] == pytest.approx(ours.mean() + 4.302653 * ours.std() / math.sqrt(3))
+    less = ours - theirs
+    assert row["spearman_map_gain"] == pytest.approx(less.mean())
+    assert row["spearman_map_gain_lower"] == pytest.approx(less.mean() - 4.302653 * less.std() / math.sqrt(3))
+    base = study.summary.filter(selector="random")
+    assert base["kendall_map_gain"].unique().to_list() == [0.0]
+
+
+def test_processes_give_the_same(study):
+    again = simulate_study(10, ("random", "pollitt"), 1, judges={"good": {}}, max_per_item=5, stop_early=False,
+                           workers=2, progress=False)  # fmt: skip
+    there = study.curves.filter(n_items=10, judge="good", seed=0)
+    assert again.curves.sort("selector", "comparisons").equals(there.sort("selector", "comparisons"))
+
+
+def test_checkpoints_that_some_runs_never_reach_are_left_out():
+    study = simulate_study(
+        12,
+        "pollitt",
+        4,
+        ability_sd=2.0,
+        btl_config={"eap_reliability_min": 0.7, "rank_spearman_min": 0.6},
+        progress=False,
+    )
+    assert study.baseline is None
+    ends = study.runs["comparisons"]
+    assert ends.n_unique() > 1
+    assert study.summary["comparisons"].max() <= ends.min()
+    assert study.reliability["comparisons"].max() <= ends.min()
+    assert study.stops["n_stopped"].to_list() == [4]
+    assert "of_baseline" not in study.reach(0.5).columns
+
+
+def test_comparisons_to_a_target(study):
+    table = study.reach(0.4)
+    assert table["n_runs"].unique().to_list() == [3]
+    row = table.filter(n_items=10, judge="good", selector="pollitt").row(0, named=True)
+    mean = study.summary.filter(n_items=10, judge="good", selector="pollitt")
+    assert row["on_average"] == pytest.approx(
+        crossing(mean["comparisons"].to_list(), mean["spearman_map"].to_list(), 0.4)
+    )
+    assert table.filter(selector="random")["of_baseline"].drop_nulls().unique().to_list() in ([1.0], [])
+    assert study.reach(2.0)["n_reached"].unique().to_list() == [0]
+    assert study.reach(0.3, "reliability_claimed")["n_reached"].unique().to_list() == [3]
+    with pytest.raises(InputError, match="no figure 'luck'"):
+        study.reach(0.5, "luck")
+
+
+def test_where_a_curve_meets_a_target():
+    assert crossing([1, 2, 3], [0.1, 0.3, 0.5], 0.4) == pytest.approx(2.5)
+    assert crossing([1, 2, 3], [0.1, None, 0.5], 0.3) == pytest.approx(2.0)
+    assert crossing([1, 2], [0.7, 0.5], 0.6) == 1.0
+    assert crossing([1, 2], [0.1, 0.2], 0.6) is None
+
+
+def test_one_run_has_no_interval():
+    table = pl.DataFrame({"a": ["x", "y", "y"], "selector": ["p", "p", "q"], "v": [1.0, 2.0, 5.0]})
+    found = means(table, ["a"], ["v"])
+    assert found["v_lower"].to_list()[0] is None
+    assert found.row(1, named=True)["v"] == 3.5
+    apart = differences(table.filter(pl.col("a") == "y"), ["a"], ["v"], "p", "_gain")
+    assert apart["v_gain"].to_list() == [0.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"n_items": ()}, "n_items must hold one number or more"),
+        ({"baseline": "nearest"}, "baseline must be one of the selectors"),
+        ({"judges": ({"mood": 1},)}, "judges: each must be a mapping with some of 'bias', 'lapse', 'invalid_rate'"),
+        ({"judges": ()}, "judges must hold one mapping"),
+        ({"judges": ({"lapse": 2},)}, "lapse=2 must be between 0 and 1"),
+        ({"ability_sd": (1, -1)}, "ability_sd must be a number above 0"),
+        ({"max_per_item": 0}, "max_per_item must be a number above 0"),
+        ({"n_seeds": 0}, "n_seeds must be a whole number from 1 up"),
+        ({"adaptive_config": {"explore_rate": 7}}, "explore_rate must be a number from 0 to 1"),
+    ],
+)
+def test_an_impossible_study_is_refused_before_any_run(options, why, monkeypatch):
+    monkeypatch.setattr("pairscale.simulate.study.simulate_run", None)
+    with pytest.raises(InputError, match=why):
+        simulate_study(**({"n_items": 5, "progress": False} | options))
+    with pytest.raises(UnknownNameError, match="no selector 'best'"):
+        simulate_study(5, ("pollitt", "best"), progress=False)
+
+
+def test_its_chart_shows_every_setting(study):
+    spec = simulation_chart(study).to_dict()
+    text = str(spec)
+    for shown in ("10 items, good", "14 items, bad", "comparisons per item", "means over 3 seeds", "reliability"):
+        assert shown in text
+    assert len(spec["vconcat"]) == 2
+    assert [len(row["concat"]) for row in spec["vconcat"]] == [4, 4]
+    assert "Kendall" in str(simulation_chart(study, figure="kendall_mu").to_dict())
+    with pytest.raises(InputError, match="figure must be one of"):
+        simulation_chart(study, figure="luck")
+
+
+def test_a_chart_of_nothing_is_refused():
+    empty = simulate_study(
+        8, "random", 1, max_per_item=1, checkpoints=(3,), btl_config={"refit_pairs_target": 99}, progress=False
+    )
+    with pytest.raises(InputError, match="nothing to draw"):
+        simulation_chart(empty)
+
+
+# Plans
+
+
+def test_a_plan_is_what_its_runs_needed():
+    plan = ps.plan_comparisons(
+        16, 0.6, ability_sd=1.5, invalid_rate=0.1, n_seeds=3, concurrency=4, price_per_comparison=0.01,
+        seconds_per_comparison=6, progress=False,
+    )  # fmt: skip
+    assert plan.simulated_items == 16
+    assert plan.n_reached == plan.n_seeds == plan.runs.height == 3
+    ends = plan.runs["comparisons"]
+    assert (plan.fewest, plan.comparisons, plan.most) == (ends.min(), round(ends.mean()), ends.max())
+    assert plan.per_item == plan.comparisons / 16
+    assert plan.questions > plan.comparisons
+    assert plan.cost == pytest.approx(plan.questions * 0.01)
+    assert plan.minutes == pytest.approx(plan.questions * 6 / 4 / 60)
+    assert plan.runs["reliability_claimed"].min() >= 0.6
+    assert plan.notices == ()
+    assert str(plan).startswith(f"16 items to reliability 0.6: about {plan.comparisons} comparisons")
+
+
+def test_a_large_plan_is_made_from_a_smaller_run(monkeypatch):
+    monkeypatch.setattr("pairscale.simulate.plan.LARGEST", 16)
+    small, large = (ps.plan_comparisons(n, 0.6, n_seeds=2, progress=False) for n in (16, 160))
+    assert large.simulated_items == 16
+    assert large.comparisons == 10 * small.comparisons
+    assert large.notices == ("runs of 16 items were simulated, and their comparisons per item taken for 160",)
+
+
+def test_what_cannot_be_reached_is_said():
+    plan = ps.plan_comparisons(3, 0.99, n_seeds=2, price_per_comparison=1, progress=False)
+    assert (plan.comparisons, plan.cost, plan.per_item, plan.n_reached) == (None, None, None, 0)
+    assert plan.notices == ("2 of 2 runs did not get there: every pair was asked as often as is allowed",)
+    assert repr(plan) == "<ComparisonPlan: 3 items to reliability 0.99: not reached by any of 2 simulated runs>"
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"reliability": 1}, "reliability must be a number between 0 and 1, not 1"),
+        ({"n_items": 1}, "n_items must be a whole number from 2 up"),
+        ({"price_per_comparison": -1}, "price_per_comparison must be a number from 0 up"),
+        ({"seconds_per_comparison": "2"}, "seconds_per_comparison must be a number from 0 up"),
+        ({"n_seeds": 0}, "n_seeds must be a whole number from 1 up"),
+    ],
+)
+def test_an_impossible_plan_is_refused(options, why):
+    with pytest.raises(InputError, match=why):
+        ps.plan_comparisons(**({"n_items": 5, "progress": False} | options))

@@ -1,0 +1,403 @@
+"""The simulator is a fair stand-in: the official SDKs work against it unchanged, and its figures are what it says."""
+
+import asyncio
+import json
+import math
+import warnings
+
+import pytest
+
+import pairscale as ps
+from pairscale.errors import InputError
+from pairscale.testing import Behaviour, Faults, ProviderSimulator
+
+with warnings.catch_warnings():  # of the SDKs' own imports
+    warnings.simplefilter("ignore")
+    anthropic = pytest.importorskip("anthropic")
+    genai = pytest.importorskip("google.genai")
+    ollama = pytest.importorskip("ollama")
+    openai = pytest.importorskip("openai")
+    together = pytest.importorskip("together")
+    from google.genai import errors as genai_errors
+
+KEY = "sk-simulated-0123456789abcdef"
+GOOD, BAD = "It rains, so we stay at home and read.", "Rain."
+TRAIT = ps.trait_description("overall_quality")
+PROMPT = ps.build_prompt(ps.get_prompt_template(), TRAIT.name, TRAIT.description, GOOD, BAD)
+ONE = "<BETTER_SAMPLE>SAMPLE_1</BETTER_SAMPLE>"
+SCHEMA = {
+    "type": "object",
+    "properties": {"better_sample": {"type": "string", "enum": ["SAMPLE_1", "SAMPLE_2"]}},
+    "required": ["better_sample"],
+    "additionalProperties": False,
+}
+
+
+@pytest.fixture(scope="module")
+def server():
+    with ProviderSimulator(Behaviour(quality={GOOD: 9.0, BAD: 0.0}, thoughts="The first has a reason.")) as running:
+        yield running
+
+
+def of_openai(server):
+    return openai.OpenAI(api_key=KEY, base_url=f"{server.url}/v1", max_retries=0)
+
+
+def of_anthropic(server):
+    return anthropic.Anthropic(api_key=KEY, base_url=server.url, max_retries=0)
+
+
+def of_gemini(server, version="v1beta"):
+    options = genai.types.HttpOptions(base_url=server.url, api_version=version)
+    return genai.Client(api_key=KEY, http_options=options)
+
+
+def of_together(server):
+    return together.Together(api_key=KEY, base_url=f"{server.url}/v1", max_retries=0)
+
+
+def of_ollama(server):
+    return ollama.Client(host=server.url)
+
+
+# Answers
+
+
+def test_openai_chat(server):
+    with of_openai(server) as client:
+        reply = client.chat.completions.create(
+            model="gpt-4.1", messages=[{"role": "user", "content": PROMPT}], logprobs=True, top_logprobs=2
+        )
+        assert reply.choices[0].message.content == ONE
+        assert reply.choices[0].finish_reason == "stop"
+        assert reply.usage.prompt_tokens == math.ceil(len(PROMPT.encode()) / 4)
+        pieces = reply.choices[0].logprobs.content
+        assert "".join(piece.token for piece in pieces) == ONE
+        chosen = next(piece for piece in pieces if piece.token == "1")
+        assert sum(math.exp(other.logprob) for other in chosen.top_logprobs) == pytest.approx(1)
+        structured = client.chat.completions.create(
+            model="gpt-4.1",
+            messages=[{"role": "user", "content": PROMPT}],
+            response_format={
+                "type": "json_schema",
+                "json_schema": {"name": "verdict", "schema": SCHEMA, "strict": True},
+            },
+        )
+        assert json.loads(structured.choices[0].message.content) == {"better_sample": "SAMPLE_1"}
+        assert [model.id for model in client.models.list()] == ["simulated-1"]
+
+
+def test_openai_responses(server):
+    with of_openai(server) as client:
+        reply = client.responses.create(
+            model="gpt-5.1", input=PROMPT, reasoning={"effort": "low", "summary": "auto"}, max_output_tokens=500
+        )
+        assert reply.output_text == ONE
+        assert reply.status == "completed"
+        assert reply.output[0].summary[0].text == "The first has a reason."
+        assert reply.usage.output_tokens_details.reasoning_tokens > 0
+        structured = client.responses.create(
+            model="gpt-5.1",
+            input=[{"role": "user", "content": PROMPT}],
+            text={"format": {"type": "json_schema", "name": "verdict", "schema": SCHEMA, "strict": True}},
+        )
+        assert json.loads(structured.output_text) == {"better_sample": "SAMPLE_1"}
+
+
+def test_anthropic(server):
+    with of_anthropic(server) as client:
+        asked = {"model": "claude-opus-4-5", "max_tokens": 2048, "messages": [{"role": "user", "content": PROMPT}]}
+        reply = client.messages.create(**asked)
+        assert [block.text for block in reply.content] == [ONE]
+        assert reply.stop_reason == "end_turn"
+        assert reply.usage.input_tokens == math.ceil(len(PROMPT.encode()) / 4)
+        thinking = client.messages.create(**asked, thinking={"type": "enabled", "budget_tokens": 1024})
+        assert [block.type for block in thinking.content] == ["thinking", "text"]
+        assert thinking.content[0].thinking == "The first has a reason."
+        tool = {"name": "verdict", "input_schema": SCHEMA}
+        forced = client.messages.create(**asked, tools=[tool], tool_choice={"type": "tool", "name": "verdict"})
+        assert forced.content[0].input == {"better_sample": "SAMPLE_1"}
+        assert forced.stop_reason == "tool_use"
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta"])
+def test_gemini(server, version):
+    types = genai.types
+    with of_gemini(server, version) as client:
+        thoughts = types.ThinkingConfig(include_thoughts=True)
+        config = types.GenerateContentConfig(response_logprobs=True, logprobs=2, thinking_config=thoughts)
+        reply = client.models.generate_content(model="gemini-3-pro-preview", contents=PROMPT, config=config)
+        assert reply.text == ONE
+        assert reply.candidates[0].content.parts[0].thought
+        assert reply.candidates[0].finish_reason.name == "STOP"
+        assert reply.usage_metadata.prompt_token_count == math.ceil(len(PROMPT.encode()) / 4)
+        assert len(reply.candidates[0].logprobs_result.chosen_candidates) > 3
+        config = types.GenerateContentConfig(response_mime_type="application/json", response_json_schema=SCHEMA)
+        structured = client.models.generate_content(model="gemini-3-pro-preview", contents=PROMPT, config=config)
+        assert json.loads(structured.text) == {"better_sample": "SAMPLE_1"}
+    assert server.journal[-1].path.startswith(f"/{version}/models/")
+
+
+def test_together(server):
+    with of_together(server) as client:
+        reply = client.chat.completions.create(
+            model="deepseek-ai/DeepSeek-R1", messages=[{"role": "user", "content": PROMPT}]
+        )
+    assert reply.choices[0].message.content == f"<think>\nThe first has a reason.\n</think>\n\n{ONE}"
+    assert reply.usage.total_tokens > 100
+
+
+def test_ollama():
+    with ProviderSimulator(Behaviour(quality={GOOD: 9.0, BAD: 0.0}), models=["qwen3:32b", "gemma3:27b"]) as server:
+        client = of_ollama(server)
+        assert [model.model for model in client.list().models] == ["qwen3:32b", "gemma3:27b"]
+        assert client.ps().models == []
+        reply = client.generate("qwen3:32b", PROMPT, think=True)
+        assert (reply.response, reply.done, reply.done_reason) == (ONE, True, "stop")
+        assert reply.thinking == server.behaviour.thoughts
+        reply = client.chat("gemma3:27b", [{"role": "user", "content": PROMPT}], format=SCHEMA)
+        assert json.loads(reply.message.content) == {"better_sample": "SAMPLE_1"}
+        assert reply.prompt_eval_count == math.ceil(len(PROMPT.encode()) / 4)
+        assert [model.model for model in client.ps().models] == ["qwen3:32b", "gemma3:27b"]
+        client.generate("qwen3:32b", keep_alive=0)
+        assert [model.model for model in client.ps().models] == ["gemma3:27b"]
+        with pytest.raises(ollama.ResponseError, match="try pulling it") as raised:
+            client.generate("unheard-of", PROMPT)
+        assert raised.value.status_code == 404
+        client._client.close()
+
+
+def test_the_async_sdk_at_once(server):
+    async def ask() -> list[str]:
+        async with openai.AsyncOpenAI(api_key=KEY, base_url=f"{server.url}/v1") as client:
+            made = [
+                client.chat.completions.create(model="gpt-4.1", messages=[{"role": "user", "content": PROMPT}])
+                for _ in range(8)
+            ]
+            return [reply.choices[0].message.content for reply in await asyncio.gather(*made)]
+
+    assert asyncio.run(ask()) == [ONE] * 8
+
+
+# Errors are those of the SDK
+
+
+def chat_with(client):
+    return client.chat.completions.create(model="gpt-4.1", messages=[{"role": "user", "content": PROMPT}])
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ({"keys": ["another"]}, "AuthenticationError"),
+        ({"models": ["another"]}, "NotFoundError"),
+        ({"faults": Faults(script=[429])}, "RateLimitError"),
+        ({"faults": Faults(script=[500])}, "InternalServerError"),
+        ({"rejects": {"gpt": ["messages"]}}, "BadRequestError"),
+        ({"faults": Faults(script=["reset"])}, "APIConnectionError"),
+    ],
+)
+def test_errors_of_the_sdks_of_openai_and_anthropic_and_together(settings, error):
+    with ProviderSimulator(**settings) as server, of_openai(server) as client:
+        with pytest.raises(getattr(openai, error)) as raised:
+            chat_with(client)
+        if error == "BadRequestError":
+            assert raised.value.param == "messages"
+            assert raised.value.code == "unsupported_parameter"
+    settings = {"rejects": {"claude": ["messages"]}} if "rejects" in settings else settings
+    with ProviderSimulator(**settings) as server, of_anthropic(server) as client:
+        with pytest.raises(getattr(anthropic, error)):
+            client.messages.create(
+                model="claude-opus-4-5", max_tokens=9, messages=[{"role": "user", "content": PROMPT}]
+            )
+    if "rejects" not in settings:
+        with ProviderSimulator(**settings) as server, of_together(server) as client:
+            with pytest.raises(getattr(together, error)):
+                chat_with(client)
+
+
+def test_the_overload_of_anthropic():
+    with ProviderSimulator(faults=Faults(script=[529])) as server, of_anthropic(server) as client:
+        with pytest.raises(anthropic.APIStatusError) as raised:
+            client.messages.create(model="claude-opus-4-5", max_tokens=9, messages=[{"role": "user", "content": "x"}])
+    assert raised.value.status_code == 529
+    assert raised.value.body["error"]["type"] == "overloaded_error"
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "code"),
+    [
+        ({"keys": ["another"]}, "ClientError", 400),
+        ({"models": ["another"]}, "ClientError", 404),
+        ({"faults": Faults(script=[429])}, "ClientError", 429),
+        ({"faults": Faults(script=[503])}, "ServerError", 503),
+    ],
+)
+def test_errors_of_the_sdk_of_gemini(settings, error, code):
+    with ProviderSimulator(**settings) as server, of_gemini(server) as client:
+        with pytest.raises(getattr(genai_errors, error)) as raised:
+            client.models.generate_content(model="gemini-3-pro-preview", contents=PROMPT)
+    assert raised.value.code == code
+
+
+def test_the_sdk_of_openai_tries_again_as_it_always_does():
+    faults = Faults(script=[429, 503], retry_after="", retry_after_ms="1")
+    with ProviderSimulator(faults=faults) as server:
+        with openai.OpenAI(api_key=KEY, base_url=f"{server.url}/v1", max_retries=2) as client:
+            assert chat_with(client).choices[0].message.content
+        assert [entry.status for entry in server.journal] == [429, 503, 200]
+
+
+def test_refusals_filters_and_cuts_are_those_of_the_sdk():
+    with ProviderSimulator(Behaviour(refusal_rate=1)) as server:
+        with of_openai(server) as client:
+            assert chat_with(client).choices[0].message.refusal
+        with of_anthropic(server) as client:
+            reply = client.messages.create(
+                model="claude-opus-4-5", max_tokens=9, messages=[{"role": "user", "content": PROMPT}]
+            )
+            assert reply.stop_reason == "refusal"
+        with of_gemini(server) as client:
+            blocked = client.models.generate_content(model="gemini-3-pro-preview", contents=PROMPT)
+            assert blocked.prompt_feedback.block_reason.name == "PROHIBITED_CONTENT"
+    with ProviderSimulator(Behaviour(truncated_rate=1)) as server:
+        with of_openai(server) as client:
+            assert chat_with(client).choices[0].finish_reason == "length"
+            assert client.responses.create(model="gpt-5.1", input=PROMPT).status == "incomplete"
+
+
+# It keeps no keys, and what it draws is what it says
+
+
+def test_the_journal_has_no_keys():
+    with ProviderSimulator() as server:
+        with of_openai(server) as client:
+            chat_with(client)
+        with of_anthropic(server) as client:
+            client.messages.create(model="claude-opus-4-5", max_tokens=9, messages=[{"role": "user", "content": "x"}])
+        with of_gemini(server) as client:
+            client.models.generate_content(model="gemini-3-pro-preview", contents=PROMPT)
+        with of_together(server) as client:
+            chat_with(client)
+        ps.submit_llm_pairs(
+            [{"ID1": "a", "text1": "x", "ID2": "b", "text2": "y"}],
+            "gpt-4.1",
+            api_key=KEY,
+            base_url=f"{server.url}/v1",
+            progress=False,
+        )
+        assert len(server.journal) == server.served == 5
+        assert KEY not in repr(list(server.journal))
+        assert KEY not in repr(server)
+        assert [entry.number for entry in server.journal] == [1, 2, 3, 4, 5]
+
+
+def judged(behaviour: Behaviour, pairs, **settings) -> ps.SubmitResult:
+    with ProviderSimulator(behaviour) as server:
+        return ps.submit_llm_pairs(
+            pairs, "gpt-4.1", api_key=KEY, base_url=f"{server.url}/v1", progress=False, concurrency=16, **settings
+        )
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    texts = [{"ID": f"s{n:02d}", "text": f"Text number {n}."} for n in range(30)]
+    return ps.randomize_pair_order(ps.make_pairs(texts), seed=1)
+
+
+def test_the_same_seed_gives_the_same_answers(pairs):
+    some = pairs.head(80)
+    first = judged(Behaviour(quality=len, lapse=0.5, refusal_rate=0.1, seed=3), some)
+    again = judged(Behaviour(quality=len, lapse=0.5, refusal_rate=0.1, seed=3), some)
+    other = judged(Behaviour(quality=len, lapse=0.5, refusal_rate=0.1, seed=4), some)
+    columns = ["custom_id", "better_id", "content", "prompt_tokens"]
+    assert first.results.select(columns).equals(again.results.select(columns))
+    assert not first.results.select(columns).equals(other.results.select(columns))
+
+
+def test_bias_lapse_and_refusals_are_as_large_as_they_are_set(pairs):
+    behaviour = Behaviour(quality=lambda _: 0.0, bias=1.0, lapse=0.2, refusal_rate=0.1, malformed_rate=0.05, seed=7)
+    done = judged(behaviour, pairs)
+    n = pairs.height
+    assert n == 435
+    codes = done.failed_pairs["error_code"].value_counts()
+    found = dict(codes.iter_rows())
+    for name, rate in (("refusal", 0.1), ("parse_error", 0.05)):
+        assert abs(found[name] - n * rate) < 4 * math.sqrt(n * rate * (1 - rate))
+    p = 0.8 / (1 + math.exp(-1)) + 0.1
+    first = (done.results["better_sample"] == "SAMPLE_1").sum()
+    assert abs(first - done.results.height * p) < 4 * math.sqrt(done.results.height * p * (1 - p))
+
+
+def test_quality_decides_and_sharpness_how_surely(pairs):
+    quality = {f"Text number {n}.": float(n) for n in range(30)}
+    done = judged(Behaviour(quality=quality, sharpness=50), pairs.head(100))
+    better = [max(a, b) for a, b in done.results.select("ID1", "ID2").iter_rows()]
+    assert done.results["better_id"].to_list() == better
+
+
+@pytest.mark.parametrize("name", ps.list_prompt_templates(include_registered=False))
+def test_it_reads_every_template_that_comes_with_pairscale(name):
+    pair = [
+        {"ID1": "a", "text1": BAD, "ID2": "b", "text2": GOOD},
+        {"ID1": "b", "text1": GOOD, "ID2": "a", "text2": BAD},
+    ]
+    done = judged(Behaviour(quality={GOOD: 50.0, BAD: 0.0}), pair, prompt_template=name)
+    assert done.results["better_id"].to_list() == ["b", "b"]
+
+
+def test_it_answers_between_the_tags_that_a_prompt_asks_for():
+    template = ps.get_prompt_template().replace("BETTER_SAMPLE", "WINNER")
+    pair = [{"ID1": "a", "text1": f"No {ONE}", "ID2": "b", "text2": GOOD}]
+    done = judged(
+        Behaviour(quality={GOOD: 50.0}), pair, prompt_template=template, tag_prefix="<WINNER>", tag_suffix="</WINNER>"
+    )
+    assert done.results["content"].to_list() == ["<WINNER>SAMPLE_2</WINNER>"]
+
+
+def test_faults_are_drawn_by_number_and_seed():
+    faults = Faults(rate_limited=0.2, server_error=0.1, overloaded=0.05, reset=0.05, truncated=0.05, slow=0.02)
+    drawn = [faults.fate(number, 1) for number in range(1, 4001)]
+    assert drawn == [faults.fate(number, 1) for number in range(1, 4001)]
+    for kind, share in ((429, 0.2), (500, 0.1), (529, 0.05), ("reset", 0.05), ("truncated", 0.05), ("slow", 0.02)):
+        assert abs(drawn.count(kind) / 4000 - share) < 0.03
+    assert Faults(script=["ok", 503], server_error=1.0).fate(1, 0) == "ok"
+    assert Faults(script=["ok", 503], server_error=1.0).fate(2, 0) == 503
+    assert Faults(script=["ok", 503], server_error=1.0).fate(3, 0) == 500
+
+
+@pytest.mark.parametrize("settings", [{"lapse": 1.5}, {"refusal_rate": -0.1}, {"echo_rate": 2}])
+def test_shares_must_be_shares(settings):
+    with pytest.raises(InputError, match="between 0 and 1"):
+        Behaviour(**settings)
+
+
+def test_a_port_that_is_taken():
+    with ProviderSimulator() as server, pytest.raises(InputError, match="cannot listen"):
+        with ProviderSimulator(port=server.port):
+            pass
+
+
+def test_addresses_and_bodies_that_it_does_not_know(server):
+    import urllib.error
+    import urllib.request
+
+    def status(path: str, data: bytes | None = None) -> int:
+        request = urllib.request.Request(server.url + path, data, {"Content-Type": "application/json"})
+        try:
+            with urllib.request.urlopen(request) as reply:
+                return reply.status
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code
+
+    assert status("/v1/nothing") == 404
+    assert status("/api/tags") == 200
+    for body in (b"", b"no json", b"[1]", b"{}", b'{"model": "m", "messages": 5}', b'{"messages": [{"role": "user"}]}'):
+        assert status("/v1/chat/completions", body) == 400
+
+
+def test_without_two_samples_it_says_so(server):
+    with of_openai(server) as client:
+        reply = client.chat.completions.create(model="gpt-4.1", messages=[{"role": "user", "content": "Hello"}])
+    assert reply.choices[0].message.content == "I see no two samples to compare."
