@@ -24,7 +24,7 @@ def server(monkeypatch):
 @pytest.fixture
 def pairs(tmp_path):
     path = tmp_path / "pairs.csv"
-    rows = [f"a{n},{'x' * (n + 1)},b{n},{'y' * (n + 2)}" for n in range(6)]
+    rows = [f"s{n},{'x' * (n + 1)},s{n + 1},{'x' * (n + 2)}" for n in range(6)]
     path.write_text("\n".join(["ID1,text1,ID2,text2", *rows]) + "\n", "utf-8")
     return str(path)
 

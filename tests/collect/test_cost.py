@@ -476,14 +476,20 @@ def test_cost_estimates_against_known_truth(kind, strategy):
 @pytest.mark.validate
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_the_whole_function_against_known_truth(strategy):
-    """200 studies through the public function and a judge: each has other texts, pairs and tokens."""
+    """200 studies of 400 pairs through the public function and a judge: each has other texts, pairs and tokens.
+
+    With a pilot of 50, a standard error of the bias is 0.7 %; with 25 it would be 1.1 %, too coarse for a bound of 2 %.
+    """
     errors, covered = [], []
     for seed in range(200):
         pairs, judge = table(40, seed, n_pairs=400), Fake(sigma=0.8, median=600.0, seed=seed)
-        found = estimate(pairs, judge, test_strategy=strategy, n_test=25, seed=seed)
+        found = estimate(pairs, judge, test_strategy=strategy, n_test=50, seed=seed)
         true = judge.cost(*judge.truth(pairs))
         errors.append(found.expected_cost / true - 1)
         covered.append(found.budget_cost >= true)
-    print(f"\ncost, whole function, {strategy}: bias {np.mean(errors):+.2%}, covered {np.mean(covered):.3f}")
-    assert abs(np.mean(errors)) < 0.02 + 2 * np.std(errors) / math.sqrt(200)
+    error = np.std(errors) / math.sqrt(len(errors))
+    print(
+        f"\ncost, whole function, {strategy}: bias {np.mean(errors):+.2%} ± {error:.2%}, covered {np.mean(covered):.3f}"
+    )
+    assert abs(np.mean(errors)) < 0.02
     assert np.mean(covered) >= 0.85

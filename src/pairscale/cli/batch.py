@@ -188,7 +188,7 @@ PARTS = {
         submit,
         "Create the batches that pairs need.",
         ("pairscale batch submit pairs.csv --judge openai:gpt-5.1 --run run.db",
-         "pairscale batch submit pairs.csv --judge anthropic:claude-sonnet-4-5 --run run.db --segments 3"),
+         "pairscale batch submit p.csv --judge openai:gpt-5.1 --run r.db --segments 3"),
     ),
     "status": Part(status, "Show the batches of a run.", ("pairscale batch status run.db",)),
     "collect": Part(

@@ -218,12 +218,12 @@ class LLMJudge:
         return self._verdict(done, pair, known)
 
     def _verdict(self, done: Exchange, pair: JudgePair, known: dict[str, Any]) -> Verdict:
-        reply, clean = done.reply, self._client.redactor
-        usage = reply.usage
+        reply, usage = done.reply, done.reply.usage
+        sent = {name: value for name, value in done.call.body.items() if name not in _LONG}
         known |= {
-            "content": clean.text(reply.text),
-            "thoughts": None if reply.thoughts is None else clean.text(reply.thoughts),
-            "model": clean.text(reply.model or self.model),
+            "content": reply.text,
+            "thoughts": reply.thoughts,
+            "model": reply.model or self.model,
             "object_type": reply.object_type,
             "status_code": done.status,
             "prompt_tokens": usage.prompt,
@@ -233,16 +233,14 @@ class LLMJudge:
             "reasoning_tokens": usage.reasoning,
             "latency_s": done.latency_s,
             "cost": cost_of(usage, self._price),
-            "request": clean.value({name: value for name, value in done.call.body.items() if name not in _LONG}),
-            "raw_response": clean.value(reply.raw),
+            "request": self._client.redactor.value(sent),
+            "raw_response": reply.raw,
         }
         answer = self._read(reply.text, pair)
         if answer.position is not None and reply.stop_reason not in {"content_filter", "refusal"}:
             lead = self._prefix if self._prefix.casefold() in reply.text.casefold() else ANSWER_KEY
             return Verdict.win(answer.position, probability=probability_of_first(reply.logprobs, lead), **known)
-        refusal = None if reply.refusal is None else clean.text(reply.refusal)
-        reason = None if answer.reason is None else clean.text(answer.reason)
-        return _without_answer(reply.stop_reason, reply.text, refusal, replace(answer, reason=reason), known)
+        return _without_answer(reply.stop_reason, reply.text, reply.refusal, answer, known)
 
     def _read(self, text: str, pair: JudgePair) -> Answer:
         samples = (pair.first["text"], pair.second["text"])

@@ -184,7 +184,7 @@ class LLMClient:
             self._pace.answered(headers)
         if len(content) > _LARGEST:
             raise ProviderError("parse_error", f"the reply is larger than {_LARGEST:,} bytes", status=status)
-        return status, headers, _parsed(content), seconds
+        return status, headers, self.redactor.value(_parsed(content)), seconds
 
     async def _exchange(self, call: HTTPCall, data: bytes, tried: bool) -> tuple[int, Mapping[str, str], bytes]:
         import aiohttp
@@ -215,20 +215,20 @@ class LLMClient:
         try:
             return self.provider.reply(call, body)
         except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-            shown = self.redactor.text(body if isinstance(body, str) else json.dumps(body))[:200]
+            shown = (body if isinstance(body, str) else json.dumps(body))[:200]
             raise ProviderError(
                 "parse_error",
                 f"the reply is not one of {self.provider.name} ({type(error).__name__}: {error}): {shown}",
                 status=status,
                 passing=True,
-                raw=self.redactor.value(body),
+                raw=body,
             ) from None
 
     def refused(self, status: int, headers: Mapping[str, str], body: Any) -> ProviderError:
         """What a reply without success means."""
         problem = self.provider.problem(status, body)
         message, code = problem.message, problem.code
-        words = self.redactor.text(message)[:2000]
+        words = self.redactor.text(message)[:2000]  # batches come with bodies of their own
         hint = _HINTS.get(status, "")
         fatal = status in _WRONG or code in _FATAL or (status == 400 and bool(_REFUSED.search(message)))
         if 300 <= status < 400:
