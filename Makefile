@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test validate lint types docs bench clean constraints
+.PHONY: demo test coverage validate lint types docs bench clean constraints
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -14,8 +14,11 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)  ## rank the bundled texts with the embedded judge; no key, no network
 	@$(BIN)/pairscale demo
 
-test: $(STAMP)  ## the test suite, with coverage
-	$(BIN)/python -m pytest -n 2 --cov --cov-report=term
+test: $(STAMP)  ## the test suite; one thread a process, as two processes run beside each other
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+
+coverage: $(STAMP)  ## the same, with the lines and branches that it reaches
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --cov --cov-report=term
 
 validate: $(STAMP)  ## the long statistical, load and fault suites; figures go to docs/validation.md
 	$(BIN)/python -m pytest -m validate -s

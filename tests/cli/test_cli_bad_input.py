@@ -67,7 +67,7 @@ def bad(folder):
         (("judge", "itself.csv", *_JUDGE), "'a'"),
         (("judge", "empty.csv", *_JUDGE), "empty.csv"),
         (("judge", "good.csv", "--judge", "oracle"), "lexical, simulated:COLUMN"),
-        (("judge", "good.csv", "--judge", "openai:gpt-5.1"), "lexical, simulated:COLUMN"),
+        (("judge", "good.csv", "--judge", "openai:"), "names no model"),
         (("judge", "good.csv", "--judge", "mine:missing"), "'missing'"),
         (("judge", "good.csv", "--judge", "replay:missing.csv"), "missing.csv"),
         (("judge", "good.csv", "--judge", "simulated:truth", "--run", "r.db"), "needs a number in column 'truth'"),

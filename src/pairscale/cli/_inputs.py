@@ -128,10 +128,12 @@ def show_request(judge: ps.Judge, pair: dict[str, Any], *, calls: int, as_json: 
 
 
 def setting(text: str, option: str = "--judge-arg") -> tuple[str, float | int | str]:
-    """A setting, ``name=value``; the value is a number where it looks like one."""
+    """A setting, ``name=value``; the value is a number, or true or false, where it looks like one."""
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
         raise InputError(f"{option} {text!r} must look like name=value, such as bias=0.3")
+    if value.lower() in {"true", "false"}:
+        return name, value.lower() == "true"
     for kind in (int, float):
         try:
             return name, kind(value)

@@ -71,9 +71,11 @@ def command(
 def _text(given: str, encoding: str | None) -> str:
     from pairscale.files import read_text
 
+    is_file = False
     with contextlib.suppress(OSError, ValueError):  # a long text is no file's name
-        if Path(given).is_file():
-            return read_text(given, encoding)
+        is_file = Path(given).is_file()
+    if is_file:
+        return read_text(given, encoding)
     if not given.strip():
         raise InputError("a text is empty; name a file, or give the text in quotes")
     if given.endswith(".txt"):

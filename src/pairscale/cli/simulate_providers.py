@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -41,6 +40,8 @@ def command(
     judges texts by the embedded lexical judge, with the faults that you ask for. Point pairscale, or the providers' own
     SDKs, at it with the variables that it prints; any key will do.
     """
+    import asyncio
+
     from pairscale.testing import Behaviour, Faults, ProviderSimulator
 
     behaviour = Behaviour(bias=bias, lapse=lapse, refusal_rate=refusals, malformed_rate=malformed, seed=seed)
@@ -50,6 +51,7 @@ def command(
 
 
 async def _serve(server: ProviderSimulator) -> None:
+    import asyncio
     from concurrent.futures import Future
 
     started: Future[int] = Future()

@@ -97,7 +97,7 @@ class LLMJudge:
         settings = _renamed(provider, settings, own)
         base_url = base_url or settings.pop("base_url", None)
         if unknown := sorted(set(settings) - set(_REQUEST)):
-            raise InputError(f"the judge {provider}:{model} has no setting {', '.join(unknown)}; see docs/providers.md")
+            raise InputError(f"{provider}:{model} has no setting {', '.join(unknown)}; there are {', '.join(_REQUEST)}")
         if answer not in get_args(AnswerForm):
             raise InputError(f"answer must be 'tag' or 'structured', not {answer!r}")
         if not model:

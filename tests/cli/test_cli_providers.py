@@ -1,0 +1,140 @@
+"""The command with models: one pair, many pairs, what would be sent, and the server that plays the providers."""
+
+import json
+import signal
+import urllib.request
+
+import pytest
+
+from pairscale.testing import Behaviour, ProviderSimulator
+
+
+@pytest.fixture
+def server(monkeypatch, fast_limits):
+    with ProviderSimulator(Behaviour(quality=len, sharpness=5)) as running:
+        for name, value in running.environment().items():
+            monkeypatch.setenv(name, value)
+        yield running
+
+
+@pytest.mark.parametrize(
+    "judge", ["openai:gpt-4.1", "anthropic:claude-sonnet-4-5", "gemini:gemini-3-pro-preview", "ollama:qwen3:32b"]
+)
+def test_compare(cli, server, judge):
+    done = cli("compare", "essays/ann.txt", "A text that is given as it is.", "--judge", judge)
+    assert done.code == 0
+    assert done.out.startswith("better: the second text\n")
+    assert "answer: <BETTER_SAMPLE>SAMPLE_2</BETTER_SAMPLE>" in done.out
+    assert server.served == 1
+    row = cli("compare", "essays/ann.txt", "essays/bob.txt", "--judge", judge, "--json").json["result"]
+    assert (row["better_id"], row["judge_id"]) == ("second", judge)
+
+
+def test_compare_in_both_orders(cli, server):
+    server.behaviour = Behaviour(bias=99)
+    done = cli("compare", "a", "b", "--judge", "openai:gpt-4.1", "--judge-arg", "both_orders=true")
+    assert done.out.startswith("no winner: flip\n")
+    assert server.served == 2
+    cli("compare", "a", "b", "--judge", "openai:gpt-4.1", "--judge-arg", "both_orders=false")
+    assert server.served == 3
+
+
+def test_compare_when_there_is_no_answer(cli, server):
+    server.behaviour = Behaviour(refusal_rate=1)
+    done = cli("compare", "a", "b", "--judge", "openai:gpt-4.1")
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith("error: no answer: refusal")
+
+
+def test_compare_takes_no_file_for_a_text_that_cannot_be_read(cli, folder):
+    (folder / "broken.bin").write_bytes(b"\x00\xff\x00\xfe" * 50)
+    done = cli("compare", "broken.bin", "b")
+    assert done.code == 1
+    assert "broken.bin" in done.err
+    assert cli("compare", "missing.txt", "b").err == "error: missing.txt: no such file\n"
+    assert "empty" in cli("compare", " ", "b").err
+
+
+@pytest.mark.parametrize(
+    ("command", "calls"),
+    [(("compare", "a", "b"), 1), (("judge", "pairs.csv"), 6)],
+)
+def test_dry_run_shows_and_sends_nothing(cli, pairs, server, command, calls):
+    done = cli(*command, "--judge", "openai:gpt-5.1", "--judge-arg", "reasoning=low", "--dry-run")
+    assert done.code == 0
+    assert done.out.startswith(f"{calls} calls to {server.url}/v1/responses, nothing was sent")
+    shown = cli(*command, "--judge", "openai:gpt-5.1", "--judge-arg", "reasoning=low", "--dry-run", "--json").json
+    assert shown["calls"] == calls
+    assert shown["body"]["reasoning"] == {"effort": "low"}
+    assert shown["prompt"] == shown["body"]["input"]
+    assert server.served == 0
+    assert "is no model" in cli(*command, "--judge", "lexical", "--dry-run").err
+
+
+def test_judge_and_max_cost(cli, pairs, server):
+    done = cli("judge", pairs, "--judge", "openai:gpt-4.1", "--max-cost", "0", "--run", "run.db")
+    assert done.code == 1
+    assert server.served == 0
+    done = cli("judge", pairs, "--judge", "openai:gpt-4.1", "--max-cost", "1", "--run", "run.db", "--concurrency", 4)
+    assert done.code == 0
+    assert server.served == 6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--judge", "openai:gpt-4.1"), "OPENAI_API_KEY"),
+        (("--judge", "openai:"), "names no model"),
+        (("--judge", "compatible:m"), "needs the address"),
+        (("--judge", "ollama:m", "--base-url", "ftp://x"), "not the address"),
+        (("--judge", "ollama:m", "--judge-arg", "warmth=1"), "no setting warmth"),
+        (("--judge", "ollama:m", "--judge-arg", "temperature=warm"), "temperature|wrong value"),
+        (("--judge", "lexical", "--base-url", "http://x"), "--base-url"),
+    ],
+)
+def test_what_cannot_be_asked(cli, arguments, message):
+    done = cli("compare", "a", "b", *arguments)
+    assert done.code == 1
+    assert done.out == ""
+    assert len(done.lines) == 1
+    assert any(part in done.err for part in message.split("|"))
+
+
+def test_a_wrong_key_and_an_unknown_model(cli, pairs, server):
+    server.keys = ["another"]
+    done = cli("judge", pairs, "--judge", "openai:gpt-4.1", "--run", "run.db")
+    assert done.code == 1
+    assert "key is not accepted" in done.err
+    server.keys, server.models = None, ["another"]
+    done = cli("judge", pairs, "--judge", "ollama:qwen3:32b", "--run", "run.db")
+    assert "try pulling it first" in done.err
+
+
+def test_simulate_providers(process, cli, pairs):
+    child = process("simulate-providers", "--bias", "50")
+    variables = {}
+    for _ in range(9):
+        name, _, value = child.stdout.readline().removeprefix("export ").strip().partition("=")
+        variables[name] = value
+    assert variables["OPENAI_API_KEY"] == "simulated-key"
+    assert child.stderr.readline().startswith("listening on http://127.0.0.1:")
+    body = {"model": "any", "messages": [{"role": "user", "content": "Hello"}]}
+    request = urllib.request.Request(
+        f"{variables['OPENAI_BASE_URL']}/chat/completions",
+        json.dumps(body).encode(),
+        {"Content-Type": "application/json", "Authorization": "Bearer x"},
+    )
+    with urllib.request.urlopen(request) as reply:
+        assert json.load(reply)["choices"][0]["finish_reason"] == "stop"
+    done = cli("judge", pairs, "--judge", "compatible:m", "--base-url", variables["OPENAI_BASE_URL"], "--json")
+    assert {row["better_sample"] for row in done.json["results"]} == {"SAMPLE_1"}
+    child.send_signal(signal.SIGINT)
+    _, err = child.communicate(timeout=60)
+    assert "7 requests were answered" in err
+    assert child.returncode == 130
+
+
+def test_a_port_that_is_taken(cli, server):
+    done = cli("simulate-providers", "--port", server.port)
+    assert done.code == 1
+    assert done.err.startswith("error: cannot listen")
