@@ -11,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -125,6 +126,7 @@ def test_a_pair_without_an_answer_is_a_row_that_says_why(server):
 
 @pytest.mark.parametrize("backend", MODELS)
 def test_submit_pairs_of_each_backend(server, backend, tmp_path):
+    server.behaviour = Behaviour(quality=len, sharpness=50.0)  # the longer one always wins
     saved = tmp_path / "results.csv"
     arguments = {
         "pairs": PAIRS,
@@ -310,7 +312,8 @@ def test_adaptive_rank_with_a_backend_and_a_model(server, tmp_path, concurrency)
     assert out.items["ID"].to_list() == [f"s{n}" for n in reversed(range(6))]
     assert first.summary["committed_pairs"][0] <= 12
     assert out.summary["committed_pairs"][0] <= 30
-    assert sum(entry.status == 200 for entry in server.journal) == 30
+    asked = out.logs["step_log"].filter(pl.col("status") != "starved").height  # six items have few pairs
+    assert sum(entry.status == 200 for entry in server.journal) == asked
 
 
 # Crashes
@@ -385,7 +388,7 @@ def test_ctrl_c_keeps_everything(tmp_path):
 
 
 def memory_mb() -> float:
-    with open(f"/proc/{os.getpid()}/statm") as stream:
+    with Path(f"/proc/{os.getpid()}/statm").open() as stream:
         return int(stream.read().split()[1]) * resource.getpagesize() / 1e6
 
 
