@@ -44,11 +44,11 @@ ERROR_CODES = (
     "parse_error",
     "invalid_winner",
     "refusal",
+    "cancelled",
+    "judge_error",
     "content_filter",
     "truncated",
     "empty_answer",
-    "cancelled",
-    "judge_error",
 )
 """Why an attempt gave no answer. ``judge_error``: the judge's own code raised an exception."""
 

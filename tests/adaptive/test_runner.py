@@ -361,6 +361,8 @@ def test_a_refit_runs_while_judging_goes_on_and_takes_effect_in_its_turn() -> No
     def judge(A: Any, B: Any) -> dict[str, Any]:
         nonlocal answered
         answered += 1
+        if answered >= n + lag:  # proposed after the refit was due: they wait until it runs
+            assert fitting.wait(60), "the fit was never begun"
         if fitting.is_set() and not release.is_set():
             while_fitting.append(answered)
             if len(while_fitting) == 3:

@@ -254,10 +254,10 @@ class TestByName:
         ("name", "says"),
         [
             ("oracle", "lexical, simulated:COLUMN"),
-            ("openai:gpt-5.1", "this version knows lexical"),
+            ("no_such_module:gpt", "this version knows provider:model.*lexical"),
             ("math:nothing", "has no function 'nothing'.*lexical"),
             ("math:pi", "has no function 'pi'"),
-            (":x", "this version knows lexical"),
+            (":x", "this version knows provider:model.*lexical"),
             ("replay:", "replay:FILE"),
         ],
     )
