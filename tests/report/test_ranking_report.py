@@ -200,3 +200,11 @@ def test_the_same_fit_gives_the_same_page(tmp_path):
     fit = _fit("abcd")
     pages = [write_ranking_report(tmp_path / name, fit).read_bytes() for name in ("a.html", "b.html")]
     assert pages[0] == pages[1]
+
+
+def test_a_run_without_a_comparison_has_no_report(tmp_path):
+    refuse = lambda A, B: {"is_valid": False, "Y": None, "invalid_reason": "no"}  # noqa: E731
+    out = ps.adaptive_rank([{"ID": i, "text": i} for i in "abc"], judge=refuse, n_steps=2, progress="none")
+    with pytest.raises(ps.PairscaleError, match="no comparison yet"):
+        write_ranking_report(tmp_path / "r.html", out)
+    assert not (tmp_path / "r.html").exists()

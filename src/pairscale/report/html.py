@@ -12,6 +12,7 @@ from string import Template
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pairscale._version import __version__
+from pairscale.errors import InputError
 from pairscale.files import replacing
 from pairscale.samples import read_samples_df
 
@@ -100,6 +101,8 @@ def _ranking(fit: BTFit | AdaptiveResult) -> _Ranking:
 def _adaptive(result: AdaptiveResult) -> _Ranking:
     import polars as pl
 
+    if not result.refits.height:
+        raise InputError("this run has no comparison yet, so there is no ranking to report")
     log = result.logs["step_log"].filter(pl.col("pair_id").is_not_null())
     winners = log.select(ID=pl.when(pl.col("Y") == 1).then("A_id").otherwise("B_id"))
     wins = winners.group_by("ID").len("wins")
