@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+NUTPIE := build/nutpie/.installed
 
-.PHONY: demo test coverage validate lint types docs bench clean constraints
+.PHONY: demo test coverage validate nutpie lint types docs bench clean constraints
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -20,7 +21,15 @@ test: $(STAMP)  ## the test suite; one thread a process, as two processes run be
 coverage: $(STAMP)  ## the same, with the lines and branches that it reaches
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --cov --cov-report=term
 
-validate: $(STAMP)  ## the long statistical, load and fault suites; figures go to docs/validation.md
+$(NUTPIE): pyproject.toml benchmarks/nutpie.txt
+	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/nutpie.txt -e .
+	@touch $@
+
+nutpie: $(NUTPIE)  ## our sampler beside another one, live
+	OPENBLAS_NUM_THREADS=1 $(<D)/bin/python -m benchmarks.nutpie_parity
+
+validate: $(STAMP) nutpie  ## the long statistical, load and fault suites; figures go to docs/validation.md
 	$(BIN)/python -m pytest -m validate -s
 
 lint: $(STAMP)

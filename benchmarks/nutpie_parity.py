@@ -1,15 +1,15 @@
 """Our sampler against nutpie (NUTS in Rust): the same posterior from two programs that share no line of code.
 
-Run ``python -m benchmarks.nutpie_parity`` in an environment of its own that has nutpie::
+``make validate`` runs it, in an environment of its own (``benchmarks/nutpie.txt``), and fails when the two differ by
+more than Monte-Carlo error.
 
-    python3 -m venv /tmp/parity && /tmp/parity/bin/pip install nutpie numba arviz-stats -e .
-
-Eight cases: the variants btl, btl_e, btl_b and btl_e_b on two designs (who meets whom) of 40 items and 600
-comparisons, ``random`` and ``near`` (neighbours in true ability). nutpie gets the model as it is written down,
+Twelve cases: the variants btl, btl_e, btl_b and btl_e_b on three designs (who meets whom) of 40 items and 600
+comparisons: ``random``, ``near`` (neighbours in true ability) and ``adaptive``, a run of the engine with its default
+selector and a judge of the same truth, kept in the golden file. nutpie gets the model as it is written down,
 ``theta_raw ~ N(0, 1)``, ``logit(eps)`` with its Jacobian, and ``b``, in a Numba function of this file; nothing of
-``pairscale`` is in it. An adaptive design chooses neighbours by the results so far, which are in the likelihood;
-``near`` chooses them by the truth, which is not, so eps must explain why nobody is far apart: its posterior is near
-0.43, and the truth 0.08. Here, where two samplers have to find the same posterior, that does not matter.
+``pairscale`` is in it. An adaptive design chooses by the results so far, which are in the likelihood; ``near`` chooses
+neighbours by the truth, which is not, so eps must explain why nobody is far apart: its posterior is near 0.43, and the
+truth 0.08. Here, where two samplers have to find the same posterior, that does not matter.
 Printed per case:
 
 - z of every parameter's posterior mean, (ours - nutpie) / combined Monte-Carlo standard error: mean, sd, largest |z|;
@@ -20,9 +20,9 @@ Printed per case:
   compilation; ours includes its search for the mode and its diagnostics, nutpie's the conversion of its draws and a
   call through Python for each gradient, which counts at 40 items and hardly at 1,000.
 
-Monte-Carlo errors, R-hat and ESS of both come from arviz-stats. nutpie's figures are written to
-``tests/golden/nutpie_posteriors.json``, which ``tests/models/test_bayes_parity.py`` reads. ``--large`` compares speed
-at 1,000 items and 10,000 comparisons instead, and writes nothing.
+Monte-Carlo errors, R-hat and ESS of both come from arviz-stats. ``--record`` writes nutpie's figures, and the adaptive
+design, to ``tests/golden/nutpie_posteriors.json``, which ``tests/models/test_bayes_parity.py`` reads. ``--large``
+compares speed at 1,000 items and 10,000 comparisons instead.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ import numpy as np
 
 GOLDEN = Path(__file__).parent.parent / "tests" / "golden" / "nutpie_posteriors.json"
 VARIANTS = ("btl", "btl_e", "btl_b", "btl_e_b")
-SEEDS = {"random": 20261, "near": 20262}
+SEEDS = {"random": 20261, "near": 20262, "adaptive": 20263}
+CASES = [(variant, design) for design in SEEDS for variant in VARIANTS]
+CHANCE = 1e-4 / len(CASES)  # that a right sampler fails any one of the bounds, somewhere among the cases
 N_ITEMS, N_COMPARISONS = 40, 600
 TRUTH = {"sd": 1.0, "eps": 0.08, "b": 0.25}
 RECIPE = (
@@ -59,6 +61,9 @@ def make_data(
     design: str, n_items: int = N_ITEMS, n_comparisons: int = N_COMPARISONS
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Who stood first, who second, and whether the first won; see ``RECIPE``."""
+    if design == "adaptive":
+        kept = json.loads(GOLDEN.read_text())["data"]["adaptive"]
+        return np.array(kept["first"]), np.array(kept["second"]), np.array(kept["first_won"], dtype=bool)
     rng = np.random.default_rng(SEEDS[design])
     theta = TRUTH["sd"] * rng.normal(size=n_items)
     first = rng.integers(0, n_items, n_comparisons)
@@ -71,6 +76,26 @@ def make_data(
         first, second = order[first], order[first + np.where(there, step, -step)]
     chance = (1 - TRUTH["eps"]) / (1 + np.exp(theta[second] - theta[first] - TRUTH["b"])) + TRUTH["eps"] / 2
     return first, second, rng.random(n_comparisons) < chance
+
+
+def adaptive_data() -> dict[str, list[int]]:
+    """A run of the engine, to be kept: what it chooses may change with every version."""
+    import polars as pl
+
+    import pairscale as ps
+
+    names = [f"S{n:05d}" for n in range(N_ITEMS)]
+    theta = TRUTH["sd"] * np.random.default_rng(SEEDS["adaptive"]).normal(size=N_ITEMS)
+    judge = ps.SimulatedJudge(dict(zip(names, theta, strict=True)), bias=TRUTH["b"], lapse=TRUTH["eps"], seed=1)
+    result = ps.adaptive_rank(
+        pl.DataFrame({"ID": names, "text": names}), judge=judge, n_steps=N_COMPARISONS, seed=1, progress="none"
+    )
+    rows = result.logs["step_log"].filter(pl.col("Y").is_not_null()).sort("step_id")
+    return {
+        "first": (rows["A"] - 1).to_list(),
+        "second": (rows["B"] - 1).to_list(),
+        "first_won": rows["Y"].cast(pl.Int8).to_list(),
+    }
 
 
 def digest(first: np.ndarray, second: np.ndarray, won: np.ndarray) -> str:
@@ -238,6 +263,23 @@ def compare(mine: dict[str, Any], other: dict[str, Any], correlation: np.ndarray
     return {"z": z, "ratio": ratio, "z_sd": z_sd, "dof": dof, "p": float(chi2(dof).sf(dof * np.mean(z**2)))}
 
 
+def failures(found: dict[str, Any]) -> list[str]:
+    """What is more than Monte-Carlo error can do."""
+    from scipy import stats
+
+    dof = found["dof"] / 2  # halved: see compare
+    largest = stats.norm.isf(CHANCE / (2 * len(found["z"])))
+    squares = dof * np.mean(found["z"] ** 2)
+    low, high = stats.chi2(dof).ppf([CHANCE, 1 - CHANCE])
+    bounds = {
+        "largest z of the means": np.abs(found["z"]).max() < largest,
+        "spread of z of the means": low < squares < high,
+        "largest z of the sds": np.abs(found["z_sd"]).max() < largest,
+        "sds on the whole": abs(np.median(found["ratio"]) - 1) < 0.03,
+    }
+    return [name for name, holds in bounds.items() if not holds]
+
+
 def correlations(draws: np.ndarray) -> np.ndarray:
     return np.corrcoef(draws.reshape(-1, draws.shape[2]), rowvar=False)
 
@@ -283,38 +325,60 @@ def show(rows: list[dict[str, Any]]) -> None:
     print(flush=True)
 
 
-def parity() -> None:
-    import nutpie
-
+def parity() -> tuple[dict[str, Any], list[str]]:
+    """nutpie's figures by case, and what differs."""
     draws = 2000
-    agreement, speed, cases, digests = [], [], {}, {}
-    for design in SEEDS:
+    agreement, speed, wrong = [], [], []
+    cases: dict[str, Any] = {}
+    for variant, design in CASES:
         data = make_data(design)
-        digests[design] = digest(*data)
-        for variant in VARIANTS:
-            other = theirs(variant, data, N_ITEMS, draws=draws, tune=1000)
-            mine = ours(variant, data, N_ITEMS, draws=draws)
-            known = figures(other[0])
-            agreement.append(case_row(variant, design, compare(figures(mine[0]), known, correlations(other[0]))))
-            for engine, run in (("nutpie", other), ("ours", mine)):
-                speed.append({"variant": variant, "design": design, "engine": engine, **quality(*run)})
-            cases[f"{variant} {design}"] = {
-                name: [float(f"{value:.6g}") for value in known[name]] for name in ("mean", "sd", "mcse", "sd_mcse")
-            }
+        other = theirs(variant, data, N_ITEMS, draws=draws, tune=1000)
+        mine = ours(variant, data, N_ITEMS, draws=draws)
+        known = figures(other[0])
+        found = compare(figures(mine[0]), known, correlations(other[0]))
+        agreement.append(case_row(variant, design, found))
+        wrong += [f"{variant} {design}: {name}" for name in failures(found)]
+        for engine, run in (("nutpie", other), ("ours", mine)):
+            speed.append({"variant": variant, "design": design, "engine": engine, **quality(*run)})
+        cases[f"{variant} {design}"] = {
+            name: [float(f"{value:.6g}") for value in known[name]] for name in ("mean", "sd", "mcse", "sd_mcse")
+        }
     show(agreement)
     show(speed)
+    return cases, wrong
+
+
+def write(content: dict[str, Any]) -> None:
+    text = json.dumps(content, indent=1)
+    text = re.sub(r"\[[^\[\]]*\]", lambda found: re.sub(r"\s+", " ", found[0]), text)  # a list is a line
+    GOLDEN.write_text(text + "\n")
+
+
+def record() -> list[str]:
+    """Make the adaptive design anew, and keep nutpie's figures."""
+    import nutpie
+
+    data: dict[str, Any] = {
+        "n": N_ITEMS,
+        "m": N_COMPARISONS,
+        "seeds": SEEDS,
+        **TRUTH,
+        "recipe": RECIPE,
+        "adaptive": adaptive_data(),
+    }
+    write({"data": data})
+    cases, wrong = parity()
     about = {
         "about": "posterior figures by nutpie, written by benchmarks/nutpie_parity.py; parameters: theta (centred) of "
         "items 0 to 39, then eps, then b, as the variant has them",
         "nutpie": nutpie.__version__,
         "date": datetime.now(UTC).date().isoformat(),
-        "sampling": f"4 chains x (1000 + {draws}), seed 1, default settings",
-        "data": {"n": N_ITEMS, "m": N_COMPARISONS, "seeds": SEEDS, **TRUTH, "recipe": RECIPE, "sha256": digests},
+        "sampling": "4 chains x (1000 + 2000), seed 1, default settings",
     }
-    text = json.dumps({**about, "cases": cases}, indent=1)
-    text = re.sub(r"\[[^\[\]]*\]", lambda found: re.sub(r"\s+", " ", found[0]), text)  # a list is a line
-    GOLDEN.write_text(text + "\n")
-    print(f"nutpie {nutpie.__version__}; its figures are in {GOLDEN}")
+    write(
+        {**about, "data": data | {"sha256": {design: digest(*make_data(design)) for design in SEEDS}}, "cases": cases}
+    )
+    return wrong
 
 
 def large(n_items: int = 1000, n_comparisons: int = 10_000) -> None:
@@ -347,10 +411,16 @@ def main(arguments: list[str]) -> None:
     try:
         import arviz_stats  # noqa: F401
         import numba  # noqa: F401
-        import nutpie  # noqa: F401
+        import nutpie
     except ImportError as missing:
-        sys.exit(f"{missing.name} is missing; in an environment of its own: pip install nutpie numba arviz-stats -e .")
-    large() if "--large" in arguments else parity()
+        sys.exit(f"{missing.name} is missing; `make validate` makes an environment that has it")
+    if "--large" in arguments:
+        return large()
+    wrong = record() if "--record" in arguments else parity()[1]
+    if wrong:
+        sys.exit("our sampler and nutpie differ: " + "; ".join(wrong))
+    print(f"{len(CASES)} posteriors are those of nutpie {nutpie.__version__}, up to Monte-Carlo error")
+    return None
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Our sampler against nutpie's recorded posteriors: every variant, on a random and on a near-neighbour design.
+"""Our sampler against nutpie's recorded posteriors: every variant, on random, near-neighbour and adaptive designs.
 
 ``benchmarks/nutpie_parity.py`` recorded them, and says how the data are made and what the figures mean.
 """
@@ -8,14 +8,11 @@ import json
 import numpy as np
 import pytest
 from benchmarks import nutpie_parity as parity
-from scipy import stats
 from tests.strategies import GOLDEN
 
 from pairscale.models import _btl
 
 RECORDED = json.loads((GOLDEN / "nutpie_posteriors.json").read_text())
-CASES = [(variant, design) for design in parity.SEEDS for variant in parity.VARIANTS]
-CHANCE = 1e-4 / len(CASES)  # that a right sampler fails any one of the bounds, somewhere in the file
 
 
 def compared(variant, design, draws, seed):
@@ -24,40 +21,22 @@ def compared(variant, design, draws, seed):
     assert parity.digest(*data) == RECORDED["data"]["sha256"][design], "NumPy makes other data of this seed now"
     sample, divergences, _ = parity.ours(variant, data, parity.N_ITEMS, draws=draws, seed=seed)
     assert divergences == 0
-    found = parity.compare(
-        parity.figures(sample), RECORDED["cases"][f"{variant} {design}"], parity.correlations(sample)
-    )
-    return found | {"n": sample.shape[2]}
-
-
-def failures(found):
-    """What is more than Monte-Carlo error can do."""
-    n, dof = found["n"], found["dof"] / 2  # halved: see compare
-    largest = stats.norm.isf(CHANCE / (2 * n))
-    squares = dof * np.mean(found["z"] ** 2)
-    low, high = stats.chi2(dof).ppf([CHANCE, 1 - CHANCE])
-    bounds = {
-        "largest z of the means": np.abs(found["z"]).max() < largest,
-        "spread of z of the means": low < squares < high,
-        "largest z of the sds": np.abs(found["z_sd"]).max() < largest,
-        "sds on the whole": abs(np.median(found["ratio"]) - 1) < 0.03,
-    }
-    return [name for name, holds in bounds.items() if not holds]
+    return parity.compare(parity.figures(sample), RECORDED["cases"][f"{variant} {design}"], parity.correlations(sample))
 
 
 def test_the_record_has_every_case():
-    assert list(RECORDED["cases"]) == [f"{variant} {design}" for variant, design in CASES]
+    assert list(RECORDED["cases"]) == [f"{variant} {design}" for variant, design in parity.CASES]
     assert RECORDED["data"]["recipe"] == parity.RECIPE
-    for (variant, _), known in zip(CASES, RECORDED["cases"].values(), strict=True):
+    for (variant, _), known in zip(parity.CASES, RECORDED["cases"].values(), strict=True):
         names = parity.parameter_names(variant, parity.N_ITEMS)
         assert {len(known[name]) for name in ("mean", "sd", "mcse", "sd_mcse")} == {len(names)}
         assert abs(np.mean(known["mean"][: parity.N_ITEMS])) < 1e-5
 
 
-@pytest.mark.parametrize(("variant", "design"), CASES)
+@pytest.mark.parametrize(("variant", "design"), parity.CASES)
 def test_posteriors_are_those_of_nutpie(variant, design):
     found = compared(variant, design, draws=1500, seed=11)
-    assert not failures(found), parity.case_row(variant, design, found)
+    assert not parity.failures(found), parity.case_row(variant, design, found)
 
 
 @pytest.mark.parametrize(
@@ -65,12 +44,12 @@ def test_posteriors_are_those_of_nutpie(variant, design):
 )
 def test_another_prior_would_be_noticed(monkeypatch, name, wrong):
     monkeypatch.setattr(_btl, name, wrong)
-    assert "largest z of the means" in failures(compared("btl_e_b", "near", draws=1500, seed=11))
+    assert "largest z of the means" in parity.failures(compared("btl_e_b", "near", draws=1500, seed=11))
 
 
 @pytest.mark.validate
-@pytest.mark.parametrize(("variant", "design"), CASES)
+@pytest.mark.parametrize(("variant", "design"), parity.CASES)
 def test_posteriors_are_those_of_nutpie_with_many_draws(variant, design):
     found = compared(variant, design, draws=10_000, seed=12)
     print(f"\n{parity.case_row(variant, design, found)}")
-    assert not failures(found)
+    assert not parity.failures(found)

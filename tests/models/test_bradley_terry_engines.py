@@ -309,6 +309,25 @@ def test_same_as_the_slow_optimiser(kind: str, ties: Any, position: bool, data: 
         assert fit.fit.log_likelihood == pytest.approx(-slow.objective(beta), abs=1e-9)
 
 
+@given(data=small_data())
+@settings(max_examples=20, deadline=None)
+def test_a_position_effect_is_that_of_a_logistic_regression(data: pl.DataFrame) -> None:
+    """statsmodels, on one column an item and a constant, the first item at nought."""
+    from statsmodels.genmod.families import Binomial
+    from statsmodels.genmod.generalized_linear_model import GLM
+
+    fit = fit_bt_model(data, engine="mle", ties="half", position=True, weights="w", covariance=True)
+    slow = Slow(data, "mle", position=False, ties="half")
+    sides = slow.x @ np.linalg.pinv(slow.lift)
+    design = np.column_stack([sides[:, 1:], np.ones(len(sides))])
+    other = GLM(slow.y, design, family=Binomial(), freq_weights=slow.w).fit(tol=1e-13, maxiter=100)
+    assert fit.position is not None
+    assert fit.position.b == pytest.approx(other.params[-1], abs=1e-7)
+    assert fit.position.se == pytest.approx(other.bse[-1], abs=1e-7)
+    theta = np.append(0.0, other.params[:-1])
+    assert column(fit, "theta") == pytest.approx(theta - theta.mean(), abs=1e-7)
+
+
 @given(data=small_data(), sd=st.floats(0.3, 5))
 @settings(max_examples=10, deadline=None)
 def test_the_prior_has_its_width(data: pl.DataFrame, sd: float) -> None:
