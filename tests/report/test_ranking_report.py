@@ -208,3 +208,25 @@ def test_a_run_without_a_comparison_has_no_report(tmp_path):
     with pytest.raises(ps.PairscaleError, match="no comparison yet"):
         write_ranking_report(tmp_path / "r.html", out)
     assert not (tmp_path / "r.html").exists()
+
+
+def test_what_it_cost(tmp_path):
+    columns = ("model", "template_id", "day", "attempts", "prompt_tokens", "completion_tokens", "total_tokens", "cost")
+    rows = [
+        ("<b>m</b>", "default", "2026-11-03", 1200, 900_000, 24_000, 924_000, 1.5),
+        ("m2", None, "2026-11-02", 3, None, 30, None, 0.25004),
+        ("lexical", "default", "2026-11-02", 9, None, None, None, None),
+    ]
+    spending = pl.DataFrame(rows, schema=columns, orient="row")
+    page = Page(write_ranking_report(tmp_path / "a.html", _fit("abc"), spending=spending).read_text("utf-8"))
+    assert "Cost" in page.texts["h2"]
+    cells = page.texts["td"]
+    start = cells.index("2026-11-02")
+    assert cells[start : start + 21] == [
+        "2026-11-02", "m2", "", "3", "", "30", "0.2500",
+        "2026-11-03", "<b>m</b>", "default", "1,200", "900,000", "24,000", "1.5000",
+        "in all", "", "", "1,203", "900,000", "24,030", "1.7500",
+    ]  # fmt: skip
+    for nothing in (spending[2:], spending.clear(), None):
+        free = write_ranking_report(tmp_path / "b.html", _fit("abc"), spending=nothing)
+        assert "Cost" not in Page(free.read_text("utf-8")).texts["h2"]

@@ -1,0 +1,117 @@
+"""What in a ranking deserves a second look: surprising answers, circular triads, items that fit badly or stay vague."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+__all__ = ["Attention", "circular_triads", "look_again"]
+
+_MOST = 10
+_SURPRISING = 0.1  # an answer that the scores give less than this
+_MISFIT = 1.5  # mean square of the standardised residuals, weighted by information
+_FEWEST = 5  # comparisons below which a misfit says nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """What to look at again.
+
+    Attributes:
+        surprises: answers that the scores hardly expected, the least expected first: ``winner loser p``.
+        misfits: items whose answers contradict their score: ``ID infit comparisons``.
+        vague: items with the widest rank interval: ``ID rank_lower rank_upper``.
+        n_circular: triads of items of which each beats the next (by majority of their answers).
+        n_triads: triads in which all three pairs were decided.
+        judges: judges whose answers contradict the others', where there are several: ``judge_id infit comparisons``.
+    """
+
+    surprises: pl.DataFrame
+    misfits: pl.DataFrame
+    vague: pl.DataFrame
+    n_circular: int
+    n_triads: int
+    judges: pl.DataFrame
+
+    def pairs(self) -> pl.DataFrame:
+        """The surprising pairs as ``ID1 ID2``, to be asked again."""
+        return self.surprises.select(ID1="winner", ID2="loser").unique(maintain_order=True)
+
+
+def look_again(items: pl.DataFrame, decided: pl.DataFrame) -> Attention:
+    """Find what deserves a second look.
+
+    Args:
+        items: ``ID score rank_lower rank_upper``.
+        decided: ``ID1 ID2 better_id judge_id``, one row a decided comparison.
+    """
+    score = items.select("ID", "score")
+    rows = (
+        decided.select(
+            winner="better_id",
+            loser=pl.when(pl.col("better_id") == pl.col("ID1")).then("ID2").otherwise("ID1"),
+            judge_id="judge_id",
+        )
+        .join(score.rename({"ID": "winner", "score": "high"}), on="winner", maintain_order="left")
+        .join(score.rename({"ID": "loser", "score": "low"}), on="loser", maintain_order="left")
+        .filter(pl.col("winner") != pl.col("loser"))
+        .with_columns(p=1 / (1 + (pl.col("low") - pl.col("high")).exp()))
+    )
+    surprises = rows.filter(pl.col("p") < _SURPRISING).sort("p", "winner", "loser").head(_MOST)
+    n_circular, n_triads = circular_triads(rows.select("winner", "loser"))
+    ranged = items.filter(pl.col("rank_lower").is_not_null()).with_columns(
+        width=pl.col("rank_upper") - pl.col("rank_lower")
+    )
+    both = pl.concat([rows.select("p", ID="winner"), rows.select("p", ID="loser")])
+    judges = _infit(rows.rename({"judge_id": "ID"})).rename({"ID": "judge_id"})
+    return Attention(
+        surprises=surprises.select("winner", "loser", "p", "judge_id"),
+        misfits=_infit(both).head(_MOST),
+        vague=ranged.sort("width", descending=True, maintain_order=True)
+        .filter(pl.col("width") > 0)
+        .head(_MOST // 2)
+        .select("ID", "rank_lower", "rank_upper"),
+        n_circular=n_circular,
+        n_triads=n_triads,
+        judges=judges.filter(rows["judge_id"].n_unique() > 1),
+    )
+
+
+def _infit(rows: pl.DataFrame) -> pl.DataFrame:
+    """Those whose answers contradict the scores: the squared residuals, over what chance alone gives."""
+    # The winner was expected to win with p: the residual is 1 - p, its variance p (1 - p).
+    return (
+        rows.group_by("ID", maintain_order=True)
+        .agg(
+            infit=((1 - pl.col("p")) ** 2).sum() / (pl.col("p") * (1 - pl.col("p"))).sum(),
+            comparisons=pl.len(),
+        )
+        .filter((pl.col("infit") > _MISFIT) & (pl.col("comparisons") >= _FEWEST))
+        .sort("infit", descending=True, maintain_order=True)
+    )
+
+
+def circular_triads(rows: pl.DataFrame) -> tuple[int, int]:
+    """How many triads go round (a beats b beats c beats a), and how many were decided in all three pairs.
+
+    Args:
+        rows: ``winner loser``, one row a comparison; the majority of a pair's comparisons decides it.
+    """
+    from scipy.sparse import csr_array
+
+    ids = pl.concat([rows["winner"], rows["loser"]]).unique(maintain_order=True)
+    place = pl.DataFrame({"ID": ids, "at": np.arange(len(ids))})
+    numbered = rows.join(place.rename({"ID": "winner", "at": "i"}), on="winner").join(
+        place.rename({"ID": "loser", "at": "j"}), on="loser"
+    )
+    i, j = numbered["i"].to_numpy(), numbered["j"].to_numpy()
+    n = len(ids)
+    won = csr_array((np.ones(len(i)), (i, j)), shape=(n, n))
+    lead = (won - won.T).tocsr()
+    beats = (lead > 0).astype(np.int64)
+    met = beats + beats.T
+    circular = int((beats @ beats).multiply(beats.T).sum()) // 3
+    decided = int((met @ met).multiply(met).sum()) // 6
+    return circular, decided

@@ -1,0 +1,201 @@
+"""The report of a run: its figures against loops, and pages that stay deaf to what texts would have them do."""
+
+import base64
+import gzip
+import json
+import re
+from itertools import combinations, permutations
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pairscale as ps
+from pairscale.errors import InputError
+from pairscale.report import report_table, write_again, write_report
+from pairscale.report._attention import circular_triads, look_again
+from pairscale.report._facts import facts_of_run
+from pairscale.report._svg import lines, overview
+
+HOSTILE = (
+    "<script>alert(1)</script>", "</script><b>", "{{ 7 * 7 }}", "{% raw %}", "</td>", 'say "hello"', "a&b", "]]>",
+    "<!--", "=1+1", "\u202eback", "一二三",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def adaptive(tmp_path_factory):
+    run = tmp_path_factory.mktemp("adaptive") / "run.db"
+    ps.adaptive_rank(ps.example_writing_samples, judge="lexical", run=run, seed=1, n_steps=80, progress="none")
+    return run
+
+
+@pytest.fixture
+def hostile(tmp_path):
+    """Everybody beats those behind, each pair in both orders, except that the last beats the first."""
+    samples = [{"ID": f"{at}{text}", "text": text * 3} for at, text in enumerate(HOSTILE)]
+    place = {sample["ID"]: at for at, sample in enumerate(samples)}
+
+    def judge(A, B, **_more):
+        first, second = place[A["ID"]], place[B["ID"]]
+        ends = {first, second} == {0, len(HOSTILE) - 1}
+        return {"is_valid": True, "Y": int((first > second) if ends else (first < second)), "invalid_reason": None}
+
+    pairs = ps.make_pairs(pl.DataFrame(samples))
+    ps.submit_pairs(pairs, judge, run=tmp_path / "run.db", progress=False)
+    return tmp_path / "run.db"
+
+
+def unpacked(source: str):
+    packed = re.search(r'id="texts">([^<]+)<', source)[1]
+    return json.loads(gzip.decompress(base64.b64decode(packed)))
+
+
+def test_hostile_ids_and_texts_stay_text(hostile):
+    source = write_report(hostile, title="<i>Which?</i>").read_text("utf-8")
+    assert source.count("<script") == 2  # the texts, and our own
+    assert "<i>" not in source
+    assert "49" not in re.findall(r"<td class=\"id\">([^<]*)<", source)
+    shown = unpacked(source)
+    assert sorted(shown["texts"]) == sorted(text * 3 for text in HOSTILE)
+    assert len(shown["answers"]) == len(HOSTILE) * (len(HOSTILE) - 1) // 2
+
+
+def test_nothing_is_loaded_and_only_our_script_may_run(hostile):
+    source = write_report(hostile).read_text("utf-8")
+    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', source)[1]
+    assert policy.startswith("default-src 'none'")
+    assert "unsafe" not in policy
+    assert not re.search(r"(src|href)=\"(?!#)", source)
+
+
+def test_the_table_is_the_last_refit(adaptive):
+    with ps.open_run(adaptive) as store:
+        table = report_table(store)
+        last = store.read_log("item_log")[-1]["columns"]
+    scores = dict(zip(last["ID"], last["theta_mean"], strict=True))
+    assert dict(table.select("ID", "score").iter_rows()) == scores
+    assert table["score"].is_sorted(descending=True)
+    assert table["wins"].sum() * 2 == table["comparisons"].sum()
+
+
+def test_the_answers_of_a_fit_are_those_of_the_model(hostile):
+    with ps.open_run(hostile) as store:
+        table, results = report_table(store), store.results()
+    fit = ps.fit_bt_model(ps.build_bt_data(results))
+    assert table["ID"].to_list() == fit.theta["ID"].to_list()
+    assert table["score"].to_list() == pytest.approx(fit.theta["theta"].to_list())
+
+
+def test_the_judge_in_figures(hostile):
+    with ps.open_run(hostile) as store:
+        facts, results = facts_of_run(store), store.results()
+    assert facts.health["first"] == (results["better_id"] == results["ID1"]).mean()
+    assert facts.health["consistent"] is None
+    assert facts.graph["share"] == 1
+    assert facts.graph["least"] == facts.graph["most"] == len(HOSTILE) - 1
+
+
+def test_repeated_answers_are_held_against_each_other(tmp_path):
+    """a against b three times, two of them the same: of the three ways to choose two, one agrees."""
+    answers = iter([1, 1, 0, 1, 1])
+
+    def judge(A, B, **_more):
+        return {"is_valid": True, "Y": next(answers), "invalid_reason": None}
+
+    rows = [("a", "b"), ("a", "b"), ("a", "b"), ("b", "c"), ("c", "a")]
+    pairs = pl.DataFrame([{"ID1": x, "text1": x, "ID2": y, "text2": y} for x, y in rows])
+    ps.submit_pairs(pairs, judge, run=tmp_path / "run.db", progress=False, concurrency=1)
+    with ps.open_run(tmp_path / "run.db") as store:
+        health = facts_of_run(store).health
+    assert (health["repeated"], health["consistent"]) == (1, pytest.approx(1 / 3))
+
+
+def test_a_page_to_share_holds_no_text_and_no_name(hostile, tmp_path):
+    path = write_report(hostile, tmp_path / "share.html", texts=False, pseudonyms=True)
+    source = path.read_text("utf-8")
+    from html import escape
+
+    for at, text in enumerate(HOSTILE):
+        assert escape(f"{at}{text}") not in source
+    assert 'id="texts"' not in source
+    assert {f">T{number}<" for number in range(1, len(HOSTILE) + 1)} <= set(re.findall(r">T\d+<", source))
+
+
+def test_pseudonyms_say_nothing_of_the_rank(hostile):
+    with ps.open_run(hostile) as store:
+        orders = {tuple(report_table(store, pseudonyms=True)["ID"]) for _ in range(5)}
+    assert len(orders) > 1
+
+
+def test_surprising_pairs_become_cases(hostile, tmp_path):
+    with ps.open_run(hostile) as store:
+        n = write_again(store, tmp_path / "again.jsonl")
+    rows = [json.loads(line) for line in (tmp_path / "again.jsonl").read_text("utf-8").splitlines()]
+    assert len(rows) == n > 0
+    ends = {HOSTILE[0] * 3, HOSTILE[-1] * 3}
+    assert {rows[0]["response_1"], rows[0]["response_2"]} == ends  # the last that beat the first
+    assert set(rows[0]) == {"case_id", "task_id", "criterion", "task_input", "response_1", "response_2"}
+
+
+def test_no_answer_no_report(tmp_path):
+    ps.open_run(tmp_path / "run.db", write=True).close()
+    with pytest.raises(InputError, match="no decided comparison"):
+        write_report(tmp_path / "run.db")
+
+
+GAMES = st.lists(
+    st.tuples(st.sampled_from("abcdef"), st.sampled_from("abcdef")).filter(lambda game: game[0] != game[1]),
+    min_size=1,
+    max_size=40,
+)
+
+
+@given(GAMES)
+@settings(max_examples=80)
+def test_circular_triads_are_what_loops_find(games):
+    def beats(x, y):
+        return games.count((x, y)) > games.count((y, x))
+
+    names = sorted({name for game in games for name in game})
+    circular = sum(beats(x, y) and beats(y, z) and beats(z, x) for x, y, z in permutations(names, 3)) // 3
+    decided = sum(
+        all(beats(*two) or beats(*reversed(two)) for two in combinations(three, 2)) for three in combinations(names, 3)
+    )
+    assert circular_triads(pl.DataFrame(games, schema=["winner", "loser"], orient="row")) == (circular, decided)
+
+
+@given(GAMES)
+@settings(max_examples=40)
+def test_infit_is_what_loops_find(games):
+    import math
+
+    scores = {name: 1.3 * at for at, name in enumerate("abcdef")}
+    items = pl.DataFrame({"ID": list(scores), "score": list(scores.values()), "rank_lower": 1, "rank_upper": 6})
+    rows = pl.DataFrame(games, schema=["ID1", "ID2"], orient="row").with_columns(better_id="ID1", judge_id=pl.lit("j"))
+    found = look_again(items, rows)
+    p = {game: 1 / (1 + math.exp(scores[game[1]] - scores[game[0]])) for game in games}
+    expected = {}
+    for name in scores:
+        own = [p[game] for game in games if name in game]
+        if len(own) >= 5:
+            infit = sum((1 - x) ** 2 for x in own) / sum(x * (1 - x) for x in own)
+            if infit > 1.5:
+                expected[name] = pytest.approx(infit)
+    assert dict(found.misfits.select("ID", "infit").iter_rows()) == expected
+    least = sorted(p[game] for game in games if p[game] < 0.1)[:10]
+    assert found.surprises["p"].to_list() == pytest.approx(least)
+
+
+def test_many_items_share_a_picture():
+    rows = [{"ID": f"<{n}>", "score": -n / 10, "lower": None, "upper": None} for n in range(200)]
+    chart = overview(rows)
+    assert chart.count("<title>") == 200
+    assert "&lt;0&gt;" in chart
+
+
+def test_a_line_with_gaps():
+    chart = lines([10, 20, 30], {"a": [None, 0.5, 0.7], "b": [None, None, None]}, label="x", target=0.9)
+    assert chart.count("<polyline") == 1
+    assert "target 0.9" in chart
