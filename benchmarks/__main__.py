@@ -10,7 +10,18 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-ALL = ("starting", "pairing", "collecting", "fitting", "beside_evalica", "elo", "convergence", "bayes", "adaptive")
+ALL = (
+    "starting",
+    "pairing",
+    "collecting",
+    "fitting",
+    "beside_evalica",
+    "elo",
+    "convergence",
+    "bayes",
+    "adaptive",
+    "providers",
+)
 
 
 def main(names: list[str]) -> None:

@@ -32,3 +32,12 @@ def fast_limits(monkeypatch):
     for waits in (Pace, Breaker):
         monkeypatch.setitem(waits.__init__.__kwdefaults__, "clock", lambda: time.monotonic() * 1000)
         monkeypatch.setitem(waits.__init__.__kwdefaults__, "sleep", sleep)
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Say in the last lines when the page was not tried in a browser."""
+    left_out = [report for report in terminalreporter.stats.get("skipped", []) if "no Chromium" in str(report.longrepr)]
+    if left_out:
+        terminalreporter.write_line(
+            f"{len(left_out)} browser tests were NOT run: no Chromium was found (Debian: apt-get install chromium)"
+        )

@@ -19,8 +19,9 @@ LLMJudge check_injection check_llm_api_keys ensure_only_ollama_model_loaded llm_
 submit_llm_pairs submit_openai_pairs_live submit_anthropic_pairs_live submit_gemini_pairs_live
 submit_together_pairs_live submit_ollama_pairs_live openai_compare_pair_live anthropic_compare_pair_live
 gemini_compare_pair_live together_compare_pair_live ollama_compare_pair_live
-Agreement BTFit BayesFit Condition EloFit FunctionJudge Judge JudgePair LexicalJudge Outcome PairSummary
-PairscaleError PositionalBias ReplayJudge ReverseConsistency SimulatedJudge SubmitResult TemplateStudy Trait Verdict
+Agreement BTFit BayesFit Condition EloFit FunctionJudge HumanJudge Judge JudgePair LexicalJudge Outcome PairSummary
+PairscaleError PositionalBias ReplayJudge ReverseConsistency SimulatedJudge StoreMismatchError SubmitResult
+TemplateStudy Trait Verdict
 __version__ agreement alternate_pair_order build_bt_data build_btl_results_data build_elo_data build_prompt
 check_positional_bias compute_reverse_consistency eap_reliability errors example_openai_batch_output
 example_writing_pairs example_writing_results example_writing_samples example_writing_samples1000 export_run
@@ -40,13 +41,18 @@ llm_submit_pairs_multi_batch openai_create_batch openai_download_batch_output op
 openai_poll_batch_until_complete openai_upload_batch_file parse_anthropic_batch_output parse_gemini_batch_output
 parse_openai_batch_output run_anthropic_batch_pipeline run_gemini_batch_pipeline run_openai_batch_pipeline
 write_openai_batch_file
+CaseChange DirectoryTraceSource ExportedCases InMemoryTraceSource Labels ModelVariant PairwiseAgreement PairwiseCase
+PairwiseComparator PairwiseOutcome PairwiseRunResult RunDiff RunTraceSource Suite Task Trace TraceRef TraceSource
+Unmatched VariantsResult evaluate_pairwise evaluate_pairwise_async export_pairwise_cases export_pairwise_cases_async
+human_labels human_pairwise pairwise_judge pairwise_panel read_labels read_outputs read_suite run_pairwise
+run_pairwise_async run_variants run_variants_async save_trace
 """.split()
 
 # Lowest first: a module imports only from its own layer's package and from the layers before it.
 LAYERS = (
     "_version", "errors", "notices", "provenance", "tables", "files", "samples", "traits", "prompts", "comparisons",
-    "datasets", "pairs", "store", "providers", "judges", "collect", "models", "checks", "adaptive", "simulate",
-    "report", "testing", "cli", "__main__",
+    "datasets", "pairs", "store", "providers", "judges", "collect", "models", "checks", "adaptive", "evaluate",
+    "simulate", "report", "web", "testing", "cli", "__main__",
 )  # fmt: skip
 
 

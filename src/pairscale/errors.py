@@ -7,12 +7,13 @@
     │   ├── TableError          a table lacks a column, or rows of it are wrong
     │   ├── FileFormatError     a file cannot be read as what it claims to be
     │   ├── TemplateError       a prompt template is unknown or incomplete
-    │   └── UnknownNameError    no trait, judge or engine has that name
+    │   ├── UnknownNameError    no trait, judge or engine has that name
+    │   └── RunsNotComparableError  two evaluations are not of the same tasks and criteria
     ├── StoreError              the run file cannot be used
     │   ├── StoreBusyError      another process is writing to it
     │   ├── StoreDamagedError   it is not a run file, or it is broken
     │   ├── StoreFullError      the disk (or its quota) is full
-    │   └── StoreMismatchError  it holds another text under the same id
+    │   └── StoreMismatchError  it holds another text, judge or setting than is given now
     ├── FitError                a model has no answer for these comparisons
     ├── JudgeError              a judge can judge nothing at all: a wrong key, an unknown model
     └── MissingExtraError       an optional package is not installed (also an ImportError)
@@ -30,6 +31,7 @@ __all__ = [
     "JudgeError",
     "MissingExtraError",
     "PairscaleError",
+    "RunsNotComparableError",
     "StoreBusyError",
     "StoreDamagedError",
     "StoreError",
@@ -65,6 +67,10 @@ class UnknownNameError(InputError):
     """There is no trait, judge or engine of that name; the message lists those there are."""
 
 
+class RunsNotComparableError(InputError):
+    """Two evaluations are not of the same tasks and criteria, so that a difference between them means nothing."""
+
+
 class StoreError(PairscaleError):
     """The run file cannot be opened, read or written."""
 
@@ -82,7 +88,7 @@ class StoreFullError(StoreError):
 
 
 class StoreMismatchError(StoreError):
-    """The run file holds something else under the same name."""
+    """The run file holds something else: another text under the same id, another judge, another setting."""
 
 
 class FitError(PairscaleError):

@@ -32,6 +32,7 @@ __all__ = [
     "TextColumns",
     "decode",
     "read_bytes",
+    "read_rows",
     "read_table",
     "read_text",
     "replacing",
@@ -159,6 +160,25 @@ def read_table(path: str | os.PathLike[str], *, text: TextColumns = (), encoding
     if frame.width == 0:
         raise FileFormatError(f"{path} is empty; a table has named columns")
     return frame
+
+
+def read_rows(path: str | os.PathLike[str], *, text: TextColumns = ()) -> list[dict[str, Any]]:
+    """The rows of a table; those of a jsonl or json file as they stand there, whatever is nested in them.
+
+    Raises:
+        InputError: as :func:`read_table`.
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix not in {".jsonl", ".ndjson", ".json"}:
+        return read_table(path, text=text).to_dicts()
+    content = read_text(path)
+    # Not splitlines(): inside a JSON string, U+2028 and its like end no line.
+    lines = [content] if suffix == ".json" else content.split("\n")
+    found = [_json(line, Path(path), number) for number, line in enumerate(lines, start=1) if line.strip()]
+    rows = found[0] if suffix == ".json" and found else found
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise FileFormatError(f"{path} must hold JSON objects, one a row")
+    return rows
 
 
 def _text_columns(columns: Sequence[str], text: TextColumns) -> set[str]:

@@ -143,6 +143,63 @@ def test_a_judge_that_refuses_everything_pauses_the_run_and_the_same_call_goes_o
     audited(run)
 
 
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_so_few_items_that_every_pair_is_given_up_first(
+    n: int, tmp_path: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Decision 8 with fewer than twenty questions to ask: the run says that it is the judge, and can be asked on."""
+    run, well, pairs = tmp_path / "run.db", [], n * (n - 1) // 2
+
+    def judge(A: Any, B: Any) -> dict[str, Any]:
+        return better(A, B) if well else {"is_valid": False, "invalid_reason": "no credit left"}
+
+    mine = ps.FunctionJudge(judge, name="mine")
+    with caplog.at_level(logging.WARNING, "pairscale"):
+        first = rank(n, mine, run=run)
+    assert first.state.stop_reason == "candidate_starvation"
+    assert (first.state.engine.committed, first.state.invalid) == (0, 3 * pairs)
+    cause = "the judge gave no valid answer on any pair (the last reason: no credit left)"
+    assert cause in caplog.text
+    assert "max_invalid_per_pair to ask about what was refused" in caplog.text
+    caplog.clear()
+    with caplog.at_level(logging.WARNING, "pairscale"):
+        assert rank(n, mine, run=run).state.invalid == 3 * pairs  # stopped, and it says why again
+    assert cause in caplog.text
+    well.append(True)
+    result = rank(n, mine, run=run, adaptive_config={"max_invalid_per_pair": 4}, btl_config=LATE)
+    assert result.state.engine.committed >= 2 * pairs
+    assert result.items["rank"].to_list() == list(range(1, n + 1))
+    audited(run)
+
+
+@pytest.mark.parametrize("selector", ["pollitt", "random", "information"])
+def test_a_raised_limit_takes_items_back_that_were_set_aside(
+    selector: str, tmp_path: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    run, well = tmp_path / "run.db", []
+
+    def judge(A: Any, B: Any) -> dict[str, Any]:
+        about = "s01" in (A["ID"], B["ID"])
+        return {"is_valid": False, "invalid_reason": "not that one"} if about and not well else better(A, B)
+
+    mine, given = ps.FunctionJudge(judge, name="mine"), {"run": run, "btl_config": LATE, "selector": selector}
+    with caplog.at_level(logging.WARNING, "pairscale"):
+        first = rank(5, mine, **given)
+    assert first.state.stop_reason == "candidate_starvation"
+    refused = first.state.engine.ledger.given_up
+    assert 0 < refused < 10
+    words = (
+        f"no pair is left that may be asked, and on {refused} of 10 the judge gave no valid answer (the last reason: "
+    )
+    assert f"{words}not that one)" in caplog.text
+    assert first.items.filter(ID="s01")["degree"].item() == 0
+    well.append(True)
+    wide = {"max_invalid_per_pair": 9, "max_invalid_per_item": 30}
+    again = rank(5, mine, adaptive_config=wide, **given)
+    assert again.items.filter(ID="s01")["degree"].item() >= 4
+    audited(run)
+
+
 def test_a_judge_that_breaks_down_in_the_middle_leaves_scores(tmp_path: Any) -> None:
     run, calls = tmp_path / "run.db", []
 

@@ -17,6 +17,8 @@ from pairscale.adaptive import live
 from pairscale.adaptive.runner import Runner
 from pairscale.errors import InputError, UnknownNameError
 from pairscale.models.laplace import fit_btl_laplace
+from pairscale.models.logs import ITEM_LOG
+from pairscale.testing import Behaviour, ProviderSimulator
 from tests.adaptive.running import FAST, LATE, SOON, answers, asked, audited, better, rank, samples, simulated, steps
 
 LONG = pytest.mark.validate
@@ -27,6 +29,8 @@ def closed(result: ps.AdaptiveResult, reason: str | None) -> None:
     assert result.state.stop_reason == reason
     summary = result.summary.row(0, named=True)
     assert (summary["last_stop_reason"], summary["last_stop_decision"]) == (reason, reason is not None)
+    stands = "stopped" if reason in {"btl_converged", "candidate_starvation"} else "paused"
+    assert str(result.state).endswith(f", {stands}: {reason}" if reason else f", next: {result.state.engine.stage}")
     last = result.logs["round_log"].row(-1, named=True)
     assert last["total_pairs_done"] == summary["committed_pairs"] > 0
     if last["is_closing"] or reason == "btl_converged":
@@ -308,6 +312,34 @@ def test_arguments_of_a_call_reach_the_judge() -> None:
         rank(5, simulated(), n_steps=1, judge_args={"bias": 3})
     with pytest.raises(InputError, match="name a judge"):
         ps.adaptive_rank(samples(5), **FAST)
+
+
+def test_the_ranking_has_ranks_behind_the_columns_of_the_item_log() -> None:
+    items = rank(6, better, n_steps=20).items
+    assert items.columns == [*ITEM_LOG, "rank"]
+    assert items["rank"].to_list() == [1, 2, 3, 4, 5, 6]
+    assert rank(6, better, n_steps=0).items.columns == [*ITEM_LOG, "rank"]
+
+
+@pytest.mark.parametrize("given", [{"backend": "openai", "model": "gpt-4.1"}, {"judge": "openai:gpt-4.1"}])
+def test_endpoint_and_key_are_those_of_the_model(given: dict[str, Any], tmp_path: Any) -> None:
+    """As in the manual: they reach the model that judges; the key is kept nowhere."""
+    run, key = tmp_path / "run.db", "sk-planted-0123456789"
+    with ProviderSimulator(Behaviour()) as server:
+        ps.adaptive_rank(
+            samples(4), endpoint="responses", api_key=key, include_raw=True, run=run, n_steps=3,
+            judge_args={"base_url": f"{server.url}/v1", "endpoint": "chat.completions"}, **given, **FAST,
+        )  # fmt: skip
+        paths = {request.path for request in server.journal}
+    assert paths == {"/v1/responses"}
+    assert key.encode() not in run.read_bytes()
+    with ps.open_run(run) as store:
+        assert store.results(raw=True)["raw_response"].is_not_null().all()
+
+
+def test_endpoint_and_key_are_ignored_by_other_judges() -> None:
+    for judge in ("lexical", better, simulated()):
+        assert rank(4, judge, n_steps=2, endpoint="responses", api_key="sk-none-needed-0").state.engine.rows == 2
 
 
 def test_a_judge_may_read_the_log_of_the_run_from_its_thread() -> None:

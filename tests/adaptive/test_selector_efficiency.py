@@ -100,7 +100,7 @@ def comparisons_to(target: float, means: np.ndarray, marks: range) -> float:
     return marks[at - 1] + (target - means[at - 1]) / (means[at] - means[at - 1])
 
 
-# What issue 4 asks for is not reached: see the reasons. The tests marked xfail hold its bounds as they are written, and
+# What was aimed for is not reached: see the reasons. The tests marked xfail hold its bounds as they are written, and
 # say so when they are reached one day. The floors beside them guard what there is; they were set after the figures of
 # these seeds were known, and prove nothing else.
 

@@ -16,12 +16,24 @@ import pytest
 import pairscale as ps
 from pairscale.adaptive.step_log import STEP_LOG
 from pairscale.errors import InputError, StoreBusyError, StoreDamagedError, StoreError, StoreMismatchError
+from pairscale.models.laplace import fit_btl_laplace
 from pairscale.models.logs import ITEM_LOG, ROUND_LOG
 from tests.adaptive.running import FAST, LATE, SOON, Tamper, asked, audited, better, rank, samples, simulated, steps
 
 
 def go(state: ps.AdaptiveState, n: int | None = 10, judge: Any = None, **given: Any) -> ps.AdaptiveState:
     return ps.adaptive_rank_run_live(state, judge or simulated(), n, **{**FAST, **given})
+
+
+def other_fit(*args: Any, **given: Any) -> Any:
+    return fit_btl_laplace(*args, **given)
+
+
+class Counting:
+    """A fit that is an object."""
+
+    def __call__(self, *args: Any, **given: Any) -> Any:
+        return fit_btl_laplace(*args, **given)
 
 
 # The manual's names
@@ -329,6 +341,8 @@ def test_late_items_join_a_run_that_has_stopped(tmp_path: Path) -> None:
         ({"judge": ps.make_judge("simulated:theta_true", judge_args={"seed": 6})}, "its settings differ"),
         ({"judge": "lexical"}, "judge_id was 'simulated', is 'lexical'"),
         ({"judge": better}, "judge_id was 'simulated'"),
+        ({"fit_fn": None}, "started with fit_fn='laplace', not 'exact'"),
+        ({"fit_fn": other_fit}, "not 'tests.adaptive.test_session.other_fit'"),
         ({"data": samples(8).with_columns(text=pl.lit("new"))}, "another text for 's00'"),
         ({"data": samples(7)}, "'s07'"),
         ({"data": samples(8, prefix="x")}, "another data set"),
@@ -344,6 +358,28 @@ def test_what_has_changed_is_named_and_nothing_is_touched(tmp_path: Path, change
     assert words in str(error.value)
     assert ps.load_adaptive_session(run).step_log.equals(before.logs["step_log"])
     assert rank(8, n_steps=1, run=run).logs["step_log"].height == 13
+
+
+def test_what_fits_is_known_by_its_function(tmp_path: Path) -> None:
+    """By any of its names; another object of a class, and a function that was made anew, are the same by name."""
+    run = tmp_path / "run.db"
+    rank(8, n_steps=12, run=run, fit_fn=fit_btl_laplace)
+    assert ps.adaptive_rank_resume(run=run).fit_fn == "laplace"
+    assert rank(8, n_steps=1, run=run, fit_fn="laplace").logs["step_log"].height == 13
+    own = tmp_path / "own.db"
+    rank(8, n_steps=12, run=own, fit_fn=Counting())
+    assert rank(8, n_steps=1, run=own, fit_fn=Counting()).state.fit_fn == "tests.adaptive.test_session.Counting"
+
+
+def test_until_something_was_fitted_the_fit_is_open(tmp_path: Path) -> None:
+    state = ps.adaptive_rank_start(samples(8), run=tmp_path / "run.db")
+    go(state, 0, fit_fn=None)
+    go(state, 12, fit_fn="laplace")
+    with pytest.raises(ps.StoreMismatchError, match=r"run\.db was started with fit_fn='laplace', not 'exact'"):
+        go(state, 1, fit_fn="exact")
+    kept_in_memory = rank(8, n_steps=12).state
+    with pytest.raises(ps.StoreMismatchError, match="this run was started with fit_fn='laplace'"):
+        go(kept_in_memory, 1, fit_fn=None)
 
 
 def test_a_killed_run_still_knows_its_judge(tmp_path: Path) -> None:

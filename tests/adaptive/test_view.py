@@ -13,6 +13,7 @@ import pytest
 from rich.console import Console
 
 from pairscale.adaptive._view import View, comparisons_at_target
+from pairscale.adaptive.refits import stop_gates
 from pairscale.errors import InputError, UnknownNameError
 from pairscale.models.logs import ROUND_LOG
 
@@ -24,7 +25,16 @@ TOP = [
     ("eve", -2.0, 1.0),
     ("fay", -3, 1),
 ]
-GOOD = {"diagnostics_pass": True, "rho_rank": 0.971, "global_identified": False}
+FIGURES = {
+    "divergences": 0, "divergences_max_allowed": 0, "max_rhat": 1.0, "max_rhat_allowed": 1.01, "min_ess_bulk": 900.0,
+    "ess_bulk_required": 400.0, "eap_reliability_min": 0.9, "lag_eligible": True, "rho_theta": 0.99,
+    "theta_corr_min": 0.95, "delta_sd_theta": 0.02, "theta_sd_rel_change_max": 0.1, "rho_rank": 0.971,
+    "rank_spearman_min": 0.95, "global_identified": False,
+}  # fmt: skip
+"""A refit at which every gate passes but that of reliability."""
+
+
+REFIT_OF_TEN = "refit 1: 10 comparisons, reliability 0.50, rank stability 0.97; not yet: reliability below 0.90"
 
 
 class Clock:
@@ -80,8 +90,8 @@ class Run:
 
     def refit(self, n: int, reliability: float | None, top: list = TOP, **row: object) -> None:
         self.refits = getattr(self, "refits", 0) + 1
-        fields = {"refit_id": self.refits, "total_pairs_done": n, "reliability_EAP": reliability}
-        self.view.refit({**fields, **GOOD, **row}, top)
+        figures = FIGURES | {"refit_id": self.refits, "total_pairs_done": n, "reliability_EAP": reliability} | row
+        self.view.refit({**figures, **stop_gates(figures), **row}, top)
 
     @property
     def text(self) -> str:
@@ -127,9 +137,7 @@ def a_run(mode: str, **options: object) -> Run:
 
 
 def test_the_rows_of_these_tests_are_of_the_round_log() -> None:
-    assert {*GOOD, "refit_id", "total_pairs_done", "reliability_EAP", "diagnostics_rhat_pass", "n_items"} <= set(
-        ROUND_LOG
-    )
+    assert {*FIGURES, "refit_id", "total_pairs_done", "reliability_EAP", "n_items"} <= set(ROUND_LOG)
 
 
 def test_everything_on_a_terminal() -> None:
@@ -147,14 +155,15 @@ def test_everything_on_a_terminal() -> None:
         "rank stability": "0.97",
         "global order": "known",
         "model": "diagnostics pass",
+        "stop rule": "not yet: reliability below 0.90",
         "cost": "$1.5000 of $5.0000",
         "elapsed": "0:02:00",
         "to the limit": "about 0:01:20",  # 40 steps at 60 in 120 seconds; the comparisons would take 2 minutes
         "best (± 1 sd)": "+2.00 ± 0.25  ann",
-        "best 14": "+1.50 ± 0.50  bob",
-        "best 15": "+0.25 ± 0.12  cyd",
-        "best 16": "-1.00 ± 0.50  dan",
-        "best 17": "-2.00 ± 1.00  eve",
+        "best 15": "+1.50 ± 0.50  bob",
+        "best 16": "+0.25 ± 0.12  cyd",
+        "best 17": "-1.00 ± 0.50  dan",
+        "best 18": "-2.00 ± 1.00  eve",
     }
     assert "step 30: no valid answer (error) for ann and bob: too slow" in run.text
     assert "the global order counts as known from refit 2 on" in run.text
@@ -164,7 +173,7 @@ def test_everything_on_a_terminal() -> None:
 def test_other_modes_on_a_terminal_show_a_part() -> None:
     everything = a_run("all", n_steps=100).panel
     of_steps = {"stage", "steps", "in flight"}
-    of_model = {"reliability", "to the target", "rank stability", "global order", "model"}
+    of_model = {"reliability", "to the target", "rank stability", "global order", "model", "stop rule"}
     of_model |= {name for name in everything if name.startswith("best")}
     assert a_run("steps", n_steps=100).panel == {name: everything[name] for name in everything if name not in of_model}
     refits = a_run("refits", n_steps=100).panel
@@ -261,17 +270,29 @@ def test_plain_refits() -> None:
         run.go(300, seconds=1)
         run.view.refit_started(300)
         run.refit(300, 0.84)
-        run.refit(400, None, rho_rank=math.nan, diagnostics_pass=False)
-        run.refit(
-            1500, 0.91, diagnostics_pass=False, diagnostics_rhat_pass=False, diagnostics_ess_pass=True,
-            diagnostics_divergences_pass=True,
-        )  # fmt: skip
-        run.refit(1600, 0.92, stop_decision=True, stop_reason="x")
-    assert run.lines == [
-        "refit 1: 300 comparisons, reliability 0.84 of 0.90, rank stability 0.97, diagnostics pass",
-        "refit 2: 400 comparisons, reliability not known yet, rank stability not known yet, diagnostics fail",
-        "refit 3: 1,500 comparisons, reliability 0.91 of 0.90, rank stability 0.97, diagnostics fail: R-hat",
-        "refit 4: 1,600 comparisons, reliability 0.92 of 0.90, rank stability 0.97, diagnostics pass, the run stops: x",
+        run.refit(400, None, lag_eligible=False, rho_rank=math.nan)
+        run.refit(1500, 0.8999, max_rhat=1.02, delta_sd_theta=0.1004, rho_rank=0.9496)
+        run.refit(1600, 0.92, stop_decision=True, stop_reason="btl_converged")
+        run.refit(1700, 0.93, stop_decision=True, stop_reason="max_comparisons", is_closing=True)
+    long = "diagnostics fail (R-hat), reliability below 0.90, rank stability below 0.95, spread still changes by 0.1004"
+    assert [tuple(line.split("; ")) for line in run.lines] == [
+        ("refit 1: 300 comparisons, reliability 0.84, rank stability 0.97", "not yet: reliability below 0.90"),
+        (
+            "refit 2: 400 comparisons, reliability not known yet, rank stability not known yet",
+            "not yet: reliability below 0.90, too few refits to compare with",
+        ),
+        (
+            "refit 3: 1,500 comparisons, reliability 0.8999, rank stability 0.9496",
+            f"not yet: {long} (at most 0.10)",
+        ),
+        (
+            "refit 4: 1,600 comparisons, reliability 0.92, rank stability 0.97",
+            "the run stops: the scores are reliable and stable",
+        ),
+        (
+            "closing refit 5: 1,700 comparisons, reliability 0.93, rank stability 0.97",
+            "limit reached (max_comparisons): goes on with a higher one",
+        ),
     ]
 
 
@@ -325,11 +346,11 @@ def test_five_invalid_answers_in_full_and_then_counts() -> None:
         run.fail(1000)
         run.go(2, status="starved", starvation_reason="star_caps")
     assert run.lines[3] == "step 4: no valid answer (error) for ann and bob: too slow"
-    assert run.lines[4].endswith("diagnostics pass")
+    assert run.lines[4].endswith("reliability below 0.90")
     assert run.lines[5].startswith("step 5: no valid")
     assert run.lines[6] == "step 8: no pair to ask about: star_caps"
-    assert run.lines[11].endswith("diagnostics pass, 2 more invalid answers")
-    assert run.lines[12].endswith("diagnostics pass")
+    assert run.lines[11].endswith("reliability below 0.90; 2 more invalid answers")
+    assert run.lines[12].endswith("reliability below 0.90")
     assert run.lines[13:] == ["1,000 more invalid answers, 2 more steps without a pair"]  # at the end
 
 
@@ -348,7 +369,7 @@ def test_events_and_errors_can_be_left_out() -> None:
         run.fail(9, set_aside="ann")
         run.go(9, status="starved", starvation_reason="routing")
         run.refit(10, 0.5, global_identified=True)
-    assert run.lines == ["refit 1: 10 comparisons, reliability 0.50 of 0.90, rank stability 0.97, diagnostics pass"]
+    assert run.lines == [REFIT_OF_TEN]
     run = Run("refits", show_errors=False)
     with run:
         run.fail(set_aside="ann, bob")
@@ -376,7 +397,7 @@ def test_hostile_text_is_one_inert_line(terminal: bool) -> None:
     assert line.endswith(f"no valid answer ({cut}) for {cut} and �: {reason}…")
     if terminal:
         assert run.panel["best (± 1 sd)"] == f"+1.00 ± 0.50  {cut}"
-        assert run.panel["model"] == f"diagnostics pass, the run stops: {cut}"
+        assert run.panel["stop rule"] == "the run ends: [bold red]x[/]�[2J�]0;owned� line�two�31m"  # and on
         assert "+0.50 ± 0.50  [/]" in run.panel.values()
 
 
@@ -389,6 +410,16 @@ def test_a_narrow_terminal_cuts_lines_and_breaks_none() -> None:
     panel = run.text[run.text.rindex("╭") :].split("╯")[0].splitlines()
     assert {len(line) for line in panel[:-1]} == {40}
     assert run.panel["best (± 1 sd)"] == "+1.00 ± 0.50  xxxxx…"
+    assert run.panel["stop rule"] == "not yet: reliability"  # which alone goes on in the next line
+
+
+def test_a_wide_terminal_has_a_panel_of_one_width() -> None:
+    run = Run(terminal=True, width=200, redraw_every=1)
+    with run:
+        run.go(10, seconds=1)
+        run.refit(10, 0.5, max_rhat=2.0, min_ess_bulk=1.0, rho_rank=0.1, rho_theta=0.1, delta_sd_theta=3.0)
+        run.clock.now += 1
+    assert {len(line) for line in run.lines if line.startswith("│")} == {80}
 
 
 def test_extrapolation_by_hand() -> None:
@@ -442,8 +473,22 @@ def test_a_target_that_is_reached_needs_no_estimate() -> None:
             run.refit(n, reliability, n_items=31)
         run.clock.now += 1
     assert "to the target" not in run.panel
+    assert "stop rule" not in run.panel
     assert run.panel["reliability"] == "██████████████████┃░ 0.95 of 0.90"
     assert "adaptive ranking of 31 items" in run.text
+
+
+def test_a_bar_that_ends_at_the_mark_has_reached_it() -> None:
+    run = Run(terminal=True)
+    with run:
+        for reliability, bar in (
+            (0.898, "█████████████████░┃░ 0.898 of 0.90"),
+            (0.9, "██████████████████┃░ 0.90 of 0.90"),
+        ):
+            run.refit(100, reliability)
+            run.clock.now += 1
+            run.go()
+            assert run.panel["reliability"] == bar
 
 
 class Broken(io.StringIO):
@@ -484,7 +529,7 @@ def test_a_dumb_terminal_gets_plain_lines(monkeypatch: pytest.MonkeyPatch) -> No
     run = Run("refits", terminal=True)
     with run:
         run.refit(10, 0.5)
-    assert run.lines == ["refit 1: 10 comparisons, reliability 0.50 of 0.90, rank stability 0.97, diagnostics pass"]
+    assert run.lines == [REFIT_OF_TEN]
 
 
 def test_impossible_options() -> None:

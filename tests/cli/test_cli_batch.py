@@ -1,5 +1,6 @@
 """``pairscale batch``: the whole way on the command line, against simulated providers."""
 
+import re
 import shlex
 from pathlib import Path
 
@@ -52,16 +53,31 @@ def test_the_whole_way(cli, server, pairs, tmp_path):
     assert made.code == 0
     assert "6 pairs in 2 new batches" in made.err
     assert "validating" in made.out
+    assert made.out.splitlines()[0].split() == (
+        ["batch", "provider", "model", "state", "pairs", "answered", "failed", "taken", "in", "age", "left"]
+    )
     again = cli("batch", "submit", pairs, "--judge", "openai:gpt-4.1", "--run", run)
     assert "nothing to submit" in again.err
     assert server.batches.created == 2
-    known = cli("batch", "status", run, "--offline", "--json")
+    registry = str(tmp_path / "registry.csv")
+    known = cli("batch", "status", run, "--offline", "--registry", registry, "--json")
+    assert Path(registry).read_text("utf-8").startswith("segment_index,provider,model,batch_id,batch_input_path,")
     assert [row["state"] for row in known.json["batches"]] == ["validating"] * 2
-    assert "running" in cli("batch", "status", run).out
+    going = cli("batch", "status", run)
+    assert "running" in going.out
+    assert f"2 batches under way; next: pairscale batch resume {run}" in going.err
+    assert f"2 of 2 batches not taken in yet: pairscale batch status {run}" in cli("status", run).out
+    ended = cli("batch", "status", run)
+    assert f"2 batches ended and not taken in yet; next: pairscale batch collect {run}" in ended.err
     results = str(tmp_path / "results.csv")
     done = cli("batch", "collect", run, "--out", results)
-    assert "2 batches taken in; 6 pairs answered" in done.err
+    assert "2 batches taken in; 6 pairs of this run answered" in done.err
     assert Path(results).read_text("utf-8").count("\n") == 7
+    assert f"next: pairscale fit {run}" in done.err
+    assert "not taken in yet" not in cli("status", run).out
+    after = cli("batch", "status", run)
+    assert "age" not in after.out
+    assert after.err == ""
     assert cli("fit", run).code == 0
 
 
@@ -70,18 +86,32 @@ def test_resume_cancel_and_again(cli, server, pairs, tmp_path):
     server.batches.looks = 50
     cli("batch", "submit", pairs, "--judge", "anthropic:claude-sonnet-4-5", "--run", run)
     late = cli("batch", "resume", run, "--interval", "0", "--timeout", "0")
-    assert "1 of 1 batches open: 1 running" in late.err
+    assert "1 of 1 batch under way: 1 running" in late.err
     wrong = cli("batch", "cancel", run, "--batch", "none")
     assert (wrong.code, "knows no batch none" in wrong.err) == (1, True)
-    assert "cancelled" in cli("batch", "cancel", run, "--batch", "msgbatch_000001").out
+    ended = cli("batch", "cancel", run, "--batch", "msgbatch_000001")
+    assert "cancelled" in ended.out
+    assert "asked for the end of 1 batch\n" in ended.err
     server.batches.looks = 1
     got = cli("batch", "resume", run, "--interval", "0", "--json")
     n = len(got.json["results"])
-    assert n + len(got.json["failed_attempts"]) == 6
+    assert n + len(got.json["failed_attempts"]) == n + len(got.json["rest"]) == 6
+    assert f"got no answer; the request was cancelled: `pairscale batch resume {run} --again` asks again" in got.err
     rest = cli("batch", "resume", run, "--interval", "0", "--again", "--json")
-    assert f"{6 - n} pairs submitted again" in rest.err
+    assert f"{6 - n} pairs submitted again, in 1 new batch" in rest.err
     assert len(rest.json["results"]) == 6
+    assert rest.json["rest"] == []
     assert server.batches.created == 2
+    assert "nothing to cancel" in cli("batch", "cancel", run).err
+    assert "nothing to submit again" in cli("batch", "resume", run, "--again").err
+
+
+def test_both_orders_are_two_requests_a_pair(cli, server, pairs, tmp_path):
+    line = ("batch", "submit", pairs, "--judge", "gemini:gemini-2.5-flash", "--run", str(tmp_path / "run.db"))
+    made = cli(*line, "--judge-arg", "both_orders=true").out.splitlines()
+    assert made[0].split()[4:7] == ["pairs", "requests", "answered"]
+    assert made[1].split()[4:7] == ["6", "12", "0"]
+    assert re.search(r"4[78] h \d\d min$", made[1])  # Gemini gives up after two days
 
 
 def test_what_cannot_be(cli, server, pairs, tmp_path):

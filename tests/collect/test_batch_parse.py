@@ -12,6 +12,7 @@ from pairscale.collect.batch.parse import (
     parse_gemini_batch_output,
     parse_openai_batch_output,
 )
+from pairscale.comparisons import ordered_key
 from pairscale.errors import FileFormatError, TableError
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -110,6 +111,8 @@ def test_the_bundled_example(tmp_path):
     table = parse_openai_batch_output(path, include_raw=True)
     assert table.height == len(ps.example_openai_batch_output)
     assert set(table["better_sample"]) <= {"SAMPLE_1", "SAMPLE_2", None}
+    assert table.select("ID1", "ID2").row(0) == ("S01", "S02")
+    assert table["better_id"][0] in {"S01", "S02"}
     assert json.loads(table["raw_response"][0])["object"] in {"chat.completion", "response"}
 
 
@@ -122,6 +125,10 @@ def test_the_bundled_example(tmp_path):
         ("pair_17", None, (None, None)),
         ("_vs_b", None, (None, None)),
         ("a_vs_b", None, ("a", "b")),
+        ("a_1:b_vs_2#12", None, ("a_1", "b_vs_2")),
+        (f"{ordered_key('x:#%3A', '%')}#1", None, ("x:#%3A", "%")),
+        ("a:b:c#1", None, (None, None)),
+        ("a:b#1", "a", (None, None)),
     ],
 )
 def test_ids_in_names(name, prefix, ids):

@@ -83,7 +83,8 @@ def run_page(page: Path, environment: dict[str, str]) -> None:
     # A module that can be imported: dataclasses look their own up.
     example = sys.modules["example"] = ModuleType("example")
     try:
-        _run_blocks(page, vars(example), environment)
+        with mock.patch.dict(os.environ):  # a page may set variables, for itself alone
+            _run_blocks(page, vars(example), environment)
     finally:
         # What the page wrote into this folder and imported must not meet the next page.
         here = str(Path.cwd())

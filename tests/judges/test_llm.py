@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 import pairscale as ps
 from pairscale.errors import InputError
-from pairscale.judges._answers import ANSWER_KEY, probability_of_first, read_structured, read_tag
+from pairscale.judges._answers import ANSWER_KEY, declines, probability_of_first, read_structured, read_tag
 from pairscale.judges._guard import guarded_prompt, holds_fences
-from pairscale.providers.base import Alternative, TokenLogprob
+from pairscale.providers.base import Alternative, LLMReply, TokenLogprob
+from pairscale.providers.client import Exchange
 from pairscale.testing import Behaviour, ProviderSimulator
 
 PREFIX, SUFFIX = "<BETTER_SAMPLE>", "</BETTER_SAMPLE>"
@@ -384,7 +385,7 @@ def made(**settings):
 def test_the_condition_names_no_key():
     judge = made(headers={"X-Api-Key": "sk-planted-0123456789"})
     assert "planted" not in json.dumps([judge.condition.settings, repr(judge), str(judge), repr(judge.condition)])
-    assert "planted" not in repr(vars(judge)["_client"])
+    assert "planted" not in repr(judge.client)
 
 
 @pytest.mark.parametrize(
@@ -474,7 +475,7 @@ def test_the_names_of_the_manual():
     _, body = made(**claude, thinking_budget_tokens=2000, max_tokens=4000).preview(pair())
     assert body["thinking"]["budget_tokens"] == 2000
     judge = made(**claude, anthropic_version="2026-10-21")
-    assert judge._client.prepared(judge.request(pair())).headers["anthropic-version"] == "2026-10-21"
+    assert judge.client.prepared(judge.request(pair())).headers["anthropic-version"] == "2026-10-21"
     qwen = {"provider": "ollama", "model": "qwen3:32b"}
     address, body = made(**qwen, think=True, host="http://gpu:1", num_ctx=4096).preview(pair())
     assert address == "http://gpu:1/api/generate"
@@ -505,3 +506,54 @@ def test_the_dearest_is_more_than_what_it_costs():
     assert made(model="unheard-of").dearest(pair()) is None
     long = replace(pair(), first={"ID": "a", "text": "Rain. " * 5000})
     assert judge.dearest(long) > 5 * judge.dearest(pair())
+
+
+# Declining in words
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I cannot help with that.",
+        "I'm sorry, but I can't assist with that request.",
+        "I am sorry, I cannot compare these.",
+        "Sorry, I can't do that.",
+        "As an AI language model, I cannot judge people.",
+        "I’m unable to compare these texts.",
+        "Unfortunately, I am unable to help.",
+        "  I must decline.",
+    ],
+)
+def test_a_refusal_in_words_is_a_refusal(text):
+    assert declines(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Both have their merits.",
+        "I can see that the first one is better.",
+        "I think SAMPLE_1, though I cannot say why.",
+        "The first text says: I cannot help with that.",
+        "I am sorry for the delay. The first one is better.",
+        "I cannot say less than this. " + "It is a matter of taste. " * 30,
+        "",
+    ],
+)
+def test_other_answers_without_a_tag_are_none(text):
+    assert not declines(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome", "code"),
+    [
+        (f"I cannot be sure. {ONE}", "win", None),
+        ("I cannot help with that.", "abstention", "refusal"),
+        (f"I cannot be sure: {ONE} or {TWO}", "error", "invalid_winner"),
+    ],
+)
+def test_a_refusal_in_words_is_one_only_without_an_answer(text, outcome, code):
+    judge = made()
+    request = judge.request(pair())
+    verdict = judge.read(Exchange(judge.client.prepared(request), LLMReply(text), 200, 0.1), pair(), request)
+    assert (str(verdict.outcome), verdict.error_code) == (outcome, code)

@@ -1,8 +1,10 @@
 """How fast to ask and when to wait, by a clock of our own: schedules that can be computed by hand."""
 
 import asyncio
+import collections
 import heapq
 import logging
+import random
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,7 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairscale.errors import InputError
+from pairscale.providers.base import LLMRequest
+from pairscale.providers.client import LLMClient, ProviderError
 from pairscale.providers.limits import Breaker, Pace, retry_after
+from pairscale.providers.registry import provider_named
 
 
 class Clock:
@@ -340,3 +345,133 @@ def test_whoever_is_cancelled_in_the_queue_lets_the_next_one_go():
 
     assert asyncio.run(scene()) == [0.0, 1.0]
     assert admitted(clock, pace, 0) == [2.0]  # also from another event loop
+
+
+# In the body
+
+
+def quota(delay, kind="type.googleapis.com/google.rpc.RetryInfo"):
+    details = [{"@type": "type.googleapis.com/google.rpc.Help"}, {"@type": kind, "retryDelay": delay}, "no object"]
+    return {"error": {"code": 429, "message": "Quota exceeded.", "status": "RESOURCE_EXHAUSTED", "details": details}}
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "seconds"),
+    [
+        (quota("34.07s"), {}, 34.07),
+        ([quota("2s")], {}, 2.0),
+        (quota("0s"), {}, 0.0),
+        (quota("90000s"), {}, 300.0),
+        (quota("34s"), {"Retry-After": "3"}, 3.0),
+        (quota(7), {}, None),
+        (quota("34s", "type.googleapis.com/google.rpc.ErrorInfo"), {}, None),
+        ({"error": {"message": "no details", "details": "none"}}, {}, None),
+        ("no JSON", {}, None),
+    ],
+)
+def test_gemini_says_in_the_body_how_long_to_wait(body, headers, seconds):
+    client = LLMClient(provider_named("gemini"), api_key="none-at-all")
+    assert client.refused(429, headers, body).retry_after == (None if seconds is None else pytest.approx(seconds))
+
+
+def test_the_pace_keeps_to_what_the_body_says():
+    """A real 429 of Gemini, over HTTP: the next request of the same client waits as long as its body asks."""
+    from aiohttp import web
+
+    waits, asked = [], []
+
+    async def answer(request):
+        asked.append(request.path)
+        return web.json_response(quota("21s"), status=429)
+
+    async def scene():
+        app = web.Application()
+        app.router.add_route("*", "/{tail:.*}", answer)
+        runner = web.AppRunner(app, access_log=None)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        pace = Pace(clock=lambda: 1000.0 + sum(waits), sleep=waited)
+        address = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        client = LLMClient(provider_named("gemini"), api_key="none-at-all", base_url=address, pace=pace)
+        for _ in range(2):
+            with pytest.raises(ProviderError) as raised:
+                await client.complete(LLMRequest(model="gemini-2.5-flash", prompt="x"))
+            assert (raised.value.code, raised.value.retry_after) == ("rate_limited", 21.0)
+        await client.aclose()
+        await runner.cleanup()
+
+    async def waited(seconds):
+        waits.append(seconds)
+
+    asyncio.run(scene())
+    assert len(asked) == 2
+    assert sum(waits) == pytest.approx(21.0)
+
+
+def test_anthropics_filter_is_a_filter():
+    body = {
+        "type": "error",
+        "error": {"type": "invalid_request_error", "message": "Output blocked by content filtering policy"},
+    }
+    client = LLMClient(provider_named("anthropic"), api_key="none-at-all")
+    error = client.refused(400, {}, body)
+    assert (error.code, error.passing, error.fatal) == ("content_filter", False, False)
+
+
+# Rare refusals
+
+
+def paced(n: int, refuses) -> tuple[float, int]:
+    """The seconds that so many answers take, one request behind the other, and how many were refused on the way.
+
+    ``refuses`` says how long to wait, or None for an answer.
+    """
+    now, refused = 0.0, 0
+
+    async def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    async def scene() -> None:
+        nonlocal now, refused
+        pace, answers = Pace(clock=lambda: now, sleep=sleep), 0
+        while answers < n:
+            sent = await pace.admit()
+            now += 0.001
+            if (wait := refuses(now)) is not None:
+                refused += 1
+                pace.refused(wait, sent)
+            else:
+                answers += 1
+                pace.answered({})
+
+    asyncio.run(scene())
+    return now, refused
+
+
+@pytest.mark.parametrize("share", [0.005, 0.01, 0.02, 0.04])
+def test_a_few_refusals_whatever_the_pace_do_not_bring_it_down(share):
+    """Once, one in a hundred brought it down to 150 requests a minute: 4,000 took half an hour."""
+    rng = random.Random(1)
+    seconds, refused = paced(4000, lambda _: 0.0 if rng.random() < share else None)
+    assert refused > 4000 * share / 2
+    assert seconds < 150  # 4 without any; once 27 minutes and more
+
+
+@pytest.mark.parametrize("limit", [10, 100, 300])
+def test_a_true_limit_is_kept_to(limit):
+    """So many requests in any ten seconds: nearly as many are answered, and few are refused."""
+    answered = collections.deque()
+
+    def refuses(now: float) -> float | None:
+        while answered and answered[0] <= now - 10:
+            answered.popleft()
+        if len(answered) >= limit:
+            return answered[0] + 10 - now
+        answered.append(now)
+        return None
+
+    seconds, refused = paced(20 * limit, refuses)
+    assert 189 < seconds < 270  # 190 at the limit: the first of them go at once
+    assert refused <= 0.12 * 20 * limit

@@ -232,7 +232,7 @@ def test_anthropic_message_is_what_the_sdk_reads():
     reply = read("anthropic", body, "claude-opus-4-8")
     assert reply.text == "".join(block.text for block in sdk.content if block.type == "text")
     assert (reply.thoughts, reply.model, reply.object_type) == ("a\n\nb", sdk.model, "message")
-    assert reply.usage == Usage(60, 30, 90, 7, 20)
+    assert reply.usage == Usage(60, 30, 90, 7, 20, 3)
     assert reply.stop_reason == "stop"
 
 

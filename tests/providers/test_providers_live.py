@@ -151,7 +151,7 @@ def test_anthropic_gives_no_log_probabilities():
 
 FAILURES = {
     # what is simulated: the code; and where a provider has its own way of saying it
-    "refusal": ("refusal", {"gemini": "content_filter", "ollama": "parse_error"}),
+    "refusal": ("refusal", {"gemini": "content_filter"}),
     "filtered": ("content_filter", {"anthropic": "refusal", "ollama": "empty_answer"}),
     "empty": ("empty_answer", {}),
     "truncated": ("truncated", {}),

@@ -1,6 +1,10 @@
 """The page of a ranking: complete, self-contained, and deaf to what ids and texts would have it do."""
 
+import base64
+import gzip
+import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -8,10 +12,12 @@ import polars as pl
 import pytest
 
 import pairscale as ps
-from pairscale.report import write_ranking_report
-from pairscale.report.html import _chart, _range, _ticks
+from pairscale.report import write_report
+from pairscale.report._facts import facts_of_fit
+from pairscale.report._svg import _range, _ticks, caterpillar
+from pairscale.report.page import _spending
 
-_VOID = {"meta", "line", "circle", "br"}
+_VOID = {"meta", "line", "circle", "br", "input"}
 
 HOSTILE = (
     "<script>alert(1)</script>", "</details></td>", "$title", "${head}", "$$", 'say "hello"', "it's", "&amp;", "a&b",
@@ -51,6 +57,11 @@ class Page(HTMLParser):
         return sum(name == tag for name, _ in self.tags)
 
 
+def unpacked(source: str):
+    packed = re.search(r'id="texts">([^<]+)<', source)[1]
+    return json.loads(gzip.decompress(base64.b64decode(packed)))
+
+
 def _fit(names, **options):
     """Everybody beats those behind, except that the last beats the first."""
     rows = [{"winner": a, "loser": b} for at, a in enumerate(names) for b in names[at + 1 :]]
@@ -60,7 +71,7 @@ def _fit(names, **options):
 
 
 def _page(tmp_path, *args, **options):
-    path = write_ranking_report(tmp_path / "report.html", *args, **options)
+    path = write_report(args[0], tmp_path / "report.html", *args[1:], **options)
     source = path.read_text("utf-8")
     return source, Page(source)
 
@@ -75,11 +86,13 @@ def test_the_page_holds_every_id_text_and_figure(tmp_path):
         assert row["ID"] in cells
         assert f"{row['theta']:z.2f}".replace("-", "−") in cells
     assert "−0.00" not in cells  # the middle score is 0 but for rounding, on either side of it
-    assert [text.split(".")[0] for text in page.texts["summary"]] == [f"Text of {n}" for n in fit.theta["ID"]]
-    assert page.texts["p"][1] == f"Text of {fit.theta['ID'][0]}.\n\nSecond paragraph."
+    assert [text for text in cells if text.startswith("Text of")] == [
+        f"Text of {n}. Second paragraph." for n in fit.theta["ID"]
+    ]
+    assert unpacked(source)["texts"][0] == f"Text of {fit.theta['ID'][0]}.\n\nSecond paragraph."
     lead = page.texts["p"][0]
-    assert "5 texts, 11 comparisons by the judge “somebody”" in lead
-    assert f"The reliability of the scale is {fit.reliability:.2f}." in lead
+    assert "5 texts were ranked by the judge “somebody” in 11 comparisons" in lead
+    assert f"The reliability of the scale is {fit.reliability:.2f}: " in lead
     assert page.count("svg") == 1
     assert page.count("circle") == 5
     assert source.startswith("<!doctype html>")
@@ -87,15 +100,15 @@ def test_the_page_holds_every_id_text_and_figure(tmp_path):
 
 def test_without_texts_there_is_no_column_for_them(tmp_path):
     _, page = _page(tmp_path, _fit("abc"))
-    assert page.texts["th"] == ["rank", "ID", "score", "± se", "from", "to", "wins", "of"]
-    assert page.count("details") == 0
+    assert page.texts["button"] == ["rank", "text", "score", "± se", "from", "to", "wins", "of"]
+    assert page.count("select") == 0
     _, page = _page(tmp_path, _fit("abc"), [{"ID": "a", "text": "Only this one."}])
-    assert page.count("details") == 1
+    assert page.count("select") == 2
 
 
 @pytest.mark.parametrize("title", [*HOSTILE, "<img src=x onerror=alert(1)>"])
 def test_a_hostile_title_or_judge_is_only_text(tmp_path, title):
-    plain = Page(write_ranking_report(tmp_path / "a.html", _fit("abc"), judge="x").read_text("utf-8"))
+    plain = Page(write_report(_fit("abc"), tmp_path / "a.html", judge="x").read_text("utf-8"))
     _, page = _page(tmp_path, _fit("abc"), title=title, judge=title)
     assert [tag for tag, _ in page.tags] == [tag for tag, _ in plain.tags]
     assert page.texts["h1"] == [title]
@@ -109,15 +122,13 @@ def test_hostile_ids_and_texts_are_only_text(tmp_path):
     source, page = _page(tmp_path, _fit(names), samples)
     tame = [f"n{number:02}" for number in range(len(names))]
     plain = Page(
-        write_ranking_report(tmp_path / "b.html", _fit(tame), [{"ID": name, "text": "x"} for name in tame]).read_text(
-            "utf-8"
-        )
+        write_report(_fit(tame), tmp_path / "b.html", [{"ID": name, "text": "x"} for name in tame]).read_text("utf-8")
     )
     assert sorted(tag for tag, _ in page.tags) == sorted(tag for tag, _ in plain.tags)
     assert set(names) <= set(page.texts["td"])
-    assert {row["text"] for row in samples} <= set(page.texts["p"])
+    assert {row["text"] for row in samples} == set(unpacked(source)["texts"])
     assert not any(name.startswith("on") for _, attributes in page.tags for name in attributes)
-    assert "<script" not in source
+    assert source.count("<script") == 2  # the texts, packed, and our own
 
 
 def test_nothing_is_loaded_from_anywhere(tmp_path):
@@ -126,8 +137,9 @@ def test_nothing_is_loaded_from_anywhere(tmp_path):
     assert "http://" not in source
     assert "https://" not in source
     assert not re.search(r"url\(|@import", source)
-    assert not {"src", "href", "action", "data"} & {name for _, attributes in page.tags for name in attributes}
-    assert not {"script", "link", "img", "iframe", "object"} & {tag for tag, _ in page.tags}
+    assert not {"src", "action", "data"} & {name for _, attributes in page.tags for name in attributes}
+    assert all(attributes["href"].startswith("#") for _, attributes in page.tags if "href" in attributes)
+    assert not {"link", "img", "iframe", "object"} & {tag for tag, _ in page.tags}
     policy = next(attributes for _, attributes in page.tags if attributes.get("http-equiv"))
     assert policy["content"].startswith("default-src 'none'")
 
@@ -146,17 +158,17 @@ def test_groups_that_never_met_have_a_chart_each_and_no_ranks(tmp_path):
     fit = ps.fit_bt_model(rows, unconnected="separate")
     _, page = _page(tmp_path, fit)
     assert page.count("svg") == 2
-    assert page.texts["h3"] == ["Group 1", "Group 2"]
-    assert page.texts["th"][0] == "group"
+    assert page.texts["h3"][:2] == ["Group 1", "Group 2"]
+    assert page.texts["button"][0] == "group"
     assert "2 groups without a comparison between them" in page.texts["p"][0]
-    assert page.texts["h2"] == ["Scores", "Table", "To be careful with", "How to read it"]
+    assert page.texts["h2"] == ["Scores", "Ranking", "To look at again", "Method"]
     assert page.texts["li"] == list(fit.notices)
     assert page.count("circle") == 5
 
 
 def test_an_interval_that_is_not_known_is_left_out(tmp_path):
-    rows = [{"ID": n, "theta": t, "lower": None, "upper": None} for n, t in (("a", 1.0), ("b", -1.0))]
-    assert 'class="bar"' in _chart(rows, 100)
+    rows = [{"ID": n, "score": t, "lower": None, "upper": None} for n, t in (("a", 1.0), ("b", -1.0))]
+    assert 'class="bar"' in caterpillar(rows)
 
 
 @pytest.mark.parametrize(
@@ -187,18 +199,18 @@ def test_long_names_are_cut_in_the_chart_only(tmp_path):
 
 def test_the_page_is_written_whole_or_not_at_all(tmp_path):
     with pytest.raises(ps.PairscaleError, match="cannot be written"):
-        write_ranking_report(tmp_path / "missing" / "report.html", _fit("abc"))
+        write_report(_fit("abc"), tmp_path / "missing" / "report.html")
     old = tmp_path / "report.html"
     old.write_text("old")
     with pytest.raises(ps.PairscaleError):
-        write_ranking_report(old, _fit("abc"), pl.DataFrame({"ID": ["a", "a"], "text": ["x", "y"]}))
+        write_report(_fit("abc"), old, pl.DataFrame({"ID": ["a", "a"], "text": ["x", "y"]}))
     assert old.read_text() == "old"
     assert sorted(Path(tmp_path).iterdir()) == [old]
 
 
 def test_the_same_fit_gives_the_same_page(tmp_path):
     fit = _fit("abcd")
-    pages = [write_ranking_report(tmp_path / name, fit).read_bytes() for name in ("a.html", "b.html")]
+    pages = [write_report(fit, tmp_path / name).read_bytes() for name in ("a.html", "b.html")]
     assert pages[0] == pages[1]
 
 
@@ -206,11 +218,11 @@ def test_a_run_without_a_comparison_has_no_report(tmp_path):
     refuse = lambda A, B: {"is_valid": False, "Y": None, "invalid_reason": "no"}  # noqa: E731
     out = ps.adaptive_rank([{"ID": i, "text": i} for i in "abc"], judge=refuse, n_steps=2, progress="none")
     with pytest.raises(ps.PairscaleError, match="no comparison yet"):
-        write_ranking_report(tmp_path / "r.html", out)
+        write_report(out, tmp_path / "r.html")
     assert not (tmp_path / "r.html").exists()
 
 
-def test_what_it_cost(tmp_path):
+def test_what_it_cost():
     columns = ("model", "template_id", "day", "attempts", "prompt_tokens", "completion_tokens", "total_tokens", "cost")
     rows = [
         ("<b>m</b>", "default", "2026-11-03", 1200, 900_000, 24_000, 924_000, 1.5),
@@ -218,15 +230,12 @@ def test_what_it_cost(tmp_path):
         ("lexical", "default", "2026-11-02", 9, None, None, None, None),
     ]
     spending = pl.DataFrame(rows, schema=columns, orient="row")
-    page = Page(write_ranking_report(tmp_path / "a.html", _fit("abc"), spending=spending).read_text("utf-8"))
-    assert "Cost" in page.texts["h2"]
-    cells = page.texts["td"]
-    start = cells.index("2026-11-02")
-    assert cells[start : start + 21] == [
-        "2026-11-02", "m2", "", "3", "", "30", "0.2500",
-        "2026-11-03", "<b>m</b>", "default", "1,200", "900,000", "24,000", "1.5000",
-        "in all", "", "", "1,203", "900,000", "24,030", "1.7500",
+    facts = replace(facts_of_fit(_fit("abc")), spending=spending)
+    shown = _spending(facts)
+    assert shown is not None
+    assert shown["lead"].startswith("$1.7500 in all, $437.51 for a thousand")  # of four comparisons
+    assert [(row["model"], row["tokens"], row["cost"]) for row in shown["rows"]] == [
+        ("<b>m</b>", "924,000", "1.5000"), ("m2", "0", "0.2500"),
     ]  # fmt: skip
     for nothing in (spending[2:], spending.clear(), None):
-        free = write_ranking_report(tmp_path / "b.html", _fit("abc"), spending=nothing)
-        assert "Cost" not in Page(free.read_text("utf-8")).texts["h2"]
+        assert _spending(replace(facts, spending=nothing)) is None

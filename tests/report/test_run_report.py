@@ -1,7 +1,5 @@
 """The report of a run: its figures against loops, and pages that stay deaf to what texts would have them do."""
 
-import base64
-import gzip
 import json
 import re
 from itertools import combinations, permutations
@@ -10,6 +8,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.report.test_ranking_report import unpacked
 
 import pairscale as ps
 from pairscale.errors import InputError
@@ -45,11 +44,6 @@ def hostile(tmp_path):
     pairs = ps.make_pairs(pl.DataFrame(samples))
     ps.submit_pairs(pairs, judge, run=tmp_path / "run.db", progress=False)
     return tmp_path / "run.db"
-
-
-def unpacked(source: str):
-    packed = re.search(r'id="texts">([^<]+)<', source)[1]
-    return json.loads(gzip.decompress(base64.b64decode(packed)))
 
 
 def test_hostile_ids_and_texts_stay_text(hostile):

@@ -5,14 +5,17 @@ import math
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import pairscale as ps
 from pairscale.errors import InputError, UnknownNameError
 from pairscale.report import simulation_chart
-from pairscale.simulate import simulate_run, simulate_study
+from pairscale.simulate import SimulatedRun, simulate_run, simulate_study
 from pairscale.simulate._estimate import MapEstimate, kendall, pearson, spearman
 from pairscale.simulate._summary import crossing, differences, means
+from pairscale.simulate.plan import _plan
 from pairscale.simulate.run import _Judge
 from pairscale.simulate.study import RUNS, SETTING
 
@@ -278,6 +281,14 @@ def test_its_chart_shows_every_setting(study):
         assert shown in text
     assert len(spec["vconcat"]) == 2
     assert [len(row["concat"]) for row in spec["vconcat"]] == [4, 4]
+    assert [row["columns"] for row in spec["vconcat"]] == [2, 2]
+    for row, least in zip(spec["vconcat"], (-1, 0), strict=True):
+        points = [point for panel in row["concat"] for point in spec["datasets"][panel["data"]["name"]]]
+        assert least <= min(point["lower"] for point in points)
+        lowest = min(point["value"] for point in points)
+        low, high = row["concat"][0]["layer"][1]["encoding"]["y"]["scale"]["domain"]
+        assert lowest - 0.2 < low <= lowest - 0.1 + 1e-9  # wide bands of three seeds do not press the lines together
+        assert high <= 1
     assert "Kendall" in str(simulation_chart(study, figure="kendall_mu").to_dict())
     with pytest.raises(InputError, match="figure must be one of"):
         simulation_chart(study, figure="luck")
@@ -302,7 +313,8 @@ def test_a_plan_is_what_its_runs_needed():
     assert plan.simulated_items == 16
     assert plan.n_reached == plan.n_seeds == plan.runs.height == 3
     ends = plan.runs["comparisons"]
-    assert (plan.fewest, plan.comparisons, plan.most) == (ends.min(), round(ends.mean()), ends.max())
+    assert (plan.fewest, plan.comparisons, plan.most) == (ends.min(), round(ends.median()), ends.max())
+    assert plan.at_least == plan.comparisons
     assert plan.per_item == plan.comparisons / 16
     assert plan.questions > plan.comparisons
     assert plan.cost == pytest.approx(plan.questions * 0.01)
@@ -323,8 +335,61 @@ def test_a_large_plan_is_made_from_a_smaller_run(monkeypatch):
 def test_what_cannot_be_reached_is_said():
     plan = ps.plan_comparisons(3, 0.99, n_seeds=2, price_per_comparison=1, progress=False)
     assert (plan.comparisons, plan.cost, plan.per_item, plan.n_reached) == (None, None, None, 0)
+    assert (plan.fewest, plan.most, plan.at_least) == (None, None, 6)  # each of three pairs twice
     assert plan.notices == ("2 of 2 runs did not get there: every pair was asked as often as is allowed",)
-    assert repr(plan) == "<ComparisonPlan: 3 items to reliability 0.99: not reached by any of 2 simulated runs>"
+    words = "3 items to reliability 0.99: more than 6 comparisons; 0 of 2 simulated runs got there"
+    assert repr(plan) == f"<ComparisonPlan: {words}>"
+
+
+def planned(*ends: tuple[int, bool], asked_for_each: int = 1) -> ps.ComparisonPlan:
+    """A plan of ten items from runs that ended so, and got there or not."""
+    runs = [
+        SimulatedRun(
+            n_items=10, selector="pollitt", seed=at, abilities=np.zeros(10), theta=np.zeros(10), mu=np.zeros(10),
+            history=np.zeros((0, 3)), curve=pl.DataFrame(), refits=pl.DataFrame(), comparisons=end,
+            stop_reason="btl_converged" if there else "max_comparisons", stopped_at=end if there else None,
+            asked=asked_for_each * end,
+        )
+        for at, (end, there) in enumerate(ends)
+    ]  # fmt: skip
+    return _plan(10, 0.9, runs, 0.5, None, 1)
+
+
+@pytest.mark.parametrize(
+    ("ends", "comparisons", "at_least", "fewest", "most", "words"),
+    [
+        ([(100, True), (140, True), (300, True)], 140, 140, 100, 300, "about 140 comparisons (100 to 300)"),
+        ([(100, True), (140, True)], 120, 120, 100, 140, "about 120 comparisons (100 to 140)"),
+        # The mean of those that got there would be 120; the third one needs more than 1,000.
+        ([(100, True), (140, True), (1000, False)], 140, 140, 100, None, "about 140 comparisons (100 to more)"),
+        # No pair was left at 90, so it needs more than both.
+        ([(100, True), (140, True), (90, False)], 140, 140, 100, None, "about 140 comparisons (100 to more)"),
+        ([(100, True), (1000, False)], None, 550, 100, None, "more than 550 comparisons; 1 of 2 simulated runs"),
+        ([(100, True), (900, False), (1000, False)], None, 900, 100, None, "more than 900 comparisons; 1 of 3"),
+        ([(900, False), (1000, False), (1000, False)], None, 1000, None, None, "more than 1,000 comparisons; 0 of 3"),
+    ],
+)  # fmt: skip
+def test_runs_that_did_not_get_there_count_as_needing_more(ends, comparisons, at_least, fewest, most, words):
+    plan = planned(*ends, asked_for_each=2)
+    assert (plan.comparisons, plan.at_least, plan.fewest, plan.most) == (comparisons, at_least, fewest, most)
+    assert words in str(plan)
+    assert ("simulated runs got there" in str(plan)) == (most is None)
+    assert plan.n_reached == sum(there for _, there in ends)
+    assert plan.cost == (None if comparisons is None else 2 * 0.5 * comparisons)
+
+
+@given(st.lists(st.tuples(st.integers(10, 1000), st.booleans()), min_size=1, max_size=9), st.data())
+def test_whatever_the_others_would_need_the_plan_is_not_too_low(ends, data):
+    """A run that did not get there needs more than it had; how much more, nobody knows."""
+    more = data.draw(st.lists(st.integers(1, 10**4), min_size=len(ends), max_size=len(ends)))
+    needs = [end + beyond * (not there) for (end, there), beyond in zip(ends, more, strict=True)]
+    plan = planned(*ends)
+    if plan.comparisons is None:
+        assert plan.at_least <= np.median(needs) + 0.5
+        assert 2 * plan.n_reached <= plan.n_seeds
+    else:
+        assert plan.comparisons >= np.median(needs) - 0.5
+        assert 2 * plan.n_reached > plan.n_seeds
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pairscale.adaptive.refits import Belief
     from pairscale.models._counts import Floats, Ints
 
-__all__ = ["Attempt", "Routing", "Scene", "run_attempt"]
+__all__ = ["Attempt", "Routing", "Scene", "distance", "run_attempt"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,7 +115,7 @@ def run_attempt(scene: Scene, i: Ints, j: Ints, routing: Routing, rng: np.random
         free = np.flatnonzero(~closed)
         i, j, cell = i[free], j[free], cell[free]
     fields["n_candidates_after_hard_filters"] = len(i)
-    t = _distance(ledger, i, j)
+    t = distance(ledger, i, j)
     busy = ledger.busy
     capped = busy > config.cap_count(ledger.n)
     over = capped[i] | capped[j] if capped.any() else np.zeros(len(i), dtype=np.bool_)
@@ -142,7 +142,8 @@ def run_attempt(scene: Scene, i: Ints, j: Ints, routing: Routing, rng: np.random
     return Attempt((int(i[at]), int(j[at])), fields)
 
 
-def _distance(ledger: Ledger, i: Ints, j: Ints) -> Floats:
+def distance(ledger: Ledger, i: Ints, j: Ints) -> Floats:
+    """How far the beliefs about i and j are apart, in units of what the outcome varies by; Φ of it is p_ij (§6)."""
     variance = ledger.sigma**2 + BETA**2
     apart: Floats = (ledger.mu.take(i) - ledger.mu.take(j)) / np.sqrt(variance.take(i) + variance.take(j))
     return apart

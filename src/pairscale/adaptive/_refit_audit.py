@@ -7,15 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairscale.adaptive.refits import (
-    _QUOTAS,
-    NEAR_STOP_MARGIN,
-    _identified,
-    _lag_figures,
-    _round_size,
-    _trueskill_figures,
-    stop_gates,
-)
+from pairscale.adaptive._refit_columns import figure_columns, request_columns
+from pairscale.adaptive.refits import NEAR_STOP_MARGIN, is_identified, stop_gates
 
 if TYPE_CHECKING:
     from pairscale.adaptive._belief import Belief
@@ -28,44 +21,26 @@ Row = Mapping[str, Any]
 
 def round_columns(request: RefitRequest, logged: Row, items: Row) -> dict[str, Any]:
     """The columns of the round log that follow from the run, its settings and the scores in the item log."""
-    adaptive, btl, degree = request.adaptive, request.btl, request.degree
+    btl, degree = request.btl, request.degree
     mean, sd = (np.array(items[name], dtype=np.float64) for name in ("theta_mean", "theta_sd"))
     between, within = float(mean.var(ddof=1)), float(np.mean(sd**2))
     near_stop = request.near_stop or bool(logged["phase3_entered"])
     gates = stop_gates(logged)
     return {
-        **request.health,
-        "refit_id": request.refit_id,
-        "round_id_at_refit": request.round_id_at_refit,
-        "step_id_at_refit": request.step_id_at_refit,
-        "model_variant": btl.model_variant,
+        **request_columns(request),
+        **figure_columns(request, mean),
         "n_items": len(request.ids),
-        "total_pairs_done": len(request.history),
-        "new_pairs_since_last_refit": request.new_pairs,
-        "n_unique_pairs_seen": request.n_unique_pairs,
         "mean_degree": float(degree.mean()),
         "min_degree": int(degree.min()),
         "pos_balance_sd": float((request.first - request.second).std(ddof=1)),
-        **_trueskill_figures(request, mean),
-        **_lag_figures(request.lag, mean),
         "reliability_EAP": between / (between + within) if between + within > 0 else None,
         "theta_sd_eap": between**0.5,
-        "global_identified_reliability_min": adaptive.global_identified_reliability_min,
-        "global_identified_rank_corr_min": adaptive.global_identified_rank_corr_min,
-        **{name: None if request.quotas is None else getattr(request.quotas, name) for name in _QUOTAS},
-        "eap_reliability_min": btl.eap_reliability_min,
-        "theta_corr_min": btl.theta_corr_min,
-        "theta_sd_rel_change_max": btl.theta_sd_rel_change_max,
-        "rank_spearman_min": btl.rank_spearman_min,
         "divergences_max_allowed": btl.divergences_max,
         "max_rhat_allowed": btl.max_rhat,
         "ess_bulk_required": btl.ess_bulk_min_near_stop if near_stop else btl.ess_bulk_min,
         "near_stop_active": near_stop,
         "phase3_entered": _enters(request, logged, passed=bool(gates["diagnostics_pass"])),
-        "global_identified": _identified(logged) if gates["diagnostics_pass"] else request.global_identified,
-        **_round_size(request),
-        "selector": request.selector,
-        "is_closing": request.is_closing,
+        "global_identified": is_identified(logged) if gates["diagnostics_pass"] else request.global_identified,
         **gates,
     }
 

@@ -14,6 +14,7 @@ from contextlib import suppress
 from statistics import linear_regression
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
+from pairscale.adaptive._words import diagnostics, shown_figure, shown_limit, verdict
 from pairscale.errors import InputError, UnknownNameError
 from pairscale.tables import listed
 
@@ -31,10 +32,9 @@ Mark = tuple[float, float, float]  # seconds, steps, comparisons
 _PAUSE = 0.1  # seconds between two drawings
 _RARER = 10  # so much rarer than drawings are plain lines
 _IN_FULL = 5  # events of a kind that get a line each; later ones are counted
-_BAR = 20  # characters of the bar of reliability
+_WIDTH, _BAR = 80, 20  # characters of the panel, and of its bar of reliability
 _ID, _REASON, _NOTE = 32, 160, 500  # characters shown of each
 _MORE = {"invalid": "invalid answers", "starved": "steps without a pair", "set_aside": "times items were set aside"}
-_GATES = {"divergences": "divergences", "rhat": "R-hat", "ess": "effective sample size"}
 
 
 class View:
@@ -154,8 +154,12 @@ class View:
         if row.get("diagnostics_pass") and reliability is not None and 0 <= reliability < 1:
             self._grown.append((done, reliability))
         if self._live is None and self._mode != "steps":
-            found = f"reliability {_figure(reliability, self._target)}, rank stability {_figure(row.get('rho_rank'))}"
-            self._say(_joined(f"refit {row['refit_id']}: {done:,} comparisons", found, _state(row), self._more()))
+            figures = _joined(
+                f"reliability {shown_figure(reliability, self._target)}", f"rank stability {_stability(row)}"
+            )
+            line = "; ".join(part for part in (figures, _verdict(row), self._more()) if part)
+            which = f"{'closing ' * bool(row.get('is_closing'))}refit {row['refit_id']}"
+            self._say(f"{which}: {done:,} comparisons, {line}")
         if newly_known and self._show_events:
             self._say(f"the global order counts as known from refit {row['refit_id']} on")
         self._draw_soon()
@@ -236,7 +240,7 @@ class View:
         """About how long it is to the first of the limits at this pace; empty when that cannot be said."""
         limits = (self._n_steps, self._steps, pace[1]), (self._max_comparisons, self._committed, pace[2])
         times = [max(limit - now, 0) * pace[0] / done for limit, now, done in limits if limit is not None and done > 0]
-        return f"about {_duration(min(times))}" if times else ""
+        return f"about {_duration(min(times))}" if times and min(times) > 0 else ""
 
     def _way_to_target(self, pace: Mark) -> str:
         """About how much is missing to the reliability that the run needs; empty when that cannot be said."""
@@ -259,11 +263,12 @@ class View:
             "comparisons": _joined(_of(self._committed, self._max_comparisons), _rate(pace)),
             "in flight": steps and f"{self._in_flight:,}",
             "invalid": f"{self._invalid:,}",
-            "reliability": model and f"{_bar(reliability, self._target)} {_figure(reliability, self._target)}",
+            "reliability": model and f"{_bar(reliability, self._target)} {_of_target(reliability, self._target)}",
             "to the target": model and self._way_to_target(pace),
-            "rank stability": model and _figure(row.get("rho_rank")),
+            "rank stability": model and _stability(row),
             "global order": model and ("known" if row.get("global_identified") else "not known yet"),
-            "model": model and (running or _state(row)),
+            "model": model and (running or (diagnostics(row) if row else "no refit yet")),
+            "stop rule": model and _verdict(row),
             "cost": _of(self._cost, self._max_cost, "${:,.4f}"),
             "elapsed": _duration(now - self._began),
             "to the limit": self._time_to_limit(pace),
@@ -295,28 +300,30 @@ def _panel(title: str, facts: Mapping[str, str], top: Sequence[Item]) -> Rendera
     grid.add_column(no_wrap=True, style="dim", min_width=14)
     best = [f"{mean:+.2f} ± {sd:.2f}  {_shown(name, _ID)}" for name, mean, sd in top]
     for name, fact in [*facts.items(), *zip(["best (± 1 sd)", *[""] * len(best)], best, strict=False)]:
-        grid.add_row(name, Text(fact, no_wrap=True, overflow="ellipsis"))  # a Text knows no markup
-    return Panel(grid, title=Text(title), title_align="left", expand=False)
-
-
-def _state(row: Row) -> str:
-    """What the diagnostics say of a refit, and whether the run stops there."""
-    failed = _joined(*(name for gate, name in _GATES.items() if row.get(f"diagnostics_{gate}_pass") is False))
-    found = "pass" if row.get("diagnostics_pass") else f"fail: {failed}" if failed else "fail"
-    stops = f"the run stops: {_shown(row.get('stop_reason'), _ID)}" if row.get("stop_decision") else ""
-    return _joined(f"diagnostics {found}", stops) if row else "no refit yet"
+        # A Text knows no markup. Only what the stop rule misses may take a second line.
+        grid.add_row(name, Text(fact, no_wrap=name != "stop rule", overflow="ellipsis"))
+    return Panel(grid, title=Text(title), title_align="left", width=_WIDTH)  # or that of a narrower terminal
 
 
 def _bar(reliability: float | None, target: float) -> str:
     """Reliability from 0 to 1, with a mark at the target."""
-    full = round(_BAR * reliability) if reliability is not None and 0 <= reliability <= 1 else 0  # NaN is not
+    full = int(_BAR * reliability) if reliability is not None and 0 <= reliability <= 1 else 0  # NaN is not
     bar = "█" * full + "░" * (_BAR - full)
     mark = min(int(_BAR * target), _BAR - 1)
     return f"{bar[:mark]}┃{bar[mark + 1 :]}"
 
 
-def _figure(figure: float | None, target: float | None = None) -> str:
-    return "not known yet" if figure is None or math.isnan(figure) else _of(figure, target, "{:.2f}")
+def _verdict(row: Row) -> str:
+    return _shown(said, _NOTE) if (said := verdict(row)) else ""
+
+
+def _of_target(reliability: float | None, target: float) -> str:
+    known = reliability is not None and not math.isnan(reliability)
+    return shown_figure(reliability, target) + (f" of {shown_limit(target)}" if known else "")
+
+
+def _stability(row: Row) -> str:
+    return shown_figure(row.get("rho_rank"), row.get("rank_spearman_min"))
 
 
 def _where(stage: str, round_id: int) -> str:

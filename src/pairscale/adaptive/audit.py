@@ -14,10 +14,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pairscale.adaptive._refit_audit import belief_faults, item_columns, round_columns
+from pairscale.adaptive._replay import engine_at_start, in_order, unanswered
 from pairscale.adaptive.engine import Proposal, Starved
 from pairscale.adaptive.refits import CONVERGED, Belief, stop_decision
 from pairscale.adaptive.runner import uid_of
-from pairscale.adaptive.session import _facts, engine_at_start, in_order
+from pairscale.adaptive.session import session_facts
 from pairscale.errors import InputError, PairscaleError, StoreDamagedError
 from pairscale.store import RunFile, open_run
 from pairscale.store.chain import verify_chain
@@ -71,7 +72,7 @@ def audit_run(run: str | os.PathLike[str]) -> AuditReport:
         StoreError: when it is no run file, or holds no adaptive run.
     """
     with open_run(run) as store:
-        _facts(store, str(run))
+        session_facts(store, str(run))
         if problems := verify_chain(store):
             return AuditReport(0, 0, f"the log was changed: {problems[0]}")
         replay = _Replay(store)
@@ -105,10 +106,8 @@ class _Replay:
 
     def all(self) -> None:
         self._engine = engine_at_start(self._events[0])
-        answered = {row["step_id"] for row in self._rows}
-        waiting = {row["step_id"]: row for row in self._store.read_log("adaptive_open")}
-        open_rows = [row for step_id, row in waiting.items() if step_id not in answered]
-        for at, happened in enumerate(in_order(len(self._rows), self._events[1:], [*self._rows, *open_rows])):
+        asked = [*self._rows, *unanswered(self._store, self._rows)]
+        for at, happened in enumerate(in_order(len(self._rows), self._events[1:], asked)):
             for kind, what in happened:
                 if kind == "event":
                     self._happen(what)

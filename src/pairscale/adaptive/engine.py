@@ -453,6 +453,7 @@ class Engine:
         self._settle_size(())
         if self.config.W_cap != self.ledger.window:
             self.ledger.resize_window(self.config.W_cap)
+        self.ledger.forgive(pair_limit=self.config.max_invalid_per_pair, item_limit=self.config.max_invalid_per_item)
         self._round.is_stale = True
         self.stop_reason = None
 

@@ -7,6 +7,7 @@ few cells, so a step costs the same at the start and after fifty thousand.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -59,6 +60,8 @@ class Ledger:
         self._open_lead = np.zeros(n, dtype=np.int64)  # of those being asked, first less second
         self._window: Ints = np.zeros((window, 2), dtype=np.int64)
         self._resting: set[tuple[int, int]] = set()
+        self._given_up: set[tuple[int, int]] = set()
+        self._in_order: Counter[tuple[int, int]] = Counter()  # answers, by who stood first
         self._invalid: dict[tuple[int, int], int] = {}
         self._invalid_in_row = np.zeros(n, dtype=np.int64)
         self._log = np.zeros((1024, 3), dtype=np.int32)
@@ -95,6 +98,10 @@ class Ledger:
         """Per item of the left and of the right, whether the two rest, and may be asked again."""
         pairs = [[(min(i, j), max(i, j)) in self._resting for j in right.tolist()] for i in left.tolist()]
         return np.array(pairs, dtype=np.bool_).reshape(len(left), len(right))
+
+    def times(self, first: int, second: int) -> int:
+        """How often two were asked before: with an answer in this order, and in vain in either."""
+        return self._in_order[first, second] + self._invalid.get((min(first, second), max(first, second)), 0)
 
     # What happens
 
@@ -135,6 +142,7 @@ class Ledger:
         if self.committed == len(self._log):
             self._log = np.concatenate([self._log, np.zeros_like(self._log)])
         self._log[self.committed] = a, b, y
+        self._in_order[a, b] += 1
         self.committed += 1
 
     def _remember(self, a: int, b: int) -> None:
@@ -160,8 +168,7 @@ class Ledger:
             self._resting.add(key)
             return []
         self._invalid[key] = self._invalid.get(key, 0) + 1
-        if self._invalid[key] < pair_limit:
-            self._resting.add(key)
+        (self._resting if self._invalid[key] < pair_limit else self._given_up).add(key)
         fallen = []
         for item in key:
             self._invalid_in_row[item] += 1
@@ -175,6 +182,18 @@ class Ledger:
         for i, j in self._resting:
             self.closed[i, j] = self.closed[j, i] = False
         self._resting.clear()
+
+    @property
+    def given_up(self) -> int:
+        """How many pairs are not asked any more, because there were too many invalid answers on them."""
+        return len(self._given_up)
+
+    def forgive(self, *, pair_limit: int, item_limit: int) -> None:
+        """Other limits on invalid answers: what is below them now may be asked about again, from the next round on."""
+        below = {key for key in self._given_up if self._invalid[key] < pair_limit}
+        self._given_up -= below
+        self._resting |= below
+        self.set_aside &= self._invalid_in_row >= item_limit
 
     def join(self, more: int, window: int, mu: Floats | None = None, sigma: Floats | None = None) -> None:
         """More items, numbered behind the others; ``window`` is the new length of what counts as recent."""

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairscale.adaptive._view import Mode, View
+from pairscale.adaptive._words import STOPS, starvation
 from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
-from pairscale.adaptive.refits import _function as fitting_function
+from pairscale.adaptive.refits import fit_name
 from pairscale.adaptive.runner import Limits, Runner
 from pairscale.adaptive.session import event_of, plain_settings, run_path, save_adaptive_session, writing
 from pairscale.adaptive.state import AdaptiveState, _checked
@@ -28,11 +29,6 @@ if TYPE_CHECKING:
     from pairscale.store import RunFile
 
 __all__ = ["adaptive_rank_run_live"]
-
-_ENDED = {
-    "btl_converged": "the scores are reliable and stable; raise btl_config, such as eap_reliability_min, to go on",
-    "candidate_starvation": "no pair is left that may be asked; raise dup_max_obs and dup_p_margin to ask pairs again",
-}
 
 
 def adaptive_rank_run_live(
@@ -68,8 +64,8 @@ def adaptive_rank_run_live(
         judge: a callable ``judge(A, B, state, ...)`` that returns ``{"is_valid", "Y", "invalid_reason"}``, a
             :class:`Judge`, or the name of one.
         n_steps: steps of this call, invalid ones included; None for no such limit.
-        fit_fn: what fits instead of the sampler: a function (see ``pairscale.adaptive.refits.FitFn``), or ``laplace``
-            for the fast normal approximation.
+        fit_fn: what fits: ``exact``, the sampler (default); ``laplace``, the fast normal approximation; or a function
+            (see ``pairscale.adaptive.refits.FitFn``). A run keeps to the one that it began with.
         adaptive_config: settings to change from here on; the log says so.
         btl_config: likewise.
         session_dir: keep a run that was in memory in this folder from now on.
@@ -100,20 +96,16 @@ def adaptive_rank_run_live(
     if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
         raise InputError(f"concurrency must be a whole number from 1 up, not {concurrency!r}")
     _check_patience(retries, retry_wait, timeout)
-    fitting_function(fit_fn)  # refuses a wrong name before anything is asked
+    _same_fit(state, fit_name(fit_fn))
     asked = make_judge(judge, judge_call_args=judge_call_args or None)
     if session_dir is not None:
-        target = run_path(session_dir, None)
-        if state.where is None:
-            save_adaptive_session(state, session_dir)
-        elif Path(state.where).resolve() != Path(str(target)).resolve():
-            raise InputError(f"this run is kept in {state.where}; it cannot move to {session_dir}")
+        _keep_in(state, session_dir)
     if persist_item_log is not None:
         state.settings["persist_item_log"] = persist_item_log
-    _reconfigured(state, adaptive_config, btl_config)
+    _merge_settings(state, adaptive_config, btl_config)
     stopped = state.engine.stop_reason
     if stopped is not None:
-        notice(f"this run has stopped ({stopped}): {_ENDED[stopped]}")
+        notice(f"this run has stopped ({stopped}): {_stopped(state, stopped)}")
         if not state.needs_closing:
             return state
     view = View(
@@ -140,11 +132,19 @@ def adaptive_rank_run_live(
                 return state
             state.engine.refit_lag = 0 if concurrency == 1 else concurrency
             call = {"concurrency": concurrency, "refit_lag": state.engine.refit_lag, **asdict(limits)}
-            call |= {"condition_id": condition_id, "judged_by": asked.condition.condition_id}
+            call |= {"condition_id": condition_id, "judged_by": asked.condition.condition_id, "fit_fn": state.fit_fn}
             journal.event(event_of("call", state.engine, **call))
             _run(runner, view)
     _say_how_it_ended(state)
     return state
+
+
+def _keep_in(state: AdaptiveState, session_dir: str | os.PathLike[str]) -> None:
+    """Keep a run that was in memory in a folder; one that is kept already must be kept there."""
+    if state.where is None:
+        save_adaptive_session(state, session_dir)
+    elif Path(state.where).resolve() != Path(str(run_path(session_dir, None))).resolve():
+        raise InputError(f"this run is kept in {state.where}; it cannot move to {session_dir}")
 
 
 def _check_patience(retries: Any, retry_wait: Any, timeout: Any) -> None:
@@ -154,6 +154,16 @@ def _check_patience(retries: Any, retry_wait: Any, timeout: Any) -> None:
         raise InputError(f"retry_wait must be a number of seconds from 0 up, not {retry_wait!r}")
     if timeout is not None and (not isinstance(timeout, int | float) or not 0 < timeout < math.inf):
         raise InputError(f"timeout must be a number of seconds above 0, or None, not {timeout!r}")
+
+
+def _same_fit(state: AdaptiveState, name: str) -> None:
+    """Refits are compared with each other, so all of a run must come from the same function."""
+    if state.n_logged_refits and state.fit_fn != name:
+        raise StoreMismatchError(
+            f"{state.where or 'this run'} was started with fit_fn={state.fit_fn!r}, not {name!r}; give that, or take a "
+            "new run file"
+        )
+    state.fit_fn = name
 
 
 def _run(runner: Runner, view: View) -> None:
@@ -166,7 +176,7 @@ def _run(runner: Runner, view: View) -> None:
     run_sync(runner.close)
 
 
-def _reconfigured(
+def _merge_settings(
     state: AdaptiveState, adaptive_config: Mapping[str, Any] | None, btl_config: Mapping[str, Any] | None
 ) -> None:
     """Take over settings that are otherwise than before; they are logged when the run file is open."""
@@ -231,13 +241,21 @@ def _same_judge(state: AdaptiveState, store: RunFile, judge: Judge) -> str:
     return condition_id
 
 
+def _stopped(state: AdaptiveState, reason: str) -> str:
+    """Why a run has stopped for good, and how it goes on all the same."""
+    if reason != "candidate_starvation":
+        return f"{STOPS[reason]}; raise btl_config, such as eap_reliability_min, to go on"
+    also = ", or max_invalid_per_pair to ask about what was refused" if state.engine.ledger.given_up else ""
+    return f"{starvation(state)}; raise dup_max_obs and dup_p_margin to ask pairs again{also}"
+
+
 def _say_how_it_ended(state: AdaptiveState) -> None:
-    ended = state.ended
-    if ended == "judge_failing":
-        last = state.step_log.filter(status="invalid")["invalid_reason"]
+    if state.ended == "judge_failing":
         notice(
             f"paused: {state.engine.config.max_failures_in_row} answers in a row were not valid; the last reason: "
-            f"{last[-1] if last.len() else 'unknown'}. Nothing is lost: the same call goes on"
+            f"{state.invalid_reason}. Nothing is lost: the same call goes on"
         )
+    if state.ended == "candidate_starvation" and state.engine.ledger.given_up:
+        notice(f"stopped: {_stopped(state, state.ended)}")
     if state.engine.unlinked:
         notice(f"the judge does not answer on {', '.join(state.engine.unlinked[:5])}: only the prior places them")

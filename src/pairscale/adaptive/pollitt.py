@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import ndtr
 
 from pairscale.adaptive._candidates import pairs_across, pairs_at_distance
-from pairscale.adaptive._pipeline import Attempt, Routing, Scene, run_attempt
+from pairscale.adaptive._pipeline import Attempt, Routing, Scene, distance, run_attempt
 from pairscale.adaptive._round import STAGES
 
 if TYPE_CHECKING:
@@ -150,12 +151,8 @@ def choose_in_stage(
 def _still_open(scene: Scene, i: Ints, j: Ints) -> tuple[Ints, Ints, dict[str, Any]]:
     """The posterior gate of long links (§5.1.2), by TrueSkill when there is no posterior."""
     config = scene.config
-    from pairscale.adaptive._pipeline import _distance
-
     if scene.belief is None:
-        from scipy.special import ndtr
-
-        p, reason = ndtr(_distance(scene.ledger, i, j)), "posterior_unavailable"
+        p, reason = ndtr(distance(scene.ledger, i, j)), "posterior_unavailable"
     else:
         p, reason = scene.belief.p_above(i, j), None
     is_open = (p >= config.p_long_low) & (p <= config.p_long_high)

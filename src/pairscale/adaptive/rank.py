@@ -26,6 +26,7 @@ from pairscale.judges.base import Judge
 from pairscale.judges.resolve import make_judge
 from pairscale.models.logs import summarize_items, summarize_refits
 from pairscale.notices import notice
+from pairscale.providers.registry import PROVIDERS
 from pairscale.samples import read_samples
 from pairscale.tables import listed
 from pairscale.traits import Trait
@@ -50,7 +51,7 @@ class AdaptiveResult:
         state: the run, for :func:`adaptive_rank_run_live` and the accessors.
         summary: the run in one row.
         refits: one row a refit.
-        items: the ranking: one row an item, best first.
+        items: the ranking: one row an item, best first; the item log of the last refit, and ``rank`` behind it.
         logs: ``step_log``, ``round_log`` and ``item_log`` (a list of tables).
         output_file: where the outputs were saved, when they were.
     """
@@ -76,6 +77,9 @@ def adaptive_rank(
     trait_name: str | None = None,
     trait_description: str | None = None,
     prompt_template: str | None = None,
+    endpoint: str | None = None,
+    api_key: str | None = None,
+    include_raw: bool = False,  # noqa: ARG001 - the run file always has it
     judge_args: Mapping[str, Any] | None = None,
     judge_call_args: Mapping[str, Any] | None = None,
     n_steps: int | None = None,
@@ -108,16 +112,20 @@ def adaptive_rank(
         data: samples: a table, a file (csv, tsv, jsonl, parquet, xlsx) or a folder of ``.txt`` files.
         id_col: the column of ids, by name or position from 0.
         text_col: the column of texts, likewise.
-        backend: the provider, for ``model``.
-        model: the model that judges; with ``backend``, an other way to write ``judge="backend:model"``.
+        backend: the provider, for ``model``; ``openai`` by default.
+        model: the model that judges; with ``backend``, another way to write ``judge="backend:model"``.
         trait: what to judge: a built-in trait's key or a :class:`Trait`.
         trait_name: of a trait of your own, with
         trait_description: its definition.
         prompt_template: a template's name, file or text.
+        endpoint: of OpenAI: ``chat.completions`` or ``responses``; None chooses by the model.
+        api_key: the key of the provider; by default that of the environment. It is kept in no log and no file.
+        include_raw: the raw reply is always kept in the run file; here for scripts that say so.
         judge_args: settings of the judge.
         judge_call_args: keyword arguments of every call of a callable judge.
         n_steps: steps of this call, invalid ones included; None runs to the statistical stop.
-        fit_fn: what fits instead of the sampler; ``laplace`` is a fast approximation.
+        fit_fn: what fits: ``exact``, the sampler (default); ``laplace``, a fast approximation; or a function. A run
+            keeps to the one that it began with.
         adaptive_config: fields of ``AdaptiveConfig``.
         btl_config: fields of ``BTLConfig``.
         session_dir: keep the run in ``session_dir/run.db``.
@@ -132,6 +140,7 @@ def adaptive_rank(
         output_file: a table of the items (csv, tsv, jsonl, json, parquet, xlsx, by its ending), or a folder for
             summary, refits, items and step log; by default the folder ``adaptive_outputs`` beside the run file.
         judge: a name (``lexical``, ``openai:gpt-5.1``), a callable ``judge(A, B, state)`` or a :class:`Judge`.
+            ``backend``, ``model``, ``endpoint`` and ``api_key`` are those of a language model; others ignore them.
         selector: who chooses: ``pollitt``, ``random``, ``nearest`` or ``information``.
         run: the run file.
         options: of :func:`adaptive_rank_run_live`: ``concurrency``, ``max_comparisons``, ``max_cost``,
@@ -153,14 +162,9 @@ def adaptive_rank(
         ['a', 'c', 'b']
     """
     judge_ = _judge(
-        judge,
-        backend,
-        model,
-        _trait(trait, trait_name, trait_description),
-        prompt_template,
-        judge_args,
-        judge_call_args,
-    )
+        _named(judge, backend, model), _trait(trait, trait_name, trait_description), prompt_template,
+        {"endpoint": endpoint, "api_key": api_key}, judge_args, judge_call_args,
+    )  # fmt: skip
     if unknown := sorted(set(options) - set(_OPTIONS)):
         raise InputError(
             f"adaptive_rank has no option {listed(unknown)}; there are also {listed(sorted(_OPTIONS), 20)}"
@@ -189,21 +193,29 @@ def adaptive_rank(
     return _result(state, save_outputs or output_file is not None, output_file)
 
 
+def _named(
+    judge: str | Judge | Callable[..., Any] | None, backend: str | None, model: str | None
+) -> str | Judge | Callable[..., Any]:
+    if judge is not None:
+        return judge
+    if model is None:
+        raise InputError("name a judge (judge='lexical', judge='openai:gpt-5.1', a callable) or backend and model")
+    return f"{backend or 'openai'}:{model}"
+
+
 def _judge(
-    judge: str | Judge | Callable[..., Any] | None,
-    backend: str | None,
-    model: str | None,
+    judge: str | Judge | Callable[..., Any],
     trait: Trait | str,
     template: str | None,
+    of_model: Mapping[str, Any],
     judge_args: Mapping[str, Any] | None,
     judge_call_args: Mapping[str, Any] | None,
 ) -> Judge:
-    if judge is None:
-        if model is None:
-            raise InputError("name a judge (judge='lexical', judge='openai:gpt-5.1', a callable) or backend and model")
-        judge = f"{backend or 'openai'}:{model}"
     given: dict[str, Any] = {"template": template, "judge_args": judge_args, "judge_call_args": judge_call_args}
-    if isinstance(judge, str) or not isinstance(judge, Judge):
+    if isinstance(judge, str) and judge.partition(":")[0] in PROVIDERS:
+        own = {name: value for name, value in of_model.items() if value is not None}
+        given["judge_args"] = dict(judge_args or {}) | own
+    if not isinstance(judge, Judge):
         given["trait"] = trait
     return make_judge(judge, **given)
 
@@ -261,7 +273,8 @@ def join_items(state: AdaptiveState, late: pl.DataFrame) -> None:
 
 
 def _result(state: AdaptiveState, save: bool, output_file: str | os.PathLike[str] | None) -> AdaptiveResult:
-    summary, refits, items = summarize_adaptive(state), summarize_refits(state), summarize_items(state)
+    summary, refits = summarize_adaptive(state), summarize_refits(state)
+    items = summarize_items(state).with_columns(rank=pl.col("rank_mean").rank("min").cast(pl.Int64))
     saved = _saved(state, {"summary": summary, "refits": refits, "items": items}, output_file) if save else None
     return AdaptiveResult(state, summary, refits, items, state.logs, saved)
 

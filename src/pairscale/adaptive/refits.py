@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 import polars as pl
-from scipy.stats import rankdata
 
 from pairscale.adaptive._belief import Belief
+from pairscale.adaptive._refit_columns import figure_columns, request_columns
 from pairscale.adaptive.config import AdaptiveConfig, BTLConfig, RoundQuotas
 from pairscale.errors import FitError, InputError, UnknownNameError
 from pairscale.models._row import model_columns
@@ -25,6 +25,7 @@ from pairscale.models.laplace import fit_btl_laplace
 from pairscale.models.logs import round_log_row
 from pairscale.models.posterior import item_log, round_figures
 from pairscale.provenance import utc_now
+from pairscale.tables import listed
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -40,6 +41,8 @@ __all__ = [
     "LagPoint",
     "RefitOutcome",
     "RefitRequest",
+    "fit_function",
+    "fit_name",
     "refit",
     "stop_decision",
     "stop_gates",
@@ -51,7 +54,8 @@ NEAR_STOP_MARGIN = 0.05
 CONVERGED = "btl_converged"
 """The reason of the statistical stop."""
 
-_QUOTAS = ("long_quota_raw", "long_quota_effective", "long_quota_removed", "realloc_to_mid", "realloc_to_local")
+
+_FITS: dict[str, FitFn] = {"exact": fit_btl, "laplace": fit_btl_laplace}
 
 
 class Fit(Protocol):
@@ -211,13 +215,13 @@ class RefitOutcome:
     warm: Any
 
 
-def refit(request: RefitRequest, fit_fn: FitFn | Literal["laplace"] | None = None, warm: Any = None) -> RefitOutcome:
+def refit(request: RefitRequest, fit_fn: FitFn | str | None = None, warm: Any = None) -> RefitOutcome:
     """Fit the model to what a request holds, and see what may be decided on it.
 
     Args:
         request: the comparisons, the state of the run at the trigger, and its configuration.
         fit_fn: what fits (see :class:`FitFn`); ``laplace`` is the fast normal approximation, for tests, simulations
-            and plans. Default: :func:`pairscale.models.bayes.fit_btl`.
+            and plans; ``exact``, the default, is :func:`pairscale.models.bayes.fit_btl`.
         warm: ``RefitOutcome.warm`` of the refit before.
 
     Returns:
@@ -225,21 +229,13 @@ def refit(request: RefitRequest, fit_fn: FitFn | Literal["laplace"] | None = Non
 
     Raises:
         FitError: when ``fit_fn`` gives a posterior of other items.
-        UnknownNameError: when ``fit_fn`` is a text other than ``laplace``.
+        UnknownNameError: when ``fit_fn`` is a name that does not exist.
     """
-    fit, diagnostics, entered = _sampled(request, _function(fit_fn), warm)
-    posterior, theta = fit.posterior, fit.posterior.items.theta_mean
-    adaptive, btl, passed = request.adaptive, request.btl, diagnostics.diagnostics_pass
+    fit, diagnostics, entered = _sampled(request, fit_function(fit_fn), warm)
+    posterior, passed = fit.posterior, diagnostics.diagnostics_pass
     row: dict[str, Any] = {
-        **request.health,
-        "refit_id": request.refit_id,
-        "round_id_at_refit": request.round_id_at_refit,
-        "step_id_at_refit": request.step_id_at_refit,
+        **request_columns(request),
         "timestamp": utc_now(),
-        "model_variant": btl.model_variant,
-        "total_pairs_done": len(request.history),
-        "new_pairs_since_last_refit": request.new_pairs,
-        "n_unique_pairs_seen": request.n_unique_pairs,
         **model_columns(
             posterior,
             diagnostics,
@@ -247,24 +243,13 @@ def refit(request: RefitRequest, fit_fn: FitFn | Literal["laplace"] | None = Non
             request.first,
             request.second,
             getattr(fit, "engine", None),
-            near_tie_p_low=btl.near_tie_p_low,
-            near_tie_p_high=btl.near_tie_p_high,
+            near_tie_p_low=request.btl.near_tie_p_low,
+            near_tie_p_high=request.btl.near_tie_p_high,
         ),
-        **_trueskill_figures(request, theta),
-        **_lag_figures(request.lag, theta),
-        "global_identified_reliability_min": adaptive.global_identified_reliability_min,
-        "global_identified_rank_corr_min": adaptive.global_identified_rank_corr_min,
-        **{name: None if request.quotas is None else getattr(request.quotas, name) for name in _QUOTAS},
-        "eap_reliability_min": btl.eap_reliability_min,
-        "theta_corr_min": btl.theta_corr_min,
-        "theta_sd_rel_change_max": btl.theta_sd_rel_change_max,
-        "rank_spearman_min": btl.rank_spearman_min,
-        **_round_size(request),
+        **figure_columns(request, posterior.items.theta_mean),
         "phase3_entered": entered,
-        "selector": request.selector,
-        "is_closing": request.is_closing,
     }
-    row["global_identified"] = _identified(row) if passed else request.global_identified
+    row["global_identified"] = is_identified(row) if passed else request.global_identified
     row |= stop_gates(row)
     row["stop_decision"], row["stop_reason"] = stop_decision(row)
     belief = Belief.of(
@@ -278,14 +263,27 @@ def refit(request: RefitRequest, fit_fn: FitFn | Literal["laplace"] | None = Non
     return RefitOutcome(round_log_row(**row).row(0, named=True), items, belief, warm_of(fit) or fit)
 
 
-def _function(fit_fn: FitFn | str | None) -> FitFn:
-    if fit_fn is None:
-        return fit_btl
-    if isinstance(fit_fn, str):
-        if fit_fn != "laplace":
-            raise UnknownNameError(f"fit_fn {fit_fn!r} is not known; give 'laplace', a function, or None for MCMC")
-        return fit_btl_laplace
-    return fit_fn
+def fit_function(fit_fn: FitFn | str | None) -> FitFn:
+    """What fits: the function itself, or the one of that name; None is the exact sampler.
+
+    Raises:
+        UnknownNameError: when there is no such name.
+    """
+    if not isinstance(fit_fn, str):
+        return fit_fn or fit_btl
+    if fit_fn not in _FITS:
+        raise UnknownNameError(f"fit_fn {fit_fn!r} is not known; give one of {listed(list(_FITS))}, or a function")
+    return _FITS[fit_fn]
+
+
+def fit_name(fit_fn: FitFn | str | None) -> str:
+    """What the log of a run calls it: ``exact``, ``laplace``, or a function's own name."""
+    function = fit_function(fit_fn)
+    for name, known in _FITS.items():
+        if function is known:
+            return name
+    named = function if hasattr(function, "__qualname__") else type(function)
+    return f"{named.__module__}.{named.__qualname__}"
 
 
 def _sampled(request: RefitRequest, fit_fn: FitFn, warm: Any) -> tuple[Fit, Diagnostics, bool]:
@@ -330,7 +328,7 @@ def _near(posterior: Posterior, request: RefitRequest) -> bool:
     return _holds(figures["reliability_EAP"], ">=", least) is True
 
 
-def _identified(row: Mapping[str, Any]) -> bool:
+def is_identified(row: Mapping[str, Any]) -> bool:
     """Whether the global order counts as known (§4.5.1); asked of a refit that passed."""
     return _holds(row["reliability_EAP"], ">=", row["global_identified_reliability_min"]) is True and (
         _holds(row["ts_btl_rank_spearman"], ">=", row["global_identified_rank_corr_min"]) is True
@@ -382,54 +380,3 @@ def _holds(figure: float | None, relation: Literal["<=", ">="], limit: float | N
     if figure is None or limit is None or math.isnan(figure) or math.isnan(limit):
         return None
     return figure <= limit if relation == "<=" else figure >= limit
-
-
-# Figures
-
-
-def _trueskill_figures(request: RefitRequest, theta: Floats) -> dict[str, float | None]:
-    mu, sigma = request.mu, request.sigma
-    return {
-        "ts_sigma_mean": float(sigma.mean()),
-        "ts_sigma_max": float(sigma.max()),
-        "ts_degree_sigma_corr": _correlation(request.degree, sigma),
-        "ts_btl_theta_corr": _correlation(mu, theta),
-        "ts_btl_rank_spearman": _correlation(rankdata(mu), rankdata(theta)),
-    }
-
-
-def _lag_figures(lag: LagPoint | None, theta: Floats) -> dict[str, Any]:
-    """How the scores moved since the lagged refit (§9.3, §9.4), over the items that both have."""
-    names = ("rho_theta", "delta_sd_theta", "rho_rank")
-    if lag is None:
-        return {"lag_eligible": False, "lag_refit_id": None, **dict.fromkeys(names)}
-    n = min(len(theta), len(lag.theta_mean))
-    now, before = theta[:n], np.asarray(lag.theta_mean, dtype=np.float64)[:n]
-    # Equal values have no spread, whatever rounding makes of their mean.
-    spread_now, spread_before = (float(x.std(ddof=1)) if n > 1 and x.min() < x.max() else 0.0 for x in (now, before))
-    figures = (
-        _correlation(now, before),
-        abs(spread_now - spread_before) / spread_before if spread_before > 0 else None,
-        _correlation(rankdata(now), rankdata(before)),
-    )
-    return {"lag_eligible": True, "lag_refit_id": lag.refit_id, **dict(zip(names, figures, strict=True))}
-
-
-def _correlation(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> float | None:
-    """Pearson's correlation; None where it is not defined: fewer than two values, or no spread."""
-    scaled = []
-    for values in (x, y):
-        if len(values) < 2 or values.min() == values.max():
-            return None
-        apart = values - values.mean(dtype=np.float64)
-        apart = apart / np.abs(apart).max()  # so that no square is lost
-        scaled.append(apart / np.sqrt(apart @ apart))
-    return float(np.clip(scaled[0] @ scaled[1], -1, 1))
-
-
-def _round_size(request: RefitRequest) -> dict[str, int]:
-    if request.quotas is not None:
-        plan = asdict(request.quotas)
-        return {name: plan[name] for name in ("round_pairs_target", "round_pairs_effective")}
-    effective = request.adaptive.round_pairs_effective(len(request.ids))
-    return {"round_pairs_target": request.adaptive.round_pairs_target, "round_pairs_effective": effective}

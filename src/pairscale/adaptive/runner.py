@@ -19,7 +19,7 @@ from pairscale.collect._asking import Stopwatch, ask, close_judge
 from pairscale.errors import InputError
 from pairscale.files import write_table
 from pairscale.judges.base import Item, Judge, JudgePair, Verdict
-from pairscale.judges.function import _in_thread
+from pairscale.judges.function import in_thread
 from pairscale.models._warm import warm_to_bytes
 from pairscale.notices import notice
 from pairscale.provenance import utc_now
@@ -91,7 +91,7 @@ class Runner:
         limits: Limits,
         *,
         concurrency: int,
-        fit_fn: FitFn | Any = None,
+        fit_fn: FitFn | str | None = None,
         retries: int = 3,
         retry_wait: float = 1.0,
         timeout: float | None = None,
@@ -102,6 +102,7 @@ class Runner:
         self._retries, self._retry_wait, self._timeout, self._clock = retries, retry_wait, timeout, clock
         self._begun, self._started, self._dearest = 0, clock(), 0.0
         self._unpaid = 0  # questions that may still cost something
+        self._free = 0  # answers that cost nothing, because they came from the cache
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._fitting: asyncio.Future[RefitOutcome] | None = None
         self._samples: dict[str, Item] = {
@@ -184,13 +185,16 @@ class Runner:
     async def _ask(self, proposal: Proposal) -> None:
         """Ask until there is an answer or no sense in asking on; what came in vain is written down at once."""
         first, second = (self._samples[self._engine.ids[item]] for item in (proposal.first, proposal.second))
-        uid = uid_of(proposal.step_id)
+        uid, occurrence = uid_of(proposal.step_id), 1
+        if getattr(self._judge, "remembers", False):  # repeats must not be copies, also after a resume
+            occurrence += self._engine.ledger.times(proposal.first, proposal.second)
         try:
             for turn in range(self._retries + 1):
-                pair = JudgePair(first, second, uid, turn + 1, self._state)
+                pair = JudgePair(first, second, uid, turn + 1, self._state, occurrence)
                 verdict, values = await self._asked_once(pair, proposal, turn + 1)
                 self._state.cost += verdict.cost or 0.0
                 self._dearest = max(self._dearest, verdict.cost or 0.0)
+                self._free += verdict.cached
                 if not verdict.passing or turn == self._retries or self._owing(self._unpaid):
                     self._unpaid -= 1
                     self._answers.put_nowait((proposal.step_id, verdict, [values]))
@@ -272,7 +276,7 @@ class Runner:
         """Whether another question could pass the limit; while the price is not known, one is asked at a time."""
         if self._limits.max_cost is None:
             return False
-        unknown = not self._answered and self._unpaid > 0
+        unknown = self._answered <= self._free and self._unpaid > 0
         return unknown or self._state.cost >= self._limits.max_cost or self._owing(self._unpaid + 1)
 
     def _owing(self, questions: int) -> bool:
@@ -301,7 +305,7 @@ class Runner:
 
     def _submit(self, request: RefitRequest) -> asyncio.Future[RefitOutcome]:
         # In a thread that nobody has to wait for: Ctrl-C ends a long fit, too.
-        return asyncio.ensure_future(_in_thread(partial(refit, request, self._fit_fn, self._state._warm)))
+        return asyncio.ensure_future(in_thread(partial(refit, request, self._fit_fn, self._state._warm)))
 
     async def _apply(self) -> None:
         assert self._fitting is not None  # noqa: S101

@@ -1,30 +1,27 @@
 """Sessions: a run in its run file, from its first row to its last, and back into memory.
 
 What is written is what happens (proposals, answers, refits, joins, calls), in its order. Loading lets it happen again,
-without choosing and without fitting, so a run that was killed goes on as if it had not been.
+so a run that was killed goes on as if it had not been.
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict, deque
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from pairscale._version import __version__
+from pairscale.adaptive._replay import engine_at_start, replay, samples_of
 from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
-from pairscale.adaptive.engine import Engine, Proposal
-from pairscale.adaptive.refits import Belief
+from pairscale.adaptive.engine import Engine
 from pairscale.adaptive.state import AdaptiveState, as_items, beliefs_of
 from pairscale.adaptive.step_log import STEP_LOG
 from pairscale.errors import InputError, StoreDamagedError, StoreError, StoreMismatchError
-from pairscale.models._warm import warm_from_bytes
-from pairscale.models.logs import ITEM_LOG, ROUND_LOG
+from pairscale.models.logs import ROUND_LOG
 from pairscale.provenance import utc_now
 from pairscale.store import RunFile, open_run
 from pairscale.store.chain import CHAIN, canonical, verify_chain
@@ -42,11 +39,11 @@ __all__ = [
     "adaptive_session_exists",
     "adaptive_status",
     "event_of",
-    "in_order",
     "load_adaptive_session",
     "plain_settings",
     "run_path",
     "save_adaptive_session",
+    "session_facts",
     "validate_session_dir",
     "writing",
 ]
@@ -57,8 +54,7 @@ LOG_VERSION = 1
 
 def run_path(session_dir: Where | None, run: Where | None) -> str | None:
     """The run file that ``run`` names, or that a session folder holds (made when it is missing)."""
-    if run is not None and session_dir is not None:
-        raise InputError("give session_dir or run, not both: session_dir=DIR means the run file DIR/run.db")
+    _one_of(session_dir, run)
     if run is not None:
         return str(run)
     if session_dir is None:
@@ -71,6 +67,11 @@ def run_path(session_dir: Where | None, run: Where | None) -> str | None:
     except OSError as error:
         raise StoreError(f"session_dir {folder} cannot be made: {error.strerror}") from None
     return str(folder / "run.db")
+
+
+def _one_of(session_dir: Where | None, run: Where | None) -> None:
+    if run is not None and session_dir is not None:
+        raise InputError("give session_dir or run, not both: session_dir=DIR means the run file DIR/run.db")
 
 
 def adaptive_rank_start(
@@ -191,8 +192,7 @@ def adaptive_rank_resume(session_dir: Where | None = None, *, run: Where | None 
     Raises:
         StoreError: when there is none, it is damaged, or it holds no adaptive run.
     """
-    if run is not None and session_dir is not None:
-        raise InputError("give session_dir or run, not both: session_dir=DIR means the run file DIR/run.db")
+    _one_of(session_dir, run)
     where = str(run) if run is not None else _existing(session_dir)
     with open_run(where) as store:
         return _restored(store, where)
@@ -254,7 +254,7 @@ def validate_session_dir(session_dir: Where) -> dict[str, Any]:
     """
     where = _existing(session_dir)
     with open_run(where) as store:
-        facts = _facts(store, where)
+        facts = session_facts(store, where)
         if problems := verify_chain(store):
             raise StoreDamagedError(f"{where}: {problems[0]}")
         for log, schema in (("step_log", STEP_LOG), ("round_log", ROUND_LOG)):
@@ -282,7 +282,8 @@ def _existing(session_dir: Where | None) -> str:
     return str(session_dir) if "://" in str(session_dir) else str(target)
 
 
-def _facts(store: RunFile, where: str) -> dict[str, Any]:
+def session_facts(store: RunFile, where: str) -> dict[str, Any]:
+    """What wrote the run; one that another log version wrote cannot be read."""
     facts = store.get_meta("adaptive")
     if facts is None:
         raise StoreDamagedError(f"{where} holds no adaptive run")
@@ -294,11 +295,8 @@ def _facts(store: RunFile, where: str) -> dict[str, Any]:
     return dict(facts)
 
 
-# Back into memory
-
-
 def _restored(store: RunFile, where: str) -> AdaptiveState:
-    _facts(store, where)
+    session_facts(store, where)
     if problems := verify_chain(store):
         raise StoreDamagedError(f"{where}: {problems[0]}; restore the file from a copy")
     events = store.read_log("adaptive_events")
@@ -307,142 +305,17 @@ def _restored(store: RunFile, where: str) -> AdaptiveState:
     start = events[0]
     settings = {name: start[name] for name in ("seed", "selector", "adaptive_config", "btl_config", "persist_item_log")}
     engine = engine_at_start(start)
-    state = AdaptiveState(_samples(store, engine.ids), engine, where, settings)
+    state = AdaptiveState(samples_of(store, engine.ids), engine, where, settings)
     try:
-        _replayed(store, state, events[1:])
+        replay(store, state, events[1:])
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise StoreDamagedError(
             f"{where}: the log does not fit together ({type(error).__name__}: {error}); restore the file from a copy"
         ) from error
-    state.items = _samples(store, engine.ids)
+    state.items = samples_of(store, engine.ids)
     state.cost = store.spent()
     state._heads = store.get_meta(CHAIN)
     return state
-
-
-def engine_at_start(start: Mapping[str, Any]) -> Engine:
-    """The engine as it was before the first step."""
-    return Engine(
-        start["ids"],
-        seed=start["seed"],
-        selector=start["selector"],
-        adaptive_config=start["adaptive_config"],
-        btl_config=start["btl_config"],
-        mu=start["mu"],
-        sigma=start["sigma"],
-    )
-
-
-def _samples(store: RunFile, ids: list[str]) -> pl.DataFrame:
-    frame = store.items()
-    order = pl.DataFrame({"ID": ids}, schema={"ID": pl.String})
-    return order.join(frame, on="ID", how="left", maintain_order="left")
-
-
-def _replayed(store: RunFile, state: AdaptiveState, events: list[dict[str, Any]]) -> None:
-    """Let happen again what is logged: events and proposals at their place among the rows."""
-    engine = state.engine
-    rows = store.read_log("step_log")
-    answered = {row["step_id"] for row in rows}
-    waiting = {row["step_id"]: row for row in store.read_log("adaptive_open") if row["step_id"] not in answered}
-    asked = [row for row in [*rows, *waiting.values()] if row.get("status") != "starved"]
-    refits = {row["refit_id"]: row for row in store.read_log("round_log")}
-    item_logs = {entry["refit_id"]: entry["columns"] for entry in store.read_log("item_log")}
-    for at, happened in enumerate(in_order(len(rows), events, asked)):
-        for kind, what in happened:
-            if kind == "event":
-                replay_event(state, what, store, refits, item_logs)
-            else:
-                engine.admit(proposal_of(what))
-        if at < len(rows):
-            row = {name: value for name, value in rows[at].items() if name != "hash"}
-            if row["status"] == "starved":
-                engine.starve(row)
-            else:
-                reason, is_error = row.get("invalid_reason"), row.get("invalid_kind") == "error"
-                engine.record(row["step_id"], row["Y"], invalid_reason=reason, is_error=is_error)
-            state.add_step(row)
-
-
-def in_order(
-    n_rows: int, events: Sequence[Mapping[str, Any]], proposals: Sequence[Mapping[str, Any]]
-) -> Iterator[list[tuple[str, Mapping[str, Any]]]]:
-    """For each row of the step log, and for their end, what happened before it: events and proposals in their order.
-
-    Both say behind how many rows they came. Among those of the same place, an event says which was the last step then.
-    """
-    proposed: dict[int, deque[Mapping[str, Any]]] = defaultdict(deque)
-    for row in sorted(proposals, key=lambda row: int(row["step_id"])):
-        proposed[row["proposed_after"]].append(row)
-    happened: dict[int, list[Mapping[str, Any]]] = defaultdict(list)
-    for event in events:
-        happened[event["after"]].append(event)
-    for at in range(n_rows + 1):
-        found: list[tuple[str, Mapping[str, Any]]] = []
-        waiting = proposed[at]
-        for event in happened[at]:
-            while waiting and waiting[0]["step_id"] <= event["steps"]:
-                found.append(("proposal", waiting.popleft()))
-            found.append(("event", event))
-        yield found + [("proposal", row) for row in waiting]
-
-
-_OUTCOME = {
-    "timestamp",
-    "pair_id",
-    "Y",
-    "status",
-    "p_ij",
-    "U0_ij",
-    "invalid_reason",
-    "invalid_kind",
-    "set_aside",
-    "hash",
-}
-
-
-def proposal_of(row: Mapping[str, Any]) -> Proposal:
-    """The proposal that a row of the step log came from."""
-    fields = {name: value for name, value in row.items() if name not in _OUTCOME}
-    return Proposal(row["step_id"], row["A"] - 1, row["B"] - 1, fields)
-
-
-def replay_event(
-    state: AdaptiveState,
-    event: Mapping[str, Any],
-    store: RunFile,
-    refits: Mapping[int, Mapping[str, Any]],
-    item_logs: Mapping[int, Any],
-) -> None:
-    """Let one event happen again."""
-    engine, kind = state.engine, event["event"]
-    if kind == "call":
-        engine.refit_lag = event["refit_lag"]
-        engine.failures_in_row = 0
-        state.ended = None
-    elif kind == "configure":
-        engine.configure(event["adaptive_config"], event["btl_config"])
-        state.settings |= {name: event[name] for name in ("adaptive_config", "btl_config")}
-        state.ended = None
-    elif kind == "join":
-        engine.join(event["ids"], event["mu"], event["sigma"])
-        state.ended = None
-    elif kind == "end":
-        state.ended = event["reason"]
-        if event["reason"] == "candidate_starvation":  # that nothing is left is known by looking, which nobody did here
-            engine.stop_reason = event["reason"]
-    elif kind == "refit":
-        number = event["refit_id"]
-        row = refits[number]
-        data = store.read_blob("belief", number)
-        if data is None:
-            raise StoreDamagedError(f"{store.name}: what refit {number} found is missing; restore the file from a copy")
-        items = pl.DataFrame(item_logs[number], schema=ITEM_LOG)
-        state.add_refit({name: row.get(name) for name in ROUND_LOG}, items)
-        if not event["is_closing"]:
-            engine.apply(Belief.from_bytes(data), stop_reason=row["stop_reason"] if row["stop_decision"] else None)
-            warm = store.read_blob("warm", number)
-            state._warm = None if warm is None else warm_from_bytes(warm)
 
 
 def plain_settings(config: Any, what: str) -> dict[str, Any]:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from pairscale.adaptive._words import how_it_stands
 from pairscale.adaptive.engine import Engine
 from pairscale.adaptive.step_log import STEP_LOG, step_frame
 from pairscale.errors import InputError
-from pairscale.models.logs import ITEM_LOG, ROUND_LOG, round_log_row, summarize_items
+from pairscale.models.logs import ITEM_LOG, ROUND_LOG, round_log_row
 from pairscale.tables import listed
 
 if TYPE_CHECKING:
@@ -44,8 +45,10 @@ class AdaptiveState:
         where: the run file, or None while the run is kept in memory only.
         cost: US dollars spent, as far as the judge says.
         invalid: answers that were not valid.
+        invalid_reason: why the last of them was not.
         ended: why the last call ended before its steps were used up; None when they were, or nothing ran yet.
         settings: what the run goes by.
+        fit_fn: what fits, by its name; None before the first call.
         unlogged: events that the run file does not know of yet.
     """
 
@@ -56,6 +59,8 @@ class AdaptiveState:
         self.settings = dict(settings)
         self.cost = 0.0
         self.invalid = 0
+        self.invalid_reason: str | None = None
+        self.fit_fn: str | None = None
         self.ended: str | None = None
         self.unlogged: list[dict[str, Any]] = []
         self._memory: RunFile | None = None
@@ -82,7 +87,7 @@ class AdaptiveState:
             said.append(
                 f"{len(self._rounds)} refits, reliability {'-' if reliability is None else f'{reliability:.3f}'}"
             )
-        said.append(f"stopped: {self.stop_reason}" if self.stop_reason else f"next: {engine.stage}")
+        said.append(how_it_stands(self.stop_reason) if self.stop_reason else f"next: {engine.stage}")
         return ", ".join(said)
 
     @property
@@ -92,7 +97,7 @@ class AdaptiveState:
 
     @property
     def stop_reason(self) -> str | None:
-        """Why the run has stopped; None when it may go on."""
+        """Why the run has stopped, or the last call paused it; None when its steps were used up, or nothing ran yet."""
         return self.engine.stop_reason or self.ended
 
     @property
@@ -111,18 +116,15 @@ class AdaptiveState:
         """All three: ``step_log``, ``round_log`` and ``item_log`` (a list of tables)."""
         return {"step_log": self.step_log, "round_log": self.round_log, "item_log": list(self.item_log_list)}
 
-    @property
-    def item_frames(self) -> pl.DataFrame:
-        """The ranking so far: the last refit's items, best first."""
-        return summarize_items(self)
-
     # What the runner and the session tell it
 
     def add_step(self, row: Mapping[str, Any]) -> None:
         """A row of the step log."""
         with self._gathering:
             self._new_steps.append(row)
-        self.invalid += row["status"] == "invalid"
+        if row["status"] == "invalid":
+            self.invalid += 1
+            self.invalid_reason = row["invalid_reason"]
         if len(self._new_steps) >= _CHUNK:
             self._gather()
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from pairscale.checks.position import PositionalBias, check_positional_bias, compute_reverse_consistency
-from pairscale.collect import submit_pairs
+from pairscale.collect import SubmitResult, submit_pairs
 from pairscale.errors import InputError
 from pairscale.judges.base import Judge
 from pairscale.judges.resolve import make_judge
@@ -37,8 +37,8 @@ class JudgeCheck:
         failures: ``error_code error_message n`` of the others.
         prop_consistent: the share of pairs with the same winner both ways; None when no pair was answered twice.
         bias: what the two orders say of the position; None likewise.
-        cost_each: US dollars a question, where the judge says.
-        seconds_each: seconds a question.
+        cost_each: US dollars a question, where the judge says; also of one that came from the answer cache.
+        seconds_each: seconds a question that was asked.
         tokens_each: tokens a question, where the judge says.
     """
 
@@ -120,10 +120,21 @@ def check_judge(
         failures=failures,
         prop_consistent=None if bias is None else float(bias.summary["prop_consistent"][0]),
         bias=bias,
-        cost_each=_mean(results, "cost"),
-        seconds_each=_mean(results, "latency_s"),
+        cost_each=_cost_each(done),
+        seconds_each=_mean(_paid(done), "latency_s"),
         tokens_each=_mean(results, "total_tokens"),
     )
+
+
+def _paid(done: SubmitResult) -> pl.DataFrame:
+    """The answers that were asked for: one of the answer cache has no status and costs nothing."""
+    from_cache = pl.col("model").is_not_null() & pl.col("status_code").is_null() & (pl.col("cost") == 0)
+    return done.results.filter(~from_cache.fill_null(value=False))
+
+
+def _cost_each(done: SubmitResult) -> float | None:
+    paid = _mean(_paid(done), "cost")
+    return done.saved / done.cached if paid is None and done.cached and done.saved else paid
 
 
 def _mean(results: pl.DataFrame, name: str) -> float | None:

@@ -6,6 +6,8 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from inspect import signature
+from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any
 
@@ -14,6 +16,8 @@ from typer.core import TyperCommand, TyperGroup
 
 from pairscale._version import __version__
 from pairscale.cli import (
+    ab,
+    agreement,
     audit,
     batch,
     bias,
@@ -24,10 +28,13 @@ from pairscale.cli import (
     demo,
     doctor,
     fit,
+    init,
     judge,
+    label,
     pairs,
     plan,
     rank,
+    report,
     simulate,
     simulate_providers,
     status,
@@ -40,8 +47,8 @@ from pairscale.errors import PairscaleError
 __all__ = ["COMMANDS", "app", "main", "name_of"]
 
 COMMANDS = (
-    demo, rank, pairs, judge, compare, check_judge, cost, fit, bias, bias_study, simulate, plan, status, audit,
-    templates, traits, doctor, simulate_providers,
+    demo, init, rank, pairs, judge, ab, label, agreement, compare, check_judge, cost, fit, bias, bias_study, simulate,
+    plan, report, status, audit, templates, traits, doctor, simulate_providers,
 )  # fmt: skip
 """One module a command, in the order of the help: ``command``, ``SUMMARY`` and ``EXAMPLES``."""
 
@@ -75,10 +82,22 @@ class _Group(TyperGroup):
 
 
 class _Command(TyperCommand):
-    """Writes a required argument in the usage line as everybody does: DATA, not {DATA}."""
+    """Takes a study file for DATA, and writes DATA, not {DATA}, in the usage line."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        own = {parameter.name for parameter in self.params}
+        takes_data = any(p.name == "data" and p.param_type_name == "argument" for p in self.params)
+        if takes_data and any(text.endswith(".toml") for text in args):
+            from pairscale.cli._study import read_study
+
+            at = next(at for at, text in enumerate(args) if text.endswith(".toml"))
+            study = read_study(Path(args[at]), signature(rank.command).parameters)
+            args = [*args[:at], study.pop("data"), *args[at + 1 :]]
+            ctx.default_map = {name: value for name, value in study.items() if name in own}
+        return super().parse_args(ctx, args)
 
 
 app = typer.Typer(

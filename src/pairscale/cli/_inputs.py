@@ -17,7 +17,23 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-__all__ = ["BaseUrl", "DryRun", "make_named_judge", "read_pairs", "read_results", "run_file", "setting", "show_request"]
+    from pairscale.store import RunFile
+
+__all__ = [
+    "BaseUrl",
+    "Cache",
+    "DryRun",
+    "JudgeArgs",
+    "TemplateName",
+    "TraitName",
+    "make_named_judge",
+    "read_pairs",
+    "read_results",
+    "run_file",
+    "say_reused",
+    "setting",
+    "show_request",
+]
 
 
 def read_results(source: str, condition: str | None) -> tuple[pl.DataFrame, list[str] | None]:
@@ -32,10 +48,12 @@ def read_results(source: str, condition: str | None) -> tuple[pl.DataFrame, list
             raise InputError(f"{source} holds pairs without answers; `pairscale judge {source} --run FILE` gets them")
         return table, None
     with ps.open_run(source) as store:
-        return store.results(_chosen(store.conditions(), condition)), store.items()["ID"].to_list()
+        return store.results(condition_of(store, condition)), store.items()["ID"].to_list()
 
 
-def _chosen(conditions: pl.DataFrame, wanted: str | None) -> str | None:
+def condition_of(store: RunFile, wanted: str | None) -> str | None:
+    """The condition that is meant by a judge's name or the beginning of an id; None for all together."""
+    conditions = store.conditions()
     if conditions.height == 0:
         raise InputError("the run file holds no comparisons yet; `pairscale judge` makes them")
     if wanted == "all":
@@ -85,22 +103,45 @@ def run_file(run: str | None) -> str | None:
 BaseUrl = Annotated[
     str | None, typer.Option(metavar="URL", help="Where the provider is, such as http://localhost:8000/v1.")
 ]
+TraitName = Annotated[
+    str | None, typer.Option(metavar="NAME", help="What to judge; `pairscale traits` lists them.")
+]  # fmt: skip
+TemplateName = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Prompt template, a name or a .txt file; `pairscale templates`.")
+]
+JudgeArgs = Annotated[
+    list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of the judge; may stand several times.")
+]
+Cache = Annotated[
+    bool | None,
+    typer.Option(
+        "--cache/--no-cache",
+        help="Use answers of earlier runs to the same request again, for nothing; by default for temperature 0.",
+        show_default=False,
+    ),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the first request and the number of calls; ask nothing.")]
 
 
 def make_named_judge(
-    judge: str, trait: str | None, template: str | None, given: Sequence[str] | None, base_url: str | None = None
+    judge: str,
+    trait: str | None,
+    template: str | None,
+    given: Sequence[str] | None,
+    base_url: str | None = None,
+    cache: bool | None = None,
 ) -> ps.Judge:
     """A judge by its name; settings go to a model or an embedded judge itself, and to every call of a function."""
     from pairscale.providers.registry import PROVIDERS
 
-    settings = dict(setting(text) for text in given or [])
+    settings: dict[str, Any] = dict(setting(text) for text in given or [])
     kind = judge.partition(":")[0]
-    if base_url is not None:
-        if kind not in PROVIDERS:
-            raise InputError(f"--base-url belongs to a provider's model, such as compatible:MODEL, not to {judge}")
-        settings["base_url"] = base_url
-    own = kind not in {"lexical", "simulated", "replay", *PROVIDERS}
+    for name, option, value in (("base_url", "--base-url", base_url), ("cache", "--cache", cache)):
+        if value is not None:
+            if kind not in PROVIDERS:
+                raise InputError(f"{option} belongs to a provider's model, such as compatible:MODEL, not to {judge}")
+            settings[name] = value
+    own = kind not in {"lexical", "simulated", "replay", "human", *PROVIDERS}
     return ps.make_judge(
         judge,
         trait=trait,
@@ -108,6 +149,14 @@ def make_named_judge(
         judge_args={key: value for key, value in settings.items() if not own or key == "name"},
         judge_call_args={key: value for key, value in settings.items() if own and key != "name"},
     )
+
+
+def say_reused(judge: ps.Judge) -> None:
+    """How many answers came from the cache, if any did, and what that saved."""
+    from pairscale.judges.llm import LLMJudge
+
+    if isinstance(judge, LLMJudge) and judge.reused.answers:
+        say(str(judge.reused))
 
 
 def show_request(judge: ps.Judge, pair: dict[str, Any], *, calls: int, as_json: bool) -> None:

@@ -8,9 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 import typer
 
-from pairscale.cli._common import Encoding, Json, Out, emit, say, show_table
-from pairscale.cli._inputs import BaseUrl, make_named_judge, read_pairs, run_file
+from pairscale.cli._common import Encoding, Json, Out, emit, printable, say, show_table
+from pairscale.cli._inputs import (
+    BaseUrl,
+    JudgeArgs,
+    TemplateName,
+    TraitName,
+    make_named_judge,
+    read_pairs,
+    run_file,
+)
 from pairscale.errors import InputError
+from pairscale.providers.batches import ENDED
 
 if TYPE_CHECKING:
     import polars as pl
@@ -50,16 +59,9 @@ def submit(
             metavar="FILE", callback=run_file, help="The run file: it knows every batch and keeps every answer."
         ),
     ],
-    trait: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What to judge; `pairscale traits` lists them.")
-    ] = None,
-    template: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Prompt template, a name or a .txt file; `pairscale templates`.")
-    ] = None,
-    judge_arg: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="A setting of the judge; may stand several times."),
-    ] = None,
+    trait: TraitName = None,
+    template: TemplateName = None,
+    judge_arg: JudgeArgs = None,
     batch_size: Annotated[int | None, typer.Option(min=1, metavar="N", help="Pairs in a batch, at the most.")] = None,
     segments: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="How many batches; by default as few as can be.")
@@ -90,26 +92,36 @@ def submit(
 
     made, batches = _with_desk(run, work)
     n = sum(len(entry.pair_ids) for entry in made)
-    say(f"{n:,} pairs in {len(made):,} new batches" if made else "nothing to submit: all answered or under way")
+    new = f"{_many(n, 'pair')} in {_many(len(made), 'new batch')}"
+    say(new if made else "nothing to submit: every pair is answered, or in a batch that is under way")
     _show_batches(batches, as_json, out)
-    if made and not as_json:
+    if made:
         say(f"next: pairscale batch resume {run}")
 
 
 def status(
     run: _Run,
     offline: Annotated[bool, typer.Option("--offline", help="Show what is known; ask no provider.")] = False,
+    registry: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also write the batches to this file, in the columns of R's registry."),
+    ] = None,
     as_json: Json = False,
     out: Out = None,
 ) -> None:
     """Show the batches of a run: states, counts, ages, and the time they have left."""
+    from pairscale.files import write_table
 
     async def work(desk: BatchDesk) -> pl.DataFrame:
         if not offline:
             await desk.look()
+        if registry is not None:
+            write_table(desk.registry(), registry)
         return desk.status()
 
-    _show_batches(_with_desk(run, work), as_json, out)
+    batches = _with_desk(run, work)
+    _show_batches(batches, as_json, out)
+    _say_next(run, batches)
 
 
 def collect(run: _Run, as_json: Json = False, out: Out = None) -> None:
@@ -118,13 +130,13 @@ def collect(run: _Run, as_json: Json = False, out: Out = None) -> None:
     What came back is in the run file afterwards; `--out` writes all results of the run's batches to a file.
     """
 
-    async def work(desk: BatchDesk) -> tuple[list[Entry], tuple[pl.DataFrame, pl.DataFrame], pl.DataFrame]:
+    async def work(desk: BatchDesk) -> tuple[list[Entry], _Tables]:
         await desk.look()
-        return await desk.collect(), desk.results(), desk.status()
+        return await desk.collect(), _tables(desk)
 
-    taken, (results, failed), batches = _with_desk(run, work)
-    say(f"{len(taken):,} batches taken in; {results.height:,} pairs answered")
-    _show_results(run, results, failed, batches, as_json=as_json, out=out)
+    taken, (results, failed, rest, batches) = _with_desk(run, work)
+    say(f"{_many(len(taken), 'batch')} taken in; {_many(results.height, 'pair')} of this run answered")
+    _show_results(run, results, failed, rest, batches, as_json=as_json, out=out)
 
 
 def resume(
@@ -142,26 +154,30 @@ def resume(
     It may be interrupted at any time, and called from another machine that has the run file and the key.
     """
 
-    async def work(desk: BatchDesk) -> tuple[tuple[pl.DataFrame, pl.DataFrame], pl.DataFrame]:
+    async def work(desk: BatchDesk) -> _Tables:
         await desk.resume()
         if again:
+            await desk.look()
+            await desk.collect()
             more = await desk.resubmit()
-            say(f"{sum(len(entry.pair_ids) for entry in more):,} pairs submitted again")
+            n = sum(len(entry.pair_ids) for entry in more)
+            new = f"{_many(n, 'pair')} submitted again, in {_many(len(more), 'new batch')}"
+            say(new if more else "nothing to submit again: every pair is answered, or in a batch that is under way")
         await desk.wait(interval=interval, timeout=timeout, told=_tell)
-        return desk.results(), desk.status()
+        return _tables(desk)
 
     try:
-        (results, failed), batches = _with_desk(run, work)
+        results, failed, rest, batches = _with_desk(run, work)
     except KeyboardInterrupt:
         say(f"interrupted; the batches go on without us: pairscale batch resume {run}")
         raise typer.Exit(130) from None
-    _show_results(run, results, failed, batches, as_json=as_json, out=out)
+    _show_results(run, results, failed, rest, batches, as_json=as_json, out=out)
 
 
 def cancel(run: _Run, batch: _Chosen = None, as_json: Json = False, out: Out = None) -> None:
     """Ask the providers to end batches; what was answered until then can be collected, and is paid for."""
 
-    async def work(desk: BatchDesk) -> pl.DataFrame:
+    async def work(desk: BatchDesk) -> tuple[int, pl.DataFrame]:
         known = desk.entries()
         wanted = set(batch or [])
         chosen = [entry.key for entry in known if not wanted or {entry.key, entry.batch_id} & wanted]
@@ -169,10 +185,14 @@ def cancel(run: _Run, batch: _Chosen = None, as_json: Json = False, out: Out = N
             raise InputError(
                 f"{run} knows no batch {', '.join(sorted(unknown))}; `pairscale batch status {run}` lists them"
             )
-        await desk.cancel(chosen)
-        return desk.status()
+        going = [entry.key for entry in known if entry.key in chosen and entry.open and entry.state not in ENDED]
+        await desk.cancel(going)
+        return len(going), desk.status(chosen)
 
-    _show_batches(_with_desk(run, work), as_json, out)
+    n, batches = _with_desk(run, work)
+    say(f"asked for the end of {_many(n, 'batch')}" if n else "nothing to cancel: no batch is under way")
+    _show_batches(batches, as_json, out)
+    _say_next(run, batches)
 
 
 class Part(NamedTuple):
@@ -243,22 +263,63 @@ def _tell(found: Any) -> None:
         for entry in waiting:
             states[entry.state] = states.get(entry.state, 0) + 1
         said = ", ".join(f"{n} {state}" for state, n in states.items())
-        say(f"{len(waiting):,} of {len(found):,} batches open: {said}")
+        say(f"{len(waiting):,} of {_many(len(found), 'batch')} under way: {said}")
 
 
 def _show_batches(batches: pl.DataFrame, as_json: bool, out: Path | None) -> None:
     emit({"batches": batches}, batches, as_json=as_json, out=out, show=lambda: _show(batches))
 
 
+class _Tables(NamedTuple):
+    """What there is of a run's batches."""
+
+    results: pl.DataFrame
+    failed: pl.DataFrame
+    rest: pl.DataFrame
+    batches: pl.DataFrame
+
+
+def _tables(desk: BatchDesk) -> _Tables:
+    return _Tables(*desk.results(), desk.rest(), desk.status())
+
+
 def _show_results(
-    run: str, results: pl.DataFrame, failed: pl.DataFrame, batches: pl.DataFrame, *, as_json: bool, out: Path | None
+    run: str,
+    results: pl.DataFrame,
+    failed: pl.DataFrame,
+    rest: pl.DataFrame,
+    batches: pl.DataFrame,
+    *,
+    as_json: bool,
+    out: Path | None,
 ) -> None:
-    document = {"batches": batches, "results": results, "failed_attempts": failed}
+    document = {"batches": batches, "results": results, "failed_attempts": failed, "rest": rest}
     emit(document, results, as_json=as_json, out=out, show=lambda: _show(batches))
-    if failed.height:
-        say(f"{failed.height:,} attempts gave no answer; `pairscale batch resume {run} --again` asks those pairs again")
-    if results.height and not as_json:
+    if rest.height:
+        why = rest["error_message"].drop_nulls().unique(maintain_order=True)
+        most = f"; {printable(why[0])[:120]}" if why.len() == 1 else ""
+        say(f"{_many(rest.height, 'pair')} got no answer{most}: `pairscale batch resume {run} --again` asks again")
+    if not _say_next(run, batches) and results.height:
         say(f"next: pairscale fit {run}")
+
+
+def _say_next(run: str, batches: pl.DataFrame) -> bool:
+    """What is to be done about the batches that are not taken in yet; False when there are none."""
+    waiting = batches.filter(batches["collected_at"].is_null() & (batches["state"] != "dropped"))
+    if waiting.height == 0:
+        return False
+    ended = int(waiting["state"].is_in(list(ENDED)).sum())
+    if ended:
+        say(f"{_many(ended, 'batch')} ended and not taken in yet; next: pairscale batch collect {run}")
+    else:
+        say(f"{_many(waiting.height, 'batch')} under way; next: pairscale batch resume {run}")
+    return True
+
+
+def _many(n: int, noun: str) -> str:
+    """A number with its noun."""
+    ending = "es" if noun.endswith("ch") else "s"
+    return f"{n:,} {noun}{ending * (n != 1)}"
 
 
 def _show(batches: pl.DataFrame) -> None:
@@ -268,12 +329,16 @@ def _show(batches: pl.DataFrame) -> None:
         typer.echo("there are no batches")
         return
     spans = [
-        pl.col(name).map_elements(_span, return_dtype=pl.String).alias(title)
+        pl.when(pl.col("collected_at").is_null())
+        .then(pl.col(name).map_elements(_span, return_dtype=pl.String))
+        .alias(title)
         for name, title in (("age_s", "age"), ("left_s", "left"))
     ]
+    twice = ["requests"] if (batches["requests"] != batches["pairs"]).any() else []  # both orders of a pair
     shown = batches.select(
-        "batch_id", "provider", "model", "state", "pairs", "succeeded", "failed", "recorded", *spans, "message", "key"
-    )
+        pl.coalesce("batch_id", "key").alias("batch"), "provider", "model", "state", "pairs", *twice,
+        pl.col("succeeded").alias("answered"), "failed", pl.col("recorded").alias("taken in"), *spans, "message",
+    )  # fmt: skip
     show_table(shown.drop([name for name in shown.columns if shown[name].null_count() == shown.height]))
 
 

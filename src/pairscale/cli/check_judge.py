@@ -11,7 +11,7 @@ import typer
 
 import pairscale as ps
 from pairscale.cli._common import Encoding, IdCol, Json, Out, TextCol, emit, printable, say
-from pairscale.cli._inputs import BaseUrl, make_named_judge, run_file
+from pairscale.cli._inputs import BaseUrl, Cache, make_named_judge, run_file, say_reused
 
 if TYPE_CHECKING:
     from pairscale.checks import JudgeCheck
@@ -43,6 +43,7 @@ def command(
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of the judge; may stand several times.")
     ] = None,
     base_url: BaseUrl = None,
+    cache: Cache = None,
     concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="Questions open at once.")] = 4,
     reliability: Annotated[
         float, typer.Option(min=0, max=1, metavar="R", help="What the study is to reach, for the estimate.")
@@ -61,14 +62,9 @@ def command(
     """
     samples = ps.read_samples(data, id_col=id_col, text_col=text_col, encoding=encoding)
     with contextlib.redirect_stdout(sys.stderr):
-        found = ps.check_judge(
-            samples,
-            make_named_judge(judge, trait, template, judge_arg, base_url),
-            n_pairs=pairs,
-            run=run,
-            concurrency=concurrency,
-            seed=seed,
-        )
+        asked = make_named_judge(judge, trait, template, judge_arg, base_url, cache)
+        found = ps.check_judge(samples, asked, n_pairs=pairs, run=run, concurrency=concurrency, seed=seed)
+    say_reused(asked)
     say("estimating what the whole data set will need …")
     plan = ps.plan_comparisons(
         samples.height,

@@ -11,7 +11,7 @@ import typer
 
 import pairscale as ps
 from pairscale.cli._common import Encoding, Json, Out, emit, printable
-from pairscale.cli._inputs import BaseUrl, DryRun, make_named_judge, show_request
+from pairscale.cli._inputs import BaseUrl, Cache, DryRun, make_named_judge, say_reused, show_request
 from pairscale.errors import InputError
 
 __all__ = ["EXAMPLES", "SUMMARY", "command"]
@@ -38,6 +38,7 @@ def command(
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of the judge; may stand several times.")
     ] = None,
     base_url: BaseUrl = None,
+    cache: Cache = None,
     dry_run: DryRun = False,
     encoding: Encoding = None,
     as_json: Json = False,
@@ -45,7 +46,7 @@ def command(
 ) -> None:
     """Ask a judge which of two texts is better: a quick try before a study."""
     pair = {"ID1": "first", "text1": _text(text1, encoding), "ID2": "second", "text2": _text(text2, encoding)}
-    asked = make_named_judge(judge, trait, template, judge_arg, base_url)
+    asked = make_named_judge(judge, trait, template, judge_arg, base_url, cache)
     if dry_run:
         show_request(asked, pair, calls=1, as_json=as_json)
         return
@@ -55,6 +56,7 @@ def command(
         failed = answers.failed_pairs.row(0, named=True)
         raise InputError(f"no answer: {failed['error_code']}: {failed['error_message']}")
     row = answers.results.row(0, named=True)
+    say_reused(asked)
 
     def show() -> None:
         which = {"SAMPLE_1": "the first text", "SAMPLE_2": "the second text"}.get(row["better_sample"] or "")

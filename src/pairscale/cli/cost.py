@@ -12,7 +12,17 @@ import typer
 
 import pairscale as ps
 from pairscale.cli._common import Encoding, Json, Out, emit, printable, say
-from pairscale.cli._inputs import BaseUrl, make_named_judge, read_pairs, run_file, setting
+from pairscale.cli._inputs import (
+    BaseUrl,
+    Cache,
+    JudgeArgs,
+    TemplateName,
+    TraitName,
+    make_named_judge,
+    read_pairs,
+    run_file,
+    setting,
+)
 from pairscale.errors import InputError
 
 if TYPE_CHECKING:
@@ -64,16 +74,11 @@ def command(
             metavar="FILE", callback=run_file, help="The run file: it keeps the pilot, and `judge` goes on from there."
         ),
     ] = None,
-    trait: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What to judge; `pairscale traits` lists them.")
-    ] = None,
-    template: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Prompt template, a name or a .txt file; `pairscale templates`.")
-    ] = None,
-    judge_arg: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of the judge; may stand several times.")
-    ] = None,
+    trait: TraitName = None,
+    template: TemplateName = None,
+    judge_arg: JudgeArgs = None,
     base_url: BaseUrl = None,
+    cache: Cache = None,
     concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="Questions open at once.")] = 4,
     retries: Annotated[int, typer.Option(min=0, metavar="N", help="How often to ask again after a passing error.")] = 3,
     encoding: Encoding = None,
@@ -101,7 +106,7 @@ def command(
                 run=run,
                 concurrency=concurrency,
                 retries=retries,
-                **_judge(judge, trait, template, judge_arg, base_url, price),
+                **_judge(judge, trait, template, judge_arg, base_url, price, cache),
             )
     except KeyboardInterrupt:
         say(f"interrupted; {f'the answers so far are in {run}' if run else 'nothing was kept'}")
@@ -114,7 +119,8 @@ def command(
         for note in found.notes:
             say(f"note: {printable(note)}")
     elif run is not None and not offline:
-        say(f"next: pairscale judge {pairs} --judge {judge} --run {run}")
+        verb = "batch submit" if batch else "judge"
+        say(f"next: pairscale {verb} {pairs} --judge {judge} --run {run}")
 
 
 def _judge(
@@ -124,6 +130,7 @@ def _judge(
     given: Sequence[str] | None,
     base_url: str | None,
     price: str | None,
+    cache: bool | None,
 ) -> dict[str, Any]:
     """The judge and its prices, as the function takes them."""
     from pairscale.providers.registry import PROVIDERS
@@ -131,9 +138,11 @@ def _judge(
     prices = None if price is None else _price(price)
     if judge.partition(":")[0] in PROVIDERS:
         settings: dict[str, Any] = dict(setting(text) for text in given or [])
-        more = {"trait": trait, "base_url": base_url, "price": prices, "prompt_template": template}
+        more = {
+            "trait": trait, "base_url": base_url, "price": prices, "prompt_template": template, "cache": cache,
+        }  # fmt: skip
         return {"judge": judge} | settings | {name: value for name, value in more.items() if value is not None}
-    made: dict[str, Any] = {"judge": make_named_judge(judge, trait, template, given, base_url)}
+    made: dict[str, Any] = {"judge": make_named_judge(judge, trait, template, given, base_url, cache)}
     if prices is not None:
         if not {"input", "output"} <= set(prices):
             raise InputError(f"--price: {judge} is no provider's model; say input=1.25,output=10")

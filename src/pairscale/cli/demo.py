@@ -35,15 +35,15 @@ def command(
     run stops by itself when the ranking is reliable. The judge is a baseline that looks at surface features; the
     scores come from a Bayesian Bradley-Terry model. The demo starts anew every time.
     """
-    from pairscale.report import write_ranking_report
+    from pairscale.report import write_report
 
     run, report = _fresh(folder)
     samples = ps.example_writing_samples
     say(f"Ranking {samples.height} texts with the embedded judge (a baseline, not a model) …")
     result = ps.adaptive_rank(samples, judge="lexical", run=run, seed=seed, concurrency=4)
-    write_ranking_report(report, result, samples, title="Why is it hard to change a habit?", judge="lexical")
+    write_report(run, report, title="Why is it hard to change a habit?")
     texts = samples.select("ID", "quality_score", "text")
-    ranking = result.items.with_row_index("rank", offset=1).join(texts, on="ID", maintain_order="left")
+    ranking = result.items.join(texts, on="ID", maintain_order="left")
     reliability, agreement = result.refits["reliability_EAP"][-1], _spearman(ranking)
     asked = result.summary["committed_pairs"][0]
 
@@ -77,7 +77,7 @@ def command(
 
 def _ending(result: ps.AdaptiveResult) -> str:
     reason = result.state.stop_reason
-    return "reliable enough, so it stopped" if reason == "btl_converged" else f"it stopped: {reason}"
+    return "reliable and stable, so it stopped" if reason == "btl_converged" else f"it stopped: {reason}"
 
 
 def _fresh(folder: Path) -> tuple[Path, Path]:

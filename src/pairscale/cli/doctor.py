@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import os
+from typing import Annotated
+
+import typer
 
 from pairscale.cli._common import Json, Out, emit, show_table
 
 __all__ = ["EXAMPLES", "SUMMARY", "command"]
 
 SUMMARY = "Check versions, extras and keys."
-EXAMPLES = ("pairscale doctor", "pairscale doctor --json")
+EXAMPLES = ("pairscale doctor", "pairscale doctor --json", "pairscale doctor --clear-cache")
 
 _CORE = ("numpy", "scipy", "polars", "sqlalchemy", "rich", "typer")
 _EXTRAS = {
@@ -18,13 +20,19 @@ _EXTRAS = {
     "plots": ("altair", "vl-convert-python"),
     "postgres": ("psycopg",),
 }
-_KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "TOGETHER_API_KEY")
 
 
-def command(as_json: Json = False, out: Out = None) -> None:
+def command(
+    clear_cache: Annotated[
+        bool, typer.Option("--clear-cache", help="First forget all answers of models that were kept.")
+    ] = False,
+    as_json: Json = False,
+    out: Out = None,
+) -> None:
     """Check versions, extras and keys.
 
-    Keys are looked for in the environment; whether one is set is shown, what it is never.
+    Keys are looked for in the environment; whether one is set is shown, what it is never. The answer cache keeps the
+    answers of models that may be used again, without the prompts; its file may be deleted at any time.
     """
     import platform
     import sqlite3
@@ -33,6 +41,8 @@ def command(as_json: Json = False, out: Out = None) -> None:
 
     from pairscale._version import __version__
     from pairscale.prompts import user_folder
+    from pairscale.providers.cache import AnswerCache
+    from pairscale.providers.keys import KEY_VARIABLES, key_in_environment
 
     rows = [
         {"check": "pairscale", "value": __version__, "advice": ""},
@@ -44,8 +54,16 @@ def command(as_json: Json = False, out: Out = None) -> None:
         missing = [name for name in packages if _version(name) == "missing"]
         advice = f"pip install 'pairscale[{extra}]'" if missing else ""
         rows.append({"check": f"extra {extra}", "value": "missing" if missing else "installed", "advice": advice})
-    rows += [{"check": key, "value": "set" if os.environ.get(key) else "not set", "advice": ""} for key in _KEYS]
+    for provider, variable in KEY_VARIABLES.items():
+        _, found = key_in_environment(provider)
+        rows.append({"check": found or variable, "value": "set" if found else "not set", "advice": ""})
     rows.append({"check": "templates of yours", "value": str(user_folder()), "advice": ""})
+    with AnswerCache() as answers:
+        if clear_cache:
+            answers.clear()
+        rows.append({"check": "answer cache", "value": str(answers.path), "advice": ""})
+        held = f"{answers.count():,} answers, {answers.size() / 1e6:.1f} MB"
+        rows.append({"check": "answers in it", "value": held, "advice": ""})
     table = pl.DataFrame(rows)
     shown = table if (table["advice"] != "").any() else table.drop("advice")
     emit({"checks": rows}, table, as_json=as_json, out=out, show=lambda: show_table(shown))

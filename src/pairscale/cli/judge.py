@@ -11,7 +11,7 @@ import typer
 
 import pairscale as ps
 from pairscale.cli._common import Encoding, Json, Out, emit, printable, say, show_table
-from pairscale.cli._inputs import BaseUrl, DryRun, make_named_judge, run_file, show_request
+from pairscale.cli._inputs import BaseUrl, Cache, DryRun, make_named_judge, run_file, say_reused, show_request
 from pairscale.errors import InputError
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ def command(
     concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="Questions open at once.")] = 1,
     retries: Annotated[int, typer.Option(min=0, metavar="N", help="How often to ask again after a passing error.")] = 3,
     base_url: BaseUrl = None,
+    cache: Cache = None,
     max_cost: Annotated[float | None, typer.Option(min=0, metavar="USD", help="Stop before it costs more.")] = None,
     dry_run: DryRun = False,
     save_path: Annotated[
@@ -83,7 +84,7 @@ def command(
     kept = run or save_path
     try:
         with contextlib.redirect_stdout(sys.stderr):  # what a judge of the user's prints is no part of the result
-            asked = make_named_judge(judge, trait, template, judge_arg, base_url)
+            asked = make_named_judge(judge, trait, template, judge_arg, base_url, cache)
             if not dry_run and kept is None:
                 say("note: without --run nothing is kept when this is interrupted")
             if not dry_run:
@@ -111,6 +112,7 @@ def command(
         reason = answers.failed_pairs["error_message"][0]
         raise InputError(f"none of the {table.height:,} pairs was answered; the first: {reason}")
     _report(answers, table.height)
+    say_reused(asked)
     emit(document, answers.results, as_json=as_json, out=out, show=lambda: _show(answers.results))
     if run is not None and not as_json:
         say(f"next: pairscale fit {run}")

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import pairscale as ps
-from pairscale.cli._common import Encoding, IdCol, Json, Out, TextCol, emit, say, show_table
-from pairscale.cli._inputs import BaseUrl, DryRun, make_named_judge, run_file, setting, show_request
+from pairscale.cli._common import Encoding, IdCol, Json, Out, TextCol, emit, printable, say, show_table
+from pairscale.cli._inputs import BaseUrl, Cache, DryRun, make_named_judge, run_file, say_reused, setting, show_request
+from pairscale.cli._people import Host, Instructions, Labellers, Port, Url, answering
 from pairscale.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ EXAMPLES = (
     "pairscale rank essays.csv --judge mine:better --run run.db --concurrency 8",
     "pairscale rank essays.csv --judge openai:gpt-5.1 --run run.db --max-cost 2",
     "pairscale rank texts.jsonl --selector information --reliability 0.8",
+    "pairscale rank essays/ --judge human --labellers ann,bob --run run.db",
 )
 
 
@@ -47,6 +49,7 @@ def command(
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of the judge; may stand several times.")
     ] = None,
     base_url: BaseUrl = None,
+    cache: Cache = None,
     dry_run: DryRun = False,
     concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="Questions open at once.")] = 1,
     reliability: Annotated[
@@ -68,6 +71,11 @@ def command(
     fit: Annotated[str, typer.Option(metavar="HOW", help="exact (sampled), or laplace (fast, approximate).")] = "exact",
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="The same seed makes the same choices.")] = 1,
     progress: Annotated[str, typer.Option(metavar="WHAT", help="all, refits, steps or none.")] = "all",
+    labellers: Labellers = None,
+    instructions: Instructions = None,
+    host: Host = "127.0.0.1",
+    port: Port = 8484,
+    url: Url = None,
     id_col: IdCol = None,
     text_col: TextCol = None,
     encoding: Encoding = None,
@@ -82,13 +90,15 @@ def command(
 
     `pairscale audit RUN` recomputes every choice and every stop from the log; `pairscale plan` says beforehand how many
     comparisons it may take.
+
+    With --judge human, people answer on a page: each of --labellers has a link, and pairs come as they free up.
     """
     samples = ps.read_samples(data, id_col=id_col, text_col=text_col, encoding=encoding)
     adaptive, btl = _configured(set_ or [], reliability)
     if fit not in {"exact", "laplace"}:
         raise InputError(f"--fit {fit}: choose exact or laplace")
     with contextlib.redirect_stdout(sys.stderr):  # what a judge of the user's prints is no part of the result
-        asked = make_named_judge(judge, trait, template, judge_arg, base_url)
+        asked = make_named_judge(judge, trait, template, judge_arg, base_url, cache)
     if dry_run:
         first, second = samples.head(2).select("ID", "text").rows()
         pair = {"ID1": first[0], "text1": first[1], "ID2": second[0], "text2": second[1]}
@@ -96,8 +106,9 @@ def command(
         return
     if run is None:
         say("note: without --run nothing is kept when this is interrupted")
+    page = answering(asked, labellers, (host, port, url), instructions, concurrency)
     try:
-        with contextlib.redirect_stdout(sys.stderr):
+        with contextlib.redirect_stdout(sys.stderr), page as options:
             result = ps.adaptive_rank(
                 samples,
                 judge=asked,
@@ -105,19 +116,20 @@ def command(
                 run=run,
                 seed=seed,
                 selector=selector,
-                concurrency=concurrency,
                 max_comparisons=max_comparisons,
                 max_cost=max_cost,
                 max_minutes=max_minutes,
-                fit_fn=None if fit == "exact" else fit,
+                fit_fn=fit,
                 adaptive_config=adaptive,
                 btl_config=btl,
                 progress=progress,  # type: ignore[arg-type]
+                **options,
             )
     except KeyboardInterrupt:
         kept = f"the answers so far are in {run}; the same command goes on from there" if run else "nothing was kept"
         say(f"interrupted; {kept}")
         raise typer.Exit(130) from None
+    say_reused(asked)
     document = {"summary": result.summary, "run": run, "items": result.items, "refits": result.refits}
     emit(document, result.items, as_json=as_json, out=out, show=lambda: _show(result, run))
 
@@ -142,17 +154,21 @@ def _configured(given: list[str], reliability: float | None) -> tuple[dict[str, 
 def _show(result: AdaptiveResult, run: str | None) -> None:
     import polars as pl
 
+    from pairscale.adaptive._words import shown_figure
+
     items = result.items
     if items.height:
-        shown = items.with_row_index("rank", offset=1).select(
+        shown = items.select(
             "rank", "ID", "theta_mean", "theta_sd",
             pl.format("{}-{}", *_whole("rank_p2.5", "rank_p97.5")).alias("95 %"), pl.col("degree").alias("comparisons"),
         )  # fmt: skip
         show_table(shown, digits=2)
     state = result.state
-    reliability = result.refits["reliability_EAP"][-1] if result.refits.height else None
-    typer.echo(f"\n{state.engine.committed:,} comparisons of {len(state.ids):,} texts", nl=False)
-    typer.echo("" if reliability is None else f"; reliability {reliability:.2f}")
+    said = f"\n{state.engine.committed:,} comparisons of {len(state.ids):,} texts"
+    if result.refits.height:
+        last = result.refits.row(-1, named=True)
+        said += f"; reliability {shown_figure(last['reliability_EAP'], last['eap_reliability_min'])}"
+    typer.echo(said)
     typer.echo(_ending(result))
     if run is not None:
         typer.echo(f"run file  {run}  (try: pairscale audit {run})")
@@ -166,8 +182,6 @@ def _whole(*names: str) -> list[Any]:
 
 _ENDINGS = {
     "btl_converged": "stopped: the ranking is reliable and stable (a higher --reliability goes on)",
-    "candidate_starvation": "stopped: no pair is left that may be asked "
-    "(--set dup_max_obs=3 --set dup_p_margin=0.5 goes on with more answers to a pair)",
     "max_comparisons": "paused at --max-comparisons; the same line with a higher one goes on",
     "max_cost": "paused at --max-cost; the same line with a higher one goes on",
     "max_minutes": "paused at --max-minutes; the same line goes on",
@@ -176,5 +190,15 @@ _ENDINGS = {
 
 
 def _ending(result: AdaptiveResult) -> str:
-    reason = result.state.stop_reason
-    return "paused; the same line goes on" if reason is None else _ENDINGS.get(reason, reason)
+    from pairscale.adaptive._words import starvation
+
+    state = result.state
+    if state.stop_reason is None:
+        return "paused; the same line goes on"
+    if state.stop_reason != "candidate_starvation":
+        return _ENDINGS.get(state.stop_reason, state.stop_reason)
+    more = "--set dup_max_obs=3 --set dup_p_margin=0.5 goes on with more answers to a pair"
+    if state.engine.ledger.given_up:
+        limit = 2 * state.engine.config.max_invalid_per_pair
+        more += f", --set max_invalid_per_pair={limit} asks about what was refused"
+    return printable(f"stopped: {starvation(state)} ({more})")

@@ -30,7 +30,7 @@ def command(
         Path | None,
         typer.Option(metavar="FILE", help="The page, or by its ending a table (xlsx, csv …).  [default: RUN.html]"),
     ] = None,
-    title: Annotated[str | None, typer.Option(metavar="TEXT", help="What was asked.")] = None,
+    title: Annotated[str, typer.Option(metavar="TEXT", help="What was asked.")] = "Ranking",
     condition: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="The judge, or the beginning of a condition, when there are several."),

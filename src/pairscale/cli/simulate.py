@@ -107,7 +107,7 @@ def command(
         concurrency=in_flight or (1,),
         max_per_item=per_item,
         stop_early=per_item is None,
-        fit_fn=None if exact else "laplace",
+        fit_fn="exact" if exact else "laplace",
         btl_config={"eap_reliability_min": reliability},
         workers=workers,
     )

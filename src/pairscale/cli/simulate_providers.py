@@ -18,6 +18,7 @@ EXAMPLES = (
     "pairscale simulate-providers --port 8765",
     "pairscale simulate-providers --bias 0.5 --lapse 0.1 --refusals 0.02",
     "pairscale simulate-providers --rate-limits 0.1 --errors 0.05 --latency 0.5",
+    "pairscale simulate-providers --batch-seconds 600 --batch-errors 0.02",
 )
 
 
@@ -32,21 +33,29 @@ def command(
     errors: Annotated[float, typer.Option(min=0, max=1, metavar="SHARE", help="Requests answered by 500.")] = 0.0,
     resets: Annotated[float, typer.Option(min=0, max=1, metavar="SHARE", help="Connections that are cut.")] = 0.0,
     latency: Annotated[float, typer.Option(min=0, metavar="SECONDS", help="Before each answer.")] = 0.0,
+    batch_seconds: Annotated[
+        float | None,
+        typer.Option(min=0, metavar="SECONDS", help="How long a batch takes; by default until the second look."),
+    ] = None,
+    batch_errors: Annotated[
+        float, typer.Option(min=0, max=1, metavar="SHARE", help="Requests of a batch that fail on their own.")
+    ] = 0.0,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="The same seed gives the same answers.")] = 0,
 ) -> None:
     """Play the providers on this machine, until Ctrl-C.
 
-    The server speaks the APIs of OpenAI (chat completions and responses), Anthropic, Gemini, Together and Ollama. It
-    judges texts by the embedded lexical judge, with the faults that you ask for. Point pairscale, or the providers' own
-    SDKs, at it with the variables that it prints; any key will do.
+    The server speaks the APIs of OpenAI (chat completions and responses), Anthropic, Gemini, Together and Ollama, and
+    their batches, which it forgets when it stops. It judges texts by the embedded lexical judge, with the faults that
+    you ask for. Point pairscale, or the providers' own SDKs, at it with the variables that it prints; any key will do.
     """
     import asyncio
 
-    from pairscale.testing import Behaviour, Faults, ProviderSimulator
+    from pairscale.testing import Batches, Behaviour, Faults, ProviderSimulator
 
     behaviour = Behaviour(bias=bias, lapse=lapse, refusal_rate=refusals, malformed_rate=malformed, seed=seed)
     faults = Faults(rate_limited=rate_limits, server_error=errors, reset=resets, retry_after="1")
-    server = ProviderSimulator(behaviour, faults, latency_s=latency, host=host, port=port)
+    batches = Batches(seconds=batch_seconds, failing=batch_errors)
+    server = ProviderSimulator(behaviour, faults, latency_s=latency, batches=batches, host=host, port=port)
     asyncio.run(_serve(server))
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import pairscale as ps
 from pairscale.cli._common import Json, Out, emit, printable, show_table
+from pairscale.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,11 +19,16 @@ if TYPE_CHECKING:
 __all__ = ["EXAMPLES", "SUMMARY", "command"]
 
 SUMMARY = "Show where a run stands: answers, failures, attempts, cost."
-EXAMPLES = ("pairscale status run.db", "pairscale status run.db --json")
+EXAMPLES = ("pairscale status run.db", "pairscale status run.db --follow", "pairscale status run.db --json")
+
+_PAUSE_S = 2.0
 
 
 def command(
     run: Annotated[str, typer.Argument(metavar="RUN", help="The run file.")],
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Go on: a line whenever something has changed, to the end of the run.")
+    ] = False,
     as_json: Json = False,
     out: Out = None,
 ) -> None:
@@ -33,12 +40,19 @@ def command(
     Of an adaptive run, it says how far it is: stage, comparisons, reliability, and why it stopped.
     """
     from pairscale.adaptive.session import adaptive_status
+    from pairscale.collect.batch._registry import entries
 
+    if follow:
+        if as_json or out is not None:
+            raise InputError("--follow shows lines as they come; leave --json and --out out")
+        _follow(run)
+        return
     with ps.open_run(run) as store:
         counts, conditions = store.counts(), store.conditions()
         facts = {key: store.get_meta(key) for key in ("created_by", "created_at", "writer")}
         adaptive = adaptive_status(store)
         spending = store.spending()
+        batches = entries(store)
 
     def show() -> None:
         typer.echo(f"{run}: {counts['items']:,} samples, {counts['pairs']:,} pairs, {counts['attempts']:,} attempts")
@@ -47,6 +61,8 @@ def command(
         typer.echo(f"last written by {printable(str(facts['writer']))}")
         if adaptive is not None:
             typer.echo(_standing(adaptive))
+        if going := sum(entry.open for entry in batches):
+            typer.echo(f"{going:,} of {len(batches):,} batches not taken in yet: pairscale batch status {run}")
         typer.echo()
         if conditions.height:
             show_table(_shown(conditions), digits=4)
@@ -60,15 +76,37 @@ def command(
     emit(document, conditions, as_json=as_json, out=out, show=show)
 
 
+def _follow(run: str) -> None:
+    """A line whenever something has changed, until an adaptive run has ended or the user has."""
+    from datetime import UTC, datetime
+
+    from pairscale.adaptive.session import adaptive_status
+
+    said = ""
+    while True:
+        with ps.open_run(run) as store:
+            adaptive, attempts, spent = adaptive_status(store), store.counts()["attempts"], store.spent()
+        line = f"{attempts:,} attempts" if adaptive is None else _standing(adaptive).partition(": ")[2]
+        line += f", ${spent:,.4f} spent" if spent else ""
+        if line != said:
+            typer.echo(f"{datetime.now(UTC):%H:%M:%S}  {line}")
+            said = line
+        if adaptive is not None and adaptive["has_ended"]:
+            return
+        time.sleep(_PAUSE_S)
+
+
 def _standing(run: Mapping[str, Any]) -> str:
     """An adaptive run in a line: stage, comparisons, reliability, and whether it goes on."""
+    from pairscale.adaptive._words import how_it_stands
+
     reliability = run["reliability_EAP"]
     known = "not known yet" if reliability is None else f"{reliability:.2f}"
     said = [f"{run['n_items']:,} items", f"{run['committed_pairs']:,} comparisons"]
     said += [f"{run['invalid']:,} invalid answers"] if run["invalid"] else []
     said += [f"reliability {known}", f"{run['stage'].replace('_', ' ')}, round {run['round_id']}"]
     if run["stop_reason"] is not None:
-        said.append(f"stopped: {run['stop_reason']}")
+        said.append(how_it_stands(run["stop_reason"]))
     else:
         said.append("paused; the same line goes on" if run["has_ended"] else "running, or its process was killed")
     return f"adaptive ranking: {', '.join(said)}"

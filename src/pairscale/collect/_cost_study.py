@@ -15,8 +15,9 @@ from pairscale.collect._plan import _named
 from pairscale.errors import InputError
 from pairscale.judges.base import Judge, JudgePair
 from pairscale.pairs._table import as_pairs
+from pairscale.providers.base import Usage
 from pairscale.providers.families import capabilities
-from pairscale.providers.prices import Price
+from pairscale.providers.prices import Price, cost_of
 from pairscale.providers.registry import PROVIDERS
 
 if TYPE_CHECKING:
@@ -64,8 +65,9 @@ class Rates:
         price: of a million; None when nobody knows.
         own: whether it was given for this estimate, so that it holds for what was paid before, too.
         mode: ``live`` or ``batch``.
-        discount: what the remaining pairs cost of the live price.
+        discount: what batches cost of the live price; 1 when the remaining pairs are asked live.
         notes: what to know about them.
+        tier: what the service tier that is asked for costs of the usual price; batches have none.
     """
 
     price: Price | None
@@ -73,6 +75,7 @@ class Rates:
     mode: str
     discount: float
     notes: tuple[str, ...] = ()
+    tier: float = 1.0
 
     @classmethod
     def of(cls, judge: Judge, given: tuple[float | None, float | None], mode: str, discount: float | None) -> Rates:
@@ -90,7 +93,10 @@ class Rates:
             () if price else (f"no price of {judge.condition.judge_id} is known; these are tokens alone",)
         )
         if mode == "live":
-            return cls(price, own, mode, 1.0, notes)
+            tier = _tier_share(price, judge.condition.settings.get("service_tier"))
+            if tier is None:
+                notes += ("the price of this service tier is not known; these figures are of the usual one",)
+            return cls(price, own, mode, 1.0, notes, 1.0 if tier is None else tier)
         if discount is None and price is not None:
             discount = price.batch
             if discount is None:
@@ -121,6 +127,13 @@ class Rates:
             return self.price.input
         share = min(1.0, float(known["prompt_cached_tokens"].fill_null(0).sum()) / prompt)
         return self.price.input + share * (self.price.cached - self.price.input)
+
+
+def _tier_share(price: Price | None, tier: str | None) -> float | None:
+    """What a service tier costs of the usual price; None when nobody knows."""
+    if price is None:
+        return 1.0
+    return cost_of(Usage(prompt=_MILLION, completion=0), Price(1.0, 1.0, tiers=price.tiers), tier=tier)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,14 +252,25 @@ def calibrated(
         "output_sd": float(output.std(ddof=1)) if output.size > 1 else None,
         "output_max": float(output.max()),
     }
-    return Figures(
-        row,
-        calibration,
-        left,
-        fit.total(study.bytes[left], quantile),
-        likely_sum(output, answers["weight"].to_numpy() - 1, count, quantile),
-        rates.input_price(mine),
-    )
+    completion = likely_sum(output, answers["weight"].to_numpy() - 1, count, quantile)
+    prompt, price = fit.total(study.bytes[left], quantile), rates.input_price(mine)
+    calibration["relative_error"] = _relative_error(prompt, completion, rates, price, output)
+    return Figures(row, calibration, left, prompt, completion, price)
+
+
+def _relative_error(
+    prompt: Spread, completion: Spread, rates: Rates, input_price: float, output: NDArray[np.float64]
+) -> float | None:
+    """One standard error of the expected cost of the remaining pairs, as a share of it; None with one answer.
+
+    The input is known from the texts to a few parts in a thousand, so the error is that of the mean output.
+    """
+    mean = float(output.mean())
+    if output.size < 2 or mean == 0:
+        return None
+    worth = (input_price, rates.price.output) if rates.price is not None else (0.0, 1.0)
+    share = completion.expected * worth[1] / max(prompt.expected * worth[0] + completion.expected * worth[1], 1e-300)
+    return share * float(output.std(ddof=1)) / math.sqrt(output.size) / mean
 
 
 def _last(usage: pl.DataFrame, tokens: str, pilot: pl.DataFrame) -> pl.DataFrame:
@@ -282,6 +306,7 @@ def rough(study: Study, rates: Rates, bytes_per_token: float, output_tokens: flo
         "output_mean": output_tokens,
         "output_sd": None,
         "output_max": None,
+        "relative_error": None,
     }
     return Figures(
         row,
@@ -320,7 +345,7 @@ def totals(found: Figures, rates: Rates) -> dict[str, Any]:
     if price is None:
         return row
     row |= {"cost_per_million_input": price.input, "cost_per_million_output": price.output}
-    worth = rates.discount / _MILLION
+    worth = rates.discount * rates.tier / _MILLION
     prompt, completion = _times(found.prompt, worth * found.input_price), _times(found.completion, worth * price.output)
     expected = prompt.expected + completion.expected
     # Two errors that know nothing of each other; those of a rough estimate come together.

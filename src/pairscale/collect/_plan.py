@@ -31,6 +31,7 @@ class Question:
         second: the sample shown second.
         attempt: the number that the next attempt will have.
         failed_before: whether the run file holds an earlier outcome that gives way.
+        occurrence: 2 for the second pair of the run file that asks the same, and so on.
     """
 
     pair_id: int
@@ -39,10 +40,11 @@ class Question:
     second: Item
     attempt: int
     failed_before: bool
+    occurrence: int = 1
 
     def pair(self, turn: int) -> JudgePair:
         """The question as the judge sees it, when it is asked for the ``turn``-th time again."""
-        return JudgePair(self.first, self.second, self.uid, self.attempt + turn)
+        return JudgePair(self.first, self.second, self.uid, self.attempt + turn, occurrence=self.occurrence)
 
     def winner(self, verdict: Verdict) -> str | None:
         """The id of the sample that won, if one did."""
@@ -79,8 +81,13 @@ class Plan:
         """How many pairs have no answer yet."""
         return self.total - sum(number in self._known.answered for number in self._frame["pair_id"])
 
-    def questions(self) -> Iterator[Question]:
-        """The pairs without an answer, in their order, made one by one."""
+    def questions(self, repeats: Mapping[int, int] | None = None) -> Iterator[Question]:
+        """The pairs without an answer, in their order, made one by one.
+
+        Args:
+            repeats: the run file's, for a judge that has to know of them; see :meth:`RunFile.repeats`.
+        """
+        repeats = repeats or {}
         sides = [(name, f"{name}1", f"{name}2") for name in self._columns]
         for row in self._frame.iter_rows(named=True):
             number = row["pair_id"]
@@ -90,7 +97,8 @@ class Plan:
             second = {name: row[two] for name, _, two in sides}
             first["item_id"], second["item_id"] = first["ID"], second["ID"]
             asked = self._known.attempts.get(number, 0)
-            yield Question(number, row["custom_id"], first, second, asked + 1, number in self._known.failed)
+            failed, which = number in self._known.failed, repeats.get(number, 1)
+            yield Question(number, row["custom_id"], first, second, asked + 1, failed, which)
 
     def comparison(self, question: Question, verdict: Verdict) -> dict[str, Any]:
         """The outcome as it goes into the run file."""

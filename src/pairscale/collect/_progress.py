@@ -1,4 +1,4 @@
-"""The bar on standard error: done, failed, rate, time left, cost."""
+"""The bar on standard error: done, failed, rate, time left, cost, and what came from the cache."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Bar:
 
     def __init__(self, total: int, done: int, *, show: bool, label: str = "judging") -> None:
         self._progress: Progress | None = None
-        self._failed = 0
+        self._failed = self._cached = 0
         self._cost = 0.0
         if show and sys.stderr.isatty():
             self._progress = _rich_progress()
@@ -34,15 +34,19 @@ class Bar:
         if self._progress is not None:
             self._progress.stop()
 
-    def advance(self, *, failed: bool, cost: float | None) -> None:
+    def advance(self, *, failed: bool, cost: float | None, cached: bool = False) -> None:
         """One more pair has its outcome."""
         if self._progress is None:
             return
         self._failed += failed
+        self._cached += cached
         self._cost += cost or 0.0
-        note = f"{self._failed} failed" if self._failed else ""
-        if self._cost:
-            note = f"{note} ${self._cost:.4f}".strip()
+        notes = (
+            f"{self._failed} failed" if self._failed else "",
+            f"${self._cost:.4f}" if self._cost else "",
+            f"{self._cached} from the cache" if self._cached else "",
+        )
+        note = " ".join(part for part in notes if part)
         self._progress.update(self._task, advance=1, note=note)
 
 

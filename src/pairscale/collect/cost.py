@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast, get_args
@@ -10,7 +11,7 @@ import polars as pl
 
 from pairscale.collect._background import run_sync
 from pairscale.collect._cost_model import Strategy, choose_pilot
-from pairscale.collect._cost_study import SUMMARY, Rates, Study, assumed_output, calibrated, rough, totals
+from pairscale.collect._cost_study import SUMMARY, Figures, Rates, Study, assumed_output, calibrated, rough, totals
 from pairscale.collect.live import SubmitResult, submit_into
 from pairscale.collect.llm import _trait, make_adaptive_judge_llm
 from pairscale.errors import InputError
@@ -34,6 +35,7 @@ __all__ = ["CostEstimate", "estimate_llm_pairs_cost"]
 _OFFLINE_KEY = "no-key-needed"
 _SMALL = 10
 _UNLIKE = 0.2
+_UNSURE, _SURE = 0.15, 0.1
 _IGNORED = ("verbose", "status_every")
 
 
@@ -46,7 +48,8 @@ class CostEstimate:
             what the pilot used and cost; tokens and cost of the remaining pairs and of all, ``expected`` and
             ``budget``; the quantile and the prices. Costs are null where prices are not known.
         calibration: how bytes become input tokens (``intercept slope r_squared residual_sd``), and the output tokens
-            of the pilot (``output_mean output_sd output_max``).
+            of the pilot (``output_mean output_sd output_max``); ``relative_error`` is one standard error of the
+            expected cost of the remaining pairs, as a share of it.
         test_pairs: the pairs of the pilot.
         pilot: their results, as of :func:`submit_pairs`; None without a pilot or when not wanted.
         remaining_pairs: the pairs that are still to be asked; None when not wanted. Two pairs that are the same in the
@@ -168,9 +171,11 @@ def estimate_llm_pairs_cost(
 
     The pilot is asked live. Its input tokens are set against the bytes of its prompts by least squares, which gives the
     input tokens of all others; their output tokens are those of the pilot on average. The expected total is what the
-    pilot cost and what the others are expected to. The budget is a total that is not passed with the probability
-    ``budget_quantile``: it counts that a pilot is a sample, and that the others vary. Output tokens that depend on rare
-    events (one answer in twenty thinks for long) need a pilot large enough to have seen some.
+    pilot cost and what the others are expected to. It is right on average for a pilot taken by chance, whatever the
+    distribution of the tokens; a single one is off by about ``calibration["relative_error"]``. The budget is a total
+    that is not passed with the probability ``budget_quantile``: it counts that a pilot is a sample, and that the others
+    vary. Output tokens that depend on rare events (one answer in twenty thinks for long) need a pilot large enough to
+    have seen some.
 
     Args:
         pairs: ``ID1 text1 ID2 text2``.
@@ -285,7 +290,7 @@ def estimate_llm_pairs_cost(
         done.results if return_test_results else None,
         study.pairs.filter(pl.Series(found.left)) if return_remaining_pairs else None,
         done.failed_pairs,
-        (*_pilot_notes(strategy, done, bool(found.left.any()), lengths), *rates.notes),
+        (*_pilot_notes(strategy, done, found, lengths), *rates.notes),
         provenance,
     )
 
@@ -342,8 +347,11 @@ def _rough_notes(bytes_per_token: float, output_tokens: float) -> tuple[str, ...
     return (f"rough: nothing was asked; it assumes {assumed}, and the budget a third more input and twice the output",)
 
 
-def _pilot_notes(strategy: Strategy, done: SubmitResult, more: bool, lengths: tuple[float, float]) -> tuple[str, ...]:
+def _pilot_notes(
+    strategy: Strategy, done: SubmitResult, found: Figures, lengths: tuple[float, float]
+) -> tuple[str, ...]:
     asked, failed = done.results.height + done.failed_pairs.height, done.failed_pairs.height
+    more, error = bool(found.left.any()), found.calibration["relative_error"]
     notes = []
     if failed:
         notes.append(
@@ -351,6 +359,12 @@ def _pilot_notes(strategy: Strategy, done: SubmitResult, more: bool, lengths: tu
         )
     if more and asked < _SMALL:
         notes.append(f"a pilot of {asked} says little of rare long answers; take {_SMALL} or more")
+    if more and error is not None and error > _UNSURE and asked >= _SMALL:
+        need = math.ceil(asked * (error / _SURE) ** 2)
+        notes.append(
+            f"answers vary much in length: one standard error of the expected cost is {error:.0%}; a pilot of about "
+            f"{min(need, found.left.size):,} would bring it to {_SURE:.0%}"
+        )
     if more and strategy == "first" and abs(lengths[0] / lengths[1] - 1) > _UNLIKE:
         notes.append(
             "the first pairs are longer or shorter than the others; choose the pilot by stratified_prompt_bytes"

@@ -46,6 +46,8 @@ class SubmitResult:
         condition_id: the condition they were judged under.
         asked: how many attempts this call made; 0 when everything was known already.
         provenance: how it was done.
+        cached: how many answers of this call came from the answer cache, for nothing.
+        saved: US dollars that asking for them would have cost, as far as prices are known.
     """
 
     results: pl.DataFrame
@@ -54,12 +56,17 @@ class SubmitResult:
     condition_id: str
     asked: int
     provenance: Provenance
+    cached: int = 0
+    saved: float = 0.0
 
     def __repr__(self) -> str:
         return f"<SubmitResult: {self}>"
 
     def __str__(self) -> str:
-        return f"{self.results.height:,} pairs answered, {self.failed_pairs.height:,} failed, {self.asked:,} asked now"
+        counts = (
+            f"{self.results.height:,} pairs answered, {self.failed_pairs.height:,} failed, {self.asked:,} asked now"
+        )
+        return f"{counts}, {self.cached:,} from the cache" if self.cached else counts
 
 
 def submit_pairs(
@@ -200,7 +207,9 @@ async def submit_into(
     results, failed_pairs, failed_attempts = plan.outcome(store, raw=include_raw)
     settings = {"run": store.name, "concurrency": concurrency, "retries": retries, "retry_wait": retry_wait}
     provenance = Provenance("submit_pairs", settings, inputs={"condition": plan.condition_id})
-    return SubmitResult(results, failed_pairs, failed_attempts, plan.condition_id, desk.asked, provenance)
+    return SubmitResult(
+        results, failed_pairs, failed_attempts, plan.condition_id, desk.asked, provenance, desk.cached, desk.saved
+    )
 
 
 _Waiting: TypeAlias = tuple[Answer, dict[str, Any] | None, asyncio.Future[None]]
@@ -221,7 +230,7 @@ class _Desk:
         retry_wait: float,
         max_cost: float | None = None,
     ) -> None:
-        self.asked = 0
+        self.asked, self.cached, self.saved = 0, 0, 0.0
         self._max_cost, self._spent, self._promised, self._dearest = max_cost, 0.0, 0.0, 0.0
         self._judge, self._store, self._plan, self._saved, self._on_answer = judge, store, plan, saved, on_answer
         self._retries, self._retry_wait = retries, retry_wait
@@ -231,7 +240,8 @@ class _Desk:
         self._jitter = random.Random(0)  # noqa: S311 - spreads retries, keeps no secret
 
     async def work(self, concurrency: int, bar: Bar) -> None:
-        questions = self._plan.questions()
+        remembers = getattr(self._judge, "remembers", False)
+        questions = self._plan.questions(self._store.repeats() if remembers else None)
         with ThreadPoolExecutor(1, thread_name_prefix="pairscale-store") as pool:
             clerk = asyncio.create_task(self._write_down(pool))
             workers: list[asyncio.Task[None]] = []
@@ -280,7 +290,7 @@ class _Desk:
             last = not verdict.passing or turn == self._retries
             await self._record(question, verdict, values, settles=last)
             if last:
-                bar.advance(failed=not verdict.outcome.is_answer, cost=verdict.cost)
+                bar.advance(failed=not verdict.outcome.is_answer, cost=verdict.cost, cached=verdict.cached)
                 return
             wait = verdict.retry_after if verdict.retry_after is not None else self._retry_wait * 2**turn
             await asyncio.sleep(min(wait, _LONGEST_WAIT) * (1 + self._jitter.random() / 4))
@@ -289,13 +299,18 @@ class _Desk:
         self.asked += 1
         number, watch = question.attempt + turn, Stopwatch()
         try:
-            return await ask(self._judge, question.pair(turn), number)
+            verdict, values = await ask(self._judge, question.pair(turn), number)
         except asyncio.CancelledError:
             stopped = Verdict.fail("cancelled", "interrupted before the answer came")
             # Nobody waits for this one to be written; its failure, if any, is that of all the others.
             answer = Answer(question.pair_id, watch.attempt(stopped, number), None)
             self._enqueue(answer, None).add_done_callback(_seen)
             raise
+        self.saved += verdict.saved or 0.0
+        if verdict.cached:
+            self.asked -= 1
+            self.cached += 1
+        return verdict, values
 
     async def _record(self, question: Question, verdict: Verdict, values: dict[str, Any], *, settles: bool) -> None:
         comparison = self._plan.comparison(question, verdict) if settles else None
@@ -332,6 +347,7 @@ class _Desk:
                 self._saved.append([row for _, row, _ in batch if row is not None])
         except Exception as error:  # noqa: BLE001 - it is raised again where the answer is waited for
             failure = error
+        # One by one, from here: the first workers go on while the last are told, which is faster than all at once.
         for _, _, written in batch:
             written.get_loop().call_soon_threadsafe(_resolve, written, failure)
 

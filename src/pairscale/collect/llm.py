@@ -14,7 +14,7 @@ from pairscale.errors import InputError
 from pairscale.judges.llm import LLMJudge
 from pairscale.notices import notice
 from pairscale.prompts import template_from
-from pairscale.providers.keys import KEY_VARIABLES
+from pairscale.providers.keys import KEY_VARIABLES, key_in_environment
 from pairscale.tables import RESULTS
 from pairscale.traits import Trait, trait_description
 
@@ -269,7 +269,7 @@ def check_llm_api_keys(verbose: bool = True) -> pl.DataFrame:
     """
     rows = [
         {"backend": backend, "service": _SERVICES[backend], "env_var": variable}
-        | {"has_key": bool(os.environ.get(variable, "").strip())}
+        | {"has_key": key_in_environment(backend)[1] is not None}
         for backend, variable in KEY_VARIABLES.items()
     ]
     if verbose and (missing := [row["env_var"] for row in rows if not row["has_key"]]):

@@ -6,6 +6,7 @@ A judge is an object with a ``condition`` and an async ``compare`` (:class:`Judg
 
 from pairscale.judges.base import Item, Judge, JudgePair, Verdict
 from pairscale.judges.function import FunctionJudge
+from pairscale.judges.human import HumanJudge
 from pairscale.judges.lexical import LexicalJudge, lexical_features, lexical_score
 from pairscale.judges.llm import LLMJudge
 from pairscale.judges.replay import ReplayJudge
@@ -14,6 +15,7 @@ from pairscale.judges.simulated import SimulatedJudge
 
 __all__ = [
     "FunctionJudge",
+    "HumanJudge",
     "Item",
     "Judge",
     "JudgePair",

@@ -10,6 +10,7 @@ import json
 import math
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from pairscale.providers.base import TokenLogprob
 
-__all__ = ["ANSWERS", "ANSWER_KEY", "Answer", "probability_of_first", "read_structured", "read_tag"]
+__all__ = ["ANSWERS", "ANSWER_KEY", "Answer", "declines", "probability_of_first", "read_structured", "read_tag"]
 
 ANSWERS = ("SAMPLE_1", "SAMPLE_2")
 """The two answers."""
@@ -34,14 +35,16 @@ class Answer:
         position: 1 or 2; None when it says neither.
         code: why not, one of the error codes.
         reason: the same in words.
+        tie: whether it says that neither is better, where that is an answer.
     """
 
     position: Literal[1, 2] | None = None
     code: str | None = None
     reason: str | None = None
+    tie: bool = False
 
 
-def read_tag(text: str, prefix: str, suffix: str, samples: Sequence[str] = ()) -> Answer:
+def read_tag(text: str, prefix: str, suffix: str, samples: Sequence[str] = (), *, ties: bool = False) -> Answer:
     """The answer between two tags.
 
     Args:
@@ -49,18 +52,24 @@ def read_tag(text: str, prefix: str, suffix: str, samples: Sequence[str] = ()) -
         prefix: what stands before the answer, such as ``<BETTER_SAMPLE>``.
         suffix: what stands behind it.
         samples: the texts that were compared; what is quoted from them does not count.
+        ties: whether ``TIE`` is an answer, too.
     """
-    pattern = rf"{_loose(prefix)}\s*(SAMPLE_[12])\s*{_loose(suffix)}"
-    found = list(re.finditer(pattern, text, re.IGNORECASE))
+    found = list(_between(prefix, suffix, ties).finditer(text))
     own = [match for match in found if not _is_quoted(match, text, samples)]
     said = {match[1].upper() for match in own}
     if len(said) == 1:
-        return Answer(1 if said == {"SAMPLE_1"} else 2)
+        return Answer(tie=True) if said == {"TIE"} else Answer(1 if said == {"SAMPLE_1"} else 2)
     if said:
-        return Answer(None, "invalid_winner", "the reply names both samples as the better one")
+        return Answer(None, "invalid_winner", f"the reply gives several answers: {', '.join(sorted(said))}")
     if found:
         return Answer(None, "parse_error", "the reply only quotes a sample that contains the answer's tag")
     return Answer(None, "parse_error", f"the reply has no {prefix}…{suffix} with SAMPLE_1 or SAMPLE_2: {_start(text)}")
+
+
+@lru_cache(maxsize=64)
+def _between(prefix: str, suffix: str, ties: bool) -> re.Pattern[str]:
+    answer = rf"(SAMPLE_[12]{'|TIE' * ties})"
+    return re.compile(rf"{_loose(prefix)}\s*{answer}\s*{_loose(suffix)}", re.IGNORECASE)
 
 
 def _loose(tag: str) -> str:
@@ -73,6 +82,10 @@ def _is_quoted(match: re.Match[str], text: str, samples: Sequence[str]) -> bool:
 
     A tag with nothing around it is an answer, unless it is all that there is of a sample.
     """
+    sign = next((letter for letter in match[0] if not letter.isalnum() and not letter.isspace()), "")
+    samples = [sample for sample in samples if sign in sample]  # most hold no such sign, and so no tag
+    if not samples:
+        return False
     before, after = text[: match.start()].split("\n"), text[match.end() :].split("\n")
     left = next((line for line in reversed(before) if line.strip()), "")
     right = next((line for line in after if line.strip()), "")
@@ -129,6 +142,21 @@ def _chosen(choice: re.Pattern[str], before: str, token: str) -> str | None:
         if match.start(1) >= len(before):
             return match[1]
     return None
+
+
+_DECLINES = re.compile(
+    r"""\W* (?: (?:i(?:'m|\ am)\ )? (?:very\ |really\ )? sorry\b [^.!?]{0,60}? \W+ (?:but\W+)? )?
+    (?: unfortunately\W+ )? (?: as\ an\ ai [^,.]* ,\W* )?
+    i (?: \ (?: can(?:not|'t|\ not) | could(?:\ not|n't) | will\ not | won't | (?:must\ )?decline | refuse )
+        | (?:'m|\ am)\ (?:not\ able|unable) )\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_LONGEST_REFUSAL = 600
+
+
+def declines(text: str) -> bool:
+    """Whether a reply without an answer begins as models do that decline in words, for want of another way."""
+    return len(text) <= _LONGEST_REFUSAL and _DECLINES.match(text.replace("’", "'")) is not None
 
 
 def _start(text: str) -> str:

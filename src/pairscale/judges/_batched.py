@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pairscale.errors import InputError
+from pairscale.judges import _orders
 from pairscale.judges.base import JudgePair, Verdict
-from pairscale.judges.llm import LLMJudge, _agreed
+from pairscale.judges.llm import LLMJudge
 from pairscale.provenance import text_hash
 from pairscale.providers.client import Exchange, LLMClient
 from pairscale.traits import Trait
@@ -24,31 +25,17 @@ _PASSING = frozenset({408, 409, 425, 429})
 
 def client_of(judge: LLMJudge) -> LLMClient:
     """The client that a judge asks with."""
-    return judge._client
+    return judge.client
 
 
 def asks_both_orders(judge: LLMJudge) -> bool:
     """Whether a judge asks twice, with the samples in both orders."""
-    return judge._both_orders
+    return judge.both_orders
 
 
 def described(judge: LLMJudge) -> dict[str, Any]:
     """Everything that another process needs to be the same judge; never the key."""
-    return {
-        "provider": judge.provider,
-        "model": judge.model,
-        "trait": asdict(judge.trait),
-        "template": judge._template,
-        "template_id": judge._template_id,
-        "answer": judge._answer,
-        "both_orders": judge._both_orders,
-        "tag_prefix": judge._prefix,
-        "tag_suffix": judge._suffix,
-        "base_url": judge._client.base_url,
-        "price": None if judge.price is None else asdict(judge.price),
-        "provider_args": judge._provider_args,
-        "settings": judge._settings,
-    }
+    return judge.describe()
 
 
 def restored(description: Mapping[str, Any], api_key: str | None = None, base_url: str | None = None) -> LLMJudge:
@@ -67,14 +54,10 @@ def restored(description: Mapping[str, Any], api_key: str | None = None, base_ur
     return LLMJudge(provider, model, trait, template, template_id, api_key=api_key, **known, **settings)
 
 
-def _turned(pair: JudgePair) -> JudgePair:
-    return replace(pair, first=pair.second, second=pair.first, uid=f"{pair.uid}~")
-
-
 def calls_of(judge: LLMJudge, pair: JudgePair) -> list[HTTPCall]:
     """What live judging would send for a pair: one call, or two when the judge asks in both orders."""
-    asked = [pair, _turned(pair)] if judge._both_orders else [pair]
-    return [judge._client.prepared(judge.request(one)) for one in asked]
+    asked = [pair, _orders.turned(pair)] if judge.both_orders else [pair]
+    return [judge.client.prepared(judge.request(one)) for one in asked]
 
 
 def verdict_of(judge: LLMJudge, pair: JudgePair, line: Line, *, turned: bool = False) -> Verdict:
@@ -86,42 +69,41 @@ def verdict_of(judge: LLMJudge, pair: JudgePair, line: Line, *, turned: bool = F
         line: what came back.
         turned: whether the samples were shown the other way round.
     """
-    asked = _turned(pair) if turned else pair
+    asked = _orders.turned(pair) if turned else pair
     request = judge.request(asked)
-    known: dict[str, Any] = {"prompt_hash": text_hash(request.prompt)}
-    clean = judge._client.redactor
     if line.kind != "succeeded":
-        return _failed(judge, line, known)
-    call = judge._client.prepared(request)
+        return _failed(judge, line, text_hash(request.prompt))
+    call, clean = judge.client.prepared(request), judge.client.redactor
     try:
-        reply = judge._client.provider.reply(call, line.body)
+        reply = judge.client.provider.reply(call, line.body)
     except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
         words = clean.text(f"the reply is not one of {judge.provider} ({type(error).__name__}: {error})")[:2000]
-        return Verdict.fail("parse_error", words, status_code=line.status, raw_response=clean.value(line.body), **known)
-    verdict = judge._verdict(Exchange(call, reply, line.status or 200, 0.0), asked, known)
-    price = judge.price
-    share = 1.0 if price is None or price.batch is None else price.batch
-    return replace(verdict, latency_s=None, cost=None if verdict.cost is None else verdict.cost * share)
+        known = {"prompt_hash": text_hash(request.prompt), "raw_response": clean.value(line.body)}
+        return Verdict.fail("parse_error", words, status_code=line.status, **known)
+    verdict = judge.read(Exchange(call, reply, line.status or 200, 0.0), asked, request, batch=True)
+    return replace(verdict, latency_s=None)
 
 
-def _failed(judge: LLMJudge, line: Line, known: dict[str, Any]) -> Verdict:
+def _failed(judge: LLMJudge, line: Line, prompt_hash: str) -> Verdict:
     """Why a request of a batch was not answered."""
-    clean = judge._client.redactor
+    clean = judge.client.redactor
     words = clean.text(line.error or "there is no answer")[:2000]
-    known |= {"status_code": line.status, "raw_response": clean.value(line.body)}
+    known = {"prompt_hash": prompt_hash, "status_code": line.status, "raw_response": clean.value(line.body)}
     if line.kind == "expired":
         return Verdict.fail("timeout", words, passing=True, **known)
     if line.kind == "cancelled":
         return Verdict.fail("cancelled", words, passing=True, **known)
     status = line.status or 0
+    if judge.client.refused(status, {}, line.body).code == "content_filter":
+        return Verdict.abstain(words, error_code="content_filter", **known)
     passing = status in _PASSING or status >= 500 or status == 0
     return Verdict.fail("rate_limited" if status == 429 else "http_error", words, passing=passing, **known)
 
 
 def joined_verdict(judge: LLMJudge, verdicts: Sequence[Verdict]) -> Verdict:
     """One verdict of those of both orders; the only one when there is one."""
-    if not judge._both_orders:
+    if not judge.both_orders:
         return verdicts[0]
     if len(verdicts) != 2:
         raise InputError("a judge that asks in both orders needs two answers")
-    return _agreed(*verdicts)
+    return _orders.agreed(*verdicts)

@@ -31,11 +31,21 @@ def holds_fences(text: str, template: str, *tags: str) -> bool:
     """
     if _TAGS.search(text):
         return True
+    fences, signs = _signed(template, tags)
+    if not any(sign in text for sign in signs):  # most texts hold none of them
+        return False
     small = _squeezed(text)
-    return any(_squeezed(tag) in small for tag in tags if tag) or any(fence in small for fence in _fences(template))
+    return any(fence in small for fence in fences)
 
 
 @lru_cache(maxsize=64)
+def _signed(template: str, tags: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]]:
+    """The tags and the fences, and for each of them a sign that a text must hold to hold it."""
+    fences = _fences(template) | {_squeezed(tag) for tag in tags if tag}
+    signs = (next((letter for letter in fence if not letter.isalnum()), "") for fence in fences)
+    return fences, frozenset(signs)  # an empty one, of a fence of letters alone, is in every text
+
+
 def _fences(template: str) -> frozenset[str]:
     """The lines, or parts of lines, right before and right behind the places of the texts."""
     found = set()

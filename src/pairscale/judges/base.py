@@ -25,6 +25,8 @@ class JudgePair:
         uid: the pair's stable name; a judge that draws random numbers draws them from it.
         attempt: 1 for the first time that this question is asked, 2 after one passing error, and so on.
         state: the adaptive run that asks, when one does; a callable that takes ``state`` is given it.
+        occurrence: 1 when a run asks about these two texts in this order for the first time, 2 when it does so on
+            purpose for the second time, and so on; the same after the run was taken up again.
     """
 
     first: Item
@@ -32,6 +34,7 @@ class JudgePair:
     uid: str = ""
     attempt: int = 1
     state: Any = field(default=None, repr=False, compare=False)
+    occurrence: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,8 @@ class Verdict:
         reasoning_tokens: of the answer, those that were thoughts.
         latency_s: seconds that it took; measured by the collector when the judge does not say.
         cost: in US dollars, where it is known.
+        cached: whether this is an answer of before, from the answer cache; it costs nothing.
+        saved: US dollars that asking would have cost, where the answer is such a one and that is known.
         prompt_hash: SHA-256 of the prompt.
         request: what was sent, for the run file.
         raw_response: what came back, for the run file.
@@ -84,6 +89,8 @@ class Verdict:
     reasoning_tokens: int | None = None
     latency_s: float | None = None
     cost: float | None = None
+    cached: bool = False
+    saved: float | None = None
     prompt_hash: str | None = None
     request: Any = field(default=None, repr=False)
     raw_response: Any = field(default=None, repr=False)

@@ -20,7 +20,7 @@ from pairscale.errors import InputError
 from pairscale.judges.base import JudgePair, Verdict
 from pairscale.provenance import fingerprint
 
-__all__ = ["FunctionJudge", "takes"]
+__all__ = ["FunctionJudge", "in_thread", "takes", "words_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +83,15 @@ class FunctionJudge:
             if inspect.iscoroutinefunction(self.function):
                 answer = await self.function(pair.first, pair.second, **arguments)
             else:
-                answer = await _in_thread(partial(self.function, pair.first, pair.second, **arguments))
+                answer = await in_thread(partial(self.function, pair.first, pair.second, **arguments))
                 if inspect.isawaitable(answer):
                     answer = await answer
         except TimeoutError as error:
-            return Verdict.fail("timeout", _words(error), passing=True)
+            return Verdict.fail("timeout", words_of(error), passing=True)
         except ConnectionError as error:
-            return Verdict.fail("http_error", _words(error), passing=True)
+            return Verdict.fail("http_error", words_of(error), passing=True)
         except Exception as error:  # noqa: BLE001 - whatever a user's code raises is the outcome of this pair
-            return Verdict.fail("judge_error", _words(error))
+            return Verdict.fail("judge_error", words_of(error))
         return _verdict(answer)
 
 
@@ -122,7 +122,7 @@ def takes(function: Callable[..., Any], name: str) -> bool:
     return any(p.name == name or p.kind is p.VAR_KEYWORD for p in parameters)
 
 
-async def _in_thread(call: Callable[[], Any]) -> Any:
+async def in_thread(call: Callable[[], Any]) -> Any:
     """Run a call that may block in a thread that nobody waits for: Ctrl-C ends a run at once, whatever is open."""
     loop = asyncio.get_running_loop()
     outcome: asyncio.Future[Any] = loop.create_future()
@@ -135,7 +135,7 @@ async def _in_thread(call: Callable[[], Any]) -> Any:
         try:
             post(outcome.set_result, call())
         except StopIteration as error:  # no future takes one, and whoever waits would wait for ever
-            post(outcome.set_exception, RuntimeError(_words(error)))
+            post(outcome.set_exception, RuntimeError(words_of(error)))
         except BaseException as error:  # noqa: BLE001 - it is raised again where the outcome is awaited
             post(outcome.set_exception, error)
 
@@ -158,5 +158,6 @@ def _source(function: Any) -> str | None:
     return f"{source}{code.co_code.hex()}{code.co_consts}{code.co_names}"
 
 
-def _words(error: BaseException) -> str:
+def words_of(error: BaseException) -> str:
+    """An exception in words: its kind, and what it says."""
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -12,6 +12,7 @@ from pairscale.errors import InputError, UnknownNameError
 from pairscale.files import read_table
 from pairscale.judges.base import Judge
 from pairscale.judges.function import FunctionJudge, takes
+from pairscale.judges.human import HumanJudge
 from pairscale.judges.lexical import LexicalJudge
 from pairscale.judges.replay import ReplayJudge
 from pairscale.judges.simulated import SimulatedJudge
@@ -24,10 +25,10 @@ from pairscale.traits import Trait, trait_description
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Set
 
-__all__ = ["make_judge"]
+__all__ = ["imported", "make_judge"]
 
-_EMBEDDED = {"lexical": LexicalJudge, "simulated": SimulatedJudge, "replay": ReplayJudge}
-_KNOWN = "provider:model (such as openai:gpt-5.1), lexical, simulated:COLUMN, replay:FILE, or module:function"
+_EMBEDDED = {"lexical": LexicalJudge, "simulated": SimulatedJudge, "replay": ReplayJudge, "human": HumanJudge}
+_KNOWN = "provider:model (such as openai:gpt-5.1), lexical, simulated:COLUMN, replay:FILE, human, or module:function"
 
 
 def make_judge(
@@ -43,8 +44,8 @@ def make_judge(
     Args:
         judge: ``provider:model`` (``openai:gpt-5.1``, ``anthropic:…``, ``gemini:…``, ``together:…``, ``ollama:…``, or
             ``compatible:…`` with ``base_url``); ``lexical``; ``simulated:COLUMN`` (the truth is in that column of the
-            samples); ``replay:FILE``; ``module:function`` (imported, also from the current folder); a callable; or a
-            :class:`Judge`.
+            samples); ``replay:FILE``; ``human`` (people on a page, see :class:`HumanJudge`); ``module:function``
+            (imported, also from the current folder); a callable; or a :class:`Judge`.
         trait: what to judge: a built-in trait's key, or a :class:`Trait`. A callable that takes them is given
             ``trait_name`` and ``trait_description``.
         template: a prompt template's name or file. A callable that takes it is given its text as
@@ -71,14 +72,14 @@ def make_judge(
             return judge
         return _called(judge, trait, prompt, settings, judge_call_args)
     kind, _, rest = judge.partition(":")
-    if judge == "lexical" or kind == "simulated" or (kind == "replay" and rest):
+    if judge in {"lexical", "human"} or kind == "simulated" or (kind == "replay" and rest):
         if prompt is not None:
             notice(f"the judge {judge!r} reads no prompt; the template {prompt[0]!r} has no effect")
         return _embedded(judge, kind, rest, trait, settings)
     if kind in PROVIDERS:
         return _llm(judge, trait, prompt, settings | dict(judge_call_args or {}))
     if kind and rest and kind != "replay":
-        return _called(_imported(kind, rest, judge), trait, prompt, settings, judge_call_args)
+        return _called(imported(kind, rest, judge), trait, prompt, settings, judge_call_args)
     raise UnknownNameError(f"no judge is called {judge!r}; this version knows {_KNOWN}")
 
 
@@ -96,10 +97,12 @@ def _embedded(judge: str, kind: str, rest: str, trait: Trait | None, settings: d
             f"judge {judge!r}: the abilities are a column of the samples, named as simulated:COLUMN; leave out the "
             "setting 'abilities' (in Python, SimulatedJudge takes a dict of them)"
         )
-    _require_settings(judge, _EMBEDDED[kind], settings, {"abilities", "results", "trait" if trait else ""})
+    _require_settings(judge, _EMBEDDED[kind], settings, {"abilities", "results", "board", "trait" if trait else ""})
     try:
         if kind == "lexical":
             return LexicalJudge(**({"trait": trait.key or trait.name} if trait else {}), **settings)
+        if kind == "human":
+            return HumanJudge(trait or trait_description(), **settings)
         if kind == "simulated":
             return SimulatedJudge(rest or "theta_true", **settings)
         return ReplayJudge(read_table(rest), **settings)
@@ -135,7 +138,16 @@ def _called(
         raise InputError(f"judge: {error}") from None
 
 
-def _imported(module: str, name: str, judge: str) -> Callable[..., Any]:
+def imported(module: str, name: str, text: str, what: str = "judge") -> Callable[..., Any]:
+    """The function that ``module:function`` names, also from the current folder.
+
+    Args:
+        module: the module.
+        name: the function.
+        text: both, as somebody wrote them.
+        what: what it is to be, for messages.
+    """
+    known = f"; this version knows {_KNOWN}" if what == "judge" else ""
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
@@ -143,15 +155,11 @@ def _imported(module: str, name: str, judge: str) -> Callable[..., Any]:
         found = importlib.import_module(module.removesuffix(".py"))
     except ModuleNotFoundError as error:
         if error.name is None or not module.startswith(error.name):
-            raise InputError(f"judge {judge!r}: {module} needs {error.name}, which is not installed") from None
-        raise UnknownNameError(
-            f"no judge is called {judge!r}: there is no module {module!r} here; this version knows {_KNOWN}"
-        ) from None
+            raise InputError(f"{what} {text!r}: {module} needs {error.name}, which is not installed") from None
+        raise UnknownNameError(f"no {what} is called {text!r}: there is no module {module!r} here{known}") from None
     except Exception as error:  # noqa: BLE001 - whatever a user's module raises, it cannot be used
-        raise InputError(f"judge {judge!r}: {module} cannot be imported: {type(error).__name__}: {error}") from None
+        raise InputError(f"{what} {text!r}: {module} cannot be imported: {type(error).__name__}: {error}") from None
     function = getattr(found, name, None)
     if not callable(function):
-        raise UnknownNameError(
-            f"no judge is called {judge!r}: the module {module!r} has no function {name!r}; this version knows {_KNOWN}"
-        )
+        raise UnknownNameError(f"no {what} is called {text!r}: the module {module!r} has no function {name!r}{known}")
     return function  # type: ignore[no-any-return]

@@ -8,7 +8,6 @@ key.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -16,7 +15,7 @@ from urllib.parse import quote
 from pairscale.providers import _read
 from pairscale.providers._wire import Wire
 from pairscale.providers.base import HTTPCall
-from pairscale.providers.batches import Draft, Job, Limits, Line, LineKind, State
+from pairscale.providers.batches import Draft, Job, Limits, Line, LineKind, State, seconds_of, state_of
 
 __all__ = ["AnthropicBatches"]
 
@@ -103,8 +102,8 @@ class AnthropicBatches:
             total=sum(counts.values()),
             succeeded=counts.get("succeeded", 0),
             failed=lost,
-            created_at=_seconds(found.get("created_at")),
-            expires_at=_seconds(found.get("expires_at")),
+            created_at=seconds_of(found.get("created_at")),
+            expires_at=seconds_of(found.get("expires_at")),
             outputs=(str(found["results_url"]),) if found.get("results_url") else (),
             raw=found,
         )
@@ -118,10 +117,13 @@ class AnthropicBatches:
         if kind == "succeeded":
             return Line(custom_id, "succeeded", 200, result.get("message"), result_type=kind)
         error = result.get("error")
-        problem = _read.problem(0, {"error": error}) if error else None
-        status = _STATUSES.get(problem.code or "") if problem else None
-        words = problem.message if problem else f"the request {_WORDS.get(kind, f'ended as {kind}')}"
-        return Line(custom_id, _KINDS.get(kind, "errored"), status, error, words, str(kind))
+        if not error:
+            words = f"the request {_WORDS.get(kind, f'ended as {kind}')}"
+            return Line(custom_id, _KINDS.get(kind, "errored"), None, error, words, str(kind))
+        status = _STATUSES.get(_read.problem(0, {"error": error}).code or "")
+        problem = _read.problem(status or 0, {"error": error})
+        fate = _KINDS.get(kind, "errored")
+        return Line(custom_id, fate, status, error, problem.message, str(kind), problem.parameter)
 
 
 _WORDS: dict[Any, str] = {
@@ -132,10 +134,8 @@ _WORDS: dict[Any, str] = {
 
 
 def _state(status: Any, counts: Mapping[str, int]) -> State:
-    if status == "canceling":
-        return "finishing"
     if status != "ended":
-        return "running"
+        return state_of(status)
     if counts.get("canceled"):
         return "cancelled"
     if counts.get("expired"):
@@ -145,7 +145,3 @@ def _state(status: Any, counts: Mapping[str, int]) -> State:
 
 def _version(wire: Wire) -> dict[str, str]:
     return {"anthropic-version": str(getattr(wire.provider, "version", "2023-06-01"))}
-
-
-def _seconds(text: Any) -> float | None:
-    return datetime.fromisoformat(text).timestamp() if isinstance(text, str) and text else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Collection, Mapping
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -12,25 +11,13 @@ from urllib.parse import quote
 from pairscale.providers import _read
 from pairscale.providers._wire import Wire
 from pairscale.providers.base import HTTPCall
-from pairscale.providers.batches import Draft, Job, Limits, Line, State
+from pairscale.providers.batches import Draft, Job, Limits, Line, seconds_of, state_of
 from pairscale.providers.client import ProviderError
 
 __all__ = ["GeminiBatches"]
 
 _INLINE = 18_000_000  # of 20 MB, which the batch's own fields share
-_STATES: dict[str, State] = {
-    "QUEUED": "validating",
-    "PENDING": "validating",
-    "RUNNING": "running",
-    "UPDATING": "running",
-    "PAUSED": "running",
-    "CANCELLING": "finishing",
-    "SUCCEEDED": "done",
-    "PARTIALLY_SUCCEEDED": "partly",
-    "FAILED": "failed",
-    "CANCELLED": "cancelled",
-    "EXPIRED": "expired",
-}
+_GIVES_UP = 48 * 3600  # seconds after which a batch expires, which it does not say of itself
 
 
 class GeminiBatches:
@@ -123,18 +110,19 @@ class GeminiBatches:
         found = _read.items(document)
         about = _read.items(found.get("metadata")) or found
         stats = {name: _count(value) for name, value in _read.items(about.get("batchStats")).items()}
-        word = str(about.get("state", "")).replace("JOB_STATE_", "").replace("BATCH_STATE_", "")
-        state, failed = _STATES.get(word, "running"), stats.get("failedRequestCount", 0 if stats else None)
+        failed, created = stats.get("failedRequestCount", 0 if stats else None), seconds_of(about.get("createTime"))
+        state = state_of(about.get("state"), lost=failed)
         error = _read.items(found.get("error") or about.get("error"))
         file = next((one["responsesFile"] for one in _outputs(found) if one.get("responsesFile")), None)
         return Job(
             id=str(found["name"]),
-            state="partly" if state == "done" and failed else "failed" if error and state == "running" else state,
+            state="failed" if error and state == "running" else state,
             total=stats.get("requestCount"),
             succeeded=stats.get("successfulRequestCount", 0 if stats else None),
             failed=failed,
             key=about.get("displayName"),
-            created_at=_seconds(about.get("createTime")),
+            created_at=created,
+            expires_at=None if created is None else created + _GIVES_UP,
             message=_read.words([error.get("message")]),
             outputs=(str(file),) if file else (),
             raw=found,
@@ -151,10 +139,12 @@ class GeminiBatches:
         if kind == "succeeded" and response and not response.get("error"):
             return Line(custom_id, "succeeded", 200, response, result_type=str(kind))
         error = error or response.get("error")
-        said = _read.problem(0, {"error": error}).message if error else "there is no response"
         code = _read.number(_read.items(error).get("code"))
         status = code if code is not None and code >= 100 else _RPC.get(code or 0)
-        return Line(custom_id, "errored", status, error or dict(result), said, str(kind))
+        if not error:
+            return Line(custom_id, "errored", status, dict(result), "there is no response", str(kind))
+        problem = _read.problem(status or 0, {"error": error})
+        return Line(custom_id, "errored", status, error, problem.message, str(kind), problem.parameter)
 
 
 _RPC = {1: 499, 3: 400, 4: 504, 5: 404, 7: 403, 8: 429, 13: 500, 14: 503, 16: 401}
@@ -209,7 +199,3 @@ def _version(wire: Wire) -> str:
 
 def _count(value: Any) -> int:
     return int(value) if isinstance(value, int | float | str) and str(value).isdecimal() else 0
-
-
-def _seconds(text: Any) -> float | None:
-    return datetime.fromisoformat(text).timestamp() if isinstance(text, str) and text else None

@@ -10,23 +10,13 @@ from urllib.parse import quote
 from pairscale.providers import _read
 from pairscale.providers._wire import Wire
 from pairscale.providers.base import HTTPCall
-from pairscale.providers.batches import Draft, Job, Limits, Line, State
+from pairscale.providers.batches import Draft, Job, Limits, Line, state_of
 
 __all__ = ["METADATA_KEY", "OpenAIBatches", "joined", "read_line"]
 
 METADATA_KEY = "pairscale"
 """The name in a batch's metadata under which our own key stands."""
 
-_STATES: dict[Any, State] = {
-    "validating": "validating",
-    "in_progress": "running",
-    "finalizing": "finishing",
-    "cancelling": "finishing",
-    "completed": "done",
-    "failed": "failed",
-    "expired": "expired",
-    "cancelled": "cancelled",
-}
 _PAGES = 50
 
 
@@ -98,11 +88,10 @@ class OpenAIBatches:
         found = _read.items(document)
         counts = _read.items(found.get("request_counts"))
         failed = _read.number(counts.get("failed"))
-        state = _STATES.get(found.get("status"), "running")
         errors = _read.objects(_read.items(found.get("errors")).get("data"))
         return Job(
             id=str(found["id"]),
-            state="partly" if state == "done" and failed else state,
+            state=state_of(found.get("status"), lost=failed),
             total=_read.number(counts.get("total")),
             succeeded=_read.number(counts.get("completed")),
             failed=failed,
@@ -133,12 +122,14 @@ def read_line(document: Mapping[str, Any]) -> Line:
             return Line(custom_id, "expired", status, document, problem.message)
         if "cancel" in code:
             return Line(custom_id, "cancelled", status, document, problem.message)
-        return Line(custom_id, "errored", status, document if body is None else body, problem.message)
+        known = document if body is None else body
+        return Line(custom_id, "errored", status, known, problem.message, parameter=problem.parameter)
     if status is not None and 200 <= status < 300:
         return Line(custom_id, "succeeded", status, body)
     if status is None and body is None:
         raise ValueError("it has neither a response nor an error")
-    return Line(custom_id, "errored", status, body, _read.problem(status or 0, body).message)
+    problem = _read.problem(status or 0, body)
+    return Line(custom_id, "errored", status, body, problem.message, parameter=problem.parameter)
 
 
 async def joined(wire: Wire, paths: list[str], target: Path) -> None:

@@ -7,18 +7,19 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pairscale.providers.base import Alternative, Problem, TokenLogprob
+from pairscale.providers.limits import duration, longest_wait
 
 __all__ = ["items", "number", "objects", "problem", "refused", "split_thoughts", "token_logprobs", "visible", "words"]
 
 
 def items(value: Any) -> Mapping[str, Any]:
     """An object of JSON; an empty one when it is none."""
-    return value if isinstance(value, Mapping) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def objects(value: Any) -> list[Mapping[str, Any]]:
     """The objects of a list of JSON."""
-    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
 def number(value: Any) -> int | None:
@@ -92,7 +93,17 @@ def problem(status: int, body: Any) -> Problem:
     """What an error says, in any of the shapes that are about."""
     message, code, named = _said(body)
     parameter = _parameter(message, code, named) if status in {400, 422} else None
-    return Problem(message or f"HTTP {status} without a word", code, parameter)
+    return Problem(message or f"HTTP {status} without a word", code, parameter, _retry_info(body))
+
+
+def _retry_info(body: Any) -> float | None:
+    """The seconds of a ``google.rpc.RetryInfo`` among the details of an error."""
+    error = items(items(body[0] if isinstance(body, list) and body else body).get("error"))
+    for detail in objects(error.get("details")):
+        delay = detail.get("retryDelay")
+        if str(detail.get("@type", "")).endswith("google.rpc.RetryInfo") and isinstance(delay, str):
+            return longest_wait(duration(delay))
+    return None
 
 
 def _said(body: Any) -> tuple[str, str | None, str | None]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Mapping
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -13,20 +12,10 @@ from pairscale.providers import _read
 from pairscale.providers._openai_batches import joined, read_line
 from pairscale.providers._wire import Wire
 from pairscale.providers.base import HTTPCall
-from pairscale.providers.batches import Draft, Job, Limits, Line, State
+from pairscale.providers.batches import Draft, Job, Limits, Line, seconds_of, state_of
 from pairscale.providers.client import ProviderError
 
 __all__ = ["TogetherBatches"]
-
-_STATES: dict[Any, State] = {
-    "VALIDATING": "validating",
-    "IN_PROGRESS": "running",
-    "COMPLETED": "done",
-    "FAILED": "failed",
-    "EXPIRED": "expired",
-    "CANCELLING": "finishing",
-    "CANCELLED": "cancelled",
-}
 
 
 class TogetherBatches:
@@ -88,12 +77,11 @@ class TogetherBatches:
     def job(self, document: Any) -> Job:
         """A batch as Together describes it; it counts nothing but the share that is done."""
         found = _read.items(document)
-        state = _STATES.get(str(found.get("status")).upper(), "running")
         return Job(
             id=str(found["id"]),
-            state="partly" if state == "done" and found.get("error_file_id") else state,
-            created_at=_seconds(found.get("created_at")),
-            expires_at=_seconds(found.get("job_deadline")),
+            state=state_of(found.get("status"), lost=found.get("error_file_id")),
+            created_at=seconds_of(found.get("created_at")),
+            expires_at=seconds_of(found.get("job_deadline")),
             message=_read.words([found.get("error")]),
             outputs=tuple(str(found[name]) for name in ("output_file_id", "error_file_id") if found.get(name)),
             raw=found,
@@ -102,10 +90,6 @@ class TogetherBatches:
     def read(self, document: Mapping[str, Any]) -> Line:
         """One line of an output or an error file."""
         return read_line(document)
-
-
-def _seconds(text: Any) -> float | None:
-    return datetime.fromisoformat(text).timestamp() if isinstance(text, str) and text else None
 
 
 def _checksum(path: Path) -> str:

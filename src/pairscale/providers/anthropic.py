@@ -102,6 +102,7 @@ class Anthropic:
             object_type=found.get("type"),
             usage=_usage(_read.items(found.get("usage"))),
             refusal=_read.words([_read.items(found.get("stop_details")).get("explanation")]),
+            service_tier=_read.words([_read.items(found.get("usage")).get("service_tier")]),
             raw=body,
         )
 
@@ -200,4 +201,4 @@ def _usage(usage: Mapping[str, Any]) -> Usage:
     prompt = None if fresh is None else fresh + (cached or 0) + (written or 0)
     total = None if prompt is None or completion is None else prompt + completion
     thoughts = _read.items(usage.get("output_tokens_details")).get("thinking_tokens")
-    return Usage(prompt, completion, total, cached, _read.number(thoughts))
+    return Usage(prompt, completion, total, cached, _read.number(thoughts), written)

@@ -102,6 +102,7 @@ class Usage:
         total: both.
         cached: of the question, those that came from a cache.
         reasoning: of the answer, those that were thoughts.
+        written: of the question, those that were put into the provider's cache, where that costs extra.
     """
 
     prompt: int | None = None
@@ -109,6 +110,7 @@ class Usage:
     total: int | None = None
     cached: int | None = None
     reasoning: int | None = None
+    written: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +154,7 @@ class LLMReply:
         usage: tokens.
         logprobs: of the tokens of the visible answer, where they were asked for and given.
         refusal: the model's words when it declined, where they stand apart from the answer.
+        service_tier: the tier that answered, where the provider says.
         raw: the reply as it came, parsed.
     """
 
@@ -163,6 +166,7 @@ class LLMReply:
     usage: Usage = Usage()
     logprobs: tuple[TokenLogprob, ...] | None = None
     refusal: str | None = None
+    service_tier: str | None = None
     raw: Any = field(default=None, repr=False)
 
 
@@ -174,11 +178,13 @@ class Problem:
         message: the provider's words.
         code: its own code or type, such as ``insufficient_quota``.
         parameter: the field of the request that this model does not take, when the message names one.
+        retry_after: the seconds to wait that the body asks for, where it is there rather than in a header.
     """
 
     message: str
     code: str | None = None
     parameter: str | None = None
+    retry_after: float | None = None
 
 
 class Provider(Protocol):

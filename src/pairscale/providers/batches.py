@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args
 
 from pairscale.errors import InputError
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BATCH_PROVIDERS", "ENDED", "BatchFormat", "Draft", "Job", "Limits", "Line", "LineKind", "State", "batch_format",
+    "seconds_of", "state_of",
 ]  # fmt: skip
 
 State = Literal["validating", "running", "finishing", "done", "partly", "failed", "expired", "cancelled"]
@@ -31,18 +33,46 @@ State = Literal["validating", "running", "finishing", "done", "partly", "failed"
 ENDED: frozenset[State] = frozenset(set(get_args(State)) - {"validating", "running", "finishing"})
 """The states after which nothing more happens."""
 
+_WORDS: Mapping[str, State] = {
+    **dict.fromkeys(("validating", "queued", "pending"), "validating"),
+    **dict.fromkeys(("in_progress", "running", "updating", "paused"), "running"),
+    **dict.fromkeys(("finalizing", "cancelling", "canceling"), "finishing"),
+    **dict.fromkeys(("completed", "succeeded"), "done"),
+    "partially_succeeded": "partly",
+    "failed": "failed",
+    "expired": "expired",
+    "cancelled": "cancelled",
+}
+"""What the providers call the states."""
+
+
+def state_of(word: Any, *, lost: Any = None) -> State:
+    """A provider's word for a state in ours; one that is not known yet is taken for running.
+
+    Args:
+        word: as the provider has it, such as ``in_progress``, ``IN_PROGRESS`` or ``JOB_STATE_RUNNING``.
+        lost: whether some requests failed, which makes ``done`` ``partly``.
+
+    Example:
+        >>> state_of("BATCH_STATE_SUCCEEDED"), state_of("completed", lost=3)
+        ('done', 'partly')
+    """
+    name = str(word).lower().removeprefix("job_state_").removeprefix("batch_state_")
+    state = _WORDS.get(name, "running")
+    return "partly" if state == "done" and lost else state
+
+
+def seconds_of(text: Any) -> float | None:
+    """A moment, as most providers write it, in seconds since 1970; None when there is none."""
+    return datetime.fromisoformat(text).timestamp() if isinstance(text, str) and text else None
+
+
 LineKind = Literal["succeeded", "errored", "expired", "cancelled"]
 """What became of one request."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """How large a batch may be.
-
-    Attributes:
-        requests: their number.
-        bytes: of the file of requests.
-    """
+class Limits(NamedTuple):
+    """How large a batch may be: how many requests, and how many bytes their file may have."""
 
     requests: int
     bytes: int
@@ -120,6 +150,7 @@ class Line:
         body: the reply, or the error as it came.
         error: the error in words.
         result_type: the provider's own word for ``kind``.
+        parameter: the field of the request that this model does not take, where the error names one.
     """
 
     custom_id: str
@@ -128,6 +159,7 @@ class Line:
     body: Any = None
     error: str | None = None
     result_type: str | None = None
+    parameter: str | None = None
 
 
 class BatchFormat(Protocol):

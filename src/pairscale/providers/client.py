@@ -28,7 +28,7 @@ from pairscale.providers.limits import Breaker, Pace, retry_after
 if TYPE_CHECKING:
     import aiohttp
 
-    from pairscale.providers.base import HTTPCall, LLMReply, LLMRequest, Provider
+    from pairscale.providers.base import HTTPCall, LLMReply, LLMRequest, Problem, Provider
 
 __all__ = ["Exchange", "LLMClient", "ProviderError", "base_url_of"]
 
@@ -37,6 +37,7 @@ _DOWN = frozenset({500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
 _PASSING = frozenset({408, 409, 425, 429}) | _DOWN
 _WRONG = frozenset({301, 302, 303, 307, 308, 401, 402, 403, 404})
 _BYTES_A_TOKEN = 4
+_written = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class ProviderError(Exception):
@@ -77,16 +78,21 @@ class Exchange:
         reply: what came back.
         status: of HTTP.
         latency_s: seconds from sending to the last byte.
+        first_asked: when the reply came, if it is one of before that was kept; None when it came now.
     """
 
     call: HTTPCall
     reply: LLMReply
     status: int
     latency_s: float
+    first_asked: str | None = None
 
 
 class LLMClient:
     """Asks one provider; may be used from many tasks at once, and from one event loop after the other.
+
+    Besides asking, it lends what others who speak to the same provider need: ``provider``, ``base_url``, ``redactor``,
+    ``open_headers`` (the further headers without a secret), :meth:`headers`, :meth:`session` and :meth:`refused`.
 
     Args:
         provider: whose wire format to speak.
@@ -114,6 +120,7 @@ class LLMClient:
         self._key = find_key(provider, api_key)
         self._headers = dict(headers or {})
         secrets = [Key(value) for name, value in self._headers.items() if _SECRET.search(name)]
+        self.open_headers = {name: value for name, value in self._headers.items() if not _SECRET.search(name)}
         self.redactor = Redactor([self._key, *secrets])
         self._proxy = _proxy_for(self.base_url)
         self._timeout = timeout
@@ -153,6 +160,10 @@ class LLMClient:
                 continue
             raise self.refused(status, headers, body)
 
+    def leave_out(self, model: str, *parameters: str) -> None:
+        """Leave fields out from now on that a model was found not to take, by this client or by another."""
+        self._dropped.setdefault(model, set()).update(parameters)
+
     def _drop(self, request: LLMRequest, parameter: str, call: HTTPCall) -> bool:
         """Leave a field out from now on; False when that cannot be done, or ``call`` had been without it."""
         dropped = self._dropped.setdefault(request.model, set())
@@ -165,7 +176,7 @@ class LLMClient:
         return True
 
     async def _send(self, call: HTTPCall) -> tuple[int, Mapping[str, str], Any, float]:
-        data = json.dumps(call.body, ensure_ascii=False, separators=(",", ":")).encode()
+        data = _written(call.body).encode()
         tried = await self._breaker.admit()
         try:
             sent = await self._pace.admit(len(data) // _BYTES_A_TOKEN)
@@ -178,13 +189,20 @@ class LLMClient:
             self._breaker.failed(f"HTTP {status}", tried)
         else:
             self._breaker.answered()
-        if status == 429:
-            self._pace.refused(retry_after(headers), sent)
-        else:
-            self._pace.answered(headers)
         if len(content) > _LARGEST:
             raise ProviderError("parse_error", f"the reply is larger than {_LARGEST:,} bytes", status=status)
-        return status, headers, self.redactor.value(_parsed(content)), seconds
+        body = self.redactor.document(content)
+        if status == 429:
+            self._pace.refused(self._wait(headers, self.provider.problem(status, body)), sent)
+        else:
+            self._pace.answered(headers)
+        return status, headers, body, seconds
+
+    @staticmethod
+    def _wait(headers: Mapping[str, str], problem: Problem) -> float | None:
+        """The seconds that a reply asks to wait: in a header, or in its body."""
+        wait = retry_after(headers)
+        return problem.retry_after if wait is None else wait
 
     async def _exchange(self, call: HTTPCall, data: bytes, tried: bool) -> tuple[int, Mapping[str, str], bytes]:
         import aiohttp
@@ -198,6 +216,8 @@ class LLMClient:
                 allow_redirects=False,  # which would take the key along
             ) as response:
                 content = await response.content.read(_LARGEST + 1)
+                if len(content) == response.content_length and "Content-Encoding" not in response.headers:
+                    return response.status, response.headers, content  # most come whole at once
                 while len(content) <= _LARGEST and (more := await response.content.read(_LARGEST + 1)):
                     content += more
                 return response.status, response.headers, content
@@ -239,12 +259,12 @@ class LLMClient:
             else "timeout"
             if status == 408
             else "content_filter"
-            if code in _FILTERED
+            if code in _FILTERED or (status == 400 and _BLOCKED.search(message))
             else "http_error",
             f"{self.provider.name}: HTTP {status}{hint}: {words}",
             status=status,
             passing=status in _PASSING and not fatal,
-            wait=retry_after(headers),
+            wait=self._wait(headers, problem),
             fatal=fatal,
             raw=self.redactor.value(body),
         )
@@ -278,6 +298,8 @@ _FATAL = frozenset({"insufficient_quota", "billing_not_active", "invalid_api_key
 _FILTERED = frozenset({"content_filter", "content_policy_violation"})
 _REFUSED = re.compile(r"api key not valid|api key expired|credit balance is too low", re.IGNORECASE)
 """What some providers say with a 400 where others have a 401 or a 402."""
+_BLOCKED = re.compile(r"blocked by (?:our )?content[- ]filter", re.IGNORECASE)
+"""What Anthropic says with a 400 where others have a code."""
 
 _HINTS = {
     401: " (the key is not accepted)",
@@ -301,13 +323,6 @@ def _proxy_for(url: str) -> str | None:
     if proxy and urlsplit(proxy).scheme not in {"http", "https"}:
         raise InputError(f"{url} would be reached by the proxy of the environment, and only http:// proxies are known")
     return proxy or None
-
-
-def _parsed(content: bytes) -> Any:
-    try:
-        return json.loads(content)
-    except ValueError:
-        return content.decode("utf-8", "replace")
 
 
 def base_url_of(provider: Provider, given: str | None) -> str:

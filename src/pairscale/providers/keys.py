@@ -6,6 +6,7 @@ from a provider passes through a :class:`Redactor` before it is logged, raised o
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -16,7 +17,7 @@ from pairscale.errors import InputError
 if TYPE_CHECKING:
     from pairscale.providers.base import Provider
 
-__all__ = ["KEY_VARIABLES", "Key", "Redactor", "find_key"]
+__all__ = ["KEY_VARIABLES", "Key", "Redactor", "find_key", "key_in_environment"]
 
 KEY_VARIABLES = {
     "openai": "OPENAI_API_KEY",
@@ -26,11 +27,25 @@ KEY_VARIABLES = {
 }
 """The environment variable of each provider's key."""
 
+_SECOND_NAMES = {"gemini": "GOOGLE_API_KEY"}
+"""What the vendor's own SDK reads as well; the name above goes before it."""
+
+
+def key_in_environment(provider: str) -> tuple[str, str | None]:
+    """A provider's key in the environment, and the variable that it stands in; an empty one and None when unset."""
+    for name in (KEY_VARIABLES.get(provider), _SECOND_NAMES.get(provider)):
+        if name is not None and (value := os.environ.get(name, "").strip()):
+            return value, name
+    return "", None
+
+
 _HIDDEN = "[key]"
 _SHORTEST = 6  # shorter ones would hide ordinary words
 _LOOKS_LIKE = re.compile(
     r"\b(?:sk|pk|rk|tgp|key|AIza)[-_](?=[A-Za-z_\-]*\d)[A-Za-z0-9_\-]{16,}|\bAIza[A-Za-z0-9_\-]{20,}|(?<=Bearer )\S{8,}"
 )
+_MAY_BE = re.compile(r"(?:sk|pk|rk|tgp|key)[-_]|AIza|Bearer ")
+"""What everything that looks like a key begins with; also right behind an escape, where no word seems to begin."""
 
 
 class Key:
@@ -63,7 +78,7 @@ def find_key(provider: Provider, given: str | Key | None) -> Key | None:
     if isinstance(given, Key):
         return given
     variable = provider.key_variable
-    value = (given or "").strip() or os.environ.get(variable or "", "").strip()
+    value = (given or "").strip() or key_in_environment(provider.name)[0]
     if not value:
         if variable is None:
             return None
@@ -82,7 +97,8 @@ class Redactor:
 
     def __init__(self, keys: Iterable[Key | None] = ()) -> None:
         known = {key.reveal() for key in keys if key is not None}
-        known |= {os.environ[name].strip() for name in KEY_VARIABLES.values() if os.environ.get(name)}
+        names = (*KEY_VARIABLES.values(), *_SECOND_NAMES.values())
+        known |= {os.environ[name].strip() for name in names if os.environ.get(name)}
         self._known = sorted((key for key in known if len(key) >= _SHORTEST), key=len, reverse=True)
 
     def text(self, text: str) -> str:
@@ -90,6 +106,21 @@ class Redactor:
         for key in self._known:
             text = text.replace(key, _HIDDEN)
         return _LOOKS_LIKE.sub(_HIDDEN, text)
+
+    def document(self, content: bytes) -> Any:
+        """A JSON document as bytes, parsed and without keys; the text where it is none.
+
+        Most hold nothing that looks like a key. That is seen at once, unless escapes might hide one.
+        """
+        text = content.decode("utf-8", "replace")
+        try:
+            found = json.loads(text)
+        except ValueError:
+            return self.text(text)
+        hides = "\\u" in text or "\\/" in text
+        if hides or _MAY_BE.search(text) or any(key in text for key in self._known):
+            return self.value(found)
+        return found
 
     def value(self, value: Any) -> Any:
         """The same for all texts of a JSON document."""

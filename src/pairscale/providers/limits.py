@@ -14,10 +14,12 @@ from email.utils import parsedate_to_datetime
 from pairscale.errors import InputError
 from pairscale.notices import notice
 
-__all__ = ["Breaker", "Pace", "retry_after"]
+__all__ = ["Breaker", "Pace", "duration", "longest_wait", "retry_after"]
 
 _MINUTE = 60.0
 _LONGEST = 300.0
+_RARE = 0.2  # the share of refusals below which they are rare
+_OUTCOMES = 20  # so many of the last ones make that share
 _SLOWEST, _FASTEST = 10.0, 100_000.0  # requests a minute: refusals alone bring it no lower; above, there is no limit
 
 
@@ -28,7 +30,7 @@ def retry_after(headers: Mapping[str, str], now: Callable[[], datetime] = lambda
         if text is None:
             continue
         try:
-            return min(_LONGEST, max(0.0, float(text) * factor))
+            return longest_wait(float(text) * factor)
         except ValueError:
             pass
         try:
@@ -36,16 +38,22 @@ def retry_after(headers: Mapping[str, str], now: Callable[[], datetime] = lambda
         except (ValueError, OverflowError):
             continue
         until = until if until.tzinfo else until.replace(tzinfo=UTC)
-        return min(_LONGEST, max(0.0, (until - now()).total_seconds()))
+        return longest_wait((until - now()).total_seconds())
     return None
+
+
+def longest_wait(seconds: float) -> float:
+    """The seconds to wait when a provider asks for so many: at least none, and at most five minutes."""
+    return min(_LONGEST, max(0.0, seconds))
 
 
 class Pace:
     """So many requests and tokens a minute, and no more.
 
     Without limits of the user's it lets everything pass until the provider says otherwise: by its rate-limit headers,
-    or by refusing (429). A refusal halves the pace, once for all requests that were under way together, and the pace
-    recovers by a tenth for every ten answers.
+    or by refusing (429). The first refusal halves the pace, once for all requests that were under way together, and so
+    does every further one while they are many. Where they are few, each takes a twentieth: some providers refuse a few
+    whatever the pace is. The pace recovers by a tenth for every ten answers.
 
     Args:
         requests_per_minute: at most so many.
@@ -73,7 +81,7 @@ class Pace:
         self._line: deque[asyncio.Future[None]] = deque()
         self._last = -math.inf
         self._not_before = self._slowed = -math.inf
-        self._well = 0
+        self._well, self._share = 0, 0.0
 
     @property
     def requests_per_minute(self) -> float | None:
@@ -127,19 +135,24 @@ class Pace:
         now = self._clock()
         self._not_before = max(self._not_before, now + (wait if wait is not None else 1.0))
         self._well = 0
+        self._share += (1 - self._share) / _OUTCOMES
         if sent is not None and sent <= self._slowed:
             return
-        self._slowed = now
+        slowed_before, self._slowed = self._slowed > -math.inf, now
+        slowest = _SLOWEST if self._most_requests is None else min(_SLOWEST, self._most_requests)
+        if self._requests is not None and slowed_before and self._share < _RARE:
+            self._requests = max(slowest, 0.95 * self._requests)
+            return
         recent = [at for at, _ in self._sent if at > now - _MINUTE]
         lasted = max(1.0, now - recent[0]) if recent else _MINUTE
         pace = len(recent) / lasted * _MINUTE  # what it really was: a limit may be far above it
         pace = pace if self._requests is None else min(pace, self._requests)
-        slowest = _SLOWEST if self._most_requests is None else min(_SLOWEST, self._most_requests)
         self._requests = max(slowest, pace / 2)
 
     def answered(self, headers: Mapping[str, str]) -> None:
         """An answer came: what its headers say of the limits, and a little more pace after a while."""
         self._learn(headers)
+        self._share -= self._share / _OUTCOMES
         if self._requests is None or self._requests == self._most_requests:
             return
         self._well += 1
@@ -152,20 +165,24 @@ class Pace:
                 self._requests = faster if faster < _FASTEST else None
 
     def _learn(self, headers: Mapping[str, str]) -> None:
-        for prefix in ("x-ratelimit-", "anthropic-ratelimit-"):
-            for kind in ("requests", "tokens"):
-                left, reset = (
-                    headers.get(f"{prefix}{word}-{kind}" if prefix == "x-ratelimit-" else f"{prefix}{kind}-{word}")
-                    for word in ("remaining", "reset")
-                )
-                if left is not None and reset is not None and left.strip() == "0":
-                    self._not_before = max(self._not_before, self._clock() + min(_LONGEST, _duration(reset)))
+        for remaining, until in _RATE_HEADERS:
+            left = headers.get(remaining)
+            if left is not None and left.strip() == "0" and (reset := headers.get(until)) is not None:
+                self._not_before = max(self._not_before, self._clock() + longest_wait(duration(reset)))
 
+
+_RATE_HEADERS = (
+    ("x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"),
+    ("x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"),
+    ("anthropic-ratelimit-requests-remaining", "anthropic-ratelimit-requests-reset"),
+    ("anthropic-ratelimit-tokens-remaining", "anthropic-ratelimit-tokens-reset"),
+)
+"""What is left, and until when: as OpenAI and its like say it, and as Anthropic does."""
 
 _PARTS = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s)")
 
 
-def _duration(text: str) -> float:
+def duration(text: str) -> float:
     """``1m30s``, ``250ms``, ``12`` or a moment in ISO 8601, in seconds from now."""
     if parts := _PARTS.findall(text):
         return sum(float(number) * {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}[unit] for number, unit in parts)

@@ -172,6 +172,7 @@ def read_chat(body: Any, *, think_tags: bool = False) -> LLMReply:
         usage=_chat_usage(_read.items(body.get("usage"))),
         logprobs=_read.visible(chat_logprobs(choice.get("logprobs")), content, text),
         refusal=refusal,
+        service_tier=_read.words([body.get("service_tier")]),
         raw=body,
     )
 
@@ -249,6 +250,7 @@ def read_response(body: Any) -> LLMReply:
         usage=_response_usage(_read.items(found.get("usage"))),
         logprobs=tuple(one for row in rows for one in row or ()) or None,
         refusal=refusal,
+        service_tier=_read.words([found.get("service_tier")]),
         raw=body,
     )
 

@@ -34,6 +34,9 @@ class Price:
         cached: a million tokens of the question that came from the provider's cache; None as ``input``.
         batch: what batches cost of this, such as 0.5; None when there are none.
         as_of: of when the price is.
+        written: a million tokens of the question that went into the provider's cache; None as ``input``.
+        tiers: what service tiers cost of this, such as ``{"flex": 0.5}``, where the price of a tier that is not named
+            is not known; None when this is the price of every tier.
     """
 
     input: float
@@ -41,9 +44,11 @@ class Price:
     cached: float | None = None
     batch: float | None = None
     as_of: str | None = None
+    written: float | None = None
+    tiers: Mapping[str, float] | None = None
 
     def __post_init__(self) -> None:
-        for name in ("input", "output", "cached", "batch"):
+        for name in ("input", "output", "cached", "batch", "written"):
             value = getattr(self, name)
             if value is not None and not (isinstance(value, int | float) and 0 <= value < 1e6):
                 raise InputError(f"price: {name} must be US dollars for a million tokens, not {value!r}")
@@ -60,7 +65,7 @@ PRICES_AS_OF = "2025-12-01"
 
 
 def price_table() -> Sequence[Mapping[str, Any]]:
-    """The bundled table: ``provider model input output cached batch``, patterns first to match first."""
+    """The bundled table: ``provider model input output cached batch written tiers``; the first pattern that fits."""
     rows: Sequence[Mapping[str, Any]] = _table()["prices"]
     return rows
 
@@ -93,20 +98,45 @@ def _found(table: Mapping[str, Any], provider: str, model: str) -> Price | None:
     try:
         for row in table["prices"]:
             if row["provider"] == provider and re.search(row["model"], model, re.IGNORECASE):
-                return Price(row["input"], row["output"], row.get("cached"), row.get("batch"), table.get("as_of"))
+                more = {name: row.get(name) for name in ("cached", "batch", "written", "tiers")}
+                return Price(row["input"], row["output"], as_of=table.get("as_of"), **more)
     except (KeyError, TypeError, AttributeError, re.error) as error:
         raise InputError(f"a table of prices needs rows of provider, model, input and output: {error!r}") from None
     return None
 
 
-def cost_of(usage: Usage, price: Price | None, *, batch: bool = False) -> float | None:
-    """What a reply cost, in US dollars; None when the price or the tokens are not known."""
+_USUAL_TIERS = frozenset({"default", "standard", "auto", "on_demand"})
+
+
+def cost_of(usage: Usage, price: Price | None, *, batch: bool = False, tier: str | None = None) -> float | None:
+    """What a reply cost, in US dollars; None when the price or the tokens are not known.
+
+    Args:
+        usage: the tokens.
+        price: of the model.
+        batch: whether it came in a batch.
+        tier: the service tier that answered, where the provider says.
+    """
     completion = usage.completion
     if completion is None and usage.prompt is not None and usage.total is not None:
         completion = usage.total - usage.prompt  # a prompt that was blocked has no answer to count
     if price is None or usage.prompt is None or completion is None:
         return None
+    share = _share(price, batch, tier)
+    if share is None:
+        return None
     cached = min(usage.cached or 0, usage.prompt)
+    written = min(usage.written or 0, usage.prompt - cached)
     cheaper = price.input if price.cached is None else price.cached
-    cost = (usage.prompt - cached) * price.input + cached * cheaper + completion * price.output
-    return cost / _MILLION * (price.batch if batch and price.batch is not None else 1.0)
+    dearer = price.input if price.written is None else price.written
+    question = (usage.prompt - cached - written) * price.input + cached * cheaper + written * dearer
+    return (question + completion * price.output) / _MILLION * share
+
+
+def _share(price: Price, batch: bool, tier: str | None) -> float | None:
+    """What is paid of the usual price; None when nobody knows."""
+    if batch:
+        return 1.0 if price.batch is None else price.batch
+    if tier is None or price.tiers is None or tier.lower() in _USUAL_TIERS:
+        return 1.0
+    return price.tiers.get(tier.lower())

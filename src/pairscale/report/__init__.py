@@ -1,8 +1,7 @@
 """What people look at: pages and charts made of results."""
 
 from pairscale.report.charts import rank_chart, save_chart, score_chart, simulation_chart, study_chart, win_matrix
-from pairscale.report.html import write_ranking_report
-from pairscale.report.run_report import report_table, write_again, write_report
+from pairscale.report.page import report_table, write_again, write_report
 
 __all__ = [
     "rank_chart",
@@ -13,6 +12,5 @@ __all__ = [
     "study_chart",
     "win_matrix",
     "write_again",
-    "write_ranking_report",
     "write_report",
 ]

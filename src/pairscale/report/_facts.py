@@ -1,4 +1,4 @@
-"""What a report of a ranking says, computed from a run file."""
+"""What a report of a ranking says, computed from a run file, an adaptive run or a fitted model."""
 
 from __future__ import annotations
 
@@ -10,17 +10,21 @@ import polars as pl
 
 from pairscale.adaptive.session import adaptive_status
 from pairscale.errors import InputError
-from pairscale.models.logs import ITEM_LOG, ROUND_LOG
+from pairscale.models.bradley_terry import fit_bt_model
+from pairscale.models.logs import ITEM_LOG
 from pairscale.report._attention import Attention, look_again
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pairscale.adaptive import AdaptiveResult
+    from pairscale.models import BTFit
     from pairscale.store import RunFile
 
-__all__ = ["Facts", "facts_of_run"]
+__all__ = ["Facts", "facts_of_fit", "facts_of_result", "facts_of_run", "items_so_far"]
 
 _WORDS = ("ID1", "ID2", "outcome", "better_id", "judge_id", "probability", "content", "thoughts")
+_JUDGES = ("judge_id", "model", "trait", "template_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,37 +32,39 @@ class Facts:
     """Everything that a report shows, before it is put into words and pictures.
 
     Attributes:
-        items: one row an item, best first: ``rank ID score se lower upper rank_lower rank_upper wins comparisons``.
-        judgements: one row an answer, in the order in which they came.
+        items: one row an item, best first: ``rank ID score se lower upper rank_lower rank_upper wins comparisons``,
+            and ``group`` where some never met.
+        comparisons: decided ones.
         texts: by ID.
-        conditions: who judged, as the run file has it.
+        judges: who judged: ``judge_id model trait template_id``.
         reliability: of the scores; None where it means nothing.
         model: ``bayes`` for an adaptive run, else the engine of the Bradley–Terry fit.
-        adaptive: where the adaptive run stands, when it is one.
-        refits: the round log of an adaptive run; no rows otherwise.
-        spending: by model, template and day.
-        attention: what deserves a second look.
-        graph: figures on who met whom.
-        health: figures on the judge.
         provenance: names and values, for the end of the page.
         notices: what was left out, and what to be careful with.
+        judgements: one row an answer, in the order in which they came; None when only their sum is known.
+        attention: what deserves a second look, then graph: figures on who met whom, and health: on the judge; known
+            when the judgements are.
+        refits: the round log of an adaptive run.
+        stop_reason: why it ended; ``open`` while it goes on.
+        spending: by model, template and day.
         n_groups: groups without a comparison between them.
     """
 
     items: pl.DataFrame
-    judgements: pl.DataFrame
+    comparisons: int
     texts: Mapping[str, str]
-    conditions: pl.DataFrame
+    judges: pl.DataFrame
     reliability: float | None
     model: str
-    adaptive: Mapping[str, Any] | None
-    refits: pl.DataFrame
-    spending: pl.DataFrame
-    attention: Attention
-    graph: Mapping[str, Any]
-    health: Mapping[str, Any]
     provenance: Mapping[str, str]
     notices: Sequence[str]
+    judgements: pl.DataFrame | None = None
+    attention: Attention | None = None
+    graph: Mapping[str, Any] | None = None
+    health: Mapping[str, Any] | None = None
+    refits: pl.DataFrame | None = None
+    stop_reason: str | None = None
+    spending: pl.DataFrame | None = None
     n_groups: int = 1
 
 
@@ -72,61 +78,119 @@ def facts_of_run(store: RunFile, condition_id: str | None = None) -> Facts:
     Raises:
         InputError: when nothing was decided yet.
     """
-    results = store.results(condition_id)
-    judgements = results.select(*(name for name in _WORDS), *(c for c in ("received_at", "latency_s", "cost")))
+    judgements = store.results(condition_id).select(_WORDS)
     decided = judgements.filter(pl.col("outcome") == "win")
     if not decided.height:
         raise InputError("the run file holds no decided comparison yet, so there is nothing to report")
-    status = adaptive_status(store)
-    refits = _refits(store)
     samples = store.items()
-    if status is not None and refits.height:
-        items, notices, model, groups = _adaptive_items(store, decided), [], "bayes", 1
-        reliability = refits["reliability_EAP"].to_list()[-1]
-        if status["invalid"]:
-            notices.append(f"the judge gave no valid answer {status['invalid']:,} times")
-    else:
-        items, reliability, model, notices, groups = _fitted(decided, samples["ID"].to_list())
     conditions = store.conditions()
     if condition_id is not None:
         conditions = conditions.filter(pl.col("condition_id") == condition_id)
+    status = adaptive_status(store)
+    refits = pl.DataFrame(store.read_log("round_log"), infer_schema_length=None)
+    if status is not None and refits.height:
+        items = items_so_far(store)
+        more: dict[str, Any] = {"model": "bayes", "notices": _invalid(status["invalid"])}
+        more |= {"refits": refits, "reliability": refits["reliability_EAP"].to_list()[-1]}
+        more |= {"stop_reason": status["stop_reason"] or "open"}
+    else:
+        fit = fit_bt_model(decided, ids=samples["ID"].to_list(), rank_intervals=True, unconnected="separate", seed=1)
+        items = _items_of(fit.theta)
+        more = {"model": fit.engine, "notices": fit.notices, "reliability": fit.reliability}
+        more |= {"n_groups": len(fit.components)}
     return Facts(
-        items=items,
-        judgements=judgements,
         texts=dict(samples.select("ID", "text").iter_rows()) if "text" in samples.columns else {},
-        conditions=conditions,
-        reliability=reliability,
-        model=model,
-        adaptive=status,
-        refits=refits,
-        spending=store.spending(),
-        attention=look_again(items, decided),
-        graph=_graph(items, decided),
-        health=_health(judgements, decided, refits),
+        judges=conditions.select(_JUDGES),
         provenance={
             "run file made by": f"{store.get_meta('created_by')}, {str(store.get_meta('created_at'))[:16]} UTC",
-            "judges": "; ".join(conditions["judge_id"].unique(maintain_order=True).to_list()),
             "conditions": ", ".join(conditions["condition_id"].to_list()),
         },
-        notices=notices,
-        n_groups=groups,
+        spending=store.spending(),
+        **_judged(items, judgements, more.get("refits")),
+        **more,
     )
 
 
-def _refits(store: RunFile) -> pl.DataFrame:
-    rows = store.read_log("round_log")
-    names = [name for name in ROUND_LOG if not rows or name in rows[0]]
-    return pl.DataFrame(rows, schema_overrides={"timestamp": pl.String()}, infer_schema_length=None).select(
-        name for name in names if rows
+def facts_of_result(result: AdaptiveResult, samples: pl.DataFrame | None = None, judge: str | None = None) -> Facts:
+    """What there is to say of an adaptive run that is kept in no file.
+
+    Raises:
+        InputError: when nothing was decided yet.
+    """
+    if not result.refits.height:
+        raise InputError("this run has no comparison yet, so there is no ranking to report")
+    log = result.logs["step_log"].filter(pl.col("pair_id").is_not_null())
+    judgements = log.select(
+        ID1="A_id", ID2="B_id", outcome=pl.lit("win"),
+        better_id=pl.when(pl.col("Y") == 1).then("A_id").otherwise("B_id"),
+        judge_id=pl.lit(judge or "judge"), probability=pl.lit(None, pl.Float64()), content=pl.lit(None, pl.String()),
+        thoughts=pl.lit(None, pl.String()),
+    )  # fmt: skip
+    return Facts(
+        texts=_texts(samples),
+        judges=_judge_named(judge),
+        reliability=result.refits["reliability_EAP"].to_list()[-1],
+        model="bayes",
+        provenance={"last refit": f"{result.refits['timestamp'].to_list()[-1]:%Y-%m-%d %H:%M} UTC"},
+        notices=_invalid(result.state.invalid),
+        refits=result.refits,
+        stop_reason=result.state.stop_reason or "open",
+        **_judged(_of_last_refit(result.items), judgements, result.refits),
     )
 
 
-def _adaptive_items(store: RunFile, decided: pl.DataFrame) -> pl.DataFrame:
-    """The items of the last refit."""
-    last = store.read_log("item_log")[-1]
-    log = pl.DataFrame(last["columns"], schema=ITEM_LOG).sort("theta_mean", descending=True, maintain_order=True)
-    wins = decided.group_by(ID="better_id").agg(wins=pl.len())
-    return log.join(wins, on="ID", how="left", maintain_order="left").select(
+def facts_of_fit(fit: BTFit, samples: pl.DataFrame | None = None, judge: str | None = None) -> Facts:
+    """What there is to say of a fitted model, which knows the sums and no single judgement."""
+    items = _items_of(fit.theta)
+    return Facts(
+        items=items,
+        comparisons=int(items["comparisons"].sum()) // 2,
+        texts=_texts(samples),
+        judges=_judge_named(judge),
+        reliability=fit.reliability,
+        model=fit.engine,
+        provenance={"fitted": f"{fit.provenance.created_at[:16].replace('T', ' ')} UTC"},
+        notices=fit.notices,
+        n_groups=len(fit.components),
+    )
+
+
+def _judged(items: pl.DataFrame, judgements: pl.DataFrame, refits: pl.DataFrame | None) -> dict[str, Any]:
+    """What follows from the single judgements."""
+    decided = judgements.filter(pl.col("outcome") == "win")
+    if "wins" not in items.columns:
+        wins = decided.group_by(ID="better_id").agg(wins=pl.len().cast(pl.Int64))
+        items = items.join(wins, on="ID", how="left", maintain_order="left").with_columns(pl.col("wins").fill_null(0))
+    return {
+        "items": items,
+        "comparisons": decided.height,
+        "judgements": judgements,
+        "attention": look_again(items, decided),
+        "graph": _graph(items, decided),
+        "health": _health(judgements, decided, refits),
+    }
+
+
+def _texts(samples: pl.DataFrame | None) -> dict[str, str]:
+    return {} if samples is None else dict(samples.select("ID", "text").iter_rows())
+
+
+def _judge_named(judge: str | None) -> pl.DataFrame:
+    rows = [] if judge is None else [{"judge_id": judge}]
+    return pl.DataFrame(rows, schema=dict.fromkeys(_JUDGES, pl.String()))
+
+
+def _invalid(count: int) -> list[str]:
+    return [f"the judge gave no valid answer {count:,} times"] if count else []
+
+
+def items_so_far(store: RunFile) -> pl.DataFrame:
+    """The items of the last refit of an adaptive run, best first."""
+    return _of_last_refit(pl.DataFrame(store.read_log("item_log")[-1]["columns"], schema=ITEM_LOG))
+
+
+def _of_last_refit(log: pl.DataFrame) -> pl.DataFrame:
+    return log.sort("theta_mean", descending=True, maintain_order=True).select(
         rank=pl.col("theta_mean").rank("min", descending=True).cast(pl.Int64),
         ID="ID",
         score="theta_mean",
@@ -135,30 +199,27 @@ def _adaptive_items(store: RunFile, decided: pl.DataFrame) -> pl.DataFrame:
         upper="theta_p97.5",
         rank_lower=pl.col("rank_p2.5").round().cast(pl.Int64),
         rank_upper=pl.col("rank_p97.5").round().cast(pl.Int64),
-        wins=pl.col("wins").fill_null(0).cast(pl.Int64),
         comparisons="degree",
     )
 
 
-def _fitted(decided: pl.DataFrame, ids: list[str]) -> tuple[pl.DataFrame, float | None, str, list[str], int]:
-    from pairscale.models.bradley_terry import fit_bt_model
-
-    fit = fit_bt_model(decided, ids=ids, rank_intervals=True, unconnected="separate", seed=1)
-    theta = fit.theta
-    ranked = {"rank", "rank_lower", "rank_upper"} <= set(theta.columns)
-    items = theta.select(
-        rank=pl.col("rank").cast(pl.Int64) if ranked else pl.lit(None, pl.Int64()),
+def _items_of(theta: pl.DataFrame) -> pl.DataFrame:
+    """The scores of a fit; without ranks where groups never met, and without their intervals where nobody asked."""
+    there = set(theta.columns)
+    return theta.select(
+        *(
+            (pl.col(name) if name in there else pl.lit(None)).cast(pl.Int64).alias(name)
+            for name in ("rank", "rank_lower", "rank_upper")
+        ),
+        *([pl.col("component").alias("group")] if "component" in there else []),
         ID="ID",
         score="theta",
         se="se_mean",
         lower="lower",
         upper="upper",
-        rank_lower=pl.col("rank_lower").cast(pl.Int64) if ranked else pl.lit(None, pl.Int64()),
-        rank_upper=pl.col("rank_upper").cast(pl.Int64) if ranked else pl.lit(None, pl.Int64()),
         wins="wins",
         comparisons="comparisons",
     )
-    return items, fit.reliability, fit.engine, list(fit.notices), len(fit.components)
 
 
 def _graph(items: pl.DataFrame, decided: pl.DataFrame) -> dict[str, Any]:
@@ -166,7 +227,6 @@ def _graph(items: pl.DataFrame, decided: pl.DataFrame) -> dict[str, Any]:
     pairs = decided.select(a=pl.min_horizontal("ID1", "ID2"), b=pl.max_horizontal("ID1", "ID2")).n_unique()
     degree = items["comparisons"]
     return {
-        "comparisons": decided.height,
         "pairs": pairs,
         "share": pairs / (n * (n - 1) / 2) if n > 1 else 0.0,
         "least": degree.min(),
@@ -175,7 +235,7 @@ def _graph(items: pl.DataFrame, decided: pl.DataFrame) -> dict[str, Any]:
     }
 
 
-def _health(judgements: pl.DataFrame, decided: pl.DataFrame, refits: pl.DataFrame) -> dict[str, Any]:
+def _health(judgements: pl.DataFrame, decided: pl.DataFrame, refits: pl.DataFrame | None) -> dict[str, Any]:
     """How the judge behaved: valid answers, first position, the same question asked again."""
     from pairscale.checks._effect import wilson
 
@@ -193,7 +253,7 @@ def _health(judgements: pl.DataFrame, decided: pl.DataFrame, refits: pl.DataFram
     ).to_numpy()
     two = (again["n"] * (again["n"] - 1)).to_numpy()
     outcomes = dict(judgements["outcome"].value_counts().iter_rows())
-    last = refits.row(-1, named=True) if refits.height else {}
+    last = {} if refits is None else refits.row(-1, named=True)
     return {
         "answers": judgements.height,
         "outcomes": {name: outcomes.get(name, 0) for name in ("win", "tie", "flip", "abstention", "error")},

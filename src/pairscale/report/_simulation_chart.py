@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -18,7 +19,8 @@ __all__ = ["simulation_chart"]
 
 _Row: TypeAlias = dict[str, Any]
 
-_WIDTH, _HEIGHT, _ACROSS = 300, 200, 3
+_WIDTH, _HEIGHT = 300, 200
+_BELOW = 0.1  # so far below the lowest mean the frame reaches
 _PANEL = ("n_items", "ability_sd", "judge", "concurrency")
 _CALLED = {
     "spearman_map": "Spearman with the truth",
@@ -51,8 +53,8 @@ def simulation_chart(
     alt = load_altair()
     if figure not in _CALLED:
         raise InputError(f"figure must be one of {', '.join(_CALLED)}, not {figure!r}")
-    upper = _points(study.summary, [(figure, "mean")])
-    lower = _points(study.reliability, [("reliability_claimed", "claimed"), ("reliability_true", "true")])
+    upper = _points(study.summary, [(figure, "mean")], -1.0)
+    lower = _points(study.reliability, [("reliability_claimed", "claimed"), ("reliability_true", "true")], 0.0)
     if not upper and not lower:
         raise InputError("no checkpoint and no refit was reached by all runs of the study; there is nothing to draw")
     selectors = list(dict.fromkeys(study.stops["selector"].to_list()))
@@ -68,10 +70,10 @@ def simulation_chart(
             _panel([row for row in points if row["panel"] == panel], _heading(panel, panels), called, colour, ends)
             for panel in panels
         ]
-        rows.append(alt.concat(*drawn, columns=_ACROSS, spacing=18))
+        rows.append(alt.concat(*drawn, columns=_across(len(panels)), spacing=18))
     n_seeds = study.settings.get("n_seeds", study.stops["n_runs"].max())
     notes = [
-        f"Lines: means over {n_seeds:,} seed{'s' * (n_seeds != 1)}. Bands: 95% intervals.",
+        f"Lines: means over {n_seeds:,} seed{'s' * (n_seeds != 1)}. Bands: 95% intervals, cut off at the frame.",
         "Comparisons per item: all comparisons divided by the number of items.",
         "Reliability: solid is what the run claims (EAP), dashed is the squared correlation with the truth.",
     ]
@@ -79,7 +81,13 @@ def simulation_chart(
     return dressed(rows[0] if len(rows) == 1 else alt.vconcat(*rows, spacing=26), title, notes, said)
 
 
-def _points(table: pl.DataFrame, figures: Sequence[tuple[str, str]]) -> list[_Row]:
+def _across(n_panels: int) -> int:
+    """Panels beside each other: four are two by two."""
+    return 2 if n_panels == 4 else min(n_panels, 3)
+
+
+def _points(table: pl.DataFrame, figures: Sequence[tuple[str, str]], least: float) -> list[_Row]:
+    """The figures of a table, each with its interval; ``least`` is the lowest value that they can have."""
     points = []
     for row in table.iter_rows(named=True):
         for column, kind in figures:
@@ -94,7 +102,7 @@ def _points(table: pl.DataFrame, figures: Sequence[tuple[str, str]]) -> list[_Ro
                     "kind": kind,
                     "per_item": row["per_item"],
                     "value": value,
-                    "lower": value if low is None else max(-1.0, low),
+                    "lower": value if low is None else max(least, low),
                     "upper": value if high is None else min(1.0, high),
                 }
             )
@@ -102,9 +110,12 @@ def _points(table: pl.DataFrame, figures: Sequence[tuple[str, str]]) -> list[_Ro
 
 
 def _ends(points: Sequence[_Row]) -> tuple[float, float, float]:
-    """The right end of x, and both ends of y, of all panels of a row."""
-    low, high = min(row["lower"] for row in points), max(row["upper"] for row in points)
-    return max(row["per_item"] for row in points), max(-1.0, low - 0.02), min(1.0, high + 0.02)
+    """The right end of x, and both ends of y, of all panels of a row.
+
+    Below, y follows the means: few seeds have bands that are wider than the frame is high.
+    """
+    low, high = min(row["value"] for row in points) - _BELOW, max(row["upper"] for row in points) + 0.02
+    return max(row["per_item"] for row in points), max(-1.0, math.floor(10 * low) / 10), min(1.0, high)
 
 
 def _heading(panel: tuple[Any, ...], panels: Sequence[tuple[Any, ...]]) -> str:
@@ -125,7 +136,7 @@ def _panel(rows: list[_Row], heading: str, called: str, colour: Any, ends: tuple
         "per_item:Q",
         title="comparisons per item",
         scale=alt.Scale(domain=[0, right], nice=False),
-        axis=alt.Axis(tickCount=6),
+        axis=alt.Axis(tickCount=6, labelFlush=False),
     )
     scale = alt.Scale(domain=[low, high], nice=False, zero=False)
     y = alt.Y("value:Q", title=called, scale=scale, axis=alt.Axis(tickCount=5, format=".2f"))

@@ -112,23 +112,22 @@ def lines(
     if target is not None:
         parts.append(f'<line class="target" x1="{left}" x2="{left + width}" y1="{up(target)}" y2="{up(target)}"/>')
         parts.append(f'<text class="tick" x="{left + 4}" y="{up(target)}" dy="-5">target {target:g}</text>')
-    taken: list[float] = []
+    ends = []
     for place, (name, values) in enumerate(series.items()):
         there = [(at, value) for at, value in zip(x, values, strict=True) if value is not None]
-        if not there:
-            continue
-        points = " ".join(f"{across(at)},{up(value)}" for at, value in there)
-        parts.append(f'<polyline class="line s{place}" points="{points}"><title>{escape(name)}</title></polyline>')
-        end = float(up(there[-1][1]))
-        while any(abs(end - other) < 15 for other in taken):
-            end += 15
-        taken.append(end)
-        parts.append(f'<text class="s{place}" x="{left + width + 8}" y="{end + 4:.1f}">{escape(name)}</text>')
+        if there:
+            points = " ".join(f"{across(at)},{up(value)}" for at, value in there)
+            parts.append(f'<polyline class="line s{place}" points="{points}"><title>{escape(name)}</title></polyline>')
+            ends.append((float(up(there[-1][1])), place, name))
+    lowest = 0.0
+    for end, place, name in sorted(ends):  # a name beside the end of its line, and below the name above
+        lowest = max(end, lowest + 15)
+        parts.append(f'<text class="s{place}" x="{left + width + 8}" y="{lowest + 4:.1f}">{escape(name)}</text>')
     parts += [
-        f'<text class="tick" x="{across(value)}" y="{height - 14}" text-anchor="middle">{int(value):,}</text>'
+        f'<text class="tick" x="{across(value)}" y="{height - 18}" text-anchor="middle">{int(value):,}</text>'
         for value in (0, most // 2, most)
     ]
-    parts.append(f'<text class="tick" x="{left + width}" y="{height}" text-anchor="end">comparisons</text>')
+    parts.append(f'<text class="tick" x="{left + width}" y="{height - 4}" text-anchor="end">comparisons</text>')
     return _done(parts)
 
 

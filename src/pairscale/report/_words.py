@@ -23,14 +23,14 @@ _TO_READ = (
 
 def who(facts: Facts) -> str:
     """Who judged."""
-    names = facts.conditions["judge_id"].unique(maintain_order=True).to_list()
-    return f"the judge “{names[0]}”" if len(names) == 1 else f"{len(names)} judges"
+    names = facts.judges["judge_id"].unique(maintain_order=True).to_list()
+    return "a judge" if not names else f"the judge “{names[0]}”" if len(names) == 1 else f"{len(names)} judges"
 
 
 def headline(facts: Facts) -> str:
     """What was ranked, by whom, what came out, how sure it is."""
     rows = facts.items
-    text = f"{rows.height:,} texts were ranked by {who(facts)} in {facts.graph['comparisons']:,} comparisons. "
+    text = f"{rows.height:,} texts were ranked by {who(facts)} in {facts.comparisons:,} comparisons. "
     if facts.n_groups > 1:
         return text + (
             f"They fall into {facts.n_groups} groups without a comparison between them; a score can only be compared "
@@ -85,8 +85,8 @@ def certainty(facts: Facts) -> list[str]:
                 f"{apart:.0%} of all pairs of texts are told apart: their intervals do not overlap. For the others the "
                 "order may be chance."
             )
-    if facts.adaptive is not None:
-        said.append(_ending(facts.adaptive["stop_reason"]))
+    if facts.stop_reason is not None:
+        said.append(_ending(facts.stop_reason))
     return said
 
 
@@ -105,10 +105,10 @@ def _told_apart(items: Any) -> float | None:
     return float(above.sum() / (items.height * (items.height - 1) / 2))
 
 
-def _ending(reason: str | None) -> str:
+def _ending(reason: str) -> str:
     from pairscale.adaptive._words import how_it_stands
 
-    if reason is None:
+    if reason == "open":
         return "The run has not come to its end; this is how it stands."
     if reason == "btl_converged":
         return (
@@ -120,10 +120,12 @@ def _ending(reason: str | None) -> str:
 def judge(facts: Facts) -> dict[str, str]:
     """How the judge behaved, by name."""
     health, said = facts.health, {}
-    for row in facts.conditions.iter_rows(named=True):
+    for row in facts.judges.iter_rows(named=True):
         named = {"trait": row["trait"], "template": row["template_id"]}
         parts = [row["model"], *(f"{kind} {name}" for kind, name in named.items() if name)]
         said[row["judge_id"]] = ", ".join(part for part in parts if part) or "no settings"
+    if health is None:
+        return said
     words = {"win": "decided", "tie": "ties", "flip": "flips", "abstention": "without an answer", "error": "failed"}
     said["answers"] = ", ".join(f"{count:,} {words[name]}" for name, count in health["outcomes"].items() if count)
     low, high = health["first_interval"]
@@ -146,6 +148,8 @@ def judge(facts: Facts) -> dict[str, str]:
 def graph(facts: Facts) -> str:
     """Who met whom, in a sentence or two."""
     known = facts.graph
+    if known is None:
+        return ""
     groups = "" if facts.n_groups == 1 else f" They fall into {facts.n_groups} groups that never met."
     return (
         f"{known['pairs']:,} different pairs were compared, {known['share']:.1%} of all there are. A text was in "
@@ -161,20 +165,21 @@ def surprise(row: Mapping[str, Any]) -> str:
 
 def method(facts: Facts) -> Sequence[str]:
     """A paragraph on the method, to be taken over into a paper, and how to read a score."""
-    items, known = facts.items, facts.graph
+    n = facts.items.height
     judged = []
-    for row in facts.conditions.iter_rows(named=True):
+    for row in facts.judges.iter_rows(named=True):
         trait = f" for “{row['trait']}”" if row["trait"] else ""
         template = f" with the prompt template “{row['template_id']}”" if row["template_id"] else ""
         judged.append(f"{row['judge_id']}{trait}{template}")
-    each = 2 * known["comparisons"] / items.height
+    pairs = f" of {facts.graph['pairs']:,} different pairs" if facts.graph is not None else ""
     text = (
-        f"{items.height:,} texts were compared in pairs by {'; '.join(judged)}: {known['comparisons']:,} comparisons "
-        f"of {known['pairs']:,} different pairs, {each:.1f} a text on average. "
+        f"{n:,} texts were compared in pairs by {'; '.join(judged) or 'a judge'}: {facts.comparisons:,} comparisons"
+        f"{pairs}, {2 * facts.comparisons / n:.1f} a text on average. "
     )
     if facts.model == "bayes":
         allows = {"lapses of the judge": "lapse", "a preference for the first position": "bias"}
-        for_these = " and ".join(what for what, name in allows.items() if facts.health[name] is not None)
+        health = facts.health or {}
+        for_these = " and ".join(what for what, name in allows.items() if health.get(name) is not None)
         text += (
             "Each pair was chosen adaptively by what was known so far. Scores are posterior means of a Bayesian "
             f"Bradley–Terry model in logits with mean 0{', which allows for ' * bool(for_these)}{for_these}; intervals "

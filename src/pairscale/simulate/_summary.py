@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from scipy.stats import t
 
-__all__ = ["crossing", "differences", "means"]
+__all__ = ["crossing", "differences", "means", "three_decimals"]
 
 _LEVEL = 0.95
 
@@ -57,6 +57,11 @@ def differences(
     return joined.with_columns((pl.col(name) - pl.col(f"_{name}")).alias(f"{name}{suffix}") for name in figures).drop(
         f"_{name}" for name in figures
     )
+
+
+def three_decimals(value: float | None) -> str:
+    """A figure in words."""
+    return "unknown" if value is None else f"{value:.3f}"
 
 
 def crossing(at: Sequence[float], values: Sequence[float | None], target: float) -> float | None:

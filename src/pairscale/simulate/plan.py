@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from statistics import median
 from typing import TYPE_CHECKING
 
 from pairscale.collect._progress import Bar
 from pairscale.errors import InputError
-from pairscale.simulate.run import MOST_PER_ITEM, _whole, simulate_run
+from pairscale.simulate._arguments import from_zero, whole
+from pairscale.simulate.run import MOST_PER_ITEM, simulate_run
 
 if TYPE_CHECKING:
     import polars as pl
@@ -25,18 +27,23 @@ LARGEST = 100
 class ComparisonPlan:
     """What a run will probably need, to reach a reliability and its stop rule.
 
+    A run that ends before that (at the limit of comparisons, or because no pair is left) would need more than it had.
+    So it counts as larger than any number, and what is known of the median is a lower bound when too many end so.
+
     Attributes:
         n_items: how many items will be ranked.
         reliability: the EAP reliability to reach.
         selector: who chooses the pairs.
-        comparisons: comparisons needed, the mean over the simulated runs; None when none of them got there.
-        fewest: of the run that needed fewest.
-        most: of the one that needed most.
+        comparisons: comparisons needed, the median over all simulated runs; None when it is not known, because half of
+            the runs or more did not get there.
+        at_least: what the median is at least: ``comparisons`` where that is known, else the median of how far runs got.
+        fewest: of the run that needed fewest; None when none got there.
+        most: of the one that needed most; None when some did not get there.
         per_item: comparisons divided by the number of items. An item takes part in twice as many.
         questions: questions to ask; more than ``comparisons`` when the judge declines some.
         cost: what they cost, when a price was given.
         minutes: how long they take, when the seconds of an answer were given.
-        reliability_true: the mean true reliability of the runs at their end (squared correlation with the truth).
+        reliability_true: the mean true reliability of all runs at their end (squared correlation with the truth).
         spearman: the mean rank correlation with the truth there.
         n_seeds: how many runs were simulated.
         n_reached: how many of them got there.
@@ -49,6 +56,7 @@ class ComparisonPlan:
     reliability: float
     selector: str
     comparisons: int | None
+    at_least: int
     fewest: int | None
     most: int | None
     per_item: float | None
@@ -68,15 +76,18 @@ class ComparisonPlan:
 
     def __str__(self) -> str:
         what = f"{self.n_items:,} items to reliability {self.reliability:g}"
+        share = f"{self.n_reached} of {self.n_seeds} simulated runs got there"
         if self.comparisons is None:
-            return f"{what}: not reached by any of {self.n_seeds} simulated runs"
-        said = f"{what}: about {self.comparisons:,} comparisons ({self.fewest:,} to {self.most:,})"
-        said += f", {self.per_item:.1f} per item"
+            return f"{what}: more than {self.at_least:,} comparisons; {share}"
+        most = "more" if self.most is None else f"{self.most:,}"
+        said = (
+            f"{what}: about {self.comparisons:,} comparisons ({self.fewest:,} to {most}), {self.per_item:.1f} per item"
+        )
         if self.cost is not None:
             said += f", cost {self.cost:,.2f}"
         if self.minutes is not None:
             said += f", {_time(self.minutes)}"
-        return said
+        return said if self.most is not None else f"{said}; {share}"
 
 
 def plan_comparisons(
@@ -124,21 +135,21 @@ def plan_comparisons(
         >>> plan.n_reached, plan.cost == plan.questions * 0.002
         (2, True)
     """
-    n = _whole(n_items, "n_items", 2)
+    n = whole(n_items, "n_items", 2)
     if not isinstance(reliability, float | int) or not 0 < reliability < 1:
         raise InputError(f"reliability must be a number between 0 and 1, not {reliability!r}")
     price, seconds = (
-        None if value is None else _from_zero(value, name)
+        None if value is None else from_zero(value, name)
         for value, name in (
             (price_per_comparison, "price_per_comparison"), (seconds_per_comparison, "seconds_per_comparison"),
         )
     )  # fmt: skip
-    simulated, seeds = min(n, LARGEST), _whole(n_seeds, "n_seeds", 1)
+    simulated, seeds = min(n, LARGEST), whole(n_seeds, "n_seeds", 1)
     runs: list[SimulatedRun] = []
     with Bar(seeds, 0, show=progress, label="simulating") as bar:
         for at in range(seeds):
             run = simulate_run(
-                simulated, selector, _whole(seed, "seed", 0) + at, ability_sd=ability_sd, bias=bias, lapse=lapse,
+                simulated, selector, whole(seed, "seed", 0) + at, ability_sd=ability_sd, bias=bias, lapse=lapse,
                 invalid_rate=invalid_rate, concurrency=concurrency, checkpoints=(),
                 btl_config={"eap_reliability_min": float(reliability)},
             )  # fmt: skip
@@ -151,37 +162,33 @@ def _plan(
     n: int, reliability: float, runs: list[SimulatedRun], price: float | None, seconds: float | None, in_flight: int
 ) -> ComparisonPlan:
     size = runs[0].n_items
-    there = [run for run in runs if run.stopped_at is not None]
-    needed = sorted(_scaled(run.comparisons, size, n) for run in there)
-    comparisons = round(sum(needed) / len(needed)) if needed else None
+    ends = [math.ceil(run.comparisons * n / size) for run in runs]
+    needed = [end if run.stopped_at is not None else math.inf for end, run in zip(ends, runs, strict=True)]
+    middle, there = median(needed), sum(map(math.isfinite, needed))
+    comparisons = round(middle) if math.isfinite(middle) else None
+    asked_for_each = sum(run.asked for run in runs) / max(1, sum(run.comparisons for run in runs))
+    questions = None if comparisons is None else math.ceil(comparisons * asked_for_each)
     table = _table(runs)
-    ends = table.filter(table["stop_reason"] == "btl_converged") if there else table
-    questions = None
-    if comparisons is not None:
-        questions = math.ceil(comparisons * sum(run.asked for run in there) / sum(run.comparisons for run in there))
     return ComparisonPlan(
         n_items=n,
         reliability=reliability,
         selector=runs[0].selector,
         comparisons=comparisons,
-        fewest=needed[0] if needed else None,
-        most=needed[-1] if needed else None,
+        at_least=round(median(ends)) if comparisons is None else comparisons,
+        fewest=int(min(needed)) if there else None,
+        most=int(max(needed)) if there == len(runs) else None,
         per_item=None if comparisons is None else comparisons / n,
         questions=questions,
         cost=None if questions is None or price is None else questions * price,
         minutes=None if questions is None or seconds is None else questions * seconds / in_flight / 60,
-        reliability_true=_mean(ends["reliability_true"]),
-        spearman=_mean(ends["spearman"]),
+        reliability_true=_mean(table["reliability_true"]),
+        spearman=_mean(table["spearman"]),
         n_seeds=len(runs),
-        n_reached=len(there),
+        n_reached=there,
         simulated_items=size,
         notices=tuple(_notices(n, runs)),
         runs=table,
     )
-
-
-def _scaled(comparisons: int, size: int, n: int) -> int:
-    return math.ceil(comparisons * n / size)
 
 
 def _table(runs: list[SimulatedRun]) -> pl.DataFrame:
@@ -225,12 +232,6 @@ def _notices(n: int, runs: list[SimulatedRun]) -> list[str]:
 def _mean(values: pl.Series) -> float | None:
     there = values.drop_nulls()
     return float(there.sum() / len(there)) if len(there) else None
-
-
-def _from_zero(value: float, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, float | int) or not 0 <= value < math.inf:
-        raise InputError(f"{name} must be a number from 0 up, not {value!r}")
-    return float(value)
 
 
 def _time(minutes: float) -> str:

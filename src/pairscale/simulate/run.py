@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -15,7 +14,9 @@ from pairscale.adaptive.engine import Engine, Starved
 from pairscale.adaptive.refits import FitFn, RefitOutcome, refit
 from pairscale.errors import InputError
 from pairscale.judges.simulated import SimulatedJudge
+from pairscale.simulate._arguments import above_zero, whole
 from pairscale.simulate._estimate import MapEstimate, kendall, pearson, spearman
+from pairscale.simulate._summary import three_decimals
 
 if TYPE_CHECKING:
     from pairscale.models._counts import Floats, Ints
@@ -92,7 +93,7 @@ class SimulatedRun:
         said = f"{self.n_items:,} items, {self.selector}, {self.comparisons:,} comparisons, {self.stop_reason}"
         if self.refits.height == 0:
             return said
-        claimed, true = (_said(self.refits[name][-1]) for name in ("reliability_claimed", "reliability_true"))
+        claimed, true = (three_decimals(self.refits[name][-1]) for name in ("reliability_claimed", "reliability_true"))
         return f"{said}, reliability {claimed} claimed, {true} true"
 
 
@@ -108,7 +109,7 @@ def simulate_run(
     concurrency: int = 1,
     max_comparisons: int | None = None,
     stop_early: bool = True,
-    fit_fn: FitFn | Literal["laplace"] | None = "laplace",
+    fit_fn: FitFn | str | None = "laplace",
     adaptive_config: Mapping[str, Any] | None = None,
     btl_config: Mapping[str, Any] | None = None,
     checkpoints: Sequence[int] | None = None,
@@ -131,7 +132,7 @@ def simulate_run(
             its exponentially distributed time.
         max_comparisons: end there; by default after 100 per item.
         stop_early: end when the stop rule holds. If not, the run goes on to its limit, and only notes where it held.
-        fit_fn: what refits: ``laplace``, the fast approximation; None, the sampler of real runs; or one of your own.
+        fit_fn: what refits: ``laplace``, the fast approximation; ``exact``, the sampler of real runs; or your own.
         adaptive_config: settings of the engine, as in a real run.
         btl_config: settings of the refits and of the stop rule.
         checkpoints: comparisons at which to measure; by default after every N.
@@ -145,14 +146,14 @@ def simulate_run(
         >>> run.comparisons, run.curve["comparisons"].to_list(), run.stop_reason
         (60, [20, 40, 60], 'max_comparisons')
     """
-    n = _whole(n_items, "n_items", 2)
-    truth = _truth(n, _whole(seed, "seed", 0), ability_sd, abilities)
+    n = whole(n_items, "n_items", 2)
+    truth = _truth(n, whole(seed, "seed", 0), ability_sd, abilities)
     judge = _Judge(truth, seed, bias, lapse, invalid_rate)
-    limit = MOST_PER_ITEM * n if max_comparisons is None else _whole(max_comparisons, "max_comparisons", 1)
-    marks = range(n, limit + 1, n) if checkpoints is None else [_whole(at, "checkpoints", 1) for at in checkpoints]
+    limit = MOST_PER_ITEM * n if max_comparisons is None else whole(max_comparisons, "max_comparisons", 1)
+    marks = range(n, limit + 1, n) if checkpoints is None else [whole(at, "checkpoints", 1) for at in checkpoints]
     ids = [f"i{number:0{len(str(n))}d}" for number in range(1, n + 1)]
     engine = Engine(ids, seed=seed, selector=selector, adaptive_config=adaptive_config, btl_config=btl_config)
-    drive = _Drive(engine, judge, _whole(concurrency, "concurrency", 1), limit, set(marks), fit_fn, stop_early)
+    drive = _Drive(engine, judge, whole(concurrency, "concurrency", 1), limit, set(marks), fit_fn, stop_early)
     reason = drive.run()
     return SimulatedRun(
         n_items=n,
@@ -176,7 +177,7 @@ class _Judge:
 
     def __init__(self, truth: Floats, seed: int, bias: float, lapse: float, invalid_rate: float) -> None:
         SimulatedJudge("truth", bias=bias, lapse=lapse, invalid_rate=invalid_rate)  # refuses what is impossible
-        self._truth, self._seed, self._n = truth, seed, len(truth)
+        self.truth, self._seed, self._n = truth, seed, len(truth)
         self._bias, self._lapse, self._invalid = bias, lapse, invalid_rate
         self._asked: dict[int, int] = {}
         self._luck: list[Floats] = []  # per asking, a number for every pair
@@ -192,7 +193,7 @@ class _Judge:
             self._draw()
         if self._invalid and self._silence[turn][pair] < self._invalid:
             return None
-        d = self._truth[first] - self._truth[second] + self._bias
+        d = self.truth[first] - self.truth[second] + self._bias
         chance = (1 - self._lapse) * 0.5 * (1 + math.tanh(d / 2)) + self._lapse / 2
         luck = self._luck[turn][pair]  # low is good for the item of the lower number
         return int(luck < chance) if first == i else int(luck >= 1 - chance)
@@ -215,7 +216,7 @@ class _Drive:
         concurrency: int,
         limit: int,
         marks: set[int],
-        fit_fn: FitFn | Literal["laplace"] | None,
+        fit_fn: FitFn | str | None,
         stop_early: bool,
     ) -> None:
         self._engine, self._judge, self._concurrency, self._limit = engine, judge, concurrency, limit
@@ -224,7 +225,7 @@ class _Drive:
         self._map = MapEstimate(engine.ledger.n)
         self._warm: Any = None
         self._fitted_at = 0
-        self.truth = judge._truth
+        self.truth = judge.truth
         self.theta: Floats = np.zeros(engine.ledger.n)
         self.curve: list[dict[str, Any]] = []
         self.refits: list[dict[str, Any]] = []
@@ -306,20 +307,4 @@ def _truth(n: int, seed: int, sd: float, given: Sequence[float] | Floats | None)
         if truth.shape != (n,) or not np.isfinite(truth).all():
             raise InputError(f"abilities must be {n:,} numbers, one for each item")
         return truth
-    return np.random.default_rng((seed, _TRUTH)).normal(0, _number(sd, "ability_sd"), n)
-
-
-def _whole(value: Any, name: str, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise InputError(f"{name} must be a whole number from {least} up, not {value!r}")
-    return int(value)
-
-
-def _number(value: Any, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < math.inf:
-        raise InputError(f"{name} must be a number above 0, not {value!r}")
-    return float(value)
-
-
-def _said(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.3f}"
+    return np.random.default_rng((seed, _TRUTH)).normal(0, above_zero(sd, "ability_sd"), n)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -15,8 +15,9 @@ from pairscale.adaptive.selectors import make_selector
 from pairscale.collect._progress import Bar
 from pairscale.errors import InputError
 from pairscale.judges.simulated import SimulatedJudge
-from pairscale.simulate._summary import crossing, differences, means
-from pairscale.simulate.run import CURVE, REFITS, SimulatedRun, _number, _said, _whole, simulate_run
+from pairscale.simulate._arguments import above_zero, whole
+from pairscale.simulate._summary import crossing, differences, means, three_decimals
+from pairscale.simulate.run import CURVE, REFITS, SimulatedRun, simulate_run
 from pairscale.tables import listed
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ RUNS: dict[str, pl.DataType] = SETTING | {
 FIGURES = tuple(name for name in CURVE if name != "comparisons")
 _FAULTS = ("bias", "lapse", "invalid_rate")
 _SAME = tuple(name for name in SETTING if name != "selector")
+_POINT = (*SETTING, "comparisons", "per_item")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -86,7 +88,7 @@ class SimulationStudy:
     def __str__(self) -> str:
         said = [
             f"{row['selector']} {row['per_item']:.1f} comparisons per item, true reliability "
-            f"{_said(row['reliability_true'])}"
+            f"{three_decimals(row['reliability_true'])}"
             for row in self.stops.head(4).iter_rows(named=True)
         ]
         more = [f"{self.stops.height - 4} more"] if self.stops.height > 4 else []
@@ -147,7 +149,7 @@ def simulate_study(
     stop_early: bool = True,
     checkpoints: Sequence[float] | None = None,
     baseline: str | None = None,
-    fit_fn: FitFn | Literal["laplace"] | None = "laplace",
+    fit_fn: FitFn | str | None = "laplace",
     adaptive_config: Mapping[str, Any] | None = None,
     btl_config: Mapping[str, Any] | None = None,
     workers: int = 1,
@@ -171,7 +173,7 @@ def simulate_study(
         stop_early: end at the stop rule. If not, runs go on to ``max_per_item``, so that every run has the whole curve.
         checkpoints: where to measure, in comparisons per item; by default 1, 2, 3 and so on.
         baseline: the selector to compare with; by default ``random`` where it takes part.
-        fit_fn: what refits: ``laplace``, fast; or None, the sampler of real runs.
+        fit_fn: what refits: ``laplace``, fast; or ``exact``, the sampler of real runs.
         adaptive_config: settings of the engine.
         btl_config: settings of refits and stop rule.
         workers: processes to spread the runs over.
@@ -186,41 +188,33 @@ def simulate_study(
         >>> study.runs.height, study.summary["per_item"].unique().to_list()
         (4, [1.0, 2.0, 3.0, 4.0])
     """
-    sizes = [_whole(n, "n_items", 2) for n in _several(n_items, "n_items")]
-    chosen = [selectors] if isinstance(selectors, str) else list(dict.fromkeys(selectors))
-    for name in chosen:
-        if name != "pollitt":
-            make_selector(name)
+    sizes = [whole(n, "n_items", 2) for n in _several(n_items, "n_items")]
+    chosen = _selectors(selectors)
     if baseline is not None and baseline not in chosen:
         raise InputError(f"baseline must be one of the selectors {listed(chosen)}, not {baseline!r}")
     base = baseline or ("random" if "random" in chosen and len(chosen) > 1 else None)
     faults = _judges(judges)
-    spreads = [_number(sd, "ability_sd") for sd in _several(ability_sd, "ability_sd")]
-    flights = [_whole(k, "concurrency", 1) for k in _several(concurrency, "concurrency")]
-    limit = None if max_per_item is None else _number(max_per_item, "max_per_item")
-    marks = None if checkpoints is None else [_number(at, "checkpoints") for at in checkpoints]
-    for n in sizes:
+    spreads = [above_zero(sd, "ability_sd") for sd in _several(ability_sd, "ability_sd")]
+    flights = [whole(k, "concurrency", 1) for k in _several(concurrency, "concurrency")]
+    limit = None if max_per_item is None else above_zero(max_per_item, "max_per_item")
+    marks = None if checkpoints is None else [above_zero(at, "checkpoints") for at in checkpoints]
+    for n in sizes:  # refused before any run
         btl = BTLConfig.for_items(n, btl_config)
         AdaptiveConfig.for_items(n, adaptive_config, refit_pairs_target=btl.refit_pairs_target)
-    seeds = range(_whole(first_seed, "first_seed", 0), first_seed + _whole(n_seeds, "n_seeds", 1))
+    seeds = range(whole(first_seed, "first_seed", 0), first_seed + whole(n_seeds, "n_seeds", 1))
+    same = {
+        "stop_early": stop_early, "fit_fn": fit_fn, "adaptive_config": adaptive_config, "btl_config": btl_config,
+    }  # fmt: skip
     tasks = [
         (
             {"n_items": n, "ability_sd": sd, "judge": judge, "concurrency": k, "selector": selector, "seed": seed},
-            {
-                **faults[judge],
-                "max_comparisons": None if limit is None else max(1, round(limit * n)),
-                "checkpoints": None if marks is None else sorted({max(1, round(at * n)) for at in marks}),
-                "stop_early": stop_early,
-                "fit_fn": fit_fn,
-                "adaptive_config": adaptive_config,
-                "btl_config": btl_config,
-            },
+            faults[judge] | _lengths(n, limit, marks) | same,
         )
         for n, sd, judge, k, seed, selector in product(sizes, spreads, faults, flights, seeds, chosen)
     ]
     runs = []
     with Bar(len(tasks), 0, show=progress, label="simulating") as bar:
-        for run in _all(tasks, _whole(workers, "workers", 1)):
+        for run in _all(tasks, whole(workers, "workers", 1)):
             runs.append(run)
             bar.advance(failed=False, cost=None)
     settings = {
@@ -231,6 +225,14 @@ def simulate_study(
 
 
 _Task = tuple[dict[str, Any], dict[str, Any]]
+
+
+def _lengths(n: int, limit: float | None, marks: Sequence[float] | None) -> dict[str, Any]:
+    """Where runs of so many items end and are measured, in comparisons."""
+    return {
+        "max_comparisons": None if limit is None else max(1, round(limit * n)),
+        "checkpoints": None if marks is None else sorted({max(1, round(at * n)) for at in marks}),
+    }
 
 
 def _all(tasks: Sequence[_Task], workers: int) -> Iterator[SimulatedRun]:
@@ -268,44 +270,53 @@ def _gathered(
     refits = _stacked(labels, (run.refits for run in runs), REFITS).with_columns(
         excess=pl.col("reliability_claimed") - pl.col("reliability_true")
     )
-    keys = [*SETTING, "comparisons", "per_item"]
-    figures: list[str] = list(FIGURES)
-    measured = curves
-    if baseline is not None:
-        measured = differences(curves, [*_SAME, "seed", "comparisons"], FIGURES, baseline, "_gain")
-        figures += [f"{name}_gain" for name in FIGURES]
-    whole = pl.col("n_runs") == n_seeds
-    ordered = [*_SAME, "selector", "comparisons"]
-    stops = means(
-        ends,
-        list(SETTING),
-        ["comparisons", "per_item", "spearman_eap", "reliability_claimed", "reliability_true", "excess"],
-    )
-    stopped = ends.group_by(list(SETTING), maintain_order=True).agg(
-        n_stopped=pl.col("stopped_at").count().cast(pl.Int64)
-    )
-    at_refits = means(
-        refits.filter(~pl.col("is_closing")), keys,
-        ["reliability_claimed", "reliability_true", "spearman_eap", "excess"],
-    )  # fmt: skip
-    order = {name: at for at, name in enumerate(settings["selectors"])}
-    place = pl.col("selector").replace_strict(order, return_dtype=pl.Int64)
-    judged = pl.col("judge").replace_strict(
-        {name: at for at, name in enumerate(settings["judges"])}, return_dtype=pl.Int64
-    )
-    by = [judged if name == "judge" else place if name == "selector" else pl.col(name) for name in ordered]
+    by = _sorting(settings)
     return SimulationStudy(
         runs=ends,
         curves=curves,
         refits=refits,
-        summary=means(measured, keys, figures).filter(whole).sort(by),
-        stops=stops.join(stopped, on=list(SETTING), maintain_order="left")
-        .select(*SETTING, "n_runs", "n_stopped", pl.exclude(*SETTING, "n_runs", "n_stopped"))
-        .sort(by[:-1]),
-        reliability=at_refits.filter(whole).sort(by),
+        summary=_means_of_curves(curves, n_seeds, baseline).sort(by),
+        stops=_means_of_ends(ends).sort(by[:-1]),
+        reliability=_means_of_refits(refits, n_seeds).sort(by),
         baseline=baseline,
         settings=settings,
     )
+
+
+def _sorting(settings: Mapping[str, Any]) -> list[pl.Expr]:
+    """Settings, selectors and judges in the order in which they were given; then comparisons."""
+    given = {"selector": settings["selectors"], "judge": list(settings["judges"])}
+    return [
+        pl.col(name).replace_strict({one: at for at, one in enumerate(given[name])}, return_dtype=pl.Int64)
+        if name in given
+        else pl.col(name)
+        for name in (*_SAME, "selector", "comparisons")
+    ]
+
+
+def _means_of_curves(curves: pl.DataFrame, n_seeds: int, baseline: str | None) -> pl.DataFrame:
+    """Means at the checkpoints that all runs reached; with a baseline, also those of the differences to it."""
+    figures = list(FIGURES)
+    if baseline is not None:
+        curves = differences(curves, [*_SAME, "seed", "comparisons"], FIGURES, baseline, "_gain")
+        figures += [f"{name}_gain" for name in FIGURES]
+    return means(curves, _POINT, figures).filter(pl.col("n_runs") == n_seeds)
+
+
+def _means_of_refits(refits: pl.DataFrame, n_seeds: int) -> pl.DataFrame:
+    """Means at the refits that all runs had; closing ones come at other counts."""
+    figures = ["reliability_claimed", "reliability_true", "spearman_eap", "excess"]
+    return means(refits.filter(~pl.col("is_closing")), _POINT, figures).filter(pl.col("n_runs") == n_seeds)
+
+
+def _means_of_ends(ends: pl.DataFrame) -> pl.DataFrame:
+    figures = ["comparisons", "per_item", "spearman_eap", "reliability_claimed", "reliability_true", "excess"]
+    stopped = ends.group_by(list(SETTING), maintain_order=True).agg(
+        n_stopped=pl.col("stopped_at").count().cast(pl.Int64)
+    )
+    joined = means(ends, list(SETTING), figures).join(stopped, on=list(SETTING), maintain_order="left")
+    first = [*SETTING, "n_runs", "n_stopped"]
+    return joined.select(*first, pl.exclude(*first))
 
 
 def _end(run: SimulatedRun) -> dict[str, Any]:
@@ -324,11 +335,19 @@ def _stacked(
         table.select(*(pl.lit(label[name], dtype=kind).alias(name) for name, kind in names.items()), pl.all())
         for label, table in zip(labels, tables, strict=True)
     ]
-    whole = pl.concat([pl.DataFrame(schema=names | dict(schema)), *parts])
-    return whole.with_columns(per_item=pl.col("comparisons") / pl.col("n_items"))
+    stacked = pl.concat([pl.DataFrame(schema=names | dict(schema)), *parts])
+    return stacked.with_columns(per_item=pl.col("comparisons") / pl.col("n_items"))
 
 
 # What is asked for
+
+
+def _selectors(given: str | Sequence[str]) -> list[str]:
+    names = [given] if isinstance(given, str) else list(dict.fromkeys(given))
+    for name in names:
+        if name != "pollitt":
+            make_selector(name)
+    return names
 
 
 def _several(value: Any, name: str) -> list[Any]:

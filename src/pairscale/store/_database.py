@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ __all__ = [
     "following",
     "get_fact",
     "open_address",
+    "prepared_insert",
     "set_fact",
     "whole",
     "write_json",
@@ -61,6 +63,12 @@ class Prepared:
             cursor.executemany(self._sql, values)
         finally:
             cursor.close()
+
+
+@lru_cache(maxsize=8)
+def prepared_insert(table: Table, dialect: Dialect, without: str = "") -> Prepared:
+    """The insert of rows with every column of a table, but for the one that the database numbers by itself."""
+    return Prepared(insert(table), [column for column in table.c if column.name != without], dialect)
 
 
 class Written(str):

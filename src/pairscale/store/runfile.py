@@ -22,6 +22,7 @@ from pairscale.store._database import (
     following,
     get_fact,
     open_address,
+    prepared_insert,
     read_columns,
     set_fact,
     whole,
@@ -240,6 +241,17 @@ class RunFile:
                 connection.execute(insert(pairs), new)
         return numbers
 
+    def repeats(self) -> dict[int, int]:
+        """The pairs whose two texts stand in the same order in an earlier pair, too: 2 for the second, and so on."""
+        first, second = items.alias(), items.alias()
+        which = func.row_number().over(
+            partition_by=(first.c.text_hash, second.c.text_hash), order_by=pairs.c.pair_id
+        )  # fmt: skip
+        joined = pairs.join(first, first.c.item_id == pairs.c.ID1).join(second, second.c.item_id == pairs.c.ID2)
+        ranked = select(pairs.c.pair_id, which.label("which")).select_from(joined).subquery()
+        with self._begin() as connection:
+            return {row.pair_id: row.which for row in connection.execute(select(ranked).where(ranked.c.which > 1))}
+
     def add_condition(self, condition: Condition, condition_id: str | None = None) -> str:
         """Remember a condition and return its id (the one given, for a condition that was imported)."""
         name = condition_id or condition.condition_id
@@ -272,7 +284,7 @@ class RunFile:
                 blank | {"attempt_id": number, "pair_id": answer.pair_id, "condition_id": condition_id, **answer.values}
                 for number, answer in numbered
             ]
-            connection.execute(insert(attempts), rows)
+            prepared_insert(attempts, connection.dialect).execute(connection, rows)
             if giving_way := [answer.pair_id for answer in answers if answer.replaces and answer.comparison]:
                 connection.execute(
                     delete(comparisons).where(
@@ -287,7 +299,7 @@ class RunFile:
                 if answer.comparison is not None
             ]
             if settled:
-                connection.execute(insert(comparisons), settled)
+                prepared_insert(comparisons, connection.dialect, "comparison_id").execute(connection, settled)
 
     def log(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Append rows to a named log."""

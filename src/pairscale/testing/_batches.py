@@ -52,6 +52,20 @@ class Server(Protocol):
     def _note(self, number: int, request: web.Request, body: Any, status: int, fault: str) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class _Ask:
+    """What somebody wants: the request, whose API it is for, the server, and the file, batch or model it names."""
+
+    request: web.Request
+    flavour: str
+    server: Server
+    name: str = ""
+
+    def no(self, status: int, message: str) -> web.Response:
+        """A refusal, in the provider's words."""
+        return web.json_response(error_body(_KINDS[self.flavour], status, message), status=status)
+
+
 @dataclass(slots=True)
 class Batches:
     """How the simulated batches behave; the batches themselves are in ``jobs``.
@@ -120,7 +134,8 @@ class Batches:
             if refused is not None:
                 server._note(number, request, None, refused[0], str(fate))
                 return web.json_response(refused[1], status=refused[0], headers=refused[2])
-            response: web.Response = await getattr(self, name)(request, flavour, server, *found.groups())
+            ask = _Ask(request, flavour, server, *found.groups())
+            response: web.Response = await getattr(self, name)(ask)
             server._note(number, request, None, response.status, str(fate))
             return _cut(request) if fate == "lost" else response
         return None
@@ -133,57 +148,55 @@ class Batches:
 
     # Files
 
-    async def _upload(self, request: web.Request, flavour: str, server: Server) -> web.Response:
-        form = await request.post()
-        if flavour == "together":
+    async def _upload(self, ask: _Ask) -> web.Response:
+        form = await ask.request.post()
+        if ask.flavour == "together":
             file = self._stored("file", str(form.get("file_name")), str(form.get("purpose")))
-            headers = {"Location": f"{server.url}/together/upload/{file.id}", "X-Together-File-Id": file.id}
+            headers = {"Location": f"{ask.server.url}/together/upload/{file.id}", "X-Together-File-Id": file.id}
             return web.Response(status=302, headers=headers)
         part = form.get("file")
         if not isinstance(part, web.FileField):
-            return _no("openai", 400, "there is no file in the form")
+            return ask.no(400, "there is no file in the form")
         file = self._stored("file", part.filename, str(form.get("purpose")), part.file.read())
-        return web.json_response(file_document(flavour, file))
+        return web.json_response(file_document(ask.flavour, file))
 
-    async def _put(self, request: web.Request, flavour: str, server: Server, file_id: str) -> web.Response:
-        del server
-        if file_id not in self._files:
-            return _no(flavour, 404, f"no such file: {file_id}")
-        self._files[file_id].content = await request.read()
+    async def _put(self, ask: _Ask) -> web.Response:
+        if ask.name not in self._files:
+            return ask.no(404, f"no such file: {ask.name}")
+        self._files[ask.name].content = await ask.request.read()
         return web.Response()
 
-    async def _start(self, request: web.Request, flavour: str, server: Server) -> web.Response:
-        del flavour
-        about = (await request.json()).get("file") or {} if request.can_read_body else {}
+    async def _start(self, ask: _Ask) -> web.Response:
+        about = (await ask.request.json()).get("file") or {} if ask.request.can_read_body else {}
         name = about.get("displayName") or about.get("display_name") or ""
         file = self._stored("files/f", str(name), "batch")
-        where = f"{server.url}/upload/session/{file.id}"
+        where = f"{ask.server.url}/upload/session/{file.id}"
         return web.json_response({}, headers={"X-Goog-Upload-URL": where, "X-Goog-Upload-Status": "active"})
 
-    async def _chunk(self, request: web.Request, flavour: str, server: Server, file_id: str) -> web.Response:
-        del server
-        file = self._files[file_id]
-        file.content += await request.read()
-        final = "finalize" in request.headers.get("X-Goog-Upload-Command", "")
+    async def _chunk(self, ask: _Ask) -> web.Response:
+        file = self._files[ask.name]
+        file.content += await ask.request.read()
+        final = "finalize" in ask.request.headers.get("X-Goog-Upload-Command", "")
         headers = {"X-Goog-Upload-Status": "final" if final else "active"}
-        return web.json_response({"file": file_document(flavour, file)} if final else {}, headers=headers)
+        return web.json_response({"file": file_document(ask.flavour, file)} if final else {}, headers=headers)
 
-    async def _file(self, request: web.Request, flavour: str, server: Server, file_id: str) -> web.Response:
-        del request, server
-        file = self._files.get(file_id)
-        return _no(flavour, 404, "no such file") if file is None else web.json_response(file_document(flavour, file))
-
-    async def _files_list(self, request: web.Request, flavour: str, server: Server) -> web.Response:
-        del request, server
-        rows = [file_document(flavour, file) for file in self._files.values()]
-        return web.json_response({"files": rows} if flavour == "gemini" else {"object": "list", "data": rows})
-
-    async def _content(self, request: web.Request, flavour: str, server: Server, file_id: str) -> web.Response:
-        del request, server
-        file = self._files.get(file_id)
+    async def _file(self, ask: _Ask) -> web.Response:
+        file = self._files.get(ask.name)
         if file is None:
-            return _no(flavour, 404, f"no such file: {file_id}")
-        return web.Response(body=file.content, content_type="application/octet-stream")
+            return ask.no(404, f"no such file: {ask.name}")
+        return web.json_response(file_document(ask.flavour, file))
+
+    async def _files_list(self, ask: _Ask) -> web.Response:
+        rows = [file_document(ask.flavour, file) for file in self._files.values()]
+        return web.json_response({"files": rows} if ask.flavour == "gemini" else {"object": "list", "data": rows})
+
+    async def _content(self, ask: _Ask) -> web.Response:
+        return self._sent(ask, ask.name, "application/octet-stream")
+
+    def _sent(self, ask: _Ask, file_id: str | None, kind: str) -> web.Response:
+        if file_id not in self._files:
+            return ask.no(404, f"there is nothing to download of {ask.name}")
+        return web.Response(body=self._files[file_id].content, content_type=kind)
 
     def _stored(self, prefix: str, name: str, purpose: str, content: bytes = b"") -> Stored:
         dash = "" if prefix.startswith("files/") else "-"
@@ -193,16 +206,16 @@ class Batches:
 
     # Batches
 
-    async def _create(self, request: web.Request, flavour: str, server: Server, model: str = "") -> web.Response:
-        body = await request.json()
+    async def _create(self, ask: _Ask) -> web.Response:
+        body = await ask.request.json()
         try:
-            batch = self._made(flavour, body, model)
+            batch = self._made(ask.flavour, body, ask.name)
         except (KeyError, ValueError, TypeError) as error:
-            return _no(flavour, 400, f"the batch cannot be made: {error}")
+            return ask.no(400, f"the batch cannot be made: {error}")
         self.jobs[batch.id] = batch
         self.created += 1
-        document = batch_document(batch, server.url)
-        return web.json_response({"job": document} if flavour == "together" else document)
+        document = batch_document(batch, ask.server.url)
+        return web.json_response({"job": document} if ask.flavour == "together" else document)
 
     def _made(self, flavour: str, body: Mapping[str, Any], model: str) -> Batch:
         source, name, metadata, endpoint = None, "", None, str(body.get("endpoint", ""))
@@ -232,46 +245,43 @@ class Batches:
             raise ValueError(f"no such file: {file_id}")
         return [json.loads(line) for line in self._files[file_id].content.splitlines() if line.strip()]
 
-    async def _get(self, request: web.Request, flavour: str, server: Server, batch_id: str) -> web.Response:
-        del request
-        batch = self.jobs.get(batch_id)
-        if batch is None or batch.flavour != flavour:
-            return _no(flavour, 404, f"no such batch: {batch_id}")
-        self._advance(batch, server)
-        return web.json_response(batch_document(batch, server.url))
+    async def _get(self, ask: _Ask) -> web.Response:
+        if (batch := self._batch(ask)) is None:
+            return ask.no(404, f"no such batch: {ask.name}")
+        self._advance(batch, ask.server)
+        return web.json_response(batch_document(batch, ask.server.url))
 
-    async def _list(self, request: web.Request, flavour: str, server: Server) -> web.Response:
-        mine = [batch for batch in reversed(self.jobs.values()) if batch.flavour == flavour]
-        if flavour == "together":
-            return web.json_response([batch_document(batch, server.url) for batch in mine])
-        query = request.query
+    async def _list(self, ask: _Ask) -> web.Response:
+        mine = [batch for batch in reversed(self.jobs.values()) if batch.flavour == ask.flavour]
+        if ask.flavour == "together":
+            return web.json_response([batch_document(batch, ask.server.url) for batch in mine])
+        query = ask.request.query
         after = query.get("after") or query.get("after_id") or query.get("pageToken")
         names = [batch.id for batch in mine]
         start = names.index(after) + 1 if after in names else 0
         size = min(self.page, int(query.get("limit") or query.get("pageSize") or self.page))
         shown = mine[start : start + size]
-        rows = [batch_document(batch, server.url) for batch in shown]
+        rows = [batch_document(batch, ask.server.url) for batch in shown]
         more = start + size < len(mine)
-        if flavour == "gemini":
+        if ask.flavour == "gemini":
             return web.json_response({"operations": rows} | ({"nextPageToken": shown[-1].id} if more else {}))
         ends = {"first_id": shown[0].id if shown else None, "last_id": shown[-1].id if shown else None}
         return web.json_response({"object": "list", "data": rows, **ends, "has_more": more})
 
-    async def _cancel(self, request: web.Request, flavour: str, server: Server, batch_id: str) -> web.Response:
-        del request
-        batch = self.jobs.get(batch_id)
-        if batch is None:
-            return _no(flavour, 404, f"no such batch: {batch_id}")
+    async def _cancel(self, ask: _Ask) -> web.Response:
+        if (batch := self._batch(ask)) is None:
+            return ask.no(404, f"no such batch: {ask.name}")
         if batch.state in {"validating", "running", "finishing"}:
             batch.cancelled = True
-        return web.json_response({} if flavour == "gemini" else batch_document(batch, server.url))
+        return web.json_response({} if ask.flavour == "gemini" else batch_document(batch, ask.server.url))
 
-    async def _results(self, request: web.Request, flavour: str, server: Server, batch_id: str) -> web.Response:
-        del request, server
-        batch = self.jobs.get(batch_id)
-        if batch is None or batch.output is None:
-            return _no(flavour, 404, f"no results of {batch_id}")
-        return web.Response(body=self._files[batch.output].content, content_type="application/x-jsonl")
+    async def _results(self, ask: _Ask) -> web.Response:
+        batch = self._batch(ask)
+        return self._sent(ask, None if batch is None else batch.output, "application/x-jsonl")
+
+    def _batch(self, ask: _Ask) -> Batch | None:
+        batch = self.jobs.get(ask.name)
+        return batch if batch is not None and batch.flavour == ask.flavour else None
 
     # Working off
 
@@ -282,7 +292,7 @@ class Batches:
         if self.seconds is None:
             share = batch.looks / max(1, self.looks)
         else:
-            share = (self.clock() - batch.created) / self.seconds
+            share = (self.clock() - batch.created) / max(self.seconds, 1e-9)
         if batch.cancelled or share >= 1:
             self._end(batch, server)
         else:
@@ -319,7 +329,8 @@ class Batches:
         kind = "responses" if batch.endpoint.endswith("/responses") else _KINDS[batch.flavour]
         asked = asked_by(kind, body, batch.model)
         if (problem := server._problem(kind, asked, body)) is not None:
-            return Result(name, "errored", *problem)
+            status, document = problem
+            return Result(name, "errored", status, document["error"] if batch.flavour == "gemini" else document)
         said = answer(asked.prompt, server.behaviour, structured=asked.structured)
         return Result(name, "succeeded", 200, reply_body(kind, asked, said, number, body))
 
@@ -350,10 +361,6 @@ def _flavour(request: web.Request) -> str:
     return "anthropic" if request.path.startswith("/v1/messages/") else "openai"
 
 
-def _no(flavour: str, status: int, message: str) -> web.Response:
-    return web.json_response(error_body(_KINDS[flavour], status, message), status=status)
-
-
 def _cut(request: web.Request) -> web.Response:
     if request.transport is not None:
         request.transport.abort()
@@ -363,41 +370,48 @@ def _cut(request: web.Request) -> web.Response:
 _Route = tuple[str, re.Pattern[str], str, str]
 
 
+def _verbs(create: str, batches: str, batch: str, cancel: str) -> tuple[tuple[str, str, str, str], ...]:
+    """What every provider has, each at its own addresses: create a batch, list them, look at one, ask for its end."""
+    return (
+        ("POST", create, "_create", "create"),
+        ("GET", batches, "_list", ""),
+        ("GET", batch, "_get", "look"),
+        ("POST", cancel, "_cancel", ""),
+    )
+
+
 def _routes(*rows: tuple[str, str, str, str]) -> list[_Route]:
     return [(method, re.compile(pattern), name, counted) for method, pattern, name, counted in rows]
 
 
+_V1, _MESSAGES, _BETA = r"(?:/v1)?", r"/v1/messages/batches", r"/v1(?:beta)?"
 _OPENAI_ROUTES = _routes(
-    ("POST", r"(?:/v1)?/files", "_upload", "upload"),
-    ("GET", r"(?:/v1)?/files", "_files_list", ""),
-    ("POST", r"(?:/v1)?/files/([^/]+)/preprocess", "_file", ""),
+    *_verbs(rf"{_V1}/batches", rf"{_V1}/batches", rf"{_V1}/batches/([^/]+)", rf"{_V1}/batches/([^/]+)/cancel"),
+    ("POST", rf"{_V1}/files", "_upload", "upload"),
+    ("GET", rf"{_V1}/files", "_files_list", ""),
+    ("POST", rf"{_V1}/files/([^/]+)/preprocess", "_file", ""),
     ("PUT", r"/upload/([^/]+)", "_put", ""),
-    ("GET", r"(?:/v1)?/files/([^/]+)/content", "_content", "download"),
-    ("GET", r"(?:/v1)?/files/([^/]+)", "_file", ""),
-    ("POST", r"(?:/v1)?/batches", "_create", "create"),
-    ("GET", r"(?:/v1)?/batches", "_list", ""),
-    ("GET", r"(?:/v1)?/batches/([^/]+)", "_get", "look"),
-    ("POST", r"(?:/v1)?/batches/([^/]+)/cancel", "_cancel", ""),
+    ("GET", rf"{_V1}/files/([^/]+)/content", "_content", "download"),
+    ("GET", rf"{_V1}/files/([^/]+)", "_file", ""),
 )
 _ROUTES: dict[str, list[_Route]] = {
     "openai": _OPENAI_ROUTES,
     "together": _OPENAI_ROUTES,
     "anthropic": _routes(
-        ("POST", r"/v1/messages/batches", "_create", "create"),
-        ("GET", r"/v1/messages/batches", "_list", ""),
-        ("GET", r"/v1/messages/batches/([^/]+)/results", "_results", "download"),
-        ("GET", r"/v1/messages/batches/([^/]+)", "_get", "look"),
-        ("POST", r"/v1/messages/batches/([^/]+)/cancel", "_cancel", ""),
+        ("GET", rf"{_MESSAGES}/([^/]+)/results", "_results", "download"),
+        *_verbs(_MESSAGES, _MESSAGES, rf"{_MESSAGES}/([^/]+)", rf"{_MESSAGES}/([^/]+)/cancel"),
     ),
     "gemini": _routes(
-        ("POST", r"/v1(?:beta)?/models/([^:]+):batchGenerateContent", "_create", "create"),
-        ("GET", r"/v1(?:beta)?/batches", "_list", ""),
-        ("GET", r"/v1(?:beta)?/(batches/[^/:]+)", "_get", "look"),
-        ("POST", r"/v1(?:beta)?/(batches/[^/:]+):cancel", "_cancel", ""),
-        ("POST", r"/upload/v1(?:beta)?/files", "_start", "upload"),
+        *_verbs(
+            rf"{_BETA}/models/([^:]+):batchGenerateContent",
+            rf"{_BETA}/batches",
+            rf"{_BETA}/(batches/[^/:]+)",
+            rf"{_BETA}/(batches/[^/:]+):cancel",
+        ),
+        ("POST", rf"/upload{_BETA}/files", "_start", "upload"),
         ("POST", r"/upload/session/(files/[^/]+)", "_chunk", ""),
-        ("GET", r"(?:/download)?/v1(?:beta)?/(files/[^/:]+):download", "_content", "download"),
-        ("GET", r"/v1(?:beta)?/(files/[^/:]+)", "_file", ""),
+        ("GET", rf"(?:/download)?{_BETA}/(files/[^/:]+):download", "_content", "download"),
+        ("GET", rf"{_BETA}/(files/[^/:]+)", "_file", ""),
     ),
 }
 """Method, path, what answers, and which of the faults it is counted for."""

@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairscale.collect._asking import Stopwatch
 from pairscale.collect.batch import _steps
 from pairscale.collect.batch._parts import split_id
-from pairscale.collect.batch._registry import Entry, append, appending, event, pairs_named
-from pairscale.judges._batched import asks_both_orders, joined_verdict, verdict_of
+from pairscale.collect.batch._registry import (
+    Entry,
+    Half,
+    append,
+    appending,
+    entries,
+    event,
+    halves_of,
+    left_out_of,
+    pairs_named,
+    remember_left_out,
+)
+from pairscale.judges._batched import asks_both_orders, client_of, joined_verdict, verdict_of
 from pairscale.judges.base import JudgePair, Verdict
 from pairscale.notices import notice
 from pairscale.provenance import utc_now
@@ -25,6 +37,9 @@ if TYPE_CHECKING:
 __all__ = ["read_lines", "take_in"]
 
 _CHUNK = 1_000
+_COUNTED = (
+    "prompt_tokens", "completion_tokens", "total_tokens", "prompt_cached_tokens", "reasoning_tokens", "cost",
+)  # fmt: skip
 _SHOWN = 20
 
 
@@ -39,7 +54,7 @@ def read_lines(path: Path, form: BatchFormat) -> Iterator[tuple[int, Line | str]
                 if not isinstance(document, Mapping):
                     raise ValueError("it is no JSON object")
                 yield number, form.read(document)
-            except ValueError as error:
+            except (ValueError, OverflowError, RecursionError) as error:
                 yield number, f"line {number}: {error}"
 
 
@@ -90,9 +105,14 @@ class _Intake:
         self._named = pairs_named(store, entry.pair_ids)
         self._texts = dict(store.items().select("ID", "text").iter_rows())
         self._both = asks_both_orders(judge)
-        self._halves: dict[int, dict[bool, Verdict]] = {}
+        self._left_out = left_out_of(store, entry.condition_id)
         self._done = set(entry.recorded)
         self._waiting: list[Answer] = []
+        self._kept: list[dict[str, Any]] = []
+        self._halves: dict[int, dict[bool, tuple[Verdict, Line | None]]] = {}
+        for number, half in halves_of(entries(store), entry.condition_id).items():
+            if number in self._named and number not in self._done:
+                self._halves[number] = {half.turned: (self._paid(number, half), None)}
 
     def add(self, line: Line) -> None:
         """One result; one that is known already, or that nobody asked for, is passed over."""
@@ -101,21 +121,50 @@ class _Intake:
             return
         number, turned = found
         pair = self._pair(number)
+        if line.parameter is not None:
+            self._learn(pair, line.parameter)
         verdict = verdict_of(self._judge, pair, line, turned=turned)
         if self._both:
             halves = self._halves.setdefault(number, {})
-            halves.setdefault(turned, verdict)
+            halves.setdefault(turned, (verdict, line))
             if len(halves) < 2:
                 return
-            del self._halves[number]
-            verdict = joined_verdict(self._judge, [halves[False], halves[True]])
+            verdict = self._joined(number)
         self._settle(number, verdict)
+
+    def _joined(self, number: int) -> Verdict:
+        """One verdict of both orders; when only one was answered, that one is kept, and need not be asked again."""
+        halves = self._halves.pop(number)
+        both = {turned: halves.get(turned) or (self._missing(), None) for turned in (False, True)}
+        answered = [turned for turned, (verdict, _) in both.items() if verdict.outcome.is_answer]
+        if len(answered) == 1 and (line := both[answered[0]][1]) is not None:
+            body = client_of(self._judge).redactor.value(line.body)
+            kept = {"pair": number, "turned": answered[0], "status": line.status, "body": body}
+            self._kept.append(event("half", self._entry.key, **kept))
+        return joined_verdict(self._judge, [both[False][0], both[True][0]])
+
+    def _paid(self, number: int, half: Half) -> Verdict:
+        """The verdict of an order that an earlier batch answered; its tokens count there."""
+        line = Line("", "succeeded", half.status, half.body)
+        verdict = verdict_of(self._judge, self._pair(number), line, turned=half.turned)
+        nothing: dict[str, Any] = dict.fromkeys(_COUNTED)
+        return replace(verdict, **nothing)
+
+    def _learn(self, pair: JudgePair, parameter: str) -> None:
+        """Leave a field out from now on that the model does not take, as live judging does."""
+        client = client_of(self._judge)
+        if parameter in self._left_out or client.provider.without(self._judge.request(pair), parameter) is None:
+            return
+        self._left_out.add(parameter)
+        remember_left_out(self._store, self._entry.condition_id, parameter)
+        client.leave_out(self._judge.model, parameter)
+        who = f"{self._judge.provider}: {self._judge.model}"
+        notice(f"{who} does not take {parameter}; it is left out when these pairs are submitted again")
 
     def finish(self, bad: list[str]) -> None:
         """Say of the pairs without a result why there is none, and that the batch is done with."""
-        for number, halves in list(self._halves.items()):
-            both = [halves.get(turned) or self._missing() for turned in (False, True)]
-            self._settle(number, joined_verdict(self._judge, both))
+        for number in list(self._halves):
+            self._settle(number, self._joined(number))
         for number in self._entry.pair_ids:
             if number not in self._done:
                 self._settle(number, self._missing())
@@ -161,7 +210,7 @@ class _Intake:
 
     def _write(self, *more: Mapping[str, Any]) -> None:
         """The answers, and that they are in, in one transaction."""
-        answers, self._waiting = self._waiting, []
-        rows = [event("recorded", self._entry.key, pairs=[answer.pair_id for answer in answers]), *more]
+        answers, self._waiting, kept, self._kept = self._waiting, [], self._kept, []
+        rows = [*kept, event("recorded", self._entry.key, pairs=[answer.pair_id for answer in answers]), *more]
         self._store.record(answers, self._entry.condition_id, appending(rows))
         _steps.reached("recorded")

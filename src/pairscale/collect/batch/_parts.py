@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain, repeat
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from pairscale.collect.batch._registry import Entry, new_key, pairs_named
+from pairscale.collect.batch._registry import Entry, Half, new_key, pairs_named
 from pairscale.errors import InputError
 from pairscale.judges._batched import calls_of
 from pairscale.judges.base import JudgePair
@@ -22,9 +25,10 @@ if TYPE_CHECKING:
     from pairscale.providers.base import HTTPCall
     from pairscale.store import RunFile
 
-__all__ = ["Part", "custom_id", "pairs_from", "split_id", "write_again", "write_parts"]
+__all__ = ["Part", "custom_id", "even_sizes", "pairs_from", "split_id", "write_again", "write_parts"]
 
 _TURNED = "r"
+_NAME = re.compile(rf"(.*)-([1-9][0-9]{{0,17}})({_TURNED}?)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +59,16 @@ def custom_id(key: str, pair_id: int, *, turned: bool = False) -> str:
 
 def split_id(name: str, key: str) -> tuple[int, bool] | None:
     """The pair's number, and whether the samples were turned; None for a name that this batch did not give."""
-    head, dash, tail = name.rpartition("-")
-    turned = tail.endswith(_TURNED)
-    number = tail.removesuffix(_TURNED)
-    if head != key or not dash or not number.isdecimal():
+    found = _NAME.fullmatch(name)
+    if found is None or found[1] != key:
         return None
-    return int(number), turned
+    return int(found[2]), found[3] == _TURNED
+
+
+def even_sizes(count: int, parts: int) -> Iterator[int]:
+    """The sizes of so many parts, as even as can be, the larger ones first; what is left over goes on likewise."""
+    least, more = divmod(count, parts)
+    return chain([least + 1] * more, repeat(max(1, least)))
 
 
 def write_parts(
@@ -68,11 +76,20 @@ def write_parts(
     form: BatchFormat,
     questions: Iterable[tuple[int, JudgePair]],
     folder: Path,
-    *,
-    batch_size: int | None = None,
+    sizes: Iterator[int],
     limits: Limits | None = None,
+    halves: Mapping[int, Half] = MappingProxyType({}),
 ) -> Iterator[Part]:
-    """Write requests into as few files as the provider's limits and ``batch_size`` (in pairs) allow.
+    """Write requests into as few files as the provider's limits and ``sizes`` allow.
+
+    Args:
+        judge: who is asked.
+        form: how the provider writes requests.
+        questions: the pairs, by their numbers.
+        folder: where the files go.
+        sizes: how many pairs the first file may have, the second, and so on.
+        limits: other limits than the provider's own.
+        halves: the pairs of which one order is answered, so that only the other is asked.
 
     Raises:
         InputError: when the requests of one pair alone are too large.
@@ -83,15 +100,16 @@ def write_parts(
     try:
         for pair_id, pair in questions:
             calls = calls_of(judge, pair)
-            writer = writer or _Writer(folder, form.endpoint(calls[0]))
-            lines, size = _lines(form, writer.key, pair_id, calls)
+            writer = writer or _Writer(folder, form.endpoint(calls[0]), next(sizes))
+            half = halves.get(pair_id)
+            lines, size = _lines(form, writer.key, pair_id, calls, half)
             if len(lines) > limits.requests or size > limits.bytes:
                 raise InputError(f"the request for pair {pair.uid!r} has {size:,} bytes, more than a batch may have")
             full = writer.n_requests + len(lines) > limits.requests or writer.bytes + size > limits.bytes
-            if full or len(writer.pair_ids) == batch_size:
+            if full or len(writer.pair_ids) == writer.most:
                 yield writer.closed()
-                writer = _Writer(folder, writer.endpoint)
-                lines, size = _lines(form, writer.key, pair_id, calls)  # under the name of the new batch
+                writer = _Writer(folder, writer.endpoint, next(sizes))
+                lines, size = _lines(form, writer.key, pair_id, calls, half)  # under the name of the new batch
             writer.add(pair_id, lines, size)
         if writer is not None and writer.pair_ids:
             yield writer.closed()
@@ -100,9 +118,12 @@ def write_parts(
             writer.dropped()
 
 
-def _lines(form: BatchFormat, key: str, pair_id: int, calls: Sequence[HTTPCall]) -> tuple[list[bytes], int]:
-    """The requests of one pair as lines, and their size with their ends."""
-    documents = [form.line(custom_id(key, pair_id, turned=bool(n)), call) for n, call in enumerate(calls)]
+def _lines(
+    form: BatchFormat, key: str, pair_id: int, calls: Sequence[HTTPCall], half: Half | None
+) -> tuple[list[bytes], int]:
+    """The requests of one pair as lines, without the order that is answered, and their size with their ends."""
+    asked = [(bool(n), call) for n, call in enumerate(calls) if half is None or half.turned != bool(n)]
+    documents = [form.line(custom_id(key, pair_id, turned=turned), call) for turned, call in asked]
     lines = [json.dumps(document, ensure_ascii=False).encode("utf-8", "replace") for document in documents]
     return lines, sum(len(line) + 1 for line in lines)
 
@@ -110,8 +131,8 @@ def _lines(form: BatchFormat, key: str, pair_id: int, calls: Sequence[HTTPCall])
 class _Writer:
     """One file that is being written."""
 
-    def __init__(self, folder: Path, endpoint: str, key: str | None = None) -> None:
-        self.key, self.endpoint = key or new_key(), endpoint
+    def __init__(self, folder: Path, endpoint: str, most: int, key: str | None = None) -> None:
+        self.key, self.endpoint, self.most = key or new_key(), endpoint, most
         self.pair_ids: list[int] = []
         self.n_requests = self.bytes = 0
         self._path = folder / f"{self.key}.jsonl"
@@ -139,16 +160,16 @@ class _Writer:
             Path(self._file.name).unlink()
 
 
-def write_again(judge: LLMJudge, form: BatchFormat, entry: Entry, store: RunFile) -> None:
+def write_again(judge: LLMJudge, form: BatchFormat, entry: Entry, store: RunFile, halves: Mapping[int, Half]) -> None:
     """Make the file of a batch anew when it is not there, or not whole: another machine, an emptied folder."""
     path = Path(entry.input_path)
     if path.is_file() and path.stat().st_size == entry.bytes:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    writer = _Writer(path.parent, entry.endpoint, entry.key)
+    writer = _Writer(path.parent, entry.endpoint, len(entry.pair_ids), entry.key)
     try:
         for pair_id, pair in pairs_from(store, entry.pair_ids):
-            writer.add(pair_id, *_lines(form, entry.key, pair_id, calls_of(judge, pair)))
+            writer.add(pair_id, *_lines(form, entry.key, pair_id, calls_of(judge, pair), halves.get(pair_id)))
         writer.closed()
     finally:
         writer.dropped()

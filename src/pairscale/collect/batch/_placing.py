@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pairscale.providers._wire import Wire
     from pairscale.store import RunFile
 
-__all__ = ["place", "seen"]
+__all__ = ["is_placed", "place", "seen"]
 
 _LONGEST_WAIT = 60.0
 _LATER = frozenset({401, 402, 403})
@@ -80,6 +80,19 @@ async def place(
             _steps.reached("created")
             _numbered(at, job)
             return
+
+
+async def is_placed(store: RunFile, form: BatchFormat, wire: Wire, entry: Entry, known: Collection[str]) -> bool:
+    """Whether the batch of an entry is there; one whose creation was interrupted is looked for, and gets its id.
+
+    Raises:
+        JudgeError: it cannot be looked for.
+    """
+    if entry.batch_id is None and entry.state == "creating":
+        at = _Place(store, form, wire, entry, known)
+        if (job := await _found(at)) is not None:
+            _numbered(at, job)
+    return entry.batch_id is not None
 
 
 async def _found(at: _Place) -> Job | None:

@@ -2,7 +2,8 @@
 
 Every event is on the disk before the next thing is done. A batch is *prepared* (its key and its pairs are fixed),
 *uploaded*, *created* (the provider's id is known), *seen* in some state, *recorded* (these pairs' results are in the
-run file, in the same transaction) and *collected*. A batch that failed to be created is *dropped*.
+run file, in the same transaction) and *collected*. A batch that failed to be created is *dropped*. Where a pair is
+asked in both orders and only one is answered, that *half* is kept, so that only the other is asked again.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 from sqlalchemy import func, insert, select
@@ -26,12 +27,21 @@ if TYPE_CHECKING:
     from pairscale.store import RunFile
 
 __all__ = [
-    "REGISTRY", "STATUS", "Entry", "append", "appending", "entries", "event", "judge_of", "new_key", "pairs_named",
-    "registry_table", "remember_judge", "status_table",
+    "REGISTRY", "STATUS", "Entry", "Half", "append", "appending", "csv_path", "entries", "event", "halves_of", "here",
+    "judge_of", "left_out_of", "new_key", "pairs_named", "registry_table", "remember_judge", "remember_left_out",
+    "status_table",
 ]  # fmt: skip
 
 EVENTS = "batches"
 JUDGES = "batch_judges"
+
+
+class Half(NamedTuple):
+    """The answer to one order of a pair: whether the samples were turned, the status of HTTP, and the reply."""
+
+    turned: bool
+    status: int | None
+    body: Any
 
 
 @dataclass(slots=True)
@@ -66,6 +76,7 @@ class Entry:
         foreign: batches that were taken for this one and are not.
         bad_lines: lines of the results that nobody can read.
         metadata: names and values that go to the provider.
+        halves: of pairs that are asked in both orders, the one that was answered when the other was not.
     """
 
     key: str
@@ -95,6 +106,7 @@ class Entry:
     foreign: list[str] = field(default_factory=list[str])
     bad_lines: list[str] = field(default_factory=list[str])
     metadata: dict[str, str] = field(default_factory=dict[str, str])
+    halves: dict[int, Half] = field(default_factory=dict[int, "Half"])
 
     @property
     def open(self) -> bool:
@@ -106,12 +118,27 @@ class Entry:
         if event == "recorded":
             self.recorded.update(values["pairs"])
             return
+        if event == "half":
+            self.halves[values["pair"]] = Half(values["turned"], values["status"], values["body"])
+            return
         if event == "foreign":
             self.foreign.append(values["batch_id"])
             self.batch_id, self.state = None, "prepared"
             return
         for name, value in values.items():
             setattr(self, name, value)
+
+
+def here(path: str, folder: Path) -> Path:
+    """A file that was written down; in ``folder`` when its own one is not on this machine."""
+    own, name = Path(path), path.replace("\\", "/").rpartition("/")[2]
+    return own if own.name == name and own.parent.is_dir() else folder / name
+
+
+def halves_of(found: Iterable[Entry], condition_id: str) -> dict[int, Half]:
+    """The answers to one order of pairs whose other order has none yet, by the pairs' numbers."""
+    mine = (entry for entry in found if entry.condition_id == condition_id)
+    return {number: half for entry in mine for number, half in entry.halves.items()}
 
 
 def new_key() -> str:
@@ -140,8 +167,14 @@ def appending(rows: Sequence[Mapping[str, Any]]) -> Callable[[Connection], None]
     return write
 
 
-def entries(store: RunFile, keys: Iterable[str] | None = None) -> list[Entry]:
-    """Every batch of a run file, in the order in which they were prepared."""
+def entries(store: RunFile, keys: Iterable[str] | None = None, folder: Path | None = None) -> list[Entry]:
+    """Every batch of a run file, in the order in which they were prepared.
+
+    Args:
+        store: the run file.
+        keys: only these.
+        folder: where the files are whose own folder is not on this machine.
+    """
     found: dict[str, Entry] = {}
     for row in store.read_log(EVENTS):
         kind, key = row.pop("event"), row["key"]
@@ -152,7 +185,12 @@ def entries(store: RunFile, keys: Iterable[str] | None = None) -> list[Entry]:
             row.pop("key")
             found[key].happened(kind, row)
     wanted = None if keys is None else set(keys)
-    return [entry for entry in found.values() if wanted is None or entry.key in wanted]
+    chosen = [entry for entry in found.values() if wanted is None or entry.key in wanted]
+    if folder is not None:
+        for entry in chosen:
+            entry.input_path = str(here(entry.input_path, folder))
+            entry.output_path = str(here(entry.output_path, folder))
+    return chosen
 
 
 def remember_judge(store: RunFile, condition_id: str, description: Mapping[str, Any]) -> None:
@@ -163,8 +201,19 @@ def remember_judge(store: RunFile, condition_id: str, description: Mapping[str, 
 
 def judge_of(store: RunFile, condition_id: str) -> dict[str, Any] | None:
     """The judge of a condition, as it was described."""
-    found = [row["judge"] for row in store.read_log(JUDGES) if row["condition_id"] == condition_id]
+    found = [row["judge"] for row in store.read_log(JUDGES) if row["condition_id"] == condition_id and "judge" in row]
     return found[-1] if found else None
+
+
+def remember_left_out(store: RunFile, condition_id: str, parameter: str) -> None:
+    """Keep that a judge's model does not take a field of the request."""
+    store.log(JUDGES, [{"condition_id": condition_id, "left_out": parameter}])
+
+
+def left_out_of(store: RunFile, condition_id: str) -> set[str]:
+    """The fields that a judge's model was found not to take."""
+    found = (row.get("left_out") for row in store.read_log(JUDGES) if row["condition_id"] == condition_id)
+    return {name for name in found if name}
 
 
 def pairs_named(store: RunFile, numbers: Sequence[int]) -> dict[int, tuple[str, str, str]]:
@@ -214,6 +263,11 @@ STATUS: dict[str, pl.DataType] = {
 """The columns of the table of batches."""
 
 
+def csv_path(entry: Entry) -> str:
+    """Where the results of a batch go when they are wanted as a table."""
+    return str(Path(entry.output_path).with_suffix(".csv"))
+
+
 def registry_table(found: Sequence[Entry]) -> pl.DataFrame:
     """The registry in the manual's columns."""
     rows = [
@@ -224,7 +278,7 @@ def registry_table(found: Sequence[Entry]) -> pl.DataFrame:
             "batch_id": entry.batch_id,
             "batch_input_path": entry.input_path,
             "batch_output_path": entry.output_path,
-            "csv_path": str(Path(entry.output_path).with_suffix(".csv")),
+            "csv_path": csv_path(entry),
             "pairs_path": None,
             "done": not entry.open,
             "results": None,

@@ -8,18 +8,19 @@ import math
 import os
 import tempfile
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pairscale.collect._background import run_sync
 from pairscale.errors import InputError, JudgeError
+from pairscale.files import replacing
 from pairscale.notices import notice
-from pairscale.providers._anthropic_batches import AnthropicBatches
 from pairscale.providers._gemini_batches import GeminiBatches, inline_responses, result_line
 from pairscale.providers._openai_batches import OpenAIBatches
 from pairscale.providers._wire import Wire
-from pairscale.providers.batches import Draft, Job, batch_format
+from pairscale.providers.batches import Draft, batch_format
 from pairscale.providers.client import LLMClient, ProviderError
 from pairscale.providers.registry import provider_named
 from pairscale.tables import Table, to_frame
@@ -42,6 +43,10 @@ __all__ = [
 
 T = TypeVar("T")
 _PATHS = str | os.PathLike[str]
+_VERSION = "2023-06-01"
+
+
+# What the calls of all providers do; ``settings`` are the provider's own, such as the version of its API.
 
 
 def _done(provider: str, api_key: str | None, work: Callable[[Wire], Coroutine[Any, Any, T]], **settings: Any) -> T:
@@ -59,19 +64,90 @@ def _done(provider: str, api_key: str | None, work: Callable[[Wire], Coroutine[A
     return run_sync(main)
 
 
-async def _polled(
-    wire: Wire, batch_id: str, interval: float, timeout: float, attempts: float, *, verbose: bool
+def _created(
+    provider: str,
+    api_key: str | None,
+    lines: list[dict[str, Any]],
+    name: str = "",
+    model: str = "",
+    endpoint: str = "",
+    **settings: Any,
 ) -> Mapping[str, Any]:
-    form, end, turn = batch_format(wire.provider.name), time.monotonic() + timeout, 0
-    while True:
-        job: Job = await form.get(wire, batch_id)
-        turn += 1
-        if verbose:
-            notice(f"batch {batch_id}: {job.state}")
-        left = end - time.monotonic()
-        if job.ended or turn >= attempts or left <= 0:
-            return job.raw
-        await asyncio.sleep(min(interval, left))
+    """Create a batch whose requests go with the creation; the batch."""
+
+    async def work(wire: Wire) -> Mapping[str, Any]:
+        with _request_file(lines) as path:
+            draft = Draft(name, model, endpoint, path, len(lines), time.time())
+            return (await batch_format(provider).create(wire, draft)).raw
+
+    return _done(provider, api_key, work, **settings)
+
+
+def _got(provider: str, api_key: str | None, batch_id: str, **settings: Any) -> Mapping[str, Any]:
+    """Where a batch stands."""
+    return _done(provider, api_key, lambda wire: batch_format(provider).get(wire, batch_id), **settings).raw
+
+
+def _polled(
+    provider: str,
+    api_key: str | None,
+    batch_id: str,
+    *,
+    interval: float,
+    timeout: float,
+    attempts: float = math.inf,
+    verbose: bool,
+    **settings: Any,
+) -> Mapping[str, Any]:
+    """Look at a batch until it has ended, the time is over, or so many looks were had."""
+
+    async def work(wire: Wire) -> Mapping[str, Any]:
+        end, turn = time.monotonic() + timeout, 0
+        while True:
+            job = await batch_format(provider).get(wire, batch_id)
+            turn += 1
+            if verbose:
+                notice(f"batch {batch_id}: {job.state}")
+            left = end - time.monotonic()
+            if job.ended or turn >= attempts or left <= 0:
+                return job.raw
+            await asyncio.sleep(min(interval, left))
+
+    return _done(provider, api_key, work, **settings)
+
+
+def _downloaded(provider: str, api_key: str | None, batch_id: str, path: _PATHS, **settings: Any) -> Path:
+    """Write everything that came of a batch into one file."""
+
+    async def work(wire: Wire) -> Path:
+        job = await batch_format(provider).get(wire, batch_id)
+        if not job.outputs:
+            raise _nothing(batch_id, job.state)
+        await batch_format(provider).download(wire, job, Path(path))
+        return Path(path)
+
+    return _done(provider, api_key, work, **settings)
+
+
+def _nothing(batch_id: str, state: str) -> JudgeError:
+    return JudgeError(f"batch {batch_id} is {state} and has no results to download")
+
+
+def _rows(requests: Any) -> list[Mapping[str, Any]]:
+    if hasattr(requests, "iter_rows"):
+        return list(requests.iter_rows(named=True))
+    return list(requests)
+
+
+@contextmanager
+def _request_file(rows: Iterable[Mapping[str, Any]]) -> Iterator[Path]:
+    """A file of requests for as long as it is needed."""
+    with tempfile.NamedTemporaryFile("w", suffix=".jsonl", delete=False, encoding="utf-8") as file:
+        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    try:
+        yield Path(file.name)
+    finally:
+        Path(file.name).unlink(missing_ok=True)
 
 
 # OpenAI
@@ -120,7 +196,7 @@ def openai_create_batch(
 
 def openai_get_batch(batch_id: str, api_key: str | None = None) -> Mapping[str, Any]:
     """Where an OpenAI batch stands: the batch as OpenAI describes it."""
-    return _done("openai", api_key, lambda wire: OpenAIBatches().get(wire, batch_id)).raw
+    return _got("openai", api_key, batch_id)
 
 
 def openai_poll_batch_until_complete(
@@ -131,12 +207,18 @@ def openai_poll_batch_until_complete(
     api_key: str | None = None,
     verbose: bool = True,
 ) -> Mapping[str, Any]:
-    """Look at an OpenAI batch until it has ended, or the time is over; the batch as it is then."""
-    return _done(
-        "openai",
-        api_key,
-        lambda wire: _polled(wire, batch_id, interval_seconds, timeout_seconds, max_attempts, verbose=verbose),
-    )
+    """Look at an OpenAI batch until it has ended, or the time is over; the batch as it is then.
+
+    Args:
+        batch_id: of the batch.
+        interval_seconds: between two looks.
+        timeout_seconds: to wait in all.
+        max_attempts: how often to look.
+        api_key: the key; by default that of the environment.
+        verbose: say in notices how it stands.
+    """
+    given = {"interval": interval_seconds, "timeout": timeout_seconds, "attempts": max_attempts}
+    return _polled("openai", api_key, batch_id, **given, verbose=verbose)
 
 
 def openai_download_batch_output(batch_id: str, path: _PATHS, api_key: str | None = None) -> Path:
@@ -145,22 +227,14 @@ def openai_download_batch_output(batch_id: str, path: _PATHS, api_key: str | Non
     Raises:
         JudgeError: there is nothing to download, or it cannot be had.
     """
-
-    async def work(wire: Wire) -> Path:
-        job = await OpenAIBatches().get(wire, batch_id)
-        if not job.outputs:
-            raise JudgeError(f"batch {batch_id} is {job.state} and has no results to download")
-        await OpenAIBatches().download(wire, job, Path(path))
-        return Path(path)
-
-    return _done("openai", api_key, work)
+    return _downloaded("openai", api_key, batch_id, path)
 
 
 # Anthropic
 
 
 def anthropic_create_batch(
-    requests: Iterable[Mapping[str, Any]], api_key: str | None = None, anthropic_version: str = "2023-06-01"
+    requests: Iterable[Mapping[str, Any]], api_key: str | None = None, anthropic_version: str = _VERSION
 ) -> Mapping[str, Any]:
     """Create an Anthropic message batch.
 
@@ -172,22 +246,15 @@ def anthropic_create_batch(
     Returns:
         The batch.
     """
-    rows = _rows(requests)
-
-    async def work(wire: Wire) -> Mapping[str, Any]:
-        with _request_file({"custom_id": row["custom_id"], "params": row["params"]} for row in rows) as path:
-            draft = Draft("", "", "", path, len(rows), time.time())
-            return (await AnthropicBatches().create(wire, draft)).raw
-
-    return _done("anthropic", api_key, work, version=anthropic_version)
+    lines = [{"custom_id": row["custom_id"], "params": row["params"]} for row in _rows(requests)]
+    return _created("anthropic", api_key, lines, version=anthropic_version)
 
 
 def anthropic_get_batch(
-    batch_id: str, api_key: str | None = None, anthropic_version: str = "2023-06-01"
+    batch_id: str, api_key: str | None = None, anthropic_version: str = _VERSION
 ) -> Mapping[str, Any]:
     """Where an Anthropic message batch stands: the batch as Anthropic describes it."""
-    work = _done("anthropic", api_key, lambda wire: AnthropicBatches().get(wire, batch_id), version=anthropic_version)
-    return work.raw
+    return _got("anthropic", api_key, batch_id, version=anthropic_version)
 
 
 def anthropic_poll_batch_until_complete(
@@ -195,31 +262,32 @@ def anthropic_poll_batch_until_complete(
     interval_seconds: float = 60,
     timeout_seconds: float = 86_400,
     api_key: str | None = None,
-    anthropic_version: str = "2023-06-01",
+    anthropic_version: str = _VERSION,
     verbose: bool = True,
 ) -> Mapping[str, Any]:
-    """Look at an Anthropic message batch until it has ended, or the time is over; the batch as it is then."""
-    return _done(
-        "anthropic",
-        api_key,
-        lambda wire: _polled(wire, batch_id, interval_seconds, timeout_seconds, math.inf, verbose=verbose),
-        version=anthropic_version,
-    )
+    """Look at an Anthropic message batch until it has ended, or the time is over; the batch as it is then.
+
+    Args:
+        batch_id: such as ``msgbatch_01…``.
+        interval_seconds: between two looks.
+        timeout_seconds: to wait in all; a day by default.
+        api_key: Anthropic's key; by default ``ANTHROPIC_API_KEY``.
+        anthropic_version: of the API.
+        verbose: say in notices how it stands.
+    """
+    given = {"interval": interval_seconds, "timeout": timeout_seconds}
+    return _polled("anthropic", api_key, batch_id, **given, verbose=verbose, version=anthropic_version)
 
 
 def anthropic_download_batch_results(
-    batch_id: str, output_path: _PATHS, api_key: str | None = None, anthropic_version: str = "2023-06-01"
+    batch_id: str, output_path: _PATHS, api_key: str | None = None, anthropic_version: str = _VERSION
 ) -> Path:
-    """Download the results of an Anthropic message batch that has ended."""
+    """Download the results of an Anthropic message batch that has ended.
 
-    async def work(wire: Wire) -> Path:
-        job = await AnthropicBatches().get(wire, batch_id)
-        if not job.outputs:
-            raise JudgeError(f"batch {batch_id} is {job.state} and has no results to download")
-        await AnthropicBatches().download(wire, job, Path(output_path))
-        return Path(output_path)
-
-    return _done("anthropic", api_key, work, version=anthropic_version)
+    Raises:
+        JudgeError: it has not, or they cannot be had.
+    """
+    return _downloaded("anthropic", api_key, batch_id, output_path, version=anthropic_version)
 
 
 # Gemini
@@ -244,24 +312,17 @@ def gemini_create_batch(
     Returns:
         The batch.
     """
-    rows = _rows(requests)
     lines = [
         {"key": row.get("custom_id") or f"request-{n}", "request": row.get("request") or dict(row)}
-        for n, row in enumerate(rows)
+        for n, row in enumerate(_rows(requests))
     ]
     endpoint = f"/{api_version}/models/{model.removeprefix('models/')}:batchGenerateContent"
-
-    async def work(wire: Wire) -> Mapping[str, Any]:
-        with _request_file(lines) as path:
-            draft = Draft(display_name or "pairscale", model, endpoint, path, len(lines), time.time())
-            return (await GeminiBatches().create(wire, draft)).raw
-
-    return _done("gemini", api_key, work, api_version=api_version)
+    return _created("gemini", api_key, lines, display_name or "pairscale", model, endpoint, api_version=api_version)
 
 
 def gemini_get_batch(batch_name: str, api_key: str | None = None, api_version: str = "v1beta") -> Mapping[str, Any]:
     """Where a Gemini batch stands: the batch as Gemini describes it."""
-    return _done("gemini", api_key, lambda wire: GeminiBatches().get(wire, batch_name), api_version=api_version).raw
+    return _got("gemini", api_key, batch_name, api_version=api_version)
 
 
 def gemini_poll_batch_until_complete(
@@ -272,13 +333,18 @@ def gemini_poll_batch_until_complete(
     api_version: str = "v1beta",
     verbose: bool = True,
 ) -> Mapping[str, Any]:
-    """Look at a Gemini batch until it has ended, or the time is over; the batch as it is then."""
-    return _done(
-        "gemini",
-        api_key,
-        lambda wire: _polled(wire, batch_name, interval_seconds, timeout_seconds, math.inf, verbose=verbose),
-        api_version=api_version,
-    )
+    """Look at a Gemini batch until it has ended, or the time is over; the batch as it is then.
+
+    Args:
+        batch_name: such as ``batches/123``.
+        interval_seconds: between two looks.
+        timeout_seconds: to wait in all; Gemini may take a day.
+        api_key: Gemini's key; by default ``GEMINI_API_KEY``.
+        api_version: ``v1beta`` or ``v1``.
+        verbose: say in notices how it stands.
+    """
+    given = {"interval": interval_seconds, "timeout": timeout_seconds}
+    return _polled("gemini", api_key, batch_name, **given, verbose=verbose, api_version=api_version)
 
 
 def gemini_download_batch_results(
@@ -305,38 +371,23 @@ def gemini_download_batch_results(
     found = gemini_get_batch(batch, api_key, api_version) if isinstance(batch, str) else batch
     target, job = Path(output_path), GeminiBatches().job(found)
     if job.outputs:
-
-        async def work(wire: Wire) -> Path:
-            await GeminiBatches().download(wire, job, target)
-            return target
-
-        return _done("gemini", api_key, work, api_version=api_version)
-    rows = inline_responses(found)
-    if not rows:
-        raise JudgeError(f"batch {job.id} is {job.state} and has no results to download")
-    if len(rows) != len(names):
-        raise InputError(f"batch {job.id} has {len(rows):,} results, requests_tbl has {len(names):,} rows")
-    lines = [json.dumps(result_line(name, row), ensure_ascii=False) for name, row in zip(names, rows, strict=True)]
-    target.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+        return _downloaded("gemini", api_key, job.id, target, api_version=api_version)
+    write_inline(found, names, target)
     return target
 
 
-def _rows(requests: Any) -> list[Mapping[str, Any]]:
-    if hasattr(requests, "iter_rows"):
-        return list(requests.iter_rows(named=True))
-    return list(requests)
+def write_inline(batch: Mapping[str, Any], names: list[str], target: Path) -> None:
+    """Write the results that stand in a Gemini batch itself, under the names of its requests.
 
-
-class _request_file:  # noqa: N801 - used like a function
-    """A file of requests for as long as it is needed."""
-
-    def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        with tempfile.NamedTemporaryFile("w", suffix=".jsonl", delete=False, encoding="utf-8") as file:
-            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-        self._path = Path(file.name)
-
-    def __enter__(self) -> Path:
-        return self._path
-
-    def __exit__(self, *_exc: object) -> None:
-        self._path.unlink(missing_ok=True)
+    Raises:
+        JudgeError: there are none.
+        InputError: they are not as many as the names.
+    """
+    job, rows = GeminiBatches().job(batch), inline_responses(batch)
+    if not rows:
+        raise _nothing(job.id, job.state)
+    if len(rows) != len(names):
+        raise InputError(f"batch {job.id} has {len(rows):,} results, requests_tbl has {len(names):,} rows")
+    with replacing(target) as temporary, temporary.open("w", encoding="utf-8") as file:
+        for name, row in zip(names, rows, strict=True):
+            file.write(json.dumps(result_line(name, row), ensure_ascii=False) + "\n")

@@ -13,25 +13,28 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairscale.collect._plan import Plan, make_plan
 from pairscale.collect.batch import _steps
 from pairscale.collect.batch._collecting import take_in
-from pairscale.collect.batch._parts import pairs_from, write_again, write_parts
-from pairscale.collect.batch._placing import place, seen
+from pairscale.collect.batch._parts import even_sizes, pairs_from, write_again, write_parts
+from pairscale.collect.batch._placing import is_placed, place, seen
 from pairscale.collect.batch._registry import (
     Entry,
     append,
     entries,
     event,
+    halves_of,
     judge_of,
-    pairs_named,
+    left_out_of,
     registry_table,
     remember_judge,
     status_table,
 )  # fmt: skip
+from pairscale.collect.batch._rest import rest_of, results_of
 from pairscale.errors import InputError, JudgeError, StoreBusyError
 from pairscale.judges._batched import client_of, described, restored
 from pairscale.judges.base import JudgePair
@@ -125,27 +128,27 @@ class BatchDesk:
             plan = make_plan(store, pairs, judge.condition)
             judge = self._judges.setdefault(plan.condition_id, judge)
             remember_judge(store, plan.condition_id, described(judge))
+            self._learned(store, plan.condition_id, judge)
             busy = self._under_way(store, plan.condition_id)
             questions = ((q.pair_id, q.pair(0)) for q in plan.questions() if q.pair_id not in busy)
-            if n_segments is not None:
-                missing = sum(q.pair_id not in busy for q in plan.questions())
-                batch_size = max(1, math.ceil(missing / n_segments))
-            keys = self._prepare(store, judge, plan.condition_id, questions, batch_size, limits, metadata)
+            missing = sum(q.pair_id not in busy for q in plan.questions())
+            sizes = even_sizes(missing, n_segments) if n_segments else repeat(batch_size or missing)
+            keys = self._prepare(store, judge, plan.condition_id, questions, sizes, limits, metadata)
             await self._place_all(store, keys)
-            return plan, entries(store, keys)
+            return plan, self._entries(store, keys)
 
     async def resume(self) -> list[Entry]:
         """Create the batches that were prepared and not created when somebody was interrupted."""
         with self._open(write=True) as store:
-            waiting = [entry.key for entry in entries(store) if entry.open and entry.batch_id is None]
+            waiting = [entry.key for entry in self._entries(store) if entry.open and entry.batch_id is None]
             await self._place_all(store, waiting)
-            return entries(store, waiting)
+            return self._entries(store, waiting)
 
     async def resubmit(self, keys: Collection[str] | None = None) -> list[Entry]:
         """Put what failed, expired or was cancelled in collected batches into new ones, and nothing else."""
         made: list[str] = []
         with self._open(write=True) as store:
-            chosen = [entry for entry in entries(store, keys) if entry.collected_at is not None]
+            chosen = [entry for entry in self._entries(store, keys) if entry.collected_at is not None]
             for condition_id in dict.fromkeys(entry.condition_id for entry in chosen):
                 answered = store.progress(condition_id).answered
                 busy = self._under_way(store, condition_id)
@@ -153,15 +156,15 @@ class BatchDesk:
                 numbers = list(dict.fromkeys(n for entry in mine for n in entry.pair_ids))
                 again = [number for number in numbers if number not in answered and number not in busy]
                 judge = self._judge(store, condition_id)
-                made += self._prepare(store, judge, condition_id, pairs_from(store, again), None, None, None)
+                made += self._prepare(store, judge, condition_id, pairs_from(store, again), repeat(len(again)))
             await self._place_all(store, made)
-            return entries(store, made)
+            return self._entries(store, made)
 
     def _under_way(self, store: RunFile, condition_id: str) -> set[int]:
         """Pairs in batches that are prepared, created or not yet collected."""
         return {
             number
-            for entry in entries(store)
+            for entry in self._entries(store)
             if entry.open and entry.condition_id == condition_id
             for number in entry.pair_ids
         }
@@ -172,13 +175,14 @@ class BatchDesk:
         judge: LLMJudge,
         condition_id: str,
         questions: Iterable[tuple[int, JudgePair]],
-        batch_size: int | None,
-        limits: Limits | None,
-        metadata: Mapping[str, str] | None,
+        sizes: Iterator[int],
+        limits: Limits | None = None,
+        metadata: Mapping[str, str] | None = None,
     ) -> list[str]:
         """Write the files, then write down that they are batches to be."""
         form = batch_format(judge.provider)
-        parts = list(write_parts(judge, form, questions, self.folder, batch_size=batch_size, limits=limits))
+        halves = halves_of(self._entries(store), condition_id)
+        parts = list(write_parts(judge, form, questions, self.folder, sizes, limits, halves))
         _steps.reached("written")
         rows = [
             event(
@@ -203,14 +207,16 @@ class BatchDesk:
         return [part.key for part in parts]
 
     async def _place_all(self, store: RunFile, keys: Collection[str]) -> None:
-        for entry in entries(store, keys):
-            if entry.batch_id is not None or not entry.open:
+        everything = self._entries(store)
+        known = {entry.batch_id for entry in everything if entry.batch_id is not None}
+        for entry in everything:
+            if entry.key not in keys or entry.batch_id is not None or not entry.open:
                 continue
             judge = self._judge(store, entry.condition_id)
             form = batch_format(entry.provider)
-            write_again(judge, form, entry, store)
-            known = {other.batch_id for other in entries(store) if other.batch_id is not None}
+            write_again(judge, form, entry, store, halves_of(everything, entry.condition_id))
             await place(store, form, self._wire(judge), entry, known, retries=self._retries)
+            known.add(str(entry.batch_id))
 
     # Looking and collecting
 
@@ -218,7 +224,7 @@ class BatchDesk:
         """Ask how the batches stand that have not ended; True when something has changed."""
         changed = False
         with self._open() as store:
-            found = entries(store, keys)
+            found = self._entries(store, keys)
             judges = {entry.key: self._judge(store, entry.condition_id) for entry in found if entry.open}
         waiting = [entry for entry in found if entry.open and entry.batch_id and entry.state not in ENDED]
         for number, entry in enumerate(waiting):
@@ -250,7 +256,7 @@ class BatchDesk:
     async def collect(self, keys: Collection[str] | None = None) -> list[Entry]:
         """Download what has ended and enter it into the run file; those entries."""
         with self._open() as store:
-            ready = [e for e in entries(store, keys) if e.open and e.batch_id is not None and e.state in ENDED]
+            ready = [e for e in self._entries(store, keys) if e.open and e.batch_id is not None and e.state in ENDED]
             judges = {entry.key: self._judge(store, entry.condition_id) for entry in ready}
         done: list[str] = []
         for entry in ready:
@@ -258,7 +264,7 @@ class BatchDesk:
             if not await self._download(entry, judge):
                 continue
             with self._open(write=True) as store:
-                entry = entries(store, [entry.key])[0]  # noqa: PLW2901 - another process may have been here meanwhile
+                entry = self._entries(store, [entry.key])[0]  # noqa: PLW2901 - another process may have been here meanwhile
                 if not entry.open or entry.batch_id is None:
                     continue
                 if take_in(store, form, judge, entry):
@@ -266,7 +272,7 @@ class BatchDesk:
                 else:
                     notice(f"batch {entry.batch_id} is not {entry.key}, for which it was taken; looking on")
         with self._open() as store:
-            return entries(store, done)
+            return self._entries(store, done)
 
     async def _download(self, entry: Entry, judge: LLMJudge) -> bool:
         """Get the results, unless they are here; False when that has to wait."""
@@ -344,18 +350,22 @@ class BatchDesk:
         A batch that was never created is dropped.
         """
         with self._open(write=True) as store:
-            for entry in entries(store, keys):
-                if not entry.open or entry.state in ENDED:
+            everything = self._entries(store)
+            for entry in everything:
+                if (keys is not None and entry.key not in keys) or not entry.open or entry.state in ENDED:
                     continue
-                if entry.batch_id is None and entry.state != "creating":
+                judge, form = self._judge(store, entry.condition_id), batch_format(entry.provider)
+                known = {other.batch_id for other in everything if other.batch_id is not None}
+                if not await is_placed(store, form, self._wire(judge), entry, known):
                     append(store, [event("dropped", entry.key, state="dropped", message="cancelled before creation")])
                     continue
-                judge = self._judge(store, entry.condition_id)
-                if entry.batch_id is None:
-                    await self._place_all(store, [entry.key])
-                    entry = entries(store, [entry.key])[0]  # noqa: PLW2901 - now it has its id
                 append(store, [event("cancelling", entry.key, cancel_asked=True)])
-                await batch_format(entry.provider).cancel(self._wire(judge), str(entry.batch_id))
+                try:
+                    await form.cancel(self._wire(judge), str(entry.batch_id))
+                except ProviderError as error:
+                    if error.fatal and error.status != 404:
+                        raise JudgeError(error.message) from None
+                    notice(f"batch {entry.batch_id} could not be cancelled: {error.message}")
         await self.look(keys)
         return self.entries(keys)
 
@@ -364,7 +374,7 @@ class BatchDesk:
     def entries(self, keys: Collection[str] | None = None) -> list[Entry]:
         """The batches, in the order in which they were prepared."""
         with self._open() as store:
-            return entries(store, keys)
+            return self._entries(store, keys)
 
     def registry(self, keys: Collection[str] | None = None) -> pl.DataFrame:
         """The batches in the manual's columns."""
@@ -376,44 +386,18 @@ class BatchDesk:
 
     def results(self, keys: Collection[str] | None = None, *, raw: bool = False) -> tuple[pl.DataFrame, pl.DataFrame]:
         """The answers to the pairs of these batches, and every attempt at them that gave none."""
-        import polars as pl
-
-        from pairscale.tables import FAILED, RESULTS
-
         with self._open() as store:
-            chosen = entries(store, keys)
-            answers, failures = [], []
-            for condition_id in dict.fromkeys(entry.condition_id for entry in chosen):
-                mine = {n for entry in chosen if entry.condition_id == condition_id for n in entry.pair_ids}
-                is_mine = pl.col("pair_id").is_in(pl.Series(sorted(mine), dtype=pl.Int64).implode())
-                settled = store.results(condition_id, raw=raw)
-                is_answer = pl.col("outcome").is_in(["win", "tie", "flip"])
-                answers.append(settled.filter(is_mine & is_answer))
-                failures.append(store.failed_attempts(condition_id).filter(is_mine))
-            if not answers:
-                answers, failures = [store.results(raw=raw).clear()], [store.failed_attempts().clear()]
-        columns = [*RESULTS, *(["raw_response"] if raw else [])]
-        failed = pl.concat(failures).select("custom_id", "ID1", "ID2", *FAILED, "outcome", "condition_id")
-        return pl.concat(answers).select(columns), failed
+            return results_of(store, self._entries(store, keys), raw=raw)
 
     def rest(self, keys: Collection[str] | None = None) -> pl.DataFrame:
         """The pairs of collected batches that have no answer, and why."""
-        import polars as pl
-
-        from pairscale.collect.batch._rest import rest_table
-
         with self._open() as store:
-            chosen = [entry for entry in entries(store, keys) if entry.collected_at is not None]
-            names = pairs_named(store, sorted({n for entry in chosen for n in entry.pair_ids}))
-            done = {entry.condition_id: store.progress(entry.condition_id).answered for entry in chosen}
-            reasons = store.failed_attempts().unique(["pair_id", "condition_id"], keep="last", maintain_order=True)
-            why = {
-                (row["pair_id"], row["condition_id"]): row
-                for row in reasons.filter(pl.col("pair_id").is_in(list(names))).iter_rows(named=True)
-            }
-        return rest_table(chosen, names, done, why)
+            return rest_of(store, [entry for entry in self._entries(store, keys) if entry.collected_at is not None])
 
     # Small things
+
+    def _entries(self, store: RunFile, keys: Collection[str] | None = None) -> list[Entry]:
+        return entries(store, keys, self.folder)
 
     @contextmanager
     def _open(self, *, write: bool = False) -> Iterator[RunFile]:
@@ -429,7 +413,13 @@ class BatchDesk:
             if description is None:
                 raise InputError(f"{store.name} does not say which judge the condition {condition_id} was")
             self._judges[condition_id] = restored(description, self._key, self._base_url)
+            self._learned(store, condition_id, self._judges[condition_id])
         return self._judges[condition_id]
+
+    @staticmethod
+    def _learned(store: RunFile, condition_id: str, judge: LLMJudge) -> None:
+        """What results of batches said that the model does not take."""
+        client_of(judge).leave_out(judge.model, *left_out_of(store, condition_id))
 
     def _wire(self, judge: LLMJudge) -> Wire:
         return Wire(client_of(judge), sleep=self._sleep, retries=self._retries)

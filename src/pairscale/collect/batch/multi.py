@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from pairscale.collect._background import run_sync
-from pairscale.collect.batch._parts import pairs_from
-from pairscale.collect.batch._registry import REGISTRY, Entry, registry_table
+from pairscale.collect.batch._by_registry import Segment, follow, read_registry
+from pairscale.collect.batch._given import Question, judge_from
+from pairscale.collect.batch._parts import custom_id, pairs_from
+from pairscale.collect.batch._registry import REGISTRY, Entry, csv_path, registry_table
 from pairscale.collect.batch.desk import BatchDesk
-from pairscale.collect.batch.pipelines import _judge, _tell
+from pairscale.collect.batch.pipelines import tell
 from pairscale.errors import InputError
 from pairscale.files import write_table
 from pairscale.notices import notice
 from pairscale.store import open_run
+from pairscale.tables import to_frame
 
 if TYPE_CHECKING:
     from pairscale.tables import Table
@@ -42,11 +45,13 @@ class MultiBatch:
         jobs: one mapping a batch, with the columns of the registry.
         registry: the same as a table.
         run: the run file, which knows everything else.
+        folder: where the files are.
     """
 
     jobs: list[dict[str, Any]]
     registry: pl.DataFrame
     run: Path
+    folder: Path
 
     def __repr__(self) -> str:
         return f"<MultiBatch: {len(self.jobs)} batches, in {self.run}>"
@@ -114,14 +119,15 @@ def llm_submit_pairs_multi_batch(
     """
     folder = Path(tempfile.mkdtemp(prefix="llm_multi_batch_")) if output_dir is None else Path(output_dir)
     folder.mkdir(parents=True, exist_ok=True)
-    api_key = settings.pop("api_key", None)
-    judge, own = _judge(backend.lower(), model, trait_name, trait_description, prompt_template, api_key, settings)
-    run = Path(own.get("run") or folder / "run.db")
+    run, metadata = Path(settings.pop("run", None) or folder / "run.db"), settings.pop("metadata", None)
+    question = Question(trait_name, trait_description, prompt_template)
+    settings.pop("include_raw", None)  # the run file always has it
+    judge = judge_from(backend.lower(), model, question, settings.pop("api_key", None), settings)
 
     async def main() -> list[Entry]:
         desk = BatchDesk(run, folder=folder, retries=openai_max_retries)
         try:
-            await desk.submit(pairs, judge, batch_size=batch_size, n_segments=n_segments, metadata=own.get("metadata"))
+            await desk.submit(pairs, judge, batch_size=batch_size, n_segments=n_segments, metadata=metadata)
             return desk.entries()
         finally:
             await desk.aclose()
@@ -133,7 +139,7 @@ def llm_submit_pairs_multi_batch(
     if verbose:
         for entry in found:
             notice(f"batch {entry.segment}, {len(entry.pair_ids):,} pairs, {entry.provider}: {entry.batch_id}")
-    return MultiBatch(_jobs(registry), registry, run)
+    return MultiBatch(registry.to_dicts(), registry, run, folder)
 
 
 def _registry(found: Sequence[Entry], run: Path, folder: Path) -> pl.DataFrame:
@@ -147,7 +153,8 @@ def _registry(found: Sequence[Entry], run: Path, folder: Path) -> pl.DataFrame:
                 rows = [
                     {"ID1": pair.first["ID"], "text1": pair.first["text"]}
                     | {"ID2": pair.second["ID"], "text2": pair.second["text"]}
-                    for _, pair in pairs_from(store, entry.pair_ids)
+                    | {"custom_id": custom_id(entry.key, number)}
+                    for number, pair in pairs_from(store, entry.pair_ids)
                 ]
                 write_table(pl.DataFrame(rows), path)
             places.append(str(path))
@@ -156,20 +163,16 @@ def _registry(found: Sequence[Entry], run: Path, folder: Path) -> pl.DataFrame:
     )
 
 
-def _jobs(registry: pl.DataFrame) -> list[dict[str, Any]]:
-    return registry.to_dicts()
-
-
 def llm_resume_multi_batches(
-    jobs: Sequence[Mapping[str, Any]] | MultiBatch | None = None,
+    jobs: MultiBatch | list[Mapping[str, Any]] | Table | None = None,
     output_dir: _PATHS | None = None,
     interval_seconds: float = 60,
     per_job_delay: float = 2,
     write_results_csv: bool = False,
     keep_jsonl: bool = True,
     write_registry: bool = False,
-    tag_prefix: str = "<BETTER_SAMPLE>",  # noqa: ARG001 - the run file knows the tags of every judge
-    tag_suffix: str = "</BETTER_SAMPLE>",  # noqa: ARG001
+    tag_prefix: str = "<BETTER_SAMPLE>",
+    tag_suffix: str = "</BETTER_SAMPLE>",
     verbose: bool = False,
     write_combined_csv: bool = False,
     combined_csv_path: _PATHS | None = None,
@@ -183,15 +186,19 @@ def llm_resume_multi_batches(
     """Wait for batches, take in what they give, and put it together.
 
     Args:
-        jobs: what :func:`llm_submit_pairs_multi_batch` returned, or its ``jobs``; not needed with ``output_dir``.
-        output_dir: the folder that was given there.
+        jobs: what :func:`llm_submit_pairs_multi_batch` returned, or some of its ``jobs``, or a registry; not needed
+            with ``output_dir``.
+        output_dir: the folder that was given there. Where it has no run file, its ``jobs_registry.csv`` is followed,
+            also one that R's pairwiseLLM wrote: its batches are waited for, downloaded and read, but with no run file
+            to go on from, the results are tables and nothing more.
         interval_seconds: between two looks; longer while nothing changes.
         per_job_delay: seconds between two batches of one look.
-        write_results_csv: write the results of each batch to its ``csv_path``.
+        write_results_csv: write the results of each batch to its ``csv_path``, as soon as they are there.
         keep_jsonl: keep the files of requests and results when they are taken in.
         write_registry: write ``jobs_registry.csv`` again.
-        tag_prefix: has no effect: the run file knows how each judge answers.
-        tag_suffix: likewise.
+        tag_prefix: what stands before an answer, for batches that a registry alone knows of; a run file knows how
+            its judges answer.
+        tag_suffix: what stands behind it.
         verbose: say in notices how the batches stand.
         write_combined_csv: write all results to one file.
         combined_csv_path: which; ``combined_results.csv`` by default, in ``output_dir`` unless it names a folder.
@@ -202,60 +209,122 @@ def llm_resume_multi_batches(
         api_key: the key; by default those of the environment.
 
     Raises:
-        InputError: there is no run file to go on from.
+        InputError: there is neither a run file nor a registry to go on from.
     """
-    folder, store_path = _places(jobs, output_dir, run)
+    given = None if isinstance(jobs, MultiBatch) else _rows(jobs)
+    if isinstance(jobs, MultiBatch):
+        output_dir, run = output_dir or jobs.folder, run or jobs.run
+    folder, where = _places(given, output_dir, run)
+    rounds = float("inf") if poll else 1
+    options: dict[str, Any] = {"interval": interval_seconds, "timeout": timeout_seconds, "rounds": rounds}
+    options |= {"delay": per_job_delay, "retries": openai_max_retries, "api_key": api_key, "verbose": verbose}
+    csv = _Csv(write_results_csv)
 
-    async def main() -> tuple[list[Entry], list[pl.DataFrame], pl.DataFrame, pl.DataFrame]:
-        desk = BatchDesk(store_path, folder=folder, api_key=api_key, retries=openai_max_retries)
-        try:
-            rounds = float("inf") if poll else 1
-            found = await desk.wait(
-                interval=interval_seconds, timeout=timeout_seconds, rounds=rounds, delay=per_job_delay,
-                told=_tell if verbose else None,
-            )  # fmt: skip
-            each = [desk.results([entry.key])[0] for entry in found]
-            return found, each, desk.results()[1], desk.rest()
-        finally:
-            await desk.aclose()
+    async def main() -> tuple[list[Segment], pl.DataFrame, pl.DataFrame]:
+        if where is not None:
+            return await _by_run_file(where, folder, given, csv, **options)
+        rows, tags = read_registry(given or folder / _REGISTRY), (tag_prefix, tag_suffix)
+        return await follow(rows, folder, tags=tags, taken=csv.keep_segment, **options)
 
-    found, each, failed, rest = run_sync(main)
-    registry = _registry(found, store_path, folder)
-    done = [table for entry, table in zip(found, each, strict=True) if not entry.open]
-    combined = pl.concat(done).unique(["custom_id", "condition_id"], maintain_order=True) if done else None
-    listed = [
-        job | {"results": None if entry.open else table}
-        for job, entry, table in zip(_jobs(registry), found, each, strict=True)
-    ]
-    for job, entry in zip(listed, found, strict=True):
-        if not entry.open:
-            if write_results_csv:
-                write_table(job["results"], job["csv_path"])
-            if not keep_jsonl:
-                for path in (entry.input_path, entry.output_path):
-                    Path(path).unlink(missing_ok=True)
+    segments, failed, rest = run_sync(main)
+    registry = pl.DataFrame([segment.job | {"results": None} for segment in segments], schema=REGISTRY)
+    done = [segment for segment in segments if segment.job["done"]]
+    combined = pl.concat([segment.results for segment in done]) if done else None
+    if combined is not None:
+        combined = combined.unique(["custom_id", "condition_id", "judge_id"], maintain_order=True)
+    if not keep_jsonl:
+        for segment in done:
+            for kind in ("input", "output"):
+                Path(segment.job[f"batch_{kind}_path"]).unlink(missing_ok=True)
     if write_registry:
-        write_table(registry.select(*REGISTRY), folder / _REGISTRY)
+        write_table(registry, folder / _REGISTRY)
     if write_combined_csv and combined is not None:
         write_table(combined, _combined_path(combined_csv_path, folder))
-    return MultiBatchResult(listed, combined, failed, _failures(found, rest), rest)
+    listed = [
+        segment.job | {"results": segment.results if segment.job["done"] else None, "status": segment.state}
+        for segment in segments
+    ]
+    return MultiBatchResult(listed, combined, failed, _failures(segments, rest), rest)
 
 
-def _places(jobs: Any, output_dir: _PATHS | None, run: _PATHS | None) -> tuple[Path, Path]:
-    """The folder and the run file."""
-    if isinstance(jobs, MultiBatch):
-        run, jobs = run or jobs.run, jobs.jobs
+class _Csv:
+    """Writes the results of batches as soon as they are there, each once; nothing when nobody wants it."""
+
+    def __init__(self, wanted: bool) -> None:
+        self._wanted = wanted
+        self._written: set[str] = set()
+
+    def keep_segment(self, segment: Segment) -> None:
+        """Write the results of a batch that are at hand."""
+        path = segment.job["csv_path"]
+        if self._wanted and path not in self._written:
+            write_table(segment.results, path)
+            self._written.add(path)
+
+    def keep_entries(self, found: Sequence[Entry], desk: BatchDesk) -> None:
+        """Write the results of batches that are in the run file."""
+        for entry in found:
+            if self._wanted and not entry.open and csv_path(entry) not in self._written:
+                write_table(desk.results([entry.key])[0], csv_path(entry))
+                self._written.add(csv_path(entry))
+
+
+async def _by_run_file(
+    run: Path,
+    folder: Path,
+    given: Sequence[Mapping[str, Any]] | None,
+    csv: _Csv,
+    *,
+    retries: int,
+    api_key: str | None,
+    verbose: bool,
+    **options: Any,
+) -> tuple[list[Segment], pl.DataFrame, pl.DataFrame]:
+    """Wait for batches that a run file knows; see :func:`follow` for those that it does not."""
+    desk = BatchDesk(run, folder=folder, api_key=api_key, retries=retries)
+
+    def told(found: Sequence[Entry]) -> None:
+        csv.keep_entries(found, desk)
+        if verbose:
+            tell(found)
+
+    try:
+        wanted = None if given is None else {job["batch_id"] for job in given}
+        keys = [entry.key for entry in desk.entries() if wanted is None or entry.batch_id in wanted]
+        found = await desk.wait(keys, told=told, **options)
+        each = [desk.results([entry.key])[0] for entry in found]
+        states = zip(_registry(found, run, folder).to_dicts(), found, each, strict=True)
+        segments = [Segment(job, entry.state, entry.message, table) for job, entry, table in states]
+        return segments, desk.results(keys)[1], desk.rest(keys)
+    finally:
+        await desk.aclose()
+
+
+def _rows(jobs: Any) -> list[Mapping[str, Any]] | None:
+    """Jobs as they come: a list of mappings, or the registry as any kind of table."""
+    if jobs is None or isinstance(jobs, list):
+        return jobs
+    return list(to_frame(jobs, "jobs").iter_rows(named=True))
+
+
+def _places(
+    jobs: Sequence[Mapping[str, Any]] | None, output_dir: _PATHS | None, run: _PATHS | None
+) -> tuple[Path, Path | None]:
+    """The folder and the run file; None when a registry has to do without one."""
     if output_dir is None:
         if not jobs:
             raise InputError("say where the batches are: jobs or output_dir")
         output_dir = Path(str(jobs[0]["batch_output_path"])).parent
     folder = Path(output_dir)
     where = Path(run) if run is not None else folder / "run.db"
-    if not where.is_file():
-        raise InputError(
-            f"{where}: no such run file; give output_dir, or run, as it was when the batches were submitted"
-        )
-    return folder, where
+    if where.is_file():
+        return folder, where
+    if run is None and (jobs or (folder / _REGISTRY).is_file()):
+        return folder, None
+    raise InputError(
+        f"{where}: no such run file, and no {_REGISTRY} beside it; give output_dir, or run, as it was when the batches "
+        "were submitted"
+    )
 
 
 def _combined_path(wanted: _PATHS | None, folder: Path) -> Path:
@@ -263,19 +332,12 @@ def _combined_path(wanted: _PATHS | None, folder: Path) -> Path:
     return path if path.is_absolute() or path.parent != Path() else folder / path
 
 
-def _failures(found: Sequence[Entry], rest: pl.DataFrame) -> pl.DataFrame:
-    left = dict(rest.group_by("key").len().iter_rows())
+def _failures(segments: Sequence[Segment], rest: pl.DataFrame) -> pl.DataFrame:
+    left = dict(rest.group_by("batch_id").len().iter_rows())
     rows = [
-        {
-            "segment_index": number,
-            "provider": entry.provider,
-            "model": entry.model,
-            "batch_id": entry.batch_id,
-            "status": entry.state,
-            "message": entry.message,
-            "unanswered": left.get(entry.key, 0),
-        }
-        for number, entry in enumerate(found, start=1)
-        if entry.state in {"failed", "expired", "cancelled", "dropped"}
+        {name: segment.job[name] for name in ("segment_index", "provider", "model", "batch_id")}
+        | {"status": segment.state, "message": segment.message, "unanswered": left.get(segment.job["batch_id"], 0)}
+        for segment in segments
+        if segment.state in {"failed", "expired", "cancelled", "dropped"}
     ]
     return pl.DataFrame(rows, schema=_FAILURES)

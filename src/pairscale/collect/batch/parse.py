@@ -1,14 +1,15 @@
 """Files of results, read on their own: no run file and no provider is needed.
 
 The judge's own code reads each reply. What the ids of the two samples are is said by a table of requests, when one is
-given; else they are taken out of the request's name, where it has the form ``PREFIX_ID1_vs_ID2``. A line that cannot be
-read is named in a notice.
+given; else they are taken out of the request's name, where it has the form ``PREFIX_ID1_vs_ID2`` or ``ID1:ID2#1``. A
+line that cannot be read is named in a notice.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -42,8 +43,12 @@ _THOUGHTS: dict[str, pl.DataType] = {"thought_signature": _TEXT, "thoughts_token
 _GEMINI = {**_HEAD, "result_type": _TEXT, **_WHY, **_THOUGHTS, **_ANSWER, **_TOKENS, "prompt_cached_tokens": _INT}
 
 
+_OWN = re.compile(r"([^:#]+):([^:#]+)#\d+")
+_ESCAPED = re.compile("%(25|3A|23)")  # the separators, where they stand in an id
+
+
 def ids_of(custom_id: str, prefix: str | None = None) -> tuple[str, str] | tuple[None, None]:
-    """The two ids in a request's name, ``PREFIX_ID1_vs_ID2``.
+    """The two ids in a request's name, ``PREFIX_ID1_vs_ID2``, or ``ID1:ID2#1`` as run files name pairs.
 
     Args:
         custom_id: the name.
@@ -55,9 +60,14 @@ def ids_of(custom_id: str, prefix: str | None = None) -> tuple[str, str] | tuple
     Example:
         >>> ids_of("EXP_stu_01_vs_stu_02")
         ('stu_01', 'stu_02')
+        >>> ids_of("stu_01:stu_02#1")
+        ('stu_01', 'stu_02')
         >>> ids_of("EXP_A_vs_B_vs_C")
         (None, None)
     """
+    if prefix is None and (own := _OWN.fullmatch(custom_id)):
+        one, two = (_ESCAPED.sub(lambda found: chr(int(found[1], 16)), part) for part in own.groups())
+        return one, two
     parts = custom_id.split("_vs_")
     if len(parts) != 2 or not all(parts):
         return None, None

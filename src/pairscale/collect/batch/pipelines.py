@@ -6,15 +6,15 @@ import math
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairscale.collect._background import run_sync
+from pairscale.collect.batch._given import Question, judge_from
 from pairscale.collect.batch._registry import Entry
 from pairscale.collect.batch.desk import BatchDesk
-from pairscale.collect.llm import make_adaptive_judge_llm
 from pairscale.errors import InputError
 from pairscale.judges._batched import client_of
 from pairscale.notices import notice
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from pairscale.judges.llm import LLMJudge
     from pairscale.tables import Table
-    from pairscale.traits import Trait
 
 __all__ = [
     "BatchResult",
@@ -73,42 +72,63 @@ class BatchResult:
         return f"<BatchResult of {self.backend}: {len(self.batch_ids)} batches, {got}, in {self.run}>"
 
 
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How a pipeline goes: where copies of its files go, how it waits, and what it gives."""
+
+    batch_input_path: _PATHS | None = None
+    batch_output_path: _PATHS | None = None
+    poll: bool = True
+    interval_seconds: float = 60.0
+    timeout_seconds: float = _DAY
+    verbose: bool = True
+    max_attempts: float = math.inf
+    metadata: Mapping[str, str] | None = None
+    include_raw: bool = False
+
+
+_SPLITTING = ("batch_size", "n_segments")
+
+
 def _pipeline(
-    judge: LLMJudge,
+    backend: str,
     pairs: Table,
-    *,
-    batch_input_path: _PATHS | None,
-    batch_output_path: _PATHS | None,
-    poll: bool,
-    interval_seconds: float,
-    timeout_seconds: float,
-    max_attempts: float = math.inf,
-    metadata: Mapping[str, str] | None = None,
-    include_raw: bool = False,
-    run: _PATHS | None = None,
-    verbose: bool = False,
-    **splitting: Any,
+    model: str,
+    question: Question,
+    api_key: str | None,
+    way: _Way,
+    settings: dict[str, Any],
 ) -> BatchResult:
+    """Any provider's pipeline; what the settings say of the way, the run file and the splitting is not the judge's."""
+    run = settings.pop("run", None)
+    splitting = {name: settings.pop(name) for name in _SPLITTING if name in settings}
+    way = replace(way, **{one.name: settings.pop(one.name) for one in fields(_Way) if one.name in settings})
+    judge = judge_from(backend, model, question, api_key, settings)
     where = Path(tempfile.mkdtemp(prefix="pairscale-batch-")) / "run.db" if run is None else run
 
     async def main() -> BatchResult:
         desk = BatchDesk(where)
         try:
-            plan, found = await desk.submit(pairs, judge, metadata=metadata, **splitting)
+            plan, found = await desk.submit(pairs, judge, metadata=way.metadata, **splitting)
             mine = [entry.key for entry in desk.entries() if entry.condition_id == plan.condition_id]
-            if poll:
-                told = _tell if verbose else None
+            if way.poll:
                 await desk.wait(
-                    mine, interval=interval_seconds, timeout=timeout_seconds, rounds=max_attempts, told=told
-                )
+                    mine, interval=way.interval_seconds, timeout=way.timeout_seconds, rounds=way.max_attempts,
+                    told=tell if way.verbose else None,
+                )  # fmt: skip
             found = desk.entries([entry.key for entry in found] or mine)
-            results, failed = desk.results(mine, raw=include_raw)
-            batch = await _described(judge, found)
-            source, output = _copied(found, batch_input_path, batch_output_path)
-            file = None if not found or found[0].file_id is None else {"id": found[0].file_id}
-            ids = [entry.batch_id for entry in found if entry.batch_id is not None]
+            results, failed = desk.results(mine, raw=way.include_raw)
+            source, output = _copied(found, way.batch_input_path, way.batch_output_path)
             return BatchResult(
-                judge.provider, source, output, file, batch, results if poll else None, failed, _named(where), ids
+                judge.provider,
+                source,
+                output,
+                None if not found or found[0].file_id is None else {"id": found[0].file_id},
+                await _described(judge, found),
+                results if way.poll else None,
+                failed,
+                _named(where),
+                [entry.batch_id for entry in found if entry.batch_id is not None],
             )
         finally:
             await desk.aclose()
@@ -120,7 +140,8 @@ def _named(where: _PATHS) -> Path | str:
     return str(where) if "://" in str(where) else Path(where)
 
 
-def _tell(found: Sequence[Entry]) -> None:
+def tell(found: Sequence[Entry]) -> None:
+    """Say in notices how the batches stand that are under way."""
     for entry in found:
         if entry.open:
             notice(f"batch {entry.batch_id}: {entry.state}")
@@ -200,13 +221,13 @@ def run_openai_batch_pipeline(
     Returns:
         A :class:`BatchResult`.
     """
-    settings |= {"include_thoughts": include_thoughts or None, "endpoint": endpoint}
-    judge, own = _judge("openai", model, trait_name, trait_description, prompt_template, api_key, settings)
-    return _pipeline(
-        judge, pairs, batch_input_path=batch_input_path, batch_output_path=batch_output_path, poll=poll,
-        interval_seconds=interval_seconds, timeout_seconds=timeout_seconds, max_attempts=max_attempts,
-        metadata=metadata, include_raw=include_raw, verbose=verbose, **own,
+    way = _Way(
+        batch_input_path, batch_output_path, poll, interval_seconds, timeout_seconds, verbose, max_attempts, metadata,
+        include_raw,
     )  # fmt: skip
+    settings |= {"include_thoughts": include_thoughts or None, "endpoint": endpoint}
+    question = Question(trait_name, trait_description, prompt_template)
+    return _pipeline("openai", pairs, model, question, api_key, way, settings)
 
 
 def run_anthropic_batch_pipeline(
@@ -230,18 +251,18 @@ def run_anthropic_batch_pipeline(
     """Have pairs judged in an Anthropic message batch; see :func:`run_openai_batch_pipeline`.
 
     Args:
-        pairs: ``ID1 text1 ID2 text2``.
-        model: the model's name.
-        trait_name: of a trait of your own, with
-        trait_description: its definition; by default overall quality.
+        pairs: a table of ``ID1 text1 ID2 text2``.
+        model: the model's name, such as ``claude-sonnet-4-5``.
+        trait_name: what is judged, when it is a trait of your own;
+        trait_description: its definition, which then belongs to it.
         prompt_template: a template's name, file or text.
         reasoning: ``none``, ``enabled``, or how hard to think.
         include_thoughts: ask for the thoughts, and so for thinking.
-        batch_input_path: where to put a copy of the requests.
-        batch_output_path: where to put a copy of the results.
-        poll: wait for the end; else return as soon as the batch is created.
-        interval_seconds: between two looks; longer while nothing changes.
-        timeout_seconds: to wait in all.
+        batch_input_path: a copy of the requests goes there,
+        batch_output_path: and one of the results there.
+        poll: wait until it has ended; False returns as soon as it is created.
+        interval_seconds: between two looks; up to ten times that while nothing changes.
+        timeout_seconds: to wait in all; by default the day that Anthropic takes at the most.
         api_key: the key; by default that of the environment.
         anthropic_version: of the API.
         verbose: say in notices how the batch stands.
@@ -252,11 +273,9 @@ def run_anthropic_batch_pipeline(
     settings |= {"include_thoughts": include_thoughts or None, "reasoning": None if reasoning == "none" else reasoning}
     if anthropic_version != "2023-06-01":
         settings["provider_args"] = {**settings.get("provider_args", {}), "version": anthropic_version}
-    judge, own = _judge("anthropic", model, trait_name, trait_description, prompt_template, api_key, settings)
-    return _pipeline(
-        judge, pairs, batch_input_path=batch_input_path, batch_output_path=batch_output_path, poll=poll,
-        interval_seconds=interval_seconds, timeout_seconds=timeout_seconds, verbose=verbose, **own,
-    )  # fmt: skip
+    way = _Way(batch_input_path, batch_output_path, poll, interval_seconds, timeout_seconds, verbose)
+    question = Question(trait_name, trait_description, prompt_template)
+    return _pipeline("anthropic", pairs, model, question, api_key, way, settings)
 
 
 def run_gemini_batch_pipeline(
@@ -280,56 +299,51 @@ def run_gemini_batch_pipeline(
     """Have pairs judged in a Gemini batch; see :func:`run_openai_batch_pipeline`.
 
     Args:
-        pairs: ``ID1 text1 ID2 text2``.
-        model: the model's name.
-        trait_name: of a trait of your own, with
-        trait_description: its definition; by default overall quality.
-        prompt_template: a template's name, file or text.
+        pairs: two samples a row, ``ID1 text1 ID2 text2``.
+        model: the model's name, such as ``gemini-2.5-flash``.
+        trait_name: name of a trait that is not built in;
+        trait_description: what it means.
+        prompt_template: the prompt: a template's name, file or text.
         thinking_level: ``minimal low medium high``; by default the model's, ``low`` for Gemini 3.
-        batch_input_path: where to put a copy of the requests.
-        batch_output_path: where to put a copy of the results.
-        poll: wait for the end; else return as soon as the batch is created.
-        interval_seconds: between two looks; longer while nothing changes.
-        timeout_seconds: to wait in all.
-        api_key: the key; by default that of the environment.
-        api_version: of the API.
+        batch_input_path: the file for a copy of the requests.
+        batch_output_path: the file for a copy of the results.
+        poll: whether to wait, or to return as soon as the batch is created.
+        interval_seconds: from one look to the next, at first.
+        timeout_seconds: how long to wait.
+        api_key: Gemini's key; by default ``GEMINI_API_KEY``.
+        api_version: ``v1beta`` or ``v1``.
         verbose: say in notices how the batch stands.
         include_thoughts: ask for the thoughts.
         settings: ``run``, ``batch_size``, ``n_segments``, and those of :class:`LLMJudge`.
     """
-    settings |= {"include_thoughts": include_thoughts or None}
-    if thinking_level is not None:
-        settings["reasoning"] = thinking_level
+    settings |= {"include_thoughts": include_thoughts or None, "reasoning": thinking_level or settings.get("reasoning")}
     if api_version != "v1beta":
         settings["provider_args"] = {**settings.get("provider_args", {}), "api_version": api_version}
-    judge, own = _judge("gemini", model, trait_name, trait_description, prompt_template, api_key, settings)
-    return _pipeline(
-        judge, pairs, batch_input_path=batch_input_path, batch_output_path=batch_output_path, poll=poll,
-        interval_seconds=interval_seconds, timeout_seconds=timeout_seconds, verbose=verbose, **own,
-    )  # fmt: skip
+    way = _Way(batch_input_path, batch_output_path, poll, interval_seconds, timeout_seconds, verbose)
+    question = Question(trait_name, trait_description, prompt_template)
+    return _pipeline("gemini", pairs, model, question, api_key, way, settings)
 
 
-_OWN = ("run", "batch_size", "n_segments", "include_raw", "metadata", "max_attempts")
-
-
-def _judge(
-    backend: str,
+def _run_together_batch_pipeline(
+    pairs: Table,
     model: str,
-    trait_name: str | None,
-    trait_description: str | None,
-    prompt_template: str | None,
-    api_key: str | None,
-    settings: dict[str, Any],
-) -> tuple[LLMJudge, dict[str, Any]]:
-    """The judge, and what of the settings belongs to the batches."""
-    own = {name: settings.pop(name) for name in _OWN if name in settings}
-    trait: str | Trait = settings.pop("trait", "overall_quality")
-    endpoint = settings.pop("endpoint", None)
-    kept = {name: value for name, value in settings.items() if value is not None}
-    judge = make_adaptive_judge_llm(
-        backend, model, trait, trait_name, trait_description, prompt_template, endpoint, api_key, judge_args=kept
-    )
-    return judge, own
+    *,
+    include_thoughts: bool = False,
+    api_key: str | None = None,
+    **settings: Any,
+) -> BatchResult:
+    """Have pairs judged in a Together batch, which the manual does not know."""
+    question = Question(*(settings.pop(name, None) for name in Question._fields))
+    settings |= {"include_thoughts": include_thoughts or None}
+    return _pipeline("together", pairs, model, question, api_key, _Way(), settings)
+
+
+_PIPELINES: Mapping[str, Callable[..., BatchResult]] = {
+    "openai": run_openai_batch_pipeline,
+    "anthropic": run_anthropic_batch_pipeline,
+    "gemini": run_gemini_batch_pipeline,
+    "together": _run_together_batch_pipeline,
+}
 
 
 def llm_submit_pairs_batch(
@@ -363,26 +377,11 @@ def llm_submit_pairs_batch(
     backend = backend.lower()
     if model is None:
         raise InputError(f"name a model of {backend}")
-    settings |= {"include_raw": include_raw}
-    given: dict[str, Any] = {
-        "trait_name": trait_name,
-        "trait_description": trait_description,
-        "prompt_template": prompt_template,
-    }
-    if backend == "openai":
-        return run_openai_batch_pipeline(pairs, model, include_thoughts=include_thoughts, **given, **settings)
-    if backend == "anthropic":
-        return run_anthropic_batch_pipeline(pairs, model, include_thoughts=include_thoughts, **given, **settings)
-    if backend == "gemini":
-        return run_gemini_batch_pipeline(pairs, model, include_thoughts=include_thoughts, **given, **settings)
-    batch_format(backend)
-    piped: dict[str, Any] = {"poll": True, "interval_seconds": 60.0, "timeout_seconds": _DAY, "verbose": True}
-    piped |= {"batch_input_path": None, "batch_output_path": None}
-    piped |= {name: settings.pop(name) for name in list(piped) if name in settings}
-    api_key = settings.pop("api_key", None)
-    settings["include_thoughts"] = include_thoughts or None
-    judge, own = _judge(backend, model, trait_name, trait_description, prompt_template, api_key, settings)
-    return _pipeline(judge, pairs, **piped, **own)
+    batch_format(backend)  # says which providers have batches
+    return _PIPELINES[backend](
+        pairs, model, trait_name=trait_name, trait_description=trait_description, prompt_template=prompt_template,
+        include_thoughts=include_thoughts, include_raw=include_raw, **settings,
+    )  # fmt: skip
 
 
 def llm_download_batch_results(x: Any, **_settings: Any) -> pl.DataFrame:

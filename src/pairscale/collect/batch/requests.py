@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
-from pairscale.collect.llm import make_adaptive_judge_llm
+from pairscale.collect.batch._given import Question, judge_from
 from pairscale.errors import InputError, TableError
 from pairscale.files import replacing
 from pairscale.judges._batched import calls_of
@@ -17,11 +18,6 @@ from pairscale.judges.base import JudgePair
 from pairscale.pairs._table import as_pairs
 from pairscale.providers.batches import batch_format
 from pairscale.tables import Table, listed, to_frame
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pairscale.providers.base import HTTPCall
 
 __all__ = [
     "build_anthropic_batch_requests",
@@ -52,7 +48,7 @@ def build_openai_batch_requests(
 
     Args:
         pairs: ``ID1 text1 ID2 text2``; ``pair_uid``, when there, names the requests.
-        model: the model's name.
+        model: the model's name, such as ``gpt-4.1``.
         trait_name: of a trait of your own, with
         trait_description: its definition; by default overall quality.
         prompt_template: a template's name, file or text.
@@ -70,11 +66,8 @@ def build_openai_batch_requests(
     """
     known = {"temperature": temperature, "top_p": top_p, "logprobs": logprobs, "reasoning": reasoning}
     known |= {"include_thoughts": include_thoughts or None, "endpoint": endpoint}
-    trait = (trait_name, trait_description, prompt_template)
-    form = batch_format("openai")
-    asked = _calls("openai", pairs, model, trait, request_id_prefix, {**known, **settings})
-    rows = [form.line(name, call) for name, _, call in asked]
-    return _table(rows, ("custom_id", "method", "url"), "body")
+    question = Question(trait_name, trait_description, prompt_template)
+    return _requests("openai", pairs, model, question, request_id_prefix, known | settings)
 
 
 def build_anthropic_batch_requests(
@@ -90,10 +83,10 @@ def build_anthropic_batch_requests(
     """The requests of an Anthropic message batch, one row a pair; nothing is sent.
 
     Args:
-        pairs: ``ID1 text1 ID2 text2``; ``pair_uid``, when there, names the requests.
-        model: the model's name.
-        trait_name: of a trait of your own, with
-        trait_description: its definition; by default overall quality.
+        pairs: ``ID1 text1 ID2 text2``; a column ``pair_uid`` names the requests.
+        model: the model's name, such as ``claude-sonnet-4-5``.
+        trait_name: what is judged, when it is a trait of your own;
+        trait_description: its definition, which then belongs to it.
         prompt_template: a template's name, file or text.
         reasoning: ``none`` or ``enabled``, or how hard to think where the model measures it itself.
         custom_id_prefix: requests are called ``PREFIX_ID1_vs_ID2``.
@@ -102,13 +95,9 @@ def build_anthropic_batch_requests(
     Returns:
         ``custom_id params``; params are a dict.
     """
-    trait = (trait_name, trait_description, prompt_template)
-    given = {"reasoning": None if reasoning == "none" else reasoning, **settings}
-    rows = [
-        {"custom_id": name, "params": dict(call.body)}
-        for name, _, call in _calls("anthropic", pairs, model, trait, custom_id_prefix, given)
-    ]
-    return _table(rows, ("custom_id",), "params")
+    known = {"reasoning": None if reasoning == "none" else reasoning}
+    question = Question(trait_name, trait_description, prompt_template)
+    return _requests("anthropic", pairs, model, question, custom_id_prefix, known | settings)
 
 
 def build_gemini_batch_requests(
@@ -129,13 +118,13 @@ def build_gemini_batch_requests(
     """The requests of a Gemini batch, one row a pair; nothing is sent.
 
     Args:
-        pairs: ``ID1 text1 ID2 text2``; ``pair_uid``, when there, names the requests.
-        model: the model's name.
-        trait_name: of a trait of your own, with
-        trait_description: its definition; by default overall quality.
-        prompt_template: a template's name, file or text.
+        pairs: a table of ``ID1 text1 ID2 text2``, and ``pair_uid`` to name the requests.
+        model: the model's name, such as ``gemini-2.5-flash``.
+        trait_name: name of a trait that is not built in;
+        trait_description: what it means.
+        prompt_template: the prompt: a template's name, file or text.
         thinking_level: ``minimal low medium high``; by default the model's, ``low`` for Gemini 3.
-        custom_id_prefix: requests are called ``PREFIX_ID1_vs_ID2``.
+        custom_id_prefix: of the requests' names, ``PREFIX_ID1_vs_ID2``.
         temperature: how much to vary.
         top_p: the share of probability to sample from.
         top_k: the number of tokens to sample from.
@@ -148,46 +137,44 @@ def build_gemini_batch_requests(
     """
     known: dict[str, Any] = {"reasoning": thinking_level, "temperature": temperature, "top_p": top_p, "top_k": top_k}
     known |= {"max_tokens": max_output_tokens, "include_thoughts": include_thoughts or None}
-    trait = (trait_name, trait_description, prompt_template)
-    rows = [
-        {"custom_id": name, "ID1": pair.first["ID"], "ID2": pair.second["ID"], "request": dict(call.body)}
-        for name, pair, call in _calls("gemini", pairs, model, trait, custom_id_prefix, {**known, **settings})
-    ]
-    return _table(rows, ("custom_id", "ID1", "ID2"), "request")
+    question = Question(trait_name, trait_description, prompt_template)
+    return _requests("gemini", pairs, model, question, custom_id_prefix, known | settings)
 
 
-def _calls(
-    backend: str,
-    pairs: Table,
-    model: str,
-    trait: tuple[str | None, str | None, str | None],
-    prefix: str,
-    settings: dict[str, Any],
-) -> Iterator[tuple[str, JudgePair, HTTPCall]]:
-    """Every pair with its name and the call that live judging would make."""
-    name, description, template = trait
-    endpoint = settings.pop("endpoint", None)
-    judge = make_adaptive_judge_llm(
-        backend, model, settings.pop("trait", "overall_quality"), name, description, template, endpoint,
-        settings.pop("api_key", None) or _NO_KEY, judge_args=settings,
-    )  # fmt: skip
-    frame = as_pairs(pairs)
-    if "pair_uid" in frame.columns:
-        names = frame["pair_uid"].cast(pl.String).to_list()
-    else:
-        names = [f"{prefix}_{one}_vs_{two}" for one, two in frame.select("ID1", "ID2").iter_rows()]
-    if len(set(names)) != len(names):
-        twice = sorted({name for name in names if names.count(name) > 1})
-        raise InputError(f"pairs: {listed(twice)} names two requests; give a column pair_uid")
-    for uid, row in zip(names, frame.select("ID1", "text1", "ID2", "text2").iter_rows(), strict=True):
+_COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "openai": ("custom_id", "method", "url", "body"),
+    "anthropic": ("custom_id", "params"),
+    "gemini": ("custom_id", "ID1", "ID2", "request"),
+}
+"""The manual's columns; the last one holds the request's body."""
+
+
+def _requests(
+    backend: str, pairs: Table, model: str, question: Question, prefix: str, settings: dict[str, Any]
+) -> pl.DataFrame:
+    """Every pair with its name and the call that live judging would make, as the provider writes it."""
+    key = settings.pop("api_key", None) or _NO_KEY
+    judge = judge_from(backend, model, question, key, settings)
+    form, frame = batch_format(backend), as_pairs(pairs)
+    rows = []
+    for name, row in zip(_names(frame, prefix), frame.select("ID1", "text1", "ID2", "text2").iter_rows(), strict=True):
         first, second = {"ID": row[0], "text": row[1]}, {"ID": row[2], "text": row[3]}
-        pair = JudgePair(first, second, uid)
-        yield uid, pair, calls_of(judge, pair)[0]
-
-
-def _table(rows: list[dict[str, Any]], names: tuple[str, ...], body: str) -> pl.DataFrame:
+        line = form.line(name, calls_of(judge, JudgePair(first, second, name))[0])
+        rows.append({"ID1": row[0], "ID2": row[2], "custom_id": name, **line})
+    *names, body = _COLUMNS[backend]
     columns = [pl.Series(name, [row[name] for row in rows], dtype=pl.String) for name in names]
     return pl.DataFrame([*columns, pl.Series(body, [dict(row[body]) for row in rows], dtype=pl.Object)])
+
+
+def _names(frame: pl.DataFrame, prefix: str) -> list[str]:
+    """The names of the requests, each of its own."""
+    if "pair_uid" in frame.columns:
+        names = frame["pair_uid"].cast(pl.String)
+    else:
+        names = frame.select(pl.lit(prefix) + "_" + pl.col("ID1") + "_vs_" + pl.col("ID2")).to_series()
+    if twice := names.filter(names.is_duplicated()).unique().sort().to_list():
+        raise InputError(f"pairs: {listed(twice)} names two requests; give a column pair_uid")
+    return names.to_list()
 
 
 def write_openai_batch_file(batch_tbl: Table, path: str | os.PathLike[str]) -> Path:

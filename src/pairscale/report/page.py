@@ -1,4 +1,4 @@
-"""The report of a run: one HTML file that opens from the disk, needs no network, and prints well."""
+"""The report of a ranking: one HTML file that opens from the disk, needs no network, and prints well."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import hashlib
 import json
 import os
 import re
+from dataclasses import replace
 from importlib.resources import files
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,45 +20,54 @@ from pairscale._version import __version__
 from pairscale.errors import InputError
 from pairscale.files import replacing
 from pairscale.report import _words as words
-from pairscale.report._facts import Facts, facts_of_run
+from pairscale.report._facts import Facts, facts_of_fit, facts_of_result, facts_of_run
 from pairscale.report._svg import lines, number, score_chart
+from pairscale.samples import read_samples_df
 from pairscale.store import RunFile, open_run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from pairscale.adaptive import AdaptiveResult
+    from pairscale.models import BTFit
+    from pairscale.tables import Table
 
 __all__ = ["report_table", "write_again", "write_report"]
 
 _PREVIEW = 120
 _LONGEST_WORDS = 4_000
 _TAG = re.compile(r"<(\w+)>\s*SAMPLE_[12]\s*</\1>")  # the verdict itself, which the page says in words
-_COLUMNS = (
-    ("rank", "rank", True), ("ID", "text", False), ("score", "score", True), ("se", "± se", True),
-    ("lower", "from", True), ("upper", "to", True), ("rank_lower", "rank from", True), ("rank_upper", "rank to", True),
-    ("wins", "wins", True), ("comparisons", "of", True),
-)  # fmt: skip
+_COLUMNS = {
+    "group": "group", "rank": "rank", "ID": "text", "score": "score", "se": "± se", "lower": "from", "upper": "to",
+    "rank_lower": "rank from", "rank_upper": "rank to", "wins": "wins", "comparisons": "of",
+}  # fmt: skip
 
 
 def write_report(
-    run: str | os.PathLike[str] | RunFile,
+    source: str | os.PathLike[str] | RunFile | AdaptiveResult | BTFit,
     path: str | os.PathLike[str] | None = None,
+    samples: Table | None = None,
     *,
+    title: str = "Ranking",
+    judge: str | None = None,
     condition_id: str | None = None,
-    title: str | None = None,
     texts: bool = True,
     pseudonyms: bool = False,
 ) -> Path:
-    """Write the report of a run as one HTML file.
+    """Write a ranking as one HTML file.
 
-    It holds the ranking with intervals, the texts side by side with the judge's words, what the reliability means, how
-    the judge behaved, what it cost, what to look at again, a paragraph on the method, and where everything comes from.
-    It loads nothing, and whatever comes from outside stays text.
+    It holds the scores with intervals, a table to search and sort, the texts side by side with the judge's words, what
+    the reliability means, how the judge behaved, what it cost, what to look at again, a paragraph on the method, and
+    where everything comes from; of a fitted model, what can be known from it alone. It loads nothing, and whatever
+    comes from outside stays text.
 
     Args:
-        run: the run file of any judging, adaptive or not.
+        source: a run file, adaptive or not; or an adaptive run, or a fitted Bradley–Terry model, that is kept in none.
         path: where to write; beside the run file under its name with ``.html`` when None.
-        condition_id: the judge whose answers count, when the run holds several; their answers together when None.
-        title: of the page.
+        samples: the texts, where the source does not have them.
+        title: what was asked.
+        judge: who judged, where the source does not know.
+        condition_id: of a run file with several judges, the one whose answers count; all together when None.
         texts: whether the texts and the judge's words are in it; leave them out before you pass the page on.
         pseudonyms: call the texts T1, T2 and so on, in an order that says nothing.
 
@@ -66,21 +77,32 @@ def write_report(
     Raises:
         InputError: when nothing was decided yet.
     """
-    if isinstance(run, RunFile):
-        facts, name = facts_of_run(run, condition_id), run.name
-    else:
-        with open_run(run) as store:
-            facts, name = facts_of_run(store, condition_id), str(run)
+    facts, name = _facts(source, samples, judge, condition_id)
     if path is None:
-        if isinstance(run, RunFile) or "://" in name:
+        if name is None or "://" in name:
             raise InputError("name the file to write the report to")
         path = Path(name).with_suffix(".html")
     if pseudonyms:
         facts = _disguised(facts)
     target = Path(path)
     with replacing(target) as temporary:
-        temporary.write_text(_page(facts, Path(name).name, title, texts=texts), "utf-8")
+        temporary.write_text(_page(facts, name, title, texts=texts), "utf-8")
     return target
+
+
+def _facts(source: Any, samples: Table | None, judge: str | None, condition_id: str | None) -> tuple[Facts, str | None]:
+    from pairscale.adaptive import AdaptiveResult
+    from pairscale.models import BTFit
+
+    known = None if samples is None else read_samples_df(samples, "ID", "text")
+    if isinstance(source, AdaptiveResult):
+        return facts_of_result(source, known, judge), None
+    if isinstance(source, BTFit):
+        return facts_of_fit(source, known, judge), None
+    if isinstance(source, RunFile):
+        return facts_of_run(source, condition_id), source.name
+    with open_run(source) as store:
+        return facts_of_run(store, condition_id), str(source)
 
 
 def report_table(store: RunFile, *, condition_id: str | None = None, pseudonyms: bool = False) -> pl.DataFrame:
@@ -104,20 +126,13 @@ def write_again(store: RunFile, path: str | os.PathLike[str], *, condition_id: s
         condition_id: the judge whose answers count; all together when None.
     """
     facts = facts_of_run(store, condition_id)
-    trait = next((name for name in facts.conditions["trait"] if name), "overall quality")
-    rows = [
-        {
-            "case_id": f"{one}::{two}",
-            "task_id": f"{one}::{two}",
-            "criterion": trait,
-            "task_input": "",
-            "response_1": facts.texts.get(one, ""),
-            "response_2": facts.texts.get(two, ""),
-        }
-        for one, two in facts.attention.pairs()
-        .select(pl.min_horizontal("ID1", "ID2"), ID2=pl.max_horizontal("ID1", "ID2"))
-        .iter_rows()
-    ]
+    trait = next((name for name in facts.judges["trait"] if name), "overall quality")
+    surprising = [] if facts.attention is None else facts.attention.pairs().rows()
+    rows = []
+    for one, two in dict.fromkeys((min(pair), max(pair)) for pair in surprising):
+        name, texts = f"{one}::{two}", (facts.texts.get(one, ""), facts.texts.get(two, ""))
+        case = {"case_id": name, "task_id": name, "criterion": trait, "task_input": ""}
+        rows.append(case | {"response_1": texts[0], "response_2": texts[1]})
     with replacing(Path(path)) as temporary:
         temporary.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
     return len(rows)
@@ -125,53 +140,47 @@ def write_again(store: RunFile, path: str | os.PathLike[str], *, condition_id: s
 
 def _disguised(facts: Facts) -> Facts:
     """The same facts under other names, in the order of a hash that nobody else can compute."""
-    from dataclasses import replace
     from secrets import token_bytes
 
     salt = token_bytes(16)
     ids = sorted(facts.items["ID"], key=lambda name: hashlib.sha256(salt + name.encode()).digest())
-    other = {name: f"T{number}" for number, name in enumerate(ids, start=1)}
+    other = {name: f"T{place}" for place, name in enumerate(ids, start=1)}
 
     def named(table: pl.DataFrame, *columns: str) -> pl.DataFrame:
         return table.with_columns(pl.col(column).replace_strict(other, default=None) for column in columns)
 
-    attention = facts.attention
+    found = facts.attention
     return replace(
         facts,
         items=named(facts.items, "ID"),
-        judgements=named(facts.judgements, "ID1", "ID2", "better_id"),
+        judgements=None if facts.judgements is None else named(facts.judgements, "ID1", "ID2", "better_id"),
         texts={other[name]: text for name, text in facts.texts.items() if name in other},
-        attention=replace(
-            attention,
-            surprises=named(attention.surprises, "winner", "loser"),
-            misfits=named(attention.misfits, "ID"),
-            vague=named(attention.vague, "ID"),
+        attention=found
+        and replace(
+            found,
+            surprises=named(found.surprises, "winner", "loser"),
+            misfits=named(found.misfits, "ID"),
+            vague=named(found.vague, "ID"),
         ),
         notices=() if any(name in notice for notice in facts.notices for name in other) else facts.notices,
     )
 
 
-def _page(facts: Facts, run: str, title: str | None, *, texts: bool) -> str:
-    from jinja2 import Environment, FunctionLoader, StrictUndefined, select_autoescape
+def _page(facts: Facts, run: str | None, title: str, *, texts: bool) -> str:
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
     from markupsafe import Markup
 
     css, js = _asset("report.css"), _asset("report.js")
-    environment = Environment(
-        loader=FunctionLoader(_asset),
-        autoescape=select_autoescape(default=True, default_for_string=True),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-    )
-    environment.autoescape = True
     shown = texts and bool(facts.texts)
     place = {name: at for at, name in enumerate(facts.items["ID"])}
+    columns = [name for name in _COLUMNS if name in facts.items.columns and facts.items[name].null_count() == 0]
     content = {
-        "title": title or "Ranking",
+        "title": title,
         "headline": words.headline(facts),
         "tiles": _tiles(facts),
         "charts": _charts(facts),
-        "columns": _COLUMNS,
-        "rows": [_row(row, facts.texts if shown else {}) for row in facts.items.iter_rows(named=True)],
+        "columns": [(_COLUMNS[name], name != "ID") for name in columns],
+        "rows": [_row(row, columns, facts.texts if shown else {}) for row in facts.items.iter_rows(named=True)],
         "previews": shown,
         "packed": Markup(_packed(facts, place)) if shown else "",  # noqa: S704 - base64
         "sure": words.certainty(facts),
@@ -183,7 +192,7 @@ def _page(facts: Facts, run: str, title: str | None, *, texts: bool) -> str:
         "notices": facts.notices,
         "method": words.method(facts),
         "provenance": list(facts.provenance.items()),
-        "again_line": f"pairscale report {run}",
+        "again_line": f"pairscale report {Path(run).name}" if run else "",
         "cite": f"pairscale {__version__}: pairwise judging of texts by language models and people (computer program).",
         "made": f"pairscale {__version__}",
         "css": Markup(css),  # noqa: S704 - our own file
@@ -197,15 +206,18 @@ def _page(facts: Facts, run: str, title: str | None, *, texts: bool) -> str:
             ("scores", "Scores", True),
             ("ranking", "Ranking", True),
             ("two", "Two texts", shown),
-            ("sure", "How sure", True),
-            ("judge", "Judge", True),
-            ("graph", "Who met whom", True),
-            ("cost", "Cost", content["spending"] is not None),
-            ("again", "Look again", True),
+            ("sure", "How sure", content["sure"]),
+            ("judge", "Judge", content["judge"]),
+            ("graph", "Who met whom", content["graph"]),
+            ("cost", "Cost", content["spending"]),
+            ("again", "Look again", facts.attention or facts.notices),
             ("method", "Method", True),
         )
         if there
     ]
+    environment = Environment(
+        loader=FunctionLoader(_asset), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
     return environment.get_template("report.html").render(content)
 
 
@@ -220,28 +232,33 @@ def _hash(text: str) -> str:
 def _tiles(facts: Facts) -> list[dict[str, str]]:
     tiles = [
         {"figure": f"{facts.items.height:,}", "label": "texts"},
-        {"figure": f"{facts.graph['comparisons']:,}", "label": "comparisons"},
+        {"figure": f"{facts.comparisons:,}", "label": "comparisons"},
     ]
     if facts.reliability is not None:
         tiles.append({"figure": f"{facts.reliability:.2f}", "label": "reliability"})
-    if facts.health["consistent"] is not None:
+    if facts.health is not None and facts.health["consistent"] is not None:
         tiles.append({"figure": f"{facts.health['consistent']:.0%}", "label": "the same answer when asked again"})
-    cost = facts.spending["cost"].sum()
+    cost = 0 if facts.spending is None else facts.spending["cost"].sum()
     if cost:
         tiles.append({"figure": f"${cost:,.2f}", "label": "spent"})
     return tiles
 
 
-def _charts(facts: Facts) -> list[Any]:
-    return [score_chart(list(facts.items.iter_rows(named=True)))]
+def _charts(facts: Facts) -> list[tuple[str, Any]]:
+    """A chart for every group; their scales share nothing, so neither do their axes."""
+    rows = list(facts.items.iter_rows(named=True))
+    if "group" not in facts.items.columns:
+        return [("", score_chart(rows))]
+    groups = groupby(rows, key=lambda row: row["group"])
+    return [(f"Group {which}", score_chart(list(members))) for which, members in groups]
 
 
-def _row(row: Mapping[str, Any], texts: Mapping[str, str]) -> dict[str, Any]:
+def _row(row: Mapping[str, Any], columns: list[str], texts: Mapping[str, str]) -> dict[str, Any]:
     cells = []
-    for name, _shown, numeric in _COLUMNS:
+    for name in columns:
         value = row[name]
-        shown = number(value) if isinstance(value, float) else "" if value is None else str(value)
-        kind = "n" if numeric else "id"
+        shown = number(value) if isinstance(value, float) else str(value)
+        kind = "id" if name == "ID" else "n"
         cells.append({"shown": shown, "kind": kind, "value": f"{value:.6g}" if isinstance(value, float) else None})
     preview = " ".join(texts.get(row["ID"], "")[:_PREVIEW].split())
     return {"cells": cells, "preview": preview}
@@ -250,7 +267,7 @@ def _row(row: Mapping[str, Any], texts: Mapping[str, str]) -> dict[str, Any]:
 def _packed(facts: Facts, place: Mapping[str, int]) -> str:
     """The texts and the judge's words, small: they are the bulk of the page."""
     answers = []
-    for row in facts.judgements.iter_rows(named=True):
+    for row in () if facts.judgements is None else facts.judgements.iter_rows(named=True):
         if row["ID1"] in place and row["ID2"] in place:
             parts = (row["thoughts"], _TAG.sub("", row["content"] or "").strip())
             said = "\n\n".join(part for part in parts if part)[:_LONGEST_WORDS]
@@ -264,19 +281,19 @@ def _packed(facts: Facts, place: Mapping[str, int]) -> str:
 
 def _convergence(facts: Facts) -> Any:
     refits = facts.refits
-    if refits.height < 2:
+    if refits is None or refits.height < 2:
         return ""
     series = {"reliability": refits["reliability_EAP"].to_list(), "rank stability": refits["rho_rank"].to_list()}
     label = "Reliability and rank stability along the run, refit by refit"
-    target = refits["eap_reliability_min"].to_list()[-1] if "eap_reliability_min" in refits.columns else None
+    target = refits["eap_reliability_min"].to_list()[-1]
     return lines(refits["total_pairs_done"].to_list(), series, label=label, target=target)
 
 
 def _spending(facts: Facts) -> dict[str, Any] | None:
-    paid = facts.spending.filter(pl.col("cost") > 0)
+    paid = pl.DataFrame() if facts.spending is None else facts.spending.filter(pl.col("cost") > 0)
     if not paid.height:
         return None
-    total, n = paid["cost"].sum(), facts.graph["comparisons"]
+    total, n = paid["cost"].sum(), facts.comparisons
     rows = [
         {**row, "tokens": f"{row['total_tokens'] or 0:,}", "cost": f"{row['cost']:,.4f}"}
         for row in paid.iter_rows(named=True)
@@ -285,7 +302,9 @@ def _spending(facts: Facts) -> dict[str, Any] | None:
 
 
 def _again(facts: Facts, place: Mapping[str, int]) -> list[dict[str, Any]]:
-    found, parts = facts.attention, []
+    found, parts = facts.attention, list[dict[str, Any]]()
+    if found is None:
+        return parts
     if found.surprises.height:
         entries = [
             {"text": words.surprise(row), "two": f"{place[row['winner']]} {place[row['loser']]}"}

@@ -1,0 +1,87 @@
+"""The columns of a refit's row that follow from the run: what it was asked, and how the scores compare with others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.stats import rankdata
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from pairscale.adaptive.refits import LagPoint, RefitRequest
+    from pairscale.models._counts import Floats
+
+__all__ = ["figure_columns", "request_columns"]
+
+_QUOTAS = ("long_quota_raw", "long_quota_effective", "long_quota_removed", "realloc_to_mid", "realloc_to_local")
+
+
+def request_columns(request: RefitRequest) -> dict[str, Any]:
+    """What is known before anything is fitted: counts, settings, and how the choosing went."""
+    adaptive, btl, plan = request.adaptive, request.btl, request.quotas
+    effective = adaptive.round_pairs_effective(len(request.ids)) if plan is None else plan.round_pairs_effective
+    return {
+        **request.health,
+        "refit_id": request.refit_id,
+        "round_id_at_refit": request.round_id_at_refit,
+        "step_id_at_refit": request.step_id_at_refit,
+        "model_variant": btl.model_variant,
+        "total_pairs_done": len(request.history),
+        "new_pairs_since_last_refit": request.new_pairs,
+        "n_unique_pairs_seen": request.n_unique_pairs,
+        "global_identified_reliability_min": adaptive.global_identified_reliability_min,
+        "global_identified_rank_corr_min": adaptive.global_identified_rank_corr_min,
+        **{name: None if plan is None else getattr(plan, name) for name in _QUOTAS},
+        "eap_reliability_min": btl.eap_reliability_min,
+        "theta_corr_min": btl.theta_corr_min,
+        "theta_sd_rel_change_max": btl.theta_sd_rel_change_max,
+        "rank_spearman_min": btl.rank_spearman_min,
+        "round_pairs_target": adaptive.round_pairs_target if plan is None else plan.round_pairs_target,
+        "round_pairs_effective": effective,
+        "selector": request.selector,
+        "is_closing": request.is_closing,
+    }
+
+
+def figure_columns(request: RefitRequest, theta: Floats) -> dict[str, Any]:
+    """How the scores compare with TrueSkill's, and with those of the lagged refit (§9.3, §9.4)."""
+    mu, sigma = request.mu, request.sigma
+    return {
+        "ts_sigma_mean": float(sigma.mean()),
+        "ts_sigma_max": float(sigma.max()),
+        "ts_degree_sigma_corr": _correlation(request.degree, sigma),
+        "ts_btl_theta_corr": _correlation(mu, theta),
+        "ts_btl_rank_spearman": _correlation(rankdata(mu), rankdata(theta)),
+        **_lagged(request.lag, theta),
+    }
+
+
+def _lagged(lag: LagPoint | None, theta: Floats) -> dict[str, Any]:
+    """How the scores moved since the lagged refit, over the items that both have."""
+    names = ("rho_theta", "delta_sd_theta", "rho_rank")
+    if lag is None:
+        return {"lag_eligible": False, "lag_refit_id": None, **dict.fromkeys(names)}
+    n = min(len(theta), len(lag.theta_mean))
+    now, before = theta[:n], np.asarray(lag.theta_mean, dtype=np.float64)[:n]
+    # Equal values have no spread, whatever rounding makes of their mean.
+    spread_now, spread_before = (float(x.std(ddof=1)) if n > 1 and x.min() < x.max() else 0.0 for x in (now, before))
+    figures = (
+        _correlation(now, before),
+        abs(spread_now - spread_before) / spread_before if spread_before > 0 else None,
+        _correlation(rankdata(now), rankdata(before)),
+    )
+    return {"lag_eligible": True, "lag_refit_id": lag.refit_id, **dict(zip(names, figures, strict=True))}
+
+
+def _correlation(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> float | None:
+    """Pearson's correlation; None where it is not defined: fewer than two values, or no spread."""
+    scaled = []
+    for values in (x, y):
+        if len(values) < 2 or values.min() == values.max():
+            return None
+        apart = values - values.mean(dtype=np.float64)
+        apart = apart / np.abs(apart).max()  # so that no square is lost
+        scaled.append(apart / np.sqrt(apart @ apart))
+    return float(np.clip(scaled[0] @ scaled[1], -1, 1))

@@ -1,0 +1,152 @@
+"""Letting what is logged happen again, without choosing and without fitting: how a run comes back into memory."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from pairscale.adaptive.engine import Engine, Proposal
+from pairscale.adaptive.refits import Belief
+from pairscale.errors import StoreDamagedError
+from pairscale.models._warm import warm_from_bytes
+from pairscale.models.logs import ITEM_LOG, ROUND_LOG
+
+if TYPE_CHECKING:
+    from pairscale.adaptive.state import AdaptiveState
+    from pairscale.store import RunFile
+
+__all__ = ["engine_at_start", "in_order", "replay", "samples_of", "unanswered"]
+
+
+def engine_at_start(start: Mapping[str, Any]) -> Engine:
+    """The engine as it was before the first step."""
+    return Engine(
+        start["ids"],
+        seed=start["seed"],
+        selector=start["selector"],
+        adaptive_config=start["adaptive_config"],
+        btl_config=start["btl_config"],
+        mu=start["mu"],
+        sigma=start["sigma"],
+    )
+
+
+def samples_of(store: RunFile, ids: list[str]) -> pl.DataFrame:
+    """The samples of a run, in the order of its items."""
+    frame = store.items()
+    order = pl.DataFrame({"ID": ids}, schema={"ID": pl.String})
+    return order.join(frame, on="ID", how="left", maintain_order="left")
+
+
+def replay(store: RunFile, state: AdaptiveState, events: list[dict[str, Any]]) -> None:
+    """Let happen again what is logged: events and proposals at their place among the rows."""
+    engine = state.engine
+    rows = store.read_log("step_log")
+    asked = [row for row in [*rows, *unanswered(store, rows)] if row.get("status") != "starved"]
+    refits = {row["refit_id"]: row for row in store.read_log("round_log")}
+    item_logs = {entry["refit_id"]: entry["columns"] for entry in store.read_log("item_log")}
+    for at, happened in enumerate(in_order(len(rows), events, asked)):
+        for kind, what in happened:
+            if kind == "event":
+                _replay_event(state, what, store, refits, item_logs)
+            else:
+                engine.admit(_proposal_of(what))
+        if at < len(rows):
+            row = {name: value for name, value in rows[at].items() if name != "hash"}
+            if row["status"] == "starved":
+                engine.starve(row)
+            else:
+                reason, is_error = row.get("invalid_reason"), row.get("invalid_kind") == "error"
+                engine.record(row["step_id"], row["Y"], invalid_reason=reason, is_error=is_error)
+            state.add_step(row)
+
+
+def unanswered(store: RunFile, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The proposals that were asked and are not among the rows of the step log; each once, as it was asked last."""
+    answered = {row["step_id"] for row in rows}
+    waiting = {row["step_id"]: row for row in store.read_log("adaptive_open")}
+    return [row for step_id, row in waiting.items() if step_id not in answered]
+
+
+def in_order(
+    n_rows: int, events: Sequence[Mapping[str, Any]], proposals: Sequence[Mapping[str, Any]]
+) -> Iterator[list[tuple[str, Mapping[str, Any]]]]:
+    """For each row of the step log, and for their end, what happened before it: events and proposals in their order.
+
+    Both say behind how many rows they came. Among those of the same place, an event says which was the last step then.
+    """
+    proposed: dict[int, deque[Mapping[str, Any]]] = defaultdict(deque)
+    for row in sorted(proposals, key=lambda row: int(row["step_id"])):
+        proposed[row["proposed_after"]].append(row)
+    happened: dict[int, list[Mapping[str, Any]]] = defaultdict(list)
+    for event in events:
+        happened[event["after"]].append(event)
+    for at in range(n_rows + 1):
+        found: list[tuple[str, Mapping[str, Any]]] = []
+        waiting = proposed[at]
+        for event in happened[at]:
+            while waiting and waiting[0]["step_id"] <= event["steps"]:
+                found.append(("proposal", waiting.popleft()))
+            found.append(("event", event))
+        yield found + [("proposal", row) for row in waiting]
+
+
+_OUTCOME = {
+    "timestamp",
+    "pair_id",
+    "Y",
+    "status",
+    "p_ij",
+    "U0_ij",
+    "invalid_reason",
+    "invalid_kind",
+    "set_aside",
+    "hash",
+}
+
+
+def _proposal_of(row: Mapping[str, Any]) -> Proposal:
+    """The proposal that a row of the step log came from."""
+    fields = {name: value for name, value in row.items() if name not in _OUTCOME}
+    return Proposal(row["step_id"], row["A"] - 1, row["B"] - 1, fields)
+
+
+def _replay_event(
+    state: AdaptiveState,
+    event: Mapping[str, Any],
+    store: RunFile,
+    refits: Mapping[int, Mapping[str, Any]],
+    item_logs: Mapping[int, Any],
+) -> None:
+    """Let one event happen again."""
+    engine, kind = state.engine, event["event"]
+    if kind == "call":
+        engine.refit_lag = event["refit_lag"]
+        engine.failures_in_row = 0
+        state.fit_fn, state.ended = event["fit_fn"], None
+    elif kind == "configure":
+        engine.configure(event["adaptive_config"], event["btl_config"])
+        state.settings |= {name: event[name] for name in ("adaptive_config", "btl_config")}
+        state.ended = None
+    elif kind == "join":
+        engine.join(event["ids"], event["mu"], event["sigma"])
+        state.ended = None
+    elif kind == "end":
+        state.ended = event["reason"]
+        if event["reason"] == "candidate_starvation":  # that nothing is left is known by looking, which nobody did here
+            engine.stop_reason = event["reason"]
+    elif kind == "refit":
+        number = event["refit_id"]
+        row = refits[number]
+        data = store.read_blob("belief", number)
+        if data is None:
+            raise StoreDamagedError(f"{store.name}: what refit {number} found is missing; restore the file from a copy")
+        items = pl.DataFrame(item_logs[number], schema=ITEM_LOG)
+        state.add_refit({name: row.get(name) for name in ROUND_LOG}, items)
+        if not event["is_closing"]:
+            engine.apply(Belief.from_bytes(data), stop_reason=row["stop_reason"] if row["stop_decision"] else None)
+            warm = store.read_blob("warm", number)
+            state._warm = None if warm is None else warm_from_bytes(warm)

@@ -1,0 +1,160 @@
+"""``pairscale label``."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pairscale.cli._common import Json, Out, emit, say, show_table
+from pairscale.cli._people import Host, Instructions, Labellers, Plain, Port, Url, people, show_links, written
+from pairscale.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pairscale.web import Address, Case, LabelStore
+
+__all__ = ["EXAMPLES", "SUMMARY", "command"]
+
+SUMMARY = "Have people label pairs, blinded, in the browser or in the terminal."
+EXAMPLES = (
+    "pairscale label cases.jsonl --labellers ann,bob --labels-per-case 2",
+    "pairscale label cases.jsonl --labellers 5 --instructions how.md --port 8484",
+    "pairscale label run.db --criterion clarity --no-ties",
+    "pairscale label cases.jsonl --terminal",
+    "pairscale label cases.jsonl --status --out labels.jsonl",
+)
+
+
+def command(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MANIFEST_OR_RUN",
+            help="A blinded manifest (case_id task_id criterion task_input response_1 response_2), a table of pairs, "
+            "or a run file, whose pairs are labelled.",
+        ),
+    ],
+    labellers: Labellers = None,
+    labels_per_case: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="K", help="Labels that each case gets; 1 with one labeller, 2 with more."),
+    ] = None,
+    instructions: Instructions = None,
+    criterion: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="In what one may be better; for pairs, which do not say it.")
+    ] = None,
+    no_ties: Annotated[bool, typer.Option("--no-ties", help="Force a choice.")] = False,
+    plain: Plain = False,
+    host: Host = "127.0.0.1",
+    port: Port = 8484,
+    url: Url = None,
+    db: Annotated[
+        Path | None,
+        typer.Option("--db", metavar="FILE", help="Where the labels are kept; beside the manifest by default."),
+    ] = None,
+    owner_token: Annotated[
+        str | None, typer.Option(metavar="TOKEN", help="Of the owner's page; by default a random one, which stays.")
+    ] = None,
+    terminal: Annotated[bool, typer.Option("--terminal", help="Ask here, in the terminal, and serve nothing.")] = False,
+    status: Annotated[bool, typer.Option("--status", help="Show how far it is, and serve nothing.")] = False,
+    seed: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Of sides and orders; a random one by default.")
+    ] = None,
+    as_json: Json = False,
+    out: Out = None,
+) -> None:
+    """Have people label pairs: which of the two is better?
+
+    Each labeller gets a link of their own, and the owner another one, with progress, agreement, warnings and
+    downloads. Which text stands on which side is drawn for every labeller and case; the labels are those of the
+    manifest's order. Nobody sees a case twice. A click is on the disk before the next page is shown, and the same line
+    goes on where it was, with the same links. Ctrl-C stops; --out and --json give the labels then.
+
+    The page listens on this machine alone. For others, put a proxy with https before it and name its --url, or give
+    --host.
+    """
+    from pairscale.web import Address, LabelStore, read_cases
+
+    if terminal and status:
+        raise InputError("give --terminal or --status, not both")
+    cases = read_cases(source, criterion=criterion)
+    kept = db or source.with_name(f"{source.name}.labels.db")
+    if status and not kept.exists():
+        raise InputError(f"{kept}: no labels yet; `pairscale label {source}` collects them")
+    names = people(labellers)
+    if terminal and len(names) > 1:
+        raise InputError("one person sits at a terminal; give one name to --labellers")
+    address = Address(host, port, url)
+    with LabelStore(
+        kept,
+        cases,
+        labels_per_case=labels_per_case or (2 if len(names) > 1 and not kept.exists() else None),
+        ties=False if no_ties else None,
+        seed=seed,
+        owner_token=owner_token,
+    ) as store:
+        for name in names:
+            store.add_labeller(name)
+        if terminal:
+            from pairscale.web.terminal import label_in_terminal
+
+            label_in_terminal(store, cases, names[0] if names else "terminal")
+        elif not status:
+            _serve(store, cases, address, written(instructions), plain)
+        _report(store, cases, as_json, out)
+        done, wanted = store.totals()
+    if not status and done < wanted:
+        say(f"{done:,} of {wanted:,} labels are in {kept}; the same command goes on")
+        if not terminal:
+            raise typer.Exit(130)
+
+
+def _serve(store: LabelStore, cases: Sequence[Case], address: Address, instructions: str, plain: bool) -> None:
+    """Serve until Ctrl-C."""
+    from pairscale.web import serve_labels
+
+    if not store.labellers():
+        store.add_labeller("labeller-1")
+    people_there, wanted = len(store.labellers()), store.labels_per_case
+    if people_there < wanted:
+        say(f"note: each case needs {wanted} labels by different people, and there are {people_there}; add --labellers")
+    with serve_labels(store, cases, address=address, instructions=instructions, plain=plain) as site:
+        say(f"{len(cases):,} cases, {wanted} label{'s' * (wanted != 1)} each, kept in {store.path}")
+        show_links({"owner": site.owner, **site.links})
+        say("send each labeller their link; Ctrl-C stops, and the same command goes on")
+        try:
+            while True:
+                threading.Event().wait(3600)
+        except KeyboardInterrupt:
+            say("stopping")
+
+
+def _report(store: LabelStore, cases: Sequence[Case], as_json: bool, out: Path | None) -> None:
+    """How far it is, and the labels."""
+    import polars as pl
+
+    from pairscale.web import label_table
+    from pairscale.web.overview import overview
+
+    labels = label_table(store, for_spreadsheets=out is not None and out.suffix.lower() in {".csv", ".tsv"})
+    view = overview(store, {case.case_id: case for case in cases})
+
+    def show() -> None:
+        rows = [
+            {"labeller": one.labeller.name, "labels": one.labels, "ties": one.ties, "skipped": one.skipped,
+             "seconds": one.seconds, "left side": one.left / one.sided if one.sided else None,
+             "warning": ", ".join(["too fast"] * one.is_fast + ["leans to a side"] * one.leans)}
+            for one in view.labellers
+        ]  # fmt: skip
+        if rows:
+            show_table(pl.DataFrame(rows, infer_schema_length=None), digits=2)
+        for one in view.criteria:
+            alpha = "" if one.alpha is None else f"; alpha {one.alpha:.2f} on {one.n_units:,} cases"
+            typer.echo(f"{one.criterion}: {one.complete:,} of {one.cases:,} cases complete{alpha}")
+
+    document = {"labels": labels, "done": view.labels, "wanted": view.wanted, "stuck": view.stuck}
+    emit(document, labels, as_json=as_json, out=out, show=show)

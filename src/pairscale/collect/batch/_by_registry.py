@@ -1,0 +1,266 @@
+"""Batches that nothing but a registry knows of: the R package submitted them, or their run file is not here.
+
+The columns of the manual suffice to look at them, to download them and to read their results. What was asked is not
+among them, so there are tables of results, but no run file that could ask the rest again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from pairscale.collect.batch._registry import here
+from pairscale.collect.batch._rest import REST
+from pairscale.collect.batch.calls import write_inline
+from pairscale.collect.batch.parse import (
+    parse_anthropic_batch_output,
+    parse_gemini_batch_output,
+    parse_openai_batch_output,
+)
+from pairscale.errors import FileFormatError, InputError, JudgeError
+from pairscale.files import read_table
+from pairscale.notices import notice
+from pairscale.providers._wire import Wire
+from pairscale.providers.batches import ENDED, Job, batch_format
+from pairscale.providers.client import LLMClient, ProviderError
+from pairscale.providers.registry import provider_named
+from pairscale.tables import FAILED, RESULTS, listed
+
+__all__ = ["Segment", "follow", "read_registry"]
+
+_NEEDED = ("provider", "model", "batch_id", "batch_output_path")
+_PARSERS: Mapping[str, Callable[..., pl.DataFrame]] = {
+    "openai": parse_openai_batch_output,
+    "together": parse_openai_batch_output,
+    "anthropic": parse_anthropic_batch_output,
+    "gemini": parse_gemini_batch_output,
+}
+_CODES = {"expired": "timeout", "canceled": "cancelled"}
+_FAILED: dict[str, pl.DataType] = {
+    **dict.fromkeys(("custom_id", "ID1", "ID2"), pl.String()),
+    **FAILED,
+    **dict.fromkeys(("outcome", "condition_id"), pl.String()),
+}
+
+
+@dataclass(slots=True)
+class Segment:
+    """One batch of many, as far as it is known now.
+
+    Attributes:
+        job: the columns of the registry.
+        state: where it stands.
+        message: why it failed.
+        results: one row a pair that was answered.
+    """
+
+    job: dict[str, Any]
+    state: str
+    message: str | None
+    results: pl.DataFrame
+
+
+def read_registry(source: Path | Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of a registry, as this package or the R package writes it.
+
+    Raises:
+        InputError: a row does not say which batch it is.
+    """
+    given: Sequence[Mapping[str, Any]]
+    if isinstance(source, Path):
+        named, given = f"{source}, ", read_table(source, text=("batch_id", "model", "provider", "done")).to_dicts()
+    else:
+        named, given = "jobs, ", source
+    rows: list[dict[str, Any]] = []
+    for number, row in enumerate(given, start=1):
+        if missing := [name for name in _NEEDED if not row.get(name)]:
+            raise InputError(f"{named}row {number}: no {', '.join(missing)}, so that this batch cannot be found")
+        done = str(row.get("done")).lower() == "true"
+        rows.append({"segment_index": number, "pairs_path": None} | dict(row) | {"done": done})
+    return rows
+
+
+async def follow(
+    rows: Sequence[Mapping[str, Any]],
+    folder: Path,
+    *,
+    tags: tuple[str, str],
+    interval: float,
+    delay: float,
+    timeout: float | None,
+    rounds: float,
+    retries: int,
+    api_key: str | None,
+    verbose: bool,
+    taken: Callable[[Segment], None],
+    sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
+    clock: Callable[[], float] = time.monotonic,
+) -> tuple[list[Segment], pl.DataFrame, pl.DataFrame]:
+    """Look at batches until all have ended, download and read them.
+
+    Args:
+        rows: of the registry.
+        folder: where files go whose own folder is not on this machine.
+        tags: what stands before and behind an answer.
+        interval: seconds between two looks at all.
+        delay: seconds between two batches of one look.
+        timeout: seconds to wait in all.
+        rounds: how often to look.
+        retries: how often to try again what may pass.
+        api_key: the key; by default those of the environment.
+        verbose: say in notices how they stand.
+        taken: called after each look with every batch whose results are there.
+        sleep: how to wait.
+        clock: tells the time, in seconds.
+
+    Returns:
+        The batches, every result without an answer, and the same as a table of the rest.
+    """
+    batches = [_Batch(dict(row), folder, tags) for row in rows]
+    wires = {name: _wire(name, api_key, retries) for name in dict.fromkeys(str(row["provider"]) for row in rows)}
+    end, turn = None if timeout is None else clock() + timeout, 0
+    try:
+        while True:
+            for number, batch in enumerate(waiting := [batch for batch in batches if batch.table is None]):
+                if number and delay:
+                    await sleep(delay)
+                await batch.look(wires[batch.provider])
+                if verbose:
+                    notice(f"batch {batch.batch_id}: {batch.state}")
+            for batch in batches:
+                if batch.table is not None:
+                    taken(batch.segment())
+            turn += 1
+            late = end is not None and clock() >= end
+            if late or turn >= rounds or all(batch.table is not None for batch in waiting):
+                break
+            await sleep(interval)
+    finally:
+        for wire in wires.values():
+            await wire.aclose()
+    failed = [batch.failed() for batch in batches]
+    return (
+        [batch.segment() for batch in batches],
+        pl.concat([table.select(*_FAILED) for table in failed]) if failed else pl.DataFrame(schema=_FAILED),
+        pl.concat([table.select(*REST) for table in failed]) if failed else pl.DataFrame(schema=REST),
+    )
+
+
+def _wire(provider: str, api_key: str | None, retries: int) -> Wire:
+    batch_format(provider)  # says which providers have batches
+    return Wire(LLMClient(provider_named(provider), api_key=api_key), retries=retries)
+
+
+class _Batch:
+    """One row of a registry, and what came of it."""
+
+    def __init__(self, row: dict[str, Any], folder: Path, tags: tuple[str, str]) -> None:
+        self.row, self._tags = row, tags
+        self.provider, self.batch_id = str(row["provider"]), str(row["batch_id"])
+        self.state: str = "not looked at"
+        self.message: str | None = None
+        self._input, self._output = (
+            _here(row.get(f"batch_{kind}_path"), folder) or folder / f"batch_{self.batch_id}_{kind}.jsonl"
+            for kind in ("input", "output")
+        )
+        self._pairs = _here(row.get("pairs_path"), folder)
+        self.table: pl.DataFrame | None = None
+        row |= {"batch_input_path": str(self._input), "batch_output_path": str(self._output)}
+        row["csv_path"] = str(_here(row.get("csv_path"), folder) or self._output.with_suffix(".csv"))
+        if row["done"] and self._output.is_file():
+            self.state = "done"
+            self._read()
+
+    async def look(self, wire: Wire) -> None:
+        """Ask where it stands, and take the results when it has ended."""
+        form = batch_format(self.provider)
+        try:
+            job = await form.get(wire, self.batch_id)
+            self.state, self.message = job.state, job.message
+            if job.state in ENDED:
+                await self._download(wire, job)
+                self._read()
+        except ProviderError as error:
+            if error.status == 404:
+                self.state, self.message = "failed", f"{self.provider} does not know the batch any more"
+                self._read()
+            elif error.fatal:
+                raise JudgeError(error.message) from None
+            else:
+                notice(f"batch {self.batch_id}: {error.message}; it is asked again later")
+
+    async def _download(self, wire: Wire, job: Job) -> None:
+        if self.provider == "gemini" and not job.outputs and (names := self._names()):
+            write_inline(job.raw, names, self._output)  # the R package's requests carry no names of their own
+        elif job.outputs or job.state != "failed":
+            await batch_format(self.provider).download(wire, job, self._output)
+
+    def _document(self) -> list[Mapping[str, Any]]:
+        """The requests as the R package wrote them into one document; none when the file is not of that kind."""
+        try:
+            found = json.loads(self._input.read_bytes())
+        except (OSError, ValueError):
+            return []
+        rows = found.get("requests") if isinstance(found, Mapping) else None
+        return [row for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
+
+    def _names(self) -> list[str]:
+        return [str(row["custom_id"]) for row in self._document() if row.get("custom_id")]
+
+    def _requests(self) -> pl.DataFrame | None:
+        """``custom_id ID1 ID2``, where a file says so; else the names of the requests have to."""
+        columns = ("custom_id", "ID1", "ID2")
+        rows = [row for row in self._document() if all(row.get(name) for name in columns)]
+        if rows:
+            return pl.DataFrame([{name: str(row[name]) for name in columns} for row in rows])
+        if self._pairs is None or not self._pairs.is_file() or self._pairs.suffix == ".rds":
+            return None
+        pairs = read_table(self._pairs, text=columns)
+        return pairs.select(columns) if set(columns) <= set(pairs.columns) else None
+
+    def _read(self) -> None:
+        """The table of the results; an empty one when there are none."""
+        self.row["done"] = True
+        known, empty = self._requests(), pl.DataFrame(schema={**RESULTS, "result_type": pl.String()})
+        try:
+            found = _PARSERS[self.provider](
+                self._output, requests_tbl=known, tag_prefix=self._tags[0], tag_suffix=self._tags[1]
+            )
+        except FileFormatError:
+            found = empty.clear()
+        self.table = pl.concat([empty, found.select(pl.col(set(found.columns) & set(empty.columns)))], how="diagonal")
+        nameless = self.table.filter(pl.col("ID1").is_null() & pl.col("custom_id").is_not_null())["custom_id"]
+        if nameless.len():
+            notice(
+                f"batch {self.batch_id}: the names {listed(nameless.to_list(), 2)} do not say which two samples they "
+                f"are of; keep {self._input.name}, or write custom_id ID1 ID2 to a CSV file and name it in pairs_path"
+            )
+
+    def segment(self) -> Segment:
+        """What is known of it now."""
+        table = pl.DataFrame(schema=RESULTS) if self.table is None else self.table
+        judge = pl.lit(f"{self.provider}:{self.row['model']}")
+        answered = table.filter(pl.col("better_id").is_not_null()).with_columns(outcome=pl.lit("win"), judge_id=judge)
+        return Segment(self.row, self.state, self.message, answered.select(*RESULTS))
+
+    def failed(self) -> pl.DataFrame:
+        """The results without an answer, in the columns of both tables of those."""
+        table = pl.DataFrame(schema={**RESULTS, "result_type": pl.String()}) if self.table is None else self.table
+        code = pl.col("result_type").replace_strict(_CODES, default=None)
+        plain = pl.when(pl.col("status_code") == 200).then(pl.lit("parse_error")).otherwise(pl.lit("http_error"))
+        none = pl.lit(None, pl.String)
+        return table.filter(pl.col("better_id").is_null()).with_columns(
+            error_code=pl.coalesce(code, plain), attempt=pl.lit(1, pl.Int64), attempted_at=none, key=none,
+            outcome=pl.lit("error"), batch_id=pl.lit(self.batch_id), state=pl.lit(self.state),
+        )  # fmt: skip
+
+
+def _here(path: Any, folder: Path) -> Path | None:
+    return here(str(path), folder) if path else None

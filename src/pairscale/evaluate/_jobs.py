@@ -1,0 +1,157 @@
+"""Where the two answers of a case come from: variants that are run, or sources that hold them."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from pairscale.collect._asking import close_judge
+from pairscale.errors import InputError
+from pairscale.evaluate._book import Book
+from pairscale.evaluate.comparators import together
+from pairscale.evaluate.result import Unmatched
+from pairscale.evaluate.suite import Suite, Task
+from pairscale.evaluate.traces import Trace, TraceRef, TraceSource, source_at
+from pairscale.evaluate.variants import Variant
+
+__all__ = ["Field", "Job", "paired"]
+
+Answers: TypeAlias = tuple[Task, Trace, Trace]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One pair of answers to be compared.
+
+    Attributes:
+        task_id: the task.
+        repeat: which answer to it, from 1.
+        names: of the two variants.
+        load: gets the task and both answers.
+    """
+
+    task_id: str
+    repeat: int
+    names: tuple[str, str]
+    load: Callable[[], Awaitable[Answers]]
+
+
+class Field:
+    """Variants that answer tasks, each answer once, and kept.
+
+    Args:
+        book: what the run file knows.
+        variants: by their names.
+    """
+
+    def __init__(self, book: Book, variants: Mapping[str, Variant]) -> None:
+        self._book, self._variants = book, variants
+        known = Counter(variant.identity for variant in variants.values())
+        # The same function under two names answers for each of them.
+        self.identities = {
+            name: f"{variant.identity}|{name}" if known[variant.identity] > 1 else variant.identity
+            for name, variant in variants.items()
+        }
+        book.called(self.identities)
+
+    def job(self, task: Task, repeat: int, a: str, b: str) -> Job:
+        """A task to be answered by two of them."""
+
+        async def load() -> Answers:
+            first, second = await together(self._answer(a, task, repeat), self._answer(b, task, repeat))
+            return task, first, second
+
+        return Job(task.task_id, repeat, (a, b), load)
+
+    async def _answer(self, name: str, task: Task, repeat: int) -> Trace:
+        variant, identity, purse = self._variants[name], self.identities[name], self._book.purse
+        if getattr(variant, "recorded", False):
+            return await variant.answer(task, repeat)
+        async with self._book.turn(identity, f"{task.digest}#{repeat}"):
+            known = self._book.answer(identity, task, repeat)
+            if known is not None:
+                return known
+            says = getattr(variant, "dearest", None)
+            promised = purse.promise(identity, None if says is None or purse.limit is None else says(task))
+            self._book.asked += 1
+            cost = None
+            try:
+                trace = await variant.answer(task, repeat)
+                cost = trace.cost
+            finally:
+                purse.settle(identity, promised, cost)
+            await self._book.keep_answer(identity, name, task, repeat, trace)
+            return trace
+
+    async def aclose(self) -> None:
+        """Have the variants close their connections."""
+        for variant in self._variants.values():
+            await close_judge(variant)  # type: ignore[arg-type]
+
+
+async def paired(
+    source_a: TraceSource | str | os.PathLike[str],
+    source_b: TraceSource | str | os.PathLike[str],
+    suite: Suite | None,
+    names: tuple[str, str] = ("A", "B"),
+) -> tuple[list[Job], tuple[Unmatched, ...]]:
+    """The answers of two sources, paired by task; and what has no partner.
+
+    Args:
+        source_a: the one.
+        source_b: the other.
+        suite: the tasks; without it, they are what the answers say of them.
+        names: of the variants.
+    """
+    sources = [source_at(one) if isinstance(one, str | os.PathLike) else one for one in (source_a, source_b)]
+    unmatched: list[Unmatched] = []
+    refs_a, refs_b = [await _refs(source, unmatched) for source in sources]
+    tasks = {} if suite is None else {task.task_id: task for task in suite}
+    jobs = []
+    for name in list(tasks) or list(dict.fromkeys([*refs_a, *refs_b])):
+        a, b = refs_a.get(name, []), refs_b.get(name, [])
+        if not a and not b:
+            unmatched.append(Unmatched(name, 1, "both"))
+        for at in range(max(len(a), len(b))):
+            if at >= len(a) or at >= len(b):
+                unmatched.append(Unmatched(name, at + 1, "a" if at >= len(a) else "b"))
+            else:
+                task = tasks.get(name)
+                jobs.append(Job(name, at + 1, names, _loader(sources, (a[at], b[at]), name, task)))
+    if tasks:
+        unmatched += [Unmatched(name, 1, "suite") for name in dict.fromkeys([*refs_a, *refs_b]) if name not in tasks]
+    if not jobs:
+        raise InputError("A and B have no task in common; answers are paired by task_id")
+    return jobs, tuple(unmatched)
+
+
+async def _refs(source: TraceSource, unmatched: list[Unmatched]) -> dict[str, list[TraceRef]]:
+    found: dict[str, list[TraceRef]] = {}
+    async for ref in source.list():
+        if ref.task_id is None:
+            unmatched.append(Unmatched(f"trace {ref.trace_id}", 1, "task_id"))
+        else:
+            found.setdefault(ref.task_id, []).append(ref)
+    return found
+
+
+def _loader(
+    sources: Iterable[TraceSource], refs: tuple[TraceRef, TraceRef], name: str, task: Task | None
+) -> Callable[[], Awaitable[Answers]]:
+    async def load() -> Answers:
+        a, b = [await source.load(ref) for source, ref in zip(sources, refs, strict=True)]
+        return task or _told(name, a, b), a, b
+
+    return load
+
+
+def _told(name: str, a: Trace, b: Trace) -> Task:
+    """A task as far as its answers say what it was."""
+    known = {**b.metadata, **a.metadata}
+    inputs = {"input": known["input"]} if known.get("input") is not None else {}
+    tags = known.get("tags")
+    task = Task(inputs, name, known.get("reference_outputs", known.get("reference")))
+    return replace(task, tags=tuple(tags)) if isinstance(tags, list | tuple) else task

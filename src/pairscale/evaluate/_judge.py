@@ -1,0 +1,181 @@
+"""A judge as a comparator: both orders, and a win only when they agree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+from pairscale.comparisons import Outcome
+from pairscale.errors import InputError
+from pairscale.evaluate._model_judge import TaskJudge, reasoning_of
+from pairscale.evaluate.comparators import Ask, PairwiseOutcome, Winner, ask_once, together
+from pairscale.evaluate.suite import Task, as_words
+from pairscale.evaluate.traces import Trace
+from pairscale.judges.base import Item, Judge, JudgePair, Verdict
+from pairscale.judges.resolve import make_judge
+from pairscale.provenance import fingerprint, text_hash
+from pairscale.providers.registry import PROVIDERS
+
+__all__ = ["JudgeComparator", "pairwise_judge", "require_names"]
+
+Side = Literal["a", "b"]
+_SLOTS = {1: "first", 2: "second"}
+_OWN = frozenset({"reference", "reference_outputs", "trace", "tags"})
+"""What the metadata of an answer may hold about its task: the judge is shown it as the task's, or not at all."""
+
+
+def pairwise_judge(
+    config: str | Judge | Callable[..., Any],
+    *,
+    criterion: str,
+    key: str,
+    swap: bool = True,
+    include_reference: bool = True,
+    include_trace: bool = False,
+    retries: int = 1,
+    judge_args: Mapping[str, Any] | None = None,
+) -> JudgeComparator:
+    """A judge that compares the two answers to a task, in both orders.
+
+    A win counts only when both orders name the same answer. When each order names another, that is a *flip*, and the
+    place that the judge preferred is kept. A win in one order and a tie in the other is a *tie*: the judge did not
+    stand by its preference, and it did not turn it round either. When one order has no answer, neither has the case: an
+    error, or an abstention when the judge declined. Two answers that are the same to the letter are a tie, and nobody
+    is asked.
+
+    Args:
+        config: ``provider:model``, which is asked with the task, the criterion and both answers, and may say that
+            neither is better; a :class:`Judge` or a callable ``judge(A, B)``, which judges in its own way: ``A`` and
+            ``B`` have ``text`` (the answer), ``input``, ``criterion``, ``task_id``, ``reference`` and ``trace`` (where
+            they are included) and what the trace has as metadata; or any other name of :func:`make_judge`.
+        criterion: what "better" means, in words.
+        key: what the figures stand under; one criterion, one key.
+        swap: ask in both orders. Without it each task is asked once, and a digest of it decides which answer stands
+            first, so that a preference for a place does not favour a variant.
+        include_reference: show the task's reference output, where there is one.
+        include_trace: show the events of the traces, too.
+        retries: how often to ask again when the judge says that an error may pass.
+        judge_args: settings of the judge, such as ``{"reasoning": "low"}``, ``base_url`` or ``price``; see
+            :class:`LLMJudge` and :func:`make_judge`.
+
+    Example:
+        >>> shorter = lambda A, B: {"is_valid": True, "Y": int(len(A["text"]) < len(B["text"]))}
+        >>> pairwise_judge(shorter, criterion="more concise", key="concise").key
+        'concise'
+    """
+    require_names(criterion, key)
+    if isinstance(config, str) and config.partition(":")[0] in PROVIDERS:
+        judge: Judge = TaskJudge(config, criterion, dict(judge_args or {}))
+    else:
+        judge = make_judge(config, judge_args=judge_args)
+    return JudgeComparator(judge, criterion, key, swap, include_reference, include_trace, retries)
+
+
+def require_names(criterion: str, key: str) -> None:
+    """Refuse an empty criterion or key."""
+    for name, value in (("criterion", criterion), ("key", key)):
+        if not isinstance(value, str) or not value.strip():
+            raise InputError(f"{name} must be a text such as 'more helpful', not {value!r}")
+
+
+class JudgeComparator:
+    """A judge as a comparator; :func:`pairwise_judge` makes one."""
+
+    def __init__(
+        self,
+        judge: Judge,
+        criterion: str,
+        key: str,
+        swap: bool,
+        include_reference: bool,
+        include_trace: bool,
+        retries: int,
+    ) -> None:
+        if retries < 0:
+            raise InputError(f"retries must be 0 or more, not {retries!r}")
+        self.judge, self.criterion, self.key = judge, criterion, key
+        self._swap, self._reference, self._trace, self._retries = swap, include_reference, include_trace, retries
+
+    def __repr__(self) -> str:
+        return f"<pairwise_judge {self.judge.condition.judge_id}, key {self.key!r}>"
+
+    async def aclose(self) -> None:
+        """Have the judge close its connections."""
+        close = getattr(self.judge, "aclose", None)
+        if close is not None:
+            await close()
+
+    async def compare(
+        self, *, task: Task, trace_a: Trace, trace_b: Trace, reference_outputs: Any = None, ask: Ask = ask_once
+    ) -> PairwiseOutcome:
+        """Which is better; ``ask`` is how a run puts the questions."""
+        reference = as_words(reference_outputs) if self._reference else ""
+        sides = {"a": self._item(task, trace_a, reference), "b": self._item(task, trace_b, reference)}
+        if all(sides["a"].get(name) == sides["b"].get(name) for name in ("text", "trace")):
+            return PairwiseOutcome("tie", "the two answers are the same", {"identical": True})
+        orders: list[tuple[Side, Side]] = [("a", "b"), ("b", "a")]
+        if not self._swap:
+            orders = [orders[int(text_hash(f"{self.key}|{task.task_id}"), 16) % 2]]
+        pairs = [self._pair(task, sides[first], sides[second]) for first, second in orders]
+        verdicts = await together(*(ask(self.judge, pair, self._retries) for pair in pairs))
+        return agreed([order[0] for order in orders], verdicts, self.judge.condition.judge_id)
+
+    def _item(self, task: Task, trace: Trace, reference: str) -> dict[str, Any]:
+        name = f"{task.task_id}/{text_hash(trace.output)[:12]}"  # of the answer, not of the variant: the judge is blind
+        own: dict[str, Any] = {"ID": name, "item_id": name, "text": trace.output, "task_id": task.task_id}
+        own |= {"input": task.input, "criterion": self.criterion}
+        if reference:
+            own["reference"] = reference
+        if self._trace:
+            own["trace"] = "\n".join(as_words(event) for event in trace.to_dict()["events"])
+        return {str(name): value for name, value in trace.metadata.items() if name not in _OWN} | own
+
+    def _pair(self, task: Task, first: Item, second: Item) -> JudgePair:
+        # Everything that the judge is shown is in the name: another criterion, input or answer is another question.
+        return JudgePair(first, second, f"{task.task_id}:{fingerprint([self.criterion, first, second])}")
+
+
+def agreed(firsts: Sequence[Side], verdicts: Sequence[Verdict], judge_id: str) -> PairwiseOutcome:
+    """One outcome of the verdicts of one or two orders.
+
+    Args:
+        firsts: which variant stood first in each order.
+        verdicts: what the judge said to each.
+        judge_id: who that was.
+    """
+    orders = [_order(first, verdict) for first, verdict in zip(firsts, verdicts, strict=True)]
+    detail: dict[str, Any] = {"judge_id": judge_id, "orders": orders}
+    detail |= {f"order{at}": order["preferred"] for at, order in enumerate(orders, start=1)}
+    reasoning = "\n".join(
+        f"{order['first'].upper()} first: {order['reasoning']}" if len(orders) > 1 else order["reasoning"]
+        for order in orders
+        if order["reasoning"]
+    )
+    costs = [verdict.cost for verdict in verdicts if verdict.cost is not None]
+    more: dict[str, Any] = {"detail": detail, "cost": sum(costs) if costs else None}
+    kinds = [verdict.outcome for verdict in verdicts]
+    if Outcome.ERROR in kinds:
+        return PairwiseOutcome.fail(reasoning, **more)
+    if Outcome.ABSTENTION in kinds:
+        return PairwiseOutcome.abstain(reasoning, **more)
+    winners: set[Winner] = {order["winner"] for order in orders}
+    if Outcome.FLIP in kinds or winners == {"a", "b"}:
+        slots = {order["preferred"] for order in orders}
+        detail["direction"] = slots.pop() if len(slots) == 1 else None
+        return PairwiseOutcome.flip(reasoning, **more)
+    return PairwiseOutcome(winners.pop() if len(winners) == 1 else "tie", reasoning, **more)
+
+
+def _order(first: Side, verdict: Verdict) -> dict[str, Any]:
+    """What was said when a variant stood first."""
+    second: Side = "b" if first == "a" else "a"
+    preferred = "tie" if verdict.outcome is Outcome.TIE else _SLOTS.get(verdict.winner_pos or 0)
+    return {
+        "first": first,
+        "outcome": str(verdict.outcome),
+        "preferred": preferred,
+        "winner": {"first": first, "second": second, "tie": "tie"}.get(preferred or ""),
+        "reasoning": reasoning_of(verdict),
+        "error_code": verdict.error_code,
+        "cost": verdict.cost,
+    }

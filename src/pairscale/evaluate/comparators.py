@@ -1,0 +1,116 @@
+"""The seam between running variants and grading them: two traces of a task go in, an outcome comes out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
+
+from pairscale.collect._asking import ask as ask_judge
+from pairscale.comparisons import Outcome
+from pairscale.errors import InputError
+from pairscale.evaluate.suite import Task
+from pairscale.evaluate.traces import Trace
+from pairscale.judges.base import Judge, JudgePair, Verdict
+
+__all__ = ["Ask", "PairwiseComparator", "PairwiseOutcome", "Winner", "ask_once", "together"]
+
+T = TypeVar("T")
+
+Winner: TypeAlias = Literal["a", "b", "tie"]
+"""Which variant is better, or neither."""
+
+Ask: TypeAlias = Callable[[Judge, JudgePair, int], Awaitable[Verdict]]
+"""Puts a question to a judge, and again after a passing error, at most so often; a run looks first whether it has been
+answered before, and writes the answer down."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairwiseOutcome:
+    """What a comparator says of one pair.
+
+    ``PairwiseOutcome("a", "shorter and right")`` is a win of A, and ``PairwiseOutcome("tie")`` a tie. What is neither
+    is made with :meth:`flip`, :meth:`abstain` or :meth:`fail`.
+
+    Attributes:
+        winner: ``a``, ``b`` or ``tie``; None when there is no such answer.
+        reasoning: why, in words.
+        detail: anything else.
+        outcome: one of the five kinds, which follows from the winner where there is one.
+        cost: in US dollars, where it is known.
+
+    Example:
+        >>> PairwiseOutcome("b").outcome, PairwiseOutcome.abstain("no label").winner
+        (<Outcome.WIN: 'win'>, None)
+    """
+
+    winner: Winner | None = None
+    reasoning: str = ""
+    detail: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    outcome: Outcome | None = None
+    cost: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.winner not in ("a", "b", "tie", None):
+            raise InputError(f"winner must be 'a', 'b' or 'tie', not {self.winner!r}")
+        follows = None if self.winner is None else Outcome.TIE if self.winner == "tie" else Outcome.WIN
+        given = follows if self.outcome is None else Outcome(self.outcome)
+        if given is None:
+            raise InputError("an outcome has a winner, or is made with flip(), abstain() or fail()")
+        if given in {Outcome.WIN, Outcome.TIE} and given is not follows:
+            raise InputError(f"winner={self.winner!r} does not go with the outcome {given}")
+        if follows is not None and given is not follows:
+            raise InputError(f"the outcome {given} has no winner")
+        object.__setattr__(self, "outcome", given)
+
+    @classmethod
+    def flip(cls, reasoning: str = "", **more: Any) -> PairwiseOutcome:
+        """The two orders have different winners."""
+        return cls(None, reasoning, outcome=Outcome.FLIP, **more)
+
+    @classmethod
+    def abstain(cls, reasoning: str, **more: Any) -> PairwiseOutcome:
+        """Nobody said which is better: a refusal, or a label that is missing."""
+        return cls(None, reasoning, outcome=Outcome.ABSTENTION, **more)
+
+    @classmethod
+    def fail(cls, reasoning: str, **more: Any) -> PairwiseOutcome:
+        """Something went wrong."""
+        return cls(None, reasoning, outcome=Outcome.ERROR, **more)
+
+
+@runtime_checkable
+class PairwiseComparator(Protocol):
+    """Anything that can say which of two traces of a task is better.
+
+    ``key`` names the criterion; it is unique in a run. What ``compare`` raises is an error of that case, never a tie.
+    A run file remembers outcomes by the key and what was compared: give a comparator another key when it changes, or
+    set ``remember = False`` on it to have it asked each time. A ``compare`` that has a parameter ``ask`` is given the
+    run's way to put questions to judges (see :data:`Ask`), and one that has ``repeat`` is told which answer to the task
+    this is.
+    """
+
+    @property
+    def key(self) -> str:
+        """What the figures stand under."""
+        ...
+
+    async def compare(self, *, task: Task, trace_a: Trace, trace_b: Trace, reference_outputs: Any) -> PairwiseOutcome:
+        """Which is better."""
+        ...
+
+
+async def together(*work: Awaitable[T]) -> list[T]:
+    """All at once; when one of them fails, the others are finished first, as they may be paid for."""
+    done = await asyncio.gather(*work, return_exceptions=True)
+    for one in done:
+        if isinstance(one, BaseException):
+            raise one
+    return [one for one in done if not isinstance(one, BaseException)]
+
+
+async def ask_once(judge: Judge, pair: JudgePair, retries: int) -> Verdict:  # noqa: ARG001 - the signature of Ask
+    """Ask a judge without a run that remembers."""
+    verdict, _ = await ask_judge(judge, pair, 1)
+    return verdict

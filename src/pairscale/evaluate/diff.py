@@ -1,0 +1,100 @@
+"""What has changed between two evaluations of the same tasks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from pairscale.errors import RunsNotComparableError
+from pairscale.evaluate.inference import score_of
+from pairscale.tables import listed
+
+if TYPE_CHECKING:
+    from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult
+
+__all__ = ["CaseChange", "RunDiff", "diff_runs"]
+
+_Name: TypeAlias = tuple[str, int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class CaseChange:
+    """One case that came out otherwise.
+
+    Attributes:
+        task_id: the task.
+        repeat: which answer to it.
+        key: the comparator's.
+        before: what the case was worth to B: 1 for a win, 0.5 for a tie or a flip, 0 for a loss.
+        after: what it is worth now.
+    """
+
+    task_id: str
+    repeat: int
+    key: str
+    before: float
+    after: float
+
+
+@dataclass(frozen=True, slots=True)
+class RunDiff:
+    """What has changed for B since a baseline.
+
+    Attributes:
+        regressions: cases that are worth less to B than before; ``assert not diff.regressions`` guards a release.
+        improvements: cases that are worth more.
+        unchanged: how many are worth the same.
+        unanswered: cases that one of the runs answered with an abstention or an error: nothing can be said of them.
+        only_here: cases that the baseline does not have (with ``strict=False``).
+        only_there: cases that only the baseline has.
+    """
+
+    regressions: tuple[CaseChange, ...]
+    improvements: tuple[CaseChange, ...]
+    unchanged: int
+    unanswered: tuple[_Name, ...]
+    only_here: tuple[_Name, ...] = ()
+    only_there: tuple[_Name, ...] = ()
+
+    def __str__(self) -> str:
+        return (
+            f"{len(self.regressions)} worse, {len(self.improvements)} better, {self.unchanged} as before, "
+            f"{len(self.unanswered)} without an answer"
+        )
+
+
+def diff_runs(run: PairwiseRunResult, baseline: PairwiseRunResult, *, strict: bool) -> RunDiff:
+    """What has changed for B; see :meth:`PairwiseRunResult.diff`."""
+    after, before = _cases(run), _cases(baseline)
+    only_here = tuple(name for name in after if name not in before)
+    only_there = tuple(name for name in before if name not in after)
+    if strict and (only_here or only_there):
+        side, names = ("this run", only_here) if only_here else ("the baseline", only_there)
+        tasks = list(dict.fromkeys(f"{task_id} ({key})" for task_id, _, key in names))
+        raise RunsNotComparableError(
+            f"only {side} has {listed(tasks)}; compare runs of the same tasks and keys, or give strict=False"
+        )
+    shared = [name for name in after if name in before]
+    if not shared:
+        raise RunsNotComparableError("the two runs have no task and key in common")
+    changes, unanswered, unchanged = [], [], 0
+    for name in shared:
+        was, now = (score_of(str(case.outcome), case.winner) for case in (before[name], after[name]))
+        if was is None or now is None:
+            unanswered.append(name)
+        elif was == now:
+            unchanged += 1
+        else:
+            changes.append(CaseChange(*name, before=was, after=now))
+    return RunDiff(
+        tuple(change for change in changes if change.after < change.before),
+        tuple(change for change in changes if change.after > change.before),
+        unchanged,
+        tuple(unanswered),
+        only_here,
+        only_there,
+    )
+
+
+def _cases(run: PairwiseRunResult) -> dict[_Name, PairwiseCase]:
+    return {(case.task_id, case.repeat, case.key): case for case in run.cases}

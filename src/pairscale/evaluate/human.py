@@ -1,0 +1,175 @@
+"""People as comparators: asked one case after the other, or labels that they gave before."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import random
+import sys
+import threading
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pairscale.evaluate._judge import require_names
+from pairscale.evaluate._majority import majority
+from pairscale.evaluate.comparators import PairwiseOutcome
+from pairscale.evaluate.labels import CHOICES, Labels, answers_digest, read_labels, winner_of
+from pairscale.evaluate.suite import Task
+from pairscale.evaluate.traces import Trace
+from pairscale.judges.function import in_thread
+from pairscale.notices import notice
+
+__all__ = ["human_labels", "human_pairwise"]
+
+
+def human_pairwise(
+    *, key: str, ask: Callable[[Task, str, str], Any] | None = None, seed: int | None = None
+) -> HumanComparator:
+    """A person who is asked about each pair, without being told which answer is whose.
+
+    Without ``ask`` the terminal is used: the task, both answers as [1] and [2] in a random order, and a line that takes
+    ``1``, ``2`` or ``tie``. One question at a time. With a run file every choice is kept at once, and nobody is asked
+    twice; so many choices as there are may be made today, and the rest tomorrow.
+
+    Args:
+        key: what the figures stand under.
+        ask: takes the task and the two answers in the order in which they are shown, and returns ``"1"``, ``"2"`` or
+            ``"tie"``; plain or ``async``. Anything else is an error of that case, and None an abstention.
+        seed: makes the order reproducible; a new one each time without it.
+
+    Example:
+        >>> human_pairwise(key="human", ask=lambda task, response_1, response_2: "tie").key
+        'human'
+    """
+    require_names("any", key)
+    return HumanComparator(key, ask or _terminal, seed)
+
+
+class HumanComparator:
+    """A person as a comparator; :func:`human_pairwise` makes one."""
+
+    def __init__(self, key: str, ask: Callable[[Task, str, str], Any], seed: int | None) -> None:
+        self.key, self._ask = key, ask
+        self._seed = random.SystemRandom().getrandbits(64) if seed is None else seed
+        self._turn = threading.Lock()  # one person has one attention
+
+    async def compare(self, *, task: Task, trace_a: Trace, trace_b: Trace, reference_outputs: Any) -> PairwiseOutcome:  # noqa: ARG002
+        """Which is better, as the person says."""
+        first = random.Random(f"{self._seed}|{self.key}|{task.task_id}").choice("ab")  # noqa: S311 - a side, no secret
+        shown = (trace_a.output, trace_b.output) if first == "a" else (trace_b.output, trace_a.output)
+        detail = {"first_variant": first}
+        if inspect.iscoroutinefunction(self._ask):
+            said = await self._ask(task, *shown)
+        else:
+            said = await in_thread(partial(self._one_by_one, task, *shown))
+            said = await said if inspect.isawaitable(said) else said
+        if said is None:
+            return PairwiseOutcome.abstain("no choice was made", detail=detail)
+        choice = CHOICES.get(str(said).strip().lower())
+        if choice is None:
+            return PairwiseOutcome.fail(f"the choice must be '1', '2' or 'tie', not {said!r:.80}", detail=detail)
+        return PairwiseOutcome(winner_of(choice, first), detail=detail)
+
+    def _one_by_one(self, task: Task, response_1: str, response_2: str) -> Any:
+        with self._turn:
+            return self._ask(task, response_1, response_2)
+
+
+def _terminal(task: Task, response_1: str, response_2: str) -> str | None:
+    """Ask on the terminal; None at its end."""
+    lines = [f"Task: {_plain(task.input)}", f"[1] {_plain(response_1)}", f"[2] {_plain(response_2)}"]
+    sys.stdout.write("\n".join(lines) + "\n")
+    while True:
+        sys.stdout.write("Which is better? 1 / 2 / tie: ")
+        sys.stdout.flush()
+        line = sys.stdin.readline()
+        if not line:
+            return None
+        if (choice := CHOICES.get(line.strip().lower())) is not None:
+            return choice
+
+
+def _plain(text: str) -> str:
+    """A text without the characters that would command the terminal; lines stay lines."""
+    return "".join(letter if letter.isprintable() or letter in "\n\t" else "�" for letter in text)
+
+
+def human_labels(
+    path: str | os.PathLike[str],
+    *,
+    criterion: str,
+    key: str,
+    key_file: str | os.PathLike[str] | None = None,
+) -> LabelComparator:
+    """What people said before, in a file of labels for the cases of :func:`export_pairwise_cases`.
+
+    Several labellers decide by majority; all of their labels stay in ``detail["labels"]``. A case without a label is an
+    abstention; one whose answers have changed since is an error. What cannot be used (a choice that is none, a case
+    that nobody exported, two labels of one labeller) is in ``problems``, and said.
+
+    Args:
+        path: the labels: jsonl, csv or any other table with ``case_id`` and ``preferred`` (1, 2 or tie); ``labeller``
+            and ``comment`` where they are there.
+        criterion: the criterion whose labels these are.
+        key: what the figures stand under.
+        key_file: says which variant is Response 1. By default the file beside the labels that is called like them with
+            ``.key.jsonl`` behind the stem; not needed where the labels carry ``first_variant`` themselves.
+
+    Raises:
+        InputError: when the labels or their key cannot be read, or none of them is of this criterion.
+    """
+    require_names(criterion, key)
+    labels = read_labels(path, key_file=key_file).of(criterion)
+    if labels.problems.height:
+        first = labels.problems.row(0, named=True)
+        notice(
+            f"{path}: {labels.problems.height:,} of the labels cannot be used, the first in row {first['row']}: "
+            f"{first['problem']}; human_labels(…).problems lists them"
+        )
+    return LabelComparator(Path(path), labels, key)
+
+
+class LabelComparator:
+    """Labels as a comparator; :func:`human_labels` makes one.
+
+    Attributes:
+        key: what the figures stand under.
+        labels: one row a label that can be used.
+        problems: one row a label that cannot: ``row case_id labeller preferred problem``.
+    """
+
+    remember = False  # the file may be corrected, and grow
+
+    def __init__(self, path: Path, labels: Labels, key: str) -> None:
+        self.key, self._path = key, path
+        self.labels, self.problems = labels.table, labels.problems
+        self._cases: dict[tuple[str, int], list[dict[str, Any]]] = {}
+        for row in labels.table.iter_rows(named=True):
+            self._cases.setdefault((row["task_id"], row["repeat"]), []).append(row)
+
+    def __repr__(self) -> str:
+        return f"<human_labels {self._path}, key {self.key!r}: {len(self._cases):,} cases>"
+
+    async def compare(
+        self,
+        *,
+        task: Task,
+        trace_a: Trace,
+        trace_b: Trace,
+        reference_outputs: Any = None,  # noqa: ARG002
+        repeat: int = 1,
+    ) -> PairwiseOutcome:
+        """Which is better, as most labellers said."""
+        rows = self._cases.get((task.task_id, repeat), [])
+        if not rows:
+            return PairwiseOutcome.abstain("nobody has labelled this case", detail={"missing": True})
+        shown = {"a": (trace_a.output, trace_b.output), "b": (trace_b.output, trace_a.output)}
+        others = [row for row in rows if row["answers"] not in {None, answers_digest(*shown[row["first_variant"]])}]
+        if others:
+            return PairwiseOutcome.fail("the answers are not those that were labelled", detail={"other_answers": True})
+        kept = [{name: row[name] for name in ("labeller", "winner", "comment")} for row in rows]
+        votes = [PairwiseOutcome(row["winner"]) for row in rows]
+        comments = [f"{row['labeller']}: {row['comment']}" for row in rows if row["comment"]]
+        return majority(votes, {"labels": kept}, "\n".join(comments))

@@ -1,0 +1,41 @@
+"""Is B better than A? Statistics on cases: win rates, intervals, tests, sequences. No files, no judges."""
+
+from pairscale.evaluate.inference._cases import Tally, score_of
+from pairscale.evaluate.inference.corrected import CorrectedWinRate, corrected_win_rate
+from pairscale.evaluate.inference.length import LengthControlled, length_controlled
+from pairscale.evaluate.inference.sequence import ConfidenceSequence, Sequence, confidence_sequence
+from pairscale.evaluate.inference.slices import RunDifference, Slices, compare_runs, slices
+from pairscale.evaluate.inference.win_rate import (
+    CasesNeeded,
+    ProbabilityBetter,
+    SignTest,
+    WinRate,
+    cases_needed,
+    probability_better,
+    sign_test,
+    win_rate,
+)
+
+__all__ = [
+    "CasesNeeded",
+    "ConfidenceSequence",
+    "CorrectedWinRate",
+    "LengthControlled",
+    "ProbabilityBetter",
+    "RunDifference",
+    "Sequence",
+    "SignTest",
+    "Slices",
+    "Tally",
+    "WinRate",
+    "cases_needed",
+    "compare_runs",
+    "confidence_sequence",
+    "corrected_win_rate",
+    "length_controlled",
+    "probability_better",
+    "score_of",
+    "sign_test",
+    "slices",
+    "win_rate",
+]

@@ -1,0 +1,113 @@
+"""An interval for the mean of scores that are 0, ½ or 1: Wilson's, with room for ties.
+
+With the mean p and the share h of halves, a score has the variance p (1 - p) - h / 4. An interval holds the p that a
+score test does not reject,
+
+    n (mean - p)²  <=  z² (p (1 - p) - h(p) / 4)
+
+where h(p) is the most likely share of halves if p were true. Write d = 2 p - 1, D for its estimate, H for the observed
+share of halves and u = 1 - h(p). The likelihood then gives
+
+    u² - (1 - H + d D) u + d D - H d² = 0          (the larger root)
+
+Without halves u is 1, and the interval is Wilson's. With them it is the score interval of Tango (1998) for the
+difference of two paired proportions, on the scale of a rate. Feeding Wilson's formula with half wins instead would
+leave out the term h / 4: the interval would be too wide.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from pairscale.evaluate.inference._cases import Scores, normal_quantile
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+__all__ = ["design_size", "effective_size", "half_share", "score_interval", "score_limits", "student_quantile"]
+
+_HALVINGS = 50  # of an interval of at most 1: to 1e-15
+
+
+def score_interval(rate: float, halves: float, size: float, level: float) -> tuple[float, float]:
+    """The interval for a rate.
+
+    Args:
+        rate: the mean score.
+        halves: the share of scores that are ½.
+        size: how many independent scores there are; need not be whole.
+        level: of the interval.
+    """
+    lower, upper = score_limits(np.array([rate]), np.array([halves]), np.array([size]), level)
+    return float(lower[0]), float(upper[0])
+
+
+def score_limits(rate: Floats, halves: Floats, size: Floats, level: float) -> tuple[Floats, Floats]:
+    """The same for many rates at once."""
+    z2, seen = normal_quantile(level) ** 2, 2 * rate - 1
+
+    def inside(d: Floats) -> NDArray[np.bool_]:
+        sum_, product = 1 - halves + d * seen, d * seen - halves * d * d
+        u = (sum_ + np.sqrt(np.maximum(sum_ * sum_ - 4 * product, 0))) / 2
+        spread = np.clip(u, np.abs(d), 1) - d * d
+        return np.asarray(size * (seen - d) ** 2 <= z2 * spread)
+
+    limits = []
+    for end in (-1.0, 1.0):
+        inner, outer = seen.copy(), np.full_like(seen, end)
+        for _ in range(_HALVINGS):
+            middle = (inner + outer) / 2
+            within = inside(middle)
+            inner, outer = np.where(within, middle, inner), np.where(within, outer, middle)
+        limits.append((1 + np.where(inside(np.full_like(seen, end)), end, inner)) / 2)
+    return limits[0], limits[1]
+
+
+def half_share(rate: Floats, variance: Floats) -> Floats:
+    """The share of halves with which scores of 0, ½ and 1 would have this mean and variance.
+
+    So that the interval also serves scores between 0 and 1 of any kind, such as means over the cases of a task.
+    """
+    return np.asarray(np.clip(4 * (rate * (1 - rate) - variance), 0, 1 - np.abs(2 * rate - 1)))
+
+
+def design_size(scores: Scores) -> float:
+    """How many independent cases would tell as much as these, of which some share a task.
+
+    It is n / design effect, the design effect being the variance of the mean estimated from the sums of tasks, over the
+    variance as if cases were independent. It is kept between what tasks of identical cases would give, n² / Σ size²,
+    and n. Where all scores are the same, nothing shows how far the cases of a task agree, and the lower end is taken.
+    """
+    n, tasks, mean = scores.n, scores.tasks, scores.mean
+    if mean is None or not scores.repeated:
+        return float(n)
+    least = n * n / float(scores.sizes @ scores.sizes)
+    alone = (scores.squares - n * mean * mean) / (n - 1)
+    if tasks < 2 or alone <= 1e-12:
+        return least
+    rest = scores.sums - scores.sizes * mean
+    together = tasks / (tasks - 1) * float(rest @ rest) / n
+    return float(np.clip(n * alone / together, least, n)) if together > 0 else float(n)
+
+
+def effective_size(scores: Scores, level: float) -> float:
+    """The design's size, less what the design effect costs by being an estimate: times (z / t)², t with tasks - 1."""
+    size = design_size(scores)
+    if not scores.repeated or scores.tasks < 2:
+        return size
+    least = scores.n**2 / float(scores.sizes @ scores.sizes)
+    return max(least, size * (normal_quantile(level) / student_quantile(level, scores.tasks - 1)) ** 2)
+
+
+@lru_cache(maxsize=1024)
+def student_quantile(level: float, freedom: float) -> float:
+    """How many standard errors a two-sided interval of Student's t reaches."""
+    from scipy.stats import t
+
+    return float(t.ppf((1 + level) / 2, freedom)) if freedom > 0 else math.inf

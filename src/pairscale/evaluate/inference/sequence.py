@@ -1,0 +1,262 @@
+"""An interval that stays true however often one looks: a confidence sequence for the mean of scores between 0 and 1.
+
+Somebody who doubts that the mean is m may bet on every score, for or against: a stake turns the capital 1 into
+
+    1 + λ (x - m)  =  x q / m + (1 - x) (1 - q) / (1 - m)          λ = (q - m) / (m (1 - m))
+
+with any q from 0 to 1, which is the rate that the bet believes in. If m is the mean, no bet gains on average, and by
+Ville's inequality the capital ever reaches 1 / α with a chance of at most α. So the m at which it has not reached 1 / α
+hold the true mean at *all* times together with a chance of at least 1 - α. That needs no more than that every score
+is between 0 and 1 and has the mean m whatever came before.
+
+We spread the first capital over all q by the density of Beta(1.5, 1.5), as a universal portfolio does (Waudby-Smith and
+Ramdas 2024; Orabona and Jun 2024). It is a half circle: bets on rates from 0.2 to 0.8 get more than an even share, as
+that is where most comparisons end. There is nothing to tune, and the order of the scores does not matter. For each q
+the logarithm of the capital is convex in m, and it is at most 0 where m is the mean so far. So what is left is an
+interval around that mean, and its ends are found by halving.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import polars as pl
+
+from pairscale.errors import InputError
+from pairscale.evaluate.inference._cases import USED, checked_level, read_cases, tally, used_cases
+from pairscale.tables import Table
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+__all__ = ["ConfidenceSequence", "Sequence", "confidence_sequence", "log_capital"]
+
+_HALVINGS = 30  # to 1e-9
+_EDGE = 1e-12
+_ROWS = 64  # looks whose ends are found at once
+_TABLE = {
+    "look": pl.Int64(),
+    "task_id": pl.String(),
+    "score": pl.Float64(),
+    "mean": pl.Float64(),
+    "lower": pl.Float64(),
+    "upper": pl.Float64(),
+    "decided": pl.Boolean(),
+}
+
+
+@lru_cache(maxsize=32)
+def _portfolio(size: int) -> tuple[Floats, Floats]:
+    angle = np.arange(1, size + 1) * np.pi / (size + 1)
+    shares = np.sin(angle) ** 2
+    return np.cos(angle / 2) ** 2, shares / shares.sum()
+
+
+def portfolio(n: int) -> tuple[Floats, Floats]:
+    """The bets that stand for the density after n scores: each q, and the share of the first capital on it.
+
+    They are the nodes of Gauss and Chebyshev (of the second kind). The capital is a polynomial in q with a peak that is
+    1 / √n wide; so many nodes integrate it to the accuracy of the computer. And any set of bets is a fair one.
+    """
+    return _portfolio(2 ** math.ceil(math.log2(4 * math.sqrt(n) + 16)))
+
+
+def log_capital(mean: Floats, values: Floats, counts: Floats) -> Floats:
+    """The logarithm of the capital won against each of several means.
+
+    Args:
+        mean: the means that are doubted, each between 0 and 1 exclusively.
+        values: the scores that occur.
+        counts: how often each did: a row a mean, a column a value.
+    """
+    q, shares = portfolio(int(counts.sum(axis=1).max()))
+    up, down = 1 / mean[:, None], 1 / (1 - mean[:, None])
+    total = np.zeros((len(mean), len(q)))
+    for value, count in zip(values, counts.T, strict=True):
+        total += count[:, None] * np.log(q * (value * up) + (1 - q) * ((1 - value) * down))
+    most = total.max(axis=1)
+    return np.asarray(most + np.log(np.exp(total - most[:, None]) @ shares))
+
+
+def _limits(values: Floats, counts: Floats, level: float) -> tuple[Floats, Floats]:
+    """The ends after each of several looks, a row of counts each."""
+    mean, bar = counts @ values / counts.sum(axis=1), -math.log(1 - level)
+    limits = []
+    for end in (0.0, 1.0):
+        inner, outer = mean.copy(), np.full_like(mean, end)
+        for _ in range(_HALVINGS):
+            # Never the end itself, where a bet would win without limit.
+            middle = np.clip((inner + outer) / 2, _EDGE, 1 - _EDGE)
+            within = log_capital(middle, values, counts) < bar
+            inner, outer = np.where(within, middle, inner), np.where(within, outer, middle)
+        limits.append(np.where(mean == end, end, outer))
+    return limits[0], limits[1]
+
+
+class Sequence:
+    """A confidence sequence that grows score by score. Look after every one, and stop when you like.
+
+    Attributes:
+        level: of the sequence: the chance that the interval holds the true mean at all times together.
+        n: scores so far.
+        decided: whether ½ was outside the interval at some look. It stays true; if A and B are equal, it ever becomes
+            true with a chance of at most 1 - level.
+        better: ``b`` or ``a`` once it is decided, None before.
+
+    Example:
+        >>> sequence = Sequence()
+        >>> for score in [1, 1, 1, 0.5, 1, 1, 1, 1, 1, 1]:
+        ...     sequence.update(score)
+        >>> round(sequence.lower, 3), round(sequence.upper, 3), sequence.decided
+        (0.526, 1.0, True)
+    """
+
+    __slots__ = ("_counts", "_limits", "better", "level", "n")
+
+    def __init__(self, level: float = 0.95) -> None:
+        self.level = checked_level(level)
+        self.n = 0
+        self.better: str | None = None
+        self._counts: Counter[float] = Counter()
+        self._limits: tuple[float, float] | None = (0.0, 1.0)
+
+    def update(self, score: float) -> None:
+        """Take in one score: 1 when B won, 0 when A did, ½ for a tie; with several cases a task, their mean."""
+        if not 0 <= score <= 1:
+            raise InputError(f"a score is {score}; it must be between 0 and 1")
+        self._counts[float(score)] += 1
+        self.n += 1
+        self._limits = None
+        if self.better is None:
+            values, counts = self._table()
+            if log_capital(np.array([0.5]), values, counts)[0] >= -math.log(1 - self.level):
+                self.better = "b" if self.mean > 0.5 else "a"
+
+    @property
+    def decided(self) -> bool:
+        """Whether ½ was outside at some look."""
+        return self.better is not None
+
+    @property
+    def mean(self) -> float:
+        """The mean score so far; ½ before the first."""
+        return sum(value * count for value, count in self._counts.items()) / self.n if self.n else 0.5
+
+    @property
+    def lower(self) -> float:
+        """The lower end now."""
+        return self._ends()[0]
+
+    @property
+    def upper(self) -> float:
+        """The upper end now."""
+        return self._ends()[1]
+
+    def _table(self) -> tuple[Floats, Floats]:
+        return np.array(list(self._counts)), np.array([list(self._counts.values())], dtype=np.float64)
+
+    def _ends(self) -> tuple[float, float]:
+        if self._limits is None:
+            lower, upper = _limits(*self._table(), self.level)
+            self._limits = float(lower[0]), float(upper[0])
+        return self._limits
+
+    def __repr__(self) -> str:
+        state = f"{self.better.upper()} is better" if self.better else "undecided"
+        return f"<Sequence of {self.n} scores: {self.mean:.3f}, {self.lower:.3f} to {self.upper:.3f}, {state}>"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfidenceSequence:
+    """The intervals after each task, true at all times together.
+
+    Attributes:
+        table: a row a look: ``look task_id score mean lower upper decided``. ``score`` is the mean over the cases of
+            the task, ``mean`` that of all scores so far. ``decided`` says whether ½ was outside at this look or before.
+        mean: after the last look; None without one.
+        ci: the interval then.
+        better: ``b`` or ``a`` when it is decided, None otherwise.
+        decided_at: the look at which it was.
+        n: looks, which are tasks.
+        abstentions: cases without an answer; not used.
+        errors: cases that failed; not used.
+        level: the chance that all intervals together hold the true mean.
+        interval: how they were made.
+        used: the outcomes that count.
+    """
+
+    table: pl.DataFrame
+    mean: float | None
+    ci: tuple[float, float] | None
+    better: str | None
+    decided_at: int | None
+    n: int
+    abstentions: int
+    errors: int
+    level: float
+    interval: str = "betting"
+    used: tuple[str, ...] = USED["half"]
+
+
+def confidence_sequence(cases: Table, *, level: float = 0.95) -> ConfidenceSequence:
+    """The confidence sequence of B's win rate, ties as half, after each task.
+
+    A task with several cases is one score, their mean, and counts from its last case on. What the sequence estimates is
+    the mean over tasks. The order of the cases must have nothing to do with how they come out: shuffle a suite that
+    begins with the easy tasks.
+
+    Args:
+        cases: ``task_id``, ``outcome``, ``winner``, in the order in which they came.
+        level: the chance that all intervals together hold the true mean.
+
+    Raises:
+        TableError: when the cases lack a column or hold another outcome.
+    """
+    checked_level(level)
+    frame = read_cases(cases)
+    counts = tally(frame)
+    used = used_cases(frame.select("task_id", "outcome", "score").with_row_index("_row"), "half")
+    tasks = used.group_by("task_id").agg(score=pl.col("score").mean(), last=pl.col("_row").max()).sort("last")
+    lower, upper, decided = _looks(tasks["score"].to_numpy(), level)
+    table = tasks.select(
+        pl.int_range(1, pl.len() + 1).alias("look"),
+        "task_id",
+        "score",
+        (pl.col("score").cum_sum() / pl.int_range(1, pl.len() + 1)).alias("mean"),
+        pl.Series("lower", lower),
+        pl.Series("upper", upper),
+        pl.Series("decided", decided),
+    ).cast(_TABLE)  # type: ignore[arg-type]
+    first = table.filter("decided").head(1)
+    return ConfidenceSequence(
+        table,
+        mean=table["mean"][-1] if table.height else None,
+        ci=(table["lower"][-1], table["upper"][-1]) if table.height else None,
+        better=("b" if first["mean"][0] > 0.5 else "a") if first.height else None,
+        decided_at=first["look"][0] if first.height else None,
+        n=table.height,
+        abstentions=counts.abstentions,
+        errors=counts.errors,
+        level=level,
+    )
+
+
+def _looks(scores: Floats, level: float) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    """Both ends after each score, and whether it was decided by then."""
+    values = np.unique(scores)
+    lower, upper, capital = np.empty((3, len(scores)))
+    seen = np.zeros(len(values))
+    for start in range(0, len(scores), _ROWS):
+        rows = slice(start, start + _ROWS)
+        counts = seen + np.cumsum(scores[rows, None] == values, axis=0)
+        lower[rows], upper[rows] = _limits(values, counts, level)
+        capital[rows] = log_capital(np.full(len(counts), 0.5), values, counts)
+        seen = counts[-1]
+    return lower, upper, np.logical_or.accumulate(capital >= -math.log(1 - level))

@@ -1,0 +1,168 @@
+"""B's win rate in parts of the cases, and the difference between two runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from pairscale.checks._effect import sign_test as coin_p
+from pairscale.evaluate.inference._cases import USED, Ties, checked_level, read_cases, used_cases
+from pairscale.evaluate.inference._score import half_share, score_limits
+from pairscale.evaluate.inference.win_rate import win_rate
+from pairscale.tables import Table, as_text, require_columns
+
+__all__ = ["RunDifference", "Slices", "compare_runs", "slices"]
+
+_COUNTS = ("wins", "losses", "ties", "flips", "abstentions", "errors", "n", "tasks")
+_TABLE: dict[str, pl.DataType] = {
+    "slice": pl.String(),
+    **dict.fromkeys(_COUNTS, pl.Int64()),
+    **dict.fromkeys(("rate", "lower", "upper", "joint_lower", "joint_upper"), pl.Float64()),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Slices:
+    """B's win rate in each slice of the cases.
+
+    Attributes:
+        table: a row a slice: ``slice``, the counts of :class:`~pairscale.evaluate.inference.WinRate`, ``rate``, the
+            interval ``lower`` and ``upper`` of this slice alone, and ``joint_lower`` and ``joint_upper``, which hold
+            the rates of all slices at once. Cases without a tag are the slice null.
+        by: the column that it is sliced by.
+        level: of the intervals.
+        interval: how they were made; the joint ones are Bonferroni's.
+        used: the outcomes that count.
+        note: how to read several intervals at once.
+    """
+
+    table: pl.DataFrame
+    by: str
+    level: float
+    interval: str
+    used: tuple[str, ...]
+    note: str
+
+
+def slices(cases: Table, by: str = "tags", *, ties: Ties = "half", level: float = 0.95) -> Slices:
+    """B's win rate by tag, with intervals. A case with several tags is in several slices.
+
+    Args:
+        cases: ``task_id``, ``outcome``, ``winner``, and the column to slice by.
+        by: a column of lists (tags) or of single values.
+        ties: ``half``, or ``excluded`` for the decided cases alone.
+        level: of the intervals.
+
+    Raises:
+        TableError: when a column is missing.
+    """
+    checked_level(level)
+    frame = read_cases(cases)
+    require_columns(frame, [by], "cases")
+    tagged = frame.with_columns(_slice=pl.col(by))
+    if isinstance(frame.schema[by], pl.List):
+        each_once = pl.col("_slice").list.unique(maintain_order=True)
+        tagged = tagged.with_columns(each_once).explode("_slice", empty_as_null=True)
+    tagged = tagged.with_columns(as_text(tagged["_slice"], "cases"))
+    used_cases(frame, ties)
+    parts = tagged.partition_by("_slice", maintain_order=True, as_dict=True)
+    # Those with a rate share the chance of being wrong; a slice without a usable case has no interval to be wrong.
+    count = sum(not used_cases(part, ties).is_empty() for part in parts.values())
+    joint = 1 - (1 - level) / max(1, count)
+    rows = []
+    for (name,), part in parts.items():
+        alone, together = (win_rate(part, ties=ties, level=each) for each in (level, joint))
+        counts = {column: getattr(alone, column) for column in _COUNTS}
+        ends = (*(alone.ci or (None, None)), *(together.ci or (None, None)))
+        rows.append({"slice": name, **counts, "rate": alone.rate, **dict(zip(list(_TABLE)[-4:], ends, strict=True))})
+    table = pl.DataFrame(rows, schema=_TABLE).sort("n", "slice", descending=[True, False], nulls_last=True)
+    return Slices(table, by, level, "wilson", USED[ties], _note(count, level))
+
+
+def _note(count: int, level: float) -> str:
+    if count < 2:
+        return ""
+    chance = 1 - level**count
+    return (
+        f"{count} slices: if B were as good as A in all of them, at least one interval would miss 1/2 with a chance of "
+        f"up to {chance:.0%}; to pick out slices afterwards, go by joint_lower and joint_upper"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RunDifference:
+    """How B's win rate changed from one run to another, on the tasks of both.
+
+    Attributes:
+        change: the mean over tasks of the new score less the old one; None without a common task.
+        ci: its interval.
+        rate: the new rate on the common tasks.
+        baseline_rate: the old one.
+        risen: tasks whose score is higher than before.
+        fallen: tasks whose score is lower.
+        same: tasks with the same score.
+        p_value: the exact sign test of risen against fallen (McNemar's, when there are no ties); None without either.
+        n: common tasks.
+        only_new: tasks of the new run alone; not used.
+        only_baseline: tasks of the old run alone; not used.
+        level: of the interval.
+        interval: how it was made: the score interval on the scale of changes.
+        used: the outcomes that count.
+    """
+
+    change: float | None
+    ci: tuple[float, float] | None
+    rate: float | None
+    baseline_rate: float | None
+    risen: int
+    fallen: int
+    same: int
+    p_value: float | None
+    n: int
+    only_new: int
+    only_baseline: int
+    level: float
+    interval: str = "wilson"
+    used: tuple[str, ...] = USED["half"]
+
+
+def compare_runs(cases: Table, baseline: Table, *, level: float = 0.95) -> RunDifference:
+    """Compare two runs task by task: did B's win rate change?
+
+    Several cases of a task are averaged first. Ties and flips are half.
+
+    Args:
+        cases: of the new run: ``task_id``, ``outcome``, ``winner``.
+        baseline: of the old one.
+        level: of the interval.
+    """
+    checked_level(level)
+    new, old = (
+        used_cases(read_cases(each, what), "half").group_by("task_id", maintain_order=True).agg(pl.col("score").mean())
+        for each, what in ((cases, "cases"), (baseline, "baseline"))
+    )
+    both = new.join(old, on="task_id", suffix="_old", maintain_order="left")
+    n, only_new, only_old = both.height, new.height - both.height, old.height - both.height
+    if not n:
+        return RunDifference(None, None, None, None, 0, 0, 0, None, 0, only_new, only_old, level)
+    change = both["score"].to_numpy() - both["score_old"].to_numpy()
+    risen, fallen = int((change > 0).sum()), int((change < 0).sum())
+    scaled = (change + 1) / 2
+    mean = np.array([scaled.mean()])
+    lower, upper = score_limits(mean, half_share(mean, np.array([scaled.var()])), np.array([float(n)]), level)
+    return RunDifference(
+        change=float(change.mean()),
+        ci=(2 * float(lower[0]) - 1, 2 * float(upper[0]) - 1),
+        rate=float(both["score"].to_numpy().mean()),
+        baseline_rate=float(both["score_old"].to_numpy().mean()),
+        risen=risen,
+        fallen=fallen,
+        same=n - risen - fallen,
+        p_value=coin_p(risen, risen + fallen),
+        n=n,
+        only_new=only_new,
+        only_baseline=only_old,
+        level=level,
+    )

@@ -1,0 +1,341 @@
+"""How often B wins: the rate with its interval, the sign test, the chance that B is better, and how many cases more."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+
+from pairscale.checks._effect import sign_test as coin_p
+from pairscale.errors import InputError, UnknownNameError
+from pairscale.evaluate.inference._cases import (
+    USED,
+    Scores,
+    Ties,
+    by_task,
+    checked_level,
+    normal_quantile,
+    read_cases,
+    tally,
+    used_cases,
+)
+from pairscale.evaluate.inference._score import design_size, effective_size, score_interval, student_quantile
+from pairscale.pairs._table import generator
+from pairscale.tables import Table, listed
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+__all__ = [
+    "CasesNeeded",
+    "ProbabilityBetter",
+    "SignTest",
+    "WinRate",
+    "cases_needed",
+    "probability_better",
+    "sign_test",
+    "win_rate",
+]
+
+_RESAMPLES = 10_000
+_BLOCK = 2**22  # numbers held at once while resampling
+_INTERVALS = ("wilson", "bootstrap")
+
+
+@dataclass(frozen=True, slots=True)
+class WinRate:
+    """How often a variant wins.
+
+    Attributes:
+        variant: whose rate it is: always ``b``.
+        rate: the mean score of the cases that were used; None when there are none.
+        wins: cases that B won.
+        losses: cases that A won.
+        ties: cases that neither won.
+        flips: cases whose winner changed with the order.
+        abstentions: cases without an answer; never used.
+        errors: cases that failed; never used.
+        n: cases that the rate rests on.
+        tasks: tasks that these belong to.
+        ci: the interval; None without a case.
+        level: of the interval.
+        interval: how it was made: ``wilson`` (the score interval, which is Wilson's when there are no ties) or
+            ``bootstrap``.
+        used: the outcomes that count.
+        effective_n: how many independent cases the n are worth; less than n when tasks have several cases.
+        notices: what to be careful with.
+    """
+
+    variant: str
+    rate: float | None
+    wins: int
+    losses: int
+    ties: int
+    flips: int
+    abstentions: int
+    errors: int
+    n: int
+    tasks: int
+    ci: tuple[float, float] | None
+    level: float
+    interval: str
+    used: tuple[str, ...]
+    effective_n: float
+    notices: tuple[str, ...]
+
+
+def win_rate(
+    cases: Table,
+    *,
+    ties: Ties = "half",
+    interval: Literal["wilson", "bootstrap"] = "wilson",
+    level: float = 0.95,
+    seed: int | None = 1,
+) -> WinRate:
+    """B's win rate, with an interval.
+
+    The rate is the mean score: a win of B is 1, a win of A 0, a tie or a flip ½ (or left out). Abstentions and errors
+    are left out and counted.
+
+    - ``wilson``: the rates that a score test does not reject. It takes ties for what they are, a score without a
+      winner, and is Wilson's interval when there are none.
+    - ``bootstrap``: tasks drawn with replacement, 10,000 times. Percentiles of the smoothed means, a little farther
+      out than the level says, as the bootstrap is too narrow for few tasks (Hesterberg 2015).
+
+    Where a task has several cases, these are not independent: Wilson's interval then counts with ``effective_n``, and
+    the bootstrap draws whole tasks.
+
+    Args:
+        cases: ``task_id``, ``outcome``, ``winner``; a row a case.
+        ties: ``half``, or ``excluded`` for the decided cases alone.
+        interval: ``wilson`` or ``bootstrap``.
+        level: of the interval.
+        seed: of the bootstrap.
+
+    Raises:
+        TableError: when the cases lack a column or hold another outcome.
+
+    Example:
+        >>> rows = [("t1", "win", "b"), ("t2", "win", "b"), ("t3", "tie", None), ("t4", "win", "a")]
+        >>> cases = [dict(zip(("task_id", "outcome", "winner"), row)) for row in rows]
+        >>> result = win_rate(cases)
+        >>> result.rate, tuple(round(bound, 3) for bound in result.ci)
+        (0.625, (0.248, 0.889))
+    """
+    checked_level(level)
+    if interval not in _INTERVALS:
+        raise UnknownNameError(f"interval={interval!r} is not known; choose one of {listed(_INTERVALS)}")
+    frame = read_cases(cases)
+    used = used_cases(frame, ties)
+    scores, notices = by_task(used), list[str]()
+    size = effective_size(scores, level)
+    if not scores.n:
+        why = f"none of {frame.height} cases is a {' or '.join(USED[ties])}" if frame.height else "there is no case"
+        notices.append(f"no win rate: {why}")
+    elif scores.repeated:
+        notices.append(f"{scores.n} cases of {scores.tasks} tasks are worth {size:.0f} independent ones")
+    if interval == "bootstrap" and scores.n and np.ptp(scores.sums / scores.sizes) == 0:
+        interval = "wilson"
+        notices.append("all tasks have the same score, so there is nothing to resample: Wilson's interval instead")
+    return WinRate(
+        "b",
+        scores.mean,
+        **asdict(tally(frame)),
+        n=scores.n,
+        tasks=scores.tasks,
+        ci=_wilson(scores, size, level) if interval == "wilson" else _bootstrap(scores, level, seed),
+        level=level,
+        interval=interval,
+        used=USED[ties],
+        effective_n=size,
+        notices=tuple(notices),
+    )
+
+
+def _wilson(scores: Scores, size: float, level: float) -> tuple[float, float] | None:
+    return None if scores.mean is None else score_interval(scores.mean, scores.halves / scores.n, size, level)
+
+
+def _bootstrap(scores: Scores, level: float, seed: int | None) -> tuple[float, float] | None:
+    """Percentiles of the mean over tasks drawn with replacement.
+
+    Tasks of equal size and sum are interchangeable, so only their numbers are drawn. The means lie on a lattice; noise
+    as wide as its step lets a percentile fall between two of them.
+    """
+    from scipy.stats import norm
+
+    if not scores.n:
+        return None
+    kinds, counts = np.unique(np.stack([scores.sizes, scores.sums]), axis=1, return_counts=True)
+    rng, tasks = generator(seed), scores.tasks
+    step = 0.5 if scores.halves else 1.0
+    means = []
+    at_once = max(1, _BLOCK // len(counts))
+    for start in range(0, _RESAMPLES, at_once):
+        drawn = rng.multinomial(tasks, counts / tasks, size=min(at_once, _RESAMPLES - start))
+        sizes, sums = (drawn @ kind for kind in kinds)
+        means.append((sums + step * (rng.random(len(drawn)) - 0.5)) / sizes)
+    tail = norm.cdf(-math.sqrt(tasks / (tasks - 1)) * student_quantile(level, tasks - 1))
+    lower, upper = np.clip(np.quantile(np.concatenate(means), [tail, 1 - tail]), 0, 1)
+    return float(lower), float(upper)
+
+
+@dataclass(frozen=True, slots=True)
+class SignTest:
+    """Could the decided cases be the tosses of a fair coin?
+
+    Attributes:
+        wins: tasks (or cases, when no task has several) that went to B.
+        losses: those that went to A.
+        n: both.
+        even: tasks with as many wins as losses, left out.
+        p_value: two-sided and exact; None when n is 0.
+        unit: ``case``, or ``task`` when tasks have several cases: then a task has one sign, that of the majority.
+        used: the outcomes that count.
+    """
+
+    wins: int
+    losses: int
+    n: int
+    even: int
+    p_value: float | None
+    unit: str
+    used: tuple[str, ...] = USED["excluded"]
+
+
+def sign_test(cases: Table) -> SignTest:
+    """The exact sign test of the decided cases, two-sided.
+
+    Example:
+        >>> won = [{"task_id": n, "outcome": "win", "winner": "b"} for n in range(6)]
+        >>> sign_test(won).p_value
+        0.03125
+    """
+    scores = by_task(used_cases(read_cases(cases), "excluded"))
+    balance = 2 * scores.sums - scores.sizes
+    wins, losses = int((balance > 0).sum()), int((balance < 0).sum())
+    unit = "task" if scores.repeated else "case"
+    return SignTest(wins, losses, wins + losses, scores.tasks - wins - losses, coin_p(wins, wins + losses), unit)
+
+
+@dataclass(frozen=True, slots=True)
+class ProbabilityBetter:
+    """The chance that B is better, given the decided cases.
+
+    Attributes:
+        probability: that B's rate among decided cases is above ½. ½ without any case.
+        wins: cases that B won.
+        losses: cases that A won.
+        n: both.
+        effective_n: how many independent cases they are worth.
+        prior: the density of the rate before any case.
+        used: the outcomes that count.
+    """
+
+    probability: float
+    wins: int
+    losses: int
+    n: int
+    effective_n: float
+    prior: str = "Beta(0.5, 0.5)"
+    used: tuple[str, ...] = USED["excluded"]
+
+
+def probability_better(cases: Table) -> ProbabilityBetter:
+    """The posterior probability that B wins more than half of the decided cases.
+
+    With Jeffreys' prior the rate has the density Beta(½ + wins, ½ + losses). Where tasks have several cases, wins and
+    losses are first scaled down to ``effective_n``.
+
+    Example:
+        >>> won = [{"task_id": n, "outcome": "win", "winner": "b"} for n in range(3)]
+        >>> round(probability_better(won).probability, 4)
+        0.9669
+    """
+    from scipy.stats import beta
+
+    scores = by_task(used_cases(read_cases(cases), "excluded"))
+    n, wins = scores.n, round(float(scores.sums.sum()))
+    size = design_size(scores)
+    share = size / max(1, n)
+    chance = float(beta.sf(0.5, 0.5 + share * wins, 0.5 + share * (n - wins)))
+    return ProbabilityBetter(chance, wins, n - wins, n, size)
+
+
+@dataclass(frozen=True, slots=True)
+class CasesNeeded:
+    """How many cases an interval of a given width takes.
+
+    Attributes:
+        more: cases to run in addition, if they come out as those so far: as many of them unusable, too.
+        more_at_most: the same, whatever the wins, ties and losses will be.
+        total: usable cases in all, those so far included.
+        half_width: that was asked for: half of the distance between the ends.
+        half_width_now: of the interval as it is; None without a case.
+        n: usable cases so far.
+        level: of the interval.
+        interval: how it is made.
+        used: the outcomes that count.
+    """
+
+    more: int
+    more_at_most: int
+    total: int
+    half_width: float
+    half_width_now: float | None
+    n: int
+    level: float
+    interval: str
+    used: tuple[str, ...]
+
+
+def cases_needed(cases: Table, half_width: float, *, ties: Ties = "half", level: float = 0.95) -> CasesNeeded:
+    """How many more cases until the interval of the win rate is no wider than ± ``half_width``.
+
+    It solves for the size of Wilson's interval at the rate and the share of ties seen so far. Where tasks have several
+    cases, further tasks are taken to have as many, and to be as much alike. Without any case, both answers are the
+    worst case: an even rate and no ties.
+
+    Example:
+        >>> cases_needed([], 0.05).more
+        381
+    """
+    checked_level(level)
+    if not 0 < half_width < 0.5:
+        raise InputError(f"half_width is {half_width}; it must be between 0 and 0.5, such as 0.05 for ±5 points")
+    frame = read_cases(cases)
+    scores = by_task(used_cases(frame, ties))
+    n = scores.n
+    rate = 0.5 if scores.mean is None else scores.mean
+    halves = scores.halves / max(1, n)
+    # A case that shares its task is worth less than a whole one; and some of the cases that are run cannot be used.
+    worth, usable = (effective_size(scores, level) / n, n / frame.height) if n else (1.0, 1.0)
+
+    def width(total: int, rate: float, halves: float) -> float:
+        lower, upper = score_interval(rate, halves, total * worth, level)
+        return (upper - lower) / 2
+
+    most = math.ceil(normal_quantile(level) ** 2 / (4 * half_width**2) / worth) + 1
+    total, worst = (_first(most, half_width, width, shares) for shares in ((rate, halves), (0.5, 0.0)))
+    more, at_most = (math.ceil(max(0, wanted - n) / usable - 1e-9) for wanted in (total, max(total, worst)))
+    now = width(n, rate, halves) if n else None
+    return CasesNeeded(more, at_most, total, half_width, now, n, level, "wilson", USED[ties])
+
+
+def _first(most: int, half_width: float, width: _Width, shares: tuple[float, float]) -> int:
+    """The least number of cases, at most ``most``, with an interval no wider than asked."""
+    low, high = 0, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if width(middle, *shares) <= half_width else (middle, high)
+    return high
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    _Width: TypeAlias = Callable[[int, float, float], float]

@@ -1,0 +1,244 @@
+"""Labels that people gave to blinded cases: read, checked, and mapped back to the variants."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import polars as pl
+
+from pairscale.errors import FileFormatError, InputError
+from pairscale.evaluate.comparators import Winner
+from pairscale.files import read_rows
+from pairscale.provenance import fingerprint
+from pairscale.tables import listed
+
+__all__ = [
+    "CHOICES",
+    "LABELS",
+    "PROBLEMS",
+    "Labels",
+    "answers_digest",
+    "case_name",
+    "key_path",
+    "read_key",
+    "read_labels",
+    "winner_of",
+]
+
+_TEXT, _INT = pl.String(), pl.Int64()
+LABELS: dict[str, pl.DataType] = {
+    "case_id": _TEXT,
+    "task_id": _TEXT,
+    "criterion": _TEXT,
+    "repeat": _INT,
+    "labeller": _TEXT,
+    "preferred": _TEXT,
+    "winner": _TEXT,
+    "comment": _TEXT,
+    "row": _INT,
+    "first_variant": _TEXT,
+    "answers": _TEXT,
+}
+"""The columns of the labels: ``preferred`` is as the labeller wrote it, ``winner`` the variant (a, b) or tie, and
+``answers`` a digest of what was labelled, where it is known."""
+
+PROBLEMS: dict[str, pl.DataType] = {
+    "row": _INT,
+    "case_id": _TEXT,
+    "labeller": _TEXT,
+    "preferred": _TEXT,
+    "problem": _TEXT,
+}
+"""The columns of the labels that cannot be used."""
+
+_ALONE = "labeller"
+CHOICES: dict[str, Literal["1", "2", "tie"]] = {"1": "1", "2": "2", "tie": "tie", "t": "tie"}
+"""What a labeller may write, and what it means."""
+
+_NONE = {"", "none", "null", "na"}
+
+
+def case_name(task_id: str, criterion: str, repeat: int = 1) -> str:
+    """The name of a case in manifests and labels.
+
+    Example:
+        >>> case_name("task-1", "more helpful")
+        'task-1::more helpful'
+    """
+    return f"{task_id}::{criterion}" if repeat == 1 else f"{task_id}::{criterion}::{repeat}"
+
+
+def key_path(path: str | os.PathLike[str]) -> Path:
+    """Where the key of a manifest lies: beside it, called like it, with ``.key.jsonl`` behind the stem."""
+    target = Path(path)
+    return target.with_name(f"{target.stem}.key.jsonl")
+
+
+def read_key(path: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
+    """The de-blinding key: by case, its row with ``first_variant``.
+
+    Raises:
+        FileFormatError: when it is no key.
+    """
+    key: dict[str, dict[str, Any]] = {}
+    for number, row in enumerate(read_rows(path, text=("case_id", "task_id", "criterion")), start=1):
+        if row.get("first_variant") not in {"a", "b"} or row.get("case_id") is None:
+            raise FileFormatError(f"{path}, row {number}: a key has case_id and first_variant, which is a or b")
+        if str(row["case_id"]) in key:
+            raise FileFormatError(f"{path}, row {number}: case_id {row['case_id']!r} stands there a second time")
+        key[str(row["case_id"])] = row
+    return key
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """Labels that were read.
+
+    Attributes:
+        table: one row a label that can be used, with the columns of :data:`LABELS`.
+        problems: one row a line that cannot, with the columns of :data:`PROBLEMS`.
+        missing: cases of the key without a label.
+    """
+
+    table: pl.DataFrame
+    problems: pl.DataFrame
+    missing: tuple[str, ...]
+
+    def of(self, criterion: str) -> Labels:
+        """Those of one criterion.
+
+        Raises:
+            InputError: when there are none.
+        """
+        there = self.table["criterion"].unique(maintain_order=True).to_list()
+        if criterion not in there and self.table.height:
+            raise InputError(f"no label is of the criterion {criterion!r}; there are {listed(there)}")
+        return replace(self, table=self.table.filter(pl.col("criterion") == criterion))
+
+
+def read_labels(path: str | os.PathLike[str], *, key_file: str | os.PathLike[str] | None = None) -> Labels:
+    """Labels from a file, with what is wrong in it.
+
+    A label of a case that is not in the key, a choice that is none of 1, 2 and tie, and a case that one labeller
+    labelled twice are problems. Two equal labels of a labeller count once; of two different ones neither counts.
+
+    Args:
+        path: a table with ``case_id`` and ``preferred``; see :func:`human_labels`.
+        key_file: the key.
+
+    Raises:
+        FileFormatError: when the labels or the key cannot be read.
+    """
+    rows = read_rows(path, text=("case_id", "task_id", "criterion", "preferred", "labeller", "comment", "skipped"))
+    if rows and not any("case_id" in row for row in rows):
+        raise FileFormatError(f"{path} has no column 'case_id'; labels have case_id and preferred")
+    if rows and not any("preferred" in row for row in rows):
+        raise FileFormatError(f"{path} has no column 'preferred'; each label is 1, 2 or tie")
+    key = _key(Path(path), rows, key_file)
+    problems: list[dict[str, Any]] = []
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for number, row in enumerate(rows, start=1):
+        label = _read(number, row)
+        problem = _problem(label, key, row)
+        if problem is not None:
+            problems.append({**label, "problem": problem})
+            continue
+        entry = key[label["case_id"]]
+        label |= _case(label["case_id"], row, entry)
+        label["first_variant"], label["answers"] = entry["first_variant"], _labelled(row, entry)
+        label["winner"] = winner_of(label["preferred"], entry["first_variant"])
+        found.setdefault((label["case_id"], label["labeller"]), []).append(label)
+    kept: list[dict[str, Any]] = []
+    for labels in found.values():
+        several = {label["preferred"] for label in labels}
+        if len(several) == 1:
+            kept.append(labels[0])
+        what = "the same label a second time" if len(several) == 1 else "another label of this labeller contradicts it"
+        problems += [{**label, "problem": what} for label in (labels[1:] if len(several) == 1 else labels)]
+    labelled = {label["case_id"] for label in kept}
+    missing = tuple(name for name in key if name not in labelled)
+    table = pl.DataFrame([_only(label, LABELS) for label in kept], schema=LABELS)
+    wrong = pl.DataFrame([_only(label, PROBLEMS) for label in problems], schema=PROBLEMS)
+    return Labels(table.sort("row"), wrong.sort("row"), missing)
+
+
+def _key(path: Path, rows: Iterable[Mapping[str, Any]], given: str | os.PathLike[str] | None) -> dict[str, Any]:
+    if given is not None:
+        return read_key(given)
+    embedded = {str(row["case_id"]): dict(row) for row in rows if row.get("first_variant") in {"a", "b"}}
+    if embedded:
+        return embedded
+    beside = key_path(path)
+    if beside.exists():
+        return read_key(beside)
+    raise FileFormatError(
+        f"{path} does not say which variant is Response 1, and there is no {beside}; name the key that was written "
+        "with the manifest: key_file="
+    )
+
+
+def _read(number: int, row: Mapping[str, Any]) -> dict[str, Any]:
+    given = row.get("preferred")
+    if isinstance(given, float) and given.is_integer():
+        given = int(given)
+    said = "" if given is None else str(given).strip()
+    return {
+        "row": number,
+        "case_id": "" if row.get("case_id") is None else str(row["case_id"]),
+        "labeller": str(row.get("labeller") or _ALONE),
+        "preferred": CHOICES.get(said.lower(), said),
+        "comment": None if row.get("comment") is None else str(row["comment"]),
+    }
+
+
+def _problem(label: Mapping[str, Any], key: Mapping[str, Any], row: Mapping[str, Any]) -> str | None:
+    if not label["case_id"]:
+        return "there is no case_id"
+    if label["case_id"] not in key:
+        return "no such case was exported"
+    if label["preferred"] in CHOICES.values():
+        return None
+    if label["preferred"].lower() in _NONE:
+        return f"skipped: {row['skipped']}" if row.get("skipped") else "there is no label"
+    return f"preferred is {label['preferred']!r:.60}; it must be 1, 2 or tie"
+
+
+def _case(case_id: str, row: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Which task and criterion a case is of: as the key says, the label, or its name."""
+    known = {**row, **{name: value for name, value in entry.items() if value is not None}}
+    task_id, criterion, repeat = known.get("task_id"), known.get("criterion"), known.get("repeat")
+    if task_id is None or criterion is None:
+        task, _, rest = case_id.partition("::")
+        task_id, criterion = task_id or task, criterion or rest
+    if repeat is None:
+        start = f"{task_id}::{criterion}::"
+        repeat = case_id.removeprefix(start) if case_id.startswith(start) else 1
+    return {"task_id": str(task_id), "criterion": str(criterion), "repeat": int(repeat)}
+
+
+def answers_digest(response_1: str, response_2: str) -> str:
+    """A digest of the two answers of a case, in the order in which they are shown."""
+    return fingerprint([response_1, response_2])
+
+
+def _labelled(row: Mapping[str, Any], entry: Mapping[str, Any]) -> str | None:
+    """Of which answers a label is, if the key or the label says so."""
+    if isinstance(entry.get("answers"), str):
+        return str(entry["answers"])
+    shown = [row.get(f"response_{at}") for at in (1, 2)]
+    return answers_digest(*(str(text) for text in shown)) if None not in shown else None
+
+
+def winner_of(preferred: str, first: str) -> Winner:
+    """The variant that a choice means: 1 is the one that stood first."""
+    if preferred == "tie":
+        return "tie"
+    return "a" if (preferred == "1") == (first == "a") else "b"
+
+
+def _only(row: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: row.get(name) for name in schema}

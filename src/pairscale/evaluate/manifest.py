@@ -1,0 +1,187 @@
+"""Blinded cases for people to label in any tool, and the key that stays with whoever evaluates."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from pairscale.collect._background import run_sync
+from pairscale.errors import InputError
+from pairscale.evaluate._jobs import paired
+from pairscale.evaluate.labels import answers_digest, case_name, key_path
+from pairscale.evaluate.result import Unmatched
+from pairscale.evaluate.suite import Suite
+from pairscale.evaluate.traces import TraceSource
+from pairscale.files import replacing
+from pairscale.tables import listed
+
+__all__ = ["MANIFEST", "ExportedCases", "export_pairwise_cases", "export_pairwise_cases_async"]
+
+MANIFEST = ("case_id", "task_id", "criterion", "task_input", "response_1", "response_2")
+"""The fields of a case."""
+
+_Path: TypeAlias = "str | os.PathLike[str]"
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedCases:
+    """What was exported; it can be given wherever the path of the manifest is wanted.
+
+    Attributes:
+        path: the manifest: one case a line.
+        key_path: the key; None when it is in the manifest itself.
+        n_cases: how many cases.
+        parts: by labeller, their own manifest, where labellers were named.
+        unmatched: tasks that could not be exported, because a side has no answer.
+    """
+
+    path: Path
+    key_path: Path | None
+    n_cases: int
+    parts: Mapping[str, Path]
+    unmatched: tuple[Unmatched, ...]
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+
+def export_pairwise_cases(
+    source_a: TraceSource | _Path,
+    source_b: TraceSource | _Path,
+    *,
+    criteria: str | Iterable[str],
+    out: _Path,
+    suite: Suite | None = None,
+    seed: int | None = None,
+    embed_key: bool = False,
+    labellers: Sequence[str] = (),
+    overlap: int | None = None,
+) -> ExportedCases:
+    """Write blinded cases for people to label: one JSON line for each task and criterion.
+
+    A line has ``case_id task_id criterion task_input response_1 response_2`` and nothing that tells which variant is
+    which; chance decides who is Response 1. That is in the key, ``STEM.key.jsonl`` beside the manifest, which
+    :func:`human_labels` needs and labellers must not see. They add ``preferred``: 1, 2 or tie.
+
+    Args:
+        source_a: where A's answers are; see :func:`evaluate_pairwise`.
+        source_b: where B's are.
+        criteria: one criterion, or several, each of which makes a case of each task.
+        out: the manifest, a ``.jsonl`` file.
+        suite: the tasks, for ``task_input``; see :func:`evaluate_pairwise`.
+        seed: makes the sides and the shares of the labellers reproducible.
+        embed_key: write ``first_variant`` into the manifest itself, in one file with everything.
+        labellers: names; each gets a file ``STEM.NAME.jsonl`` with a share of the cases.
+        overlap: how many labellers get each case; by default all of them.
+
+    Returns:
+        What was written; its ``unmatched`` lists tasks without an answer of both sides, raised exceptions included.
+
+    Raises:
+        InputError: when there is nothing to export, or two cases would have the same name.
+    """
+    return run_sync(
+        lambda: export_pairwise_cases_async(
+            source_a,
+            source_b,
+            criteria=criteria,
+            out=out,
+            suite=suite,
+            seed=seed,
+            embed_key=embed_key,
+            labellers=labellers,
+            overlap=overlap,
+        )
+    )
+
+
+async def export_pairwise_cases_async(
+    source_a: TraceSource | _Path,
+    source_b: TraceSource | _Path,
+    *,
+    criteria: str | Iterable[str],
+    out: _Path,
+    suite: Suite | None = None,
+    seed: int | None = None,
+    embed_key: bool = False,
+    labellers: Sequence[str] = (),
+    overlap: int | None = None,
+) -> ExportedCases:
+    """The same as :func:`export_pairwise_cases`, to be awaited."""
+    wanted = [criteria] if isinstance(criteria, str) else list(criteria)
+    target = Path(out)
+    _require(wanted, target, labellers, overlap)
+    jobs, unmatched = await paired(source_a, source_b, suite)
+    rng = random.Random(random.SystemRandom().getrandbits(64) if seed is None else seed)  # noqa: S311 - sides, no secret
+    cases: list[dict[str, Any]] = []
+    key: list[dict[str, Any]] = []
+    left_out = list(unmatched)
+    for job in jobs:
+        task, a, b = await job.load()
+        raised = [side for side, trace in (("a", a), ("b", b)) if trace.exception is not None]
+        if raised:
+            left_out.append(Unmatched(job.task_id, job.repeat, "both" if len(raised) == 2 else raised[0]))
+            continue
+        for criterion in wanted:
+            first = rng.choice("ab")
+            shown = (a.output, b.output) if first == "a" else (b.output, a.output)
+            name = case_name(task.task_id, criterion, job.repeat)
+            values = (name, task.task_id, criterion, task.input, *shown)
+            cases.append(dict(zip(MANIFEST, values, strict=True)))
+            key.append({"case_id": name, "first_variant": first, "answers": answers_digest(*shown)})
+    _require_names(cases)
+    where = None if embed_key else key_path(target)
+    if where is not None:
+        _write(where, key)
+    else:
+        cases = [{**case, "first_variant": one["first_variant"]} for case, one in zip(cases, key, strict=True)]
+    parts = _shares(cases, labellers, overlap or len(labellers), rng)
+    files = {name: target.with_name(f"{target.stem}.{name}{target.suffix}") for name in parts}
+    for name, part in parts.items():
+        _write(files[name], part)
+    _write(target, cases)
+    return ExportedCases(target, where, len(cases), files, tuple(left_out))
+
+
+def _require(criteria: Sequence[str], out: Path, labellers: Sequence[str], overlap: int | None) -> None:
+    if not criteria or not all(isinstance(one, str) and one.strip() for one in criteria):
+        raise InputError("criteria must be texts such as 'more helpful'")
+    if out.suffix.lower() not in {".jsonl", ".ndjson"}:
+        raise InputError(f"{out}: a manifest has one JSON object a line, and ends in .jsonl")
+    strange = [name for name in labellers if not name or not name.replace("-", "").replace("_", "").isalnum()]
+    if strange or len(set(labellers)) < len(labellers) or "key" in labellers:
+        raise InputError(f"labellers need names of their own, of letters, digits, - and _; not {listed(labellers)}")
+    if overlap is not None and not 1 <= overlap <= max(1, len(labellers)):
+        raise InputError(f"overlap={overlap!r}: each case goes to 1 to {len(labellers)} of the labellers")
+
+
+def _require_names(cases: Sequence[Mapping[str, Any]]) -> None:
+    if not cases:
+        raise InputError("there is no case to label: no task has an answer of both variants")
+    names = Counter(case["case_id"] for case in cases)
+    twice = [name for name, times in names.items() if times > 1]
+    if twice:
+        raise InputError(f"two cases would be called {listed(twice)}; give tasks and criteria names without '::'")
+
+
+def _shares(
+    cases: Sequence[dict[str, Any]], labellers: Sequence[str], overlap: int, rng: random.Random
+) -> dict[str, list[dict[str, Any]]]:
+    """Each case to so many labellers, those with the fewest so far; among equals, chance decides."""
+    shares: dict[str, list[dict[str, Any]]] = {name: [] for name in labellers}
+    for case in cases:
+        for name in sorted(labellers, key=lambda one: (len(shares[one]), rng.random()))[:overlap]:
+            shares[name].append(case)
+    return shares
+
+
+def _write(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    with replacing(path) as temporary:
+        # Escaped, so that halves of characters and odd line ends survive whatever tool reads it.
+        temporary.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")

@@ -1,0 +1,325 @@
+"""What comparing two variants gave: the cases, the figures, and what has changed since another run."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from pairscale.comparisons import Outcome
+from pairscale.errors import FileFormatError, InputError, UnknownNameError
+from pairscale.evaluate._wording import summary_of, verdict_of
+from pairscale.evaluate.comparators import Winner
+from pairscale.evaluate.diff import RunDiff, diff_runs
+from pairscale.evaluate.inference import WinRate, win_rate
+from pairscale.files import read_bytes, replacing
+from pairscale.provenance import Provenance, utc_now
+from pairscale.tables import listed
+
+if TYPE_CHECKING:
+    from pairscale.evaluate.inference._cases import Ties
+
+__all__ = ["CASES", "PairwiseAgreement", "PairwiseCase", "PairwiseRunResult", "Unmatched"]
+
+SCHEMA_VERSION = "0.1"
+
+CASES: dict[str, pl.DataType] = {
+    "task_id": pl.String(),
+    "repeat": pl.Int64(),
+    "key": pl.String(),
+    "outcome": pl.String(),
+    "winner": pl.String(),
+    "reasoning": pl.String(),
+    "cost": pl.Float64(),
+    "tags": pl.List(pl.String()),
+    "length_a": pl.Int64(),
+    "length_b": pl.Int64(),
+}
+"""The columns of :meth:`PairwiseRunResult.frame`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairwiseCase:
+    """One task under one criterion.
+
+    Attributes:
+        task_id: the task.
+        key: the comparator's.
+        winner: ``a``, ``b`` or ``tie``; None for a flip, an abstention or an error.
+        reasoning: why, in words.
+        detail: anything else: of a judge, what it said in each order, and of a flip, which place it preferred.
+        outcome: one of the five kinds.
+        cost: of the comparison, in US dollars, where it is known.
+        repeat: which answer to the task, from 1.
+        tags: of the task.
+        length_a: characters of A's answer.
+        length_b: characters of B's answer.
+    """
+
+    task_id: str
+    key: str
+    winner: Winner | None
+    reasoning: str
+    detail: Mapping[str, Any]
+    outcome: Outcome
+    cost: float | None = None
+    repeat: int = 1
+    tags: tuple[str, ...] = ()
+    length_a: int | None = None
+    length_b: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unmatched:
+    """A task that could not be compared, because one side has no answer to it.
+
+    Attributes:
+        task_id: the task.
+        repeat: which answer, from 1.
+        missing: who lacks it: ``a``, ``b``, ``both``, or ``suite`` for answers to a task that the suite does not have.
+    """
+
+    task_id: str
+    repeat: int
+    missing: str
+
+
+@dataclass(frozen=True, slots=True)
+class PairwiseAgreement:
+    """How far two comparators agree, over the cases to which both gave a winner or a tie.
+
+    Attributes:
+        rate: the share of equal answers; None when there is no such case.
+        cohen_kappa: the same beyond chance; None where it is not defined.
+        n: such cases.
+        disagreements: ``(task_id, winner_x, winner_y)``.
+        ci: of kappa, 95 %, by resampling; None where there is none.
+        left_out: cases that one of them answered with a flip, an abstention or an error.
+    """
+
+    rate: float | None
+    cohen_kappa: float | None
+    n: int
+    disagreements: tuple[tuple[str, str, str], ...]
+    ci: tuple[float, float] | None = None
+    left_out: int = 0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PairwiseRunResult:
+    """What a run gave: every case, and the figures over them.
+
+    Attributes:
+        run_id: the run's own name.
+        cases: one for each task and comparator, in the order of the tasks.
+        keys: the comparators' keys.
+        variant_a: what A is called.
+        variant_b: what B is called.
+        label: what several runs share.
+        unmatched: tasks that could not be compared, because a side has no answer.
+        unasked: tasks that were not reached: decided before, or the money was spent.
+        stopped: why it ended before all tasks were asked: ``decided``, ``max_cost``, or None.
+        sequential: whether the outcomes were looked at after every case; intervals then allow for that.
+        asked: how many questions this call put to variants and judges; 0 when everything was known already.
+        cost: what this call spent, in US dollars, as far as judges and variants say.
+        duration_ms: how long this call took.
+        created_at: when, UTC.
+        provenance: how it was made.
+        store_dir: the folder that :meth:`save` writes to.
+    """
+
+    run_id: str
+    cases: tuple[PairwiseCase, ...]
+    keys: tuple[str, ...]
+    variant_a: str = "A"
+    variant_b: str = "B"
+    label: str | None = None
+    unmatched: tuple[Unmatched, ...] = ()
+    unasked: tuple[str, ...] = ()
+    stopped: str | None = None
+    sequential: bool = False
+    asked: int = 0
+    cost: float = 0.0
+    duration_ms: float = 0.0
+    created_at: str = field(default_factory=utc_now)
+    provenance: Provenance = field(default_factory=lambda: Provenance("run_pairwise"))
+    store_dir: str | None = None
+
+    def __repr__(self) -> str:
+        return f"<PairwiseRunResult {self.run_id}: {self}>"
+
+    def __str__(self) -> str:
+        return "\n".join(
+            self.verdict(key) if len(self.keys) == 1 else f"{key}: {self.verdict(key)}" for key in self.keys
+        )
+
+    # Figures
+
+    def of(self, key: str) -> Iterator[PairwiseCase]:
+        """The cases of a comparator.
+
+        Raises:
+            UnknownNameError: when no comparator has that key.
+        """
+        if key not in self.keys:
+            raise UnknownNameError(f"no comparator has the key {key!r}; there are {listed(self.keys)}")
+        return (case for case in self.cases if case.key == key)
+
+    def counts(self, key: str) -> dict[str, int]:
+        """How many cases are of each kind: ``win tie flip abstention error``."""
+        kinds = [str(case.outcome) for case in self.of(key)]
+        return {str(kind): kinds.count(str(kind)) for kind in Outcome}
+
+    def tally(self, key: str) -> tuple[int, int, int]:
+        """How often A won, how often B won, and the ties; flips, abstentions and errors are none of these."""
+        winners = [case.winner for case in self.of(key)]
+        return winners.count("a"), winners.count("b"), winners.count("tie")
+
+    def flips(self, key: str) -> int:
+        """How many cases have another winner in the other order."""
+        return self.counts(key)["flip"]
+
+    def flip_directions(self, key: str) -> dict[str, int]:
+        """Of these, in how many the judge preferred whatever stood ``first``, and whatever stood ``second``."""
+        found = [case.detail.get("direction") for case in self.of(key) if case.outcome is Outcome.FLIP]
+        return {place: found.count(place) for place in ("first", "second")}
+
+    def win_rate(self, key: str, *, ties: Ties = "half", **options: Any) -> WinRate:
+        """B's win rate with its interval; see :func:`pairscale.evaluate.inference.win_rate`.
+
+        Args:
+            key: the comparator.
+            ties: ``half`` (a tie and a flip are half a win) or ``excluded`` (cases with a winner alone).
+            options: ``interval``, ``level`` and ``seed``.
+        """
+        return replace(win_rate(self.frame(key), ties=ties, **options), variant=self.variant_b)
+
+    def agreement(self, x: str, y: str) -> PairwiseAgreement:
+        """How far two comparators agree, such as a model and people: over cases with a winner or a tie of both."""
+        said = {key: {(case.task_id, case.repeat): case.winner for case in self.of(key)} for key in (x, y)}
+        shared = [name for name in said[x] if name in said[y]]
+        both = [(name, said[x][name], said[y][name]) for name in shared]
+        answered = [(name, one, two) for name, one, two in both if one is not None and two is not None]
+        differing = tuple((name[0], str(one), str(two)) for name, one, two in answered if one != two)
+        left_out = len(both) - len(answered)
+        if not answered:
+            return PairwiseAgreement(None, None, 0, (), None, left_out)
+        kappa, ci = _kappa([str(one) for _, one, _ in answered], [str(two) for _, _, two in answered])
+        rate = (len(answered) - len(differing)) / len(answered)
+        return PairwiseAgreement(rate, kappa, len(answered), differing, ci, left_out)
+
+    def frame(self, key: str | None = None) -> pl.DataFrame:
+        """The cases (of one comparator) as a table with the columns of :data:`CASES`, for any other statistic.
+
+        ``winner`` is ``a`` or ``b`` where ``outcome`` is ``win``, and null otherwise.
+        """
+        chosen = self.cases if key is None else self.of(key)
+        rows = [
+            {name: getattr(case, name) for name in CASES}
+            | {"outcome": str(case.outcome), "tags": list(case.tags)}
+            | {"winner": case.winner if case.outcome is Outcome.WIN else None}
+            for case in chosen
+        ]
+        return pl.DataFrame(rows, schema=CASES)
+
+    def verdict(self, key: str) -> str:
+        """Which is better, in a sentence."""
+        names = self.variant_a, self.variant_b
+        return verdict_of(self.frame(key), names, sequential=self.sequential)
+
+    def summary(self) -> str:
+        """All figures on a few lines."""
+        return summary_of(self)
+
+    def diff(self, baseline: PairwiseRunResult, *, strict: bool = True) -> RunDiff:
+        """What has changed for B since another run.
+
+        Args:
+            baseline: the run to compare with.
+            strict: refuse runs that are not of the same tasks and keys; otherwise what they share is compared.
+
+        Raises:
+            RunsNotComparableError: when they are not, or share nothing.
+        """
+        return diff_runs(self, baseline, strict=strict)
+
+    # Files
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as JSON has it."""
+        plain = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "store_dir"}
+        rates = {key: asdict(self.win_rate(key)) for key in self.keys}
+        flips = {key: self.flips(key) for key in self.keys}
+        return {
+            "schema_version": SCHEMA_VERSION,
+            **plain,
+            "n_pairs": len({(case.task_id, case.repeat) for case in self.cases}),
+            "keys": list(self.keys),
+            "win_rates": rates,
+            "flips": flips,
+            "unmatched": [asdict(one) for one in self.unmatched],
+            "unasked": list(self.unasked),
+            "provenance": asdict(self.provenance),
+            "cases": [asdict(case) | {"outcome": str(case.outcome), "tags": list(case.tags)} for case in self.cases],
+        }
+
+    def save(self, path: str | os.PathLike[str] | None = None) -> Path:
+        """Write it to a ``.json`` file, or as ``RUN_ID.json`` into a folder; by default that of ``store_dir``.
+
+        Raises:
+            InputError: when neither is given.
+        """
+        where = path if path is not None else self.store_dir
+        if where is None:
+            raise InputError("name a file or a folder: save(path), or store_dir= of the run")
+        target = Path(where)
+        if target.suffix.lower() != ".json":
+            target = target / f"{self.run_id}.json"
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FileFormatError(f"{target.parent} cannot be made: {error.strerror}") from None
+        with replacing(target) as temporary:
+            temporary.write_text(json.dumps(self.to_dict(), indent=1, default=str), "utf-8")
+        return target
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> PairwiseRunResult:
+        """A run that was saved.
+
+        Raises:
+            FileFormatError: when the file is not one.
+        """
+        try:
+            found = json.loads(read_bytes(path))
+            version = found["schema_version"]
+            if version != SCHEMA_VERSION:
+                raise FileFormatError(f"{path} has schema_version {version!r}; this pairscale reads {SCHEMA_VERSION!r}")
+            known = {one.name for one in fields(cls)} - {"store_dir"}
+            kept = {name: value for name, value in found.items() if name in known}
+            kept["cases"] = tuple(
+                PairwiseCase(**{**case, "outcome": Outcome(case["outcome"]), "tags": tuple(case["tags"])})
+                for case in found["cases"]
+            )
+            kept["unmatched"] = tuple(Unmatched(**one) for one in found["unmatched"])
+            kept |= {name: tuple(found[name]) for name in ("keys", "unasked")}
+            kept["provenance"] = Provenance(**found["provenance"])
+            return cls(**kept)
+        except (ValueError, KeyError, TypeError) as error:
+            if isinstance(error, FileFormatError):
+                raise
+            raise FileFormatError(f"{path} is not a saved run: {type(error).__name__}: {error}") from None
+
+
+def _kappa(x: list[str], y: list[str]) -> tuple[float | None, tuple[float, float] | None]:
+    from pairscale.checks.agreement import agreement
+
+    table = agreement({"x": x, "y": y}, seed=1).table.filter(pl.col("statistic") == "cohen_kappa")
+    row = table.row(0, named=True)
+    ci = None if row["lower"] is None else (row["lower"], row["upper"])
+    return row["estimate"], ci

@@ -1,0 +1,53 @@
+"""Answers that a run file holds, as a source: to be graded again, exported for labelling, or read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+
+from pairscale.errors import UnknownNameError
+from pairscale.evaluate._book import stored_answers, stored_suite
+from pairscale.evaluate.suite import Suite
+from pairscale.evaluate.traces import Trace, TraceRef
+from pairscale.store import open_run
+from pairscale.tables import listed
+
+__all__ = ["RunTraceSource", "read_suite"]
+
+
+class RunTraceSource:
+    """The answers of one variant in the run file of :func:`run_pairwise`.
+
+    Args:
+        run: the run file.
+        variant: the variant's name there.
+
+    Raises:
+        StoreError: when the run file cannot be read.
+        UnknownNameError: when it has no answers of such a variant.
+    """
+
+    def __init__(self, run: str | os.PathLike[str], variant: str) -> None:
+        with open_run(run) as store:
+            found = stored_answers(store)
+        if variant not in found:
+            raise UnknownNameError(f"{run} has no answers of a variant {variant!r}; there are {listed(list(found))}")
+        self._traces = list(found[variant].items())
+
+    def __len__(self) -> int:
+        return len(self._traces)
+
+    async def list(self) -> AsyncIterator[TraceRef]:
+        """What there is, in the order in which it was answered; repeats in theirs."""
+        for at, ((task_id, _), _trace) in sorted(enumerate(self._traces), key=lambda one: one[1][0][1]):
+            yield TraceRef(str(at), task_id)
+
+    async def load(self, ref: TraceRef) -> Trace:
+        """One of them."""
+        return self._traces[int(ref.trace_id)][1]
+
+
+def read_suite(run: str | os.PathLike[str]) -> Suite | None:
+    """The tasks that a run file has answers to; None when there are none."""
+    with open_run(run) as store:
+        return stored_suite(store)

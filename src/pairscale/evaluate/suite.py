@@ -1,0 +1,218 @@
+"""What the variants are asked: tasks, and suites of them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from pairscale.errors import InputError
+from pairscale.files import read_rows
+from pairscale.provenance import fingerprint
+from pairscale.store._database import whole
+from pairscale.tables import listed
+
+__all__ = ["Suite", "Task", "as_words", "id_of", "require_suite", "storable"]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One thing to do, the same for every variant.
+
+    Attributes:
+        inputs: what the variants are given; ``inputs["input"]`` is the text of the task.
+        task_id: its name, unique in a suite; a suite fills in ``task-0000``, ``task-0001`` and so on.
+        reference_outputs: what a good answer is, where somebody knows: a text, or a mapping.
+        tags: kinds that the task is of, for figures by kind.
+        metadata: anything else.
+
+    Example:
+        >>> Task({"input": "What's the capital of France?"}, "task-1").input
+        "What's the capital of France?"
+    """
+
+    inputs: Mapping[str, Any]
+    task_id: str = ""
+    reference_outputs: Any = None
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.inputs, Mapping):
+            raise InputError(f"inputs must be a mapping such as {{'input': '…'}}, not {type(self.inputs).__name__}")
+        for name in ("inputs", "task_id", "reference_outputs", "tags", "metadata"):
+            object.__setattr__(self, name, storable(getattr(self, name)))
+
+    @property
+    def input(self) -> str:
+        """The text of the task; empty when nobody knows it."""
+        return as_words(self.inputs.get("input"))
+
+    @property
+    def digest(self) -> str:
+        """A digest of what a variant is given: an answer belongs to it."""
+        return fingerprint([self.task_id, self.inputs, self.metadata])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The task as JSON has it."""
+        return {
+            "task_id": self.task_id,
+            "inputs": dict(self.inputs),
+            "reference_outputs": self.reference_outputs,
+            "tags": list(self.tags),
+            "metadata": dict(self.metadata),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """Tasks in their order, each under a name of its own; make one with :meth:`from_list` or from a file.
+
+    Attributes:
+        tasks: the tasks.
+        name: what the suite is called.
+        source: where it came from.
+
+    Example:
+        >>> suite = Suite.from_list(["Two plus two?", {"input": "Three plus three?", "tags": ["easy"]}])
+        >>> [task.task_id for task in suite], suite.tasks[1].tags
+        (['task-0000', 'task-0001'], ('easy',))
+    """
+
+    tasks: tuple[Task, ...]
+    name: str = "suite"
+    source: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.tasks:
+            raise InputError(f"{self.source or self.name} has no tasks")
+        ids = Counter(task.task_id for task in self.tasks)
+        if "" in ids:
+            raise InputError("a task has no task_id; Suite.from_list fills them in")
+        twice = [name for name, times in ids.items() if times > 1]
+        if twice:
+            raise InputError(f"{self.source or self.name}: task_id {listed(twice)} stands there more than once")
+
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+    def __iter__(self) -> Iterator[Task]:
+        return iter(self.tasks)
+
+    @classmethod
+    def from_list(
+        cls, tasks: Iterable[Task | Mapping[str, Any] | str], *, name: str = "suite", source: str | None = None
+    ) -> Suite:
+        """A suite of tasks, mappings or plain texts.
+
+        Args:
+            tasks: a mapping has the fields of :class:`Task`, or ``input`` in the place of ``inputs``, and
+                ``reference`` in that of ``reference_outputs``; whatever else it has goes to ``metadata``.
+            name: what the suite is called.
+            source: where it came from.
+
+        Raises:
+            InputError: when a task has no ``input``, or two have the same ``task_id``.
+        """
+        where = source or name
+        read = [_task(given, f"{where}, task {number}") for number, given in enumerate(tasks, start=1)]
+        filled = [task if task.task_id else replace(task, task_id=f"task-{at:04d}") for at, task in enumerate(read)]
+        return cls(tuple(filled), name, source)
+
+    @classmethod
+    def from_jsonl(cls, path: str | os.PathLike[str], *, name: str | None = None) -> Suite:
+        """A suite from a file with one JSON object a line; see :meth:`from_list`."""
+        return cls._from_file(path, name)
+
+    @classmethod
+    def from_csv(cls, path: str | os.PathLike[str], *, name: str | None = None) -> Suite:
+        """A suite from a table (csv, tsv, xlsx, parquet): ``input``, and where they are there ``task_id``,
+        ``reference`` and ``tags`` (with semicolons between them); other columns go to ``metadata``.
+        """  # noqa: D205 - the columns belong together
+        return cls._from_file(path, name)
+
+    @classmethod
+    def _from_file(cls, path: str | os.PathLike[str], name: str | None) -> Suite:
+        rows = read_rows(path, text=("task_id", "input", "reference", "reference_outputs", "tags"))
+        return cls.from_list(rows, name=name or Path(path).stem, source=str(path))
+
+
+def require_suite(suite: Any) -> None:
+    """Refuse what is no suite."""
+    if not isinstance(suite, Suite):
+        raise InputError(f"give a Suite, not a {type(suite).__name__}: Suite.from_list([…]) makes one")
+
+
+def _task(given: Task | Mapping[str, Any] | str, where: str) -> Task:
+    if isinstance(given, Task):
+        task = given
+    elif isinstance(given, str):
+        task = Task({"input": given})
+    elif isinstance(given, Mapping):
+        task = _from_mapping(dict(given), where)
+    else:
+        raise InputError(f"{where} is a {type(given).__name__}; give a Task, a mapping with 'input', or a text")
+    if task.inputs.get("input") is None:
+        raise InputError(f"{where} has no 'input', the text that the variants are given")
+    return task
+
+
+def _from_mapping(row: dict[str, Any], where: str) -> Task:
+    inputs = row.pop("inputs", None)
+    if inputs is None:
+        inputs = {"input": row.pop("input", None)}
+    elif not isinstance(inputs, Mapping):
+        raise InputError(f"{where}: inputs must be a mapping such as {{'input': '…'}}, not {type(inputs).__name__}")
+    plain = row.pop("reference", None)
+    reference = row.pop("reference_outputs", None)
+    metadata = row.pop("metadata", None)
+    tags = _tags(row.pop("tags", None), where)
+    task_id = id_of(row.pop("task_id", None), where)
+    more = metadata if isinstance(metadata, Mapping) else {"metadata": metadata}
+    kept = {name: value for name, value in {**row, **more}.items() if value is not None}
+    return Task(inputs, task_id, plain if reference is None else reference, tags, kept)
+
+
+def id_of(value: Any, where: str) -> str:
+    """A name as text: 7 and 7.0 are ``7``; empty when there is none."""
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return ""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise InputError(f"{where}: task_id must be a text or a number, not {value!r:.60}")
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _tags(value: Any, where: str) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        value = value.split(";")
+    if not isinstance(value, Sequence | set | frozenset) or not all(isinstance(tag, str) for tag in value):
+        raise InputError(f"{where}: tags must be a list of texts, or one text with semicolons, not {value!r:.60}")
+    return tuple(dict.fromkeys(tag.strip() for tag in value if tag.strip()))
+
+
+def storable(value: Any) -> Any:
+    """A value without halves of characters, which no file and no table takes; U+FFFD stands for them."""
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            return whole(value)
+        return value
+    if isinstance(value, Mapping):
+        return {storable(key): storable(inner) for key, inner in value.items()}
+    if type(value) in {list, tuple}:
+        return type(value)(storable(inner) for inner in value)
+    return value
+
+
+def as_words(value: Any) -> str:
+    """What a person reads where a value stands: a text as it is, anything else as JSON."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

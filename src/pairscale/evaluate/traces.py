@@ -1,0 +1,285 @@
+"""What a variant did: its answer and how it came about, and where such records lie."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from pairscale.errors import FileFormatError, InputError
+from pairscale.evaluate.suite import as_words, id_of, storable
+from pairscale.files import read_bytes, read_rows, replacing
+from pairscale.judges.function import words_of
+from pairscale.provenance import text_hash
+
+__all__ = [
+    "DirectoryTraceSource",
+    "InMemoryTraceSource",
+    "Trace",
+    "TraceRef",
+    "TraceSource",
+    "read_outputs",
+    "save_trace",
+    "source_at",
+]
+
+_OUTPUTS = ("output", "response", "answer", "text")
+_FIGURES = {"tokens": int, "cost": float, "duration_ms": float}
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What a variant made of a task.
+
+    Attributes:
+        output: its answer.
+        events: what happened on the way, in order: mappings with ``type`` (and ``name``), or objects of any kind.
+        tokens: how many it took, where that is known.
+        cost: in US dollars, where it is known.
+        duration_ms: how long it took.
+        exception: what it raised, in words; then there is no answer.
+        metadata: anything else; a judge sees it as columns of the answer.
+
+    Example:
+        >>> trace = Trace("Paris.", events=({"type": "tool_call", "name": "search"}, {"type": "message"}))
+        >>> len(trace.events_of("tool_call", name="search"))
+        1
+    """
+
+    output: str = ""
+    events: tuple[Any, ...] = ()
+    tokens: int | None = None
+    cost: float | None = None
+    duration_ms: float | None = None
+    exception: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.output, str):
+            raise InputError(f"the output of a trace is a text, not {type(self.output).__name__}")
+        raised: Any = self.exception
+        if isinstance(raised, BaseException):
+            object.__setattr__(self, "exception", words_of(raised))
+        for name in ("output", "events", "exception", "metadata"):
+            object.__setattr__(self, name, storable(getattr(self, name)))
+
+    def events_of(self, kind: type | str, name: str | None = None) -> tuple[Any, ...]:
+        """The events of a kind: a class, or what ``type`` says; only those called ``name`` when it is given."""
+        found = [event for event in self.events if _is_kind(event, kind)]
+        return tuple(event for event in found if name is None or _field(event, "name") == name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The trace as JSON has it."""
+        plain = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {**plain, "events": [_plain(event) for event in self.events], "metadata": dict(self.metadata)}
+
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any], where: str = "a trace") -> Trace:
+        """A trace from a mapping: ``output`` (also called ``response``, ``answer`` or ``text``) and the other fields;
+        what else it holds goes to ``metadata``. Without an output and an exception, nothing was answered.
+        """  # noqa: D205 - the fields belong together
+        rest = dict(row)
+        given = [name for name in _OUTPUTS if name in rest]
+        if not given:
+            raise InputError(f"{where} has no 'output', the variant's answer")
+        output = rest.pop(given[0])
+        exception = rest.pop("exception", None)
+        if output is None and exception is None:
+            exception = "no output was recorded"
+        figures = {name: _figure(rest.pop(name, None), kind, f"{where}: {name}") for name, kind in _FIGURES.items()}
+        events, metadata = rest.pop("events", None) or (), rest.pop("metadata", None) or {}
+        if isinstance(events, str) or not isinstance(events, Sequence) or not isinstance(metadata, Mapping):
+            raise InputError(f"{where}: events must be a list, and metadata a mapping")
+        return cls(
+            as_words(output),
+            tuple(events),
+            exception=None if exception is None else as_words(exception),
+            metadata={**rest, **metadata},
+            **figures,
+        )
+
+
+def _figure(value: Any, kind: type, what: str) -> Any:
+    if value is None:
+        return None
+    try:
+        return kind(value)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{what} must be a number, not {value!r:.60}") from None
+
+
+def _is_kind(event: Any, kind: type | str) -> bool:
+    if isinstance(kind, type):
+        return isinstance(event, kind)
+    return _field(event, "type") == kind or type(event).__name__ == kind
+
+
+def _field(event: Any, name: str) -> Any:
+    return event.get(name) if isinstance(event, Mapping) else getattr(event, name, None)
+
+
+def _plain(event: Any) -> Any:
+    """An event as JSON can hold it."""
+    if isinstance(event, Mapping):
+        return dict(event)
+    if is_dataclass(event) and not isinstance(event, type):
+        return {"type": type(event).__name__, **asdict(event)}
+    if event is None or isinstance(event, str | int | float | list):
+        return event
+    return {"type": type(event).__name__, "text": str(event)}
+
+
+@dataclass(frozen=True, slots=True)
+class TraceRef:
+    """Where a trace is, and which task it belongs to.
+
+    Attributes:
+        trace_id: its name in the source.
+        task_id: the task; None when the source does not know.
+        metadata: anything else.
+    """
+
+    trace_id: str
+    task_id: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@runtime_checkable
+class TraceSource(Protocol):
+    """Anything that holds traces: it lists what it has, and gives out one after the other.
+
+    Several traces of a task are repeats; the first of A is compared with the first of B, and so on.
+    """
+
+    def list(self) -> AsyncIterator[TraceRef]:
+        """What there is, in a fixed order."""
+        ...
+
+    async def load(self, ref: TraceRef) -> Trace:
+        """One of them."""
+        ...
+
+
+class InMemoryTraceSource:
+    """Traces that are there already.
+
+    Args:
+        traces: by task: a mapping from ``task_id`` to a :class:`Trace` or a text, or such pairs, of which several may
+            have the same task.
+
+    Example:
+        >>> source = InMemoryTraceSource({"task-1": "Paris.", "task-2": Trace("Rome.", cost=0.01)})
+        >>> len(source)
+        2
+    """
+
+    def __init__(self, traces: Mapping[str, Trace | str] | Iterable[tuple[str, Trace | str]]) -> None:
+        pairs = traces.items() if isinstance(traces, Mapping) else traces
+        self._traces = [
+            (str(storable(task_id)), Trace(given) if isinstance(given, str) else given) for task_id, given in pairs
+        ]
+
+    def __len__(self) -> int:
+        return len(self._traces)
+
+    async def list(self) -> AsyncIterator[TraceRef]:
+        """What there is, as it was given."""
+        for at, (task_id, _) in enumerate(self._traces):
+            yield TraceRef(str(at), task_id)
+
+    async def load(self, ref: TraceRef) -> Trace:
+        """One of them."""
+        return self._traces[int(ref.trace_id)][1]
+
+
+class DirectoryTraceSource:
+    """Traces in a folder, one JSON file each, as :func:`save_trace` writes them.
+
+    Args:
+        folder: the folder.
+
+    Raises:
+        FileFormatError: when there is no such folder.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self._folder = Path(folder)
+        if not self._folder.is_dir():
+            raise FileFormatError(f"{folder} is not a folder of traces; save_trace writes one")
+
+    async def list(self) -> AsyncIterator[TraceRef]:
+        """What there is, by the names of the files."""
+        for path in sorted(self._folder.glob("*.json")):
+            row = _document(path)
+            yield TraceRef(path.name, id_of(row.get("task_id"), str(path)) or None, row.get("ref_metadata") or {})
+
+    async def load(self, ref: TraceRef) -> Trace:
+        """One of them."""
+        path = self._folder / Path(ref.trace_id).name
+        row = _document(path)
+        return Trace.from_dict({name: row[name] for name in row if name not in _OF_THE_REF}, str(path))
+
+
+_OF_THE_REF = {"task_id", "trace_id", "ref_metadata"}
+
+
+def _document(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(read_bytes(path))
+    except ValueError as error:
+        raise FileFormatError(f"{path} is not a trace in JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise FileFormatError(f"{path} is not a trace; save_trace writes them")
+    return found
+
+
+def save_trace(trace: Trace, folder: str | os.PathLike[str], *, task_id: str, trace_id: str | None = None) -> Path:
+    """Write a trace to a file of its own in a folder (made when it is missing), for :class:`DirectoryTraceSource`.
+
+    Args:
+        trace: the trace.
+        folder: where to.
+        task_id: the task that it belongs to.
+        trace_id: its own name; by default that of the task, so that a second trace of a task takes its place.
+    """
+    name = trace_id or task_id
+    target = Path(folder)
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileFormatError(f"{folder} cannot be made: {error.strerror}") from None
+    # Names of tasks may hold anything; those of files may not.
+    path = target / f"{re.sub(r'[^A-Za-z0-9._-]+', '_', name)[:80].lstrip('.')}-{text_hash(name)[:8]}.json"
+    document = {"task_id": task_id, "trace_id": name, **trace.to_dict()}
+    with replacing(path) as temporary:
+        temporary.write_text(json.dumps(document, indent=1, default=str), "utf-8")
+    return path
+
+
+def read_outputs(path: str | os.PathLike[str]) -> InMemoryTraceSource:
+    """Recorded outputs as a source: a table (jsonl, csv, …) with ``task_id`` and ``output``.
+
+    ``output`` may also be called ``response``, ``answer`` or ``text``, and ``task_id`` ``ID``. ``tokens``, ``cost``,
+    ``duration_ms``, ``exception`` and ``events`` are taken where they are there; the rest goes to ``metadata``, and an
+    ``input`` or a ``reference`` in it is used where no suite says what the task is.
+
+    Raises:
+        InputError: that names the file and the row.
+    """
+    traces = []
+    for number, row in enumerate(read_rows(path, text=("task_id", *_OUTPUTS, "input", "reference")), start=1):
+        where = f"{path}, row {number}"
+        task_id = id_of(row.pop("task_id", None) or row.pop("ID", None), where)
+        if not task_id:
+            raise InputError(f"{where} has no task_id, by which the answers of A and B are paired")
+        traces.append((task_id, Trace.from_dict(row, where)))
+    return InMemoryTraceSource(traces)
+
+
+def source_at(path: str | os.PathLike[str]) -> TraceSource:
+    """Recorded answers at a path: a folder of traces, or a table of outputs."""
+    return DirectoryTraceSource(path) if Path(path).is_dir() else read_outputs(path)

@@ -1,0 +1,225 @@
+"""What is compared: a variant is anything that answers a task."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+from pairscale.errors import InputError, JudgeError
+from pairscale.evaluate._identity import identity_of
+from pairscale.evaluate.suite import Task, as_words
+from pairscale.evaluate.traces import Trace, TraceSource, source_at
+from pairscale.files import TABLE_SUFFIXES
+from pairscale.judges.function import in_thread, words_of
+from pairscale.judges.resolve import imported
+from pairscale.provenance import fingerprint
+from pairscale.providers.client import Exchange, ProviderError
+from pairscale.providers.model import Model
+from pairscale.providers.registry import PROVIDERS, split_model
+
+__all__ = ["ModelVariant", "Variant", "VariantLike", "make_variant"]
+
+
+@runtime_checkable
+class Variant(Protocol):
+    """Anything that answers tasks. :func:`make_variant` makes one of whatever a run is given."""
+
+    @property
+    def identity(self) -> str:
+        """What its answers are found again by in a run file."""
+        ...
+
+    async def answer(self, task: Task, repeat: int) -> Trace:
+        """The answer to a task; what goes wrong is in the trace, too."""
+        ...
+
+
+VariantLike: TypeAlias = "str | os.PathLike[str] | Variant | TraceSource | Callable[..., Any] | Any"
+"""A callable, ``provider:model``, ``module:function``, a file of recorded outputs, a source of traces, an agent with
+``ask``, or a :class:`Variant`."""
+
+
+def make_variant(variant: VariantLike, name: str) -> Variant:
+    """A variant of whatever a run is given.
+
+    Args:
+        variant: a callable from a :class:`Task` to a text or a :class:`Trace`, plain or ``async``; an object with an
+            ``ask`` method (an agent), which is given the task's input; ``provider:model``, which is given it as its
+            prompt; ``module:function``; a file or folder of recorded outputs; a :class:`TraceSource`; or a
+            :class:`Variant`.
+        name: what it is called. In a run file, a callable is known by all that can be seen of it: its code, and the
+            prompts and settings that it reads. Where it holds something that cannot be looked into (a client), it is
+            known by this name, too, and an agent by its type and this name: give it another name when that changes.
+
+    Raises:
+        InputError: when it is none of these.
+    """
+    if isinstance(variant, Variant):
+        return variant
+    if isinstance(variant, TraceSource):
+        return _Recorded(variant, name)
+    if isinstance(variant, str | os.PathLike):
+        return _named(variant, name)
+    ask = getattr(variant, "ask", None)
+    if callable(ask):
+        return _Called(ask, f"agent:{type(variant).__qualname__}:{name}", of_text=True)
+    if callable(variant):
+        return _Called(variant, identity_of(variant, name))
+    raise InputError(f"variant {name!r} is a {type(variant).__name__}; give a callable, provider:model, or outputs")
+
+
+def _named(variant: str | os.PathLike[str], name: str) -> Variant:
+    text = os.fspath(variant)
+    if Path(text).suffix.lower() in TABLE_SUFFIXES or Path(text).is_dir():
+        return _Recorded(source_at(text), name)
+    kind, colon, rest = text.partition(":")
+    if kind in PROVIDERS:
+        return ModelVariant(text)
+    if colon and kind and rest:
+        return make_variant(imported(kind, rest, text, "variant"), name)
+    raise InputError(
+        f"variant {text!r} is no provider:model, no module:function and no table or folder of outputs "
+        f"({', '.join(TABLE_SUFFIXES)})"
+    )
+
+
+class _Called:
+    """A callable, or an agent's ``ask``."""
+
+    def __init__(self, function: Callable[..., Any], identity: str, *, of_text: bool = False) -> None:
+        self._function, self._of_text, self.identity = function, of_text, identity
+
+    async def answer(self, task: Task, repeat: int) -> Trace:  # noqa: ARG002 - every repeat is a call of its own
+        given = task.input if self._of_text else task
+        start = time.perf_counter()
+        try:
+            if inspect.iscoroutinefunction(self._function):
+                said = await self._function(given)
+            else:
+                said = await in_thread(partial(self._function, given))
+                if inspect.isawaitable(said):
+                    said = await said
+            trace = _trace(said)
+        except Exception as error:  # noqa: BLE001 - whatever a variant raises is what came of this task
+            trace = Trace(exception=words_of(error))
+        took = (time.perf_counter() - start) * 1000
+        return trace if trace.duration_ms is not None else replace(trace, duration_ms=round(took, 3))
+
+
+def _trace(said: Any) -> Trace:
+    if isinstance(said, Trace):
+        return said
+    said = getattr(said, "body", said)  # an agent's reply
+    if isinstance(said, str):
+        return Trace(said)
+    if isinstance(said, Mapping) and "output" in said:
+        return Trace.from_dict(said, "the variant's answer")
+    return Trace(exception=f"the variant must return a text or a Trace, not {said!r:.80}")
+
+
+class _Recorded:
+    """Traces that a source holds; each repeat is the next one of its task."""
+
+    def __init__(self, source: TraceSource, name: str) -> None:
+        self._source, self._name, self.identity = source, name, ""
+        self._refs: dict[str | None, list[Any]] | None = None
+        self.recorded = True  # nothing to keep: it is there already
+
+    async def answer(self, task: Task, repeat: int) -> Trace:
+        if self._refs is None:
+            refs: dict[str | None, list[Any]] = {}
+            async for ref in self._source.list():
+                refs.setdefault(ref.task_id, []).append(ref)
+            self._refs = refs
+        found = self._refs.get(task.task_id, [])
+        if len(found) < repeat:
+            return Trace(exception=f"no output of {self._name} is recorded for this task")
+        return await self._source.load(found[repeat - 1])
+
+
+class ModelVariant:
+    """A language model with a prompt of its own.
+
+    Args:
+        model: ``provider:model``.
+        prompt: the prompt's template; ``{input}``, and whatever else the tasks' ``inputs`` hold, is filled in. What an
+            input contains changes nothing around it.
+        retries: how often to ask again when an error may pass.
+        settings: of the model: ``system temperature max_tokens reasoning base_url price`` and the others of
+            :class:`LLMJudge`.
+
+    Raises:
+        InputError: when the model or a setting is unknown, or its key is missing.
+
+    Example:
+        >>> ModelVariant("ollama:qwen3:8b", "Answer in one word: {input}").prompt_for(Task({"input": "Capital?"}))
+        'Answer in one word: Capital?'
+    """
+
+    def __init__(self, model: str, prompt: str = "{input}", *, retries: int = 3, **settings: Any) -> None:
+        if not isinstance(prompt, str) or not _PLACE.search(prompt):
+            raise InputError("prompt must hold a place for the task, such as {input}")
+        provider, name = split_model(model)
+        self._model, self._prompt, self._retries = Model(provider, name, **settings), prompt, retries
+
+    def __repr__(self) -> str:
+        return f"<ModelVariant {self._model.provider}:{self._model.name}>"
+
+    @property
+    def identity(self) -> str:
+        """Model, prompt and every setting that may change an answer."""
+        return f"model:{fingerprint([self._model.provider, self._model.name, self._prompt, self._model.identity])}"
+
+    def prompt_for(self, task: Task) -> str:
+        """The prompt that a task gets."""
+        missing = sorted({name for name in _PLACE.findall(self._prompt) if name not in task.inputs})
+        if missing:
+            raise InputError(f"task {task.task_id!r} has no {', '.join(missing)}, which the prompt has a place for")
+        return _PLACE.sub(lambda place: as_words(task.inputs[place[1]]), self._prompt)
+
+    def dearest(self, task: Task) -> float | None:
+        """What an answer may cost, on the safe side; None when nobody knows the price."""
+        return self._model.dearest(self._model.request(self.prompt_for(task)))
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._model.aclose()
+
+    async def answer(self, task: Task, repeat: int) -> Trace:
+        """Ask the model.
+
+        Raises:
+            JudgeError: when every other question would fail, too: a wrong key, an unknown model.
+        """
+        request = self._model.request(self.prompt_for(task))
+        done, turn = self._model.remembered(request, str(repeat)), 0
+        while done is None:
+            try:
+                done = await self._model.ask(request)
+            except ProviderError as error:
+                if error.fatal:
+                    raise JudgeError(error.message) from None
+                if not error.passing or turn >= self._retries:
+                    return Trace(exception=f"{error.code}: {error.message}")
+                await asyncio.sleep(min(60.0, error.retry_after if error.retry_after is not None else 2.0**turn))
+                turn += 1
+        return self._trace(done, str(repeat))
+
+    def _trace(self, done: Exchange, repeat: str) -> Trace:
+        told, reply = self._model.told(done), done.reply
+        known = {"tokens": told["total_tokens"], "cost": told["cost"], "duration_ms": round(done.latency_s * 1000, 3)}
+        if reply.stop_reason in {"refusal", "content_filter"} or reply.refusal:
+            return Trace(exception=f"{reply.stop_reason}: {reply.refusal or reply.text}", **known)
+        self._model.accept(done, repeat)
+        return Trace(reply.text, metadata={"model": told["model"], "stop_reason": reply.stop_reason}, **known)
+
+
+_PLACE = re.compile(r"\{(\w+)\}")

@@ -1,0 +1,167 @@
+"""What the page asks of what stands behind it: a file of labels, or the board of a run."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from pairscale.errors import InputError
+from pairscale.web.labels import Labeller, Standing
+
+if TYPE_CHECKING:
+    from pairscale.judges.human import Board
+    from pairscale.traits import Trait
+    from pairscale.web.cases import Case
+    from pairscale.web.labels import Choice, LabelStore
+
+__all__ = ["BoardDesk", "Desk", "LabelDesk", "Question"]
+
+_BOARD_WAIT = 1.5  # seconds: a run needs some hundredths of one to choose its next pair
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """All that a labeller gets to see of a case.
+
+    Attributes:
+        question_id: a number that says nothing of the case.
+        criterion: in what one may be better.
+        definition: of the criterion; may be empty.
+        task_input: what both texts answer; may be empty.
+        left: the text that is shown first.
+        right: the other one.
+    """
+
+    question_id: int
+    criterion: str
+    definition: str
+    task_input: str
+    left: str
+    right: str
+
+
+class Desk(Protocol):
+    """Where questions come from and answers go to."""
+
+    @property
+    def secret(self) -> str:
+        """What forms are signed with."""
+        ...
+
+    @property
+    def ties(self) -> bool:
+        """Whether a tie may be said."""
+        ...
+
+    @property
+    def undoes(self) -> bool:
+        """Whether an answer can be taken back."""
+        ...
+
+    def labeller_of(self, token: str) -> Labeller | None:
+        """Whose link it is."""
+        ...
+
+    def next(self, labeller: Labeller) -> Question | Literal["waiting", "done"]:
+        """What to put before a labeller now."""
+        ...
+
+    def answer(
+        self,
+        labeller: Labeller,
+        question_id: int,
+        choice: Choice | None,
+        *,
+        skipped: str | None,
+        comment: str | None,
+        elapsed_ms: int | None,
+    ) -> bool:
+        """Save an answer, or a skip with its reason; False when it was answered already."""
+        ...
+
+    def undo(self, labeller: Labeller) -> bool:
+        """Take back the last answer; False when there is none."""
+        ...
+
+    def standing(self, labeller: Labeller) -> Standing:
+        """How far it is."""
+        ...
+
+
+class LabelDesk:
+    """A file of labels and the cases that belong to it."""
+
+    undoes = True
+
+    def __init__(self, store: LabelStore, cases: Sequence[Case]) -> None:
+        self.store = store
+        self.cases = {case.case_id: case for case in cases}
+        self.secret, self.ties = store.secret, store.ties
+        self.labeller_of, self.answer = store.labeller_of, store.answer
+        self.undo, self.standing = store.undo, store.standing
+
+    def next(self, labeller: Labeller) -> Question | Literal["waiting", "done"]:
+        """The texts of the case that comes next, on the sides that were drawn for this labeller."""
+        found = self.store.next(labeller)
+        if isinstance(found, str):
+            return found
+        case = self.cases[found.case_id]
+        texts = (case.response_2, case.response_1) if found.turned else (case.response_1, case.response_2)
+        return Question(found.question_id, case.criterion, "", case.task_input, *texts)
+
+
+class BoardDesk:
+    """The board of a run, and the people who answer it."""
+
+    ties = undoes = False
+
+    def __init__(self, board: Board, people: Sequence[str], trait: Trait | None = None) -> None:
+        self.secret = secrets.token_urlsafe(24)
+        self.board, self._trait = board, trait
+        self.labellers = [
+            Labeller(number, name, secrets.token_urlsafe(24)) for number, name in enumerate(people, start=1)
+        ]
+
+    def labeller_of(self, token: str) -> Labeller | None:
+        """Whose link it is; all are compared, each in constant time."""
+        given = token.encode("utf-8", "replace")
+        matching = [one for one in self.labellers if hmac.compare_digest(one.token.encode(), given)]
+        return matching[0] if matching else None
+
+    def next(self, labeller: Labeller) -> Question | Literal["waiting", "done"]:
+        """The question that the run asks, in the run's own order of the two texts."""
+        found = self.board.take(labeller.name, _BOARD_WAIT)
+        if found is None:
+            return "waiting" if self.board.is_open else "done"
+        name, definition = (self._trait.name, self._trait.description) if self._trait else ("", "")
+        return Question(found.number, name, definition, "", found.first, found.second)
+
+    def answer(
+        self,
+        labeller: Labeller,
+        question_id: int,
+        choice: Choice | None,
+        *,
+        skipped: str | None,
+        comment: str | None,
+        elapsed_ms: int | None,
+    ) -> bool:
+        """Hand an answer to the run; it is forced, so that there is no tie."""
+        if choice == "tie":
+            raise InputError("a choice is forced here; choose 1 or 2, or skip with a reason")
+        if choice is not None:
+            return self.board.answer(labeller.name, question_id, choice, comment=comment, elapsed_ms=elapsed_ms)
+        if not skipped:
+            raise InputError("choose 1 or 2, or skip with a reason")
+        return self.board.skip(labeller.name, question_id, skipped, comment=comment, elapsed_ms=elapsed_ms)
+
+    def undo(self, _labeller: Labeller) -> bool:
+        """Nothing is taken back: the run has gone on with it."""
+        return False
+
+    def standing(self, labeller: Labeller) -> Standing:
+        """How much was answered; only the run knows how much there is to come."""
+        return Standing(self.board.answered(labeller.name), self.board.answered(), None)

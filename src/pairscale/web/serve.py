@@ -1,0 +1,226 @@
+"""Serving the page: in a thread, on an address that is ours alone unless it was said otherwise."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import socket
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from pairscale.errors import InputError, MissingExtraError
+from pairscale.notices import notice
+
+if TYPE_CHECKING:
+    from pairscale.judges.human import Board
+    from pairscale.traits import Trait
+    from pairscale.web.cases import Case
+    from pairscale.web.desk import Desk
+    from pairscale.web.labels import Labeller, LabelStore
+
+__all__ = ["DEFAULT_PORT", "Address", "BoardSite", "LabelSite", "serve_board", "serve_labels"]
+
+DEFAULT_PORT = 8484
+_START_S, _STOP_S = 30.0, 10.0
+_LINGER_S = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to serve.
+
+    Attributes:
+        host: the address to listen on; 127.0.0.1 is reached from this machine alone.
+        port: 0 takes a free one.
+        url: how people reach it, when that is otherwise, such as behind a proxy: ``https://labels.example.org``.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = DEFAULT_PORT
+    url: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.url is not None:
+            parts = urlsplit(self.url)
+            if parts.scheme not in {"http", "https"} or not parts.hostname or parts.path.strip("/"):
+                raise InputError(f"url {self.url!r} must look like https://labels.example.org, without a path")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether other machines reach it."""
+        try:
+            return not ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host != "localhost"
+
+    def names(self) -> list[str]:
+        """The host names that a browser may call it by."""
+        named = [self.host] if self.url is None else [self.host, str(urlsplit(self.url).hostname)]
+        return [*named, socket.gethostname(), socket.getfqdn()] if self.is_open else named
+
+    def base(self, port: int) -> str:
+        """The beginning of every link."""
+        if self.url is not None:
+            return self.url.rstrip("/")
+        everywhere = self.host in {"0.0.0.0", "::"}  # noqa: S104 - it is asked for, and said
+        host = socket.gethostname() if everywhere else self.host
+        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSite:
+    """Where labellers and the owner go.
+
+    Attributes:
+        url: the beginning of every link.
+        owner: the owner's link.
+        links: each labeller's name and link.
+    """
+
+    url: str
+    owner: str
+    links: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class BoardSite:
+    """Where the people go who answer a run's questions.
+
+    Attributes:
+        url: the beginning of every link.
+        links: each person's name and link.
+    """
+
+    url: str
+    links: dict[str, str]
+
+
+@contextmanager
+def serve_labels(
+    store: LabelStore,
+    cases: Sequence[Case],
+    *,
+    address: Address | None = None,
+    instructions: str = "",
+    plain: bool = False,
+) -> Iterator[LabelSite]:
+    """Serve the labelling page of a file of labels while the block runs.
+
+    Args:
+        store: the labels.
+        cases: what is labelled.
+        address: where.
+        instructions: for labellers, in Markdown.
+        plain: show texts as they are written, not as Markdown.
+
+    Raises:
+        InputError: the port is taken, or there is no such address.
+        MissingExtraError: the packages of the extra ``web`` are not there.
+    """
+    from pairscale.web.desk import LabelDesk
+
+    with _serving(LabelDesk(store, cases), address or Address(), instructions, plain) as url:
+        yield LabelSite(url, f"{url}/owner/{store.owner_token}", _links(url, store.labellers()))
+
+
+@contextmanager
+def serve_board(
+    board: Board,
+    people: Sequence[str],
+    *,
+    trait: Trait | None = None,
+    address: Address | None = None,
+    instructions: str = "",
+    plain: bool = False,
+    linger: float = _LINGER_S,
+) -> Iterator[BoardSite]:
+    """Put the board of a :class:`pairscale.HumanJudge` before people while the block runs.
+
+    Args:
+        board: the judge's.
+        people: who answers; each gets a link of their own, which ends with the block.
+        trait: what is judged.
+        address: where.
+        instructions: for them, in Markdown.
+        plain: show texts as they are written, not as Markdown.
+        linger: seconds to go on at the end, so that those who wait are told that it is over.
+
+    Raises:
+        InputError: the port is taken, or nobody is named.
+        MissingExtraError: the packages of the extra ``web`` are not there.
+    """
+    from pairscale.web.desk import BoardDesk
+
+    desk = BoardDesk(board, people, trait)
+    board.open(people)
+    try:
+        with _serving(desk, address or Address(), instructions, plain) as url:
+            yield BoardSite(url, _links(url, desk.labellers))
+            board.close()
+            time.sleep(linger)
+    finally:
+        board.close()
+
+
+def _links(url: str, labellers: Sequence[Labeller]) -> dict[str, str]:
+    return {one.name: f"{url}/l/{one.token}" for one in labellers}
+
+
+@contextmanager
+def _serving(desk: Desk, address: Address, instructions: str, plain: bool) -> Iterator[str]:
+    """A server in a thread, for as long as the block runs."""
+    try:
+        import python_multipart  # noqa: F401 - what FastAPI reads forms with; it would say so only later
+        import uvicorn
+
+        from pairscale.web.app import create_app
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("the labelling page", "web") from error
+    app = create_app(desk, instructions=instructions, plain=plain, hosts=address.names())
+    listening = _bound(address)
+    port = listening.getsockname()[1]
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
+    config = uvicorn.Config(
+        app, log_config=None, access_log=False, server_header=False, ws="none", lifespan="off", timeout_keep_alive=15,
+        timeout_graceful_shutdown=3,
+    )  # fmt: skip
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, args=([listening],), name="pairscale page", daemon=True)
+    thread.start()
+    try:
+        _wait_for(server, thread)
+        if address.is_open:
+            notice(
+                f"the page is open to other machines on port {port}, without encryption; put a proxy with https before "
+                "it (--url) when the network is not yours"
+            )
+        yield address.base(port)
+    finally:
+        server.should_exit = True
+        thread.join(_STOP_S)
+        listening.close()
+
+
+def _bound(address: Address) -> socket.socket:
+    try:
+        found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, _, _, _, where = found[0]
+        return socket.create_server(where[:2], family=family, backlog=256)
+    except OSError as error:
+        raise InputError(
+            f"nothing can be served on {address.host}, port {address.port}: {error.strerror or error}; "
+            "name another --port, or 0 for a free one"
+        ) from None
+
+
+def _wait_for(server: Any, thread: threading.Thread) -> None:
+    deadline = time.monotonic() + _START_S
+    while not server.started:
+        if not thread.is_alive() or time.monotonic() > deadline:
+            raise InputError("the page could not be served; is something wrong with the network of this machine?")
+        time.sleep(0.01)

@@ -1,0 +1,91 @@
+"""Labelling in the terminal: the same questions, the same file of labels, no page."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from pairscale.web.desk import LabelDesk, Question
+
+if TYPE_CHECKING:
+    from pairscale.web.cases import Case
+    from pairscale.web.labels import Labeller, LabelStore
+
+__all__ = ["label_in_terminal"]
+
+
+def label_in_terminal(
+    store: LabelStore,
+    cases: Sequence[Case],
+    name: str,
+    *,
+    ask: Callable[[str], str] | None = None,
+    show: Callable[[str], None] | None = None,
+) -> int:
+    """Ask one person in the terminal until there is nothing left, or until they quit.
+
+    Args:
+        store: the labels.
+        cases: what is labelled.
+        name: who labels.
+        ask: shows a prompt and returns what was typed; EOFError quits. Standard input by default.
+        show: shows a text; on standard error by default, so that results can be piped.
+
+    Returns:
+        How many labels and skips were given.
+    """
+    told, asked = show or _to_stderr, ask or _from_stdin
+    desk, labeller = LabelDesk(store, cases), store.add_labeller(name)
+    before = store.standing(labeller).mine
+    choices = "1 / 2 / tie" if store.ties else "1 / 2"
+    told("Also: skip REASON, undo, quit.")
+    while isinstance(found := desk.next(labeller), Question):
+        told(_shown(found))
+        try:
+            if not _answered(desk, labeller, found, asked(f"Which is better? {choices}: "), told):
+                break
+        except EOFError:
+            break
+    else:
+        told("Done. Thank you!" if found == "done" else "What is left is with other people now; come back later.")
+    return store.standing(labeller).mine - before
+
+
+def _shown(question: Question) -> str:
+    task = f"Task: {_safe(question.task_input)}\n" if question.task_input.strip() else ""
+    return f"\nCriterion: {_safe(question.criterion)}\n{task}[1] {_safe(question.left)}\n[2] {_safe(question.right)}"
+
+
+def _answered(desk: LabelDesk, labeller: Labeller, question: Question, typed: str, told: Callable[[str], None]) -> bool:
+    """Do what was typed; False to quit."""
+    word, _, rest = typed.strip().partition(" ")
+    word = {"t": "tie", "s": "skip", "u": "undo", "q": "quit"}.get(word.lower(), word.lower())
+    if word == "quit":
+        return False
+    if word == "undo":
+        told("Taken back." if desk.undo(labeller) else "There is nothing to take back.")
+    elif word == "skip" and rest.strip():
+        desk.answer(labeller, question.question_id, None, skipped=rest.strip())
+    elif word in {"1", "2"} or (word == "tie" and desk.ties):
+        desk.answer(labeller, question.question_id, word, comment=rest.strip() or None)  # type: ignore[arg-type]
+    else:
+        told("To skip, say why: skip REASON." if word == "skip" else "Please answer 1 or 2" + ", or tie." * desk.ties)
+    return True
+
+
+def _safe(text: str) -> str:
+    """A text without what would command the terminal."""
+    return "".join(letter if letter.isprintable() or letter in "\n\t" else "\ufffd" for letter in text)
+
+
+def _to_stderr(text: str) -> None:
+    print(text, file=sys.stderr)  # noqa: T201 - this is the conversation
+
+
+def _from_stdin(prompt: str) -> str:
+    print(prompt, end="", file=sys.stderr, flush=True)  # noqa: T201
+    if not (line := sys.stdin.readline()):
+        _to_stderr("")
+        raise EOFError
+    return line

@@ -1,0 +1,231 @@
+"""``pairscale ab`` and ``pairscale agreement``: the verdict, the run file, labels, and what goes wrong."""
+
+import importlib
+import io
+import json
+import signal
+import sys
+import time
+
+import pytest
+
+import pairscale as ps
+from pairscale.testing import Behaviour, ProviderSimulator
+
+VARIANTS = '''
+"""Variants and a judge for the tests."""
+print("imported: this must not reach standard output")
+
+
+def short(task):
+    return "Yes."
+
+
+def long(task):
+    if "3" in task.input:
+        raise ValueError("three")
+    return f"Yes, because {task.input}"
+
+
+def longer(A, B):
+    return {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
+
+
+def slow(A, B):
+    import time
+    time.sleep(0.2)
+    return longer(A, B)
+'''
+
+
+@pytest.fixture
+def answers(folder):
+    """Recorded answers of both, a suite, and a module of variants."""
+    (folder / "vary.py").write_text(VARIANTS)
+    tasks = [{"task_id": f"t{n}", "input": f"Question {n}?"} for n in range(20)]
+    a = [{**task, "output": "Yes."} for task in tasks]
+    b = [
+        {"task_id": task["task_id"], "output": f"Yes, because {task['input']}"}
+        for task in tasks
+        if task["task_id"] != "t7"
+    ]
+    for name, rows in (("a", a), ("b", b), ("suite", tasks)):
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    importlib.invalidate_caches()
+    yield folder
+    sys.modules.pop("vary", None)
+
+
+FILES = ("ab", "a.jsonl", "b.jsonl", "--criterion", "says more")
+
+
+def test_the_verdict_of_recorded_answers(cli, answers):
+    done = cli(*FILES, "--judge", "vary:longer", "--run", "ab.db")
+    assert done.code == 0
+    assert done.out.splitlines()[0] == "B is better: 100 % of 19 decided cases, 95 % interval 83 to 100"
+    assert "imported" not in done.out
+    assert "note: 1 not compared, for want of an answer of both: t7" in done.err
+    again = cli(*FILES, "--judge", "vary:longer", "--run", "ab.db", "--name-a", "old", "--name-b", "new")
+    assert again.out.startswith("new is better")
+    with ps.open_run("ab.db") as store:
+        assert store.counts()["attempts"] == 38
+
+
+def test_json_is_one_document(cli, answers):
+    found = cli(*FILES, "--judge", "vary:longer", "--json").json
+    assert found["verdicts"] == {"says more": "B is better: 100 % of 19 decided cases, 95 % interval 83 to 100"}
+    assert found["counts"]["says more"] == {"win": 19, "tie": 0, "flip": 0, "abstention": 0, "error": 0}
+    assert found["win_rates"]["says more"]["rate"] == found["win_rates_decided"]["says more"]["rate"] == 1.0
+    assert found["unmatched"] == [{"task_id": "t7", "repeat": 1, "missing": "b"}]
+    assert len(found["cases"]) == 19
+
+
+def test_a_suite_is_answered_first(cli, answers):
+    options = ("--variant-a", "vary:short", "--variant-b", "vary:long", "--judge", "vary:longer")
+    done = cli(
+        "ab", "suite.jsonl", *options, "--criterion", "c", "--run", "ab.db", "--out", "cases.csv", "--save", "runs"
+    )
+    assert done.code == 0
+    assert "task" not in done.out
+    assert "B is better: 100 % of 18 decided cases, 95 % interval 82 to 100; 2 errors" in done.err
+    assert "t3, error: B raised ValueError: three" in done.err
+    assert (answers / "cases.csv").read_text().count("\n") == 21
+    assert len(list((answers / "runs").glob("*.json"))) == 1
+
+
+def test_several_judges_are_a_panel_and_labels_are_compared(cli, answers):
+    made = ps.export_pairwise_cases("a.jsonl", "b.jsonl", criteria="says more", out="cases.jsonl", seed=1)
+    rows = [json.loads(line) for line in made.path.read_text().splitlines()]
+    labels = [{"case_id": row["case_id"], "preferred": "1" if len(row["response_1"]) > 4 else "2"} for row in rows]
+    (answers / "labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in labels))
+    people = ("--labels", "labels.jsonl", "--key", "cases.key.jsonl")
+    alone = cli(*FILES, *people)
+    assert alone.out.startswith("B is better: 100 % of 19")
+    both = cli(*FILES, *people, "--judge", "vary:longer", "--judge", "lexical")
+    assert both.code == 0
+    assert "says more (people): B is better" in both.out
+    assert "agree on" in both.out
+
+
+def test_the_manifest_for_labellers(cli, answers):
+    done = cli(*FILES, "--judge", "vary:longer", "--manifest", "cases.jsonl")
+    assert done.code == 0
+    assert "wrote 19 cases to cases.jsonl, and their key, for your eyes only, to cases.key.jsonl" in done.err
+    options = ("--variant-a", "vary:short", "--variant-b", "vary:long", "--criterion", "c", "--judge", "vary:longer")
+    assert cli("ab", "suite.jsonl", *options, "--manifest", "m.jsonl").code == 1
+    done = cli("ab", "suite.jsonl", *options, "--manifest", "m.jsonl", "--run", "ab.db")
+    assert "wrote 18 cases to m.jsonl" in done.err
+    first = json.loads((answers / "m.jsonl").read_text().splitlines()[0])
+    assert first["task_input"] == "Question 0?"
+    assert "first_variant" not in first
+
+
+def test_it_stops_when_it_is_decided(cli, answers):
+    found = cli(*FILES, "--judge", "vary:longer", "--stop-when", "decided", "--concurrency", "1", "--json").json
+    assert found["stopped"] == "decided"
+    assert len(found["cases"]) + len(found["unasked"]) == 19
+    assert len(found["cases"]) < 12
+
+
+def test_a_person_at_the_terminal(cli, answers, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO("tie\n" * 19))
+    done = cli(*FILES, "--judge", "human", "--json")
+    assert done.json["counts"]["says more"]["tie"] == 19
+    assert "Which is better? 1 / 2 / tie: " in done.err
+
+
+def test_a_model_over_http(cli, answers, monkeypatch):
+    with ProviderSimulator(Behaviour(quality=len, sharpness=1)) as server:
+        for name, value in server.environment().items():
+            monkeypatch.setenv(name, value)
+        done = cli(*FILES, "--judge", "openai:gpt-4.1", "--run", "ab.db", "--json")
+        assert done.code == 0
+        assert done.json["counts"]["says more"]["win"] == 19
+        assert done.json["cost"] > 0
+        variants = ("--variant-a", "openai:gpt-4.1", "--variant-b", "vary:long", "--prompt-a", "Briefly: {input}")
+        done = cli("ab", "suite.jsonl", *variants, "--criterion", "c", "--judge", "vary:longer", "--json")
+        assert any(
+            str(entry.body["messages"][-1]["content"]).startswith("Briefly: Question") for entry in server.journal
+        )
+        assert done.json["counts"]["c"]["error"] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("ab", "a.jsonl", "b.jsonl"), "--criterion"),
+        ((*FILES, "--key", "k.jsonl"), "--key belongs to --labels"),
+        ((*FILES, "--variant-a", "x:y"), "belong to a suite"),
+        ((*FILES, "--repeats", "2"), "belong to a suite"),
+        (("ab", "a.jsonl", "--suite", "suite.jsonl", "--criterion", "c"), "--suite belongs to two files"),
+        (("ab", "suite.jsonl", "--criterion", "c"), "a suite needs --variant-a"),
+        (("ab", "none.jsonl", "b.jsonl", "--criterion", "c"), "no such file"),
+        ((*FILES, "--judge", "nonsense"), "no judge is called 'nonsense'"),
+        ((*FILES, "--judge", "lexical", "--judge", "human"), "--judge human stands alone"),
+        ((*FILES, "--judge", "lexical", "--base-url", "http://x"), "--base-url belongs to"),
+        ((*FILES, "--stop-when", "bored"), "stop_when must be"),
+        ((*FILES, "--labels", "b.jsonl"), "no column 'case_id'"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(cli, answers, arguments, words):
+    done = cli(*arguments)
+    assert done.code == 1
+    assert done.out == ""
+    assert words in done.lines[-1]
+    assert "Traceback" not in done.err
+
+
+def test_an_interrupted_run_goes_on(process, answers):
+    arguments = (*FILES, "--judge", "vary:slow", "--run", "ab.db", "--concurrency", "1")
+    child = process(*arguments)
+    for _ in range(600):
+        try:
+            with ps.open_run("ab.db") as store:
+                if store.counts()["comparisons"] >= 4:
+                    break
+        except ps.PairscaleError:
+            pass
+        time.sleep(0.05)
+    child.send_signal(signal.SIGINT)
+    _, err = child.communicate(timeout=60)
+    assert child.returncode == 130
+    assert "the same command goes on" in err
+    with ps.open_run("ab.db") as store:
+        assert 4 <= store.counts()["comparisons"] < 38
+
+
+# agreement
+
+
+def test_agreement_of_labellers(cli, folder):
+    labels = [
+        {"case_id": f"c{n}", "labeller": who, "preferred": said}
+        for who, row in (("ann", "1121t"), ("bob", "1221t"))
+        for n, said in enumerate(row)
+    ]
+    (folder / "labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in labels))
+    done = cli("agreement", "labels.jsonl")
+    assert done.code == 0
+    assert "2 raters, 5 units" in done.out
+    found = {row["statistic"]: row for row in cli("agreement", "labels.jsonl", "--json").json["table"]}
+    # 4 of 5 agree; chance is 3/5 · 2/5 + 1/5 · 2/5 + 1/5 · 1/5 = 9/25
+    assert found["percent_agreement"]["estimate"] == pytest.approx(0.8)
+    assert found["cohen_kappa"]["estimate"] == pytest.approx((0.8 - 9 / 25) / (1 - 9 / 25))
+    assert found["cohen_kappa"]["lower"] <= found["cohen_kappa"]["estimate"] <= found["cohen_kappa"]["upper"]
+
+
+def test_agreement_of_grades_in_their_order(cli, folder):
+    (folder / "grades.csv").write_text("essay,ann,bob,cem\n1,fail,fail,pass\n2,good,good,good\n3,pass,good,pass\n")
+    done = cli("agreement", "grades.csv", "--unit", "essay", "--categories", "fail,pass,good", "--json")
+    names = {(row["statistic"], row["weights"]) for row in done.json["table"]}
+    assert ("light_kappa", "quadratic") in names
+    assert done.json["n_raters"] == 3
+    shown = cli("agreement", "grades.csv", "--unit", "essay")
+    assert "Every two of them:" in shown.out
+
+
+def test_agreement_needs_two(cli, folder):
+    (folder / "one.csv").write_text("case_id,labeller,preferred\nc1,ann,1\n")
+    done = cli("agreement", "one.csv")
+    assert (done.code, done.out) == (1, "")
+    assert "two raters or more" in done.err

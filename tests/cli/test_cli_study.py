@@ -1,0 +1,111 @@
+"""Study files: what stands in them is what the command does, and what is wrong in them is named."""
+
+import re
+import tomllib
+from inspect import signature
+from pathlib import Path
+
+import pytest
+
+import pairscale as ps
+from pairscale.adaptive import AdaptiveConfig, BTLConfig
+from pairscale.cli import rank
+from pairscale.cli._study import TEMPLATE, read_study
+
+STUDY = """
+data = "essays"
+run = "run.db"
+judge = "mine:longer"
+fit = "laplace"
+progress = "none"
+seed = 5
+[limits]
+steps = 6
+max-comparisons = 5
+[set]
+explore_rate = 0.3
+"""
+
+
+@pytest.fixture
+def study(cli):
+    Path("study.toml").write_text(STUDY)
+    return cli
+
+
+def test_a_study_runs_and_goes_on(study):
+    done = study("rank", "study.toml", "--json")
+    assert done.code == 0
+    assert done.json["summary"][0]["committed_pairs"] == 5
+    more = study("rank", "study.toml", "--max-comparisons", "8", "--json")  # the line wins
+    assert more.json["summary"][0]["committed_pairs"] == 8
+    with ps.open_run("run.db") as store:
+        start = store.read_log("adaptive_events")[0]
+    assert start["seed"] == 5
+    assert start["adaptive_config"]["explore_rate"] == 0.3
+
+
+def test_paths_are_those_beside_the_file(study, monkeypatch):
+    Path("elsewhere").mkdir()
+    monkeypatch.chdir("elsewhere")
+    assert study("rank", "../study.toml", "--judge", "lexical", "--json").code == 0
+    assert Path("../run.db").exists()
+    assert not Path("run.db").exists()
+
+
+def test_other_commands_take_what_concerns_them(study):
+    made = study("pairs", "study.toml", "--json")
+    assert made.code == 0
+    assert len(made.json) == 6 or len(made.json["pairs"]) == 6
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("colour = 2\n", "there is no option 'colour'"),
+        ('judge = "lexical"\n', "does not say where the texts are"),
+        ("data = essays\n", "is no valid TOML"),
+        ('data = "essays"\n[limits]\nsteps = 3\n[more]\nsteps = 4\n', "names steps twice"),
+        ('data = "essays"\nconcurrency = "many"\n', "--concurrency"),
+    ],
+)
+def test_what_is_wrong_is_named(cli, text, said):
+    Path("study.toml").write_text(text)
+    done = cli("rank", "study.toml")
+    assert done.code in {1, 2}
+    assert said in done.err
+    assert "Traceback" not in done.err
+
+
+def test_a_missing_study(cli):
+    done = cli("rank", "nowhere.toml")
+    assert (done.code, done.err) == (1, "error: nowhere.toml cannot be read: No such file or directory\n")
+
+
+def test_init_writes_a_study_that_runs_and_never_over_another(cli):
+    assert cli("init").code == 0
+    done = cli("rank", "study.toml", "--steps", "4", "--fit", "laplace", "--progress", "none", "--json")
+    assert done.json["summary"][0]["committed_pairs"] == 4
+    again = cli("init")
+    assert again.code == 1
+    assert "is there already" in again.err
+    assert "ends in .toml" in cli("init", "study.txt").err
+
+
+def test_everything_that_the_file_suggests_exists():
+    """With all suggestions taken up, it is valid TOML of options and fields that there are."""
+    text = TEMPLATE.format(name="study.toml", data="essays")
+    taken = re.sub(r"^# (\w+ = )", r"\1", text, flags=re.MULTILINE)
+    content = tomllib.loads(taken)
+    fields = {entry["name"] for config in (AdaptiveConfig, BTLConfig) for entry in config.describe()}
+    assert set(content.pop("set")) <= fields
+    content.pop("judge_arg")
+    limits = content.pop("limits")
+    assert len(limits) == 3
+    assert {*content, *limits} <= set(signature(rank.command).parameters)
+
+
+def test_quotes_in_the_name_of_the_data(cli):
+    assert cli("init", "odd.toml", "--data", 'a "b" c').code == 0
+    found = read_study(Path("odd.toml"), signature(rank.command).parameters)
+    assert Path(found["data"]).name == 'a "b" c'

@@ -1,0 +1,421 @@
+"""Win rates by hand, against statsmodels and scipy, against slow versions, and by their properties."""
+
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
+from scipy.stats import binomtest, norm, t
+from statsmodels.stats.contingency_tables import mcnemar
+from statsmodels.stats.proportion import proportion_confint
+
+from pairscale.errors import InputError, TableError, UnknownNameError
+from pairscale.evaluate.inference import (
+    cases_needed,
+    compare_runs,
+    probability_better,
+    score_of,
+    sign_test,
+    slices,
+    win_rate,
+)
+from pairscale.evaluate.inference._score import half_share, score_interval
+
+KINDS = {"b": ("win", "b"), "a": ("win", "a"), "t": ("tie", None), "f": ("flip", None), "-": ("abstention", None),
+         "!": ("error", None)}  # fmt: skip
+SWAPPED = str.maketrans("ab", "ba")
+
+
+def cases(letters, tasks=None, **columns):
+    """A case a letter: b and a won, t tie, f flip, - abstention, ! error."""
+    tasks = [f"task {at}" for at in range(len(letters))] if tasks is None else tasks
+    rows = [(task, *KINDS[letter]) for task, letter in zip(tasks, letters, strict=True)]
+    schema = {"task_id": pl.String, "outcome": pl.String, "winner": pl.String}
+    return pl.DataFrame(rows, schema=schema, orient="row").with_columns(**{k: pl.Series(v) for k, v in columns.items()})
+
+
+outcomes = st.text("abtf-!", max_size=40)
+
+
+@st.composite
+def repeated(draw):
+    letters = draw(st.text("abtf-!", min_size=1, max_size=40))
+    tasks = draw(st.lists(st.integers(0, 12), min_size=len(letters), max_size=len(letters)))
+    return letters, [str(task) for task in tasks]
+
+
+# By hand.
+
+
+def test_a_rate_by_hand():
+    result = win_rate(cases("bbbbbbaattf-!!"))
+    assert (result.wins, result.losses, result.ties, result.flips) == (6, 2, 2, 1)
+    assert (result.abstentions, result.errors, result.n, result.tasks) == (1, 2, 11, 11)
+    assert result.rate == pytest.approx((6 + 1.5) / 11)
+    assert result.used == ("win", "tie", "flip")
+    assert (result.variant, result.interval, result.level, result.effective_n) == ("b", "wilson", 0.95, 11)
+    decided = win_rate(cases("bbbbbbaattf-!!"), ties="excluded")
+    assert (decided.rate, decided.n, decided.used) == (0.75, 8, ("win",))
+
+
+def test_the_score_of_an_outcome():
+    scores = [score_of(*KINDS[letter]) for letter in "batf-!"]
+    assert scores == [1.0, 0.0, 0.5, 0.5, None, None]
+    with pytest.raises(InputError, match="'a' or 'b'"):
+        score_of("win", None)
+
+
+def test_only_ties_have_the_interval_that_the_formula_gives():
+    """With nothing but ties, d² n <= z² (|d| - d²): |d| up to z² / (n + z²)."""
+    z2 = norm.ppf(0.975) ** 2
+    result = win_rate(cases("t" * 10))
+    assert result.rate == 0.5
+    assert result.ci == pytest.approx((0.5 - z2 / (10 + z2) / 2, 0.5 + z2 / (10 + z2) / 2))
+
+
+def test_the_published_interval_of_paired_proportions():
+    """Airway reactivity, 1 and 7 of 21 discordant: Tango's interval is -0.517 to -0.026 (Fagerland et al. 2014)."""
+    lower, upper = score_interval((1 + 13 / 2) / 21, 13 / 21, 21, 0.95)
+    assert (2 * lower - 1, 2 * upper - 1) == pytest.approx((-0.517, -0.026), abs=5e-4)
+
+
+def test_a_design_effect_by_hand():
+    """Two tasks with three wins, one with three losses: task sums 3, 3, 0 around 2, so Σ rest² = 6 and p = 2/3.
+
+    By tasks: 3/2 · 6 / 9 = 1. Alone: 9 · 2/9 / 8 = 0.25. The design effect is 4; but three identical cases are worth
+    one, so it is no more than 3.
+    """
+    result = win_rate(cases("bbbbbbaaa", list("111222333")))
+    assert (result.n, result.tasks, result.effective_n) == (9, 3, 3)
+    assert result.ci == pytest.approx(win_rate(cases("bba")).ci)
+    assert "9 cases of 3 tasks are worth 3" in result.notices[0]
+    # Every task alike, half won: nothing is lost by repeats but the freedom of t.
+    even = win_rate(cases("ba" * 10, [str(at // 2) for at in range(20)]))
+    assert even.effective_n == pytest.approx(20 * (1.959964 / 2.262157) ** 2, rel=1e-5)
+
+
+def test_one_task_with_many_cases_is_one_case():
+    result = win_rate(cases("bbbbab", ["only"] * 6))
+    assert (result.rate, result.effective_n) == (5 / 6, 1)
+    assert result.ci == pytest.approx(score_interval(5 / 6, 0, 1, 0.95))
+    assert result.ci[1] - result.ci[0] > 0.7
+
+
+# Against others.
+
+
+@given(st.integers(0, 300), st.integers(0, 300), st.sampled_from([0.5, 0.8, 0.9, 0.95, 0.99]))
+def test_without_ties_it_is_wilsons_interval(wins, losses, level):
+    if wins + losses == 0:
+        return
+    lower, upper = score_interval(wins / (wins + losses), 0, wins + losses, level)
+    expected = proportion_confint(wins, wins + losses, alpha=1 - level, method="wilson")
+    assert (lower, upper) == pytest.approx(expected, abs=1e-9)
+
+
+@given(st.integers(0, 60), st.integers(0, 60), st.integers(0, 60))
+def test_the_interval_is_the_root_of_tangos_quartic(wins, ties, losses):
+    """The closed form of Yang, Sun and Hardin (2013), an independent way to the same ends."""
+    n, b, c, g = wins + ties + losses, wins, losses, norm.ppf(0.975) ** 2
+    if b + c == 0:
+        return
+    d = b - c
+    quartic = [
+        n**2 * (n / g + 1) ** 2,
+        -n * d * (n / g + 1) * (4 * n / g + 1),
+        2 * n * d**2 * (3 * n / g + 2) / g - n**2 * ((b + c) / g + 1),
+        n * d * (2 * (b + c) / g + 1) - d**3 * (4 * n / g + 1) / g,
+        d**2 * (d**2 / g - (b + c)) / g,
+    ]
+    roots = np.roots(quartic)
+    real = np.sort(roots.real[np.abs(roots.imag) < 1e-5])
+    lower, upper = score_interval((wins + ties / 2) / n, ties / n, n, 0.95)
+    for end in (2 * lower - 1, 2 * upper - 1):
+        assert np.abs(real - end).min() < 1e-5
+
+
+def naive_inside(p, wins, ties, losses):
+    """Is p in the interval? The likelihood maximised numerically, then the score test."""
+    n = wins + ties + losses
+
+    def minus_log(h):
+        shares = np.array([p - h / 2, h, 1 - p - h / 2])
+        counts = np.array([wins, ties, losses])
+        return -float(np.sum(counts[counts > 0] * np.log(np.maximum(shares[counts > 0], 1e-300))))
+
+    most = 1 - abs(2 * p - 1)
+    h = minimize_scalar(minus_log, bounds=(0, most), method="bounded", options={"xatol": 1e-12}).x
+    h = min((0.0, most, h), key=minus_log)
+    return n * ((wins + ties / 2) / n - p) ** 2 <= norm.ppf(0.975) ** 2 * (p * (1 - p) - h / 4)
+
+
+@pytest.mark.parametrize("counts", [(5, 3, 2), (1, 8, 0), (0, 4, 7), (30, 5, 25), (2, 0, 9)])
+def test_the_interval_holds_what_the_test_does_not_reject(counts):
+    (wins, ties, _), n = counts, sum(counts)
+    lower, upper = score_interval((wins + ties / 2) / n, ties / n, n, 0.95)
+    for p in np.linspace(0.001, 0.999, 400):
+        if min(abs(p - lower), abs(p - upper)) > 1e-4:
+            assert naive_inside(p, *counts) == (lower < p < upper), p
+
+
+def test_the_bootstrap_is_that_of_tasks_drawn_one_by_one():
+    """A slow version: whole tasks are drawn by index, and nothing is counted."""
+    rng = np.random.default_rng(4)
+    tasks = [str(task) for task in rng.integers(0, 40, 150)]
+    letters = "".join(rng.choice(list("bbbatf"), 150))
+    frame = cases(letters, tasks)
+    result = win_rate(frame, interval="bootstrap", seed=3)
+    score = {"b": 1.0, "a": 0.0, "t": 0.5, "f": 0.5}
+    by_task = {}
+    for task, letter in zip(tasks, letters, strict=True):
+        by_task.setdefault(task, []).append(score[letter])
+    groups = list(by_task.values())
+    means = []
+    for _ in range(20_000):
+        drawn = [groups[at] for at in rng.integers(0, len(groups), len(groups))]
+        size = sum(map(len, drawn))
+        means.append((sum(map(sum, drawn)) + 0.5 * (rng.random() - 0.5)) / size)
+    g = len(groups)
+    tail = norm.cdf(-math.sqrt(g / (g - 1)) * t.ppf(0.975, g - 1))
+    assert result.ci == pytest.approx(np.quantile(means, [tail, 1 - tail]), abs=0.006)
+    assert result.interval == "bootstrap"
+    assert win_rate(frame, interval="bootstrap", seed=3) == result
+    assert win_rate(frame, interval="bootstrap", seed=4).ci != result.ci
+
+
+@given(outcomes)
+def test_the_sign_test_is_scipys(letters):
+    result, wins, losses = sign_test(cases(letters)), letters.count("b"), letters.count("a")
+    assert (result.wins, result.losses, result.n, result.unit) == (wins, losses, wins + losses, "case")
+    if wins + losses:
+        assert result.p_value == pytest.approx(binomtest(wins, wins + losses).pvalue)
+    else:
+        assert result.p_value is None
+
+
+def test_the_sign_test_takes_a_task_once():
+    """Tasks 1 and 2 go to B with 2 to 1 and 2 to 0, tasks 3 and 4 to A with 2 to 1 and 2 to 0."""
+    result = sign_test(cases("bbabbaabaa", list("1112233344")))
+    assert (result.wins, result.losses, result.even, result.unit) == (2, 2, 0, "task")
+    assert result.p_value == 1
+    assert sign_test(cases("baba", list("1122"))).even == 2
+
+
+@given(outcomes)
+def test_the_chance_of_being_better_is_the_integral(letters):
+    wins, losses = letters.count("b"), letters.count("a")
+    result = probability_better(cases(letters))
+    angle = (np.arange(2000) + 0.5) * np.pi / 4000  # q = sin², in which the density has no poles
+    density = np.sin(angle) ** (2 * wins) * np.cos(angle) ** (2 * losses)
+    assert result.probability == pytest.approx(density[1000:].sum() / density.sum(), abs=1e-4)
+    assert probability_better(cases(letters.translate(SWAPPED))).probability == pytest.approx(1 - result.probability)
+
+
+def test_repeats_of_a_task_are_not_evidence():
+    once, thrice = cases("bbba"), cases("bbbbbbbbbaaa", [str(at // 3) for at in range(12)])
+    assert probability_better(thrice).probability == pytest.approx(probability_better(once).probability)
+    assert probability_better(cases("b" * 3 * 3 + "a" * 3)).probability > probability_better(thrice).probability
+
+
+# Properties.
+
+
+@given(repeated(), st.sampled_from(["half", "excluded"]))
+def test_swapping_the_variants_mirrors_everything(data, ties):
+    letters, tasks = data
+    here, there = (win_rate(cases(text, tasks), ties=ties) for text in (letters, letters.translate(SWAPPED)))
+    assert (here.wins, here.losses, here.n) == (there.losses, there.wins, there.n)
+    if here.n:
+        assert here.rate == pytest.approx(1 - there.rate)
+        assert here.ci == pytest.approx((1 - there.ci[1], 1 - there.ci[0]), abs=1e-9)
+    tests = sign_test(cases(letters, tasks)), sign_test(cases(letters.translate(SWAPPED), tasks))
+    assert tests[0].p_value == tests[1].p_value
+
+
+@settings(max_examples=60)
+@given(repeated(), st.sampled_from(["wilson", "bootstrap"]))
+def test_the_interval_is_within_0_and_1_and_holds_the_rate(data, interval):
+    result = win_rate(cases(*data), interval=interval)
+    if result.n:
+        lower, upper = result.ci
+        assert 0 <= lower <= upper <= 1
+        assert 1 <= result.effective_n + 1e-9 <= result.n + 2e-9
+        assert interval == "bootstrap" or lower <= result.rate <= upper
+
+
+@given(outcomes, st.floats(0.5, 0.98))
+def test_a_higher_level_is_a_wider_interval(letters, level):
+    narrow, wide = (win_rate(cases(letters), level=each).ci for each in (level, level + 0.01))
+    if narrow:
+        assert wide[0] <= narrow[0] + 1e-12
+        assert narrow[1] <= wide[1] + 1e-12
+
+
+@given(st.integers(0, 20), st.integers(0, 20), st.integers(0, 20))
+def test_another_win_raises_both_ends(wins, ties, losses):
+    letters = "b" * wins + "t" * ties + "a" * losses
+    if letters:
+        before, after = (win_rate(cases(text)).ci for text in ("a" + letters, "b" + letters))
+        assert before[0] <= after[0] + 1e-12
+        assert before[1] <= after[1] + 1e-12
+
+
+def test_ties_make_the_interval_narrower_than_half_wins_would():
+    """The fault not to repeat: a tie is not half a coin."""
+    lower, upper = win_rate(cases("b" * 30 + "t" * 40 + "a" * 30)).ci
+    naive = proportion_confint(50, 100, method="wilson")
+    assert naive[0] < lower < upper < naive[1]
+    assert (upper - lower) / (naive[1] - naive[0]) == pytest.approx(math.sqrt(0.6), abs=0.02)
+
+
+# Ends of the range.
+
+
+@pytest.mark.parametrize("interval", ["wilson", "bootstrap"])
+def test_no_case_is_no_rate(interval):
+    for nothing in ([], cases(""), cases("-!!")):
+        result = win_rate(nothing, interval=interval)
+        assert (result.rate, result.ci, result.n, result.effective_n) == (None, None, 0, 0)
+        assert "no win rate" in result.notices[0]
+    assert win_rate(cases("tt"), ties="excluded").rate is None
+    assert "none of 2 cases is a win" in win_rate(cases("tt"), ties="excluded").notices[0]
+    assert probability_better([]).probability == 0.5
+
+
+@pytest.mark.parametrize(("letter", "rate"), [("b", 1.0), ("a", 0.0), ("t", 0.5)])
+@pytest.mark.parametrize("n", [1, 12])
+def test_nothing_but_one_outcome(letter, rate, n):
+    result = win_rate(cases(letter * n))
+    assert result.rate == rate
+    assert result.ci[0] <= rate <= result.ci[1]
+    assert result.ci[1] - result.ci[0] > 0.1
+    again = win_rate(cases(letter * n), interval="bootstrap")
+    assert (again.ci, again.interval) == (result.ci, "wilson")
+    assert "nothing to resample" in again.notices[0]
+
+
+def test_all_wins_of_repeated_tasks_count_once_a_task():
+    assert win_rate(cases("b" * 12, list("aaabbbcccddd"))).ci == pytest.approx(win_rate(cases("bbbb")).ci)
+
+
+def test_wrong_input_is_refused_by_name():
+    with pytest.raises(TableError, match="no column 'winner'"):
+        win_rate([{"task_id": "x", "outcome": "win"}])
+    with pytest.raises(TableError, match=r"outcome 'draw' in row 1; it must be one of win, tie"):
+        win_rate([{"task_id": "x", "outcome": "draw", "winner": None}])
+    with pytest.raises(TableError, match=r"'a' or 'b'; row 1"):
+        win_rate([{"task_id": "x", "outcome": "win", "winner": "c"}])
+    with pytest.raises(TableError, match="task_id"):
+        win_rate([{"task_id": "", "outcome": "tie", "winner": None}])
+    with pytest.raises(InputError, match="level is 95"):
+        win_rate(cases("b"), level=95)
+    with pytest.raises(UnknownNameError, match="interval='wald'"):
+        win_rate(cases("b"), interval="wald")
+    with pytest.raises(UnknownNameError, match="ties='third'"):
+        win_rate(cases("b"), ties="third")
+
+
+# How many more.
+
+
+@pytest.mark.parametrize("half_width", [0.2, 0.1, 0.05, 0.01])
+@pytest.mark.parametrize("letters", ["", "bbatt", "bbbbbbb", "ttt", "bbabta--!"])
+def test_so_many_cases_are_enough_and_one_less_is_not(letters, half_width):
+    result = cases_needed(cases(letters), half_width)
+    n = len(letters.strip("-!"))
+    scores = [score_of(*KINDS[letter]) for letter in letters if letter not in "-!"]
+    rate, halves = (np.mean(scores), scores.count(0.5) / n) if n else (0.5, 0.0)
+
+    def half(size):
+        lower, upper = score_interval(rate, halves, size, 0.95)
+        return (upper - lower) / 2
+
+    assert half(result.total) <= half_width
+    assert result.total == 1 or half(result.total - 1) > half_width
+    assert result.more == math.ceil(max(0, result.total - n) * (len(letters) / n if n else 1) - 1e-9)
+    assert result.more <= result.more_at_most
+    assert result.half_width_now == (pytest.approx(half(n)) if n else None)
+
+
+def test_the_worst_case_is_the_known_formula():
+    """An even rate: z² / (4 x²) - z² cases."""
+    z2 = norm.ppf(0.975) ** 2
+    assert cases_needed([], 0.05).total == math.ceil(z2 / (4 * 0.05**2) - z2)
+    assert cases_needed(cases("bbbb"), 0.05).more_at_most == math.ceil(z2 / (4 * 0.05**2) - z2) - 4
+
+
+def test_repeats_take_more_cases():
+    once, thrice = cases("bbba" * 5), cases("bbb" * 15 + "aaa" * 5, [str(at // 3) for at in range(60)])
+    assert cases_needed(thrice, 0.05).total == pytest.approx(3 * cases_needed(once, 0.05).total, abs=3)
+
+
+def test_a_width_must_be_possible():
+    for wrong in (0, -0.1, 0.5, 5):
+        with pytest.raises(InputError, match="half_width"):
+            cases_needed([], wrong)
+
+
+# Slices.
+
+
+def test_slices_by_hand():
+    tags = [["x", "y"], ["x"], ["y", "y"], [], ["x"], ["z"]]
+    result = slices(cases("bbat-!", tags=tags))
+    rows = {row["slice"]: row for row in result.table.iter_rows(named=True)}
+    assert set(rows) == {"x", "y", "z", None}
+    assert (rows["x"]["wins"], rows["x"]["losses"], rows["x"]["abstentions"], rows["x"]["rate"]) == (2, 0, 1, 1)
+    assert (rows["y"]["wins"], rows["y"]["losses"], rows["y"]["n"], rows["y"]["rate"]) == (1, 1, 2, 0.5)
+    assert (rows[None]["ties"], rows[None]["n"]) == (1, 1)
+    assert (rows["z"]["rate"], rows["z"]["lower"], rows["z"]["errors"]) == (None, None, 1)
+    assert (rows["y"]["lower"], rows["y"]["upper"]) == pytest.approx(win_rate(cases("ba")).ci)
+    joint = win_rate(cases("ba"), level=1 - 0.05 / 3).ci
+    assert (rows["y"]["joint_lower"], rows["y"]["joint_upper"]) == pytest.approx(joint)
+    assert "3 slices" in result.note
+    assert "14%" in result.note
+    assert result.used == ("win", "tie", "flip")
+
+
+def test_slices_by_a_plain_column_and_of_nothing():
+    result = slices(cases("bba", model=["m", "m", "n"]), by="model", ties="excluded")
+    assert result.table["slice"].to_list() == ["m", "n"]
+    assert result.table["rate"].to_list() == [1, 0]
+    assert slices(cases("", tags=pl.Series([], dtype=pl.List(pl.String)))).table.height == 0
+    with pytest.raises(TableError, match="'tags'"):
+        slices(cases("b"))
+
+
+# Two runs.
+
+
+def test_two_runs_by_hand():
+    old = cases("aabbt-", list("123456"))
+    new = cases("babat!b", list("1234578"))
+    result = compare_runs(new, old)
+    assert (result.n, result.risen, result.fallen, result.same) == (5, 1, 1, 3)
+    assert (result.change, result.p_value) == (0, 1)
+    assert (result.rate, result.baseline_rate) == (0.5, 0.5)
+    assert (result.only_new, result.only_baseline) == (1, 0)
+    assert result.ci[0] == pytest.approx(-result.ci[1])
+    assert compare_runs([], old).change is None
+
+
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from("ab")), min_size=1, max_size=40))
+def test_without_ties_it_is_mcnemars_test(pairs):
+    new, old = ("".join(side) for side in zip(*pairs, strict=True))
+    result = compare_runs(cases(new), cases(old))
+    if result.risen + result.fallen:
+        table = [[0, result.risen], [result.fallen, 0]]
+        assert result.p_value == pytest.approx(mcnemar(table, exact=True).pvalue)
+    n = len(pairs)
+    lower, upper = score_interval((result.change + 1) / 2, result.same / n, n, 0.95)
+    assert result.ci == pytest.approx((2 * lower - 1, 2 * upper - 1), abs=1e-9)
+    back = compare_runs(cases(old), cases(new))
+    assert (back.change, back.ci) == (pytest.approx(-result.change), pytest.approx((-result.ci[1], -result.ci[0])))
+
+
+def test_scores_of_any_kind_have_the_halves_of_their_variance():
+    scores = np.array([0, 0.5, 1, 1, 0.5, 0.5, 0])
+    assert half_share(np.array([scores.mean()]), np.array([scores.var()]))[0] == pytest.approx(3 / 7)

@@ -1,0 +1,345 @@
+"""Do the intervals of A/B evaluation hold what they promise? Counted exactly where possible, simulated elsewhere.
+
+The long versions (``make validate``) print the figures of docs/validation.md and demand 93 to 97 % of the fixed-n
+intervals, and at least 95 % of the sequence. The short ones reject only what chance would do once in ten thousand runs.
+"""
+
+import math
+from itertools import product
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.special import betaln, expit, logit
+from scipy.stats import binom, chi2, multinomial, norm
+
+from pairscale.evaluate.inference import corrected_win_rate, length_controlled, win_rate
+from pairscale.evaluate.inference._cases import Scores
+from pairscale.evaluate.inference._logistic import fit_curve, profile
+from pairscale.evaluate.inference._score import effective_size, score_limits
+from pairscale.evaluate.inference.corrected import Moments, correct
+from pairscale.evaluate.inference.sequence import portfolio
+from pairscale.evaluate.inference.win_rate import _bootstrap
+
+SIZES, RATES, TIES = (30, 100, 400), (0.5, 0.6, 0.8), (0.0, 0.3)
+CELLS = list(product(SIZES, RATES, TIES))
+SEED = 20261116
+VALUES = np.array([0.0, 0.5, 1.0])
+RARE = 1e-4
+JUDGES = {"good": 0.8, "middling": 0.4, "useless": 0.0}
+
+
+def shares(rate, ties):
+    """Of losses, ties and wins."""
+    return np.array([1 - rate - ties / 2, ties, rate - ties / 2])
+
+
+def acceptable(covered, runs):
+    """Whether so many of so many runs may come from a coverage between 93 and 97 %."""
+    return binom.cdf(covered, runs, 0.93) > RARE and binom.sf(covered - 1, runs, 0.97) > RARE
+
+
+def show(name, coverage):
+    """A line a size and share of ties, a column a rate."""
+    print(f"\n{name}")
+    for n, ties in product(SIZES, TIES):
+        print(f"  n {n}, ties {ties}: " + " ".join(f"{coverage[n, rate, ties]:.3f}" for rate in RATES))
+
+
+# Wilson, exactly: all outcomes of n cases with their chances.
+
+
+def wilson_coverage(n, rate, ties):
+    wins, halves = np.divmod(np.arange((n + 1) ** 2), n + 1)
+    possible = wins + halves <= n
+    if not ties:
+        possible &= halves == 0
+    wins, halves = wins[possible], halves[possible]
+    lower, upper = score_limits((wins + halves / 2) / n, halves / n, np.full(len(wins), float(n)), 0.95)
+    chance = multinomial.pmf(np.stack([n - wins - halves, halves, wins], axis=1), n, shares(rate, ties))
+    return float(chance[(lower <= rate) & (rate <= upper)].sum())
+
+
+def test_wilson_covers_in_every_cell_counted_exactly():
+    coverage = {cell: wilson_coverage(*cell) for cell in CELLS}
+    show("Wilson, exact", coverage)
+    assert all(0.93 <= share <= 0.97 for share in coverage.values()), coverage
+
+
+# Bootstrap, and tasks with several cases.
+
+
+def drawn_scores(rng, tasks, rate, ties, repeats, concentration=7 / 3):
+    """Scores of tasks: single cases, or repeats whose chances vary by task (intraclass correlation 0.3)."""
+    if repeats == 1:
+        score = rng.choice(VALUES, tasks, p=shares(rate, ties))[:, None]
+    else:
+        chances = rng.gamma(np.maximum(concentration * shares(rate, ties), 1e-12), size=(tasks, 3))
+        chances = np.cumsum(chances / chances.sum(axis=1, keepdims=True), axis=1)
+        draws = rng.random((tasks, repeats))
+        score = ((draws > chances[:, :1]).astype(float) + (draws > chances[:, 1:2])) / 2
+    sums = score.sum(axis=1)
+    return Scores(np.full(tasks, float(repeats)), sums, float((score**2).sum()), int((score == 0.5).sum()))
+
+
+def clustered_wilson(rng, runs, tasks, rate, ties):
+    drawn = [drawn_scores(rng, tasks, rate, ties, 3) for _ in range(runs)]
+    sizes = np.array([effective_size(scores, 0.95) for scores in drawn])
+    means, halves = np.array([scores.mean for scores in drawn]), np.array([s.halves / s.n for s in drawn])
+    lower, upper = score_limits(means, halves, sizes, 0.95)
+    return int(((lower <= rate) & (rate <= upper)).sum())
+
+
+def bootstrap(rng, runs, tasks, rate, ties, repeats):
+    known, covered = {}, 0
+    for run in range(runs):
+        scores = drawn_scores(rng, tasks, rate, ties, repeats)
+        key = scores.sums.tobytes() if repeats > 1 else (scores.sums.sum(), scores.halves)
+        if key not in known:
+            if np.ptp(scores.sums) == 0:
+                ends = score_limits(np.array([scores.mean]), np.array([scores.halves / scores.n]),
+                                    np.array([effective_size(scores, 0.95)]), 0.95)  # fmt: skip
+                known[key] = (float(ends[0][0]), float(ends[1][0]))
+            else:
+                known[key] = _bootstrap(scores, 0.95, run)
+        covered += known[key][0] <= rate <= known[key][1]
+    return covered
+
+
+@pytest.mark.parametrize("cell", [(30, 0.8, 0.0), (100, 0.6, 0.3)])
+def test_several_cases_a_task_are_covered(cell):
+    rng = np.random.default_rng([SEED, *(int(100 * part) for part in cell)])
+    assert acceptable(clustered_wilson(rng, 1000, *cell), 1000)
+    assert acceptable(bootstrap(rng, 200, *cell, 3), 200)
+    assert acceptable(bootstrap(rng, 200, *cell, 1), 200)
+
+
+def test_counting_repeats_as_cases_would_not_cover():
+    """So that the test above can fail: the same data as if every case were a task of its own."""
+    rng = np.random.default_rng(SEED)
+    drawn = [drawn_scores(rng, 100, 0.6, 0.3, 3) for _ in range(1000)]
+    means, halves = np.array([s.mean for s in drawn]), np.array([s.halves / s.n for s in drawn])
+    lower, upper = score_limits(means, halves, np.full(1000, 300.0), 0.95)
+    assert not acceptable(int(((lower <= 0.6) & (upper >= 0.6)).sum()), 1000)
+
+
+@pytest.mark.validate
+def test_bootstrap_and_clusters_cover_in_every_cell():
+    figures = {"Wilson, 3 cases a task": {}, "bootstrap": {}, "bootstrap, 3 cases a task": {}}
+    for at, cell in enumerate(CELLS):
+        rng = np.random.default_rng([SEED, 1, at])
+        figures["Wilson, 3 cases a task"][cell] = clustered_wilson(rng, 2000, *cell) / 2000
+        figures["bootstrap"][cell] = bootstrap(rng, 1500, *cell, 1) / 1500
+        figures["bootstrap, 3 cases a task"][cell] = bootstrap(rng, 500, *cell, 3) / 500
+    for name, coverage in figures.items():
+        show(name, coverage)
+    runs = {"Wilson, 3 cases a task": 2000, "bootstrap": 1500, "bootstrap, 3 cases a task": 500}
+    for name, coverage in figures.items():
+        for cell, share in coverage.items():
+            assert acceptable(round(share * runs[name]), runs[name]), (name, cell, share)
+
+
+# At equal length.
+
+
+def drawn_lengths(rng, runs, n, rate, ties):
+    """Longer answers win; B's are longer on average."""
+    x = rng.normal(0.3, 0.6, (runs, n))
+    won = (rng.random((runs, n)) < expit(logit(rate) + x)).astype(float)
+    return x, won, (rng.random((runs, n)) >= ties).astype(float)
+
+
+def length_covered(rng, runs, n, rate, ties):
+    """The truth is in the interval when its profile is not too low; that is how the interval is made."""
+    x, won, decided = drawn_lengths(rng, runs, n, rate, ties)
+    curve = fit_curve(x, won, decided)
+    fall = curve.top - profile(x, won, decided, np.full(runs, logit(rate)), curve.b)
+    return int((2 * fall <= chi2.ppf(0.95, 1)).sum())
+
+
+def test_the_rate_at_equal_length_is_covered():
+    rng = np.random.default_rng([SEED, 2])
+    for cell in ((30, 0.8, 0.3), (100, 0.6, 0.0)):
+        assert acceptable(length_covered(rng, 400, *cell), 400)
+
+
+def test_the_profile_and_the_interval_agree():
+    """The whole function, on data whose truth the profile finds just inside or outside."""
+    rng = np.random.default_rng([SEED, 3])
+    x, won, _ = drawn_lengths(rng, 25, 30, 0.6, 0.0)
+    a = np.full(x.shape, 10_000)
+    b = np.round(10_001 * 2**x - 1).astype(int)
+    exact = np.log2((b + 1) / (a + 1))
+    curve = fit_curve(exact, won, np.ones_like(x))
+    inside = 2 * (curve.top - profile(exact, won, np.ones_like(x), np.full(25, logit(0.6)), curve.b)) <= chi2.ppf(
+        0.95, 1
+    )
+    for row in range(25):
+        cases = pl.DataFrame({"task_id": range(30), "outcome": "win", "winner": np.where(won[row] == 1, "b", "a"),
+                              "length_a": a[row], "length_b": b[row]})  # fmt: skip
+        lower, upper = length_controlled(cases).ci
+        assert (lower <= 0.6 <= upper) == inside[row]
+
+
+@pytest.mark.validate
+def test_the_rate_at_equal_length_is_covered_in_every_cell():
+    coverage = {}
+    for at, cell in enumerate(CELLS):
+        runs = 1000 if cell[0] == 400 else 3000
+        coverage[cell] = length_covered(np.random.default_rng([SEED, 4, at]), runs, *cell) / runs
+    show("length-controlled", coverage)
+    for cell, share in coverage.items():
+        runs = 1000 if cell[0] == 400 else 3000
+        assert acceptable(round(share * runs), runs), (cell, share)
+
+
+# Corrected by labels.
+
+
+def drawn_labels(rng, runs, labels, others, rate, ties, agree):
+    """The model repeats people's choice with the chance ``agree``, and else favours B whatever they say."""
+    people = rng.choice(VALUES, (runs, labels + others), p=shares(rate, ties))
+    own = rng.choice(VALUES, people.shape, p=[0.4, 0.1, 0.5])
+    model = np.where(rng.random(people.shape) < agree, people, own)
+    return people[:, :labels], model[:, :labels], model[:, labels:]
+
+
+def corrected_covered(rng, runs, n, rate, ties, agree, times=4):
+    """Covered, helped, and the mean width over that of the labels alone."""
+    moments = Moments.of(*drawn_labels(rng, runs, n, times * n, rate, ties, agree))
+    _, _, size, lower, upper, _ = correct(moments, 0.95)
+    return int(((lower <= rate) & (rate <= upper)).sum()), float((size > n).mean()), float(np.sqrt(n / size).mean())
+
+
+def test_the_corrected_rate_is_covered():
+    rng = np.random.default_rng([SEED, 5])
+    for cell, agree in (((30, 0.8, 0.3), 0.8), ((100, 0.6, 0.0), 0.4), ((30, 0.5, 0.3), 0.0)):
+        assert acceptable(corrected_covered(rng, 1000, *cell, agree)[0], 1000)
+
+
+def test_the_model_alone_would_not_cover():
+    """Its own rate is biased: the interval of its verdicts misses people's rate nearly always."""
+    rng = np.random.default_rng([SEED, 6])
+    _, here, there = drawn_labels(rng, 300, 100, 400, 0.8, 0.0, 0.4)
+    model = np.concatenate([here, there], axis=1)
+    halves = (model == 0.5).mean(axis=1)
+    lower, upper = score_limits(model.mean(axis=1), halves, np.full(300, 500.0), 0.95)
+    assert ((lower <= 0.8) & (0.8 <= upper)).mean() < 0.05
+
+
+@pytest.mark.validate
+@pytest.mark.parametrize("judge", JUDGES)
+def test_the_corrected_rate_is_covered_in_every_cell(judge):
+    coverage, helped, width = {}, {}, {}
+    for at, cell in enumerate(CELLS):
+        runs = 1500 if cell[0] == 400 else 4000
+        rng = np.random.default_rng([SEED, 7, at])
+        covered, helped[cell], width[cell] = corrected_covered(rng, runs, *cell, JUDGES[judge])
+        coverage[cell] = covered / runs
+    show(f"corrected, {judge} judge", coverage)
+    show("  helped", helped)
+    show("  width over that of the labels", width)
+    for cell, share in coverage.items():
+        runs = 1500 if cell[0] == 400 else 4000
+        assert acceptable(round(share * runs), runs), (cell, share)
+
+
+@pytest.mark.validate
+def test_the_corrected_rate_of_few_labels_and_a_very_good_judge_errs_on_the_safe_side():
+    """30 labels, 19 times as many other tasks, and a judge that disagrees in one case of twenty."""
+    for rate, ties in product(RATES, TIES):
+        rng = np.random.default_rng([SEED, 8, round(100 * rate), round(100 * ties)])
+        covered, helped, width = corrected_covered(rng, 3000, 30, rate, ties, 0.9, times=19)
+        print(f"rate {rate}, ties {ties}: {covered / 3000:.3f}, helped {helped:.2f}, width {width:.2f}")
+        assert binom.cdf(covered, 3000, 0.93) > RARE
+
+
+# The sequence, under continuous looking.
+
+
+def miss_within(rate, looks, *, wilson=False):
+    """The exact chance that the truth is outside at some look, without ties: all paths of wins and losses.
+
+    With ``wilson``, for contrast, the fixed-n interval is looked at instead, from the tenth case on.
+    """
+    z2 = norm.ppf(0.975) ** 2
+    chance, missed = np.array([1.0]), 0.0
+    for n in range(1, looks + 1):
+        chance = np.append(chance * (1 - rate), 0) + np.append(0, chance * rate)
+        wins = np.arange(n + 1)
+        if wilson:
+            out = (n * (wins / n - rate) ** 2 > z2 * rate * (1 - rate)) & (n >= 10)
+        else:
+            capital = betaln(wins + 1.5, n - wins + 1.5) - betaln(1.5, 1.5)
+            out = capital - wins * math.log(rate) - (n - wins) * math.log1p(-rate) >= math.log(20)
+        missed += float(chance[out].sum())
+        chance[out] = 0
+    return missed
+
+
+def test_the_sequence_never_misses_more_than_it_may_counted_exactly():
+    for rate in RATES:
+        assert miss_within(rate, 600) < 0.05
+    assert miss_within(0.5, 600, wilson=True) > 0.3
+
+
+def followed(rng, runs, looks, rate, ties, doubted):
+    """For each path: the first look at which each of the doubted means is outside, or 0. Score by score, bet by bet."""
+    q, first_share = portfolio(looks)
+    first = np.zeros((len(doubted), runs), dtype=int)
+    capital = np.zeros((len(doubted), runs, len(q)))
+    gains = np.stack([[np.log(x * q / m + (1 - x) * (1 - q) / (1 - m)) for x in VALUES] for m in doubted])
+    for look in range(1, looks + 1):
+        score = rng.choice(3, runs, p=shares(rate, ties))
+        capital += gains[:, score]
+        most = capital.max(axis=2)
+        total = most + np.log(np.exp(capital - most[:, :, None]) @ first_share)
+        first = np.where((first == 0) & (total >= math.log(20)), look, first)
+    return first
+
+
+def test_with_ties_the_sequence_covers_and_raises_no_false_alarm():
+    for rate in (0.5, 0.8):
+        first = followed(np.random.default_rng([SEED, 9]), 300, 150, rate, 0.3, [rate])
+        assert binom.sf((first > 0).sum() - 1, 300, 0.05) > RARE
+
+
+@pytest.mark.validate
+def test_the_sequence_covers_under_continuous_looking():
+    truths = (0.5, 0.55, 0.6, 0.7, 0.8)
+    print("\nsequence, no ties, exact: chance of a miss within 5,000 looks")
+    for rate in truths:
+        missed = miss_within(rate, 5000)
+        print(f"  rate {rate}: {missed:.4f}")
+        assert missed < 0.05
+    print(f"  Wilson's interval looked at as often (rate 0.5): {miss_within(0.5, 5000, wilson=True):.3f}")
+    print("sequence with 30 % ties, 2,000 paths of 1,000 looks: missed the truth; ½ outside (decided), median look")
+    for at, rate in enumerate(truths):
+        truth, even = followed(np.random.default_rng([SEED, 10, at]), 2000, 1000, rate, 0.3, [rate, 0.5])
+        looks = np.where(even > 0, even, np.inf)
+        print(f"  rate {rate}: {(truth > 0).mean():.4f}; {(even > 0).mean():.4f}, {np.median(looks):.0f}")
+        assert (truth > 0).mean() < 0.05
+        if rate == 0.5:
+            assert (even > 0).mean() < 0.05
+
+
+# The public functions, so that the vectorised parts above are the ones that users meet.
+
+
+def test_what_is_simulated_is_what_users_get():
+    rng = np.random.default_rng([SEED, 11])
+    people, here, there = drawn_labels(rng, 5, 40, 160, 0.6, 0.3, 0.8)
+    _, _, _, lower, upper, _ = correct(Moments.of(people, here, there), 0.95)
+
+    def frame(scores):
+        outcome = np.where(scores == 0.5, "tie", "win")
+        winner = np.where(scores == 1, "b", np.where(scores == 0, "a", None))
+        ids = [str(at) for at in range(len(scores))]
+        return pl.DataFrame({"task_id": ids, "outcome": outcome, "winner": winner.tolist()})
+
+    for row in range(5):
+        result = corrected_win_rate(frame(np.concatenate([here[row], there[row]])), frame(people[row]))
+        assert result.ci == pytest.approx((lower[row], upper[row]))
+    scores = drawn_scores(rng, 20, 0.6, 0.3, 1)
+    single = np.repeat([0, 0.5, 1], [int((scores.sums == v).sum()) for v in VALUES])
+    assert win_rate(frame(single), interval="bootstrap", seed=3).ci == pytest.approx(_bootstrap(scores, 0.95, 3))

@@ -1,0 +1,194 @@
+"""The confidence sequence: by closed forms, against slow versions, and by its properties."""
+
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.special import betaln, comb
+from scipy.stats import beta
+
+from pairscale.errors import InputError
+from pairscale.evaluate.inference import Sequence, confidence_sequence
+from pairscale.evaluate.inference.sequence import log_capital
+
+SCORES = st.sampled_from([0.0, 0.5, 1.0])
+
+
+def frame(scores, tasks=None):
+    kinds = {1.0: ("win", "b"), 0.0: ("win", "a"), 0.5: ("tie", None), None: ("error", None)}
+    tasks = range(len(scores)) if tasks is None else tasks
+    rows = [(str(task), *kinds[score]) for task, score in zip(tasks, scores, strict=True)]
+    return pl.DataFrame(rows, schema={"task_id": pl.String, "outcome": pl.String, "winner": pl.String}, orient="row")
+
+
+def slow_log_capital(scores, m):
+    """The integral over all bets, score by score."""
+
+    def capital(q):
+        stake = (q - m) / (m * (1 - m))
+        return beta.pdf(q, 1.5, 1.5) * math.prod(1 + stake * (x - m) for x in scores)
+
+    return math.log(quad(capital, 0, 1, limit=200, epsabs=0, epsrel=1e-10)[0])
+
+
+def fast_log_capital(scores, m):
+    values, counts = np.unique(scores, return_counts=True)
+    return log_capital(np.array([m]), values, counts[None, :].astype(float))[0]
+
+
+@settings(max_examples=30)
+@given(st.lists(st.sampled_from([0, 0.25, 0.5, 1]), min_size=1, max_size=25), st.floats(0.05, 0.95))
+def test_the_capital_is_the_integral_over_all_bets(scores, m):
+    assert fast_log_capital(scores, m) == pytest.approx(slow_log_capital(scores, m), abs=1e-7)
+
+
+@given(st.integers(0, 3000), st.integers(0, 3000), st.integers(0, 40), st.floats(0.02, 0.98))
+def test_the_capital_has_a_closed_form(wins, losses, ties, m):
+    """A tie earns the mean of a win and a loss, so T ties are a binomial sum of Beta functions."""
+    n = wins + losses + ties
+    if n == 0:
+        return
+    k = np.arange(ties + 1)
+    w, x = wins + k, losses + ties - k
+    terms = np.log(comb(ties, k)) - ties * math.log(2) + betaln(w + 1.5, x + 1.5) - w * np.log(m) - x * np.log1p(-m)
+    exact = np.logaddexp.reduce(terms) - betaln(1.5, 1.5)
+    counts = np.array([[losses, ties, wins]], dtype=float)
+    ours = log_capital(np.array([m]), np.array([0, 0.5, 1]), counts)[0]
+    assert ours == pytest.approx(exact, abs=1e-6, rel=1e-9)
+
+
+@settings(max_examples=25)
+@given(st.lists(SCORES, min_size=1, max_size=30))
+def test_the_interval_is_what_a_grid_of_means_leaves(scores):
+    sequence = Sequence()
+    for score in scores:
+        sequence.update(score)
+    inside = [fast_log_capital(scores, m) < math.log(20) for m in np.linspace(0.01, 0.99, 99)]
+    expected = [sequence.lower < m < sequence.upper for m in np.linspace(0.01, 0.99, 99)]
+    assert inside == expected
+
+
+def test_the_capital_stays_what_it_was_on_average():
+    """Over all continuations, weighted by their chances, the next capital is the present one: a fair game."""
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        m, ties = rng.uniform(0.2, 0.8), 0.2
+        before = rng.choice([0, 0.5, 1], 15).tolist()
+        after = [fast_log_capital([*before, x], m) for x in (0, 0.5, 1)]
+        average = np.dot([1 - m - ties / 2, ties, m - ties / 2], np.exp(after))
+        assert average == pytest.approx(math.exp(fast_log_capital(before, m)), rel=1e-9)
+
+
+def test_ties_say_nothing_of_which_is_better():
+    """At ½ a tie earns nothing and costs nothing: the decision rests on wins and losses."""
+    assert fast_log_capital([1, 1, 0, 1], 0.5) == pytest.approx(fast_log_capital([1, 0.5, 1, 0.5, 0, 1, 0.5], 0.5))
+
+
+@settings(max_examples=30)
+@given(st.lists(st.sampled_from([0.0, 0.5, 1.0, None]), max_size=40))
+def test_the_table_is_the_sequence_look_by_look(scores):
+    result, sequence, look = confidence_sequence(frame(scores)), Sequence(), 0
+    for score in scores:
+        if score is None:
+            continue
+        sequence.update(score)
+        row = result.table.row(look, named=True)
+        look += 1
+        assert (row["look"], row["score"], row["decided"]) == (look, score, sequence.decided)
+        assert (row["mean"], row["lower"], row["upper"]) == pytest.approx(
+            (sequence.mean, sequence.lower, sequence.upper), abs=1e-8
+        )
+    assert (result.n, result.errors, result.better) == (look, scores.count(None), sequence.better)
+    if look:
+        assert result.ci == pytest.approx((sequence.lower, sequence.upper), abs=1e-8)
+    else:
+        assert (result.mean, result.ci) == (None, None)
+
+
+@given(st.lists(SCORES, min_size=1, max_size=40), st.randoms(use_true_random=False))
+def test_order_and_sides_do_not_matter(scores, random):
+    shuffled = random.sample(scores, len(scores))
+    here, there, mirrored = Sequence(), Sequence(), Sequence()
+    for x, y in zip(scores, shuffled, strict=True):
+        here.update(x)
+        there.update(y)
+        mirrored.update(1 - x)
+    assert (here.lower, here.upper) == pytest.approx((there.lower, there.upper), abs=1e-8)
+    assert (here.lower, here.upper) == pytest.approx((1 - mirrored.upper, 1 - mirrored.lower), abs=1e-8)
+    assert 0 <= here.lower <= here.mean <= here.upper <= 1
+    assert {here.better, mirrored.better} in ({None}, {"a", "b"})
+
+
+def test_before_the_first_score_nothing_is_known():
+    sequence = Sequence()
+    assert (sequence.lower, sequence.upper, sequence.mean, sequence.decided, sequence.n) == (0, 1, 0.5, False, 0)
+    assert confidence_sequence([]).table.height == 0
+
+
+@pytest.mark.parametrize("score", [0, 1])
+def test_the_same_score_again_and_again(score):
+    """After n wins the capital at ½ is 2^n B(n + 1.5, 1.5) / B(1.5, 1.5): 20 is reached with the ninth."""
+    sequence = Sequence()
+    for n in range(1, 15):
+        sequence.update(score)
+        capital = n * math.log(2) + betaln(n + 1.5, 1.5) - betaln(1.5, 1.5)
+        assert sequence.decided == (capital >= math.log(20)) == (n >= 9)
+        assert (sequence.upper if score else sequence.lower) == score
+    assert sequence.better == ("b" if score else "a")
+    assert "is better" in repr(sequence)
+
+
+def test_only_ties_are_never_decided():
+    sequence = Sequence()
+    for _ in range(300):
+        sequence.update(0.5)
+    assert not sequence.decided
+    assert 0.49 < sequence.lower < 0.5 < sequence.upper < 0.51
+    assert sequence.better is None
+
+
+def test_what_is_decided_stays_decided():
+    sequence = Sequence()
+    for score in [1] * 9 + [0] * 20:
+        sequence.update(score)
+    assert sequence.decided
+    assert sequence.better == "b"
+    assert sequence.lower < 0.5 < sequence.upper
+    table = confidence_sequence(frame([1.0] * 9 + [0.0] * 20))
+    assert (table.decided_at, table.better) == (9, "b")
+
+
+def test_a_task_with_several_cases_is_one_score():
+    result = confidence_sequence(frame([1.0, 0.0, 1.0, 1.0, 0.5, None], ["x", "y", "x", "x", "y", "z"]))
+    assert result.table.select("look", "task_id", "score").rows() == [(1, "x", 1.0), (2, "y", 0.25)]
+    assert result.mean == 0.625
+
+
+def test_scores_next_to_the_ends_are_no_trouble():
+    sequence = Sequence()
+    for score in [1 - 1e-13, 1.0, 1 - 1e-9, 1.0] * 10:
+        sequence.update(score)
+    assert 0.8 < sequence.lower < sequence.mean <= sequence.upper <= 1
+
+
+def test_a_higher_level_is_a_wider_interval():
+    ends = []
+    for level in (0.8, 0.95, 0.99):
+        sequence = Sequence(level)
+        for score in [1, 0, 0.5, 1, 1, 0, 1]:
+            sequence.update(score)
+        ends.append((sequence.lower, sequence.upper))
+    assert ends[2][0] < ends[1][0] < ends[0][0]
+    assert ends[0][1] < ends[1][1] < ends[2][1]
+
+
+def test_wrong_scores_are_refused():
+    for wrong in (-0.1, 1.1, math.nan):
+        with pytest.raises(InputError, match="between 0 and 1"):
+            Sequence().update(wrong)
+    with pytest.raises(InputError, match="level"):
+        Sequence(1.0)

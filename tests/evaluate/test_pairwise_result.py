@@ -1,0 +1,153 @@
+"""Results: figures by hand, agreement, differences between runs, files, and the verdict in words."""
+
+import json
+
+import pytest
+
+import pairscale as ps
+from pairscale.errors import FileFormatError, InputError, RunsNotComparableError, UnknownNameError
+from pairscale.evaluate.result import CASES
+
+KINDS = {
+    "a": ("a", "win"), "b": ("b", "win"), "t": ("tie", "tie"), "f": (None, "flip"), "x": (None, "abstention"),
+    "e": (None, "error"),
+}  # fmt: skip
+
+
+def result(**letters):
+    """A run from letters: of each key, one letter a task."""
+    cases = [
+        ps.PairwiseCase(f"t{n}", key, KINDS[letter][0], "", {}, ps.Outcome(KINDS[letter][1]))
+        for key, said in letters.items()
+        for n, letter in enumerate(said)
+    ]
+    return ps.PairwiseRunResult("run", tuple(cases), tuple(letters))
+
+
+def test_figures_by_hand():
+    found = result(k="bbbaattffxe")
+    assert found.tally("k") == (2, 3, 2)
+    assert found.flips("k") == 2
+    assert found.counts("k") == {"win": 5, "tie": 2, "flip": 2, "abstention": 1, "error": 1}
+    half = found.win_rate("k")
+    # (3 + 2 · ½ + 2 · ½) / 9; abstentions and errors are left out
+    assert (half.variant, half.rate, half.n) == ("B", 5 / 9, 9)
+    alone = found.win_rate("k", ties="excluded")
+    assert (alone.rate, alone.n) == (3 / 5, 5)
+    # Wilson's interval of 3 in 5
+    assert alone.ci == pytest.approx((0.2307, 0.8824), abs=1e-4)
+
+
+def test_a_run_of_errors_has_no_rate():
+    found = result(k="eeexx")
+    assert found.win_rate("k").rate is None
+    assert found.verdict("k") == "nothing is decided: no case has a winner; 2 abstentions, 3 errors"
+
+
+def test_an_unknown_key_is_named():
+    with pytest.raises(UnknownNameError, match="no comparator has the key 'other'; there are 'k'"):
+        result(k="a").tally("other")
+
+
+def test_the_directions_of_flips():
+    cases = [
+        ps.PairwiseCase(f"t{n}", "k", None, "", {"direction": place}, ps.Outcome.FLIP)
+        for n, place in enumerate(["first", "first", "second", None])
+    ]
+    found = ps.PairwiseRunResult("run", tuple(cases), ("k",))
+    assert found.flip_directions("k") == {"first": 2, "second": 1}
+    assert "of the flips, 2 favour the first place, 1 the second" in found.summary()
+
+
+@pytest.mark.parametrize(
+    ("letters", "words"),
+    [
+        (
+            "b" * 122 + "a" * 78 + "t" * 14 + "f" * 9 + "e" * 2,
+            "B is better: 61 % of 200 decided cases, 95 % interval 54 to 67; 14 ties, 9 flips, 2 errors",
+        ),
+        ("a" * 122 + "b" * 78, "A is better: 61 % of 200 decided cases, 95 % interval 54 to 67"),
+        ("ab" * 50 + "t", "no difference shown: B won 50 % of 100 decided cases, 95 % interval 40 to 60; 1 tie"),
+        ("b", "no difference shown: B won 100 % of 1 decided case, 95 % interval 21 to 100"),
+    ],
+)
+def test_the_verdict_in_words(letters, words):
+    assert result(k=letters).verdict("k") == words
+
+
+def test_agreement_by_hand():
+    found = result(model="aabbttfxea", human="abbbtataaf")
+    both = found.agreement("model", "human")
+    # a a b b t t against a b b b t a; the other four have a flip, an abstention or an error on one side
+    assert (both.n, both.left_out, both.rate) == (6, 4, 4 / 6)
+    assert both.disagreements == (("t1", "a", "b"), ("t5", "tie", "a"))
+    # chance: a 2/6 · 2/6 + b 2/6 · 3/6 + t 2/6 · 1/6 = 12/36
+    assert both.cohen_kappa == pytest.approx((4 / 6 - 12 / 36) / (1 - 12 / 36))
+    assert both.ci[0] <= both.cohen_kappa <= both.ci[1]
+    none = result(model="ff", human="aa").agreement("model", "human")
+    assert (none.rate, none.cohen_kappa, none.n, none.left_out) == (None, None, 0, 2)
+
+
+def test_what_has_changed_for_b():
+    before, after = result(k="abttfxaab"), result(k="bbatbeaxb")
+    diff = after.diff(before)
+    assert [(change.task_id, change.before, change.after) for change in diff.regressions] == [("t2", 0.5, 0.0)]
+    assert [(change.task_id, change.after) for change in diff.improvements] == [("t0", 1.0), ("t4", 1.0)]
+    assert diff.unchanged == 4
+    assert [name[0] for name in diff.unanswered] == ["t5", "t7"]
+    assert str(diff) == "1 worse, 2 better, 4 as before, 2 without an answer"
+    assert not after.diff(after).regressions
+
+
+def test_runs_that_are_not_of_the_same_tasks():
+    long, short = result(k="abab"), result(k="bb")
+    with pytest.raises(RunsNotComparableError, match=r"only this run has 't2 \(k\)', 't3 \(k\)'"):
+        long.diff(short)
+    with pytest.raises(RunsNotComparableError, match="only the baseline has"):
+        short.diff(long)
+    diff = long.diff(short, strict=False)
+    assert (len(diff.regressions), diff.unchanged, len(diff.only_here)) == (1, 1, 2)
+    with pytest.raises(RunsNotComparableError, match="no task and key in common"):
+        long.diff(result(other="ab"), strict=False)
+
+
+def test_a_saved_run_is_the_same_again(tmp_path):
+    suite = ps.Suite.from_list([{"input": f"q{n}", "tags": ["x"]} for n in range(3)])
+    judge = ps.pairwise_judge("lexical", criterion="c", key="k")
+    found = ps.run_pairwise(
+        suite, variant_a=lambda task: "no", variant_b=lambda task: 1 / 0 if "1" in task.input else "yes, it is",
+        comparators=[judge], store_dir=tmp_path / "runs", label="nightly", variant_b_name="new", progress=False,
+    )  # fmt: skip
+    path = tmp_path / "runs" / f"{found.run_id}.json"
+    document = json.loads(path.read_text())
+    assert document["schema_version"] == "0.1"
+    assert (document["label"], document["variant_b"], document["n_pairs"]) == ("nightly", "new", 3)
+    again = ps.PairwiseRunResult.load(path)
+    assert again.to_dict() == found.to_dict()
+    assert again.cases == found.cases
+    assert again.verdict("k") == found.verdict("k")
+    assert found.save(tmp_path / "own.json") == tmp_path / "own.json"
+    with pytest.raises(InputError, match="name a file or a folder"):
+        again.save()
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"schema_version": "9"}', '{"schema_version": "0.1"}'])
+def test_a_file_that_is_no_run(tmp_path, content):
+    (tmp_path / "x.json").write_text(content)
+    with pytest.raises(FileFormatError, match=r"x\.json"):
+        ps.PairwiseRunResult.load(tmp_path / "x.json")
+
+
+def test_the_table_of_cases():
+    frame = result(k="abtf", other="e").frame()
+    assert dict(frame.schema) == CASES
+    assert frame["winner"].to_list() == ["a", "b", None, None, None]
+    assert result(k="abtf", other="e").frame("other").height == 1
+
+
+def test_the_summary_names_everything():
+    found = result(model="bbbbbbbbt", human="bbbbabbbt")
+    lines = found.summary().splitlines()
+    assert lines[0].startswith("B (B) against A (A), 9 cases")
+    assert "model and human agree on 89 % of 9 cases" in found.summary()
+    assert repr(found).startswith("<PairwiseRunResult run: model: B is better")

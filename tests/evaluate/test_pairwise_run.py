@@ -1,0 +1,526 @@
+"""Runs: variants, resuming, re-grading, limits, stopping; nothing lost, nothing asked twice, nothing called a tie."""
+
+import asyncio
+import json
+import random
+
+import pytest
+
+import pairscale as ps
+from pairscale.errors import InputError, JudgeError
+from pairscale.evaluate.inference import Sequence
+from pairscale.testing import Behaviour, Faults, ProviderSimulator
+
+SUITE = ps.Suite.from_list([{"input": f"Question {n}?", "tags": ["even" if n % 2 == 0 else "odd"]} for n in range(12)])
+
+
+class Calls:
+    """Counts, out of sight of whoever looks into a function."""
+
+    n = 0
+
+
+@pytest.fixture(autouse=True)
+def nothing_asked():
+    Calls.n = 0
+
+
+def short(task):
+    Calls.n += 1
+    return "Yes."
+
+
+def long(task):
+    Calls.n += 1
+    return f"Yes, {task.input} Because it rains."
+
+
+async def awaited(task):
+    await asyncio.sleep(0)
+    return ps.Trace(f"{task.input} Awaited.", cost=0.5, tokens=7)
+
+
+def longer(A, B):
+    Calls.n += 1
+    return {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
+
+
+def judge(function=longer, key="longer", **options):
+    return ps.pairwise_judge(function, criterion="says more", key=key, **options)
+
+
+def run(suite=SUITE, a=short, b=long, comparators=None, **options):
+    comparators = [judge()] if comparators is None else comparators
+    return ps.run_pairwise(suite, variant_a=a, variant_b=b, comparators=comparators, progress=False, **options)
+
+
+# The ordinary way
+
+
+def test_b_wins_every_task():
+    found = run()
+    assert found.tally("longer") == (0, 12, 0)
+    assert [case.task_id for case in found.cases] == [task.task_id for task in SUITE]
+    assert found.cases[1].tags == ("odd",)
+    assert (found.cases[0].length_a, found.cases[0].length_b) == (4, len("Yes, Question 0? Because it rains."))
+    assert found.unmatched == found.unasked == ()
+
+
+def test_variants_of_every_kind(tmp_path):
+    class Agent:
+        async def ask(self, text):
+            return type("Reply", (), {"body": f"You asked: {text}"})()
+
+    (tmp_path / "b.jsonl").write_text("\n".join(json.dumps({"task_id": t.task_id, "output": "x" * 99}) for t in SUITE))
+    for variant, length in (
+        (awaited, len("Question 0? Awaited.")), (Agent(), len("You asked: Question 0?")),
+        (tmp_path / "b.jsonl", 99), (lambda task: {"output": "ab"}, 2),
+        (ps.InMemoryTraceSource({task.task_id: "abc" for task in SUITE}), 3),
+    ):  # fmt: skip
+        found = run(b=variant)
+        assert found.cases[0].length_b == length
+    assert run(b=awaited).cost == 6.0
+
+
+def test_a_variant_that_raises_is_an_error_and_nobody_is_asked():
+    def broken(task):
+        if "7" in task.input:
+            raise ValueError("seven")
+        return "A long answer." if "8" not in task.input else 8
+
+    found = run(b=broken)
+    kinds = found.counts("longer")
+    assert kinds == {"win": 10, "tie": 0, "flip": 0, "abstention": 0, "error": 2}
+    assert found.cases[7].reasoning == "B raised ValueError: seven"
+    assert "must return a text or a Trace" in found.cases[8].reasoning
+    assert Calls.n == 12 + 2 * 10
+
+
+def test_a_comparator_that_raises_is_an_error():
+    class Broken:
+        key = "broken"
+
+        async def compare(self, *, task, trace_a, trace_b, reference_outputs):
+            if task.task_id == "task-0003":
+                return "a"
+            raise RuntimeError("no")
+
+    found = run(comparators=[Broken(), judge()])
+    assert found.counts("broken")["error"] == 12
+    assert found.cases[0].reasoning == "RuntimeError: no"
+    assert "must return a PairwiseOutcome" in found.cases[6].reasoning
+    assert found.tally("longer") == (0, 12, 0)
+    assert found.win_rate("broken").n == 0
+
+
+def test_what_cannot_be_used():
+    with pytest.raises(InputError, match="at least one comparator"):
+        run(comparators=[])
+    with pytest.raises(InputError, match="two comparators have the key 'longer'"):
+        run(comparators=[judge(), judge()])
+    with pytest.raises(InputError, match="has a key and an async compare"):
+        run(comparators=["lexical"])
+    with pytest.raises(InputError, match="names of their own"):
+        run(variant_a_name="X", variant_b_name="X")
+    with pytest.raises(InputError, match="stop_when"):
+        run(stop_when="bored")
+    with pytest.raises(InputError, match="concurrency"):
+        run(concurrency=0)
+    with pytest.raises(InputError, match="repeats"):
+        run(repeats=0)
+    with pytest.raises(InputError, match="no provider:model"):
+        run(a="nonsense")
+    with pytest.raises(InputError, match="give a callable"):
+        run(a=3)
+    with pytest.raises(InputError, match="give a Suite, not a list"):
+        run(["one", "two"])
+
+
+def test_async_twins_do_the_same():
+    async def both():
+        one = await ps.run_pairwise_async(SUITE, variant_a=short, variant_b=long, comparators=[judge()])
+        sources = [ps.InMemoryTraceSource({t.task_id: f(t) for t in SUITE}) for f in (short, long)]
+        return one, await ps.evaluate_pairwise_async(*sources, comparators=[judge()], suite=SUITE)
+
+    one, two = asyncio.run(both())
+    assert one.cases == two.cases == run().cases
+
+
+# Recorded answers
+
+
+def test_unmatched_tasks_are_listed():
+    a = ps.InMemoryTraceSource([("t1", "x"), ("t1", "xx"), ("t2", "y"), ("t9", "z")])
+    b = ps.InMemoryTraceSource([("t1", "xxx"), ("t3", "y"), ("t9", "zz")])
+    suite = ps.Suite.from_list([{"task_id": name, "input": "q"} for name in ("t1", "t2", "t3", "t4")])
+    found = ps.evaluate_pairwise(a, b, comparators=[judge()], suite=suite)
+    assert [(case.task_id, case.repeat) for case in found.cases] == [("t1", 1)]
+    assert [(one.task_id, one.repeat, one.missing) for one in found.unmatched] == [
+        ("t1", 2, "b"), ("t2", 1, "b"), ("t3", 1, "a"), ("t4", 1, "both"), ("t9", 1, "suite"),
+    ]  # fmt: skip
+    assert "5 without an answer of both variants" in found.summary()
+    broken = ps.InMemoryTraceSource({"t1": ps.Trace(exception="too slow")})
+    failed = ps.evaluate_pairwise(a, broken, comparators=[judge()], variant_b="new")
+    assert failed.cases[0].reasoning == "new raised too slow"
+    alone = ps.evaluate_pairwise(a, b, comparators=[judge()])
+    assert {case.task_id for case in alone.cases} == {"t1", "t9"}
+    with pytest.raises(InputError, match="no task in common"):
+        ps.evaluate_pairwise(a, ps.InMemoryTraceSource({"other": "x"}), comparators=[judge()])
+
+
+def test_tasks_are_what_answers_say_of_them(tmp_path):
+    (tmp_path / "a.jsonl").write_text(
+        '{"task_id": "t", "output": "x", "input": "Why?", "reference": "So.", "tags": ["k"]}'
+    )
+    (tmp_path / "b.jsonl").write_text('{"task_id": "t", "output": "y"}')
+    seen = []
+
+    def watch(A, B):
+        seen.append(A)
+        return {"is_valid": True, "Y": 1}
+
+    found = ps.evaluate_pairwise(tmp_path / "a.jsonl", tmp_path / "b.jsonl", comparators=[judge(watch)])
+    assert (seen[0]["input"], seen[0]["reference"]) == ("Why?", "So.")
+    assert found.cases[0].tags == ("k",)
+
+
+# Durability
+
+
+def test_the_same_call_again_asks_nothing(tmp_path):
+    first = run(run=tmp_path / "ab.db")
+    asked = Calls.n
+    assert asked == 24 + 24
+    again = run(run=tmp_path / "ab.db")
+    assert Calls.n == asked
+    assert again.cases == first.cases
+    assert (first.asked, again.asked, again.cost) == (48, 0, 0)
+
+
+def test_other_comparators_grade_the_same_answers(tmp_path):
+    run(run=tmp_path / "ab.db")
+    Calls.n = 0
+    found = run(run=tmp_path / "ab.db", comparators=[judge("lexical", "words")])
+    assert Calls.n == 0
+    assert len(found.cases) == 12
+    # Also without the variants: the run file is a source.
+    a, b = (ps.RunTraceSource(tmp_path / "ab.db", name) for name in "AB")
+    suite = ps.read_suite(tmp_path / "ab.db")
+    assert suite.tasks == SUITE.tasks
+    regraded = ps.evaluate_pairwise(a, b, suite=suite, comparators=[judge("lexical", "words")])
+    assert [case.winner for case in regraded.cases] == [case.winner for case in found.cases]
+
+
+def test_a_source_has_the_answers_of_the_last_run_with_that_name(tmp_path):
+    def first(task):
+        return "first"
+
+    def second(task):
+        return "second"
+
+    def outputs():
+        async def all_of(source):
+            return {(await source.load(ref)).output async for ref in source.list()}
+
+        return asyncio.run(all_of(ps.RunTraceSource(tmp_path / "ab.db", "B")))
+
+    for variant, said in ((first, "first"), (second, "second"), (first, "first")):
+        run(b=variant, run=tmp_path / "ab.db")
+        assert outputs() == {said}
+
+
+def test_a_judge_may_be_used_again_and_its_answers_are_remembered():
+    """By the cache of answers, which is for models with temperature 0, and for nothing."""
+    with ProviderSimulator(Behaviour(quality=len)) as server:
+        model = ps.pairwise_judge(
+            "openai:gpt-4.1", criterion="c", key="k",
+            judge_args={"base_url": f"{server.url}/v1", "api_key": "k", "cache": True},
+        )  # fmt: skip
+        one = run(comparators=[model])
+        asked = server.served
+        two = run(comparators=[model])
+        assert server.served == asked == 24
+    assert [case.winner for case in one.cases] == [case.winner for case in two.cases]
+    assert (one.cost > 0, two.cost) == (True, 0)
+
+
+def test_a_truth_that_answers_carry():
+    a = ps.InMemoryTraceSource({f"t{n}": ps.Trace(f"a{n}", metadata={"truth": -9.0}) for n in range(9)})
+    b = ps.InMemoryTraceSource({f"t{n}": ps.Trace(f"b{n}", metadata={"truth": 9.0}) for n in range(9)})
+    assert ps.evaluate_pairwise(a, b, comparators=[judge("simulated:truth", "k")]).tally("k") == (0, 9, 0)
+
+
+def test_folders_of_traces(tmp_path):
+    for name, text in (("a", "x"), ("b", "longer")):
+        for task in SUITE:
+            ps.save_trace(ps.Trace(text), tmp_path / name, task_id=task.task_id)
+    found = ps.evaluate_pairwise(tmp_path / "a", tmp_path / "b", comparators=[judge()], suite=SUITE)
+    assert found.tally("longer") == (0, 12, 0)
+    assert run(a=str(tmp_path / "a"), b=tmp_path / "b").cases == found.cases
+
+
+def test_an_edited_variant_is_run_again(tmp_path):
+    def made(prompt):
+        def variant(task):
+            Calls.n += 1
+            return f"{prompt} {task.input}"
+
+        return variant
+
+    run(b=made("Be kind."), run=tmp_path / "ab.db", comparators=[judge("lexical")])
+    Calls.n = 0
+    run(b=made("Be kind."), run=tmp_path / "ab.db", comparators=[judge("lexical")])
+    assert Calls.n == 0
+    found = run(b=made("Be brief."), run=tmp_path / "ab.db", comparators=[judge("lexical")])
+    assert Calls.n == 12
+    assert found.cases[0].length_b == len("Be brief. Question 0?")
+
+
+def test_the_same_variant_twice_answers_twice():
+    run(a=long, b=long)
+    assert Calls.n == 24, "equal answers are not judged, but each side has its own"
+
+
+def test_failures_are_asked_again(tmp_path):
+    def weak(A, B):
+        Calls.n += 1
+        if Calls.n % 3 == 0:
+            raise RuntimeError("tired")
+        return {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
+
+    named = ps.FunctionJudge(weak, name="weak")
+    found = run(run=tmp_path / "ab.db", comparators=[judge(named)], concurrency=1)
+    failed = found.counts("longer")["error"]
+    assert failed > 0
+    for _ in range(8):
+        found = run(run=tmp_path / "ab.db", comparators=[judge(named)], concurrency=1)
+    assert found.counts("longer") == {"win": 12, "tie": 0, "flip": 0, "abstention": 0, "error": 0}
+
+
+def test_every_verdict_is_in_the_run_file_with_its_cost(tmp_path):
+    dear = ps.FunctionJudge(
+        lambda A, B: ps.Verdict.win(1 if len(A["text"]) > len(B["text"]) else 2, cost=0.01), name="d"
+    )
+    run(run=tmp_path / "ab.db", comparators=[judge(dear)])
+    with ps.open_run(tmp_path / "ab.db") as store:
+        assert store.counts() == {"items": 24, "pairs": 24, "attempts": 24, "comparisons": 24}
+        assert store.spent() == pytest.approx(0.24)
+        assert store.log_length("ab_answers") == 24
+        assert store.log_length("ab_tasks") == 12
+
+
+def test_another_criterion_is_another_question(tmp_path):
+    first = judge()
+    second = ps.pairwise_judge(longer, criterion="says less", key="less")
+    run(run=tmp_path / "ab.db", comparators=[first])
+    Calls.n = 0
+    run(run=tmp_path / "ab.db", comparators=[second])
+    assert Calls.n == 24
+
+
+def test_texts_that_no_database_takes(tmp_path):
+    odd = "half a \ud83d character, a zero \x00, and \u2028 a line"
+    suite = ps.Suite.from_list([{"task_id": f"{odd} {n}", "input": f"{odd} {n}"} for n in range(4)])
+
+    def strange(task):
+        return odd + task.input
+
+    found = run(suite, b=strange, run=tmp_path / "ab.db")
+    assert found.counts("longer")["win"] == 4
+    again = run(suite, b=strange, run=tmp_path / "ab.db")
+    assert again.cases == found.cases
+    assert again.asked == 0
+    found.save(tmp_path / "run.json")
+    assert ps.PairwiseRunResult.load(tmp_path / "run.json").cases == found.cases
+
+
+def test_an_interrupted_run_keeps_what_it_has(tmp_path):
+    def stops(A, B):
+        Calls.n += 1
+        if Calls.n == 10:
+            raise KeyboardInterrupt
+        return {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
+
+    named = ps.FunctionJudge(stops, name="stops")
+    with pytest.raises(KeyboardInterrupt):
+        run(a=lambda task: "x", b=lambda task: "xy", comparators=[judge(named)], run=tmp_path / "ab.db", concurrency=1)
+    with ps.open_run(tmp_path / "ab.db") as store:
+        kept = store.counts()["comparisons"]
+    assert 7 <= kept <= 9
+    Calls.n = 100
+    run(a=lambda task: "x", b=lambda task: "xy", comparators=[judge(named)], run=tmp_path / "ab.db", concurrency=1)
+    assert Calls.n == 100 + 24 - kept
+
+
+def test_a_full_disk_ends_the_run_and_nothing_is_lost(tmp_path, monkeypatch):
+    from pairscale.errors import StoreFullError
+    from pairscale.store import RunFile
+
+    record, calls = RunFile.record, []
+
+    def full(self, answers, *rest):
+        calls.extend(answers)
+        if len(calls) > 10:
+            raise StoreFullError("no room")
+        record(self, answers, *rest)
+
+    monkeypatch.setattr(RunFile, "record", full)
+    with pytest.raises(StoreFullError, match="no room"):
+        run(run=tmp_path / "ab.db")
+    monkeypatch.undo()
+    with ps.open_run(tmp_path / "ab.db") as store:
+        kept = store.counts()["comparisons"]
+    assert 0 < kept <= 10
+    found = run(run=tmp_path / "ab.db")
+    assert found.tally("longer") == (0, 12, 0)
+    with ps.open_run(tmp_path / "ab.db") as store:
+        assert store.counts()["comparisons"] == 24
+        assert store.counts()["attempts"] == 24
+
+
+def test_verdicts_can_be_taken_elsewhere(tmp_path):
+    run(run=tmp_path / "ab.db")
+    ps.export_run(tmp_path / "ab.db", tmp_path / "verdicts.csv")
+    with ps.open_run(tmp_path / "ab.db") as store:
+        samples = store.items()
+    assert ps.import_run(tmp_path / "verdicts.csv", tmp_path / "copy.db", samples) == 24
+    Calls.n = 0
+    found = run(run=tmp_path / "copy.db")
+    assert found.tally("longer") == (0, 12, 0)
+    assert Calls.n == 0, "answers, tasks and verdicts came along"
+
+
+# Repeats
+
+
+def test_repeats_are_cases_of_their_own(tmp_path):
+    found = run(b=lambda task: task.input * random.randint(2, 50), repeats=3, run=tmp_path / "ab.db")
+    assert [case.repeat for case in found.cases[:4]] == [1, 2, 3, 1]
+    rate = found.win_rate("longer")
+    assert (rate.n, rate.tasks) == (36, 12)
+    again = run(b=lambda task: task.input * random.randint(2, 50), repeats=3, run=tmp_path / "ab.db")
+    assert again.cases == found.cases, "each repeat keeps its own answer"
+
+
+def test_equal_questions_are_asked_once(tmp_path):
+    found = run(repeats=3, run=tmp_path / "ab.db", concurrency=8)
+    assert found.tally("longer") == (0, 36, 0)
+    assert Calls.n == 2 * 36 + 24
+
+
+# Money and stopping
+
+
+def test_max_cost_stops_before_it_is_passed(tmp_path, caplog):
+    def dear(A, B):
+        return ps.Verdict.win(1 if len(A["text"]) > len(B["text"]) else 2, cost=0.01)
+
+    options = {"comparators": [judge(ps.FunctionJudge(dear, name="dear"))], "run": tmp_path / "ab.db"}
+    found = run(max_cost=0.105, concurrency=1, **options)
+    assert found.stopped == "max_cost"
+    assert found.cost <= 0.105
+    assert len(found.cases) + len(found.unasked) == 12
+    assert "stopped before max_cost is passed" in caplog.text
+    rest = run(**options)
+    assert rest.stopped is None
+    assert len(rest.cases) == 12
+    assert found.cost + rest.cost == pytest.approx(0.24)
+
+
+def test_variants_spend_money_too():
+    found = run(b=awaited, max_cost=2.2, concurrency=1)
+    assert found.stopped == "max_cost"
+    assert found.cost == 2.0
+    assert len(found.cases) == 4
+
+
+def test_it_stops_when_it_is_decided():
+    suite = ps.Suite.from_list([f"Question {n}?" for n in range(200)])
+    found = run(suite, stop_when="decided", concurrency=1)
+    look = Sequence()
+    while not look.decided:
+        look.update(1.0)
+    assert len(found.cases) == look.n < 20
+    assert (found.stopped, len(found.unasked)) == ("decided", 200 - look.n)
+    assert found.verdict("longer").startswith("B is better: 100 %")
+    assert [case.task_id for case in found.cases] != sorted(case.task_id for case in found.cases), "a random order"
+    same = run(suite, stop_when="decided", concurrency=1)
+    assert [case.task_id for case in same.cases] == [case.task_id for case in found.cases]
+
+
+def test_looks_follow_the_order_whatever_comes_first():
+    """Fast cases that B loses come late in the order: the look waits for those before them."""
+    from pairscale.evaluate._desk import _Look
+    from pairscale.evaluate.result import PairwiseCase
+
+    def case(name, winner):
+        return PairwiseCase(name, "k", winner, "", {}, ps.Outcome.WIN)
+
+    names = [f"t{n}" for n in range(20)]
+    ahead, in_order = _Look(names), _Look(names)
+    for n in reversed(range(1, 20)):
+        assert not ahead.decided(n, case(names[n], "b"))
+    assert ahead.decided(0, case(names[0], "b"))
+    assert [in_order.decided(n, case(names[n], "b")) for n in range(20)].index(True) < 12
+    together = _Look(["t", "t", "u", "u"])
+    for n, winner in enumerate("abab"):
+        together.decided(n, case("tu"[n // 2], winner))
+    assert together._sequence.mean == 0.5
+    assert together._sequence.n == 2
+
+
+def test_without_a_difference_all_tasks_are_asked():
+    even = ps.FunctionJudge(lambda A, B: {"is_valid": True, "Y": 0.5}, name="even")
+    found = run(stop_when="decided", comparators=[judge(even)])
+    assert (found.stopped, found.unasked, len(found.cases)) == (None, (), 12)
+    assert "no difference shown" in found.verdict("longer")
+
+
+# Over HTTP: variants and judge are models
+
+
+def served(server, prompt="{input}", **settings):
+    settings = {"base_url": f"{server.url}/v1", "api_key": "k", "cache": False} | settings
+    return ps.ModelVariant("openai:gpt-4.1", prompt, **settings)
+
+
+def test_models_as_variants_and_judge_resume(tmp_path):
+    with ProviderSimulator(Behaviour(quality={}), faults=Faults(script=[500, "ok", 429])) as server:
+        options = {
+            "a": served(server, "Briefly: {input}"),
+            "b": served(server, "At length: {input}", retries=3),
+            "comparators": [
+                ps.pairwise_judge(
+                    "openai:gpt-4.1", criterion="better", key="k",
+                    judge_args={"base_url": f"{server.url}/v1", "api_key": "k", "cache": False},
+                )
+            ],
+            "run": tmp_path / "ab.db",
+        }  # fmt: skip
+        found = run(**options)
+        asked = server.served
+        prompts = [entry.body["messages"][-1]["content"] for entry in server.journal]
+        again = run(**options)
+        assert server.served == asked
+    assert sum(prompt.startswith("Briefly: Question") for prompt in prompts) >= 12
+    assert found.cost > 0
+    assert [case.outcome for case in again.cases] == [case.outcome for case in found.cases]
+    # The simulator says the same to all who show it no two texts.
+    assert found.counts("k")["tie"] == 12
+
+
+def test_a_model_that_refuses_is_an_error():
+    with ProviderSimulator() as server:
+        found = run(a=served(server, max_tokens=5), b=lambda task: "x")
+        assert found.counts("longer")["win"] == 12
+    with ProviderSimulator(keys=["right"]) as server, pytest.raises(JudgeError):
+        run(a=served(server))
+
+
+def test_a_prompt_needs_its_inputs():
+    with pytest.raises(InputError, match="must hold a place"):
+        ps.ModelVariant("ollama:m", "no place")
+    variant = ps.ModelVariant("ollama:m", "{style}: {input}")
+    with pytest.raises(InputError, match="has no style"):
+        variant.prompt_for(ps.Task({"input": "x"}, "t"))
+    assert variant.prompt_for(ps.Task({"input": "{style}", "style": "terse"}, "t")) == "terse: {style}"

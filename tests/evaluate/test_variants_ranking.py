@@ -1,0 +1,188 @@
+"""More than two variants, and what a variant is known by in a run file."""
+
+import functools
+import json
+from itertools import combinations
+
+import pytest
+
+import pairscale as ps
+from pairscale.errors import InputError
+from pairscale.evaluate._identity import identity_of
+from pairscale.evaluate.ranking import _chosen
+
+SUITE = ps.Suite.from_list([f"Question {n}?" for n in range(30)])
+
+
+class Calls:
+    n = 0
+
+
+def times(n):
+    def variant(task):
+        Calls.n += 1
+        return task.input * n
+
+    return variant
+
+
+def longer(A, B):
+    return {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
+
+
+def judge(function=longer, key="longer"):
+    return ps.pairwise_judge(function, criterion="says more", key=key)
+
+
+def test_a_clear_order_is_found(tmp_path):
+    Calls.n = 0
+    variants = {"one": times(1), "three": times(3), "two": times(2)}
+    found = ps.run_variants(SUITE, variants, comparators=[judge()], run=tmp_path / "v.db", progress=False)
+    assert Calls.n == 90, "each answers each task once"
+    table = found.ranking()
+    assert table["variant"].to_list() == ["three", "two", "one"]
+    assert table["rank"].to_list() == [1, 2, 3]
+    assert table.select("wins", "losses").rows() == [(60, 0), (30, 30), (0, 60)]
+    assert found.best() == "three"
+    assert (table["lower"] < table["theta"]).all()
+    assert (table["theta"] < table["upper"]).all()
+    assert found.results["one", "three"].tally("longer") == (0, 30, 0)
+    assert found.summary().splitlines()[0] == "longer: three is the best"
+    again = ps.run_variants(SUITE, variants, comparators=[judge()], run=tmp_path / "v.db", progress=False)
+    assert Calls.n == 90
+    assert again.ranking().equals(table)
+
+
+def test_equals_have_no_best():
+    even = ps.FunctionJudge(lambda A, B: {"is_valid": True, "Y": 0.5}, name="even")
+    found = ps.run_variants(
+        SUITE, {name: lambda task, name=name: name for name in "abc"}, comparators=[judge(even)], progress=False
+    )
+    assert found.best() is None
+    assert found.ranking()["ties"].to_list() == [60, 60, 60]
+    assert found.ranking()["theta"].to_list() == pytest.approx([0, 0, 0], abs=1e-9)
+    assert "no variant stands out" in found.summary()
+
+
+def test_scores_are_those_of_the_model():
+    """Against a fit of the same comparisons, written down by hand."""
+
+    def broken(task):
+        if task.task_id.endswith("5"):
+            raise ValueError("five")
+        return "xx"
+
+    variants = {"a": lambda task: "x", "b": broken, "c": lambda task: "xxx" if int(task.task_id[-2:]) % 3 else ""}
+    found = ps.run_variants(SUITE, variants, comparators=[judge()], progress=False)
+    rows = []
+    for n in range(30):
+        lengths = {"a": 1, "b": None if n % 10 == 5 else 2, "c": 3 if n % 3 else 0}
+        rows += [
+            {"object1": x, "object2": y, "result": float(lengths[x] > lengths[y])}
+            for x, y in combinations("abc", 2)
+            if None not in (lengths[x], lengths[y])
+        ]
+    fit = ps.fit_bt_model(rows, engine="firth")
+    expected = dict(fit.theta.select("ID", "theta").iter_rows())
+    assert dict(found.ranking().select("variant", "theta").iter_rows()) == pytest.approx(expected, abs=1e-6)
+    assert found.ranking().filter(variant="b")["errors"].item() == 6
+
+
+@pytest.mark.parametrize("n_pairs", [6, 7, 45, 119, 120, 500])
+def test_a_sample_is_spread_evenly(n_pairs):
+    couples = list(combinations("abcd", 2))
+    chosen = _chosen(20, couples, n_pairs, 1)
+    assert len(chosen) == min(n_pairs, 120)
+    assert len(set(chosen)) == len(chosen)
+    counts = [sum(couple == one for _, one in chosen) for couple in couples]
+    assert max(counts) - min(counts) <= 1
+    assert chosen == _chosen(20, couples, n_pairs, 1)
+
+
+def test_what_cannot_be_ranked():
+    with pytest.raises(InputError, match="three variants or more"):
+        ps.run_variants(SUITE, {"a": times(1), "b": times(2)}, comparators=[judge()])
+    with pytest.raises(InputError, match="3 pairs of variants need at least one case each"):
+        ps.run_variants(SUITE, {"a": times(1), "b": times(2), "c": times(3)}, comparators=[judge()], n_pairs=2)
+
+
+# What a variant is known by
+
+PROMPT = "Be kind."
+
+
+def reads_a_global(task):
+    return PROMPT
+
+
+def calls_it(task):
+    return reads_a_global(task)
+
+
+class Client:
+    __slots__ = ("address",)
+
+
+class Holder:
+    def __init__(self, prompt, client=None):
+        self.prompt, self.client = prompt, client
+
+    def __call__(self, task):
+        return self.prompt
+
+
+def with_default(task, prompt="x"):
+    return prompt
+
+
+@pytest.mark.parametrize("function", [reads_a_global, calls_it, lambda task: calls_it(task) + "!"])
+def test_a_prompt_outside_of_the_function_counts(function, monkeypatch):
+    before = identity_of(function, "A")
+    assert identity_of(function, "B") == before, "the name does not matter where all can be seen"
+    monkeypatch.setitem(globals(), "PROMPT", "Be brief.")
+    assert identity_of(function, "A") != before
+
+
+def test_settings_count_wherever_they_are():
+    def same(one, two):
+        return identity_of(one, "A") == identity_of(two, "A")
+
+    assert same(Holder("x"), Holder("x"))
+    assert not same(Holder("x"), Holder("y"))
+    assert same(functools.partial(with_default, prompt="x"), functools.partial(with_default, prompt="x"))
+    assert not same(functools.partial(with_default, prompt="x"), functools.partial(with_default, prompt="y"))
+    assert not same(lambda task, n=1: n, lambda task, n=2: n)
+    assert not same(lambda task: 1, lambda task: 2)
+    assert same(Holder("x").__call__, Holder("x").__call__)
+
+
+def test_what_cannot_be_seen_is_known_by_the_name():
+    one, two = Holder("x", Client()), Holder("x", Client())
+    assert identity_of(one, "A") == identity_of(two, "A")
+    assert identity_of(one, "A") != identity_of(one, "B")
+
+
+def test_agents_and_packages_are_not_looked_into():
+    """What they hold differs from process to process: numbers of connections, names by chance."""
+    from pairscale.evaluate.variants import make_variant
+
+    class Agent:
+        def __init__(self):
+            self.number = id(self)
+
+        async def ask(self, text):
+            return text
+
+    assert make_variant(Agent(), "A").identity == make_variant(Agent(), "A").identity
+    assert make_variant(Agent(), "A").identity != make_variant(Agent(), "B").identity
+    assert identity_of(json.dumps, "A") == identity_of(json.dumps, "B")
+
+
+def test_functions_that_call_each_other_end():
+    def even(n):
+        return n == 0 or odd(n - 1)
+
+    def odd(n):
+        return n != 0 and even(n - 1)
+
+    assert identity_of(even, "A") == identity_of(even, "A") != identity_of(odd, "A")

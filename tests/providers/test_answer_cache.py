@@ -1,0 +1,551 @@
+"""An answer that was paid for once is not paid for again; repeats stay repeats; keys and prompts are in no file."""
+
+import json
+import multiprocessing
+import sqlite3
+import stat
+import subprocess
+import sys
+import textwrap
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pairscale as ps
+from pairscale.errors import InputError
+from pairscale.providers.base import HTTPCall
+from pairscale.providers.cache import (
+    AnswerCache,
+    Memory,
+    _is_this_machine,
+    cache_file,
+    call_key,
+    is_deterministic,
+)
+from pairscale.providers.client import LLMClient
+from pairscale.providers.registry import provider_named
+from pairscale.testing import Behaviour, Faults, ProviderSimulator
+
+KEY = "pl4nted-Zebra_9817236450-key"
+TEXTS = [{"ID": name, "text": f"Text {name} about rain."} for name in "abcd"]
+PAIRS = ps.make_pairs(TEXTS)  # 6
+MODELS = {
+    "openai": "gpt-4.1",
+    "anthropic": "claude-3-5-haiku-latest",
+    "gemini": "gemini-2.5-flash-lite",
+    "together": "deepseek-ai/DeepSeek-V3",
+    "ollama": "mistral:7b",
+    "compatible": "my-model",
+}
+
+
+def address(server, provider):
+    return server.url + ("" if provider in {"anthropic", "gemini", "ollama"} else "/v1")
+
+
+def judged(server, pairs=PAIRS, provider="openai", model=None, **settings):
+    """The pairs, judged by a judge of their own, as in a process of their own."""
+    names = ("run", "concurrency", "save_path", "max_cost")
+    options = {name: settings.pop(name) for name in names if name in settings}
+    settings = {"api_key": KEY, "base_url": address(server, provider), "cache": True} | settings
+    judge = ps.make_judge(f"{provider}:{model or MODELS[provider]}", judge_args=settings)
+    done = ps.submit_pairs(pairs, judge, progress=False, include_raw=True, retry_wait=0.001, **options)
+    return done, judge
+
+
+def replies(done):
+    """Which reply of the server each pair got: it numbers them."""
+    rows = done.results.select("custom_id", "raw_response").iter_rows()
+    return {name: json.loads(raw)["id"] for name, raw in rows}
+
+
+# Across runs, over HTTP
+
+
+@pytest.mark.parametrize("provider", MODELS)
+def test_another_run_asks_nothing(provider, caplog):
+    with ProviderSimulator() as server:
+        first, judge = judged(server, provider=provider)
+        assert (server.served, first.asked, first.cached, judge.reused.answers) == (6, 6, 0, 0)
+        again, judge = judged(server, provider=provider)
+        assert server.served == len(server.journal) == 6
+    assert (again.asked, again.cached) == (0, 6)
+    same = ["custom_id", "better_id", "content", "thoughts", "model", "total_tokens", "raw_response"]
+    assert again.results.select(same).equals(first.results.select(same))
+    assert again.results["cost"].to_list() == [0.0] * 6
+    assert again.results["status_code"].null_count() == 6  # nothing was sent
+    paid = first.results["cost"].sum() or 0.0
+    assert again.saved == judge.reused.saved == pytest.approx(paid)
+    assert str(judge.reused) == f"6 answers from the cache, ${paid:.4f} saved"
+    assert str(again).endswith("0 asked now, 6 from the cache")
+    assert caplog.text.count("answers of earlier runs are used again") == 1
+
+
+def test_a_cached_answer_is_marked_in_the_run_file(tmp_path):
+    run = tmp_path / "run.db"
+    with ProviderSimulator() as server:
+        judged(server)
+        judged(server, run=run)
+    with sqlite3.connect(run) as connection:
+        requests = [json.loads(row[0]) for row in connection.execute("SELECT request FROM attempts")]
+    connection.close()
+    assert len(requests) == 6
+    assert all(request["from_cache_of"].startswith("20") for request in requests)
+    assert all(request["model"] == "gpt-4.1" for request in requests)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"temperature": 0.5},
+        {"top_p": 0.9},
+        {"model": "gpt-4.1-mini"},
+        {"answer": "structured"},
+        {"extra": {"store": False}},
+        {"headers": {"OpenAI-Beta": "x"}},
+        {"tag_prefix": "<B>", "tag_suffix": "</B>"},
+    ],
+)
+def test_another_request_is_another_question(change):
+    with ProviderSimulator() as server:
+        judged(server, PAIRS[:1])
+        done, _ = judged(server, PAIRS[:1], **change)
+        assert server.served == 2
+        assert done.cached == 0
+
+
+def test_keys_and_secret_headers_change_nothing(tmp_path):
+    with ProviderSimulator() as server:
+        judged(server, PAIRS[:1], headers={"X-Team-Token": "one"})
+        done, _ = judged(server, PAIRS[:1], headers={"X-Team-Token": "two"}, api_key="another-key-1")
+        assert done.cached == 1
+
+
+def test_renamed_texts_are_the_same_question():
+    with ProviderSimulator() as server:
+        judged(server)
+        renamed = ps.make_pairs([{"ID": f"new-{row['ID']}", "text": row["text"]} for row in TEXTS])
+        done, _ = judged(server, renamed)
+        assert (server.served, done.cached) == (6, 6)
+        assert all(name.startswith("new-") for name in done.results["better_id"])
+
+
+# Repeats
+
+
+def test_repeats_in_one_run_have_answers_of_their_own_and_keep_them():
+    pairs = [*PAIRS.to_dicts(), *PAIRS.to_dicts(), PAIRS.row(0, named=True)]
+    with ProviderSimulator() as server:
+        first, _ = judged(server, pairs, concurrency=8)
+        assert (server.served, first.cached) == (13, 0)
+        assert len(set(replies(first).values())) == 13
+        again, _ = judged(server, pairs, concurrency=3)
+        assert (server.served, again.cached) == (13, 13)
+        assert replies(again) == replies(first)  # each repeat its own answer, in every run
+        more, _ = judged(server, [*pairs, PAIRS.row(0, named=True)])
+        assert (server.served, more.asked, more.cached) == (14, 1, 13)
+
+
+def test_repeats_survive_an_interruption(tmp_path):
+    """The second half of a run, in another process, does not take the answers of the first half for its own."""
+    pairs = PAIRS[:1].to_dicts() * 4
+    with ProviderSimulator(faults=Faults(script=["ok", "ok", 400, 400])) as server:
+        first, _ = judged(server, pairs, run=tmp_path / "run.db")
+        assert (first.results.height, first.failed_pairs.height) == (2, 2)
+        resumed, _ = judged(server, pairs, run=tmp_path / "run.db")
+        assert (resumed.asked, resumed.cached) == (2, 0)
+        assert len(set(replies(resumed).values())) == 4
+
+
+def test_repeats_under_names_of_their_own_in_a_later_call(tmp_path):
+    one = PAIRS[:1].to_dicts()[0]
+    with ProviderSimulator() as server:
+        judged(server, [one | {"pair_uid": "monday"}], run=tmp_path / "run.db")
+        later, _ = judged(server, [one | {"pair_uid": "tuesday"}], run=tmp_path / "run.db")
+        assert (server.served, later.cached) == (2, 0)
+        other, _ = judged(server, [one | {"pair_uid": "monday"}], run=tmp_path / "other.db")
+        assert other.cached == 1
+
+
+def test_equal_texts_under_two_names_are_repeats():
+    texts = [{"ID": "a", "text": "Same."}, {"ID": "b", "text": "Same."}, {"ID": "c", "text": "Other."}]
+    pairs = ps.make_pairs(texts).filter(ID2="c")
+    with ProviderSimulator() as server:
+        first, _ = judged(server, pairs)
+        assert (server.served, first.cached) == (2, 0)
+        assert judged(server, pairs)[0].cached == 2
+
+
+def test_both_orders_do_not_lend_to_each_other():
+    forward = PAIRS[:1].to_dicts()[0]
+    backward = {"ID1": forward["ID2"], "text1": forward["text2"], "ID2": forward["ID1"], "text2": forward["text1"]}
+    with ProviderSimulator() as server:
+        first, _ = judged(server, [forward, backward], both_orders=True)
+        assert (server.served, first.cached) == (4, 0)
+        again, judge = judged(server, [forward, backward], both_orders=True)
+        assert (server.served, again.cached, judge.reused.answers) == (4, 2, 4)
+
+
+def test_an_adaptive_run_again_and_its_repeats():
+    settings = {"api_key": KEY, "cache": True}
+    options = {"n_steps": 14, "fit_fn": "laplace", "progress": "none", "seed": 2}
+    options["adaptive_config"] = {"dup_p_margin": 0.5, "dup_max_obs": 10, "dup_max_obs_relaxed": 10}
+    with ProviderSimulator(Behaviour(quality=len, lapse=1.0)) as server:
+        judge = {"judge": "openai:gpt-4.1", "judge_args": settings | {"base_url": f"{server.url}/v1"}}
+        first = ps.adaptive_rank(TEXTS[:3], **judge, **options)
+        asked = server.served
+        asked_in_order = first.logs["step_log"].select("A", "B").drop_nulls()
+        assert asked == asked_in_order.height > asked_in_order.unique().height  # repeats, and none from the cache
+        again = ps.adaptive_rank(TEXTS[:3], **judge, **options)
+        assert server.served == asked
+        assert again.state.cost == 0
+        steps = ["step_id", "A", "B", "Y"]
+        assert again.logs["step_log"].select(steps).equals(first.logs["step_log"].select(steps))
+
+
+# What is kept
+
+
+def test_what_has_no_answer_is_not_kept():
+    ways = ["refusal_rate", "malformed_rate", "empty_rate", "truncated_rate", "filtered_rate", "echo_rate"]
+    with ProviderSimulator() as server:
+        for way in ways:
+            server.behaviour = Behaviour(**{way: 1.0})
+            done, _ = judged(server, PAIRS[:1])
+            assert done.results.height == 0
+        server.behaviour, server.faults = Behaviour(), Faults(script=[0] * len(ways) + [500, 429, "truncated", "ok"])
+        done, _ = judged(server, PAIRS[:1])
+        assert (done.asked, done.cached) == (4, 0)
+        assert AnswerCache().count() == 1
+
+
+@pytest.mark.parametrize(("cache", "temperature", "kept"), [(True, 0.7, 6), (False, 0, 0), ("auto", 0, 0)])
+def test_when_answers_are_kept(cache, temperature, kept):
+    """A server on this machine is not remembered by itself."""
+    with ProviderSimulator() as server:
+        for _ in range(2):
+            judged(server, cache=cache, temperature=temperature)
+        assert AnswerCache().count() == kept
+        assert server.served == (6 if kept else 12)
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "settings", "kept"),
+    [
+        ("openai", "gpt-4.1", {}, 6),
+        ("openai", "gpt-4.1", {"temperature": 0.2}, 0),
+        ("openai", "gpt-5.1", {"reasoning": "low"}, 0),
+        ("anthropic", "claude-3-5-haiku-latest", {}, 6),
+        ("anthropic", "claude-3-5-haiku-latest", {"temperature": 1}, 0),
+        ("gemini", "gemini-2.5-flash-lite", {}, 6),
+        ("gemini", "gemini-3-pro-preview", {}, 0),
+        ("ollama", "mistral:7b", {}, 6),
+        ("ollama", "mistral:7b", {"temperature": 0.1}, 0),
+    ],
+)
+def test_by_itself_only_what_is_deterministic_is_kept(provider, model, settings, kept, monkeypatch):
+    """Another machine, as far as the client can tell: the simulator plays its proxy."""
+    with ProviderSimulator() as server:
+        monkeypatch.setenv("http_proxy", server.url)
+        monkeypatch.delenv("no_proxy", raising=False)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        ending = "" if provider in {"anthropic", "gemini", "ollama"} else "/v1"
+        for _ in range(2):
+            more = {"cache": "auto", "base_url": f"http://models.example{ending}"}
+            judged(server, provider=provider, model=model, **more, **settings)
+        assert (AnswerCache().count(), server.served) == (kept, 6 if kept else 12)
+
+
+def test_a_temperature_that_the_model_does_not_take_is_no_temperature(monkeypatch):
+    with ProviderSimulator(rejects={"gpt": ["temperature"]}) as server:
+        monkeypatch.setenv("http_proxy", server.url)
+        judged(server, cache="auto", base_url="http://models.example/v1")
+    assert AnswerCache().count() == 0
+
+
+@pytest.mark.parametrize(
+    ("url", "is_here"),
+    [
+        ("http://localhost:8000/v1", True),
+        ("http://127.0.0.1:11434", True),
+        ("http://127.1.2.3", True),
+        ("http://[::1]:1", True),
+        ("http://me.localhost", True),
+        ("https://api.openai.com/v1", False),
+        ("http://10.0.0.7:8000", False),
+        ("http://localhost.example", False),
+    ],
+)
+def test_which_addresses_are_this_machine(url, is_here):
+    assert _is_this_machine(url) is is_here
+
+
+def test_neither_keys_nor_prompts_are_in_the_file():
+    with ProviderSimulator(Behaviour(thoughts="I thought."), repeats_keys=True) as server:
+        judged(server, headers={"X-Team-Token": f"team-{KEY}"})
+    files = [path for path in cache_file().parent.iterdir() if path.is_file()]
+    written = b"".join(path.read_bytes() for path in files)
+    assert KEY.encode() not in written
+    assert b"[key]" in written  # the careless replies are there, without it
+    assert b"about rain" not in written
+    assert b"authorization" not in written.lower()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions of POSIX")
+def test_the_file_is_its_owners():
+    with AnswerCache() as answers:
+        answers.keep("a" * 64, {}, 200)
+    assert stat.S_IMODE(cache_file().stat().st_mode) == 0o600
+
+
+def test_batches_neither_read_nor_write_it(tmp_path):
+    with ProviderSimulator() as server:
+        judged(server)
+        settings = {"api_key": KEY, "base_url": f"{server.url}/v1", "cache": True}
+        done = ps.llm_submit_pairs_batch(
+            PAIRS, "openai", "gpt-4.1", run=tmp_path / "run.db", interval_seconds=0.01, **settings
+        )
+        assert done.results.height == 6
+        assert done.results["status_code"].to_list() == [200] * 6
+    assert AnswerCache().count() == 6
+
+
+# The file
+
+
+def test_a_file_of_ones_own(tmp_path):
+    with ProviderSimulator() as server:
+        judged(server, cache=tmp_path / "deep" / "mine.db")
+        done, _ = judged(server, cache=str(tmp_path / "deep" / "mine.db"))
+        assert done.cached == 6
+        assert judged(server, cache=True)[0].cached == 0
+    assert not AnswerCache(tmp_path / "none.db").path.exists()
+
+
+@pytest.mark.parametrize(
+    "content", [b"no database at all, but long enough to be read as one" * 9, b"short", "run file"]
+)
+def test_a_file_that_cannot_be_used_is_said_once_and_left_alone(content, tmp_path, caplog):
+    path = tmp_path / "answers.db"
+    if content == "run file":
+        ps.open_run(path, write=True).close()
+    else:
+        path.write_bytes(content)
+    before = path.read_bytes()
+    with ProviderSimulator() as server:
+        done, _ = judged(server, cache=path, concurrency=3)
+        assert (done.results.height, server.served) == (6, 6)
+    assert caplog.text.count("going on without the answer cache") == 1
+    assert path.read_bytes() == before
+    with pytest.raises(InputError, match="no file of answers"):
+        AnswerCache(path).clear()
+
+
+def test_a_damaged_cache_of_the_user_can_be_cleared(caplog):
+    with AnswerCache() as answers:
+        for number in range(200):
+            answers.keep(f"{number:064d}", {"text": "x" * 500}, 200)
+    path = cache_file()
+    whole = path.read_bytes()
+    path.write_bytes(whole[:4096] + b"\xff" * (len(whole) - 4096))
+    with AnswerCache() as answers:
+        assert answers.find(f"{7:064d}") is None
+        answers.keep("b" * 64, {}, 200)
+        answers.clear()
+        answers.keep("c" * 64, {"text": "new"}, 200)
+        assert (answers.find("c" * 64).body, answers.count()) == ({"text": "new"}, 1)
+    assert caplog.text.count("going on without") == 1
+    assert "doctor --clear-cache" in caplog.text
+
+
+def test_a_folder_that_cannot_be_written(tmp_path, caplog):
+    (tmp_path / "file").write_text("in the way")
+    with ProviderSimulator() as server:
+        assert judged(server, cache=tmp_path / "file" / "answers.db")[0].results.height == 6
+    assert caplog.text.count("going on without") == 1
+
+
+def test_an_entry_that_makes_no_sense_is_asked_anew():
+    with ProviderSimulator() as server:
+        judged(server)
+        connection = sqlite3.connect(cache_file(), isolation_level=None)
+        connection.execute("""UPDATE answers SET body = '{"not": "a reply"}'""")
+        connection.execute("UPDATE answers SET body = 'nor JSON' WHERE key < '8'")
+        connection.close()
+        done, _ = judged(server)
+        assert (done.results.height, done.cached, server.served) == (6, 0, 12)
+
+
+def test_busy_is_not_broken(caplog):
+    with AnswerCache() as answers:
+        answers.keep("a" * 64, {"n": 1}, 200)
+        other = sqlite3.connect(cache_file(), isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("pairscale.providers.cache._PATIENCE_S", 0.05)
+            with AnswerCache() as third:
+                third.keep("b" * 64, {"n": 2}, 200)  # not kept, and no drama
+                assert third.find("a" * 64).body == {"n": 1}
+                other.execute("ROLLBACK")
+                other.close()
+                third.keep("b" * 64, {"n": 3}, 200)
+        assert answers.find("b" * 64).body == {"n": 3}
+    assert caplog.text == ""
+
+
+def _write(path, start, count):
+    with AnswerCache(path) as answers:
+        for number in range(start, start + count):
+            answers.keep(f"{number:064d}", {"n": number}, 200)
+
+
+def test_many_processes_at_once(tmp_path):
+    """All begin with no file; every answer of each is there in the end."""
+    path, context = tmp_path / "answers.db", multiprocessing.get_context("spawn")
+    workers = [context.Process(target=_write, args=(path, 100 * k, 150)) for k in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+        assert worker.exitcode == 0
+    with AnswerCache(path) as answers:
+        assert answers.count() == 450
+        assert all(answers.find(f"{n:064d}").body == {"n": n} for n in range(450))
+
+
+def test_a_killed_process_leaves_a_whole_file(tmp_path):
+    path = tmp_path / "answers.db"
+    child = textwrap.dedent("""
+        import os, signal, sys
+        from pairscale.providers.cache import AnswerCache
+        answers = AnswerCache(sys.argv[1])
+        for number in range(50):
+            answers.keep(f"{number:064d}", {"n": number}, 200)
+        os.kill(os.getpid(), signal.SIGKILL)
+    """)
+    done = subprocess.run([sys.executable, "-c", child, str(path)], check=False)
+    assert done.returncode != 0
+    with AnswerCache(path) as answers:
+        assert answers.count() == 50
+        answers.clear()
+        assert answers.count() == answers.size() == 0
+
+
+# Keys of the cache
+
+
+def client(provider="openai", base_url="https://a.example/v1", **settings):
+    return LLMClient(provider_named(provider), api_key="none-at-all", base_url=base_url, **settings)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+BODIES = st.dictionaries(st.text(max_size=3), JSON, max_size=4)
+
+
+@given(BODIES, BODIES)
+def test_equal_bodies_have_equal_keys_and_others_have_others(one, other):
+    calls = [HTTPCall("POST", "/x", body) for body in (one, other)]
+    keys = [call_key(client(), call, "1") for call in calls]
+    written = [json.dumps(body, sort_keys=True) for body in (one, other)]
+    assert (keys[0] == keys[1]) == (written[0] == written[1])
+
+
+def test_everything_that_makes_a_question_is_in_its_key():
+    call = HTTPCall("POST", "/x", {"a": 1})
+    keys = {
+        call_key(client(), call, "1"),
+        call_key(client(), call, "2"),
+        call_key(client(), call, "1~"),
+        call_key(client("together"), call, "1"),
+        call_key(client(base_url="https://b.example/v1"), call, "1"),
+        call_key(client(headers={"OpenAI-Beta": "x"}), call, "1"),
+        call_key(client(), HTTPCall("POST", "/y", {"a": 1}), "1"),
+        call_key(client(), HTTPCall("POST", "/x", {"a": 2}), "1"),
+        call_key(client(), HTTPCall("POST", "/x", {"a": 1}, {"anthropic-version": "2"}), "1"),
+    }
+    assert len(keys) == 9
+    assert call_key(client(headers={"X-Secret": "s"}), call, "1") == call_key(client(), call, "1")
+
+
+@pytest.mark.parametrize(
+    ("body", "is_so"),
+    [
+        ({"temperature": 0}, True),
+        ({"temperature": 0.0}, True),
+        ({"temperature": 0.01}, False),
+        ({"generationConfig": {"temperature": 0}}, True),
+        ({"options": {"temperature": 0}}, True),
+        ({"options": {"num_ctx": 1}}, False),
+        ({"generationConfig": None}, False),
+        ({}, False),
+        ({"temperature": None}, False),
+    ],
+)
+def test_temperature_0_wherever_it_stands(body, is_so):
+    assert is_deterministic(body) is is_so
+
+
+@pytest.mark.parametrize("mode", [None, 1, "", 0.5])
+def test_modes_that_are_none(mode):
+    with pytest.raises(InputError, match="cache must be"):
+        Memory(client(), mode)
+
+
+# The command
+
+
+def test_the_command_says_what_it_saved(tmp_path, capsys):
+    from pairscale.cli import main
+
+    PAIRS.write_csv(tmp_path / "pairs.csv")
+    with ProviderSimulator() as server:
+        asked = ["--judge", "openai:gpt-4.1", "--base-url", f"{server.url}/v1", "--judge-arg", f"api_key={KEY}"]
+        judge = ["judge", str(tmp_path / "pairs.csv"), *asked]
+        for more in (["--cache"], ["--cache"], ["--no-cache"], []):
+            main_done(main, [*judge, *more])
+        said = capsys.readouterr().err
+        assert server.served == 18
+        assert said.count("6 answers from the cache, $0.0") == 1
+        main_done(main, ["compare", TEXTS[0]["text"], TEXTS[1]["text"], *asked, "--cache"])
+        assert "1 answer from the cache" in capsys.readouterr().err
+        assert server.served == 18
+        main_done(main, ["doctor"])
+        shown = capsys.readouterr().out
+        assert str(cache_file()) in shown
+        assert "6 answers, 0." in shown
+        main_done(main, ["doctor", "--clear-cache"])
+        assert "0 answers, 0.0 MB" in capsys.readouterr().out
+        main_done(main, [*judge, "--cache"])
+        assert server.served == 24
+
+
+def main_done(main, arguments):
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 0
+
+
+def test_check_judge_shows_what_a_study_costs_also_from_the_cache():
+    with ProviderSimulator() as server:
+        settings = {"api_key": KEY, "base_url": f"{server.url}/v1", "cache": True}
+        options = {"n_pairs": 3, "progress": False, "judge_args": settings}
+        first = ps.check_judge(TEXTS, "openai:gpt-4.1", **options)
+        again = ps.check_judge(TEXTS, "openai:gpt-4.1", **options)
+        assert server.served == 6
+    assert again.cost_each == pytest.approx(first.cost_each)
+    assert first.cost_each > 0
+    assert again.seconds_each is None
+
+
+def test_only_models_have_a_cache(capsys):
+    from pairscale.cli import main
+
+    with pytest.raises(SystemExit) as ended:
+        main(["compare", "One.", "Two.", "--judge", "lexical", "--cache"])
+    assert ended.value.code == 1
+    assert "--cache belongs to a provider's model" in capsys.readouterr().err
