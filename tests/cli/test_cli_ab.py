@@ -93,6 +93,16 @@ def test_a_suite_is_answered_first(cli, answers):
     assert len(list((answers / "runs").glob("*.json"))) == 1
 
 
+def test_figures_by_tag(cli, answers):
+    rows = [{"input": f"Question {n}?", "tags": ["warm" if n < 15 else "cold"]} for n in range(20)]
+    (answers / "tagged.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    options = ("--variant-a", "vary:short", "--variant-b", "vary:long", "--criterion", "c", "--judge", "vary:longer")
+    assert "by tag, ties and flips as half, wins of B:" in cli("ab", "tagged.jsonl", *options).out
+    found = cli("ab", "tagged.jsonl", *options, "--json").json["by_tag"]
+    # questions 3 and 13 raise
+    assert [(row["tag"], row["n"], row["rate"]) for row in found] == [("warm", 13, 1.0), ("cold", 5, 1.0)]
+
+
 def test_several_judges_are_a_panel_and_labels_are_compared(cli, answers):
     made = ps.export_pairwise_cases("a.jsonl", "b.jsonl", criteria="says more", out="cases.jsonl", seed=1)
     rows = [json.loads(line) for line in made.path.read_text().splitlines()]

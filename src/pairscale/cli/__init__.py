@@ -40,6 +40,7 @@ from pairscale.cli import (
     status,
     templates,
     traits,
+    watch,
 )
 from pairscale.cli._common import complain, say
 from pairscale.errors import PairscaleError
@@ -48,7 +49,7 @@ __all__ = ["COMMANDS", "app", "main", "name_of"]
 
 COMMANDS = (
     demo, init, rank, pairs, judge, ab, label, agreement, compare, check_judge, cost, fit, bias, bias_study, simulate,
-    plan, report, status, audit, templates, traits, doctor, simulate_providers,
+    plan, report, status, watch, audit, templates, traits, doctor, simulate_providers,
 )  # fmt: skip
 """One module a command, in the order of the help: ``command``, ``SUMMARY`` and ``EXAMPLES``."""
 

@@ -26,6 +26,7 @@ __all__ = [
     "JudgeArgs",
     "TemplateName",
     "TraitName",
+    "condition_of",
     "make_named_judge",
     "read_pairs",
     "read_results",
@@ -103,9 +104,7 @@ def run_file(run: str | None) -> str | None:
 BaseUrl = Annotated[
     str | None, typer.Option(metavar="URL", help="Where the provider is, such as http://localhost:8000/v1.")
 ]
-TraitName = Annotated[
-    str | None, typer.Option(metavar="NAME", help="What to judge; `pairscale traits` lists them.")
-]  # fmt: skip
+TraitName = Annotated[str | None, typer.Option(metavar="NAME", help="What to judge; `pairscale traits` lists them.")]
 TemplateName = Annotated[
     str | None, typer.Option(metavar="NAME", help="Prompt template, a name or a .txt file; `pairscale templates`.")
 ]

@@ -18,6 +18,8 @@ from pairscale.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    import polars as pl
+
 __all__ = ["EXAMPLES", "SUMMARY", "command"]
 
 SUMMARY = "Is B better than A? Compare two prompts, models or agents task by task."
@@ -262,10 +264,24 @@ def _show(found: ps.PairwiseRunResult) -> None:
             rows.append({**({"criterion": key} if many else {}), "win rate over": words, **figures})
     typer.echo("")
     show_table(pl.DataFrame(rows))
+    if any(case.tags for case in found.cases):
+        typer.echo(f"\nby tag, ties and flips as half, wins of {printable(found.variant_b)}:")
+        show_table(_by_tag(found))
     if many:
         for line in found.summary().splitlines():
             if " agree on " in line:
                 typer.echo(printable(line))
+
+
+def _by_tag(found: ps.PairwiseRunResult) -> pl.DataFrame:
+    """The win rate in each tag, with an interval that holds for all of them at once."""
+    import polars as pl
+
+    from pairscale.evaluate.inference import slices
+
+    parts = [slices(found.frame(key)).table.with_columns(criterion=pl.lit(key)) for key in found.keys]
+    table = pl.concat(parts).select("criterion", "n", "rate", "joint_lower", "joint_upper", tag="slice")
+    return table.select("criterion", "tag", "n", "rate", "joint_lower", "joint_upper")
 
 
 def _document(found: ps.PairwiseRunResult) -> dict[str, Any]:
@@ -278,6 +294,7 @@ def _document(found: ps.PairwiseRunResult) -> dict[str, Any]:
         "counts": {key: found.counts(key) for key in found.keys},
         "win_rates": {key: asdict(found.win_rate(key)) for key in found.keys},
         "win_rates_decided": {key: asdict(found.win_rate(key, ties="excluded")) for key in found.keys},
+        "by_tag": _by_tag(found),
         "flip_directions": {key: found.flip_directions(key) for key in found.keys},
         "agreement": {
             f"{x} / {y}": asdict(found.agreement(x, y)) for at, x in enumerate(found.keys) for y in found.keys[at + 1 :]

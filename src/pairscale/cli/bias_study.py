@@ -11,7 +11,7 @@ import typer
 
 import pairscale as ps
 from pairscale.cli._common import Json, Out, emit, say, show_table
-from pairscale.cli._inputs import make_named_judge, read_pairs, run_file
+from pairscale.cli._inputs import TraitName, make_named_judge, read_pairs, run_file
 from pairscale.errors import InputError
 
 if TYPE_CHECKING:
@@ -58,9 +58,7 @@ def command(
             metavar="FILE", callback=run_file, help="The run file of all answers; the same line resumes the study."
         ),
     ] = None,
-    trait: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What to judge; `pairscale traits` lists them.")
-    ] = None,
+    trait: TraitName = None,
     judge_arg: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of every judge; may stand several times.")
     ] = None,

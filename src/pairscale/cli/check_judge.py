@@ -11,7 +11,16 @@ import typer
 
 import pairscale as ps
 from pairscale.cli._common import Encoding, IdCol, Json, Out, TextCol, emit, printable, say
-from pairscale.cli._inputs import BaseUrl, Cache, make_named_judge, run_file, say_reused
+from pairscale.cli._inputs import (
+    BaseUrl,
+    Cache,
+    JudgeArgs,
+    TemplateName,
+    TraitName,
+    make_named_judge,
+    run_file,
+    say_reused,
+)
 
 if TYPE_CHECKING:
     from pairscale.checks import JudgeCheck
@@ -33,15 +42,9 @@ def command(
         typer.Option(metavar="FILE", callback=run_file, help="The run file; the same line asks nothing twice."),
     ] = None,
     pairs: Annotated[int, typer.Option(min=1, metavar="N", help="Pairs; each is asked twice.")] = 30,
-    trait: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What to judge; `pairscale traits` lists them.")
-    ] = None,
-    template: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Prompt template, a name or a .txt file; `pairscale templates`.")
-    ] = None,
-    judge_arg: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of the judge; may stand several times.")
-    ] = None,
+    trait: TraitName = None,
+    template: TemplateName = None,
+    judge_arg: JudgeArgs = None,
     base_url: BaseUrl = None,
     cache: Cache = None,
     concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="Questions open at once.")] = 4,

@@ -11,7 +11,17 @@ import typer
 
 import pairscale as ps
 from pairscale.cli._common import Encoding, Json, Out, emit, printable
-from pairscale.cli._inputs import BaseUrl, Cache, DryRun, make_named_judge, say_reused, show_request
+from pairscale.cli._inputs import (
+    BaseUrl,
+    Cache,
+    DryRun,
+    JudgeArgs,
+    TemplateName,
+    TraitName,
+    make_named_judge,
+    say_reused,
+    show_request,
+)
 from pairscale.errors import InputError
 
 __all__ = ["EXAMPLES", "SUMMARY", "command"]
@@ -28,15 +38,9 @@ def command(
     text1: Annotated[str, typer.Argument(metavar="TEXT1", help="A text file, or the text itself.")],
     text2: Annotated[str, typer.Argument(metavar="TEXT2", help="The other one.")],
     judge: Annotated[str, typer.Option(metavar="JUDGE", help="As in `pairscale judge`.")] = "lexical",
-    trait: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What to judge; `pairscale traits` lists them.")
-    ] = None,
-    template: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Prompt template, a name or a .txt file; `pairscale templates`.")
-    ] = None,
-    judge_arg: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of the judge; may stand several times.")
-    ] = None,
+    trait: TraitName = None,
+    template: TemplateName = None,
+    judge_arg: JudgeArgs = None,
     base_url: BaseUrl = None,
     cache: Cache = None,
     dry_run: DryRun = False,

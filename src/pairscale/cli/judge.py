@@ -11,7 +11,17 @@ import typer
 
 import pairscale as ps
 from pairscale.cli._common import Encoding, Json, Out, emit, printable, say, show_table
-from pairscale.cli._inputs import BaseUrl, Cache, DryRun, make_named_judge, run_file, say_reused, show_request
+from pairscale.cli._inputs import (
+    BaseUrl,
+    Cache,
+    DryRun,
+    TemplateName,
+    TraitName,
+    make_named_judge,
+    run_file,
+    say_reused,
+    show_request,
+)
 from pairscale.errors import InputError
 
 if TYPE_CHECKING:
@@ -49,12 +59,8 @@ def command(
             help="The run file: every answer is kept there, and the same line resumes it.",
         ),
     ] = None,
-    trait: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What to judge; `pairscale traits` lists them.")
-    ] = None,
-    template: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Prompt template, a name or a .txt file; `pairscale templates`.")
-    ] = None,
+    trait: TraitName = None,
+    template: TemplateName = None,
     judge_arg: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="A setting of the judge, such as bias=0.3; may stand several times."),

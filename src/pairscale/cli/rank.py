@@ -11,7 +11,19 @@ import typer
 
 import pairscale as ps
 from pairscale.cli._common import Encoding, IdCol, Json, Out, TextCol, emit, printable, say, show_table
-from pairscale.cli._inputs import BaseUrl, Cache, DryRun, make_named_judge, run_file, say_reused, setting, show_request
+from pairscale.cli._inputs import (
+    BaseUrl,
+    Cache,
+    DryRun,
+    JudgeArgs,
+    TemplateName,
+    TraitName,
+    make_named_judge,
+    run_file,
+    say_reused,
+    setting,
+    show_request,
+)
 from pairscale.cli._people import Host, Instructions, Labellers, Port, Url, answering
 from pairscale.errors import InputError
 
@@ -39,15 +51,9 @@ def command(
         str | None,
         typer.Option(metavar="FILE", callback=run_file, help="The run file: the same line goes on where it is."),
     ] = None,
-    trait: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What to judge; `pairscale traits` lists them.")
-    ] = None,
-    template: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Prompt template, a name or a .txt file; `pairscale templates`.")
-    ] = None,
-    judge_arg: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of the judge; may stand several times.")
-    ] = None,
+    trait: TraitName = None,
+    template: TemplateName = None,
+    judge_arg: JudgeArgs = None,
     base_url: BaseUrl = None,
     cache: Cache = None,
     dry_run: DryRun = False,

@@ -1,9 +1,9 @@
-"""Pages: blinded labelling in the browser, for a manifest, a run file, or the questions of an adaptive run."""
+"""Pages: blinded labelling in the browser, and a run as it goes."""
 
 from pairscale.web.cases import Case, read_cases
 from pairscale.web.labels import LABEL_COLUMNS, LabelStore
 from pairscale.web.overview import label_table
-from pairscale.web.serve import Address, BoardSite, LabelSite, serve_board, serve_labels
+from pairscale.web.serve import Address, BoardSite, LabelSite, serve_board, serve_labels, serve_run
 
 __all__ = [
     "LABEL_COLUMNS",
@@ -16,4 +16,5 @@ __all__ = [
     "read_cases",
     "serve_board",
     "serve_labels",
+    "serve_run",
 ]

@@ -7,7 +7,7 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,13 +17,15 @@ from pairscale.errors import InputError, MissingExtraError
 from pairscale.notices import notice
 
 if TYPE_CHECKING:
+    from fastapi import FastAPI
+
     from pairscale.judges.human import Board
     from pairscale.traits import Trait
     from pairscale.web.cases import Case
     from pairscale.web.desk import Desk
     from pairscale.web.labels import Labeller, LabelStore
 
-__all__ = ["DEFAULT_PORT", "Address", "BoardSite", "LabelSite", "serve_board", "serve_labels"]
+__all__ = ["DEFAULT_PORT", "Address", "BoardSite", "LabelSite", "serve_board", "serve_labels", "serve_run"]
 
 DEFAULT_PORT = 8484
 _START_S, _STOP_S = 30.0, 10.0
@@ -124,7 +126,8 @@ def serve_labels(
     """
     from pairscale.web.desk import LabelDesk
 
-    with _serving(LabelDesk(store, cases), address or Address(), instructions, plain) as url:
+    app = _labelling(LabelDesk(store, cases), instructions, plain)
+    with _serving(app, address or Address(), "the labelling page") as url:
         yield LabelSite(url, f"{url}/owner/{store.owner_token}", _links(url, store.labellers()))
 
 
@@ -159,7 +162,7 @@ def serve_board(
     desk = BoardDesk(board, people, trait)
     board.open(people)
     try:
-        with _serving(desk, address or Address(), instructions, plain) as url:
+        with _serving(_labelling(desk, instructions, plain), address or Address(), "the labelling page") as url:
             yield BoardSite(url, _links(url, desk.labellers))
             board.close()
             time.sleep(linger)
@@ -172,16 +175,51 @@ def _links(url: str, labellers: Sequence[Labeller]) -> dict[str, str]:
 
 
 @contextmanager
-def _serving(desk: Desk, address: Address, instructions: str, plain: bool) -> Iterator[str]:
-    """A server in a thread, for as long as the block runs."""
-    try:
+def serve_run(run: str, *, address: Address | None = None) -> Iterator[str]:
+    """Serve the page of a run as it goes, whoever writes it, while the block runs; gives its address.
+
+    Args:
+        run: the run file.
+        address: where.
+
+    Raises:
+        InputError: the port is taken, or there is no such address.
+        StoreError: there is no such run file.
+        MissingExtraError: the packages of the extra ``web`` are not there.
+    """
+    from pairscale.store import open_run
+
+    open_run(run).close()
+
+    def made(hosts: Sequence[str]) -> FastAPI:
+        from pairscale.web.watch import create_watch_app
+
+        return create_watch_app(run, hosts)
+
+    with _serving(made, address or Address(), "the page of a run") as url:
+        yield url
+
+
+def _labelling(desk: Desk, instructions: str, plain: bool) -> Callable[[Sequence[str]], FastAPI]:
+    def made(hosts: Sequence[str]) -> FastAPI:
         import python_multipart  # noqa: F401 - what FastAPI reads forms with; it would say so only later
-        import uvicorn
 
         from pairscale.web.app import create_app
+
+        return create_app(desk, instructions=instructions, plain=plain, hosts=hosts)
+
+    return made
+
+
+@contextmanager
+def _serving(make_app: Callable[[Sequence[str]], FastAPI], address: Address, what: str) -> Iterator[str]:
+    """A server in a thread, for as long as the block runs."""
+    try:
+        import uvicorn
+
+        app = make_app(address.names())
     except ModuleNotFoundError as error:
-        raise MissingExtraError("the labelling page", "web") from error
-    app = create_app(desk, instructions=instructions, plain=plain, hosts=address.names())
+        raise MissingExtraError(what, "web") from error
     listening = _bound(address)
     port = listening.getsockname()[1]
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)

@@ -15,7 +15,7 @@ from fastapi.staticfiles import StaticFiles
 
 from pairscale._version import __version__
 from pairscale.adaptive._view import comparisons_at_target
-from pairscale.adaptive._words import how_it_stands
+from pairscale.adaptive._words import STOPS, how_it_stands
 from pairscale.adaptive.session import adaptive_status
 from pairscale.report._facts import items_so_far
 from pairscale.report._svg import lines, number, score_chart
@@ -32,7 +32,8 @@ __all__ = ["Moment", "create_watch_app", "look_at"]
 
 _RECENT = timedelta(minutes=2)
 _TOP = 20
-_SLOWEST_SHARE = 10  # a look that takes a second is repeated after ten
+_OFTENEST_S = 2.0
+_REST = 10  # a look that takes a second is repeated after ten
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ class _Seen:
                 with open_run(self._run) as store:
                     moment = look_at(store)
                 took = time.monotonic() - began
-                wait = max(2.0, _SLOWEST_SHARE * took)
+                wait = max(_OFTENEST_S, _REST * took)
                 self._until = began + wait
                 self._values = {"moment": moment, "run": self._run, "wait_ms": round(1000 * wait)}
             return self._values
@@ -123,7 +124,8 @@ def look_at(store: RunFile) -> Moment:
             tiles += _reliability(refits, per_minute)
             charts, top = _pictures(store, refits)
         ended = bool(status["has_ended"])
-        state = how_it_stands(status["stop_reason"]) if status["stop_reason"] else f"stage: {_words(status['stage'])}"
+        reason = status["stop_reason"]
+        state = STOPS.get(reason, how_it_stands(reason)) if reason else f"stage: {status['stage'].replace('_', ' ')}"
     tiles.append((f"{per_minute:,.1f}", "answers a minute, lately"))
     if spent:
         tiles.append((f"${spent:,.2f}", "spent"))
@@ -146,10 +148,6 @@ def _title(status: Mapping[str, Any] | None, conditions: pl.DataFrame) -> str:
     judges = conditions["judge_id"].unique(maintain_order=True).to_list()
     who = judges[0] if len(judges) == 1 else f"{len(judges)} judges" if judges else "nobody yet"
     return f"{status['n_items']:,} texts, ranked by {who}" if status is not None else f"Pairs judged by {who}"
-
-
-def _words(stage: str) -> str:
-    return stage.replace("_", " ")
 
 
 def _reliability(refits: pl.DataFrame, per_minute: float) -> list[tuple[str, str]]:

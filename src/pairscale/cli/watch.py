@@ -1,0 +1,34 @@
+"""``pairscale watch``."""
+
+from __future__ import annotations
+
+import threading
+from typing import Annotated
+
+import typer
+
+from pairscale.cli._common import say
+from pairscale.cli._people import Host, Port, Url
+
+__all__ = ["EXAMPLES", "SUMMARY", "command"]
+
+SUMMARY = "Show a run as it goes, in the browser."
+EXAMPLES = ("pairscale watch run.db", "pairscale watch run.db --port 0")
+
+
+def command(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="The run file, of a run that goes on or has ended.")],
+    host: Host = "127.0.0.1",
+    port: Port = 8585,
+    url: Url = None,
+) -> None:
+    """Show a run as it goes, in the browser: ranking, reliability against its target, rate, cost, errors.
+
+    The page only reads the run file, so the run may have been started anywhere that writes to it. It looks again by
+    itself. Ctrl-C stops the page, never the run. In the terminal, `pairscale status RUN --follow` does the same.
+    """
+    from pairscale.web import Address, serve_run
+
+    with serve_run(run, address=Address(host, port, url)) as base:
+        say(f"open {base}/ in a browser (Ctrl-C stops the page; the run goes on)")
+        threading.Event().wait()

@@ -1,0 +1,101 @@
+"""The page of a run as it goes: what it says is in the run file, and it never writes there."""
+
+import hashlib
+import re
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+import pairscale as ps
+from pairscale.errors import StoreError
+from pairscale.web import Address, serve_run
+from pairscale.web.watch import create_watch_app, look_at
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+@pytest.fixture
+def run(tmp_path):
+    texts = [{"ID": name, "text": name} for name in ("a", "bb", "ccc", "dddd", HOSTILE)]
+
+    def judge(A, B, **_more):
+        if {A["ID"], B["ID"]} == {"a", "bb"}:
+            return {"is_valid": False, "Y": None, "invalid_reason": "no"}
+        return {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"])), "invalid_reason": None}
+
+    path = tmp_path / "run.db"
+    ps.adaptive_rank(texts, judge=judge, run=path, n_steps=20, fit_fn="laplace", progress="none")
+    return str(path)
+
+
+def test_it_says_how_the_run_stands(run):
+    with ps.open_run(run) as store:
+        moment, last = look_at(store), store.read_log("round_log")[-1]
+        decided = store.results().filter(ps_win()).height
+    tiles = {label: figure for figure, label in moment.tiles}
+    assert tiles["decided comparisons"] == f"{decided}"
+    assert tiles["reliability, of 0.9"] == f"{last['reliability_EAP']:.3f}"
+    assert [name for name, _ in moment.charts] == ["On the way", "Scores so far"]
+    assert moment.top[0]["ID"] == HOSTILE
+    assert [row["rank"] for row in moment.top] == [1, 2, 3, 4, 4]  # nobody would say who of the last two is better
+    assert not moment.is_running
+    assert moment.problems == [("refusal", int(tiles["without a valid answer"]))]
+
+
+def ps_win():
+    import polars as pl
+
+    return pl.col("outcome") == "win"
+
+
+def test_hostile_ids_stay_text_and_nothing_else_may_run(run):
+    answer = TestClient(create_watch_app(run), base_url="http://localhost").get("/")
+    assert answer.status_code == 200
+    assert HOSTILE not in answer.text
+    assert "&lt;script&gt;" in answer.text
+    assert "unsafe" not in answer.headers["content-security-policy"]
+    assert not re.search(r"https?://", answer.text)
+
+
+def test_looking_changes_nothing(run):
+    def digest():
+        return hashlib.sha256(Path(run).read_bytes()).hexdigest()
+
+    before = digest()
+    client = TestClient(create_watch_app(run), base_url="http://localhost")
+    assert client.get("/").status_code == client.get("/now").status_code == 200
+    assert client.post("/").status_code == 405
+    assert digest() == before
+
+
+def test_a_run_that_grows_is_seen_to_grow(tmp_path, monkeypatch):
+    from pairscale.web import watch
+
+    pairs = ps.make_pairs([{"ID": name, "text": name} for name in "abcd"])
+    run = str(tmp_path / "run.db")
+    first = lambda A, B: {"is_valid": True, "Y": 1, "invalid_reason": None}  # noqa: E731
+    ps.submit_pairs(pairs.head(2), first, run=run, progress=False)
+    monkeypatch.setattr(watch, "_OFTENEST_S", 0)
+    monkeypatch.setattr(watch, "_REST", 0)
+    client = TestClient(create_watch_app(run), base_url="http://localhost")
+    shown = [re.search(r"<b>(\d+)</b><span>decided", client.get("/now").text)[1]]
+    ps.submit_pairs(pairs, first, run=run, progress=False)
+    shown.append(re.search(r"<b>(\d+)</b><span>decided", client.get("/now").text)[1])
+    assert shown == ["2", "6"]
+
+
+def test_other_names_are_refused(run):
+    assert TestClient(create_watch_app(run), base_url="http://evil.example").get("/").status_code == 400
+
+
+def test_it_is_served(run):
+    import urllib.request
+
+    with serve_run(run, address=Address(port=0)) as url, urllib.request.urlopen(url) as answer:
+        assert b"5 texts, ranked by" in answer.read()
+
+
+def test_no_run_no_page(tmp_path):
+    with pytest.raises(StoreError), serve_run(str(tmp_path / "none.db")):
+        pass
