@@ -13,7 +13,7 @@ from pairscale.errors import InputError
 __all__ = ["EXAMPLES", "SUMMARY", "command"]
 
 SUMMARY = "Write a commented study file that `pairscale rank` runs."
-EXAMPLES = ("pairscale init", "pairscale init may.toml --data essays.csv", "pairscale rank study.toml")
+EXAMPLES = ("pairscale init", "pairscale init may.toml --data essays.csv")
 
 
 def command(

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import pairscale as ps
-from pairscale.cli._common import say
+from pairscale.cli._common import Json, emit, say
 from pairscale.cli._inputs import condition_of
 from pairscale.errors import InputError
 
@@ -28,7 +28,10 @@ def command(
     run: Annotated[str, typer.Argument(metavar="RUN", help="The run file.")],
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The page, or by its ending a table (xlsx, csv …).  [default: RUN.html]"),
+        typer.Option(
+            metavar="FILE",
+            help="The page (RUN.html when it is left out), or by its ending a table: xlsx, csv and so on.",
+        ),
     ] = None,
     title: Annotated[str, typer.Option(metavar="TEXT", help="What was asked.")] = "Ranking",
     condition: Annotated[
@@ -43,6 +46,7 @@ def command(
         Path | None,
         typer.Option(metavar="FILE", help="Write the surprising pairs as cases for `pairscale label`, too."),
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Write a run as one HTML page that opens from the disk and loads nothing.
 
@@ -54,23 +58,23 @@ def command(
     from pairscale.files import TABLE_SUFFIXES, write_table
     from pairscale.report import report_table, write_again, write_report
 
+    target = Path(run).with_suffix(".html") if out is None else out
+    is_table = target.suffix.lower() in TABLE_SUFFIXES
+    if not is_table and target.suffix.lower() not in {".html", ".htm"}:
+        raise InputError(f"--out {target}: the ending must be html, or that of a table, such as xlsx")
     with ps.open_run(run) as store:
         chosen = condition_of(store, condition)
-        if out is not None and out.suffix.lower() in TABLE_SUFFIXES:
-            write_table(report_table(store, condition_id=chosen, pseudonyms=pseudonyms), out)
-            written = out
+        table = report_table(store, condition_id=chosen, pseudonyms=pseudonyms)
+        if is_table:
+            write_table(table, target)
         else:
-            if out is not None and out.suffix.lower() not in {".html", ".htm"}:
-                raise InputError(f"--out {out}: the ending must be html, or that of a table, such as xlsx")
-            target = out or Path(run).with_suffix(".html")
-            written = write_report(
-                store, target, condition_id=chosen, title=title, texts=not without_texts, pseudonyms=pseudonyms
-            )
-        say(f"written: {written}")
+            shown = not without_texts
+            write_report(store, target, condition_id=chosen, title=title, texts=shown, pseudonyms=pseudonyms)
+        say(f"written: {target}")
+        surprises = None
         if again is not None:
-            n = write_again(store, again, condition_id=chosen)
-            say(
-                f"written: {again}, {n} pairs to look at again (try: pairscale label {again})"
-                if n
-                else "no pair surprises"
-            )
+            surprises = write_again(store, again, condition_id=chosen)
+            say(f"written: {again}, {surprises} pairs to look at again (try: pairscale label {again})")
+    if as_json:
+        document = {"report": str(target), "again": surprises, "items": table}
+        emit(document, table, as_json=True, out=None, show=lambda: None)

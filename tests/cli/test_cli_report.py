@@ -1,0 +1,60 @@
+"""`pairscale report`: the page beside the run, tables, what may be shared, and what to look at again."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pairscale.files import read_table
+
+RANK = ("rank", "essays", "--judge", "mine:longer", "--fit", "laplace", "--progress", "none", "--steps", "9")
+
+
+@pytest.fixture
+def run(cli):
+    assert cli(*RANK, "--run", "run.db").code == 0
+    return "run.db"
+
+
+def test_the_page_goes_beside_the_run(cli, run):
+    done = cli("report", run, "--title", "Whose?")
+    assert (done.code, done.out, done.err) == (0, "", "written: run.html\n")
+    assert "<h1>Whose?</h1>" in Path("run.html").read_text("utf-8")
+
+
+def test_a_table_for_those_who_want_one(cli, run):
+    assert cli("report", run, "--out", "ranking.csv").code == 0
+    assert read_table("ranking.csv")["ID"].to_list() == ["dot", "cem", "bob", "ann"]
+
+
+def test_json_has_the_same_items_and_nothing_else_is_printed(cli, run):
+    done = cli("report", run, "--out", "r.html", "--json")
+    assert [row["ID"] for row in done.json["items"]] == ["dot", "cem", "bob", "ann"]
+    assert done.json["report"] == "r.html"
+
+
+def test_to_share(cli, run):
+    assert cli("report", run, "--without-texts", "--pseudonyms", "--out", "share.html").code == 0
+    source = Path("share.html").read_text("utf-8")
+    assert not any(f">{name}<" in source for name in ("ann", "bob", "cem", "dot"))
+    assert "Somewhat longer" not in source
+
+
+def test_what_surprises_can_be_labelled(cli, run):
+    done = cli("report", run, "--again", "again.jsonl", "--json")
+    cases = [json.loads(line) for line in Path("again.jsonl").read_text("utf-8").splitlines()]
+    assert len(cases) == done.json["again"]
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("nowhere.db",), "no such run file"),
+        (("run.db", "--out", "report.pdf"), "the ending must be html"),
+        (("run.db", "--condition", "nobody"), "no condition is called 'nobody'"),
+    ],
+)
+def test_what_is_wrong_is_named(cli, run, args, said):
+    done = cli("report", *args)
+    assert done.code == 1
+    assert said in done.err
