@@ -1,17 +1,12 @@
 """The manual's verbs over real HTTP: one pair, many pairs, limits of money, crashes, and an adaptive run."""
 
-import contextlib
 import logging
-import os
 import random
-import resource
 import signal
-import sqlite3
 import subprocess
 import sys
 import textwrap
 import time
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -332,45 +327,6 @@ CHILD = textwrap.dedent("""
 """)
 
 
-def kill_and_resume(tmp_path, n: int, concurrency: int, kills: int, seed: int) -> int:
-    """Kill a run with ``kill -9`` some times, let it be finished, and say how many questions were asked again."""
-    run, drawn, killed = tmp_path / "run.db", random.Random(seed), 0
-    with ProviderSimulator(Behaviour(seed=2), latency_s=0.005) as server:
-        arguments = [sys.executable, "-c", CHILD, str(run), f"{server.url}/v1", str(n), str(concurrency)]
-        for turn in range(kills + 1):
-            before = server.served
-            process = subprocess.Popen(arguments)
-            target = before + drawn.randint(1, max(2, (n - before) // 2))
-            while turn < kills and process.poll() is None and server.served < target:
-                time.sleep(0.002)
-            if turn < kills and process.poll() is None:
-                process.send_signal(signal.SIGKILL)
-            assert process.wait() in {0, -signal.SIGKILL}
-            killed += process.returncode != 0
-        asked = [entry.body["messages"][0]["content"] for entry in server.journal]
-    assert killed == kills
-    assert len(set(asked)) == n
-    again = len(asked) - n
-    assert 0 <= again <= killed * concurrency  # only what was under way is paid for twice
-    with contextlib.closing(sqlite3.connect(run)) as connection:
-        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        counts = connection.execute("SELECT count(*), count(DISTINCT pair_id) FROM comparisons").fetchone()
-        attempts = connection.execute("SELECT count(*) FROM attempts").fetchone()
-    assert counts == (n, n)
-    assert attempts == (n,)
-    return again
-
-
-def test_kill_9_in_the_middle_of_300_calls(tmp_path):
-    kill_and_resume(tmp_path, 300, concurrency=8, kills=2, seed=1)
-
-
-@pytest.mark.validate
-def test_kill_9_in_the_middle_of_2000_calls(tmp_path):
-    again = kill_and_resume(tmp_path, 2000, concurrency=32, kills=10, seed=2)
-    print(f"\n10 kills in 2,000 calls at concurrency 32: each pair judged once, {again} questions asked again")
-
-
 def test_ctrl_c_keeps_everything(tmp_path):
     run = tmp_path / "run.db"
     with ProviderSimulator(latency_s=0.02) as server:
@@ -386,39 +342,3 @@ def test_ctrl_c_keeps_everything(tmp_path):
     assert b"Unclosed" not in err
     with ps.open_run(run) as store:
         assert answered - 8 <= store.results().height <= answered
-
-
-def memory_mb() -> float:
-    with Path(f"/proc/{os.getpid()}/statm").open() as stream:
-        return int(stream.read().split()[1]) * resource.getpagesize() / 1e6
-
-
-@pytest.mark.validate
-def test_ten_thousand_judgements_at_concurrency_256_with_faults(tmp_path):
-    samples = [{"ID": f"s{i:03d}", "text": f"Text number {i}. " * 20} for i in range(150)]
-    pairs = ps.make_pairs(samples).head(10_000)
-    faults = Faults(rate_limited=0.01, server_error=0.01, overloaded=0.01, reset=0.01, truncated=0.01, retry_after="0")
-    seen: list[tuple[int, float]] = []
-    with ProviderSimulator(Behaviour(refusal_rate=0.01), faults, keep=10) as server:
-        start = time.perf_counter()
-        done = ps.submit_llm_pairs(
-            pairs, "gpt-4.1", api_key=KEY, base_url=f"{server.url}/v1", run=tmp_path / "run.db", progress=False,
-            concurrency=256, retries=9, retry_wait=0.01,
-        )  # fmt: skip
-        seconds = time.perf_counter() - start
-        seen.append((server.served, memory_mb()))
-        assert server.served == done.asked
-        refused = done.failed_pairs["error_code"].value_counts()
-        assert refused["error_code"].to_list() == ["refusal"]
-        assert done.results.height + done.failed_pairs.height == 10_000
-        assert done.asked == 10_000 + done.failed_attempts.filter(pl.col("error_code") != "refusal").height
-        assert 0.03 < (done.asked - 10_000) / done.asked < 0.07
-        before = memory_mb()
-        for turn in range(3):  # the same again with another condition: memory does not grow with what was judged
-            ps.submit_llm_pairs(
-                pairs, "gpt-4.1", api_key=KEY, base_url=f"{server.url}/v1", run=tmp_path / "run.db", progress=False,
-                concurrency=256, retries=9, retry_wait=0.01, seed=turn,
-            )  # fmt: skip
-            seen.append((server.served, memory_mb()))
-    print(f"\n10,000 judgements at concurrency 256 with 5 % faults in {seconds:.1f} s; memory in MB: {seen}")
-    assert seen[-1][1] < before * 1.25 + 50

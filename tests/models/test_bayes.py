@@ -421,7 +421,7 @@ def uniform_p(ranks, size, bins=10):
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_simulation_based_calibration_in_short(variant):
-    ranks, _, size = calibration(variant, 50, seed=7)
+    ranks, _, size = calibration(variant, 30, seed=7)
     for name in ranks.columns:
         assert uniform_p(ranks[name].to_numpy(), size, bins=5) > 1e-4, name
 
