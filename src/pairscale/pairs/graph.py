@@ -93,12 +93,13 @@ def summarize_pairs(pairs: Table, ids: Sequence[str] | None = None) -> PairSumma
             "component": component,
         }
     )
+    known = names.to_list()
     return PairSummary(
         n_items=n,
         n_pairs=frame.height,
         n_unordered=len(low),
         degrees=degrees,
-        components=tuple(tuple(names.gather(group)) for group in groups),
+        components=tuple(tuple(known[at] for at in group.tolist()) for group in groups),
         unpaired=tuple(degrees.filter(pl.col("degree") == 0)["ID"]),
     )
 
