@@ -1,6 +1,7 @@
 """`pairscale report`: the page beside the run, tables, what may be shared, and what to look at again."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -34,8 +35,11 @@ def test_json_has_the_same_items_and_nothing_else_is_printed(cli, run):
 
 
 def test_to_share(cli, run):
-    assert cli("report", run, "--without-texts", "--pseudonyms", "--out", "share.html").code == 0
+    done = cli("report", run, "--without-texts", "--pseudonyms", "--out", "share.html", "--json")
     source = Path("share.html").read_text("utf-8")
+    shown = re.findall(r'<td class="id">(T\d)</td>', source)
+    assert shown == [row["ID"] for row in done.json["items"]]  # one disguise for both
+    assert sorted(shown) == ["T1", "T2", "T3", "T4"]
     assert not any(f">{name}<" in source for name in ("ann", "bob", "cem", "dot"))
     assert "Somewhat longer" not in source
 

@@ -1,9 +1,12 @@
 """The report of a run: its figures against loops, and pages that stay deaf to what texts would have them do."""
 
 import json
+import math
 import re
+from dataclasses import replace
 from itertools import combinations, permutations
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -12,10 +15,11 @@ from tests.report.test_ranking_report import unpacked
 
 import pairscale as ps
 from pairscale.errors import InputError
-from pairscale.report import report_table, write_again, write_report
+from pairscale.report import write_report
 from pairscale.report._attention import circular_triads, look_again
 from pairscale.report._facts import facts_of_run
 from pairscale.report._svg import lines, overview
+from pairscale.report.page import disguised, write_again
 
 HOSTILE = (
     "<script>alert(1)</script>", "</script><b>", "{{ 7 * 7 }}", "{% raw %}", "</td>", 'say "hello"', "a&b", "]]>",
@@ -66,7 +70,7 @@ def test_nothing_is_loaded_and_only_our_script_may_run(hostile):
 
 def test_the_table_is_the_last_refit(adaptive):
     with ps.open_run(adaptive) as store:
-        table = report_table(store)
+        table = facts_of_run(store).items
         last = store.read_log("item_log")[-1]["columns"]
     scores = dict(zip(last["ID"], last["theta_mean"], strict=True))
     assert dict(table.select("ID", "score").iter_rows()) == scores
@@ -76,7 +80,7 @@ def test_the_table_is_the_last_refit(adaptive):
 
 def test_the_answers_of_a_fit_are_those_of_the_model(hostile):
     with ps.open_run(hostile) as store:
-        table, results = report_table(store), store.results()
+        table, results = facts_of_run(store).items, store.results()
     fit = ps.fit_bt_model(ps.build_bt_data(results))
     assert table["ID"].to_list() == fit.theta["ID"].to_list()
     assert table["score"].to_list() == pytest.approx(fit.theta["theta"].to_list())
@@ -119,13 +123,14 @@ def test_a_page_to_share_holds_no_text_and_no_name(hostile, tmp_path):
 
 def test_pseudonyms_say_nothing_of_the_rank(hostile):
     with ps.open_run(hostile) as store:
-        orders = {tuple(report_table(store, pseudonyms=True)["ID"]) for _ in range(5)}
+        facts = facts_of_run(store)
+    orders = {tuple(disguised(facts).items["ID"]) for _ in range(5)}
     assert len(orders) > 1
 
 
 def test_surprising_pairs_become_cases(hostile, tmp_path):
     with ps.open_run(hostile) as store:
-        n = write_again(store, tmp_path / "again.jsonl")
+        n = write_again(facts_of_run(store), tmp_path / "again.jsonl")
     rows = [json.loads(line) for line in (tmp_path / "again.jsonl").read_text("utf-8").splitlines()]
     assert len(rows) == n > 0
     ends = {HOSTILE[0] * 3, HOSTILE[-1] * 3}
@@ -162,24 +167,62 @@ def test_circular_triads_are_what_loops_find(games):
 
 @given(GAMES)
 @settings(max_examples=40)
-def test_infit_is_what_loops_find(games):
-    import math
-
+def test_misfits_are_those_of_loops(games):
+    """Infit by its definition; flagged are those more than two standard deviations above the mean of all."""
     scores = {name: 1.3 * at for at, name in enumerate("abcdef")}
     items = pl.DataFrame({"ID": list(scores), "score": list(scores.values()), "rank_lower": 1, "rank_upper": 6})
     rows = pl.DataFrame(games, schema=["ID1", "ID2"], orient="row").with_columns(better_id="ID1", judge_id=pl.lit("j"))
     found = look_again(items, rows)
     p = {game: 1 / (1 + math.exp(scores[game[1]] - scores[game[0]])) for game in games}
-    expected = {}
-    for name in scores:
+    figures = {}
+    for name in {name for game in games for name in game}:
         own = [p[game] for game in games if name in game]
-        if len(own) >= 5:
-            infit = sum((1 - x) ** 2 for x in own) / sum(x * (1 - x) for x in own)
-            if infit > 1.5:
-                expected[name] = pytest.approx(infit)
-    assert dict(found.misfits.select("ID", "infit").iter_rows()) == expected
+        infit = sum((1 - x) ** 2 for x in own) / sum(x * (1 - x) for x in own)
+        figures[name] = (infit, np.mean([(1 - x) / x for x in own]))
+    table = np.array(list(figures.values()))
+    limits = table.mean(axis=0) + 2 * table.std(axis=0, ddof=1)
+    clear = np.abs(table - limits) > 1e-9
+    flagged = {
+        name
+        for name, two in figures.items()
+        if len(figures) > 2 and any(x > y for x, y in zip(two, limits, strict=True))
+    }
+    if clear.all():
+        assert set(found.misfits["ID"]) == flagged
+    for row in found.misfits.iter_rows(named=True):
+        assert row["infit"] == pytest.approx(figures[row["ID"]][0])
     least = sorted(p[game] for game in games if p[game] < 0.1)[:10]
     assert found.surprises["p"].to_list() == pytest.approx(least)
+
+
+def test_a_text_that_judges_do_not_see_alike_is_named():
+    """Nine texts in a clear order; the best of them loses half of its comparisons."""
+    scores = {name: 2.0 * at for at, name in enumerate("abcdefghi")}
+    items = pl.DataFrame({"ID": list(scores), "score": list(scores.values()), "rank_lower": 1, "rank_upper": 9})
+    games = [(y, x) for x, y in combinations("abcdefgh", 2)] * 2
+    games += [pair for x in "abcdefgh" for pair in ((x, "i"), ("i", x))]
+    rows = pl.DataFrame(games, schema=["ID1", "ID2"], orient="row").with_columns(better_id="ID1", judge_id=pl.lit("j"))
+    assert look_again(items, rows).misfits["ID"].to_list() == ["i"]
+
+
+def test_repeats_of_different_judges_are_no_repeats(tmp_path):
+    pairs = ps.make_pairs([{"ID": name, "text": name} for name in "abc"])
+    for y in (1, 0):
+        judge = ps.make_judge(
+            lambda A, B, y=y: {"is_valid": True, "Y": y, "invalid_reason": None}, judge_args={"name": f"j{y}"}
+        )
+        ps.submit_pairs(pairs, judge, run=tmp_path / "run.db", progress=False)
+    with ps.open_run(tmp_path / "run.db") as store:
+        assert facts_of_run(store).health["consistent"] is None
+
+
+def test_notices_that_name_texts_are_counted_under_pseudonyms(hostile):
+    with ps.open_run(hostile) as store:
+        facts = replace(
+            facts_of_run(store), notices=(f"no score for {HOSTILE[1]}: see 1{HOSTILE[1]}", "two rows were left out")
+        )
+    shown = disguised(facts).notices
+    assert shown == ["two rows were left out", "1 further notice may name texts, and cannot be shown here"]
 
 
 def test_many_items_share_a_picture():

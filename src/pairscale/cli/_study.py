@@ -12,7 +12,7 @@ from pairscale.tables import listed
 
 __all__ = ["TEMPLATE", "read_study"]
 
-_PATHS = ("data", "run", "out", "instructions")
+_PATHS = ("data", "run", "out", "instructions", "template")
 _PAIRS = ("judge_arg", "set")
 
 TEMPLATE = """\
@@ -87,8 +87,10 @@ def read_study(path: Path, known: Iterable[str]) -> dict[str, Any]:
     if not isinstance(options.get("data"), str):
         raise InputError(f'{path} does not say where the texts are; add a line such as data = "essays"')
     for name in _PATHS:
-        if isinstance(options.get(name), str) and "://" not in options[name]:
-            options[name] = str(path.parent / options[name])
+        value = options.get(name)
+        is_name = name == "template" and not str(value).endswith(".txt")
+        if isinstance(value, str) and "://" not in value and not is_name:
+            options[name] = str(path.parent / value)
     return options
 
 

@@ -56,25 +56,25 @@ def command(
     With --without-texts and --pseudonyms the page can be shared: it then holds no text, and no name of one.
     """
     from pairscale.files import TABLE_SUFFIXES, write_table
-    from pairscale.report import report_table, write_again, write_report
+    from pairscale.report._facts import facts_of_run
+    from pairscale.report.page import disguised, write_again, write_page
 
     target = Path(run).with_suffix(".html") if out is None else out
     is_table = target.suffix.lower() in TABLE_SUFFIXES
     if not is_table and target.suffix.lower() not in {".html", ".htm"}:
         raise InputError(f"--out {target}: the ending must be html, or that of a table, such as xlsx")
     with ps.open_run(run) as store:
-        chosen = condition_of(store, condition)
-        table = report_table(store, condition_id=chosen, pseudonyms=pseudonyms)
-        if is_table:
-            write_table(table, target)
-        else:
-            shown = not without_texts
-            write_report(store, target, condition_id=chosen, title=title, texts=shown, pseudonyms=pseudonyms)
-        say(f"written: {target}")
-        surprises = None
-        if again is not None:
-            surprises = write_again(store, again, condition_id=chosen)
-            say(f"written: {again}, {surprises} pairs to look at again (try: pairscale label {again})")
+        facts = facts_of_run(store, condition_of(store, condition))
+    if pseudonyms:
+        facts = disguised(facts)
+    if is_table:
+        write_table(facts.items, target)
+    else:
+        write_page(facts, target, title=title, texts=not without_texts, run=run)
+    say(f"written: {target}")
+    surprises = None if again is None else write_again(facts, again)
+    if again is not None:
+        say(f"written: {again}, {surprises} pairs to look at again (try: pairscale label {again})")
     if as_json:
-        document = {"report": str(target), "again": surprises, "items": table}
-        emit(document, table, as_json=True, out=None, show=lambda: None)
+        document = {"report": str(target), "again": surprises, "items": facts.items}
+        emit(document, facts.items, as_json=True, out=None, show=lambda: None)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pairscale.models._bt_fit import BTFit
     from pairscale.models._rows import Decided, Floats, Ints, Ties
 
-__all__ = ["FitStatistics", "fit_statistics"]
+__all__ = ["ITEM_WORDS", "JUDGE_WORDS", "FitStatistics", "fit_statistics", "flagged", "mean_squares"]
 
 _FLAG = 2.0
 _SAME_THETA = 1e-9
@@ -86,20 +86,20 @@ def fit_statistics(bt_data: Table, fit: BTFit, *, judge: str | Sequence[Any] | N
     residuals, said = _residuals(decided, fit)
     ids = fit.theta["ID"].to_list()
     both = np.concatenate([residuals.first, residuals.second])
-    items = _mean_squares(both, np.tile(residuals.square, 2), np.tile(residuals.variance, 2), len(ids))
+    items = mean_squares(both, np.tile(residuals.square, 2), np.tile(residuals.variance, 2), len(ids))
     items = items.insert_column(0, pl.Series("ID", ids, dtype=pl.String)).filter(pl.col("comparisons") > 0)
     judges = None
     if residuals.judge is not None:
         size = len(decided.clusters)
-        judges = _mean_squares(residuals.judge, residuals.square, residuals.variance, size)
+        judges = mean_squares(residuals.judge, residuals.square, residuals.variance, size)
         judges = judges.insert_column(0, pl.Series("judge_id", decided.clusters, dtype=pl.String))
         sure = np.isfinite(residuals.agrees)
         times = np.bincount(residuals.judge[sure], minlength=size)
         agreed = np.bincount(residuals.judge[sure], residuals.agrees[sure], size)
         share = pl.Series("agreement", np.divide(agreed, times, out=np.full(size, np.nan), where=times > 0))
         judges = judges.with_columns(share.fill_nan(None)).filter(pl.col("comparisons") > 0)
-        judges = _flagged(judges, "judge_id", _JUDGE_WORDS)
-    return FitStatistics(_flagged(items, "ID", _ITEM_WORDS), judges, (*decided.notices, *said))
+        judges = flagged(judges, "judge_id", JUDGE_WORDS)
+    return FitStatistics(flagged(items, "ID", ITEM_WORDS), judges, (*decided.notices, *said))
 
 
 def _residuals(decided: Decided, fit: BTFit) -> tuple[_Residuals, list[str]]:
@@ -144,7 +144,8 @@ def _residuals(decided: Decided, fit: BTFit) -> tuple[_Residuals, list[str]]:
     )
 
 
-def _mean_squares(number: Ints, square: Floats, variance: Floats, size: int) -> pl.DataFrame:
+def mean_squares(number: Ints, square: Floats, variance: Floats, size: int) -> pl.DataFrame:
+    """Infit and outfit of each of ``size`` items or judges, by number: ``comparisons infit outfit``."""
     times = np.bincount(number, minlength=size)
     safe = np.maximum(times, 1)
     spread = np.bincount(number, variance, size)
@@ -157,17 +158,17 @@ def _mean_squares(number: Ints, square: Floats, variance: Floats, size: int) -> 
     )
 
 
-_ITEM_WORDS = (
+ITEM_WORDS = (
     "judged against the scores more often than chance explains: judges do not see it the same way",
     "judged almost exactly in the order of the scores: fewer surprises than chance brings",
 )
-_JUDGE_WORDS = (
+JUDGE_WORDS = (
     "decides against the scores more often than chance explains: careless, or looking for something else",
     "decides almost exactly in the order of the scores: fewer surprises than chance brings",
 )
 
 
-def _flagged(table: pl.DataFrame, name: str, words: tuple[str, str]) -> pl.DataFrame:
+def flagged(table: pl.DataFrame, name: str, words: tuple[str, str]) -> pl.DataFrame:
     """The table with whether and why a row is a misfit, worst first."""
     high, low = pl.lit(value=False), pl.lit(value=False)
     if table.height >= _FEWEST:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from pairscale.models.fit_statistics import ITEM_WORDS, JUDGE_WORDS, flagged, mean_squares
+
 __all__ = ["Attention", "circular_triads", "look_again"]
 
 _MOST = 10
 _SURPRISING = 0.1  # an answer that the scores give less than this
-_MISFIT = 1.5  # mean square of the standardised residuals, weighted by information
-_FEWEST = 5  # comparisons below which a misfit says nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +21,11 @@ class Attention:
 
     Attributes:
         surprises: answers that the scores hardly expected, the least expected first: ``winner loser p``.
-        misfits: items whose answers contradict their score: ``ID infit comparisons``.
+        misfits: items that are judged against the scores: ``ID infit comparisons``; see ``fit_statistics``.
         vague: items with the widest rank interval: ``ID rank_lower rank_upper``.
         n_circular: triads of items of which each beats the next (by majority of their answers).
         n_triads: triads in which all three pairs were decided.
-        judges: judges whose answers contradict the others', where there are several: ``judge_id infit comparisons``.
+        judges: judges that decide against the scores, where there are several: ``judge_id infit comparisons``.
     """
 
     surprises: pl.DataFrame
@@ -57,40 +57,36 @@ def look_again(items: pl.DataFrame, decided: pl.DataFrame) -> Attention:
         .join(score.rename({"ID": "winner", "score": "high"}), on="winner", maintain_order="left")
         .join(score.rename({"ID": "loser", "score": "low"}), on="loser", maintain_order="left")
         .filter(pl.col("winner") != pl.col("loser"))
-        .with_columns(p=1 / (1 + (pl.col("low") - pl.col("high")).exp()))
+        .with_columns(
+            p=1 / (1 + (pl.col("low") - pl.col("high")).exp()), q=1 / (1 + (pl.col("high") - pl.col("low")).exp())
+        )
     )
     surprises = rows.filter(pl.col("p") < _SURPRISING).sort("p", "winner", "loser").head(_MOST)
     n_circular, n_triads = circular_triads(rows.select("winner", "loser"))
-    ranged = items.filter(pl.col("rank_lower").is_not_null()).with_columns(
-        width=pl.col("rank_upper") - pl.col("rank_lower")
-    )
-    both = pl.concat([rows.select("p", ID="winner"), rows.select("p", ID="loser")])
-    judges = _infit(rows.rename({"judge_id": "ID"})).rename({"ID": "judge_id"})
+    width = pl.col("rank_upper") - pl.col("rank_lower")
+    vague = items.filter(width > 0).sort(width, descending=True, maintain_order=True).head(_MOST // 2)
+    both = pl.concat([rows.select("p", "q", ID="winner"), rows.select("p", "q", ID="loser")])
     return Attention(
         surprises=surprises.select("winner", "loser", "p", "judge_id"),
-        misfits=_infit(both).head(_MOST),
-        vague=ranged.sort("width", descending=True, maintain_order=True)
-        .filter(pl.col("width") > 0)
-        .head(_MOST // 2)
-        .select("ID", "rank_lower", "rank_upper"),
+        misfits=_misfits(both, "ID", ITEM_WORDS).head(_MOST),
+        vague=vague.select("ID", "rank_lower", "rank_upper"),
         n_circular=n_circular,
         n_triads=n_triads,
-        judges=judges.filter(rows["judge_id"].n_unique() > 1),
+        judges=_misfits(rows, "judge_id", JUDGE_WORDS),
     )
 
 
-def _infit(rows: pl.DataFrame) -> pl.DataFrame:
-    """Those whose answers contradict the scores: the squared residuals, over what chance alone gives."""
-    # The winner was expected to win with p: the residual is 1 - p, its variance p (1 - p).
-    return (
-        rows.group_by("ID", maintain_order=True)
-        .agg(
-            infit=((1 - pl.col("p")) ** 2).sum() / (pl.col("p") * (1 - pl.col("p"))).sum(),
-            comparisons=pl.len(),
-        )
-        .filter((pl.col("infit") > _MISFIT) & (pl.col("comparisons") >= _FEWEST))
-        .sort("infit", descending=True, maintain_order=True)
-    )
+def _logistic(x: pl.Expr) -> pl.Expr:
+    return 1 / (1 + (-x).exp())
+
+
+def _misfits(rows: pl.DataFrame, name: str, words: tuple[str, str]) -> pl.DataFrame:
+    """Those that go against the scores: the winner was expected to win with p, the residual is 1 - p, or q."""
+    known = rows[name].unique(maintain_order=True)
+    number = rows[name].replace_strict(known, np.arange(len(known)), return_dtype=pl.Int64()).to_numpy()
+    p, q = rows["p"].to_numpy(), rows["q"].to_numpy()
+    table = mean_squares(number, q**2, p * q, len(known)).insert_column(0, known)
+    return flagged(table, name, words).filter(pl.col("reason") == words[0]).select(name, "infit", "comparisons")
 
 
 def circular_triads(rows: pl.DataFrame) -> tuple[int, int]:

@@ -86,8 +86,9 @@ def facts_of_run(store: RunFile, condition_id: str | None = None) -> Facts:
     conditions = store.conditions()
     if condition_id is not None:
         conditions = conditions.filter(pl.col("condition_id") == condition_id)
-    status = adaptive_status(store)
-    refits = pl.DataFrame(store.read_log("round_log"), infer_schema_length=None)
+    adaptive = condition_id in {None, store.get_meta("adaptive_condition")}
+    status = adaptive_status(store) if adaptive else None
+    refits = pl.DataFrame(store.read_log("round_log"), infer_schema_length=None) if adaptive else pl.DataFrame()
     if status is not None and refits.height:
         items = items_so_far(store)
         more: dict[str, Any] = {"model": "bayes", "notices": _invalid(status["invalid"])}
@@ -242,11 +243,12 @@ def _health(judgements: pl.DataFrame, decided: pl.DataFrame, refits: pl.DataFram
     n = decided.height
     first = int((decided["better_id"] == decided["ID1"]).sum())
     pair = decided.select(
+        "judge_id",
         a=pl.min_horizontal("ID1", "ID2"),
         b=pl.max_horizontal("ID1", "ID2"),
         won=(pl.col("better_id") == pl.min_horizontal("ID1", "ID2")).cast(pl.Int64()),
     )
-    again = pair.group_by("a", "b").agg(n=pl.len(), won=pl.col("won").sum()).filter(pl.col("n") > 1)
+    again = pair.group_by("judge_id", "a", "b").agg(n=pl.len(), won=pl.col("won").sum()).filter(pl.col("n") > 1)
     # Of two answers to the same question, drawn without replacement: how often are they the same?
     same = (
         again["won"] * (again["won"] - 1) + (again["n"] - again["won"]) * (again["n"] - again["won"] - 1)

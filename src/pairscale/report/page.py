@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pairscale.models import BTFit
     from pairscale.tables import Table
 
-__all__ = ["report_table", "write_again", "write_report"]
+__all__ = ["disguised", "write_again", "write_page", "write_report"]
 
 _PREVIEW = 120
 _LONGEST_WORDS = 4_000
@@ -82,11 +82,16 @@ def write_report(
         if name is None or "://" in name:
             raise InputError("name the file to write the report to")
         path = Path(name).with_suffix(".html")
-    if pseudonyms:
-        facts = _disguised(facts)
+    return write_page(disguised(facts) if pseudonyms else facts, path, title=title, texts=texts, run=name)
+
+
+def write_page(
+    facts: Facts, path: str | os.PathLike[str], *, title: str, texts: bool = True, run: str | None = None
+) -> Path:
+    """Write the page of what is known already; ``run`` is the name of the file that it comes from."""
     target = Path(path)
     with replacing(target) as temporary:
-        temporary.write_text(_page(facts, name, title, texts=texts), "utf-8")
+        temporary.write_text(_page(facts, run, title, texts=texts), "utf-8")
     return target
 
 
@@ -105,27 +110,13 @@ def _facts(source: Any, samples: Table | None, judge: str | None, condition_id: 
         return facts_of_run(store, condition_id), str(source)
 
 
-def report_table(store: RunFile, *, condition_id: str | None = None, pseudonyms: bool = False) -> pl.DataFrame:
-    """The ranking of a run as a table: ``rank ID score se lower upper rank_lower rank_upper wins comparisons``.
-
-    Args:
-        store: the run file.
-        condition_id: the judge whose answers count; all together when None.
-        pseudonyms: call the texts T1, T2 and so on, in an order that says nothing.
-    """
-    facts = facts_of_run(store, condition_id)
-    return (_disguised(facts) if pseudonyms else facts).items
-
-
-def write_again(store: RunFile, path: str | os.PathLike[str], *, condition_id: str | None = None) -> int:
+def write_again(facts: Facts, path: str | os.PathLike[str]) -> int:
     """Write the surprising pairs of a run as cases for people to label, and say how many there are.
 
     Args:
-        store: the run file.
+        facts: of the run.
         path: the manifest to write, one JSON line a case, as ``pairscale label`` takes it.
-        condition_id: the judge whose answers count; all together when None.
     """
-    facts = facts_of_run(store, condition_id)
     trait = next((name for name in facts.judges["trait"] if name), "overall quality")
     surprising = [] if facts.attention is None else facts.attention.pairs().rows()
     rows = []
@@ -138,7 +129,7 @@ def write_again(store: RunFile, path: str | os.PathLike[str], *, condition_id: s
     return len(rows)
 
 
-def _disguised(facts: Facts) -> Facts:
+def disguised(facts: Facts) -> Facts:
     """The same facts under other names, in the order of a hash that nobody else can compute."""
     from secrets import token_bytes
 
@@ -150,6 +141,9 @@ def _disguised(facts: Facts) -> Facts:
         return table.with_columns(pl.col(column).replace_strict(other, default=None) for column in columns)
 
     found = facts.attention
+    silent = [notice for notice in facts.notices if not any(name in notice for name in other)]
+    if hidden := len(facts.notices) - len(silent):
+        silent.append(f"{hidden} further notice{'s' * (hidden > 1)} may name texts, and cannot be shown here")
     return replace(
         facts,
         items=named(facts.items, "ID"),
@@ -162,7 +156,7 @@ def _disguised(facts: Facts) -> Facts:
             misfits=named(found.misfits, "ID"),
             vague=named(found.vague, "ID"),
         ),
-        notices=() if any(name in notice for notice in facts.notices for name in other) else facts.notices,
+        notices=silent,
     )
 
 
@@ -319,7 +313,7 @@ def _again(facts: Facts, place: Mapping[str, int]) -> list[dict[str, Any]]:
             {"text": f"{row['ID']}: infit {row['infit']:.2f} in {row['comparisons']} comparisons", "two": ""}
             for row in found.misfits.iter_rows(named=True)
         ]
-        why = "Texts whose wins and losses contradict their score more than chance does (infit above 1.5)."
+        why = "Texts that are judged against the scores more often than the others (infit or outfit far above theirs)."
         parts.append({"name": "Texts that fit badly", "why": why, "entries": entries})
     if found.judges.height:
         entries = [
