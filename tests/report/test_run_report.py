@@ -144,6 +144,27 @@ def test_no_answer_no_report(tmp_path):
         write_report(tmp_path / "run.db")
 
 
+def test_groups_that_never_met_have_a_report_without_ranks(tmp_path):
+    texts = {name: {"ID": name, "text": name} for name in "abcd"}
+    pairs = pl.concat([ps.make_pairs([texts[x], texts[y]]) for x, y in ("ab", "cd")])
+    ps.submit_pairs(pairs, lambda A, B: {"is_valid": True, "Y": 1}, run=tmp_path / "run.db", progress=False)
+    source = write_report(tmp_path / "run.db").read_text("utf-8")
+    assert "2 groups without a comparison between them" in source
+    assert "<h3>Group 2</h3>" in source
+    assert "rank from" not in source
+
+
+def test_a_comparison_of_variants_is_no_ranking(tmp_path):
+    judge = ps.pairwise_judge("lexical", criterion="better", key="k")
+    suite = ps.Suite.from_list([{"input": "x"}])
+    run = tmp_path / "run.db"
+    ps.run_pairwise(
+        suite, variant_a=lambda _: "a", variant_b=lambda _: "b", comparators=[judge], run=run, progress=False
+    )
+    with pytest.raises(InputError, match="pairscale ab"):
+        write_report(run)
+
+
 GAMES = st.lists(
     st.tuples(st.sampled_from("abcdef"), st.sampled_from("abcdef")).filter(lambda game: game[0] != game[1]),
     min_size=1,

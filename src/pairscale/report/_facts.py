@@ -12,6 +12,7 @@ from pairscale.adaptive.session import adaptive_status
 from pairscale.errors import InputError
 from pairscale.models.bradley_terry import fit_bt_model
 from pairscale.models.logs import ITEM_LOG
+from pairscale.pairs.graph import summarize_pairs
 from pairscale.report._attention import Attention, look_again
 
 if TYPE_CHECKING:
@@ -78,6 +79,8 @@ def facts_of_run(store: RunFile, condition_id: str | None = None) -> Facts:
     Raises:
         InputError: when nothing was decided yet.
     """
+    if store.log_length("ab_runs"):
+        raise InputError("the run file holds a comparison of variants, not a ranking; `pairscale ab` shows it")
     judgements = store.results(condition_id).select(_WORDS)
     decided = judgements.filter(pl.col("outcome") == "win")
     if not decided.height:
@@ -95,7 +98,9 @@ def facts_of_run(store: RunFile, condition_id: str | None = None) -> Facts:
         more |= {"refits": refits, "reliability": refits["reliability_EAP"].to_list()[-1]}
         more |= {"stop_reason": status["stop_reason"] or "open"}
     else:
-        fit = fit_bt_model(decided, ids=samples["ID"].to_list(), rank_intervals=True, unconnected="separate", seed=1)
+        linked = summarize_pairs(decided.select("ID1", "ID2")).connected  # ranks need one scale
+        ids = samples["ID"].to_list()
+        fit = fit_bt_model(decided, ids=ids, rank_intervals=linked, unconnected="separate", seed=1)
         items = _items_of(fit.theta)
         more = {"model": fit.engine, "notices": fit.notices, "reliability": fit.reliability}
         more |= {"n_groups": len(fit.components)}
