@@ -31,6 +31,9 @@ What holds for all of them:
 - Exit codes: 0 done, 1 the work could not be done (one line on standard error says why), 2 wrong usage,
   130 interrupted (what was answered is kept in the run file).
 - `PAIRSCALE_DEBUG=1` shows where an unexpected error comes from.
+- `pairscale --install-completion` teaches your shell (bash, zsh, fish or PowerShell) to complete commands, options, and
+  the names of judges, traits, templates and selectors with Tab; `--show-completion` prints the script instead.
+- Where DATA is taken, [a study file](guides/first-ranking.md#keep-the-settings-in-a-file) may stand.
 """
 
 

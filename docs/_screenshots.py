@@ -1,7 +1,8 @@
-"""Takes the pictures of the labelling page in docs/images: ``python docs/_screenshots.py``. It needs a Chromium."""
+"""Takes the pictures of the pages in docs/images: ``python docs/_screenshots.py``. It needs a Chromium."""
 
 from __future__ import annotations
 
+import math
 import random
 import shutil
 import tempfile
@@ -11,7 +12,7 @@ from typing import Any
 from playwright.sync_api import Browser, sync_playwright
 
 import pairscale as ps
-from pairscale.web import Address, Case, LabelStore, serve_labels
+from pairscale.web import Address, Case, LabelStore, serve_labels, serve_run
 from pairscale.web.labels import Assigned
 
 IMAGES = Path(__file__).with_name("images")
@@ -65,7 +66,26 @@ def main() -> None:
             with serve_labels(store, code, address=Address(port=0)) as site:
                 shoot(browser, site.links["Ann"], "label-markdown", DESKTOP, "dark")
                 shoot(browser, site.links["Ann"], "label-markdown-phone", PHONE)
+        watch(browser, Path(folder) / "run.db")
         browser.close()
+
+
+def watch(browser: Browser, run: Path) -> None:
+    """A run of eighty essays on its way, with a judge that costs something and sometimes says nothing."""
+
+    def judge(A: dict[str, str], B: dict[str, str]) -> ps.Verdict:
+        rng = random.Random(A["ID"] + B["ID"])  # noqa: S311
+        if rng.random() < 0.01:
+            return ps.Verdict.abstain("no answer in the reply", error_code="parse_error")
+        gap = float(A["theta_true"]) - float(B["theta_true"])
+        return ps.Verdict.win(1 if rng.random() < 1 / (1 + math.exp(-2 * gap)) else 2, cost=0.0003)
+
+    essays = ps.synthetic_essays(80, seed=3)
+    named = ps.FunctionJudge(judge, name="our judge")
+    ps.adaptive_rank(essays, judge=named, run=run, fit_fn="laplace", max_comparisons=1100, progress="none")
+    with serve_run(run, address=Address(port=0)) as base:
+        shoot(browser, base, "watch", {"viewport": {"width": 1280, "height": 900}})
+        shoot(browser, base, "watch-phone", PHONE, "dark")
 
 
 def label(store: LabelStore, rounds: int) -> None:

@@ -33,6 +33,7 @@ submit_pairs_async summarize_bt_fit summarize_items summarize_pairs summarize_re
 trait_description
 ComparisonPlan SimulationStudy plan_comparisons simulate_study
 CostEstimate estimate_llm_pairs_cost
+register_provider
 BatchDesk BatchResult MultiBatch MultiBatchResult anthropic_create_batch anthropic_download_batch_results
 anthropic_get_batch anthropic_poll_batch_until_complete build_anthropic_batch_requests build_gemini_batch_requests
 build_openai_batch_requests gemini_create_batch gemini_download_batch_results gemini_get_batch
@@ -50,9 +51,9 @@ run_pairwise_async run_variants run_variants_async save_trace
 
 # Lowest first: a module imports only from its own layer's package and from the layers before it.
 LAYERS = (
-    "_version", "errors", "notices", "provenance", "tables", "files", "samples", "traits", "prompts", "comparisons",
-    "datasets", "pairs", "store", "providers", "judges", "collect", "models", "checks", "adaptive", "evaluate",
-    "simulate", "report", "web", "testing", "cli", "__main__",
+    "_version", "errors", "notices", "provenance", "display", "tables", "files", "samples", "traits", "prompts",
+    "comparisons", "datasets", "pairs", "store", "providers", "judges", "collect", "models", "checks", "adaptive",
+    "evaluate", "simulate", "report", "web", "testing", "cli", "__main__",
 )  # fmt: skip
 
 

@@ -168,6 +168,7 @@ from .prompts import list_prompt_templates as list_prompt_templates
 from .prompts import register_prompt_template as register_prompt_template
 from .prompts import remove_prompt_template as remove_prompt_template
 from .prompts import set_prompt_template as set_prompt_template
+from .providers.registry import register_provider as register_provider
 from .samples import read_samples as read_samples
 from .samples import read_samples_df as read_samples_df
 from .samples import read_samples_dir as read_samples_dir

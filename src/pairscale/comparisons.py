@@ -270,6 +270,10 @@ def build_btl_results_data(
 
     Raises:
         TableError: when a winner is missing or is not of its pair; use :func:`build_bt_data` to leave such rows out.
+
+    Example:
+        >>> build_btl_results_data([{"ID1": "a", "ID2": "b", "better_id": "b"}]).select("pair_uid", "winner_pos").rows()
+        [('a:b#1', 2)]
     """
     if phase not in PHASES:
         raise InputError(f"phase {phase!r} is not one of {listed(PHASES)}")

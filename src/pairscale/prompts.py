@@ -12,6 +12,7 @@ import difflib
 import os
 import re
 import tempfile
+from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -42,6 +43,7 @@ _REGISTERED: dict[str, str] = {}
 # Anything written like a placeholder is taken for one, so that a typing error is found before a judge is paid to read
 # it. The braces of JSON hold quotes, spaces or small letters, and those of a formula mostly a single letter.
 _PLACEHOLDER = re.compile(r"\{[A-Z][A-Z0-9_]+\}")
+_PLACEHOLDERS = re.compile(rf"({_PLACEHOLDER.pattern})")
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}")
 _LARGEST_FILE = 1_000_000
 
@@ -73,7 +75,13 @@ def build_prompt(template: str, trait_name: str, trait_desc: str, text1: str, te
         if not isinstance(value, str):
             raise InputError(f"{argument} must be a text, not {type(value).__name__}; leave out samples without a text")
     filling = dict(zip(PLACEHOLDERS, values.values(), strict=True))
-    return _PLACEHOLDER.sub(lambda match: filling[match[0]], _checked(template, "the template"))
+    return "".join([filling.get(part, part) for part in _parts(_text(template, "the template"))])
+
+
+@lru_cache(maxsize=64)
+def _parts(template: str) -> tuple[str, ...]:
+    """A template that is fit for use, cut at its placeholders."""
+    return tuple(_PLACEHOLDERS.split(_checked(template, "the template")))
 
 
 def set_prompt_template(template: str | None = None, file: str | os.PathLike[str] | None = None) -> str:
@@ -192,6 +200,11 @@ def remove_prompt_template(name: str, quiet: bool = False) -> bool:
 
     Raises:
         TemplateError: when there is nothing to remove and not ``quiet``, or the file cannot be deleted.
+
+    Example:
+        >>> _ = register_prompt_template("short", get_prompt_template("default"))
+        >>> remove_prompt_template("short"), remove_prompt_template("short", quiet=True)
+        (True, False)
     """
     known = _is_name(name) and (name in _REGISTERED or _is_there(_user_file(name)))
     if known:
@@ -345,11 +358,15 @@ def _write(path: Path, text: str) -> None:
 # Checking.
 
 
-def _checked(template: str, what: str) -> str:
-    """The template itself, when it has every placeholder and no other."""
+def _text(template: str, what: str) -> str:
     if not isinstance(template, str):
         raise TemplateError(f"{what} must be a text, not {type(template).__name__}; a file is given with file=")
-    found = dict.fromkeys(_PLACEHOLDER.findall(template))
+    return template
+
+
+def _checked(template: str, what: str) -> str:
+    """The template itself, when it has every placeholder and no other."""
+    found = dict.fromkeys(_PLACEHOLDER.findall(_text(template, what)))
     problems = {
         "lacks": [name for name in PLACEHOLDERS if name not in found],
         "has the unknown": [name for name in found if name not in PLACEHOLDERS],

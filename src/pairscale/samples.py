@@ -83,6 +83,13 @@ def read_samples_dir(
 
     Raises:
         FileFormatError: when the folder is missing or no file matches.
+
+    Example:
+        >>> from pathlib import Path
+        >>> Path("letters").mkdir()
+        >>> _ = Path("letters/ann.txt").write_text("Dear Bob, it rains.", "utf-8")
+        >>> read_samples_dir("letters").rows()
+        [('ann', 'Dear Bob, it rains.')]
     """
     folder = Path(path)
     if not folder.is_dir():

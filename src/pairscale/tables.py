@@ -14,6 +14,7 @@ import polars as pl
 from pairscale.errors import MissingExtraError, TableError
 
 __all__ = [
+    "ANSWER_COLUMNS",
     "CANONICAL",
     "COMPARISON_COLUMNS",
     "FAILED",
@@ -76,6 +77,9 @@ RESULTS: dict[str, pl.DataType] = {
     **COMPARISON_COLUMNS,
 }
 """Results of judging, one row a judged pair."""
+
+ANSWER_COLUMNS = ("ID1", "ID2", "better_id", "outcome", "judge_id", "model", "content", "cost")
+"""What is shown of a result where there is not room for everything."""
 
 CANONICAL: dict[str, pl.DataType] = {
     "pair_uid": _TEXT,

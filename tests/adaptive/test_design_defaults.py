@@ -214,7 +214,7 @@ def test_impossible_settings_are_refused_by_name(field: dict[str, Any]) -> None:
         ({"explore": 1}, "no field 'explore'"),
         ({"p_long_low": 0.95}, "p_long_low"),
         ({"mid_min_dist": 5, "mid_max_dist": 4}, "mid_min_dist"),
-        ({"dup_max_obs": 4}, "dup_max_obs_relaxed"),
+        ({"dup_max_obs": 4, "dup_max_obs_relaxed": 3}, "dup_max_obs_relaxed"),
         ({"k_total": 4, "k_top": 3}, "k_top"),
     ],
 )
@@ -236,6 +236,7 @@ def test_defaults_follow_what_is_given() -> None:
     assert (ours.long_min_dist, ours.mid_max_dist, ours.k_top) == (3, 4, 9)
     assert AdaptiveConfig.for_items(200, refit_pairs_target=501).round_pairs_target == 251
     assert config(50, K_base=2).mid_max_dist == 1
+    assert [config(50, dup_max_obs=n).dup_max_obs_relaxed for n in (1, 2, 3, 4, 100)] == [3, 3, 3, 4, 100]
     assert Engine(names(300), btl_config={"refit_pairs_target": 3000}).config.W_cap == 2000
 
 

@@ -319,7 +319,7 @@ def test_invariants_of_many_items(case: Case) -> None:
     check_all(case, case.run())
 
 
-@settings(SLOW, max_examples=25)
+@settings(SLOW, max_examples=15)
 @given(cases(SIZES, 90), st.data())
 def test_replay(case: Case, data: st.DataObject) -> None:
     """Two runs of a case are the same; one taken up from any row of its log is in the same state and goes on alike."""
@@ -386,13 +386,13 @@ def test_late_items_at_any_time(case: Case, step: int, more: int) -> None:
 
 
 def test_nothing_grows_with_the_history() -> None:
-    """After 5,000 steps nothing but the log itself, and the counts since the last refit, is longer than N needs."""
+    """After 2,000 steps nothing but the log itself, and the counts since the last refit, is longer than N needs."""
     n = 20
-    case = Case(n, 3, "pollitt", "refuses at random", 4, 5000, {"dup_max_obs": 50, "dup_max_obs_relaxed": 50,
+    case = Case(n, 3, "pollitt", "refuses at random", 4, 2000, {"dup_max_obs": 50, "dup_max_obs_relaxed": 50,
                 "max_invalid_per_pair": 10**4, "max_invalid_per_item": 10**4, "dup_p_margin": 0.5, "q": 0.0},
                 {}, (False, True))  # fmt: skip
     engine = case.run().engine
-    assert engine.rows == 5000
+    assert engine.rows == 2000
     sizes: dict[str, int] = {}
 
     def measure(thing: Any, name: str, depth: int = 0) -> None:
@@ -405,7 +405,7 @@ def test_nothing_grows_with_the_history() -> None:
                 measure(value, f"{name}.{part}", depth + 1)
 
     measure(engine, "engine")
-    assert sizes["engine.ledger._log"] >= engine.committed > 3000
+    assert sizes["engine.ledger._log"] >= engine.committed > 1200
     allowed = {
         "engine.ledger._log": 2 * engine.committed,
         "engine._health._scored": 2 * engine.btl.refit_pairs_target + 100,  # those since the last refit

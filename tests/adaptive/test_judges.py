@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 import pairscale as ps
+from pairscale.judges.function import in_thread
 from tests.adaptive.running import FAST, LATE, answers, asked, audited, better, rank, samples, simulated, steps
 
 
@@ -59,18 +60,18 @@ def test_an_answer_that_is_none_is_kept_with_its_reason(answer: Any, reason: str
 def test_a_judge_that_hangs_is_asked_again_and_then_let_be(tmp_path: Any) -> None:
     hanging, calls = threading.Event(), []
 
-    def judge(A: Any, B: Any) -> dict[str, Any]:
+    async def judge(A: Any, B: Any) -> dict[str, Any]:  # those that answer do so at once, however slow the machine is
         calls.append(A["ID"])
         if len(calls) in {3, 4, 5}:
-            hanging.wait(60)
+            await in_thread(hanging.wait)
         return better(A, B)
 
     run = tmp_path / "run.db"
-    result = rank(5, judge, n_steps=6, run=run, timeout=0.3, retries=2, retry_wait=0)
+    result = rank(5, judge, n_steps=6, run=run, timeout=0.05, retries=2, retry_wait=0)
     hanging.set()
     row = result.logs["step_log"].row(2, named=True)
     assert (row["status"], row["invalid_kind"]) == ("invalid", "error")
-    assert row["invalid_reason"] == "no answer within 0.3 seconds"
+    assert row["invalid_reason"] == "no answer within 0.05 seconds"
     assert [attempt for uid, attempt in asked(run) if uid == "step-000003"] == [1, 2, 3]
     assert result.logs["step_log"]["status"].to_list().count("committed") == 5
 

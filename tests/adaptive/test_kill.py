@@ -16,32 +16,39 @@ import polars as pl
 import pytest
 
 import pairscale as ps
+from pairscale.adaptive.runner import uid_of
 from pairscale.adaptive.session import adaptive_session_exists
 from tests.adaptive.running import asked, audited
 
 N_ITEMS = 12
 
-# The judge leaves a line for each question, and answers by the question alone. The parent reads a line an answer.
+# The judge leaves a line for each question, and answers by the question alone. The parent reads a line an answer. After
+# `most` answers there are no more: a process that is to be killed waits for it, however fast the machine is.
 CHILD = textwrap.dedent("""
-    import os, sys
+    import asyncio, os, sys
     import pairscale as ps
 
-    run, notes, concurrency, most, fit = sys.argv[1:]
-    log = os.open(notes, os.O_WRONLY | os.O_APPEND | os.O_CREAT) if notes else None
+    run, notes, concurrency, n, fit, most = sys.argv[1:]
+    log = os.open(notes, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    left = int(most)
 
     class Noted:
         def __init__(self):
             self.inner = ps.SimulatedJudge("theta_true", seed=5, latency_s=0.004, invalid_rate=0.05, tie_rate=0.02)
             self.condition = self.inner.condition
         async def compare(self, pair):
+            global left
             os.write(log, (pair.uid + "\\n").encode())
             verdict = await self.inner.compare(pair)
+            if left == 0:
+                await asyncio.Event().wait()
+            left -= 1
             os.write(1, b".\\n")
             return verdict
 
     samples = [{"ID": f"s{n:02d}", "text": f"text {n} " * 50, "theta_true": n * 0.4} for n in range(%d)]
     ps.adaptive_rank(
-        samples, judge=Noted(), run=run, concurrency=int(concurrency), max_comparisons=int(most), progress="none",
+        samples, judge=Noted(), run=run, concurrency=int(concurrency), max_comparisons=int(n), progress="none",
         fit_fn=fit or None, btl_config={"eap_reliability_min": 1.0},
     )
 """)
@@ -56,31 +63,36 @@ class Killed:
         command = [sys.executable, "-c", CHILD % N_ITEMS, self.run, self.notes, concurrency, most, fit]
         self.command, self.most = [str(part) for part in command], most
         self.rows: list[Any] = []
+        self.asked = 0
 
-    def start(self) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(self.command, stdout=subprocess.PIPE)
+    def start(self, answers: int) -> subprocess.Popen[bytes]:
+        return subprocess.Popen([*self.command, str(answers)], stdout=subprocess.PIPE)
 
     def through(self, kills: int, rng: random.Random) -> None:
-        code = None
-        while code != 0:
-            with self.start() as process:
+        for turn in range(kills):
+            # Every fifth somewhere in the start: imports, schema, samples, the replay.
+            answers = 0 if turn % 5 == 4 else rng.randint(1, self.most // (kills + 1))
+            with self.start(answers) as process:
                 assert process.stdout is not None
-                if self.kills < kills:
-                    if self.kills % 5 == 4:  # somewhere in the start: imports, schema, samples, the replay
-                        time.sleep(rng.random())
-                    else:
-                        for _ in range(rng.randint(1, max(1, self.most // (kills + 1)))):
-                            process.stdout.readline()
-                        time.sleep(rng.random() * 0.03)
-                    process.send_signal(signal.SIGKILL)
-                process.stdout.read()
-            code = process.returncode
-            assert code in {0, -signal.SIGKILL}
-            self.kills += code != 0
+                for _ in range(answers):
+                    process.stdout.readline()
+                time.sleep(rng.random() * (0.03 if answers else 1))
+                process.send_signal(signal.SIGKILL)
+            assert process.returncode == -signal.SIGKILL
+            self.kills += 1
             self.check()
+        with self.start(-1) as process:
+            assert process.stdout is not None
+            process.stdout.read()
+        assert process.returncode == 0
+        self.check()
 
     def check(self) -> None:
-        """What was committed stays committed, and no question was settled twice."""
+        """What was committed stays committed and is asked no more, and no question was settled twice."""
+        notes = self.notes.read_text().splitlines() if self.notes.exists() else []
+        new, self.asked = notes[self.asked :], len(notes)
+        assert len(set(new)) == len(new)
+        assert not set(new) & {uid_of(row[0]) for row in self.rows}
         if not self.run.exists() or not adaptive_session_exists(str(self.run)):
             assert not self.rows
             return
@@ -89,6 +101,7 @@ class Killed:
         self.rows = rows
         settled = [uid for uid, _ in asked(self.run)]
         assert len(set(settled)) == len(settled)
+        assert set(settled) <= set(notes)
         status = Counter(row[8] for row in rows)
         assert len(settled) == status["committed"] + status["invalid"]
 
@@ -99,35 +112,46 @@ def logs(run: Path) -> list[pl.DataFrame]:
     return [state.step_log.drop("timestamp"), state.round_log.drop("timestamp"), items]
 
 
-def uninterrupted(folder: Path, **given: Any) -> list[pl.DataFrame]:
-    reference = Killed(folder, **given)
-    reference.through(0, random.Random(0))
-    return logs(reference.run)
+def uninterrupted(run: Path, *, most: int, fit: str = "laplace") -> list[pl.DataFrame]:
+    """The logs of the same run in this process, where nothing happens to it."""
+    judge = ps.SimulatedJudge("theta_true", seed=5, invalid_rate=0.05, tie_rate=0.02)
+    samples = [{"ID": f"s{n:02d}", "text": f"text {n} " * 50, "theta_true": n * 0.4} for n in range(N_ITEMS)]
+    ps.adaptive_rank(
+        samples, judge=judge, run=run, max_comparisons=most, progress="none", fit_fn=fit or None,
+        btl_config={"eap_reliability_min": 1.0},
+    )  # fmt: skip
+    return logs(run)
 
 
 @pytest.mark.parametrize(
     ("fit", "kills", "most"),
-    [pytest.param("laplace", 4, 110, id="laplace"), pytest.param("", 1, 40, id="sampler", marks=pytest.mark.validate)],
+    [
+        pytest.param("laplace", 2, 60, id="laplace"),
+        pytest.param("laplace", 5, 110, id="longer", marks=pytest.mark.validate),
+        pytest.param("", 1, 40, id="sampler", marks=pytest.mark.validate),
+    ],
 )
 def test_in_sequence_it_is_the_very_same_run(tmp_path: Path, fit: str, kills: int, most: int) -> None:
-    given = {"concurrency": 1, "most": most, "fit": fit}
-    killed = Killed(tmp_path / "killed", **given)
+    given = {"most": most, "fit": fit}
+    killed = Killed(tmp_path / "killed", concurrency=1, **given)
     killed.through(kills, random.Random(2026))
     assert killed.kills == kills
-    for found, expected in zip(logs(killed.run), uninterrupted(tmp_path / "whole", **given), strict=True):
+    for found, expected in zip(logs(killed.run), uninterrupted(tmp_path / "whole.db", **given), strict=True):
         assert found.equals(expected)
     audited(killed.run)
 
 
-def test_with_many_in_flight_nothing_is_lost_and_nothing_asked_twice(tmp_path: Path) -> None:
-    killed = Killed(tmp_path, concurrency=6, most=130)
-    killed.through(6, random.Random(11))
-    assert killed.kills == 6
+@pytest.mark.parametrize(
+    ("kills", "most"), [pytest.param(2, 60, id="few"), pytest.param(6, 130, id="many", marks=pytest.mark.validate)]
+)
+def test_with_many_in_flight_nothing_is_lost_and_nothing_asked_twice(tmp_path: Path, kills: int, most: int) -> None:
+    killed = Killed(tmp_path, concurrency=6, most=most)
+    killed.through(kills, random.Random(11))
+    assert killed.kills == kills
     assert audited(killed.run).steps == len(killed.rows)
-    assert len(killed.notes.read_text().splitlines()) >= len(asked(killed.run))
     state = ps.load_adaptive_session(killed.run)
-    assert state.engine.committed == 130
-    assert ps.summarize_items(state)["degree"].sum() == 260
+    assert state.engine.committed == most
+    assert ps.summarize_items(state)["degree"].sum() == 2 * most
 
 
 @pytest.mark.validate
@@ -135,7 +159,7 @@ def test_with_many_in_flight_nothing_is_lost_and_nothing_asked_twice(tmp_path: P
 def test_kill_9_more_than_a_hundred_times(tmp_path: Path, concurrency: int) -> None:
     rng, kills, more, whole = random.Random(concurrency), 0, 0, None
     if concurrency == 1:
-        whole = uninterrupted(tmp_path / "whole", concurrency=1, most=130)
+        whole = uninterrupted(tmp_path / "whole.db", most=130)
     for turn in range(8):
         killed = Killed(tmp_path / str(turn), concurrency=concurrency, most=130)
         killed.through(8, rng)

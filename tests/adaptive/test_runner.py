@@ -131,6 +131,25 @@ def test_max_minutes_by_the_clock_of_this_call(monkeypatch: pytest.MonkeyPatch) 
     assert again.stop_reason == "max_minutes"
 
 
+@pytest.mark.parametrize(("wait", "questions"), [(0.0, 1), (3600.0, 3)])
+def test_when_the_time_is_up_nothing_is_tried_again(
+    wait: float, questions: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor is anything that would have to wait for longer than there is time."""
+    now, calls = [0.0], [0]
+
+    def failing(A: Any, B: Any) -> dict[str, Any]:
+        now[0] += 20.0
+        calls[0] += 1
+        raise ConnectionError("gone")
+
+    monkeypatch.setattr(live, "Runner", partial(Runner, clock=lambda: now[0]))
+    result = rank(10, failing, max_minutes=1, retries=50, retry_wait=wait)
+    log = result.logs["step_log"]
+    assert (calls[0], log.height, result.state.stop_reason) == (3, questions, "max_minutes")
+    assert log["invalid_reason"].unique().to_list() == ["ConnectionError: gone"]
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [

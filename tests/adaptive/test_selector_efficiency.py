@@ -48,7 +48,7 @@ def curve(name: str, sd: float, seed: int, marks: range, in_flight: int = 1) -> 
     luck = np.random.default_rng([seed, 1]).random(N * LONG[-1])
     chain = np.random.default_rng([seed, 2]).permutation(N).tolist()
     random = np.random.default_rng([seed, 3])
-    ledger, selector = Ledger(N, 200), None if name == "uniform" else make_selector(name)
+    ledger, selector = Ledger(N, 200), None if name == "uniform" else make_selector(name, lambda: ((), None))
     flight: list[tuple[int, int]] = []
     asked, found = 0, []
     while ledger.committed < N * marks[-1]:

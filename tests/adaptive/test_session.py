@@ -101,7 +101,7 @@ def test_the_workflow_of_the_manual(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 def test_the_calls_of_the_contract(tmp_path: Path) -> None:
     out = ps.adaptive_rank(
-        samples(12), judge=better, n_steps=40, seed=3, selector="pollitt", concurrency=1, run=None, progress="none",
+        samples(12), judge=better, n_steps=40, seed=3, selector="pollitt", concurrency=1, run=None, **FAST,
         adaptive_config={"explore_taper_mult": 0.4}, btl_config={"eap_reliability_min": 0.95},
     )  # fmt: skip
     assert out.logs["step_log"].height == 40

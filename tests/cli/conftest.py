@@ -105,7 +105,11 @@ def run(cli, pairs):
     return Path("run.db")
 
 
-START = "from pairscale.cli import main; main()"
+START = """\
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored when the tests run in the background
+from pairscale.cli import main; main()
+"""
 
 
 @pytest.fixture

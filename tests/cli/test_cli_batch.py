@@ -106,6 +106,23 @@ def test_resume_cancel_and_again(cli, server, pairs, tmp_path):
     assert "nothing to submit again" in cli("batch", "resume", run, "--again").err
 
 
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_batch_that_the_provider_does_not_know_is_kept_until_it_is_given_up(cli, server, pairs, tmp_path, ended):
+    run = str(tmp_path / "run.db")
+    server.batches.looks = 1
+    cli("batch", "submit", pairs, "--judge", "openai:gpt-4.1", "--run", run)
+    if ended:
+        cli("batch", "status", run)
+    server.batches.jobs.clear()
+    late = cli("batch", "resume", run, "--interval", "0", "--json")  # without a time limit, it waits for nothing
+    assert (late.code, late.json["results"], late.json["rest"]) == (0, [], [])
+    assert "openai does not know it; is this the key of the project that it is of?" in late.err
+    assert "asked for the end of 1 batch\n" in cli("batch", "cancel", run, "--batch", "batch_000001").err
+    again = cli("batch", "resume", run, "--interval", "0", "--again", "--json")
+    assert "6 pairs submitted again, in 1 new batch" in again.err
+    assert len(again.json["results"]) == 6
+
+
 def test_both_orders_are_two_requests_a_pair(cli, server, pairs, tmp_path):
     line = ("batch", "submit", pairs, "--judge", "gemini:gemini-2.5-flash", "--run", str(tmp_path / "run.db"))
     made = cli(*line, "--judge-arg", "both_orders=true").out.splitlines()

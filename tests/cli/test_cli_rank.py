@@ -43,6 +43,23 @@ def test_a_ranking_and_the_same_line_again(cli):
     assert (audit.code, audit.out, audit.err) == (0, "9 steps, 2 refits, all reproduced\n", "")
 
 
+def test_a_selector_of_ones_own(cli):
+    Path("chooser.py").write_text("def first(now):\n    return [items[0] for items in now.pairs]\n", encoding="utf-8")
+    line = (*RANK, "--run", "run.db", "--steps", "4")
+    own = ("--selector", "chooser:first")
+    assert cli(*line, *own).code == 0
+    again = cli(*line, *own)
+    assert again.code == 0
+    assert "(try: pairscale audit run.db --selector chooser:first)" in again.out
+    other = cli(*line)
+    assert other.code != 0
+    assert "run.db was started with selector='chooser.first', not 'pollitt'" in other.err
+    assert cli("audit", "run.db", *own).out == "8 steps, 3 refits, all reproduced\n"
+    bare = cli("audit", "run.db")
+    assert bare.code != 0
+    assert "are chosen by 'chooser.first'" in bare.err
+
+
 def test_to_the_end_and_beyond(cli):
     line = (*RANK, "--run", "run.db", "--json")
     done = cli(*line)

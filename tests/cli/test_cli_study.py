@@ -118,3 +118,23 @@ def test_quotes_in_the_name_of_the_data(cli):
     assert cli("init", "odd.toml", "--data", 'a "b" c').code == 0
     found = read_study(Path("odd.toml"), signature(rank.command).parameters)
     assert Path(found["data"]).name == 'a "b" c'
+
+
+def test_essays_to_try_it_with(cli):
+    assert cli("init", "--data", "made", "--essays", "5").code == 0
+    made = ps.read_samples("made")
+    assert made.equals(ps.synthetic_essays(5, seed=7).select("ID", "text"))
+    ranked = cli("rank", "study.toml", "--steps", "4", "--fit", "laplace", "--progress", "none", "--json")
+    assert ranked.json["summary"][0]["committed_pairs"] == 4
+
+
+def test_essays_never_go_over_another_text(cli):
+    assert cli("init", "one.toml", "--data", "made", "--essays", "3").code == 0
+    assert cli("init", "two.toml", "--data", "made", "--essays", "3").code == 0  # the same ones
+    first = next(Path("made").iterdir())
+    first.write_text("mine")
+    done = cli("init", "three.toml", "--data", "made", "--essays", "3")
+    assert (done.code, first.read_text()) == (1, "mine")
+    assert "holds another text already" in done.err
+    assert not Path("three.toml").exists()
+    assert cli("init", "four.toml", "--data", "one.toml", "--essays", "3").code == 1

@@ -26,16 +26,19 @@ def asked(answer, number=1, timeout=None):
     return asyncio.run(ask(Judge(answer), PAIR, number, timeout))
 
 
-def test_an_answer_and_the_columns_of_its_attempt():
+def test_an_answer_and_the_columns_of_its_attempt(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr("pairscale.collect._asking.time.perf_counter", lambda: now[0])
+
     async def answer(pair):
-        await asyncio.sleep(0.02)
+        now[0] += 0.25
         return ps.Verdict.win(2, content="SAMPLE_2", cost=0.5, request={"a": 1}, prompt_tokens=7)
 
     verdict, values = asked(answer, number=3)
     assert verdict.winner_pos == 2
     assert (values["attempt"], values["outcome"], values["content"], values["cost"]) == (3, "win", "SAMPLE_2", 0.5)
     assert (values["request"], values["prompt_tokens"], values["error_code"]) == ({"a": 1}, 7, None)
-    assert 0.02 <= values["latency_s"] < 5
+    assert values["latency_s"] == 0.25
     assert values["attempted_at"].endswith("+00:00")
     assert set(values) == set(attempts.c.keys()) - {"attempt_id", "pair_id", "condition_id"}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from batching import MODELS, Clock, expected, judge_of, pairs_of, simulator, with_desk
+from batching import KEY, MODELS, Clock, expected, judge_of, pairs_of, simulator, with_desk
 
 import pairscale as ps
 from pairscale.collect.batch._parts import custom_id, split_id
@@ -267,19 +267,138 @@ def test_a_wrong_key_leaves_the_batch_to_be_created_later(tmp_path):
     assert b"right-key-12345" not in Path(run).read_bytes()
 
 
-def test_a_batch_that_is_gone(tmp_path):
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_key_in_what_the_provider_says_of_a_batch_is_written_nowhere(provider, tmp_path):
     run = tmp_path / "run.db"
-    with simulator(looks=5) as server:
+    with simulator() as server:
+
+        async def work(desk):
+            await desk.submit(pairs_of(4), judge_of(server, provider))
+            (job,) = server.batches.jobs.values()
+            job.state, job.message = "failed", f"the key {KEY} may not do this"
+            await desk.look()
+            return desk.entries()[0], desk.status()
+
+        entry, status = with_desk(run, work)
+    if provider != "anthropic":  # which says nothing of a batch
+        assert entry.message == status["message"][0] == "the key [key] may not do this"
+    assert not [file for file in tmp_path.rglob("*") if file.is_file() and KEY.encode() in file.read_bytes()]
+
+
+def test_headers_go_along_from_process_to_process_except_secrets(tmp_path):
+    run, sent = tmp_path / "run.db", {"X-Team": "blue", "X-Team-Token": "hidden-123"}
+    with simulator() as server:
+
+        async def submit(desk):
+            await desk.submit(pairs_of(4), judge_of(server, headers=sent))
+
+        with_desk(run, submit)
+        before = len(server.journal)
+
+        async def go_on(desk):
+            await desk.wait(interval=1)
+            return desk.results()[0]
+
+        assert with_desk(run, go_on).height == 6
+        later = list(server.journal)[before:]
+    assert later
+    assert {(entry.headers.get("x-team"), entry.headers.get("x-team-token")) for entry in later} == {("blue", None)}
+    assert b"hidden-123" not in run.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("provider", "status", "error"),
+    [
+        ("openai", 429, {"code": "insufficient_quota", "message": "You exceeded your current quota."}),
+        ("anthropic", 400, {"type": "invalid_request_error", "message": "Your credit balance is too low."}),
+        ("together", 402, {"message": "Nothing left."}),
+    ],
+)
+def test_an_empty_account_leaves_the_batch_to_be_created_later(provider, status, error, tmp_path, monkeypatch):
+    async def empty(_form, wire, _draft):
+        raise wire._client.refused(status, {}, {"error": error})
+
+    with simulator() as server, monkeypatch.context() as poor:
+        poor.setattr(type(batch_format(provider)), "create", empty)
+
+        async def work(desk):
+            with pytest.raises(JudgeError, match="put that right, and resume"):
+                await desk.submit(pairs_of(4), judge_of(server, provider))
+            poor.undo()
+            await desk.wait(interval=1)
+            return desk.results()[0]
+
+        assert with_desk(tmp_path / "run.db", work).height == 6
+        assert server.batches.created == 1
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_batch_that_the_provider_does_not_know_is_kept(tmp_path, ended, caplog):
+    """It may be of another project, whose key this is not: nobody waits for it now, and the next call asks again."""
+    run = tmp_path / "run.db"
+    with simulator(looks=1) as server:
 
         async def work(desk):
             await desk.submit(pairs_of(4), judge_of(server))
+            if ended:
+                await desk.look()
+            jobs = dict(server.batches.jobs)
             server.batches.jobs.clear()
+            for _ in range(2):
+                await desk.wait(interval=1)
+            server.batches.jobs.update(jobs)
+            return desk.entries(), desk.rest(), await desk.resubmit(), await desk.submit(pairs_of(4), judge_of(server))
+
+        (entry,), rest, again, (_, more) = with_desk(run, work)
+        assert (entry.open, entry.state) == (True, "done" if ended else "validating")
+        assert (rest.height, again, more) == (0, [], [])  # its pairs are under way still
+        assert caplog.text.count("openai does not know it; is this the key of the project that") == 1
+
+        async def later(desk):
+            await desk.wait(interval=1)
+            return desk.results()[0]
+
+        assert with_desk(run, later).height == 6
+        assert server.batches.created == 1
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_batch_that_nobody_knows_can_be_given_up(tmp_path, ended):
+    with simulator(looks=1) as server:
+
+        async def work(desk):
+            _, made = await desk.submit(pairs_of(4), judge_of(server))
+            if ended:
+                await desk.look()
+            server.batches.jobs.clear()
+            await desk.wait(interval=1)
+            await desk.cancel([made[0].key])
             await desk.wait(interval=1)
             return desk.rest(), await desk.resubmit()
 
-        rest, again = with_desk(run, work)
-        assert rest["error_message"].unique().to_list() == ["the batch failed: openai does not know the batch any more"]
-        assert len(again[0].pair_ids) == 6
+        rest, again = with_desk(tmp_path / "run.db", work)
+    assert rest["error_message"].unique().to_list() == ["the batch failed: openai does not know the batch"]
+    assert len(again[0].pair_ids) == 6
+
+
+def test_results_that_are_gone_are_said_to_be(tmp_path, caplog):
+    with simulator(download_faults=[404]) as server:
+        found, results, failed = with_desk(tmp_path / "run.db", whole(pairs_of(4), judge_of(server)))
+    assert (found[0].open, results.height, failed.height) == (False, 0, 6)
+    assert "openai does not have its results any more" in caplog.text
+
+
+@pytest.mark.parametrize("settings", [{"failing": 0.3}, {"gone": 0.3}, {"ends": "cancelled"}, {"ends": "expired"}])
+def test_what_a_simulated_batch_loses_is_no_matter_of_chance(tmp_path, settings):
+    lost = []
+    for name in "ab":  # the keys of the two, and so the names of their requests, are drawn
+        with simulator(**settings) as server:
+            found, _, failed = with_desk(tmp_path / f"{name}.db", whole(pairs_of(7), judge_of(server, "anthropic")))
+        lost.append((found[0].state, sorted(failed["custom_id"])))
+    assert lost[0] == lost[1]
+    assert 0 < len(lost[0][1]) < 21
+    if "ends" in settings:
+        assert (lost[0][0], len(lost[0][1])) == (settings["ends"], 11)  # of 21, half are answered, rounded down
 
 
 def test_anothers_batch_is_not_taken_for_ours(tmp_path):

@@ -140,11 +140,18 @@ def test_names_that_do_not_say_the_samples(server, tmp_path, caplog):
     assert "do not say which two samples they are of" in caplog.text
 
 
-def test_batches_that_are_gone_and_keys_that_are_wrong(server, tmp_path):
+def test_batches_that_are_unknown_and_keys_that_are_wrong(server, tmp_path, caplog):
     row = as_r_does("openai", pairs_of(3), tmp_path, 1)
+    jobs = dict(server.batches.jobs)
     server.batches.jobs.clear()
-    done = llm_resume_multi_batches([row], interval_seconds=0.01)
-    assert done.batch_failures["message"].to_list() == ["openai does not know the batch any more"]
+    done = llm_resume_multi_batches([row], interval_seconds=0.01)  # and it waits no longer
+    assert done.batch_failures.select("status", "message").rows() == [
+        ("unknown", "openai does not know the batch; is this the key of the project it is of?")
+    ]
+    assert not done.jobs[0]["done"]  # so that the next call asks again
+    assert caplog.text.count("does not know") == 1
+    server.batches.jobs.update(jobs)
+    assert llm_resume_multi_batches([row], interval_seconds=0.01).combined.height == 3
     server.keys = ["another-key-1"]
     with pytest.raises(JudgeError, match="401"):
         llm_resume_multi_batches([row], interval_seconds=0.01)

@@ -377,6 +377,38 @@ def test_samples_with_dates_can_be_judged(tmp_path):
     assert submit(ps.make_pairs(essays), "simulated", run=tmp_path / "run.db").results.height == 6
 
 
+class Dear(Counting):
+    """A judge that might cost ten times as much as it does."""
+
+    def __init__(self):
+        super().__init__(lambda pair: ps.Verdict.win(1, cost=0.1))
+
+    def dearest(self, pair):
+        return 1.0
+
+
+@pytest.mark.parametrize("concurrency", [1, 5, 64])
+def test_what_open_questions_may_cost_ends_no_run(concurrency, caplog):
+    pairs = ps.make_pairs([{"ID": f"s{n:02d}", "text": f"Text {n}"} for n in range(12)])
+    judge = Dear()
+    done = submit(pairs, judge, max_cost=7.65, concurrency=concurrency)
+    assert done.results.height == 66  # 6.6 dollars, and the last may cost one
+    assert judge.most_open == min(concurrency, 7)
+    assert "max_cost" not in caplog.text
+    judge = Dear()
+    done = submit(pairs, judge, max_cost=5.05, concurrency=concurrency)
+    assert done.results.height == len(judge.asked) == 41  # after which 4.1 and 1 are more
+    assert "$4.1000 of $5.05 are spent" in caplog.text
+
+
+@pytest.mark.parametrize("concurrency", [1, 8])
+def test_max_cost_holds_for_what_is_asked_again(concurrency):
+    judge = Counting(lambda pair: ps.Verdict.fail("timeout", "one of two orders", passing=True, cost=0.4))
+    done = submit(PAIRS, judge, max_cost=1.0, retries=9, concurrency=concurrency, retry_wait=0)
+    assert len(judge.asked) == 2  # a third would make 1.2
+    assert done.results.height == 0
+
+
 def test_the_result_says_itself_in_a_line():
     assert repr(submit(PAIRS[:2], Counting())) == "<SubmitResult: 2 pairs answered, 0 failed, 2 asked now>"
 

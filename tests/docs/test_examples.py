@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
+import inspect
 import logging
 import pkgutil
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,25 +17,36 @@ import doc_pages as pages
 import pytest
 
 import pairscale as ps
+from pairscale.providers import registry
+from pairscale.testing import ProviderSimulator
 
 MODULES = ["pairscale", *(module.name for module in pkgutil.walk_packages(ps.__path__, "pairscale."))]
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder to work in, with twelve essays in ``essays``, and settings of its own."""
+    """A folder to work in, with twelve essays in ``essays``, the files of docs/examples, and settings of its own."""
     log = logging.getLogger("pairscale")
     level = log.level
     essays = tmp_path / "essays"
     essays.mkdir()
     for row in ps.synthetic_essays(12, seed=7).iter_rows(named=True):
         (essays / f"{row['ID']}.txt").write_text(row["text"], "utf-8")
+    shutil.copytree(pages.ROOT / "docs/examples", tmp_path, dirs_exist_ok=True)  # files that a page offers
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PAIRSCALE_HOME", str(tmp_path / "settings"))
     monkeypatch.setenv("POLARS_TABLE_WIDTH", "100")  # of tables in python blocks, whatever terminal the tests run in
+    monkeypatch.setattr(registry, "_registered", {})  # providers that an example brings are its own
     monkeypatch.syspath_prepend(str(tmp_path))
     yield tmp_path
     log.setLevel(level)  # pages show how to silence it
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[ProviderSimulator]:
+    """What plays the providers where an example asks one: an example needs no key, and nothing leaves the machine."""
+    with ProviderSimulator() as server:
+        yield server
 
 
 def page_name(page: Path) -> str:
@@ -58,14 +72,33 @@ def test_every_block_runs_or_says_why_not(page: Path) -> None:
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_docstrings(name: str, folder: Path) -> None:
+def test_docstrings(name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     module = importlib.import_module(name)
     tests = [test for test in doctest.DocTestFinder(exclude_empty=True).find(module) if test.examples]
+    if not tests:
+        return
+    request.getfixturevalue("folder")
+    for variable, value in request.getfixturevalue("provider").environment().items():
+        monkeypatch.setenv(variable, value)
     runner = doctest.DocTestRunner(verbose=False)
     said: list[str] = []
     for test in tests:
         runner.run(test, out=said.append)
     assert not runner.failures, "".join(said)
+
+
+@pytest.mark.parametrize("name", [name for name in ps.__all__ if inspect.isfunction(getattr(ps, name))])
+def test_every_public_function_has_an_example_that_calls_it(name: str) -> None:
+    function = getattr(ps, name)
+    examples = doctest.DocTestParser().get_examples(function.__doc__ or "")
+    nodes = [node for example in examples for node in ast.walk(ast.parse(example.source))]
+    calls = [node.func for node in nodes if isinstance(node, ast.Call)]
+    calls += [one for node in nodes for one in getattr(node, "decorator_list", [])]
+    called = {getattr(call, "attr", None) or getattr(call, "id", None) for call in calls}
+    assert name in called, f"{name}: give its docstring an example"
+    assert any(example.want for example in examples), f"{name}: let the example show what comes of it"
+    run = {test.name for test in doctest.DocTestFinder().find(importlib.import_module(function.__module__))}
+    assert f"{function.__module__}.{name}" in run, f"{name}: its example is not among those that test_docstrings runs"
 
 
 def test_doctests_are_found() -> None:

@@ -12,7 +12,7 @@ from scipy.special import betaln, comb
 from scipy.stats import beta
 
 from pairscale.errors import InputError
-from pairscale.evaluate.inference import Sequence, confidence_sequence
+from pairscale.evaluate.inference import Sequence, confidence_sequence, slices, win_rate
 from pairscale.evaluate.inference.sequence import log_capital
 
 SCORES = st.sampled_from([0.0, 0.5, 1.0])
@@ -23,6 +23,28 @@ def frame(scores, tasks=None):
     tasks = range(len(scores)) if tasks is None else tasks
     rows = [(str(task), *kinds[score]) for task, score in zip(tasks, scores, strict=True)]
     return pl.DataFrame(rows, schema={"task_id": pl.String, "outcome": pl.String, "winner": pl.String}, orient="row")
+
+
+@settings(max_examples=30)
+@given(st.lists(st.tuples(st.integers(0, 8), st.one_of(SCORES, st.none())), max_size=30))
+def test_a_win_rate_by_betting_is_the_last_look(rows):
+    cases = frame([score for _, score in rows], [task for task, _ in rows])
+    for ties, used in (("half", cases), ("excluded", cases.filter(pl.col("outcome") == "win"))):
+        rate, looks = win_rate(cases, ties=ties, interval="betting", level=0.9), confidence_sequence(used, level=0.9)
+        assert rate.tasks == rate.effective_n == looks.n
+        assert rate.errors == sum(score is None for _, score in rows)
+        assert (rate.rate is None) == (rate.ci is None) == (looks.n == 0)
+        if looks.n:
+            assert (rate.rate, *rate.ci) == pytest.approx((looks.mean, *looks.ci), abs=1e-8)
+
+
+def test_slices_by_betting():
+    cases = frame([1, 1, 1, 0, 1, 1]).with_columns(tags=pl.Series([["x"]] * 4 + [["y"]] * 2))
+    found = slices(cases, interval="betting")
+    assert found.interval == "betting"
+    x = found.table.row(0, named=True)
+    assert (x["lower"], x["upper"]) == pytest.approx(confidence_sequence(cases.head(4)).ci)
+    assert (x["joint_lower"], x["joint_upper"]) == pytest.approx(confidence_sequence(cases.head(4), level=0.975).ci)
 
 
 def slow_log_capital(scores, m):

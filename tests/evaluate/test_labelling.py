@@ -86,6 +86,7 @@ def test_what_cannot_be_exported(tmp_path):
         ({"labellers": ["ann", "ann"]}, "labellers need names"),
         ({"labellers": ["ann"], "overlap": 2}, "overlap=2"),
         ({"criteria": ["x", "x"]}, "two cases would be called"),
+        ({"labellers": ["ann", "bob"], "embed_key": True}, "embed_key would tell the labellers"),
     ):
         with pytest.raises(InputError, match=words):
             export(tmp_path, **options)
@@ -94,6 +95,78 @@ def test_what_cannot_be_exported(tmp_path):
     assert made.n_cases == 1
     assert ("t0", 1, "a") in {(one.task_id, one.repeat, one.missing) for one in made.unmatched}
     assert len(made.unmatched) == 39
+
+
+@pytest.mark.parametrize("embed", [False, True])
+def test_exported_again_every_case_keeps_its_sides(tmp_path, embed):
+    made = export(tmp_path, embed_key=embed)
+    labels = write(tmp_path / "labels.jsonl", labelled(made.path, prefers_b))
+    before = made.path.read_text()
+    export(tmp_path, embed_key=embed, seed=4)  # by itself, another seed draws other sides
+    assert made.path.read_text() == before
+    people = ps.human_labels(labels, criterion="more helpful", key="h", key_file=made.key_path or made.path)
+    assert evaluated(people).tally("h") == (0, 40, 0)
+
+
+def test_new_cases_join(tmp_path):
+    export(tmp_path)
+    made = export(tmp_path, criteria=["more helpful", "brief"], seed=4)
+    assert made.n_cases == 80
+    assert [row for row in rows_of(made.path) if row["criterion"] == "more helpful"] == rows_of(
+        export(tmp_path, out=tmp_path / "other.jsonl").path
+    )
+
+
+@pytest.mark.parametrize("embed", [False, True])
+def test_a_key_that_labels_rest_on_is_not_replaced(tmp_path, embed):
+    made = export(tmp_path, embed_key=embed)
+    key = made.key_path or made.path
+    before = key.read_text()
+    changed = ps.InMemoryTraceSource({task.task_id: f"C says {task.input}" for task in SUITE})
+    with pytest.raises(InputError, match=r"was exported before, with other answers or other cases: 't0::more helpful'"):
+        ps.export_pairwise_cases(A, changed, criteria="more helpful", out=made.path, embed_key=embed)
+    with pytest.raises(InputError, match="Name another file"):
+        export(tmp_path, criteria="brief", embed_key=embed)
+    assert key.read_text() == before
+
+
+def test_labels_are_not_written_over(tmp_path):
+    made = export(tmp_path, labellers=["ann"])
+    for path in (made.path, made.parts["ann"]):
+        kept = path.read_text()
+        write(path, [{**row, "preferred": "1"} for row in rows_of(path)])
+        with pytest.raises(InputError, match=f"{path.name} holds labels"):
+            export(tmp_path, labellers=["ann"])
+        path.write_text(kept)
+
+
+def test_labels_are_matched_by_the_key_and_not_by_names(tmp_path):
+    """'a::b' may be the task a under b::c, or a::b under c: the key says which."""
+    source = ps.InMemoryTraceSource([("a::b", "x"), ("a::b", "y"), ("a", "z")])
+    other = ps.InMemoryTraceSource([("a::b", "1"), ("a::b", "2"), ("a", "3")])
+    made = ps.export_pairwise_cases(source, other, criteria="c", out=tmp_path / "c.jsonl", seed=1)
+    key = rows_of(made.key_path)
+    assert list(key[0]) == ["case_id", "task_id", "criterion", "repeat", "first_variant", "answers"]
+    named = [("a::b::c", "a::b", "c", 1), ("a::b::c::2", "a::b", "c", 2), ("a::c", "a", "c", 1)]
+    columns = ("case_id", "task_id", "criterion", "repeat")
+    assert [tuple(row[name] for name in columns) for row in key] == named
+    labels = write(tmp_path / "l.jsonl", [{"case_id": row["case_id"], "preferred": "1"} for row in key])
+    assert ps.read_labels(labels, key_file=made.key_path).table.select(columns).rows() == named
+
+
+def test_the_key_of_another_tool(tmp_path):
+    key = write(tmp_path / "k.jsonl", [{"case_id": f"t::c{end}", "first_variant": "a"} for end in ("", "::2", "::x")])
+    labels = write(
+        tmp_path / "l.jsonl", [{**row, "preferred": "1", "task_id": "t", "criterion": "c"} for row in rows_of(key)]
+    )
+    assert ps.read_labels(labels, key_file=key).table["repeat"].to_list() == [1, 2, 1]
+    zero = write(tmp_path / "k.jsonl", [{"case_id": "any", "task_id": 0, "first_variant": "a"}])
+    labels = write(tmp_path / "l.jsonl", [{"case_id": "any", "preferred": "1"}])
+    assert ps.read_labels(labels, key_file=zero).table["task_id"].to_list() == ["0"]
+    for repeat in (0, "x", 1.5):
+        wrong = write(tmp_path / "k.jsonl", [{"case_id": "c", "first_variant": "a", "repeat": repeat}])
+        with pytest.raises(FileFormatError, match="row 1: repeat must be a whole number from 1"):
+            read_key(wrong)
 
 
 def test_a_run_file_is_a_source(tmp_path):
@@ -307,6 +380,17 @@ def test_the_prompt_on_the_terminal(monkeypatch, capsys):
         "Which is better? 1 / 2 / tie: Which is better? 1 / 2 / tie: "
     )
     assert found.cases[0].winner == ("b" if first == "a" else "a")
+
+
+def test_the_terminal_says_what_better_means(monkeypatch, capsys):
+    answer(monkeypatch, "tie")
+    ps.run_pairwise(
+        ps.Suite.from_list(["q"]), variant_a=lambda task: "x", variant_b=lambda task: "y",
+        comparators=[ps.human_pairwise(key="human", criterion="more\x1b[2J helpful")], progress=False,
+    )  # fmt: skip
+    assert capsys.readouterr().out.startswith("Criterion: more\ufffd[2J helpful\nTask: q\n[1] ")
+    with pytest.raises(InputError, match="criterion must be a text"):
+        ps.human_pairwise(key="human", criterion=" ")
 
 
 def test_texts_do_not_command_the_terminal(monkeypatch, capsys):

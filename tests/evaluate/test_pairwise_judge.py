@@ -316,6 +316,24 @@ def test_majority_against_the_obvious_count(votes):
     assert mirrored.winner == {"a": "b", "b": "a"}.get(said.winner, said.winner)
 
 
+@pytest.mark.parametrize(("retries", "asked", "outcome"), [(0, 2, "error"), (1, 3, "error"), (2, 4, "win")])
+def test_a_passing_error_is_asked_again_also_without_a_run(retries, asked, outcome):
+    busy = ps.Verdict.fail("http_error", "busy", passing=True, retry_after=0)
+    attempts = []
+
+    class Weak(Slots):
+        async def compare(self, pair):
+            if pair.first["text"] == A.output:
+                attempts.append(pair.attempt)
+                return ps.Verdict.win(1) if len(attempts) == 3 else busy
+            return ps.Verdict.win(2)
+
+    said = compare(ps.pairwise_judge(Weak(), criterion="c", key="k", retries=retries))
+    assert str(said.outcome) == outcome
+    assert attempts == list(range(1, retries + 2))
+    assert len(attempts) + 1 == asked
+
+
 def test_a_panel_keeps_its_members():
     def judge(letter):
         return lambda A, B: {"is_valid": True, "Y": int(A["text"].count(letter) > B["text"].count(letter))}

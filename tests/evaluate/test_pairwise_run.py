@@ -8,16 +8,20 @@ import pytest
 
 import pairscale as ps
 from pairscale.errors import InputError, JudgeError
-from pairscale.evaluate.inference import Sequence
+from pairscale.evaluate.inference import Sequence, confidence_sequence, win_rate
 from pairscale.testing import Behaviour, Faults, ProviderSimulator
 
 SUITE = ps.Suite.from_list([{"input": f"Question {n}?", "tags": ["even" if n % 2 == 0 else "odd"]} for n in range(12)])
 
 
-class Calls:
-    """Counts, out of sight of whoever looks into a function."""
+class Counter:
+    """Counts, out of sight of whoever looks into a function: what an object holds is not looked into."""
 
-    n = 0
+    def __init__(self):
+        self.n = 0
+
+
+Calls = Counter()
 
 
 @pytest.fixture(autouse=True)
@@ -111,6 +115,116 @@ def test_a_comparator_that_raises_is_an_error():
     assert "must return a PairwiseOutcome" in found.cases[6].reasoning
     assert found.tally("longer") == (0, 12, 0)
     assert found.win_rate("broken").n == 0
+
+
+def test_an_error_of_our_own_in_a_comparator_is_one_of_that_case():
+    class Odd:
+        key = "odd"
+
+        async def compare(self, *, task, trace_a, trace_b, reference_outputs):
+            return ps.PairwiseOutcome("c" if task.task_id == "task-0003" else "b")
+
+    found = run(comparators=[Odd()])
+    assert found.counts("odd") == {"win": 11, "tie": 0, "flip": 0, "abstention": 0, "error": 1}
+    assert found.cases[3].reasoning == "InputError: winner must be 'a', 'b' or 'tie', not 'c'"
+
+
+def test_a_comparator_that_can_compare_nothing_ends_the_run():
+    class Nobody:
+        key = "nobody"
+
+        async def compare(self, *, task, trace_a, trace_b, reference_outputs):
+            raise JudgeError("a wrong key")
+
+    with pytest.raises(JudgeError, match="a wrong key"):
+        run(comparators=[Nobody()])
+
+
+@pytest.mark.parametrize("limit", [None, 5.0])
+def test_a_variant_object_that_raises_is_an_error_of_that_case(limit):
+    class Own:
+        identity = "own"
+
+        def dearest(self, task):
+            raise LookupError(task.task_id)
+
+        async def answer(self, task, repeat):
+            if "7" in task.input:
+                raise InputError("seven")
+            return "no trace" if "8" in task.input else ps.Trace("A long answer.")
+
+    found = run(b=Own(), max_cost=limit)
+    assert found.counts("longer") == {"win": 10, "tie": 0, "flip": 0, "abstention": 0, "error": 2}
+    assert found.cases[7].reasoning == "B raised InputError: seven"
+    assert found.cases[8].reasoning == "B raised a variant must answer with a Trace, not 'no trace'"
+
+
+def test_what_is_remembered_belongs_to_all_that_was_shown(tmp_path):
+    """Of a comparator that is no judge: another reference, other events or inputs, and it is asked again."""
+    asked = []
+
+    class Own:
+        key = "own"
+
+        async def compare(self, *, task, trace_a, trace_b, reference_outputs):
+            asked.append((reference_outputs, len(trace_b.events)))
+            return ps.PairwiseOutcome("b")
+
+    def graded(task, events=()):
+        suite = ps.Suite.from_list([{"task_id": "t", **task}])
+        a, b = ps.InMemoryTraceSource({"t": "x"}), ps.InMemoryTraceSource({"t": ps.Trace("y", events=events)})
+        before = len(asked)
+        ps.evaluate_pairwise(a, b, suite=suite, comparators=[Own()], run=tmp_path / "ab.db", progress=False)
+        return len(asked) - before
+
+    plain, called = {"input": "q"}, ({"type": "tool_call", "name": "search"},)
+    assert [graded(plain), graded(plain)] == [1, 0]
+    assert [graded({**plain, "reference": "r"}), graded({**plain, "reference": "r"})] == [1, 0]
+    assert [graded({**plain, "reference": "s"}), graded({**plain, "reference": "r"})] == [1, 0]
+    assert [graded(plain, called), graded(plain, called), graded(plain, called * 2)] == [1, 0, 1]
+    assert [graded({"inputs": {"input": "q", "client": object()}}) for _ in range(2)] == [1, 1], (
+        "it has no lasting name"
+    )
+    with_context = {"inputs": {"input": "q", "context": "c"}}
+    assert [graded(with_context), graded(with_context), graded(plain)] == [1, 0, 0]
+
+
+def test_recorded_answers_are_in_the_run_file_too(tmp_path):
+    """So that a manifest can be made of it; the recording itself is what counts, as it may change."""
+    path = tmp_path / "b.jsonl"
+
+    def recorded(text):
+        path.write_text("\n".join(json.dumps({"task_id": t.task_id, "output": f"{text} {t.input}"}) for t in SUITE))
+        return run(b=path, run=tmp_path / "ab.db")
+
+    def kept():
+        with ps.open_run(tmp_path / "ab.db") as store:
+            return store.log_length("ab_answers")
+
+    recorded("first of all")
+    made = ps.export_pairwise_cases(
+        *(ps.RunTraceSource(tmp_path / "ab.db", name) for name in "AB"),
+        criteria="c", out=tmp_path / "c.jsonl", suite=ps.read_suite(tmp_path / "ab.db"),
+    )  # fmt: skip
+    assert (made.n_cases, kept()) == (12, 24)
+    recorded("first of all")
+    assert kept() == 24
+    assert recorded("second").cases[0].length_b == len("second Question 0?")
+    assert kept() == 36
+
+
+def test_the_signature_of_a_comparator_is_read_once(monkeypatch):
+    import inspect
+
+    read, seen = inspect.signature, []
+
+    def counted(function, *more, **options):
+        seen.append(getattr(function, "__qualname__", ""))
+        return read(function, *more, **options)
+
+    monkeypatch.setattr("inspect.signature", counted)
+    run()
+    assert seen.count("JudgeComparator.compare") == 1
 
 
 def test_what_cannot_be_used():
@@ -446,6 +560,39 @@ def test_it_stops_when_it_is_decided():
     assert [case.task_id for case in found.cases] != sorted(case.task_id for case in found.cases), "a random order"
     same = run(suite, stop_when="decided", concurrency=1)
     assert [case.task_id for case in same.cases] == [case.task_id for case in found.cases]
+
+
+def test_after_looks_every_interval_is_that_of_the_sequence():
+    """The judge gives B four of five, and every sixth case is a tie; each task is answered twice."""
+
+    def mostly(A, B):
+        number = int("".join(filter(str.isdigit, A["input"])))
+        if number % 6 == 0:
+            return {"is_valid": True, "Y": 0.5}
+        return {"is_valid": True, "Y": int((len(A["text"]) > len(B["text"])) == (number % 5 > 0))}
+
+    tasks = [{"input": f"Question {n}?", "tags": ["low" if n < 100 else "high"]} for n in range(200)]
+    suite = ps.Suite.from_list(tasks)
+    options = {"comparators": [judge(ps.FunctionJudge(mostly, name="mostly"))], "stop_when": "decided", "repeats": 2}
+    found = run(suite, **options)
+    assert (found.stopped, found.interval) == ("decided", "betting")
+    frame = found.frame("longer")
+    for ties, used in (("half", frame), ("excluded", frame.filter(outcome="win"))):
+        rate, looks = found.win_rate("longer", ties=ties), confidence_sequence(used)
+        assert rate.ci == pytest.approx(looks.ci)
+        assert rate.rate == pytest.approx(looks.mean)
+        assert (rate.interval, rate.effective_n, rate.variant) == ("betting", looks.n, "B")
+        fixed = win_rate(frame, ties=ties)
+        assert rate.ci[0] < fixed.ci[0]
+    assert found.to_dict()["win_rates"]["longer"]["interval"] == "betting"
+    assert "95 % sequence" in found.summary()
+    assert "95 % interval" not in found.summary()
+    assert found.win_rate("longer", level=0.5).ci[0] > found.win_rate("longer").ci[0]
+    with pytest.raises(InputError, match="interval='bootstrap' does not hold for a run with stop_when"):
+        found.win_rate("longer", interval="bootstrap")
+    plain = run(suite, comparators=options["comparators"])
+    assert plain.win_rate("longer").interval == plain.interval == "wilson"
+    assert "95 % interval" in plain.summary()
 
 
 def test_looks_follow_the_order_whatever_comes_first():

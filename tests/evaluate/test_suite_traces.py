@@ -137,6 +137,12 @@ def test_a_folder_that_is_none(tmp_path):
         listed(ps.DirectoryTraceSource(tmp_path))
 
 
+@pytest.mark.parametrize("name", ["task_id", "ID"])
+def test_a_task_may_be_called_0(tmp_path, name):
+    (tmp_path / "o.jsonl").write_text(f'{{"{name}": 0, "output": "x"}}\n{{"{name}": 1, "output": "y"}}\n')
+    assert [task_id for task_id, _ in listed(ps.read_outputs(tmp_path / "o.jsonl"))] == ["0", "1"]
+
+
 def test_recorded_outputs(tmp_path):
     rows = [
         {"task_id": "t1", "output": "Paris.", "cost": 0.25, "input": "Capital?", "events": [{"type": "x"}, {"y": 1}]},

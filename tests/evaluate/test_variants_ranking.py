@@ -1,7 +1,11 @@
 """More than two variants, and what a variant is known by in a run file."""
 
 import functools
+import importlib
 import json
+import os
+import subprocess
+import sys
 from itertools import combinations
 
 import pytest
@@ -14,8 +18,12 @@ from pairscale.evaluate.ranking import _chosen
 SUITE = ps.Suite.from_list([f"Question {n}?" for n in range(30)])
 
 
-class Calls:
-    n = 0
+class Counter:
+    def __init__(self):
+        self.n = 0
+
+
+Calls = Counter()
 
 
 def times(n):
@@ -154,6 +162,150 @@ def test_settings_count_wherever_they_are():
     assert not same(lambda task, n=1: n, lambda task, n=2: n)
     assert not same(lambda task: 1, lambda task: 2)
     assert same(Holder("x").__call__, Holder("x").__call__)
+
+
+class Prompts:
+    SYSTEM = "Be kind."
+
+
+class Base:
+    def words(self):
+        return "base"
+
+
+class Helper(Base):
+    punctuation = "!"
+
+    def __init__(self):
+        self.mark = "."
+
+    def finished(self, text):
+        return text + self.mark + self.punctuation
+
+    @staticmethod
+    def still(text):
+        return text
+
+    @property
+    def shown(self):
+        return self.mark
+
+    def __call__(self, task):
+        return self.finished(self.words())
+
+    def method(self, task):
+        return self.words()
+
+
+HELPER = Helper()
+
+
+def reads_a_class(task):
+    return Prompts.SYSTEM
+
+
+def makes_an_object(task):
+    return Helper().finished("x")
+
+
+def uses_an_object(task):
+    return HELPER.finished("x")
+
+
+@pytest.mark.parametrize(
+    ("function", "kind", "name", "changed"),
+    [
+        (reads_a_class, Prompts, "SYSTEM", "Be brief."),
+        (makes_an_object, Helper, "finished", lambda self, text: text),
+        (makes_an_object, Helper, "still", staticmethod(lambda text: text * 2)),
+        (makes_an_object, Helper, "shown", property(lambda self: "?")),
+        (makes_an_object, Helper, "punctuation", "?"),
+        (makes_an_object, Base, "words", lambda self: "other"),
+        (uses_an_object, Helper, "finished", lambda self, text: text),
+        (HELPER, Helper, "finished", lambda self, text: text),
+        (HELPER, Base, "words", lambda self: "other"),
+        (HELPER.method, Base, "words", lambda self: "other"),
+        (Helper, Base, "words", lambda self: "other"),
+    ],
+)
+def test_what_a_class_does_counts(function, kind, name, changed, monkeypatch):
+    before = identity_of(function, "A")
+    assert identity_of(function, "A") == before
+    monkeypatch.setattr(kind, name, changed)
+    assert identity_of(function, "A") != before
+
+
+@pytest.fixture
+def modules(tmp_path, monkeypatch):
+    """A package of one's own, with prompts in a module of it."""
+    (tmp_path / "own_package").mkdir()
+    (tmp_path / "own_package" / "__init__.py").write_text("")
+    (tmp_path / "own_package" / "prompts.py").write_text(
+        "SYSTEM, UNUSED = 'Be kind.', 'x'\ndef wrapped(text):\n    return SYSTEM + text\n"
+    )
+    (tmp_path / "own_variants.py").write_text(
+        "import own_package.prompts\nfrom own_package import prompts\n"
+        "def by_name(task):\n    return prompts.SYSTEM\n"
+        "def by_path(task):\n    return own_package.prompts.SYSTEM\n"
+        "def by_call(task):\n    return prompts.wrapped(task.input)\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    importlib.invalidate_caches()
+    yield importlib.import_module("own_variants")
+    for name in ("own_package", "own_package.prompts", "own_variants"):
+        sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize("name", ["by_name", "by_path", "by_call"])
+def test_what_is_read_from_a_module_of_ones_own_counts(modules, monkeypatch, name):
+    function = getattr(modules, name)
+    before = identity_of(function, "A")
+    assert identity_of(function, "B") == before
+    monkeypatch.setattr(modules.prompts, "UNUSED", "y")
+    assert identity_of(function, "A") == before, "nobody reads it"
+    monkeypatch.setattr(modules.prompts, "SYSTEM", "Be brief.")
+    assert identity_of(function, "A") != before
+
+
+IDENTITIES = """
+import dataclasses, enum, abc
+from pairscale.evaluate._identity import identity_of
+
+class Kind(enum.Enum):
+    ONE = 1
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Settings:
+    mark: str = "."
+    kinds: frozenset = frozenset({"a", "b", "c"})
+
+class Shape(abc.ABC):
+    @abc.abstractmethod
+    def area(self): ...
+
+class Square(Shape):
+    def area(self):
+        return Kind.ONE
+
+def answer(task):
+    return Settings().mark + str(Square().area()) if task in {"x", "y", "z"} else ""
+
+print(identity_of(answer, "A") == identity_of(answer, "B"), identity_of(answer, "A"))
+"""
+
+
+def test_classes_are_known_again_in_another_process(tmp_path):
+    """Whatever order sets have there, and at whatever place in memory things lie."""
+    (tmp_path / "script.py").write_text(IDENTITIES)
+    said = {
+        subprocess.run(
+            [sys.executable, str(tmp_path / "script.py")], capture_output=True, text=True, check=True,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+        ).stdout
+        for seed in ("1", "2")
+    }  # fmt: skip
+    assert len(said) == 1
+    assert said.pop().startswith("True callable:")
 
 
 def test_what_cannot_be_seen_is_known_by_the_name():

@@ -411,6 +411,7 @@ def test_the_condition_names_no_key():
         {"endpoint": "responses"},
         {"extra": {"user": "me"}},
         {"provider_args": {"overrides": {"temperature": "never"}}},
+        {"headers": {"OpenAI-Beta": "x"}},
     ],
     ids=lambda settings: next(iter(settings)),
 )
@@ -427,7 +428,7 @@ def test_settings_that_may_change_an_answer_change_the_condition(settings):
         {"requests_per_minute": 5},
         {"tokens_per_minute": 500},
         {"price": {"input": 9, "output": 9}},
-        {"headers": {"X-Team": "me"}},
+        {"headers": {"X-Team-Token": "me"}},
         {"temperature": None},
     ],
     ids=lambda settings: next(iter(settings)),

@@ -213,6 +213,20 @@ class TestReplayJudge:
         assert ask(judge, B, A, uid="b:a#1").outcome == "tie"
         assert ask(judge, B, A, uid="b:a#2").outcome == "error"
 
+    @pytest.mark.parametrize("uid", ["p#0", "p#7", "a:b#0", "a:b", "", "b:a#2", "a:b#²"])
+    def test_a_name_of_ones_own_counts_nothing(self, uid):
+        judge = ps.ReplayJudge(list(self.RESULTS))
+        assert ask(judge, uid=uid).winner_pos == 2
+
+    def test_pairs_with_names_of_their_own_are_replayed(self):
+        pairs = [{"ID1": "a", "text1": "x", "ID2": "b", "text2": "y", "pair_uid": f"p#{n}"} for n in (0, 5)]
+        done = ps.submit_pairs(pairs, ps.ReplayJudge([{"ID1": "a", "ID2": "b", "better_id": "a"}]), progress=False)
+        assert done.results["better_id"].to_list() == ["a", "a"]
+
+    def test_another_outcome_is_another_judge(self):
+        kinds = [[{"ID1": "a", "ID2": "b", "better_id": None, "outcome": kind}] for kind in ("tie", "flip", "error")]
+        assert len({ps.ReplayJudge(rows).condition.condition_id for rows in kinds}) == 3
+
     def test_the_other_order_is_another_question(self):
         judge = ps.ReplayJudge([{"ID1": "a", "ID2": "b", "better_id": "a"}])
         assert ask(judge, B, A, uid="b:a#1").outcome == "abstention"

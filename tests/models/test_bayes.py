@@ -73,7 +73,7 @@ def test_density_and_gradient_are_those_of_the_model(model):
 def test_the_change_of_variables_is_exact(model):
     _, first, second, won = simulated(5, 30, seed=3)
     density = BTLDensity(count_outcomes(first, second, pl.Series(won), 5, position=bool(model.position)), model)
-    coordinates = Coordinates.around(density, np.zeros((density.size, 1)), {}, {})
+    coordinates = Coordinates.around(density, np.zeros((density.size, 1)))
     z = np.random.default_rng(1).normal(size=(density.size, 3))
     np.testing.assert_allclose(coordinates.to_z(coordinates.to_x(z)), z, atol=1e-12)
     value, gradient = coordinates(z, value=True)
@@ -122,10 +122,10 @@ def test_far_out_the_density_is_the_same_by_another_way(model, monkeypatch):
 def test_coordinates_learned_from_draws_are_exact_too(model):
     _, first, second, won = simulated(5, 60, seed=3)
     density = BTLDensity(count_outcomes(first, second, pl.Series(won), 5, position=bool(model.position)), model)
-    guessed = Coordinates.around(density, np.zeros((density.size, 1)), {}, {})
+    guessed = Coordinates.around(density, np.zeros((density.size, 1)))
     rng = np.random.default_rng(4)
     center, learned = guessed.learn(guessed.to_x(rng.normal(size=(density.size, 400))))
-    coordinates = Coordinates.around(density, center, {}, {}, learned)
+    coordinates = Coordinates.around(density, center, learned)
     z = 2.0 * rng.normal(size=(density.size, 3))
     x = coordinates.to_x(z)
     np.testing.assert_allclose(coordinates.to_z(x), z, atol=1e-9)

@@ -63,6 +63,32 @@ def replies(done):
 # Across runs, over HTTP
 
 
+@pytest.mark.parametrize("provider", [name for name in MODELS if name != "gemini"])
+def test_a_field_that_the_model_does_not_take_makes_no_other_question(provider):
+    """A new process sends the field again, until it is told; what was paid for is found before that."""
+    with ProviderSimulator(rejects={".": ["top_p"]}) as server:
+        first, _ = judged(server, provider=provider, top_p=0.5)
+        assert [entry.status for entry in server.journal] == [400] + 6 * [200]
+        again, _ = judged(server, provider=provider, top_p=0.5)
+        assert (again.asked, again.cached, server.served) == (0, 6, 7)
+        more, _ = judged(server, [*PAIRS.to_dicts(), PAIRS.row(0, named=True)], provider=provider, top_p=0.5)
+        assert (more.asked, more.cached) == (1, 6)
+        assert [entry.status for entry in server.journal][7:] == [400, 200]
+    assert again.results["better_id"].equals(first.results["better_id"])
+
+
+def test_an_answer_that_could_not_be_used_gives_way():
+    """It was kept by a judge with other tags, say: it is asked anew once, and not by every run."""
+    with ProviderSimulator() as server:
+        judged(server, PAIRS[:1])
+        with sqlite3.connect(cache_file()) as connection:
+            ((body,),) = connection.execute("SELECT body FROM answers").fetchall()
+            connection.execute("UPDATE answers SET body = ?", (body.replace("BETTER_SAMPLE", "OTHER_TAG"),))
+        connection.close()
+        counts = [judged(server, PAIRS[:1])[0].asked for _ in range(2)]
+    assert counts == [1, 0]
+
+
 @pytest.mark.parametrize("provider", MODELS)
 def test_another_run_asks_nothing(provider, caplog):
     with ProviderSimulator() as server:

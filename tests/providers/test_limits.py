@@ -278,7 +278,7 @@ def test_one_at_a_time_tries_and_the_waits_double_up_to_a_minute(said):
             if len(tries) == 7:
                 breaker.answered()
                 return
-            breaker.failed("down", tried)
+            breaker.failed("down", tried, heard=True)
 
     asyncio.run(clock.run(ask()))
     assert [round(b - a) for a, b in zip([0, *tries], tries, strict=False)] == [5, 10, 20, 40, 60, 60, 60]
@@ -302,6 +302,46 @@ def test_everybody_goes_on_when_it_is_back(said):
     assert sum(tried for _, tried in moments) == 1
     assert max(moment for moment, _ in moments) <= 6.5
     assert said()[1:] == ["openai answers again"]
+
+
+@pytest.mark.parametrize(
+    ("heard", "waits", "words"),
+    [
+        (True, [5, 10, 20, 40] + 14 * [60], "does not answer (HTTP 503), for 15 minutes now; try again later"),
+        (False, [5, 10, 20], "has never answered (HTTP 503); is there a network, and is the address right?"),
+    ],
+)
+def test_it_gives_up_in_the_end(heard, waits, words):
+    """After a quarter of an hour of waiting, and sooner when nobody was ever heard of."""
+    clock, breaker = breaker_of(failures=1)
+    assert breaker.failed("HTTP 503", heard=heard) is None
+    tries = []
+
+    async def ask() -> str:
+        while True:
+            tried = await breaker.admit()
+            tries.append(clock.now)
+            if (said := breaker.failed("HTTP 503", tried, heard=heard)) is not None:
+                return said
+
+    assert asyncio.run(clock.run(ask())) == [words]
+    assert [round(b - a) for a, b in zip([0, *tries], tries, strict=False)] == waits
+    assert sum(waits) >= 900 or not heard
+    start = clock.now  # whoever asks all the same finds out at once, also that it is back
+    assert asyncio.run(clock.run(ask())) == [words if not heard else words.replace("15", "16")]
+    assert asyncio.run(clock.run(breaker.admit())) == [True]
+    assert clock.now == start
+    breaker.answered()
+    assert not breaker.is_open
+
+
+def test_one_that_answered_once_has_the_long_patience():
+    clock, breaker = breaker_of(failures=1)
+    breaker.answered()
+    assert breaker.failed("cut") is None
+    for _ in range(4):
+        assert asyncio.run(clock.run(breaker.admit())) == [True]
+        assert breaker.failed("cut", tried=True) is None
 
 
 def test_late_failures_of_the_others_do_not_end_a_try(said):

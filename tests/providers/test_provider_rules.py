@@ -330,7 +330,7 @@ def test_families_by_their_names(provider, model, family):
 
 
 def test_names():
-    assert set(PROVIDERS) == {"openai", "anthropic", "gemini", "together", "ollama", "compatible"}
+    assert list(PROVIDERS)[:6] == ["openai", "anthropic", "gemini", "together", "ollama", "compatible"]
     for name in PROVIDERS:
         made = provider_named(name)
         assert made.name == name

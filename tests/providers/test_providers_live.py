@@ -10,6 +10,7 @@ import pytest
 
 import pairscale as ps
 from pairscale.errors import InputError, JudgeError
+from pairscale.providers.limits import Pace
 from pairscale.testing import Behaviour, Faults, ProviderSimulator
 
 KEY = "sk-simulated-0123456789abcdef"
@@ -302,7 +303,7 @@ def test_once(case, fault, code):
 @EVERY
 @pytest.mark.parametrize("fault", ["slow", "dripping"])
 def test_time_out(case, fault):
-    with simulator(faults={"script": [fault], "slow_s": 0.4}) as server:
+    with simulator(faults={"script": [fault], "slow_s": 60}) as server:
         verdict = ask(judge_of(server, case, timeout=0.1))
     assert (verdict.error_code, verdict.passing, verdict.status_code) == ("timeout", True, None)
     assert "0.1 seconds" in verdict.error_message
@@ -342,6 +343,36 @@ def test_a_provider_that_is_down_is_left_alone_and_asked_again_when_it_is_back(s
     waits = [message.rpartition(" in ")[2] for message in said() if "trying again" in message]
     assert waits == ["5 s", "10 s", "20 s", "40 s", "60 s"]  # after ten in a row, and after each try that fails
     assert said()[-1] == "openai answers again"
+
+
+def test_a_provider_that_is_down_for_long_ends_the_run(tmp_path):
+    texts = [{"ID": f"s{n}", "text": f"Text {n}"} for n in range(12)]
+    run = tmp_path / "run.db"
+    with simulator(faults={"script": ["ok"] * 5 + [503] * 99}) as server:
+        with pytest.raises(JudgeError, match=r"HTTP 503\), for 15 minutes now"):
+            submit(judge_of(server, "openai"), ps.make_pairs(texts), run=run, retries=30, retry_wait=0)
+        assert server.served == 5 + 10 + 18  # what opens the breaker, and one try after each wait
+        server.faults = Faults()
+        done = submit(judge_of(server, "openai"), ps.make_pairs(texts), run=run)
+    assert (done.results.height, done.asked) == (66, 61)
+
+
+def test_a_run_without_a_network_ends_soon(tmp_path):
+    with simulator() as server:
+        pass
+    texts = [{"ID": f"s{n}", "text": f"Text {n}"} for n in range(12)]
+    with pytest.raises(JudgeError, match=r"has never answered .* is there a network") as raised:
+        submit(judge_of(server, "openai"), ps.make_pairs(texts), concurrency=8)
+    assert server.url in str(raised.value)
+
+
+@pytest.mark.parametrize("status", [500, 503, 529])
+def test_failures_of_the_server_make_nobody_faster(status, monkeypatch):
+    heard = []
+    monkeypatch.setattr(Pace, "answered", lambda _pace, _headers: heard.append("an answer"))
+    with simulator(faults={"script": [status, "ok"]}) as server:
+        submit(judge_of(server, "openai"))
+    assert heard == ["an answer"]
 
 
 def test_redirects_are_not_followed_with_the_key():
@@ -403,8 +434,6 @@ def test_the_rate_limit_headers_hold_the_next_request(monkeypatch):
         clock[0] += seconds
 
     clock = [0.0]
-    from pairscale.providers.limits import Pace
-
     monkeypatch.setitem(Pace.__init__.__kwdefaults__, "clock", lambda: clock[0])
     monkeypatch.setitem(Pace.__init__.__kwdefaults__, "sleep", sleep)
     headers = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "1m5s"}

@@ -1,65 +1,21 @@
 """The page of a ranking: complete, self-contained, and deaf to what ids and texts would have it do."""
 
-import base64
-import gzip
-import json
 import re
-from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 
 import polars as pl
 import pytest
+from tests.report.html_page import Page, require_valid, unpacked
 
 import pairscale as ps
 from pairscale.report import write_report
-from pairscale.report._facts import facts_of_fit
+from pairscale.report._shell import spent
 from pairscale.report._svg import _range, _ticks, caterpillar
-from pairscale.report.page import _spending
-
-_VOID = {"meta", "line", "circle", "br", "input"}
 
 HOSTILE = (
     "<script>alert(1)</script>", "</details></td>", "$title", "${head}", "$$", 'say "hello"', "it's", "&amp;", "a&b",
     "</svg>", "</title>", "%s {0}", "]]>", "<!--", "一二三", "x" * 300, " leading", "=1+1", "\u202eback",
 )  # fmt: skip
-
-
-class Page(HTMLParser):
-    """The elements and the text of a page; fails when a tag is not closed by its own."""
-
-    def __init__(self, source: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.open: list[str] = []
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.texts: dict[str, list[str]] = {}
-        self.feed(source)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-        if tag not in _VOID:
-            self.open.append(tag)
-            self.texts.setdefault(tag, []).append("")
-
-    def handle_startendtag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        if self.open:
-            self.texts[self.open[-1]][-1] += data
-
-    def count(self, tag: str) -> int:
-        return sum(name == tag for name, _ in self.tags)
-
-
-def unpacked(source: str):
-    packed = re.search(r'id="texts">([^<]+)<', source)[1]
-    return json.loads(gzip.decompress(base64.b64decode(packed)))
 
 
 def _fit(names, **options):
@@ -73,7 +29,7 @@ def _fit(names, **options):
 def _page(tmp_path, *args, **options):
     path = write_report(args[0], tmp_path / "report.html", *args[1:], **options)
     source = path.read_text("utf-8")
-    return source, Page(source)
+    return source, require_valid(source)
 
 
 def test_the_page_holds_every_id_text_and_figure(tmp_path):
@@ -230,12 +186,11 @@ def test_what_it_cost():
         ("lexical", "default", "2026-11-02", 9, None, None, None, None),
     ]
     spending = pl.DataFrame(rows, schema=columns, orient="row")
-    facts = replace(facts_of_fit(_fit("abc")), spending=spending)
-    shown = _spending(facts)
+    shown = spent(spending, 4, "decided comparisons")
     assert shown is not None
-    assert shown["lead"].startswith("$1.7500 in all, $437.51 for a thousand")  # of four comparisons
-    assert [(row["model"], row["tokens"], row["cost"]) for row in shown["rows"]] == [
-        ("<b>m</b>", "924,000", "1.5000"), ("m2", "0", "0.2500"),
+    assert shown["lead"].startswith("$1.7500 in all, $437.51 for a thousand decided")
+    assert [(row[0], row[1], row[4], row[5]) for row in shown["rows"]] == [
+        ("<b>m</b>", "default", "924,000", "1.5000"), ("m2", "", "0", "0.2500"),
     ]  # fmt: skip
     for nothing in (spending[2:], spending.clear(), None):
-        assert _spending(replace(facts, spending=nothing)) is None
+        assert spent(nothing, 4, "decided comparisons") is None

@@ -7,8 +7,9 @@ import polars as pl
 import pytest
 from scipy.stats import t
 
+from pairscale.models._correlations import spearman
 from pairscale.simulate import simulate_run
-from pairscale.simulate._estimate import MapEstimate, spearman
+from pairscale.simulate._estimate import MapEstimate
 
 GOLDEN = Path(__file__).parents[1] / "golden/adaptive"
 JUDGES = {"clean": {}, "bias03_lapse05": {"bias": 0.3, "lapse": 0.05}}

@@ -11,9 +11,10 @@ from scipy.optimize import minimize
 
 import pairscale as ps
 from pairscale.errors import InputError, UnknownNameError
+from pairscale.models._correlations import kendall, pearson, spearman
 from pairscale.report import simulation_chart
 from pairscale.simulate import SimulatedRun, simulate_run, simulate_study
-from pairscale.simulate._estimate import MapEstimate, kendall, pearson, spearman
+from pairscale.simulate._estimate import MapEstimate
 from pairscale.simulate._summary import crossing, differences, means
 from pairscale.simulate.plan import _plan
 from pairscale.simulate.run import _Judge
@@ -196,10 +197,14 @@ def test_its_means_and_differences_are_those_of_the_runs(study):
     assert base["kendall_map_gain"].unique().to_list() == [0.0]
 
 
-def test_processes_give_the_same(study):
-    again = simulate_study(10, ("random", "pollitt"), 1, judges={"good": {}}, max_per_item=5, stop_early=False,
+@pytest.mark.parametrize(
+    "selectors",
+    [pytest.param(["pollitt"], id="one"), pytest.param(["random", "pollitt"], id="two", marks=pytest.mark.validate)],
+)
+def test_processes_give_the_same(study, selectors):
+    again = simulate_study(10, selectors, 1, judges={"good": {}}, max_per_item=5, stop_early=False,
                            workers=2, progress=False)  # fmt: skip
-    there = study.curves.filter(n_items=10, judge="good", seed=0)
+    there = study.curves.filter(pl.col("selector").is_in(selectors), n_items=10, judge="good", seed=0)
     assert again.curves.sort("selector", "comparisons").equals(there.sort("selector", "comparisons"))
 
 

@@ -98,7 +98,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(st.dictionaries(st.text().filter(lambda name: name != "hash"), JSON, max_size=4), max_size=4))
 def test_rows_of_any_kind_hold(rows):
     with open_run(None) as store:
@@ -111,7 +111,7 @@ def test_rows_of_any_kind_hold(rows):
             assert read == json.loads(canonical(row))
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_edit_of_any_field_is_found(made, tmp_path, data):
     log = data.draw(st.sampled_from(CHAINED))
@@ -152,7 +152,7 @@ def test_any_edit_of_the_letters_is_found(copy, log):
         assert change(copy, back) == []
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_rows_that_are_removed_added_or_exchanged_are_found(made, tmp_path, data):
     log = data.draw(st.sampled_from(CHAINED))

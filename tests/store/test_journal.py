@@ -82,8 +82,7 @@ def test_everything_comes_out_as_it_went_in(store):
     assert first["columns"] == second["columns"] == {"refit_id": [1, 1], "ID": ["a", "b"], "theta_mean": [0, 1 / 3]}
     assert (first["refit_id"], second["refit_id"]) == (1, 2)
     assert (store.read_blob("belief", 1), store.read_blob("warm", 1)) == (b"\0\xff", b"")
-    assert store.last_blob("belief") == (2, b"two")
-    assert store.read_blob("belief", 3) is store.read_blob("other", 1) is store.last_blob("other") is None
+    assert store.read_blob("belief", 3) is store.read_blob("other", 1) is None
     results = store.results(store.condition)
     assert results.select("custom_id", "ID1", "ID2", "better_id", "outcome", "cost").rows() == [
         ("step-000001", "a", "b", "a", "win", 0.5)
@@ -155,10 +154,8 @@ def test_calls_return_at_once_and_what_waits_goes_together(store):
     with Journal(store, store.condition) as journal, store._turn:  # nobody can write while this thread has its turn
         for step in range(1, 501):
             journal.step(row(step), asked(step))
-        time.sleep(0.05)
-        before = began.count("pairscale-journal")
-    assert before <= 1
-    assert began.count("pairscale-journal") <= 3
+        assert "pairscale-journal" not in began
+    assert began.count("pairscale-journal") <= 2  # what was waiting when it looked first, and all the rest
     assert store.log_length("step_log") == 500
 
 
@@ -353,7 +350,7 @@ def read_back(path, steps: int) -> float:
 
 
 def test_a_long_log_is_read_back_whole(tmp_path):
-    assert read_back(tmp_path / "run.db", 5_000) > 0
+    assert read_back(tmp_path / "run.db", 1_200) > 0
 
 
 @pytest.mark.validate
@@ -395,7 +392,7 @@ CHILD = textwrap.dedent("""
                 journal.step({"step_id": step, "Y": 1, "mu": step / 7},
                              Asked(f"step-{step:06d}", "a", "b", {"step_id": step}, tries, settled))
                 after(step)
-                if step % 400 == 0:
+                if step % 100 == 0:
                     journal.flush()
                     print(step, flush=True)
 """)
@@ -453,7 +450,7 @@ def kill_and_check(path, kills: int, seed: int) -> int:
 
 
 def test_kill_9_leaves_an_exact_beginning(tmp_path):
-    assert kill_and_check(tmp_path / "run.db", 10, seed=1) >= 10 * 400
+    assert kill_and_check(tmp_path / "run.db", 3, seed=1) >= 3 * 100
 
 
 @pytest.mark.validate

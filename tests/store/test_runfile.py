@@ -10,12 +10,14 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
+import threading
 
 import pytest
 from sqlalchemy import event
 
 import pairscale as ps
 from pairscale.errors import (
+    InputError,
     StoreBusyError,
     StoreDamagedError,
     StoreError,
@@ -389,6 +391,62 @@ def test_no_sqlite_only_sql_outside_its_module():
             assert "PRAGMA" not in text
             assert "dialects" not in text
             assert "text(" not in text.replace("_text(", "")
+
+
+@pytest.mark.parametrize("name", ["run?.db", "50%20.db", "a#b.db", "run.db?mode=ro", "ü &=+.db"])
+def test_any_name_that_a_file_may_have(tmp_path, name):
+    with open_run(tmp_path / name, write=True) as store:
+        store.add_items(ITEMS)
+    assert sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".lock") == [name]
+    with open_run(tmp_path / name) as store:
+        assert store.items()["ID"].to_list() == ["a", "b", "c"]
+
+
+def test_a_snapshot_is_of_one_moment(store, tmp_path):
+    with open_run(tmp_path / "run.db") as reader:
+        with reader.snapshot() as same, reader.snapshot():  # one may stand in another
+            assert same is reader
+            assert reader.counts()["comparisons"] == 0
+            store.record([win(1)], store.condition)
+            assert reader.counts()["comparisons"] == reader.results().height == 0
+        assert reader.counts()["comparisons"] == reader.results().height == 1
+        with contextlib.suppress(ZeroDivisionError), reader.snapshot():
+            reader.counts()
+            raise ZeroDivisionError
+        store.record([win(2)], store.condition)
+        assert reader.counts()["comparisons"] == 2
+
+
+def test_threads_take_turns_with_a_snapshot(store):
+    def look() -> None:
+        found.append(store.counts()["pairs"])
+
+    found: list[int] = []
+    with store.snapshot():
+        thread = threading.Thread(target=look)
+        thread.start()
+        assert store.counts()["pairs"] == 3
+    thread.join()
+    assert found == [3]
+
+
+def test_columns_that_do_not_exist_or_are_missing_are_refused(store):
+    with pytest.raises(InputError, match="has no column 'nonsense'"):
+        store.record([win(1, nonsense=1)], store.condition)
+    with pytest.raises(InputError, match="lacks 'received_at'"):
+        store.record([Answer(1, win(1).values, {"outcome": "win"})], store.condition)
+    assert store.counts()["attempts"] == 0
+
+
+def test_prepared_statements_ask_no_database_for_numbers():
+    from sqlalchemy.dialects import postgresql
+
+    from pairscale.store._database import prepared_insert
+    from pairscale.store._schema import comparisons
+
+    prepared = prepared_insert(comparisons, postgresql.psycopg.dialect(), "comparison_id")
+    assert prepared._sql.startswith("INSERT INTO comparisons")
+    assert "RETURNING" not in prepared._sql
 
 
 def test_the_schema_compiles_for_postgresql():

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from starlette.testclient import TestClient
 
 import pairscale as ps
 from pairscale.errors import StoreError
+from pairscale.judges.base import Verdict
 from pairscale.web import Address, serve_run
 from pairscale.web.watch import create_watch_app, look_at
 
@@ -41,6 +43,41 @@ def test_it_says_how_the_run_stands(run):
     assert [row["rank"] for row in moment.top] == [1, 2, 3, 4, 4]  # nobody would say who of the last two is better
     assert not moment.is_running
     assert moment.problems == [("refusal", int(tiles["without a valid answer"]))]
+
+
+def test_a_look_does_not_read_the_whole_run(run, monkeypatch):
+    from pairscale.store import RunFile
+
+    def whole(*_more, **_options):
+        raise AssertionError("all answers are read")
+
+    for name in ("results", "failed_attempts", "items", "usage"):
+        monkeypatch.setattr(RunFile, name, whole)
+    with ps.open_run(run) as store:
+        assert look_at(store).top
+
+
+def test_lately_is_lately(tmp_path, monkeypatch):
+    """Of six answers, all within the two minutes before, and none a day later; of the attempts, the last few."""
+    from pairscale.web import watch
+
+    said = iter([Verdict.fail("http_error", "x")] * 3 + [Verdict.abstain("no")] * 2 + [Verdict.win(1, cost=0.5)])
+    judge = ps.FunctionJudge(lambda A, B: next(said), name="said")
+    pairs = ps.make_pairs([{"ID": name, "text": name} for name in "abcd"])
+    ps.submit_pairs(pairs, judge, run=tmp_path / "run.db", progress=False, concurrency=1)
+    with ps.open_run(tmp_path / "run.db") as store:
+        last = datetime.fromisoformat(store.results()["received_at"].max())
+
+        def tiles(now):
+            return {label: figure for figure, label in look_at(store, now).tiles}
+
+        assert tiles(last + timedelta(seconds=1))["answers a minute, lately"] == "3.0"
+        later = tiles(last + timedelta(days=1))
+        assert later["answers a minute, lately"] == "0.0"
+        assert (later["spent"], later["decided comparisons"], later["without a valid answer"]) == ("$0.50", "1", "5")
+        assert look_at(store).problems == [("http_error", 3), ("refusal", 2)]
+        monkeypatch.setattr(watch, "_LATELY", 4)
+        assert look_at(store).problems == [("refusal", 2), ("http_error", 1)]
 
 
 def ps_win():

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.stats import rankdata
+
+from pairscale.models._correlations import pearson, spearman
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from pairscale.adaptive.refits import LagPoint, RefitRequest
     from pairscale.models._counts import Floats
 
@@ -51,9 +50,9 @@ def figure_columns(request: RefitRequest, theta: Floats) -> dict[str, Any]:
     return {
         "ts_sigma_mean": float(sigma.mean()),
         "ts_sigma_max": float(sigma.max()),
-        "ts_degree_sigma_corr": _correlation(request.degree, sigma),
-        "ts_btl_theta_corr": _correlation(mu, theta),
-        "ts_btl_rank_spearman": _correlation(rankdata(mu), rankdata(theta)),
+        "ts_degree_sigma_corr": pearson(request.degree, sigma),
+        "ts_btl_theta_corr": pearson(mu, theta),
+        "ts_btl_rank_spearman": spearman(mu, theta),
         **_lagged(request.lag, theta),
     }
 
@@ -68,20 +67,8 @@ def _lagged(lag: LagPoint | None, theta: Floats) -> dict[str, Any]:
     # Equal values have no spread, whatever rounding makes of their mean.
     spread_now, spread_before = (float(x.std(ddof=1)) if n > 1 and x.min() < x.max() else 0.0 for x in (now, before))
     figures = (
-        _correlation(now, before),
+        pearson(now, before),
         abs(spread_now - spread_before) / spread_before if spread_before > 0 else None,
-        _correlation(rankdata(now), rankdata(before)),
+        spearman(now, before),
     )
     return {"lag_eligible": True, "lag_refit_id": lag.refit_id, **dict(zip(names, figures, strict=True))}
-
-
-def _correlation(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> float | None:
-    """Pearson's correlation; None where it is not defined: fewer than two values, or no spread."""
-    scaled = []
-    for values in (x, y):
-        if len(values) < 2 or values.min() == values.max():
-            return None
-        apart = values - values.mean(dtype=np.float64)
-        apart = apart / np.abs(apart).max()  # so that no square is lost
-        scaled.append(apart / np.sqrt(apart @ apart))
-    return float(np.clip(scaled[0] @ scaled[1], -1, 1))

@@ -10,7 +10,8 @@ import polars as pl
 
 from pairscale.adaptive.engine import Engine, Proposal
 from pairscale.adaptive.refits import Belief
-from pairscale.errors import StoreDamagedError
+from pairscale.adaptive.selectors import POLLITT, SELECTORS, MissingSelector, OwnSelector, named_selector, selector_name
+from pairscale.errors import StoreDamagedError, StoreMismatchError
 from pairscale.models._warm import warm_from_bytes
 from pairscale.models.logs import ITEM_LOG, ROUND_LOG
 
@@ -21,12 +22,28 @@ if TYPE_CHECKING:
 __all__ = ["engine_at_start", "in_order", "replay", "samples_of", "unanswered"]
 
 
-def engine_at_start(start: Mapping[str, Any]) -> Engine:
-    """The engine as it was before the first step."""
+def engine_at_start(start: Mapping[str, Any], where: str, selector: str | OwnSelector | None = None) -> Engine:
+    """The engine as it was before the first step.
+
+    Args:
+        start: the first event.
+        where: the run file, for messages.
+        selector: who chooses, if it is to be checked, or is not one of the package's own.
+
+    Raises:
+        StoreMismatchError: when it is another one than before.
+    """
+    name = start["selector"]
+    if selector is None:
+        selector = name if name in (POLLITT, *SELECTORS) else MissingSelector(name)
+    elif (now := selector_name(named_selector(selector))) != name:
+        raise StoreMismatchError(
+            f"{where} was started with selector={name!r}, not {now!r}; give that, or take a new run file"
+        )
     return Engine(
         start["ids"],
         seed=start["seed"],
-        selector=start["selector"],
+        selector=selector,
         adaptive_config=start["adaptive_config"],
         btl_config=start["btl_config"],
         mu=start["mu"],
@@ -126,7 +143,8 @@ def _replay_event(
     if kind == "call":
         engine.refit_lag = event["refit_lag"]
         engine.failures_in_row = 0
-        state.fit_fn, state.ended = event["fit_fn"], None
+        state.fit_fn = event.get("fit_fn", state.fit_fn)  # the first versions did not write it down
+        state.ended = None
     elif kind == "configure":
         engine.configure(event["adaptive_config"], event["btl_config"])
         state.settings |= {name: event[name] for name in ("adaptive_config", "btl_config")}

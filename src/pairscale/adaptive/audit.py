@@ -19,6 +19,7 @@ from pairscale.adaptive.engine import Proposal, Starved
 from pairscale.adaptive.refits import CONVERGED, Belief, stop_decision
 from pairscale.adaptive.runner import uid_of
 from pairscale.adaptive.session import session_facts
+from pairscale.display import Shown
 from pairscale.errors import InputError, PairscaleError, StoreDamagedError
 from pairscale.store import RunFile, open_run
 from pairscale.store.chain import verify_chain
@@ -26,13 +27,15 @@ from pairscale.store.chain import verify_chain
 if TYPE_CHECKING:
     import os
 
+    from pairscale.adaptive.selectors import OwnSelector
+
 __all__ = ["AuditReport", "audit_run"]
 
 _TOLERANCE = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
-class AuditReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class AuditReport(Shown):
     """What an audit found.
 
     Attributes:
@@ -59,55 +62,64 @@ class _DifferenceError(Exception):
     """The log says something else than the replay."""
 
 
-def audit_run(run: str | os.PathLike[str]) -> AuditReport:
+def audit_run(run: str | os.PathLike[str], *, selector: str | OwnSelector | None = None) -> AuditReport:
     """Replay a run from its log, and compare.
 
     Args:
         run: the run file.
+        selector: who chose the pairs, when it was a selector of your own: it has to choose again.
 
     Returns:
         How much was reproduced, and the first difference, if there is one.
 
     Raises:
         StoreError: when it is no run file, or holds no adaptive run.
+
+    Example:
+        >>> import pairscale as ps
+        >>> options = {"judge": "lexical", "n_steps": 6, "fit_fn": "laplace", "progress": "none"}
+        >>> out = ps.adaptive_rank(ps.synthetic_essays(4, seed=1), run="audited.db", **options)
+        >>> print(audit_run("audited.db"))
+        6 steps, 2 refits, all reproduced
     """
-    with open_run(run) as store:
+    with open_run(run) as store, store.snapshot():  # the run may be going on
         session_facts(store, str(run))
         if problems := verify_chain(store):
             return AuditReport(0, 0, f"the log was changed: {problems[0]}")
-        replay = _Replay(store)
-        try:
-            replay.all()
-        except _DifferenceError as difference:
-            return AuditReport(replay.steps, replay.refits, str(difference))
-        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, AssertionError) as error:
-            what = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
-            return AuditReport(replay.steps, replay.refits, f"the log does not fit together: {what}")
-        except PairscaleError as error:
-            return AuditReport(replay.steps, replay.refits, f"the log does not fit together: {error}")
+        replay = _Replay(store, str(run), selector)
+    try:
+        replay.all()
+    except _DifferenceError as difference:
+        return AuditReport(replay.steps, replay.refits, str(difference))
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, AssertionError) as error:
+        what = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+        return AuditReport(replay.steps, replay.refits, f"the log does not fit together: {what}")
+    except PairscaleError as error:
+        return AuditReport(replay.steps, replay.refits, f"the log does not fit together: {error}")
     return AuditReport(replay.steps, replay.refits)
 
 
 class _Replay:
-    """One pass over a log."""
+    """One pass over a log, all of which is read at first: choosing again takes its time."""
 
-    def __init__(self, store: RunFile) -> None:
+    def __init__(self, store: RunFile, where: str, selector: str | OwnSelector | None) -> None:
         self.steps = self.refits = 0
-        self._store = store
         self._rows = [_without(row, "hash") for row in store.read_log("step_log")]
         self._rounds = [_without(row, "hash", "blobs") for row in store.read_log("round_log")]
         self._items = store.read_log("item_log")
         self._events = store.read_log("adaptive_events")
         if not self._events or self._events[0]["event"] != "start":
             raise StoreDamagedError(f"{store.name}: the run has no beginning")
+        self._asked = [*self._rows, *unanswered(store, self._rows)]
+        self._beliefs = [store.read_blob("belief", number) for number in range(1, len(self._rounds) + 1)]
         self._answers = {row["custom_id"]: row for row in store.results().iter_rows(named=True)}
+        self._engine = engine_at_start(self._events[0], where, selector)
+        self._engine.require_selector()
         self._call: dict[str, Any] = {}
         self._ended: str | None = None
 
     def all(self) -> None:
-        self._engine = engine_at_start(self._events[0])
-        asked = [*self._rows, *unanswered(self._store, self._rows)]
-        for at, happened in enumerate(in_order(len(self._rows), self._events[1:], asked)):
+        for at, happened in enumerate(in_order(len(self._rows), self._events[1:], self._asked)):
             for kind, what in happened:
                 if kind == "event":
                     self._happen(what)
@@ -225,7 +237,7 @@ class _Replay:
         request = self._engine.refit_request() if is_closing else self._engine.pending
         if request is None:
             raise _DifferenceError(f"{where} is logged, but in the replay none is due")
-        data = self._store.read_blob("belief", number)
+        data = self._beliefs[at]
         if data is None:
             raise _DifferenceError(f"{where}: what it found is missing")
         belief = Belief.from_bytes(data)

@@ -157,6 +157,7 @@ class AdaptiveConfig:
             "k_total": total,
             "k_top": round(0.30 * _usable(total, 0)),
             "boundary_window": max(10, math.ceil(0.05 * n)),
+            "dup_max_obs_relaxed": max(3, _usable(known.get("dup_max_obs"), 3)),
         }
         by_size["mid_min_dist"] = min(2, by_size["mid_max_dist"])
         return cls(**by_size | known)
@@ -274,7 +275,12 @@ class BTLConfig:
     near_tie_p_high: float = _setting("highest probability of a near tie", 0, 1, 0.60, section="10.2")
     mcmc: Mapping[str, Any] = field(
         default_factory=dict,
-        metadata={"meaning": "settings of the sampler (MCMCSettings)", "low": 0, "high": 0, "section": "8.1"},
+        metadata={
+            "meaning": "settings of the sampler (MCMCSettings), but for its seed",
+            "low": 0,
+            "high": 0,
+            "section": "8.1",
+        },
     )
 
     def __post_init__(self) -> None:
@@ -289,7 +295,8 @@ class BTLConfig:
             raise InputError("btl_config: near_tie_p_low must not be above near_tie_p_high")
         if self.ess_bulk_min > self.ess_bulk_min_near_stop:
             raise InputError("btl_config: ess_bulk_min must not be above ess_bulk_min_near_stop")
-        MCMCSettings.given(self.mcmc)
+        if MCMCSettings.given(self.mcmc).seed is not None:
+            raise InputError("btl_config: mcmc takes no seed; the seed of the run gives every fit its own")
 
     @classmethod
     def for_items(cls, n_items: int, given: Mapping[str, Any] | None = None) -> Self:

@@ -8,10 +8,12 @@ by choosing again in between.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pairscale.adaptive._arguments import whole_number
 from pairscale.adaptive._health import Health
 from pairscale.adaptive._pipeline import Scene
 from pairscale.adaptive._proposal import Proposal, Starved
@@ -22,10 +24,19 @@ from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
 from pairscale.adaptive.ledger import Ledger
 from pairscale.adaptive.pollitt import choose_in_stage
 from pairscale.adaptive.refits import Belief, LagPoint, RefitRequest
-from pairscale.adaptive.selectors import Selector, choose_by, look, make_selector
+from pairscale.adaptive.selectors import (
+    POLLITT,
+    MissingSelector,
+    OwnSelector,
+    Selector,
+    choose_by,
+    look,
+    make_selector,
+    named_selector,
+    selector_name,
+)
 from pairscale.errors import InputError
 from pairscale.models.trueskill import win_probability
-from pairscale.pairs._edges import linked_groups
 from pairscale.tables import listed
 
 if TYPE_CHECKING:
@@ -43,7 +54,7 @@ class Engine:
     Attributes:
         ids: the items, in the order in which they came in.
         seed: of every choice.
-        selector: who chooses: ``pollitt``, ``random``, ``nearest`` or ``information``.
+        selector: who chooses, by name: ``pollitt``, ``random``, ``nearest``, ``information``, or one of your own.
         config: how pairs are chosen.
         btl: when the model is fitted again, and when the run stops.
         ledger: what was asked and answered.
@@ -65,7 +76,7 @@ class Engine:
         ids: Sequence[str],
         *,
         seed: int = 1,
-        selector: str = "pollitt",
+        selector: str | OwnSelector = POLLITT,
         adaptive_config: Mapping[str, Any] | None = None,
         btl_config: Mapping[str, Any] | None = None,
         mu: Floats | None = None,
@@ -73,11 +84,11 @@ class Engine:
     ) -> None:
         if len(ids) < 2:
             raise InputError(f"ranking needs two items or more, not {len(ids)}")
-        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-            raise InputError(f"seed must be a whole number from 0 up, not {seed!r}")
-        self.seed, self.selector = int(seed), selector
+        chooser = named_selector(selector)
+        self.seed, self.selector = whole_number(seed, "seed", 0), selector_name(chooser)
         self._given: tuple[Mapping[str, Any] | None, Mapping[str, Any] | None] = adaptive_config, btl_config
-        self._other: Selector | None = None if selector == "pollitt" else make_selector(selector)
+        self._other: Selector | None = None if chooser == POLLITT else make_selector(chooser, self._known)
+        self._missing = chooser if isinstance(chooser, MissingSelector) else None
         self.ids: list[str] = []
         self._settle_size(ids)
         self.ledger = Ledger(len(ids), self.config.W_cap, mu, sigma)
@@ -96,6 +107,10 @@ class Engine:
         self._anchors: Flags = np.zeros(len(ids), dtype=np.bool_)
         if self._other is not None:
             self._other.joined(self.ledger)
+
+    def _known(self) -> tuple[Sequence[str], Floats | None]:
+        """What a selector of the user's is shown besides the ledger."""
+        return self.ids, None if self.belief is None else self.belief.theta_mean
 
     def _settle_size(self, more: Iterable[str]) -> None:
         self.ids += more
@@ -135,14 +150,17 @@ class Engine:
         """Whether the judge has given no valid answer for too long."""
         return self.failures_in_row >= self.config.max_failures_in_row
 
+    def require_selector(self) -> None:
+        """Refuse to go on when a selector of the user's was not given again."""
+        if self._missing is not None:
+            self._missing()
+
     @property
     def unlinked(self) -> list[str]:
         """Items that no comparison ties to the others, because the judge does not answer on them."""
         if not self._warm.unlinked:
             return []
-        first, second, _ = self.ledger.history.T
-        _, *apart = linked_groups(first, second, self.ledger.n)
-        return [self.ids[item] for item in sorted(item for group in apart for item in group.tolist())]
+        return [self.ids[item] for item in self.ledger.apart()]
 
     # The next pair
 
@@ -392,19 +410,14 @@ class Engine:
 
     def refit_request(self) -> RefitRequest:
         """All that a refit of what is committed now needs to know."""
-        ledger, lag = self.ledger, self.btl.stability_lag
+        ledger = self.ledger
         over = self._round.round_id > 0 and self._round.stage is None
         complete = self._round if over else self._complete
         recent = ledger.recent
         return RefitRequest(
             refit_id=self.n_refits + 1,
             ids=tuple(self.ids),
-            history=ledger.history.copy(),
-            mu=ledger.mu.copy(),
-            sigma=ledger.sigma.copy(),
-            degree=ledger.degree.copy(),
-            first=ledger.first.copy(),
-            second=ledger.second.copy(),
+            **{name: getattr(ledger, name) for name in ("history", "mu", "sigma", "degree", "first", "second")},
             n_unique_pairs=ledger.n_unique_pairs,
             step_id_at_refit=self.steps,
             round_id_at_refit=0 if complete is None else complete.round_id,
@@ -417,12 +430,16 @@ class Engine:
             new_pairs=self.committed - self._refitted_at,
             near_stop=self.near_stop,
             global_identified=self.identified,
-            lag=self._passed[-lag] if len(self._passed) >= lag else None,
+            lag=self._lag_point(),
             seed=self.seed,
             selector=self.selector,
             adaptive=self.config,
             btl=self.btl,
         )
+
+    def _lag_point(self) -> LagPoint | None:
+        lag = self.btl.stability_lag
+        return self._passed[-lag] if len(self._passed) >= lag else None
 
     def apply(self, belief: Belief, *, stop_reason: str | None) -> None:
         """A refit is ready: what it found guides the choices from here on, if its diagnostics pass.
@@ -454,6 +471,8 @@ class Engine:
         if self.config.W_cap != self.ledger.window:
             self.ledger.resize_window(self.config.W_cap)
         self.ledger.forgive(pair_limit=self.config.max_invalid_per_pair, item_limit=self.config.max_invalid_per_item)
+        if self.pending is not None:  # it is fitted, and decided on, by the settings that hold then
+            self.pending = replace(self.pending, adaptive=self.config, btl=self.btl, lag=self._lag_point())
         self._round.is_stale = True
         self.stop_reason = None
 

@@ -41,9 +41,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import lapack
-from scipy.special import expit
 
 from pairscale.adaptive.selectors import Choice, allowed_partners
+from pairscale.models._prior_mode import prior_mode, signed_sums
 
 if TYPE_CHECKING:
     from pairscale.adaptive.ledger import Ledger
@@ -65,8 +65,6 @@ ROWS_SCORED = 8
 
 _TIE = 1 - 1e-9  # scores that differ by rounding only are equal, so that other machines choose the same pair
 _COLLECTED = 32  # matrices of rank one that are added at once
-_NEWTON_STEPS = 50
-_NEWTON_DONE = 1e-6
 _LONGEST = 0.4  # change of log s at a time
 
 
@@ -84,8 +82,6 @@ class InformationSelector:
     Attributes:
         belief: what is believed of the abilities.
     """
-
-    name = "information"
 
     def __init__(self) -> None:
         self.belief = Laplace()
@@ -148,7 +144,7 @@ class InformationSelector:
             return None
         gain[~allowed] = -1.0
         at = int(np.argmax(gain >= gain.max() * _TIE))
-        return Choice(int(i[at]), int(j[at]), candidates, math.log1p(gain[at]))
+        return Choice(int(i[at]), int(j[at]), candidates)
 
     def _of_promising(self, ledger: Ledger, max_obs: int) -> Choice | None:
         order = np.argsort(-self._promise, kind="stable")
@@ -164,7 +160,7 @@ class InformationSelector:
             if candidates:
                 row, j = divmod(int(np.argmax(gain >= best.max() * _TIE)), ledger.n)
                 i = int(rows[row])
-                return Choice(min(i, j), max(i, j), candidates, math.log1p(gain[row, j]))
+                return Choice(min(i, j), max(i, j), candidates)
         return None
 
     def _look_at_all(self) -> None:
@@ -281,38 +277,18 @@ class Laplace:
         i, j = self._pairs[:, :used]
         times, won = self._times[:used], self._won[:used]
         self.sd = self._next_sd
-        prior = self.sd**-2
-        mode, share, before = self.mean, 1.0, -math.inf
-        step = np.zeros(self.n)
-        for _ in range(_NEWTON_STEPS):
-            moved = mode + share * step
-            d = moved[i] - moved[j]
-            height = float(won @ d - times @ np.logaddexp(0, d) - prior / 2 * (moved @ moved))
-            if height < before - 1e-9 * abs(before):
-                share /= 2  # too far: the way is right, for the posterior has one top only
-                continue
-            mode, before, share = moved, height, 1.0
-            p = expit(d)
-            left = won - times * p
-            slope = self._sums(i, j, left) - prior * mode
-            factor = self._factor(i, j, times * p * (1 - p), prior)
-            step, _ = lapack.dpotrs(factor, slope, lower=1)
-            if np.abs(step).max(initial=0.0) < _NEWTON_DONE:
-                break
-        inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
+        found = prior_mode(i, j, times, won, prior=self.sd**-2, start=self.mean)
+        mode, p = found.theta, found.p
+        inverse, _ = lapack.dpotri(found.factor, lower=1, overwrite_c=1)
         inverse += np.tril(inverse, -1).T
         self.mode, self.covariance = mode, Covariance(np.ascontiguousarray(inverse))
         variance = self.covariance.variance
         skew = times * p * (1 - p) * (1 - 2 * p) * (variance[i] + variance[j] - 2 * self.covariance.whole()[i, j])
-        moved = self.covariance.whole() @ np.column_stack([self._sums(i, j, skew), mode])
+        moved = self.covariance.whole() @ np.column_stack([signed_sums(i, j, skew, self.n), mode])
         self.mean = mode - moved[:, 0] / 2
         self._next_sd = self._better_sd(float(skew @ (moved[i, 1] - moved[j, 1])))
         self._waiting[:0] = self._open
         self._open.clear()
-
-    def _sums(self, i: Ints, j: Ints, values: Floats) -> Floats:
-        """Per item, the sum over its pairs, with the sign that says on which side it is."""
-        return np.asarray(np.bincount(i, values, self.n) - np.bincount(j, values, self.n), dtype=np.float64)
 
     def _better_sd(self, bent: float) -> float:
         """An s of higher marginal likelihood, by a step along its slope.
@@ -328,15 +304,6 @@ class Laplace:
         slope -= (log_sd - math.log(SD_START)) / SD_SPREAD**2
         step = slope / (2 * told**2 / self.n + SD_SPREAD**-2)
         return min(SD_HIGH, max(SD_LOW, math.exp(log_sd + min(_LONGEST, max(-_LONGEST, step)))))
-
-    def _factor(self, i: Ints, j: Ints, weights: Floats, prior: float) -> Floats:
-        """The Cholesky factor of the curvature, lower half."""
-        curvature = np.zeros((self.n, self.n), order="F")
-        curvature[j, i] = -weights  # every pair is there once, and i < j
-        own = np.bincount(i, weights, self.n) + np.bincount(j, weights, self.n) + prior
-        curvature[np.diag_indices(self.n)] = own
-        factor, _ = lapack.dpotrf(curvature, lower=1, clean=1, overwrite_a=1)
-        return np.asarray(factor)
 
 
 class Covariance:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pairscale.models import trueskill
+from pairscale.pairs._edges import linked_groups
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -98,6 +99,12 @@ class Ledger:
         """Per item of the left and of the right, whether the two rest, and may be asked again."""
         pairs = [[(min(i, j), max(i, j)) in self._resting for j in right.tolist()] for i in left.tolist()]
         return np.array(pairs, dtype=np.bool_).reshape(len(left), len(right))
+
+    def apart(self) -> list[int]:
+        """The items that no comparison ties to the first group."""
+        first, second, _ = self.history.T
+        _, *others = linked_groups(first, second, self.n)
+        return sorted(item for group in others for item in group.tolist())
 
     def times(self, first: int, second: int) -> int:
         """How often two were asked before: with an answer in this order, and in vain in either."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pairscale.adaptive._arguments import above_zero, from_zero, whole_number
 from pairscale.adaptive._view import Mode, View
 from pairscale.adaptive._words import STOPS, starvation
 from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
@@ -56,8 +56,9 @@ def adaptive_rank_run_live(
 ) -> AdaptiveState:
     """Take a run further: choose a pair, ask the judge, commit the answer, refit when it is time.
 
-    Every answer is in the run file before the run ends, however it ends; the same call goes on where it was. However it
-    ends, the scores are those of all comparisons (a closing refit).
+    Every answer is in the run file before this call ends, and the same call goes on where it was. After a stop, a limit
+    or Ctrl-C the scores are those of all comparisons (a closing refit); after an error or a crash, they are again when
+    a later call has ended so. A process that is killed loses at most the answers of its last moments.
 
     Args:
         state: from :func:`adaptive_rank_start` or :func:`adaptive_rank_resume`.
@@ -77,7 +78,7 @@ def adaptive_rank_run_live(
         concurrency: how many judgements are kept in flight.
         max_comparisons: stop at so many comparisons of the whole run.
         max_cost: stop before the run has cost more US dollars.
-        max_minutes: stop this call after so long.
+        max_minutes: stop this call after so long; what is being asked then is waited for, and not asked again.
         retries: how often to ask again when an error may pass.
         retry_wait: seconds before the first of these; doubled each time.
         timeout: seconds that one answer may take; None for ever.
@@ -90,12 +91,22 @@ def adaptive_rank_run_live(
         InputError: a setting cannot be used.
         StoreError: the run file cannot be used; what was answered before is kept.
         KeyboardInterrupt: on Ctrl-C, after everything is in order.
+
+    Example:
+        >>> import pairscale as ps
+        >>> state = ps.adaptive_rank_start(["a", "b", "c"], seed=1)
+        >>> first_by_name = lambda A, B: {"is_valid": True, "Y": int(A["ID"] < B["ID"])}
+        >>> state = ps.adaptive_rank_run_live(state, first_by_name, n_steps=6, fit_fn="laplace", progress="none")
+        >>> ps.summarize_items(state)["ID"].to_list()
+        ['a', 'b', 'c']
     """
     _checked(state)
     limits = Limits(n_steps, max_comparisons, max_cost, max_minutes)
-    if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
-        raise InputError(f"concurrency must be a whole number from 1 up, not {concurrency!r}")
-    _check_patience(retries, retry_wait, timeout)
+    whole_number(concurrency, "concurrency", 1)
+    whole_number(retries, "retries", 0)
+    from_zero(retry_wait, "retry_wait")
+    if timeout is not None:
+        above_zero(timeout, "timeout")
     _same_fit(state, fit_name(fit_fn))
     asked = make_judge(judge, judge_call_args=judge_call_args or None)
     if session_dir is not None:
@@ -104,7 +115,9 @@ def adaptive_rank_run_live(
         state.settings["persist_item_log"] = persist_item_log
     _merge_settings(state, adaptive_config, btl_config)
     stopped = state.engine.stop_reason
-    if stopped is not None:
+    if stopped is None:
+        state.engine.require_selector()
+    else:
         notice(f"this run has stopped ({stopped}): {_stopped(state, stopped)}")
         if not state.needs_closing:
             return state
@@ -147,18 +160,9 @@ def _keep_in(state: AdaptiveState, session_dir: str | os.PathLike[str]) -> None:
         raise InputError(f"this run is kept in {state.where}; it cannot move to {session_dir}")
 
 
-def _check_patience(retries: Any, retry_wait: Any, timeout: Any) -> None:
-    if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
-        raise InputError(f"retries must be a whole number from 0 up, not {retries!r}")
-    if not isinstance(retry_wait, int | float) or not 0 <= retry_wait < math.inf:
-        raise InputError(f"retry_wait must be a number of seconds from 0 up, not {retry_wait!r}")
-    if timeout is not None and (not isinstance(timeout, int | float) or not 0 < timeout < math.inf):
-        raise InputError(f"timeout must be a number of seconds above 0, or None, not {timeout!r}")
-
-
 def _same_fit(state: AdaptiveState, name: str) -> None:
-    """Refits are compared with each other, so all of a run must come from the same function."""
-    if state.n_logged_refits and state.fit_fn != name:
+    """Refits are compared with each other, so all of a run must come from the same function, where it is known."""
+    if state.n_logged_refits and state.fit_fn not in (None, name):
         raise StoreMismatchError(
             f"{state.where or 'this run'} was started with fit_fn={state.fit_fn!r}, not {name!r}; give that, or take a "
             "new run file"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from pairscale.adaptive.live import adaptive_rank_run_live, reconfigure
+from pairscale.adaptive.selectors import POLLITT, OwnSelector
 from pairscale.adaptive.session import (
     adaptive_rank_resume,
     adaptive_rank_start,
@@ -20,11 +21,12 @@ from pairscale.adaptive.session import (
     writing,
 )
 from pairscale.adaptive.state import AdaptiveState, beliefs_of, summarize_adaptive
+from pairscale.display import Charted, Reported
 from pairscale.errors import InputError, StoreMismatchError
 from pairscale.files import TABLE_SUFFIXES, write_table
 from pairscale.judges.base import Judge
 from pairscale.judges.resolve import make_judge
-from pairscale.models.logs import summarize_items, summarize_refits
+from pairscale.models.logs import ITEM_FIGURES, summarize_items, summarize_refits
 from pairscale.notices import notice
 from pairscale.providers.registry import PROVIDERS
 from pairscale.samples import read_samples
@@ -44,7 +46,7 @@ _OPTIONS = ("concurrency", "max_comparisons", "max_cost", "max_minutes", "retrie
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class AdaptiveResult:
+class AdaptiveResult(Charted, Reported, table="items", columns=ITEM_FIGURES, charts=("scores", "ranks")):
     """What an adaptive run gave.
 
     Attributes:
@@ -98,7 +100,7 @@ def adaptive_rank(
     output_file: str | os.PathLike[str] | None = None,
     judge: str | Judge | Callable[..., Any] | None = None,
     *,
-    selector: str = "pollitt",
+    selector: str | OwnSelector = POLLITT,
     run: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> AdaptiveResult:
@@ -141,7 +143,8 @@ def adaptive_rank(
             summary, refits, items and step log; by default the folder ``adaptive_outputs`` beside the run file.
         judge: a name (``lexical``, ``openai:gpt-5.1``), a callable ``judge(A, B, state)`` or a :class:`Judge`.
             ``backend``, ``model``, ``endpoint`` and ``api_key`` are those of a language model; others ignore them.
-        selector: who chooses: ``pollitt``, ``random``, ``nearest`` or ``information``.
+        selector: who chooses: ``pollitt``, ``random``, ``nearest`` or ``information``; a function of your own (see
+            ``pairscale.adaptive.selectors.OwnSelector``); or ``module:function``.
         run: the run file.
         options: of :func:`adaptive_rank_run_live`: ``concurrency``, ``max_comparisons``, ``max_cost``,
             ``max_minutes``, ``retries``, ``retry_wait``, ``timeout``.
@@ -173,18 +176,21 @@ def adaptive_rank(
     samples = read_samples(data, id_col=id_col, text_col=text_col)
     where = run_path(session_dir, run)
     settings: dict[str, Any] = {
-        "seed": seed, "selector": selector, "adaptive_config": plain_settings(adaptive_config, "adaptive_config"),
+        "seed": seed,
+        "adaptive_config": plain_settings(adaptive_config, "adaptive_config"),
         "btl_config": plain_settings(btl_config, "btl_config"),
-    }  # fmt: skip
+    }
     if adaptive_session_exists(where):
         if not resume:
             raise InputError(f"{where} holds a run already; give resume=True to go on with it, or name another file")
-        state = adaptive_rank_resume(run=where)
+        state = adaptive_rank_resume(run=where, selector=selector)
         _same_settings(state, settings)
         _same_samples(state, samples)
         reconfigure(state, settings["adaptive_config"], settings["btl_config"])
     else:
-        state = adaptive_rank_start(samples, run=where, persist_item_log=persist_item_log, **settings)
+        state = adaptive_rank_start(
+            samples, run=where, persist_item_log=persist_item_log, selector=selector, **settings
+        )
     adaptive_rank_run_live(
         state, judge_, n_steps, fit_fn, persist_item_log=persist_item_log, progress=progress,
         progress_redraw_every=progress_redraw_every, progress_show_events=progress_show_events,

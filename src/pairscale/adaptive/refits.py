@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 
 from pairscale.adaptive._belief import Belief
+from pairscale.adaptive._naming import name_of
 from pairscale.adaptive._refit_columns import figure_columns, request_columns
 from pairscale.adaptive.config import AdaptiveConfig, BTLConfig, RoundQuotas
 from pairscale.errors import FitError, InputError, UnknownNameError
@@ -267,23 +268,27 @@ def fit_function(fit_fn: FitFn | str | None) -> FitFn:
     """What fits: the function itself, or the one of that name; None is the exact sampler.
 
     Raises:
+        InputError: when it cannot be called.
         UnknownNameError: when there is no such name.
     """
+    if fit_fn is None:
+        return fit_btl
     if not isinstance(fit_fn, str):
-        return fit_fn or fit_btl
+        if not callable(fit_fn):
+            raise InputError(f"fit_fn must be one of {listed(list(_FITS))}, or a function, not {fit_fn!r:.80}")
+        return fit_fn
     if fit_fn not in _FITS:
         raise UnknownNameError(f"fit_fn {fit_fn!r} is not known; give one of {listed(list(_FITS))}, or a function")
     return _FITS[fit_fn]
 
 
 def fit_name(fit_fn: FitFn | str | None) -> str:
-    """What the log of a run calls it: ``exact``, ``laplace``, or a function's own name."""
+    """What the log of a run calls it: ``exact``, ``laplace``, or a function's own name and what it binds."""
     function = fit_function(fit_fn)
     for name, known in _FITS.items():
         if function is known:
             return name
-    named = function if hasattr(function, "__qualname__") else type(function)
-    return f"{named.__module__}.{named.__qualname__}"
+    return name_of(function)
 
 
 def _sampled(request: RefitRequest, fit_fn: FitFn, warm: Any) -> tuple[Fit, Diagnostics, bool]:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import random
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pairscale.adaptive._arguments import from_zero, whole_number
 from pairscale.adaptive.engine import Proposal, Starved
 from pairscale.adaptive.refits import FitFn, RefitOutcome, RefitRequest, refit
 from pairscale.adaptive.session import event_of
 from pairscale.collect._asking import Stopwatch, ask, close_judge
-from pairscale.errors import InputError
 from pairscale.files import write_table
 from pairscale.judges.base import Item, Judge, JudgePair, Verdict
 from pairscale.judges.function import in_thread
@@ -52,12 +51,11 @@ class Limits:
     max_minutes: float | None = None
 
     def __post_init__(self) -> None:
-        for name, value in (("n_steps", self.n_steps), ("max_comparisons", self.max_comparisons)):
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
-                raise InputError(f"{name} must be a whole number from 0 up, not {value!r}")
-        for name, amount in (("max_cost", self.max_cost), ("max_minutes", self.max_minutes)):
-            if amount is not None and not (isinstance(amount, int | float) and 0 <= amount < math.inf):
-                raise InputError(f"{name} must be a number from 0 up, not {amount!r}")
+        for name, value in asdict(self).items():
+            if value is not None and name in {"n_steps", "max_comparisons"}:
+                whole_number(value, name, 0)
+            elif value is not None:
+                from_zero(value, name)
 
 
 def uid_of(step_id: int) -> str:
@@ -111,7 +109,7 @@ class Runner:
         self._jitter = random.Random(0)  # noqa: S311 - spreads retries, keeps no secret
 
     async def run(self) -> None:
-        """Run, and leave scores behind however it ends."""
+        """Run until it stops, meets a limit or is broken off; :meth:`close` then brings the scores up to date."""
         self._answers: asyncio.Queue[tuple[int, Verdict, list[dict[str, Any]]] | BaseException] = asyncio.Queue()
         self._state.ended = None
         self._engine.failures_in_row = 0
@@ -162,7 +160,8 @@ class Runner:
         proposed: list[Mapping[str, Any]] = []
         if len(self._engine.open) > len(self._tasks):  # asked by an earlier call, and never answered
             for step_id in sorted(self._engine.open.keys() - self._tasks.keys()):
-                if self._engine.stop_reason is None and self._limit() is None and self._steps_left():
+                room = len(self._tasks) < self._concurrency  # that call may have had more in flight
+                if room and self._engine.stop_reason is None and self._limit() is None and self._steps_left():
                     self._start(self._engine.open[step_id])
         while len(self._engine.open) < self._concurrency and self._limit() is None and self._steps_left():
             found = self._engine.propose()
@@ -195,13 +194,15 @@ class Runner:
                 self._state.cost += verdict.cost or 0.0
                 self._dearest = max(self._dearest, verdict.cost or 0.0)
                 self._free += verdict.cached
-                if not verdict.passing or turn == self._retries or self._owing(self._unpaid):
+                wait = verdict.retry_after if verdict.retry_after is not None else self._retry_wait * 2**turn
+                wait = min(wait, _LONGEST_WAIT) * (1 + self._jitter.random() / 4)
+                last = turn == self._retries or self._owing(self._unpaid) or self._is_late(wait)
+                if last or not verdict.passing:
                     self._unpaid -= 1
                     self._answers.put_nowait((proposal.step_id, verdict, [values]))
                     return
                 self._in_vain(proposal, values)
-                wait = verdict.retry_after if verdict.retry_after is not None else self._retry_wait * 2**turn
-                await asyncio.sleep(min(wait, _LONGEST_WAIT) * (1 + self._jitter.random() / 4))
+                await asyncio.sleep(wait)
         except Exception as error:  # noqa: BLE001 - it is raised where the answers are taken in
             self._answers.put_nowait(error)
 
@@ -268,9 +269,14 @@ class Runner:
             return "judge_failing"
         if limits.max_comparisons is not None and engine.committed + len(self._tasks) >= limits.max_comparisons:
             return "max_comparisons"
-        if limits.max_minutes is not None and self._clock() - self._started >= 60 * limits.max_minutes:
+        if self._is_late():
             return "max_minutes"
         return "max_cost" if self._too_dear() else None
+
+    def _is_late(self, wait: float = 0.0) -> bool:
+        """Whether the time is up, or will be after so many seconds."""
+        most = self._limits.max_minutes
+        return most is not None and self._clock() + wait - self._started >= 60 * most
 
     def _too_dear(self) -> bool:
         """Whether another question could pass the limit; while the price is not known, one is asked at a time."""
@@ -317,7 +323,7 @@ class Runner:
         self._keep_items(outcome)
 
     async def close(self) -> None:
-        """The closing refit: every end has scores. It guides no choice, so that going on later is as if it were not."""
+        """The closing refit, if the scores are behind. It guides no choice: going on later is as if it were not."""
         if not self._state.needs_closing:
             return
         request = replace(self._engine.refit_request(), refit_id=self._state.n_logged_refits + 1, is_closing=True)

@@ -1,4 +1,4 @@
-"""Ways to choose the next pair, behind one seam, and the two plain ones: at random, and of closest ability.
+"""Ways to choose the next pair, behind one seam: at random, of closest ability, or one of your own.
 
 A selector is told everything that happens, in order, and asked for a pair. What it answers depends on that sequence and
 on the random numbers it is handed, on nothing else: so a run can be replayed from its log. Who of the two stands first
@@ -6,19 +6,28 @@ is the ledger's affair, not the selector's.
 
 A pair may be chosen when it is neither in flight, resting nor given up, when neither of its items is set aside, and
 when it has been answered fewer than ``max_obs`` times.
+
+A selector of your own is a function that is shown a :class:`Situation` and returns two items; see
+:class:`OwnSelector`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
 
 import numpy as np
 
-from pairscale.errors import UnknownNameError
+from pairscale.adaptive._naming import name_of
+from pairscale.errors import InputError, UnknownNameError
+from pairscale.judges.resolve import imported
 from pairscale.tables import listed
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from pairscale.adaptive.config import AdaptiveConfig
     from pairscale.adaptive.ledger import Flags, Ledger
     from pairscale.models._counts import Floats, Ints
@@ -26,17 +35,126 @@ if TYPE_CHECKING:
 __all__ = [
     "SELECTORS",
     "Choice",
-    "NearestSelector",
-    "RandomSelector",
+    "MissingSelector",
+    "OwnSelector",
     "Selector",
+    "Situation",
     "allowed_partners",
     "choose_by",
     "look",
     "make_selector",
+    "named_selector",
+    "selector_name",
 ]
 
 SELECTORS = ("random", "nearest", "information")
 """The names that :func:`make_selector` knows."""
+
+POLLITT = "pollitt"
+"""The selector that the engine has in itself."""
+
+
+# Of your own
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Situation:
+    """All that is known when a pair is chosen. Items are numbers from 0; arrays are for reading only.
+
+    Attributes:
+        ids: the items' ids, by their numbers.
+        mu: per item, the TrueSkill mean.
+        sigma: per item, the TrueSkill standard deviation.
+        theta: per item, the mean score of the last refit whose diagnostics passed; None when there is none yet.
+        degree: per item, comparisons so far, those being asked right now included.
+        seen: per pair (both ways round), answers so far.
+        allowed: per pair (both ways round), whether it may be asked now; at least one may.
+        history: the comparisons in their order, a row each: first item, second item, 1 when the first won.
+        rng: random numbers of this step; the only ones to use.
+    """
+
+    ids: Sequence[str]
+    mu: Floats
+    sigma: Floats
+    theta: Floats | None
+    degree: Ints
+    seen: npt.NDArray[np.uint8]
+    allowed: Flags
+    history: npt.NDArray[np.int32]
+    rng: np.random.Generator
+
+    @property
+    def pairs(self) -> tuple[Ints, Ints]:
+        """The pairs that may be asked, each once, as two arrays of items."""
+        first, second = np.nonzero(np.triu(self.allowed))
+        return first, second
+
+
+class OwnSelector(Protocol):
+    """A selector of your own: a function, or an object that can be called.
+
+    It is shown a :class:`Situation`, and returns the two items to ask about, in any order; or None when it wants none
+    of those that are allowed. Then, and when none is, it is shown pairs that were answered more often; if it wants
+    none of these either, the round is over. It must go by nothing but the situation, and remember nothing: a run that
+    is taken up is not shown again what was chosen before. The log calls it by its ``name``, if it has one, else by
+    that of its function or class.
+
+    Example:
+        >>> def most_uncertain(now):
+        ...     first, second = now.pairs
+        ...     best = np.argmax(now.sigma[first] + now.sigma[second])
+        ...     return first[best], second[best]
+    """
+
+    def __call__(self, now: Situation, /) -> tuple[int, int] | None:
+        """Choose."""
+        ...
+
+
+class MissingSelector:
+    """In the place of one that was not given again: what a run holds can be looked at, and the run cannot go on."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, _now: Situation | None = None, /) -> NoReturn:
+        """Refuse."""
+        raise InputError(
+            f"the pairs of this run are chosen by {self.name!r}, which is none of pairscale's own selectors; "
+            "give it again: selector=..."
+        )
+
+
+def named_selector(selector: str | OwnSelector) -> str | OwnSelector:
+    """A selector as it is, checked; ``module:function`` is imported.
+
+    Raises:
+        UnknownNameError: that lists the names there are.
+        InputError: when it is neither a name nor anything that can be called.
+    """
+    known = (POLLITT, *SELECTORS)
+    if isinstance(selector, str):
+        if selector in known:
+            return selector
+        module, _, function = selector.partition(":")
+        if not module or not function:
+            names = f"{listed(known)}, or module:function"
+            raise UnknownNameError(f"selector: no selector {selector!r}; there are {names}")
+        selector = imported(module, function, selector, "selector")
+    if not callable(selector) or isinstance(selector, type):
+        raise InputError(f"selector must be one of {listed(known)}, or a function of a Situation, not {selector!r:.80}")
+    name = selector_name(selector)
+    if not isinstance(name, str) or not name.strip() or name in known:
+        raise InputError(f"a selector of your own needs a name of its own, not {name!r:.80}")
+    return selector
+
+
+def selector_name(selector: str | OwnSelector) -> str:
+    """What the log calls a selector."""
+    return selector if isinstance(selector, str) else getattr(selector, "name", None) or name_of(selector)
+
+
+# All of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,22 +165,15 @@ class Choice:
         i: one item.
         j: the other; the order says nothing.
         n_candidates: how many allowed pairs it was chosen from.
-        score: what it was chosen by, the greater the better; 0 when by nothing but chance.
     """
 
     i: int
     j: int
     n_candidates: int
-    score: float
 
 
 class Selector(Protocol):
     """Chooses pairs. Everything but :meth:`choose` tells it what has happened, after the ledger was told."""
-
-    @property
-    def name(self) -> str:
-        """What users call it."""
-        ...
 
     def choose(self, ledger: Ledger, max_obs: int, rng: np.random.Generator) -> Choice | None:
         """The next pair, or None when no pair is allowed.
@@ -138,85 +249,116 @@ def choose_by(
     return (None if found is None else (found.i, found.j)), fields
 
 
-def make_selector(name: str) -> Selector:
-    """The selector of that name.
+_Known: TypeAlias = Callable[[], tuple[Sequence[str], "Floats | None"]]
 
-    Raises:
-        UnknownNameError: that lists the names there are.
+
+def make_selector(selector: str | OwnSelector, known: _Known) -> Selector:
+    """The selector of that name, or one around a function of the user's.
+
+    Args:
+        selector: from :func:`named_selector`.
+        known: gives the ids of all items and the scores of the last refit, for a :class:`Situation`.
     """
-    if name == "random":
-        return RandomSelector()
-    if name == "nearest":
-        return NearestSelector()
-    if name == "information":
+    if selector == "random":
+        return _Forgetful(_fair)
+    if selector == "nearest":
+        return _Forgetful(_nearest)
+    if selector == "information":
         from pairscale.adaptive.information import InformationSelector
 
         return InformationSelector()
-    raise UnknownNameError(f"selector: no selector {name!r}; there are {listed(('pollitt', *SELECTORS))}")
+    assert not isinstance(selector, str)  # noqa: S101
+    return _Forgetful(_own(selector, known))
 
 
-class RandomSelector:
-    """At random, but fair: an item compared least often so far, with a partner compared least often; ties at random."""
+_Chooser: TypeAlias = "Callable[[Ledger, int, np.random.Generator], Choice | None]"
 
-    __slots__ = ()
-    name = "random"
+
+class _Forgetful:
+    """A selector that remembers nothing: the ledger says it all."""
+
+    __slots__ = ("_choose",)
+
+    def __init__(self, choose: _Chooser) -> None:
+        self._choose = choose
 
     def choose(self, ledger: Ledger, max_obs: int, rng: np.random.Generator) -> Choice | None:
-        """The next pair, or None when no pair is allowed."""
-        found = _least_seen(ledger, max_obs, rng)
-        if found is None:
-            return None
-        i, partners = found
-        degree = (ledger.degree + ledger.open_degree)[partners]
-        j = rng.choice(partners[degree == degree.min()])
-        return Choice(i, int(j), len(partners), 0.0)
+        return self._choose(ledger, max_obs, rng)
 
     def opened(self, ledger: Ledger, a: int, b: int) -> None:
-        """Nothing to remember: the ledger says it all."""
+        pass
 
     def committed(self, ledger: Ledger, a: int, b: int, y: int) -> None:
-        """Nothing to remember: the ledger says it all."""
+        pass
 
     def dropped(self, ledger: Ledger, a: int, b: int) -> None:
-        """Nothing to remember: the ledger says it all."""
+        pass
 
     def joined(self, ledger: Ledger) -> None:
-        """Nothing to remember: the ledger says it all."""
+        pass
 
 
-class NearestSelector:
+def _fair(ledger: Ledger, max_obs: int, rng: np.random.Generator) -> Choice | None:
+    """At random, but fair: an item compared least often so far, with a partner compared least often; ties at random."""
+    found = _least_seen(ledger, max_obs, rng)
+    if found is None:
+        return None
+    i, partners = found
+    degree = (ledger.degree + ledger.open_degree)[partners]
+    j = rng.choice(partners[degree == degree.min()])
+    return Choice(i, int(j), len(partners))
+
+
+def _nearest(ledger: Ledger, max_obs: int, rng: np.random.Generator) -> Choice | None:
     """An item compared least often so far (ties at random), with the partner of the closest TrueSkill mean.
 
     Partners it has not met come before those it has: a second answer on the same pair says less than one on the next
     best, as it joins nothing new. Partners as close are told apart by chance.
     """
+    found = _least_seen(ledger, max_obs, rng)
+    if found is None:
+        return None
+    i, partners = found
+    times = ledger.seen[i, partners]
+    fresh = partners[times == times.min()]
+    distance: Floats = np.abs(ledger.mu[fresh] - ledger.mu[i])
+    j = rng.choice(fresh[distance == distance.min()])
+    return Choice(i, int(j), len(partners))
 
-    __slots__ = ()
-    name = "nearest"
 
-    def choose(self, ledger: Ledger, max_obs: int, rng: np.random.Generator) -> Choice | None:
-        """The next pair, or None when no pair is allowed."""
-        found = _least_seen(ledger, max_obs, rng)
+def _own(selector: OwnSelector, known: _Known) -> _Chooser:
+    """Around a function of the user's: it cannot change anything, and what it returns is checked."""
+    name = selector_name(selector)
+
+    def choose(ledger: Ledger, max_obs: int, rng: np.random.Generator) -> Choice | None:
+        allowed = ~(ledger.closed | ledger.set_aside | ledger.set_aside[:, None]) & (ledger.seen < max_obs)
+        if not allowed.any():
+            return None
+        ids, theta = known()
+        found: Any = selector(
+            Situation(
+                tuple(ids), _read_only(ledger.mu), _read_only(ledger.sigma),
+                None if theta is None else _read_only(theta), _read_only(ledger.degree + ledger.open_degree),
+                _read_only(ledger.seen), _read_only(allowed), _read_only(ledger.history), rng,
+            )
+        )  # fmt: skip
         if found is None:
             return None
-        i, partners = found
-        times = ledger.seen[i, partners]
-        fresh = partners[times == times.min()]
-        distance: Floats = np.abs(ledger.mu[fresh] - ledger.mu[i])
-        j = rng.choice(fresh[distance == distance.min()])
-        return Choice(i, int(j), len(partners), -float(distance.min()))
+        pair = tuple(found) if isinstance(found, tuple | list | np.ndarray) else ()
+        if len(pair) != 2 or not all(isinstance(item, Integral) for item in pair):
+            raise InputError(f"selector {name} must return the numbers of two items, or None, not {found!r:.80}")
+        i, j = (int(item) for item in pair)
+        if not (0 <= i < ledger.n and 0 <= j < ledger.n and allowed[i, j]):
+            raise InputError(f"selector {name} chose {i} and {j}, which may not be asked about now; see now.pairs")
+        return Choice(i, j, int(np.count_nonzero(allowed)) // 2)
 
-    def opened(self, ledger: Ledger, a: int, b: int) -> None:
-        """Nothing to remember: the ledger says it all."""
+    return choose
 
-    def committed(self, ledger: Ledger, a: int, b: int, y: int) -> None:
-        """Nothing to remember: the ledger says it all."""
 
-    def dropped(self, ledger: Ledger, a: int, b: int) -> None:
-        """Nothing to remember: the ledger says it all."""
-
-    def joined(self, ledger: Ledger) -> None:
-        """Nothing to remember: the ledger says it all."""
+def _read_only(values: Any) -> Any:
+    shown = values.view()
+    shown.flags.writeable = False
+    return shown
 
 
 def _least_seen(ledger: Ledger, max_obs: int, rng: np.random.Generator) -> tuple[int, Ints] | None:

@@ -7,7 +7,6 @@ so a run that was killed goes on as if it had not been.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -18,6 +17,7 @@ from pairscale._version import __version__
 from pairscale.adaptive._replay import engine_at_start, replay, samples_of
 from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
 from pairscale.adaptive.engine import Engine
+from pairscale.adaptive.selectors import POLLITT, OwnSelector
 from pairscale.adaptive.state import AdaptiveState, as_items, beliefs_of
 from pairscale.adaptive.step_log import STEP_LOG
 from pairscale.errors import InputError, StoreDamagedError, StoreError, StoreMismatchError
@@ -82,7 +82,7 @@ def adaptive_rank_start(
     *,
     adaptive_config: Mapping[str, Any] | None = None,
     btl_config: Mapping[str, Any] | None = None,
-    selector: str = "pollitt",
+    selector: str | OwnSelector = POLLITT,
     run: Where | None = None,
 ) -> AdaptiveState:
     """Start an adaptive run: nothing is asked yet.
@@ -95,7 +95,8 @@ def adaptive_rank_start(
         persist_item_log: write the items of every refit as a table beside the run file, too.
         adaptive_config: fields of :class:`AdaptiveConfig` that shall be otherwise than their default.
         btl_config: fields of :class:`BTLConfig`, likewise.
-        selector: who chooses: ``pollitt`` (the design's), ``random``, ``nearest`` or ``information``.
+        selector: who chooses: ``pollitt`` (the design's), ``random``, ``nearest`` or ``information``; or a function of
+            your own, see ``pairscale.adaptive.selectors.OwnSelector``.
         run: keep the run in this file instead.
 
     Returns:
@@ -117,7 +118,7 @@ def adaptive_rank_start(
     )  # fmt: skip
     settings = {
         "seed": engine.seed,
-        "selector": selector,
+        "selector": engine.selector,
         "adaptive_config": plain_settings(adaptive_config, "adaptive_config"),
         "btl_config": plain_settings(btl_config, "btl_config"),
         "persist_item_log": persist_item_log,
@@ -182,30 +183,52 @@ def adaptive_session_exists(where: str | None) -> bool:
         return _has_begun(store)
 
 
-def adaptive_rank_resume(session_dir: Where | None = None, *, run: Where | None = None) -> AdaptiveState:
+def adaptive_rank_resume(
+    session_dir: Where | None = None, *, run: Where | None = None, selector: str | OwnSelector | None = None
+) -> AdaptiveState:
     """Take up a run where it is, for :func:`adaptive_rank_run_live`.
 
     Args:
         session_dir: the folder that holds ``run.db``.
         run: the run file itself.
+        selector: a selector of your own, again; without it, such a run can be looked at and not go on.
 
     Raises:
+        StoreMismatchError: when it is another selector than before.
         StoreError: when there is none, it is damaged, or it holds no adaptive run.
+
+    Example:
+        >>> folder = save_adaptive_session(adaptive_rank_start(["a", "b", "c"], seed=1), "resumed")
+        >>> adaptive_rank_resume(folder)
+        <AdaptiveState: 3 items, 0 comparisons, 0 steps, next: warm_start>
     """
     _one_of(session_dir, run)
     where = str(run) if run is not None else _existing(session_dir)
-    with open_run(where) as store:
-        return _restored(store, where)
+    with open_run(where) as store, store.snapshot():
+        session_facts(store, where)
+        _check_chain(store, where)
+        return _restored(store, where, selector)
 
 
-def load_adaptive_session(session_dir: Where) -> AdaptiveState:
+def load_adaptive_session(session_dir: Where, *, selector: str | OwnSelector | None = None) -> AdaptiveState:
     """The run of a session folder (or of a run file), checked and ready to go on.
+
+    Args:
+        session_dir: the folder, or the run file.
+        selector: as in :func:`adaptive_rank_resume`.
 
     Raises:
         StoreError: when it is damaged: a log's columns, order or hash chain are not what they were when written.
+
+    Example:
+        >>> folder = save_adaptive_session(adaptive_rank_start(["a", "b", "c"], seed=1), "loaded")
+        >>> load_adaptive_session(folder)
+        <AdaptiveState: 3 items, 0 comparisons, 0 steps, next: warm_start>
     """
-    validate_session_dir(session_dir)
-    return adaptive_rank_resume(run=_existing(session_dir))
+    where = _existing(session_dir)
+    with open_run(where) as store, store.snapshot():
+        _validated(store, where)
+        return _restored(store, where, selector)
 
 
 def save_adaptive_session(state: AdaptiveState, session_dir: Where, overwrite: bool = False) -> Path:
@@ -221,6 +244,10 @@ def save_adaptive_session(state: AdaptiveState, session_dir: Where, overwrite: b
 
     Raises:
         StoreError: when there is a run and ``overwrite`` is false.
+
+    Example:
+        >>> save_adaptive_session(adaptive_rank_start(["a", "b", "c"], seed=1), "session").name
+        'session'
     """
     target = run_path(session_dir, None)
     assert target is not None  # noqa: S101
@@ -251,25 +278,40 @@ def validate_session_dir(session_dir: Where) -> dict[str, Any]:
 
     Raises:
         StoreDamagedError: that names what is wrong.
+
+    Example:
+        >>> folder = save_adaptive_session(adaptive_rank_start(["a", "b", "c"], seed=1), "checked")
+        >>> validate_session_dir(folder)["n_items"]
+        3
     """
     where = _existing(session_dir)
-    with open_run(where) as store:
-        facts = session_facts(store, where)
-        if problems := verify_chain(store):
-            raise StoreDamagedError(f"{where}: {problems[0]}")
-        for log, schema in (("step_log", STEP_LOG), ("round_log", ROUND_LOG)):
-            columns = {name for row in store.read_log(log) for name in row} - {"hash", "blobs"}
-            if strange := sorted(columns - set(schema)):
-                raise StoreDamagedError(f"{where}: the {log} has unknown columns {listed(strange)}")
-        events = store.read_log("adaptive_events")
-        return {
-            "schema_version": facts["log_version"],
-            "package_version": facts["package_version"],
-            "n_items": sum(len(event["ids"]) for event in events if event["event"] in {"start", "join"}),
-            "steps": store.log_length("step_log"),
-            "refits": store.log_length("round_log"),
-            "created_at": store.get_meta("created_at"),
-        }
+    with open_run(where) as store, store.snapshot():
+        return _validated(store, where)
+
+
+def _validated(store: RunFile, where: str) -> dict[str, Any]:
+    facts = session_facts(store, where)
+    _check_chain(store, where)
+    for log, schema in (("step_log", STEP_LOG), ("round_log", ROUND_LOG)):
+        if strange := sorted(set(store.read_columns(log)) - set(schema) - {"blobs"}):
+            raise StoreDamagedError(f"{where}: the {log} has unknown columns {listed(strange)}")
+    return {
+        "schema_version": facts["log_version"],
+        "package_version": facts["package_version"],
+        "n_items": _n_items(store.read_log("adaptive_events")),
+        "steps": store.log_length("step_log"),
+        "refits": store.log_length("round_log"),
+        "created_at": store.get_meta("created_at"),
+    }
+
+
+def _check_chain(store: RunFile, where: str) -> None:
+    if problems := verify_chain(store):
+        raise StoreDamagedError(f"{where}: {problems[0]}; restore the file from a copy")
+
+
+def _n_items(events: Sequence[Mapping[str, Any]]) -> int:
+    return sum(len(event["ids"]) for event in events if event["event"] in {"start", "join"})
 
 
 def _existing(session_dir: Where | None) -> str:
@@ -295,16 +337,14 @@ def session_facts(store: RunFile, where: str) -> dict[str, Any]:
     return dict(facts)
 
 
-def _restored(store: RunFile, where: str) -> AdaptiveState:
-    session_facts(store, where)
-    if problems := verify_chain(store):
-        raise StoreDamagedError(f"{where}: {problems[0]}; restore the file from a copy")
+def _restored(store: RunFile, where: str, selector: str | OwnSelector | None) -> AdaptiveState:
+    """The run, out of a file that was checked."""
     events = store.read_log("adaptive_events")
     if not events or events[0]["event"] != "start":
         raise StoreDamagedError(f"{where}: the run has no beginning; restore the file from a copy")
     start = events[0]
     settings = {name: start[name] for name in ("seed", "selector", "adaptive_config", "btl_config", "persist_item_log")}
-    engine = engine_at_start(start)
+    engine = engine_at_start(start, where, selector)
     state = AdaptiveState(samples_of(store, engine.ids), engine, where, settings)
     try:
         replay(store, state, events[1:])
@@ -332,22 +372,24 @@ def adaptive_status(store: RunFile) -> dict[str, Any] | None:
 
     ``n_items steps committed_pairs invalid stage round_id n_refits reliability_EAP has_ended stop_reason``.
     """
-    if not _has_begun(store):
-        return None
-    rows, rounds, events = (store.read_log(name) for name in ("step_log", "round_log", "adaptive_events"))
-    status = Counter(row["status"] for row in rows)
-    last = rows[-1] if rows else {"round_stage": "warm_start", "round_id": 0}
+    with store.snapshot():
+        if not _has_begun(store):
+            return None
+        status = store.log_counts("step_log", "status")
+        last = (store.read_log("step_log", last=1) or [{"round_stage": "warm_start", "round_id": 0}])[0]
+        rounds, events = store.read_log("round_log"), store.read_log("adaptive_events")
+    has_ended, stop_reason = _ended(events, rounds)
     return {
-        "n_items": sum(len(event["ids"]) for event in events if event["event"] in {"start", "join"}),
-        "steps": len(rows),
-        "committed_pairs": status["committed"],
-        "invalid": status["invalid"],
+        "n_items": _n_items(events),
+        "steps": sum(status.values()),
+        "committed_pairs": status.get("committed", 0),
+        "invalid": status.get("invalid", 0),
         "stage": last["round_stage"],
         "round_id": last["round_id"],
         "n_refits": len(rounds),
         "reliability_EAP": rounds[-1]["reliability_EAP"] if rounds else None,
-        "has_ended": _ended(events, rounds)[0],
-        "stop_reason": _ended(events, rounds)[1],
+        "has_ended": has_ended,
+        "stop_reason": stop_reason,
     }
 
 

@@ -11,8 +11,9 @@ import polars as pl
 from pairscale.adaptive._words import how_it_stands
 from pairscale.adaptive.engine import Engine
 from pairscale.adaptive.step_log import STEP_LOG, step_frame
+from pairscale.display import Charted
 from pairscale.errors import InputError
-from pairscale.models.logs import ITEM_LOG, ROUND_LOG, round_log_row
+from pairscale.models.logs import ITEM_FIGURES, ITEM_LOG, ROUND_LOG, round_log_row, summarize_items
 from pairscale.tables import listed
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ __all__ = [
 _CHUNK = 1_000
 
 
-class AdaptiveState:
+class AdaptiveState(Charted, table="_ranking", columns=ITEM_FIGURES, charts=("scores", "ranks")):
     """A run of adaptive ranking.
 
     Made by :func:`adaptive_rank_start`, :func:`adaptive_rank_resume` or :func:`adaptive_rank`, changed by
@@ -74,9 +75,6 @@ class AdaptiveState:
         self.item_log_list: list[pl.DataFrame] = []
         """The item log, one table a refit."""
 
-    def __repr__(self) -> str:
-        return f"<AdaptiveState: {self}>"
-
     def __str__(self) -> str:
         engine = self.engine
         said = [f"{len(self.ids):,} items", f"{engine.committed:,} comparisons", f"{engine.steps:,} steps"]
@@ -89,6 +87,10 @@ class AdaptiveState:
             )
         said.append(how_it_stands(self.stop_reason) if self.stop_reason else f"next: {engine.stage}")
         return ", ".join(said)
+
+    @property
+    def _ranking(self) -> pl.DataFrame:
+        return summarize_items(self)
 
     @property
     def ids(self) -> list[str]:
@@ -166,12 +168,29 @@ def adaptive_step_log(state: AdaptiveState) -> pl.DataFrame:
     """The step log: one row a step that was tried, in the order in which the answers came.
 
     An answer that was not valid leaves ``pair_id`` and ``Y`` empty, and changes nothing else.
+
+    Example:
+        >>> import pairscale as ps
+        >>> state = ps.adaptive_rank_start(["a", "b", "c"], seed=1)
+        >>> first_by_name = lambda A, B: {"is_valid": True, "Y": int(A["ID"] < B["ID"])}
+        >>> state = ps.adaptive_rank_run_live(state, first_by_name, n_steps=3, fit_fn="laplace", progress="none")
+        >>> ps.adaptive_step_log(state).select("step_id", "A", "B", "Y").rows()
+        [(1, 1, 2, 1), (2, 2, 3, 1), (3, 3, 1, 0)]
     """
     return _checked(state).step_log
 
 
 def adaptive_round_log(state: AdaptiveState) -> pl.DataFrame:
-    """The round log: one row a refit, with everything that a stop rests on."""
+    """The round log: one row a refit, with everything that a stop rests on.
+
+    Example:
+        >>> import pairscale as ps
+        >>> state = ps.adaptive_rank_start(["a", "b", "c"], seed=1)
+        >>> first_by_name = lambda A, B: {"is_valid": True, "Y": int(A["ID"] < B["ID"])}
+        >>> state = ps.adaptive_rank_run_live(state, first_by_name, n_steps=6, fit_fn="laplace", progress="none")
+        >>> ps.adaptive_round_log(state).select("refit_id", "total_pairs_done", "is_closing").rows()
+        [(1, 5, False), (2, 6, True)]
+    """
     return _checked(state).round_log
 
 
@@ -185,6 +204,14 @@ def adaptive_item_log(state: AdaptiveState, refit_id: int | None = None, stack: 
 
     Raises:
         InputError: when there is no such refit.
+
+    Example:
+        >>> import pairscale as ps
+        >>> state = ps.adaptive_rank_start(["a", "b", "c"], seed=1)
+        >>> first_by_name = lambda A, B: {"is_valid": True, "Y": int(A["ID"] < B["ID"])}
+        >>> state = ps.adaptive_rank_run_live(state, first_by_name, n_steps=6, fit_fn="laplace", progress="none")
+        >>> ps.adaptive_item_log(state).select("refit_id", "ID", "degree").rows()
+        [(2, 'a', 4), (2, 'b', 4), (2, 'c', 4)]
     """
     tables = _checked(state).item_log_list
     if stack and refit_id is not None:
@@ -202,6 +229,14 @@ def adaptive_results_history(state: AdaptiveState, committed_only: bool = True) 
     Args:
         state: the run.
         committed_only: only valid answers. If not, the others too, with an empty ``result``.
+
+    Example:
+        >>> import pairscale as ps
+        >>> state = ps.adaptive_rank_start(["a", "b", "c"], seed=1)
+        >>> first_by_name = lambda A, B: {"is_valid": True, "Y": int(A["ID"] < B["ID"])}
+        >>> state = ps.adaptive_rank_run_live(state, first_by_name, n_steps=2, fit_fn="laplace", progress="none")
+        >>> ps.adaptive_results_history(state).select("object1", "object2", "result").rows()
+        [('a', 'b', 1.0), ('b', 'c', 1.0)]
     """
     log = _checked(state).step_log
     log = log.filter(pl.col("pair_id").is_not_null() if committed_only else pl.col("A").is_not_null())

@@ -19,7 +19,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -27,7 +27,7 @@ import polars as pl
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["VOTES", "PairedEffect", "position_effect", "sign_test", "wilson"]
+__all__ = ["VOTES", "Leaning", "PairedEffect", "leaning", "position_effect", "sign_test", "wilson"]
 
 VOTES = {
     "key": pl.String(),
@@ -171,6 +171,27 @@ def sign_test(successes: int, total: int) -> float | None:
     from scipy.stats import binomtest
 
     return float(binomtest(successes, total).pvalue) if total else None
+
+
+Leaning: TypeAlias = Literal["first", "second", "none", "few"]
+"""Which position is favoured: one, none, or there are too few pairs to tell."""
+
+
+def leaning(first: int, second: int, level: float) -> Leaning:
+    """What pairs that went to one position in both orders say, by the sign test between the two.
+
+    Args:
+        first: how many went to the first position.
+        second: how many went to the second.
+        level: a position is favoured when p is below 1 - level.
+    """
+    total = first + second
+    if total == 0:
+        return "none"
+    p = sign_test(first, total)
+    if p is not None and p < 1 - level:
+        return "first" if first > second else "second"
+    return "few" if 0.5 ** (total - 1) >= 1 - level else "none"  # even if they all had gone one way
 
 
 def wilson(successes: int, total: int, level: float) -> tuple[float | None, float | None]:

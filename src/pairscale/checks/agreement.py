@@ -13,6 +13,7 @@ import polars as pl
 
 from pairscale.checks._coefficients import Alpha, Gwet, Kappa, Light, Percent, Statistic
 from pairscale.checks._effect import wilson
+from pairscale.display import Shown
 from pairscale.errors import InputError, TableError
 from pairscale.notices import notice
 from pairscale.pairs._table import generator, whole
@@ -39,7 +40,7 @@ _BLOCK = 2**22  # numbers held at once while resampling
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Agreement:
+class Agreement(Shown, table="table"):
     """How far raters agree.
 
     Attributes:

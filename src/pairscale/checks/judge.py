@@ -10,6 +10,7 @@ import polars as pl
 
 from pairscale.checks.position import PositionalBias, check_positional_bias, compute_reverse_consistency
 from pairscale.collect import SubmitResult, submit_pairs
+from pairscale.display import Shown
 from pairscale.errors import InputError
 from pairscale.judges.base import Judge
 from pairscale.judges.resolve import make_judge
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["JudgeCheck", "check_judge"]
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeCheck:
+@dataclass(frozen=True, slots=True, repr=False)
+class JudgeCheck(Shown):
     """What some pairs in both orders say of a judge.
 
     Attributes:
@@ -58,6 +59,12 @@ class JudgeCheck:
     def prop_valid(self) -> float:
         """The share of questions that were answered with a winner."""
         return self.n_valid / self.n_asked
+
+    def __str__(self) -> str:
+        valid = f"{self.judge_id}: {self.n_valid:,} of {self.n_asked:,} questions answered with a winner"
+        if self.bias is None or self.prop_consistent is None:
+            return valid
+        return f"{valid}, {self.prop_consistent:.1%} of pairs consistent; {self.bias.verdict}"
 
 
 def check_judge(

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from pairscale.checks._effect import PairedEffect, position_effect, sign_test
+from pairscale.checks._effect import PairedEffect, leaning, position_effect, sign_test
 from pairscale.checks._orders import KEY, by_pair, count_votes, decided_rows, votes_of
+from pairscale.display import Reported, Shown
 from pairscale.errors import InputError, TableError
 from pairscale.notices import notice
 from pairscale.pairs._table import generator, whole
@@ -29,11 +30,12 @@ _DETAILS = (
     "key", "better_id_main", "ID1_main", "ID2_main", "n_main_votes", "n_main_A", "n_main_B", "is_main_tie",
     "better_id_rev", "ID1_rev", "ID2_rev", "n_rev_votes", "n_rev_A", "n_rev_B", "is_rev_tie", "is_consistent",
 )  # fmt: skip
+_SHOWN = ("ID1_main", "ID2_main", "better_id_main", "better_id_rev", "is_consistent")
 _NEEDED = ("key", "ID1_main", "ID2_main", "better_id_main", "ID1_rev", "ID2_rev", "better_id_rev", "is_consistent")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ReverseConsistency:
+class ReverseConsistency(Shown, table="details", columns=_SHOWN):
     """Whether the same sample won in both orders, pair by pair.
 
     Attributes:
@@ -64,7 +66,7 @@ class ReverseConsistency:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class PositionalBias:
+class PositionalBias(Shown, Reported, table="summary"):
     """What two orders say of a judge's preference for a position.
 
     Attributes:
@@ -95,17 +97,17 @@ class PositionalBias:
         """The finding in plain words."""
         row = self.summary.row(0, named=True)
         first, second = row["n_inconsistent_pos1_bias"], row["n_inconsistent_pos2_bias"]
-        total, level = first + second, self.effect.level
+        total = first + second
         if total == 0:
             return f"no sign of position bias: of {_pairs(row['n_pairs'])} none went to one position in both orders"
         found = (
             f"of {_pairs(total)} that went to the same position in both orders, {first:,} went to the first "
             f"and {second:,} to the second (p = {_p(self.p_paired)})"
         )
-        if self.p_paired is not None and self.p_paired < 1 - level:
-            place = "first" if first > second else "second"
-            return f"position bias: the {place} position is favoured: {found}; {_size(self.effect)}"
-        if 0.5 ** (total - 1) >= 1 - level:  # even if they all had gone one way
+        leans = leaning(first, second, self.effect.level)
+        if leans in {"first", "second"}:
+            return f"position bias: the {leans} position is favoured: {found}; {_size(self.effect)}"
+        if leans == "few":
             return f"too few pairs to tell: {found}"
         return f"no sign of position bias: {found}; {_size(self.effect)}"
 

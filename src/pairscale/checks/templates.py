@@ -10,7 +10,8 @@ import numpy as np
 import polars as pl
 
 from pairscale.checks._effect import wilson
-from pairscale.checks.position import check_positional_bias, compare_orders
+from pairscale.checks.position import PositionalBias, check_positional_bias, compare_orders
+from pairscale.display import Charted, Reported
 from pairscale.errors import InputError, TableError
 from pairscale.notices import notice
 from pairscale.pairs._table import as_pairs, swapped
@@ -50,7 +51,11 @@ STUDY: dict[str, pl.DataType] = {
 }
 """The columns of a study's table; the first seven are those of the published studies."""
 
+STUDY_MARK = "template_study"
+"""Under this name a run file keeps what it studies: ``template_id judge condition_id`` of every combination."""
+
 _CELL = ("template_id", "backend", "model", "thinking", "judge")
+_FIGURES = (*_CELL, "prop_consistent", "prop_pos1", "p_paired", "effect", "effect_lower", "effect_upper")
 _FORWARD = {"forward": True, "main": True, "reverse": False, "reversed": False, "rev": False}
 
 
@@ -80,7 +85,7 @@ class StudyCell:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class TemplateStudy:
+class TemplateStudy(Charted, Reported, table="table", columns=_FIGURES, charts=("templates",)):
     """Templates by judges, measured in both orders.
 
     Attributes:
@@ -101,9 +106,6 @@ class TemplateStudy:
     level: float
     notices: tuple[str, ...]
     source: str | None = None
-
-    def __repr__(self) -> str:
-        return f"<TemplateStudy: {self}>"
 
     def __str__(self) -> str:
         best = self.ranking.row(0, named=True)
@@ -234,17 +236,22 @@ def _measured(cell: StudyCell, level: float) -> tuple[dict[str, Any], list[str]]
     consistency = compare_orders(cell.forward, cell.reverse)
     if consistency.details.height == 0:
         raise InputError(f"{name}: no pair has a winner in both directions; there is nothing to measure")
-    bias = check_positional_bias(consistency, n_boot=1, conf_level=level, seed=0)
-    row = bias.summary.row(0, named=True)
+    row = row_of(check_positional_bias(consistency, n_boot=1, conf_level=level, seed=0))
+    row["n_left_out"] = consistency.without_winner + cell.failed
+    row |= {column: getattr(cell, column) for column in _CELL}
+    return row, [notice(f"{name}: {message}") for message in consistency.notices]
+
+
+def row_of(bias: PositionalBias) -> dict[str, Any]:
+    """What a check of one template with one judge comes to in a study's table."""
+    row, level = bias.summary.row(0, named=True), bias.effect.level
     kept = {column: row[column] for column in STUDY if column in row}
     kept["consistent_lower"], kept["consistent_upper"] = wilson(
         row["n_pairs"] - row["n_inconsistent"], row["n_pairs"], level
     )
     kept["pos1_lower"], kept["pos1_upper"] = wilson(row["total_pos1_wins"], row["total_comparisons"], level)
     kept["n_both_first"], kept["n_both_second"] = row["n_inconsistent_pos1_bias"], row["n_inconsistent_pos2_bias"]
-    kept["n_left_out"] = consistency.without_winner + cell.failed
-    kept |= {column: getattr(cell, column) for column in _CELL}
-    return kept, [notice(f"{name}: {message}") for message in consistency.notices]
+    return kept
 
 
 def _missing(table: pl.DataFrame) -> str | None:
@@ -270,6 +277,7 @@ def _asked(
 ) -> tuple[list[StudyCell], list[str]]:
     from pairscale.collect import submit_pairs  # the run file is of no use to judgements that were made already
     from pairscale.judges import make_judge
+    from pairscale.store import open_run
 
     if isinstance(templates, str) or not templates:
         raise InputError("say which templates to study, such as templates=['default', 'concise']")
@@ -290,6 +298,14 @@ def _asked(
         conditions = {asked.condition.condition_id for who, _, asked in judges if who == name}
         if len(conditions) < len(templates):
             notices.append(notice(f"{name or 'the judge'} answers without regard to the template; templates are equal"))
+    if run is not None:
+        with open_run(run, write=True) as store:
+            known = {(cell["template_id"], cell["judge"]): cell for cell in store.get_meta(STUDY_MARK) or ()}
+            for name, template, asked in judges:
+                judge_id, condition_id = name or asked.condition.judge_id, asked.condition.condition_id
+                cell = {"template_id": template, "judge": judge_id, "condition_id": condition_id}
+                known[template, judge_id] = cell
+            store.set_meta(STUDY_MARK, list(known.values()))
     cells = []
     for name, template, asked in judges:
         answers = [

@@ -83,7 +83,7 @@ class _Group(TyperGroup):
 
 
 class _Command(TyperCommand):
-    """Takes a study file for DATA, and writes DATA, not {DATA}, in the usage line."""
+    """Takes a study file for DATA, keeps its settings in the run file, and writes DATA, not {DATA}, in the usage."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
@@ -91,21 +91,30 @@ class _Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         own = {parameter.name for parameter in self.params}
         takes_data = any(p.name == "data" and p.param_type_name == "argument" for p in self.params)
-        if takes_data and any(text.endswith(".toml") for text in args):
+        if takes_data and not ctx.resilient_parsing and any(text.endswith(".toml") for text in args):
             from pairscale.cli._study import read_study
 
             at = next(at for at, text in enumerate(args) if text.endswith(".toml"))
             study = read_study(Path(args[at]), signature(rank.command).parameters)
+            ctx.meta["pairscale.study"] = Path(args[at]).name
             args = [*args[:at], study.pop("data"), *args[at + 1 :]]
             ctx.default_map = {name: value for name, value in study.items() if name in own}
         return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        finally:
+            if any(p.name == "run" and p.param_type_name == "option" for p in self.params):
+                from pairscale.cli._history import keep_settings
+
+                keep_settings(ctx.command_path.partition(" ")[2], ctx.params, ctx.meta.get("pairscale.study"))
 
 
 app = typer.Typer(
     name="pairscale",
     cls=_Group,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help: it is fast, it pipes, and it fits any terminal
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},

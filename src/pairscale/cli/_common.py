@@ -7,11 +7,13 @@ import math
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from pairscale.display import as_cell, printable, text_lines
 
 if TYPE_CHECKING:
     import polars as pl
@@ -32,9 +34,6 @@ __all__ = [
 ]
 
 _PIPE_WIDTH = 140
-_LONGEST_CELL = 60
-_SHORTEST_CELL = 12
-_GAP = 2
 
 # Functions speak of their arguments; whoever reads it here has options.
 _PYTHON = (
@@ -58,11 +57,6 @@ def complain(kind: str, message: str) -> None:
         message = message.replace(python, option)
     message = _ARGUMENT.sub(lambda match: f"--{match[1].replace('_', '-')}{' ' * bool(match[2])}", message)
     say(f"{kind}: {printable(message)}")
-
-
-def printable(text: str) -> str:
-    """A text on one line, without the characters that would command the terminal."""
-    return "".join(letter if letter.isprintable() else "�" for letter in " ".join(text.split()))
 
 
 def _writable(out: Path | None) -> Path | None:
@@ -149,51 +143,17 @@ def show_table(table: pl.DataFrame, *, most: int = 60, digits: int = 3) -> None:
 
     Where it is too wide, texts are cut shorter; if that is not enough, the last columns are left out, and named.
     """
-    from rich.cells import cell_len, set_cell_size
-
     numeric = [dtype.is_numeric() for dtype in table.dtypes]
-    grid = [list(table.columns), *([_cell(value, digits) for value in row] for row in table.head(most).iter_rows())]
-    natural = [max(cell_len(row[at]) for row in grid) for at in range(table.width)]
-    widths = _fitted(natural, [not number for number in numeric], terminal_width())
-    for index, row in enumerate(grid):
-        cells = []
-        for text, width, right in zip(row, widths, numeric, strict=False):
-            if cell_len(text) > width:
-                text = set_cell_size(text, width - 1).rstrip() + "…"  # noqa: PLW2901
-            space = " " * (width - cell_len(text))
-            cells.append(space + text if right else text + space)
-        line = (" " * _GAP).join(cells).rstrip()
-        typer.echo(typer.style(line, bold=True) if index == 0 else line)
-    hidden = table.columns[len(widths) :]
+    grid = [list(table.columns), *([as_cell(value, digits) for value in row] for row in table.head(most).iter_rows())]
+    (head, *rest), shown = text_lines(grid, numeric, terminal_width())
+    typer.echo(typer.style(head, bold=True))
+    for line in rest:
+        typer.echo(line)
+    hidden = table.columns[shown:]
     if table.height > most or hidden:
         more = [f"{table.height - most:,} more rows"] if table.height > most else []
         more += [f"{len(hidden)} more columns ({', '.join(hidden)})"] if hidden else []
         typer.echo(f"… {', '.join(more)}: --out FILE writes them all")
-
-
-def _fitted(natural: Sequence[int], text: Sequence[bool], room: int) -> list[int]:
-    """The widths of as many columns as there is room for, the first always."""
-    for count in range(len(natural), 0, -1):
-        widths = list(natural[:count])
-        excess = sum(widths) + _GAP * (count - 1) - room
-        while excess > 0:
-            spare, at = max((widths[at] - _SHORTEST_CELL if text[at] else 0, at) for at in range(count))
-            if spare <= 0:
-                break
-            widths[at] -= 1
-            excess -= 1
-        if excess <= 0:
-            return widths
-    return [min(natural[0], room) if text[0] else natural[0]]
-
-
-def _cell(value: Any, digits: int) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, float):
-        return f"{value:z.{digits}f}"
-    text = printable(str(value)[: 4 * _LONGEST_CELL])
-    return text if len(text) <= _LONGEST_CELL else text[: _LONGEST_CELL - 1].rstrip() + "…"
 
 
 def _plain(value: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import pairscale as ps
+from pairscale.cli import _names
 from pairscale.cli._common import say
 from pairscale.errors import InputError
 
@@ -24,6 +25,7 @@ __all__ = [
     "Cache",
     "DryRun",
     "JudgeArgs",
+    "JudgeName",
     "TemplateName",
     "TraitName",
     "condition_of",
@@ -94,9 +96,11 @@ def read_pairs(
 
 def run_file(run: str | None) -> str | None:
     """A run file under the name of a table would be read as one by `pairscale fit`."""
+    if run is None:
+        return None
     from pairscale.files import TABLE_SUFFIXES
 
-    if run is not None and run.lower().endswith(TABLE_SUFFIXES):
+    if run.lower().endswith(TABLE_SUFFIXES):
         raise InputError(f"--run {run}: that is the ending of a table; call the run file run.db, and see --save-path")
     return run
 
@@ -104,9 +108,18 @@ def run_file(run: str | None) -> str | None:
 BaseUrl = Annotated[
     str | None, typer.Option(metavar="URL", help="Where the provider is, such as http://localhost:8000/v1.")
 ]
-TraitName = Annotated[str | None, typer.Option(metavar="NAME", help="What to judge; `pairscale traits` lists them.")]
+JudgeName = Annotated[str, typer.Option(metavar="JUDGE", autocompletion=_names.judges, help="As in `pairscale judge`.")]
+TraitName = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", autocompletion=_names.traits, help="What to judge; `pairscale traits` lists them."),
+]
 TemplateName = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Prompt template, a name or a .txt file; `pairscale templates`.")
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        autocompletion=_names.templates,
+        help="Prompt template, a name or a .txt file; `pairscale templates`.",
+    ),
 ]
 JudgeArgs = Annotated[
     list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of the judge; may stand several times.")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import pairscale as ps
+from pairscale.cli import _names
 from pairscale.cli._common import Json, Out, emit, printable, say, show_table
 from pairscale.cli._inputs import BaseUrl, run_file, setting
 from pairscale.errors import InputError
@@ -52,6 +53,7 @@ def command(
         list[str] | None,
         typer.Option(
             metavar="JUDGE",
+            autocompletion=_names.judges,
             help="provider:model, module:function, human (asked here), lexical (embedded, a baseline, the default "
             "without --labels); several of them are a panel that decides by majority.",
         ),
@@ -122,8 +124,8 @@ def command(
                 "concurrency": 1 if judge == ["human"] else concurrency, "run": run, "store_dir": save,
                 "stop_when": stop_when, "max_cost": max_cost, "seed": seed,
             }  # fmt: skip
-            if manifest is not None and second is None and run is None:
-                raise InputError("--manifest with a suite needs --run, where the answers are")
+            if manifest is not None:
+                _check_manifest(manifest, has_answers=second is not None or run is not None)
             if run is None:
                 say("note: without --run nothing is kept when this is interrupted")
             if second is not None:
@@ -143,8 +145,6 @@ def command(
                     repeats=repeats,
                     **shared,
                 )
-            if manifest is not None:
-                _manifest(manifest, (first, second, suite), (run, name_a, name_b), criterion or [])
     except KeyboardInterrupt:
         say(f"interrupted; {f'what was answered is in {run}; the same command goes on' if run else 'nothing was kept'}")
         raise typer.Exit(130) from None
@@ -152,8 +152,19 @@ def command(
     if out is not None:
         _verdicts(found, say)
     emit(_document(found), found.frame(), as_json=as_json, out=out, show=lambda: _show(found))
+    if manifest is not None:  # last: whatever is wrong with it, the verdict is there
+        _manifest(manifest, (first, second, suite), (run, name_a, name_b), criterion or [])
     if not any(case.outcome.is_answer for case in found.cases):
         raise InputError("no case was answered, so there is no verdict")
+
+
+def _check_manifest(out: Path, *, has_answers: bool) -> None:
+    """Refuse what cannot be written, before anything is paid for."""
+    from pairscale.evaluate.manifest import require_manifest
+
+    require_manifest(out)
+    if not has_answers:
+        raise InputError("--manifest with a suite needs --run, where the answers are")
 
 
 def _manifest(
@@ -214,7 +225,7 @@ def _comparators(
         if "human" in names:
             if len(names) > 1:
                 raise InputError("--judge human stands alone; people and models are compared with --labels")
-            made.append(ps.human_pairwise(key=criterion))
+            made.append(ps.human_pairwise(key=criterion, criterion=criterion))
         elif len(names) == 1:
             made.append(
                 ps.pairwise_judge(names[0], criterion=criterion, key=criterion, swap=swap, judge_args=settings or None)
@@ -279,7 +290,10 @@ def _by_tag(found: ps.PairwiseRunResult) -> pl.DataFrame:
 
     from pairscale.evaluate.inference import slices
 
-    parts = [slices(found.frame(key)).table.with_columns(criterion=pl.lit(key)) for key in found.keys]
+    parts = [
+        slices(found.frame(key), interval=found.interval).table.with_columns(criterion=pl.lit(key))
+        for key in found.keys
+    ]
     table = pl.concat(parts).select("criterion", "n", "rate", "joint_lower", "joint_upper", tag="slice")
     return table.select("criterion", "tag", "n", "rate", "joint_lower", "joint_upper")
 

@@ -16,6 +16,10 @@ EXAMPLES = ("pairscale audit run.db", "pairscale audit run.db --json")
 
 def command(
     run: Annotated[str, typer.Argument(metavar="RUN", help="The run file.")],
+    selector: Annotated[
+        str | None,
+        typer.Option(metavar="MODULE:FUNCTION", help="Who chose the pairs, when it was a selector of your own."),
+    ] = None,
     as_json: Json = False,
     out: Out = None,
 ) -> None:
@@ -30,7 +34,7 @@ def command(
 
     from pairscale.adaptive.audit import audit_run
 
-    report = audit_run(run)
+    report = audit_run(run, selector=selector)
     document = {"passed": report.passed, "steps": report.steps, "refits": report.refits, "problem": report.problem}
     emit(document, pl.DataFrame([document]), as_json=as_json, out=out, show=lambda: typer.echo(printable(str(report))))
     if not report.passed:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 import typer
 
+from pairscale.cli import _names
 from pairscale.cli._common import Encoding, Json, Out, emit, printable, say, show_table
 from pairscale.cli._inputs import (
     BaseUrl,
@@ -51,7 +52,12 @@ def submit(
         Path, typer.Argument(metavar="PAIRS", help="A table with ID1 text1 ID2 text2; `pairscale pairs` makes it.")
     ],
     judge: Annotated[
-        str, typer.Option(metavar="JUDGE", help="provider:model of openai, anthropic, gemini or together.")
+        str,
+        typer.Option(
+            metavar="JUDGE",
+            autocompletion=_names.judges,
+            help="provider:model of openai, anthropic, gemini or together.",
+        ),
     ],
     run: Annotated[
         str,
@@ -185,7 +191,8 @@ def cancel(run: _Run, batch: _Chosen = None, as_json: Json = False, out: Out = N
             raise InputError(
                 f"{run} knows no batch {', '.join(sorted(unknown))}; `pairscale batch status {run}` lists them"
             )
-        going = [entry.key for entry in known if entry.key in chosen and entry.open and entry.state not in ENDED]
+        mine = [entry for entry in known if entry.key in chosen and entry.open]
+        going = [entry.key for entry in mine if wanted or entry.state not in ENDED]
         await desk.cancel(going)
         return len(going), desk.status(chosen)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import pairscale as ps
+from pairscale.cli import _names
 from pairscale.cli._common import Json, Out, emit, say, show_table
 from pairscale.cli._inputs import TraitName, make_named_judge, read_pairs, run_file
 from pairscale.errors import InputError
@@ -46,11 +47,17 @@ def command(
     ] = None,
     judge: Annotated[
         list[str] | None,
-        typer.Option(metavar="JUDGE", help="As in `pairscale judge`; may stand several times."),
+        typer.Option(
+            metavar="JUDGE", autocompletion=_names.judges, help="As in `pairscale judge`; may stand several times."
+        ),
     ] = None,
     template: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Prompt template, a name or a .txt file; may stand several times."),
+        typer.Option(
+            metavar="NAME",
+            autocompletion=_names.templates,
+            help="Prompt template, a name or a .txt file; may stand several times.",
+        ),
     ] = None,
     run: Annotated[
         str | None,

@@ -15,6 +15,7 @@ from pairscale.cli._inputs import (
     BaseUrl,
     Cache,
     JudgeArgs,
+    JudgeName,
     TemplateName,
     TraitName,
     make_named_judge,
@@ -36,7 +37,7 @@ EXAMPLES = (
 
 def command(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="A folder of .txt files, or a table of texts.")],
-    judge: Annotated[str, typer.Option(metavar="JUDGE", help="As in `pairscale judge`.")] = "lexical",
+    judge: JudgeName = "lexical",
     run: Annotated[
         str | None,
         typer.Option(metavar="FILE", callback=run_file, help="The run file; the same line asks nothing twice."),

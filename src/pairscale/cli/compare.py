@@ -16,6 +16,7 @@ from pairscale.cli._inputs import (
     Cache,
     DryRun,
     JudgeArgs,
+    JudgeName,
     TemplateName,
     TraitName,
     make_named_judge,
@@ -37,7 +38,7 @@ EXAMPLES = (
 def command(
     text1: Annotated[str, typer.Argument(metavar="TEXT1", help="A text file, or the text itself.")],
     text2: Annotated[str, typer.Argument(metavar="TEXT2", help="The other one.")],
-    judge: Annotated[str, typer.Option(metavar="JUDGE", help="As in `pairscale judge`.")] = "lexical",
+    judge: JudgeName = "lexical",
     trait: TraitName = None,
     template: TemplateName = None,
     judge_arg: JudgeArgs = None,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 import pairscale as ps
+from pairscale.cli import _names
 from pairscale.cli._common import Encoding, Json, Out, emit, printable, say
 from pairscale.cli._inputs import (
     BaseUrl,
@@ -43,7 +44,10 @@ def command(
     pairs: Annotated[
         Path, typer.Argument(metavar="PAIRS", help="A table with ID1 text1 ID2 text2, or texts: then all their pairs.")
     ],
-    judge: Annotated[str, typer.Option(metavar="JUDGE", help="provider:model, as in `pairscale judge`.")],
+    judge: Annotated[
+        str,
+        typer.Option(metavar="JUDGE", autocompletion=_names.judges, help="provider:model, as in `pairscale judge`."),
+    ],
     pilot: Annotated[int, typer.Option(min=1, metavar="N", help="Pairs to ask; they are paid for.")] = 25,
     select: Annotated[
         Literal["stratified", "random", "first"],

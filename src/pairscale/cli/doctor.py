@@ -8,18 +8,25 @@ import typer
 
 from pairscale.cli._common import Json, Out, emit, show_table
 
-__all__ = ["EXAMPLES", "SUMMARY", "command"]
+__all__ = ["CORE", "EXAMPLES", "EXTRAS", "SUMMARY", "command"]
 
 SUMMARY = "Check versions, extras and keys."
 EXAMPLES = ("pairscale doctor", "pairscale doctor --json", "pairscale doctor --clear-cache")
 
-_CORE = ("numpy", "scipy", "polars", "sqlalchemy", "rich", "typer")
-_EXTRAS = {
+CORE = (
+    "aiohttp", "filelock", "jinja2", "lazy-loader", "numpy", "platformdirs", "polars", "rich", "scipy", "sqlalchemy",
+    "typer",
+)  # fmt: skip
+"""What is always installed; a test holds it, and the extras, against the project's own list."""
+
+EXTRAS = {
     "excel": ("fastexcel", "xlsxwriter"),
     "pandas": ("pandas", "pyarrow"),
     "plots": ("altair", "vl-convert-python"),
     "postgres": ("psycopg",),
+    "web": ("fastapi", "markdown-it-py", "python-multipart", "uvicorn"),
 }
+"""What is installed on demand, by the name that goes into the brackets."""
 
 
 def command(
@@ -48,9 +55,9 @@ def command(
         {"check": "pairscale", "value": __version__, "advice": ""},
         {"check": "python", "value": platform.python_version(), "advice": ""},
         {"check": "sqlite", "value": sqlite3.sqlite_version, "advice": ""},
-        *({"check": name, "value": _version(name), "advice": ""} for name in _CORE),
+        *({"check": name, "value": _version(name), "advice": ""} for name in CORE),
     ]
-    for extra, packages in _EXTRAS.items():
+    for extra, packages in EXTRAS.items():
         missing = [name for name in packages if _version(name) == "missing"]
         advice = f"pip install 'pairscale[{extra}]'" if missing else ""
         rows.append({"check": f"extra {extra}", "value": "missing" if missing else "installed", "advice": advice})

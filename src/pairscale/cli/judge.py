@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import pairscale as ps
+from pairscale.cli import _names
 from pairscale.cli._common import Encoding, Json, Out, emit, printable, say, show_table
 from pairscale.cli._inputs import (
     BaseUrl,
@@ -46,6 +47,7 @@ def command(
         str,
         typer.Option(
             metavar="JUDGE",
+            autocompletion=_names.judges,
             help="provider:model (openai:gpt-5.1, anthropic:…, gemini:…, together:…, ollama:…, compatible:…), lexical "
             "(embedded, a baseline), simulated:COLUMN (known truth), replay:FILE (recorded answers), or "
             "module:function (yours, also from this folder).",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import pairscale as ps
+from pairscale.cli import _names
 from pairscale.cli._common import Json, Out, complain, emit, show_table
 
 if TYPE_CHECKING:
@@ -31,7 +32,12 @@ def command(
     lapse: Annotated[float, typer.Option(metavar="SHARE", help="Of answers given by the toss of a coin.")] = 0.0,
     invalid: Annotated[float, typer.Option(metavar="SHARE", help="Of questions that the judge declines.")] = 0.0,
     selector: Annotated[
-        str, typer.Option(metavar="NAME", help="Who chooses the pairs: pollitt, random, nearest or information.")
+        str,
+        typer.Option(
+            metavar="NAME",
+            autocompletion=_names.selectors,
+            help="Who chooses the pairs: pollitt, random, nearest or information.",
+        ),
     ] = "pollitt",
     price: Annotated[float | None, typer.Option(min=0, metavar="X", help="Of one question, in any currency.")] = None,
     seconds: Annotated[float | None, typer.Option(min=0, metavar="X", help="That one answer takes.")] = None,

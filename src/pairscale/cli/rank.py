@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import pairscale as ps
+from pairscale.cli import _names
 from pairscale.cli._common import Encoding, IdCol, Json, Out, TextCol, emit, printable, say, show_table
 from pairscale.cli._inputs import (
     BaseUrl,
     Cache,
     DryRun,
     JudgeArgs,
+    JudgeName,
     TemplateName,
     TraitName,
     make_named_judge,
@@ -46,7 +48,7 @@ def command(
     data: Annotated[
         Path, typer.Argument(metavar="DATA", help="A folder of .txt files, or a table with ids and texts.")
     ],
-    judge: Annotated[str, typer.Option(metavar="JUDGE", help="As in `pairscale judge`.")] = "lexical",
+    judge: JudgeName = "lexical",
     run: Annotated[
         str | None,
         typer.Option(metavar="FILE", callback=run_file, help="The run file: the same line goes on where it is."),
@@ -68,7 +70,12 @@ def command(
     max_cost: Annotated[float | None, typer.Option(min=0, metavar="USD", help="Stop before it costs more.")] = None,
     max_minutes: Annotated[float | None, typer.Option(min=0, metavar="M", help="Stop after so long.")] = None,
     selector: Annotated[
-        str, typer.Option(metavar="NAME", help="Who chooses: pollitt, random, nearest or information.")
+        str,
+        typer.Option(
+            metavar="NAME",
+            autocompletion=_names.selectors,
+            help="Who chooses: pollitt, random, nearest, information, or module:function.",
+        ),
     ] = "pollitt",
     set_: Annotated[
         list[str] | None,
@@ -91,8 +98,8 @@ def command(
     """Rank texts adaptively, with any judge.
 
     Each comparison is chosen by what is known so far. The Bayesian model is fitted again and again; the run stops by
-    itself when the ranking is reliable and stable, or at a limit. Every answer is on the disk before the run ends,
-    however it ends, and the same line goes on: after a limit, a crash or Ctrl-C. New texts in DATA join the run.
+    itself when the ranking is reliable and stable, or at a limit. Every answer is on the disk before the run ends, and
+    the same line goes on: after a limit, a crash or Ctrl-C. New texts in DATA join the run.
 
     `pairscale audit RUN` recomputes every choice and every stop from the log; `pairscale plan` says beforehand how many
     comparisons it may take.
@@ -137,7 +144,7 @@ def command(
         raise typer.Exit(130) from None
     say_reused(asked)
     document = {"summary": result.summary, "run": run, "items": result.items, "refits": result.refits}
-    emit(document, result.items, as_json=as_json, out=out, show=lambda: _show(result, run))
+    emit(document, result.items, as_json=as_json, out=out, show=lambda: _show(result, run, selector))
 
 
 def _configured(given: list[str], reliability: float | None) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -157,7 +164,7 @@ def _configured(given: list[str], reliability: float | None) -> tuple[dict[str, 
     return found
 
 
-def _show(result: AdaptiveResult, run: str | None) -> None:
+def _show(result: AdaptiveResult, run: str | None, selector: str) -> None:
     import polars as pl
 
     from pairscale.adaptive._words import shown_figure
@@ -177,7 +184,8 @@ def _show(result: AdaptiveResult, run: str | None) -> None:
     typer.echo(said)
     typer.echo(_ending(result))
     if run is not None:
-        typer.echo(f"run file  {run}  (try: pairscale audit {run})")
+        own = f" --selector {selector}" if ":" in selector else ""
+        typer.echo(f"run file  {run}  (try: pairscale audit {run}{own})")
 
 
 def _whole(*names: str) -> list[Any]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import pairscale as ps
+from pairscale.cli import _names
 from pairscale.cli._common import Json, Out, emit, say, show_table
 from pairscale.errors import InputError
 
@@ -44,7 +45,8 @@ def command(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="pollitt, random, nearest or information (pollitt and random); may stand several times.",
+            autocompletion=_names.selectors,
+            help="As in `pairscale rank` (pollitt and random); may stand several times.",
         ),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Runs of each combination.")] = 20,

@@ -37,9 +37,11 @@ def command(
     It may be asked while the run goes on. One row is one condition: a judge with its trait, template and settings.
     What was paid is shown by model, template and day (UTC).
 
-    Of an adaptive run, it says how far it is: stage, comparisons, reliability, and why it stopped.
+    Of an adaptive run, it says how far it is: stage, comparisons, reliability, and why it stopped. --json also has the
+    settings of every command that wrote to the run file; `pairscale init FILE --from RUN` makes a study file of them.
     """
     from pairscale.adaptive.session import adaptive_status
+    from pairscale.cli._history import kept_settings
     from pairscale.collect.batch._registry import entries
 
     if follow:
@@ -53,6 +55,7 @@ def command(
         adaptive = adaptive_status(store)
         spending = store.spending()
         batches = entries(store)
+        commands = kept_settings(store)
 
     def show() -> None:
         typer.echo(f"{run}: {counts['items']:,} samples, {counts['pairs']:,} pairs, {counts['attempts']:,} attempts")
@@ -72,7 +75,14 @@ def command(
             typer.echo(f"\nspent so far: ${spending['cost'].sum():,.4f}\n")
             show_table(spending.drop("total_tokens").rename({"template_id": "template"}), digits=4)
 
-    document = {**counts, **facts, "adaptive": adaptive, "conditions": conditions, "spending": spending}
+    document = {
+        **counts,
+        **facts,
+        "adaptive": adaptive,
+        "conditions": conditions,
+        "spending": spending,
+        "commands": commands,
+    }
     emit(document, conditions, as_json=as_json, out=out, show=show)
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 import pairscale as ps
+from pairscale.cli import _names
 from pairscale.cli._common import Json, Out, emit, printable, say, terminal_width
 
 __all__ = ["EXAMPLES", "SUMMARY", "command"]
@@ -17,7 +18,10 @@ EXAMPLES = ("pairscale templates", "pairscale templates default > mine.txt", "pa
 
 def command(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Show and check this one: a name, or a .txt file.")
+        str | None,
+        typer.Argument(
+            metavar="NAME", autocompletion=_names.templates, help="Show and check this one: a name, or a .txt file."
+        ),
     ] = None,
     as_json: Json = False,
     out: Out = None,

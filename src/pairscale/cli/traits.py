@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 import pairscale as ps
+from pairscale.cli import _names
 from pairscale.cli._common import Json, Out, emit, terminal_width
 
 __all__ = ["EXAMPLES", "SUMMARY", "command"]
@@ -19,7 +20,9 @@ _INDENT = "    "
 
 
 def command(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Show this one only.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", autocompletion=_names.traits, help="Show this one only.")
+    ] = None,
     as_json: Json = False,
     out: Out = None,
 ) -> None:

@@ -10,7 +10,7 @@ from pairscale.errors import PairscaleError
 from pairscale.judges.base import Judge, JudgePair, Verdict
 from pairscale.provenance import utc_now
 
-__all__ = ["Stopwatch", "ask", "close_judge"]
+__all__ = ["Stopwatch", "ask", "close_judge", "comparison_of"]
 
 _FROM_VERDICT = (
     "error_code", "error_message", "status_code", "prompt_hash", "request", "raw_response", "model", "object_type",
@@ -65,6 +65,23 @@ async def ask(
         else:
             verdict = Verdict.fail("judge_error", f"{type(error).__name__}: {error}")
     return verdict, watch.attempt(verdict, number)
+
+
+def comparison_of(verdict: Verdict, first: str, second: str) -> dict[str, Any]:
+    """The columns of an outcome that goes into the run file now.
+
+    Args:
+        verdict: what the judge said.
+        first: the id of the sample shown first.
+        second: that of the other.
+    """
+    return {
+        "outcome": str(verdict.outcome),
+        "winner_pos": verdict.winner_pos,
+        "better_id": None if verdict.winner_pos is None else (first, second)[verdict.winner_pos - 1],
+        "probability": verdict.probability,
+        "received_at": utc_now(),
+    }
 
 
 async def close_judge(judge: Judge) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
+from pairscale.collect._asking import comparison_of
 from pairscale.comparisons import Condition, key_expressions, occurrence, ordered_key
 from pairscale.errors import TableError
 from pairscale.judges.base import Item, JudgePair, Verdict
@@ -46,11 +47,9 @@ class Question:
         """The question as the judge sees it, when it is asked for the ``turn``-th time again."""
         return JudgePair(self.first, self.second, self.uid, self.attempt + turn, occurrence=self.occurrence)
 
-    def winner(self, verdict: Verdict) -> str | None:
-        """The id of the sample that won, if one did."""
-        if verdict.winner_pos is None:
-            return None
-        return str((self.first, self.second)[verdict.winner_pos - 1]["ID"])
+    def comparison(self, verdict: Verdict) -> dict[str, Any]:
+        """The outcome as it goes into the run file."""
+        return comparison_of(verdict, str(self.first["ID"]), str(self.second["ID"]))
 
 
 def make_plan(store: RunFile, pairs: Table, condition: Condition) -> Plan:
@@ -76,22 +75,22 @@ class Plan:
         self._condition, self._frame, self._columns = condition, frame, columns
         self._known: Progress = store.progress(self.condition_id)
 
-    @property
-    def missing(self) -> int:
-        """How many pairs have no answer yet."""
-        return self.total - sum(number in self._known.answered for number in self._frame["pair_id"])
+    def missing(self, besides: Collection[int] = ()) -> int:
+        """How many pairs have no answer yet, besides those whose numbers are given."""
+        return sum(number not in self._known.answered and number not in besides for number in self._frame["pair_id"])
 
-    def questions(self, repeats: Mapping[int, int] | None = None) -> Iterator[Question]:
+    def questions(self, repeats: Mapping[int, int] | None = None, besides: Collection[int] = ()) -> Iterator[Question]:
         """The pairs without an answer, in their order, made one by one.
 
         Args:
             repeats: the run file's, for a judge that has to know of them; see :meth:`RunFile.repeats`.
+            besides: numbers of pairs to leave out.
         """
         repeats = repeats or {}
         sides = [(name, f"{name}1", f"{name}2") for name in self._columns]
         for row in self._frame.iter_rows(named=True):
             number = row["pair_id"]
-            if number in self._known.answered:
+            if number in self._known.answered or number in besides:
                 continue
             first = {name: row[one] for name, one, _ in sides}
             second = {name: row[two] for name, _, two in sides}
@@ -100,18 +99,11 @@ class Plan:
             failed, which = number in self._known.failed, repeats.get(number, 1)
             yield Question(number, row["custom_id"], first, second, asked + 1, failed, which)
 
-    def comparison(self, question: Question, verdict: Verdict) -> dict[str, Any]:
-        """The outcome as it goes into the run file."""
-        return {
-            "outcome": str(verdict.outcome),
-            "winner_pos": verdict.winner_pos,
-            "better_id": question.winner(verdict),
-            "probability": verdict.probability,
-            "received_at": utc_now(),
-        }
-
-    def result_row(self, question: Question, verdict: Verdict, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The outcome as a row of the results table."""
+    def result_row(
+        self, question: Question, comparison: Mapping[str, Any], values: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """The outcome of an attempt as a row of the results table."""
+        position = comparison["winner_pos"]
         known = {name: values[name] for name in RESULTS if name in values}
         condition = self._condition
         return known | {
@@ -119,13 +111,13 @@ class Plan:
             "ID1": question.first["ID"],
             "ID2": question.second["ID"],
             "model": values["model"] or condition.model,
-            "better_sample": None if verdict.winner_pos is None else f"SAMPLE_{verdict.winner_pos}",
-            "better_id": question.winner(verdict),
+            "better_sample": None if position is None else f"SAMPLE_{position}",
+            "better_id": comparison["better_id"],
             "judge_id": condition.judge_id,
             "trait": condition.trait,
             "template_id": condition.template_id,
             "condition_id": self.condition_id,
-            "probability": verdict.probability,
+            "probability": comparison["probability"],
         }
 
     def take_up(self, store: RunFile, rows: Sequence[Mapping[str, str | None]]) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from pairscale.collect._cost_model import Strategy, choose_pilot
 from pairscale.collect._cost_study import SUMMARY, Figures, Rates, Study, assumed_output, calibrated, rough, totals
 from pairscale.collect.live import SubmitResult, submit_into
 from pairscale.collect.llm import _trait, make_adaptive_judge_llm
+from pairscale.display import Shown
 from pairscale.errors import InputError
 from pairscale.judges.base import Judge
 from pairscale.judges.resolve import make_judge
@@ -40,7 +41,7 @@ _IGNORED = ("verbose", "status_every")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class CostEstimate:
+class CostEstimate(Shown, table="summary", columns=None):
     """What a set of pairs will cost, with what it rests on.
 
     Attributes:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -15,12 +16,14 @@ from pairscale.collect._background import run_sync
 from pairscale.collect._plan import Plan, Question, make_plan
 from pairscale.collect._progress import Bar
 from pairscale.collect._saved import SavedResults
+from pairscale.display import Shown
 from pairscale.errors import InputError
 from pairscale.judges.base import Judge, Verdict
 from pairscale.judges.resolve import make_judge
 from pairscale.notices import notice
 from pairscale.provenance import Provenance
 from pairscale.store import Answer, RunFile, open_run
+from pairscale.tables import ANSWER_COLUMNS
 
 if TYPE_CHECKING:
     import os
@@ -36,7 +39,7 @@ _LONGEST_WAIT = 60.0
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class SubmitResult:
+class SubmitResult(Shown, table="results", columns=ANSWER_COLUMNS):
     """What judging a table of pairs gave.
 
     Attributes:
@@ -58,9 +61,6 @@ class SubmitResult:
     provenance: Provenance
     cached: int = 0
     saved: float = 0.0
-
-    def __repr__(self) -> str:
-        return f"<SubmitResult: {self}>"
 
     def __str__(self) -> str:
         counts = (
@@ -110,7 +110,7 @@ def submit_pairs(
         judge_call_args: keyword arguments of every call of a callable.
         on_answer: called with each new result, after it is on the disk.
         max_cost: stop before the answers of this call cost more US dollars, as far as the judge says what they cost;
-            the next answer is taken to cost as much as the dearest so far.
+            the next answer is taken to cost as much as the dearest so far, and so is each that is under way.
 
     Returns:
         A :class:`SubmitResult` with ``results``, ``failed_pairs`` and ``failed_attempts``.
@@ -164,7 +164,15 @@ async def submit_pairs_async(
     on_answer: Callable[[Mapping[str, Any]], None] | None = None,
     max_cost: float | None = None,
 ) -> SubmitResult:
-    """The same as :func:`submit_pairs`, to be awaited."""
+    """The same as :func:`submit_pairs`, to be awaited.
+
+    Example:
+        >>> import asyncio
+        >>> import pairscale as ps
+        >>> pairs = ps.make_pairs(ps.example_writing_samples).head(3)
+        >>> asyncio.run(ps.submit_pairs_async(pairs, "lexical", progress=False))
+        <SubmitResult: 3 pairs answered, 0 failed, 3 asked now>
+    """
     if concurrency < 1 or retries < 0 or retry_wait < 0 or (max_cost is not None and max_cost < 0):
         raise InputError("concurrency must be 1 or more, retries, retry_wait and max_cost 0 or more")
     judge = make_judge(judge, trait=trait, template=template, judge_args=judge_args, judge_call_args=judge_call_args)
@@ -198,7 +206,7 @@ async def submit_into(
         if saved is not None:
             saved.append(plan.take_up(store, saved.rows))
         desk = _Desk(judge, store, plan, saved, on_answer, retries=retries, retry_wait=retry_wait, max_cost=max_cost)
-        with Bar(plan.total, plan.total - plan.missing, show=progress) as bar:
+        with Bar(plan.total, plan.total - plan.missing(), show=progress) as bar:
             await desk.work(concurrency, bar)
     finally:
         await close_judge(judge)
@@ -231,7 +239,9 @@ class _Desk:
         max_cost: float | None = None,
     ) -> None:
         self.asked, self.cached, self.saved = 0, 0, 0.0
-        self._max_cost, self._spent, self._promised, self._dearest = max_cost, 0.0, 0.0, 0.0
+        self._max_cost, self._spent, self._dearest = max_cost, 0.0, 0.0
+        self._promised: list[float] = []  # what each open question may cost
+        self._freed = asyncio.Event()
         self._judge, self._store, self._plan, self._saved, self._on_answer = judge, store, plan, saved, on_answer
         self._retries, self._retry_wait = retries, retry_wait
         self._waiting: list[_Waiting] = []
@@ -264,36 +274,53 @@ class _Desk:
 
     async def _worker(self, questions: Iterator[Question], bar: Bar) -> None:
         for question in questions:
-            most = self._most(question)
-            if self._max_cost is not None and self._spent + self._promised + most > self._max_cost:
+            if not await self._settle(question, bar):
                 self._too_dear = True
                 return
-            self._promised += most
-            try:
-                await self._settle(question, bar)
-            finally:
-                self._promised -= most
+
+    @asynccontextmanager
+    async def _paid(self, question: Question) -> AsyncIterator[bool]:
+        """Whether there is money for a question, whatever it costs; those that are open get the time to cost less."""
+        if self._max_cost is None:
+            yield True
+            return
+        most = self._most(question)
+        while self._promised and self._spent + sum(self._promised) + most > self._max_cost:
+            self._freed.clear()
+            await self._freed.wait()
+        if self._spent + most > self._max_cost:
+            yield False
+            return
+        self._promised.append(most)
+        try:
+            yield True
+        finally:
+            self._promised.remove(most)
+            self._freed.set()
 
     def _most(self, question: Question) -> float:
         """What a question may cost: as much as the dearest so far, or as the judge says beforehand."""
-        if self._max_cost is None:
-            return 0.0
         says = getattr(self._judge, "dearest", None)
         beforehand = None if says is None else says(question.pair(0))
         return max(self._dearest, beforehand or 0.0)
 
-    async def _settle(self, question: Question, bar: Bar) -> None:
+    async def _settle(self, question: Question, bar: Bar) -> bool:
+        """Ask until there is an answer, or no more sense in asking; False when there is no money for it."""
         for turn in range(self._retries + 1):
-            verdict, values = await self._ask(question, turn)
-            self._spent += verdict.cost or 0.0
-            self._dearest = max(self._dearest, verdict.cost or 0.0)
+            async with self._paid(question) as is_paid:
+                if not is_paid:
+                    return False
+                verdict, values = await self._ask(question, turn)
+                self._spent += verdict.cost or 0.0
+                self._dearest = max(self._dearest, verdict.cost or 0.0)
             last = not verdict.passing or turn == self._retries
             await self._record(question, verdict, values, settles=last)
             if last:
                 bar.advance(failed=not verdict.outcome.is_answer, cost=verdict.cost, cached=verdict.cached)
-                return
+                return True
             wait = verdict.retry_after if verdict.retry_after is not None else self._retry_wait * 2**turn
             await asyncio.sleep(min(wait, _LONGEST_WAIT) * (1 + self._jitter.random() / 4))
+        raise AssertionError
 
     async def _ask(self, question: Question, turn: int) -> tuple[Verdict, dict[str, Any]]:
         self.asked += 1
@@ -313,11 +340,11 @@ class _Desk:
         return verdict, values
 
     async def _record(self, question: Question, verdict: Verdict, values: dict[str, Any], *, settles: bool) -> None:
-        comparison = self._plan.comparison(question, verdict) if settles else None
+        comparison = question.comparison(verdict) if settles else None
         answer = Answer(question.pair_id, values, comparison, question.failed_before)
         row = None
         if comparison is not None and verdict.outcome.is_answer:
-            row = self._plan.result_row(question, verdict, values)
+            row = self._plan.result_row(question, comparison, values)
         await self._enqueue(answer, row)
         if row is not None and self._on_answer is not None:
             self._on_answer(row)

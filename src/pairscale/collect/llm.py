@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
 
@@ -40,6 +40,11 @@ __all__ = [
 ]
 
 _SERVICES = {"openai": "OpenAI", "anthropic": "Anthropic", "gemini": "Google Gemini", "together": "Together.ai"}
+_MODELS = {
+    "openai": "gpt-4.1", "anthropic": "claude-sonnet-4-5", "gemini": "gemini-2.5-flash",
+    "together": "deepseek-ai/DeepSeek-V3", "ollama": "llama3.2",
+}  # fmt: skip
+"""A model of each, for the examples."""
 
 
 def make_adaptive_judge_llm(
@@ -72,6 +77,10 @@ def make_adaptive_judge_llm(
 
     Raises:
         InputError: when the model or the key is missing, or a setting is unknown.
+
+    Example:
+        >>> make_adaptive_judge_llm("openai", "gpt-4.1", api_key="none").condition.judge_id
+        'openai:gpt-4.1'
     """
     if text_col != "text":
         raise InputError("items carry their text in the column 'text'; name yours with text_col where they are read")
@@ -144,6 +153,11 @@ def submit_llm_pairs(
     Raises:
         InputError: pairs or settings cannot be used.
         JudgeError: the key is not accepted, or there is no such model.
+
+    Example:
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It rains, and nobody is surprised."}]
+        >>> submit_llm_pairs(pair, "gpt-4.1", progress=False).results["better_id"].to_list()
+        ['b']
     """
     judge = make_adaptive_judge_llm(
         backend, model, trait, trait_name, trait_description, prompt_template, endpoint, api_key, judge_args=settings
@@ -198,6 +212,11 @@ def llm_compare_pair(
 
     Returns:
         One row of results. Without an answer, ``better_id`` is empty and ``error_message`` says why.
+
+    Example:
+        >>> row = llm_compare_pair("a", "Rain.", "b", "It rains, and nobody is surprised.", "gpt-4.1")
+        >>> row.select("ID1", "ID2", "better_id").row(0)
+        ('a', 'b', 'b')
     """
     pair = {"ID1": ID1, "text1": text1, "ID2": ID2, "text2": text2}
     if (uid := settings.pop("pair_uid", None)) is not None:
@@ -216,29 +235,87 @@ def llm_compare_pair(
     return pl.DataFrame([{name: row.get(name) for name in schema}], schema=schema)
 
 
-def _compare_with(backend: str) -> Callable[..., pl.DataFrame]:
-    def compare(ID1: str, text1: str, ID2: str, text2: str, model: str, *args: Any, **settings: Any) -> pl.DataFrame:
-        names = ("trait_name", "trait_description", "prompt_template")
-        given = dict(zip(names, args, strict=False))
-        if len(args) > len(names):
-            raise InputError(f"give what follows {names[-1]} by name")
-        return llm_compare_pair(ID1, text1, ID2, text2, model, backend=backend, **given, **settings)
+class _Compare(Protocol):
+    def __call__(
+        self,
+        ID1: str,
+        text1: str,
+        ID2: str,
+        text2: str,
+        model: str,
+        trait_name: str | None = None,
+        trait_description: str | None = None,
+        prompt_template: str | None = None,
+        **settings: Any,
+    ) -> pl.DataFrame: ...
+
+
+class _Submit(Protocol):
+    def __call__(
+        self,
+        pairs: Table,
+        model: str,
+        trait_name: str | None = None,
+        trait_description: str | None = None,
+        prompt_template: str | None = None,
+        **settings: Any,
+    ) -> SubmitResult: ...
+
+
+def _by_name(more: tuple[Any, ...]) -> None:
+    if more:
+        raise InputError("give what follows prompt_template by name")
+
+
+def _compare_with(backend: str) -> _Compare:
+    def compare(
+        ID1: str,
+        text1: str,
+        ID2: str,
+        text2: str,
+        model: str,
+        trait_name: str | None = None,
+        trait_description: str | None = None,
+        prompt_template: str | None = None,
+        *more: Any,
+        **settings: Any,
+    ) -> pl.DataFrame:
+        _by_name(more)
+        question = (trait_name, trait_description, prompt_template)
+        return llm_compare_pair(ID1, text1, ID2, text2, model, *question, backend, **settings)
 
     compare.__name__ = compare.__qualname__ = f"{backend}_compare_pair_live"
-    compare.__doc__ = f"Have one pair judged by a model of {_SERVICES.get(backend, 'Ollama')}; see llm_compare_pair."
+    compare.__doc__ = f"""Have one pair judged by a model of {_SERVICES.get(backend, "Ollama")}; see llm_compare_pair.
+
+    Example:
+        >>> row = {compare.__name__}("a", "Rain.", "b", "It rains, and nobody is surprised.", "{_MODELS[backend]}")
+        >>> row["better_id"].to_list()
+        ['b']
+    """
     return compare
 
 
-def _submit_with(backend: str) -> Callable[..., SubmitResult]:
-    def submit(pairs: Table, model: str, *args: Any, **settings: Any) -> SubmitResult:
-        names = ("trait_name", "trait_description", "prompt_template")
-        given = dict(zip(names, args, strict=False))
-        if len(args) > len(names):
-            raise InputError(f"give what follows {names[-1]} by name")
-        return submit_llm_pairs(pairs, model, backend=backend, **given, **settings)
+def _submit_with(backend: str) -> _Submit:
+    def submit(
+        pairs: Table,
+        model: str,
+        trait_name: str | None = None,
+        trait_description: str | None = None,
+        prompt_template: str | None = None,
+        *more: Any,
+        **settings: Any,
+    ) -> SubmitResult:
+        _by_name(more)
+        return submit_llm_pairs(pairs, model, trait_name, trait_description, prompt_template, backend, **settings)
 
     submit.__name__ = submit.__qualname__ = f"submit_{backend}_pairs_live"
-    submit.__doc__ = f"Have pairs judged by a model of {_SERVICES.get(backend, 'Ollama')}; see submit_llm_pairs."
+    submit.__doc__ = f"""Have pairs judged by a model of {_SERVICES.get(backend, "Ollama")}; see submit_llm_pairs.
+
+    Example:
+        >>> pair = [{{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It rains, and nobody is surprised."}}]
+        >>> {submit.__name__}(pair, "{_MODELS[backend]}", progress=False).results["better_id"].to_list()
+        ['b']
+    """
     return submit
 
 
@@ -287,6 +364,10 @@ def ensure_only_ollama_model_loaded(model: str, verbose: bool = True, *, host: s
 
     Returns:
         The models that were unloaded. Nothing is done when the server does not answer.
+
+    Example:
+        >>> ensure_only_ollama_model_loaded("llama3.2", verbose=False)
+        []
     """
     from pairscale.providers._ollama_server import unload_others
 

@@ -279,6 +279,10 @@ def synthetic_essays(n: int, seed: int = 0) -> pl.DataFrame:
 
     Raises:
         InputError: when ``n`` is not a positive whole number, or ``seed`` not a whole number.
+
+    Example:
+        >>> synthetic_essays(3, seed=1).select("ID", "quality_level").rows()
+        [('S0001', 10), ('S0002', 20), ('S0003', 14)]
     """
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise InputError(f"n is the number of essays to make, so it has to be a whole number of 1 or more, not {n!r}.")

@@ -3,7 +3,7 @@
 Verdicts are comparisons like all others: in the tables ``items``, ``pairs``, ``conditions``, ``attempts`` and
 ``comparisons``, each order a pair of its own. Answers of variants are in the log ``ab_answers``, the tasks they belong
 to in ``ab_tasks``, who was called what in ``ab_runs``, and outcomes of comparators that are no judges in
-``ab_outcomes``. Whatever is used is on the disk before.
+``ab_outcomes``, and what a run gave in the end in ``ab_results``. Whatever is used is on the disk before.
 """
 
 from __future__ import annotations
@@ -21,23 +21,34 @@ from sqlalchemy import insert, select
 from pairscale.collect._asking import Stopwatch
 from pairscale.collect._asking import ask as ask_judge
 from pairscale.comparisons import Outcome
-from pairscale.evaluate.comparators import PairwiseOutcome
+from pairscale.evaluate.comparators import PairwiseOutcome, item_name, pause
 from pairscale.evaluate.suite import Suite, Task
 from pairscale.evaluate.traces import Trace
 from pairscale.judges.base import Judge, JudgePair, Verdict
 from pairscale.notices import notice
 from pairscale.provenance import text_hash, utc_now
 from pairscale.store import Answer, RunFile
-from pairscale.store._database import following, whole
+from pairscale.store._database import following, whole, write_json
 from pairscale.store._schema import items, pairs
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
-__all__ = ["ANSWERS", "OUTCOMES", "RUNS", "TASKS", "Book", "Purse", "TooDear", "stored_answers", "stored_suite"]
+__all__ = [
+    "ANSWERS",
+    "OUTCOMES",
+    "RESULTS",
+    "RUNS",
+    "TASKS",
+    "Book",
+    "Purse",
+    "TooDear",
+    "stored_answers",
+    "stored_suite",
+]
 
 ANSWERS, TASKS, OUTCOMES, RUNS = "ab_answers", "ab_tasks", "ab_outcomes", "ab_runs"
-_LONGEST_WAIT, _RETRY_WAIT = 60.0, 1.0
+RESULTS = "ab_results"
 
 
 class TooDear(Exception):  # noqa: N818 - it says that the money is spent, not that something went wrong
@@ -160,14 +171,42 @@ class Book:
 
     async def keep_answer(self, variant: str, name: str, task: Task, repeat: int, trace: Trace) -> None:
         """Write an answer down."""
+        self.note_answer(variant, name, task, repeat, trace)
+        await self._written()
+
+    def note_answer(self, variant: str, name: str, task: Task, repeat: int, trace: Trace) -> None:
+        """Have an answer written down with whatever comes next, unless it stands there already."""
         digest = task.digest
+        known = self._answers.get((variant, digest, repeat))
+        if known is not None and write_json(known.to_dict()) == write_json(trace.to_dict()):
+            return
         if digest not in self._tasks:
             self._tasks.add(digest)
             self._log(TASKS, {"task": digest, **task.to_dict()})
         row = {"variant": variant, "name": name, "task": digest, "task_id": task.task_id, "repeat": repeat}
         self._log(ANSWERS, {**row, "trace": trace.to_dict(), "at": utc_now()})
-        await self._written()
         self._answers[variant, digest, repeat] = trace
+
+    def keep_text(self, task_id: str, text: str) -> str:
+        """Write down a text that is compared, under the name that judges know it by; it is given back."""
+        name, kept = str(whole(item_name(task_id, text))), str(whole(text))
+        with self._gate:
+            if name not in self._items:
+                self._items.add(name)
+                row = {"item_id": name, "text": kept, "text_hash": text_hash(kept)}
+                self._waiting.items.append({**row, "columns": {"task_id": whole(task_id)}})
+        return name
+
+    def keep_result(self, row: Mapping[str, Any]) -> None:
+        """Write down what a run gave, to be reported later; once, however often it is asked for."""
+        last = self._store.read_log(RESULTS, last=1)
+        if not last or last[0]["digest"] != row["digest"]:
+            self._log(RESULTS, row)
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether there is a file, or all is gone when the run ends."""
+        return self._store.name != "memory"
 
     # What comparators that are no judges said
 
@@ -206,8 +245,7 @@ class Book:
                 await self._written()
                 if last:
                     break
-                wait = verdict.retry_after if verdict.retry_after is not None else _RETRY_WAIT * 2**turn
-                await asyncio.sleep(min(wait, _LONGEST_WAIT) * (1 + self._jitter.random() / 4))
+                await asyncio.sleep(pause(verdict, turn, self._jitter))
             if verdict.outcome.is_answer:
                 known.answers[uid] = verdict
             else:
@@ -267,7 +305,7 @@ class Book:
                 self._next += 1
         return int(self._pairs[uid])
 
-    # Writing: in one thread; whatever waits goes into the same transaction.
+    # Writing: in one thread, in an order that never leaves an answer without its pair; each kind is one transaction.
 
     def _log(self, name: str, row: Mapping[str, Any]) -> None:
         with self._gate:

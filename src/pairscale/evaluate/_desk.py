@@ -14,9 +14,10 @@ from uuid import uuid4
 from pairscale.collect._asking import close_judge
 from pairscale.collect._progress import Bar
 from pairscale.comparisons import Outcome
-from pairscale.errors import InputError, PairscaleError
+from pairscale.errors import InputError, JudgeError, StoreError
 from pairscale.evaluate._book import Book, TooDear
 from pairscale.evaluate._jobs import Job
+from pairscale.evaluate._kept import Shown, result_row
 from pairscale.evaluate.comparators import PairwiseComparator, PairwiseOutcome
 from pairscale.evaluate.inference import Sequence as Looks
 from pairscale.evaluate.inference import score_of
@@ -59,10 +60,12 @@ class Desk:
         if stop_when not in {None, "decided"}:
             raise InputError(f"stop_when must be 'decided' or None, not {stop_when!r}")
         self._comparators, self.keys = comparators, _keys(comparators)
+        self._takes = {one.key: frozenset(inspect.signature(one.compare).parameters) for one in comparators}
         self._concurrency, self._seed, self._on_case = concurrency, seed, on_case
         self._sequential = stop_when is not None
         self.stopped: str | None = None
         self._done: dict[int, list[PairwiseCase]] = {}
+        self._shown: dict[tuple[str, int], Shown] = {}
 
     async def work(
         self,
@@ -100,6 +103,8 @@ class Desk:
         )
         if store_dir is not None:
             result.save()
+        if book.is_kept:
+            book.keep_result(result_row(result, self._shown))
         return result
 
     def order(self, jobs: Sequence[Job]) -> list[int]:
@@ -161,6 +166,9 @@ class Desk:
             for name, trace in zip(job.names, traces, strict=True)
             if trace.exception is not None
         ]
+        if book.is_kept:
+            names = (None if one.exception is not None else book.keep_text(task.task_id, one.output) for one in traces)
+            self._shown[job.task_id, job.repeat] = Shown(task.input, *names)
         cases = []
         for comparator in self._comparators:
             if raised:
@@ -188,27 +196,40 @@ class Desk:
         self, book: Book, comparator: PairwiseComparator, job: Job, task: Task, traces: Sequence[Trace]
     ) -> PairwiseOutcome:
         """What a comparator says now, or has said before."""
-        takes = inspect.signature(comparator.compare).parameters
         offered: dict[str, Any] = {"ask": book.ask, "repeat": job.repeat}
-        more = {name: value for name, value in offered.items() if name in takes}
-        remembered = "ask" not in more and getattr(comparator, "remember", True)
-        shown = [task.task_id, task.input, *(trace.output for trace in traces)]
-        question = fingerprint(shown if job.repeat == 1 else [*shown, job.repeat])
-        if remembered and (known := book.outcome(comparator.key, question)) is not None:
+        more = {name: value for name, value in offered.items() if name in self._takes[comparator.key]}
+        remembers = "ask" not in more and getattr(comparator, "remember", True)
+        question = _question(task, traces, job.repeat) if remembers else None
+        if question is not None and (known := book.outcome(comparator.key, question)) is not None:
             return known
         try:
             outcome: Any = await comparator.compare(
                 task=task, trace_a=traces[0], trace_b=traces[1], reference_outputs=task.reference_outputs, **more
             )
-        except (PairscaleError, TooDear):
-            raise
-        except Exception as error:  # noqa: BLE001 - whatever a comparator raises is the outcome of this case
+        except (JudgeError, StoreError, TooDear):
+            raise  # every other case would fail, too
+        except Exception as error:  # noqa: BLE001 - whatever else a comparator raises is the outcome of this case
             return PairwiseOutcome.fail(words_of(error), detail={"raised": True})
         if not isinstance(outcome, PairwiseOutcome):
             return PairwiseOutcome.fail(f"a comparator must return a PairwiseOutcome, not {outcome!r:.80}")
-        if remembered:
+        if question is not None:
             await book.keep_outcome(comparator.key, question, task.task_id, outcome)
         return outcome
+
+
+def _question(task: Task, traces: Sequence[Trace], repeat: int) -> str | None:
+    """A digest of what a comparator is shown, to which its outcome belongs; None when a part has no lasting name."""
+    shown: list[Any] = [task.task_id, task.input, *(trace.output for trace in traces)]
+    besides = {
+        "inputs": {name: value for name, value in task.inputs.items() if name != "input"} or None,
+        "reference": task.reference_outputs,
+        "events": [trace.to_dict()["events"] for trace in traces] if any(trace.events for trace in traces) else None,
+    }
+    known = {name: value for name, value in besides.items() if value is not None}
+    try:
+        return fingerprint([*shown, *([repeat] if repeat > 1 else []), *([known] if known else [])])
+    except InputError:
+        return None
 
 
 class _Look:

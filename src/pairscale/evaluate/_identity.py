@@ -2,8 +2,9 @@
 
 An answer in a run file belongs to the variant that gave it. So a variant whose prompt, settings or code has changed
 must not inherit old answers, wherever the change is: in the function, in a default, in a variable around it, in a
-global that it reads, or in another function of one's own that it calls. Installed packages are not looked into, and
-neither are objects inside (a client, say): they are known by their type, and the variant then by its name, too.
+global that it reads, of its own module or of another of one's own, in another function of one's own that it calls, or
+in a class of one's own: its methods, what it has as attributes, and its bases. Installed packages are not looked into,
+and neither are objects inside (a client, say): they are known by their type, and the variant then by its name, too.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from __future__ import annotations
 import builtins
 import functools
 import inspect
+import sys
 import sysconfig
 import textwrap
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -22,7 +25,10 @@ from pairscale.provenance import fingerprint
 
 __all__ = ["identity_of"]
 
-_INSTALLED = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+_INSTALLED = (
+    str(Path(__file__).parents[1]),
+    *{sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")},
+)
 
 
 def identity_of(function: Any, name: str) -> str:
@@ -46,34 +52,36 @@ def identity_of(function: Any, name: str) -> str:
 
 
 class _Seen:
-    """Looks into values, each function once."""
+    """Looks into values, each function, class and module once."""
 
     def __init__(self) -> None:
         self.opaque = False
-        self._functions: set[int] = set()
+        self._seen: set[int] = set()
 
     def described(self, value: Any) -> Any:
         """What can be seen of a callable."""
         if isinstance(value, FunctionType):
             return self._function(value)
         if isinstance(value, MethodType):
-            return ["method", self._fields(value.__self__), self.described(value.__func__)]
+            return ["method", self._held(value.__self__), self.described(value.__func__)]
         if isinstance(value, functools.partial):
             return [
                 "partial",
                 self.described(value.func),
                 *(self._value(part) for part in (value.args, value.keywords)),
             ]
-        if inspect.isbuiltin(value) or isinstance(value, type):
-            return _name(value)
-        return ["object", self._fields(value), self._value(type(value).__dict__.get("__call__"))]
+        if isinstance(value, type):
+            return self._class(value)
+        return _name(value) if inspect.isbuiltin(value) else ["object", self._held(value)]
 
-    def _fields(self, value: Any) -> Any:
-        """An object that is called, or whose method is: its type, and what it holds."""
+    def _held(self, value: Any) -> Any:
+        """An object that is called, or whose method is: its class, and what it holds."""
+        if isinstance(value, type):
+            return self._class(value)
         fields = getattr(value, "__dict__", None)
         if fields is None:
             return self._hidden(value)
-        return [_name(type(value)), {key: self._value(inner) for key, inner in sorted(fields.items())}]
+        return [self._class(type(value)), {key: self._value(inner) for key, inner in sorted(fields.items())}]
 
     def _value(self, value: Any) -> Any:
         """Something that a callable reads."""
@@ -83,35 +91,80 @@ class _Seen:
             return {str(key): self._value(inner) for key, inner in value.items()}
         if isinstance(value, list | tuple):
             return [self._value(inner) for inner in value]
-        if isinstance(value, ModuleType | type) or inspect.isbuiltin(value):
+        if isinstance(value, type):
+            return self._class(value)
+        if isinstance(value, ModuleType) or inspect.isbuiltin(value):
             return _name(value)
         return self.described(value) if isinstance(value, FunctionType | functools.partial) else self._hidden(value)
 
-    def _hidden(self, value: Any) -> str:
-        """Something that is not looked into."""
+    def _hidden(self, value: Any) -> Any:
+        """Something that is not looked into; a class of one's own says what can be done with it."""
+        kind = self._class(type(value))
         try:
-            return f"{_name(type(value))}:{fingerprint(value)}"
+            shown = fingerprint(value)
         except (InputError, TypeError, ValueError, RecursionError):
             self.opaque = True
-            return _name(type(value))
+            return kind
+        return f"{kind}:{shown}" if isinstance(kind, str) else [kind, shown]
+
+    def _class(self, kind: type) -> Any:
+        """A class: of one's own, what its methods do, what it has as attributes, and its bases."""
+        if not _is_own(sys.modules.get(kind.__module__)) or self._is_known(kind):
+            return _name(kind)
+        own = {}
+        for name, member in sorted(vars(kind).items()):
+            functions = _functions(member)
+            if functions:
+                own[name] = [self._function(one) for one in functions]
+            elif not name.startswith(("__", "_abc_")):
+                own[name] = self._value(member)
+        return [_name(kind), own, [self._class(base) for base in kind.__bases__]]
+
+    def _module(self, module: ModuleType, names: set[str]) -> Any:
+        """A module: of one's own, those of its names that a function may read."""
+        if not _is_own(module) or self._is_known(module):
+            return _name(module)
+        there = vars(module)
+        return [_name(module), {name: self._read(there[name], names) for name in sorted(names & there.keys())}]
+
+    def _read(self, value: Any, names: set[str]) -> Any:
+        return self._module(value, names) if isinstance(value, ModuleType) else self._value(value)
+
+    def _is_known(self, value: object) -> bool:
+        """Whether it has been looked into; from now on, it has."""
+        known = id(value) in self._seen
+        self._seen.add(id(value))
+        return known
 
     def _function(self, function: FunctionType) -> Any:
-        if id(function) in self._functions or function.__code__.co_filename.startswith(_INSTALLED):
+        if function.__code__.co_filename.startswith(_INSTALLED) or self._is_known(function):
             return _name(function)
-        self._functions.add(id(function))
         cells = {}
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             try:
                 cells[name] = self._value(cell.cell_contents)
             except ValueError:  # nothing is in it yet
                 cells[name] = None
+        names = set(_names(function.__code__))
         reads = {
-            name: self._value(function.__globals__[name])
-            for name in sorted(set(_names(function.__code__)))
+            name: self._read(function.__globals__[name], names)
+            for name in sorted(names)
             if name in function.__globals__ and not hasattr(builtins, name)
         }
         given = [self._value(function.__defaults__), self._value(function.__kwdefaults__)]
         return [_text(function), given, cells, reads]
+
+
+def _is_own(module: ModuleType | None) -> bool:
+    """Whether a module is somebody's own, and no installed one."""
+    file = getattr(module, "__file__", None)
+    return getattr(module, "__name__", "") == "__main__" if file is None else not file.startswith(_INSTALLED)
+
+
+def _functions(member: Any) -> list[FunctionType]:
+    """The functions that a member of a class is made of."""
+    inner = [getattr(member, name, None) for name in ("__func__", "fget", "fset", "func", "__wrapped__")]
+    return [one for one in (member, *inner) if isinstance(one, FunctionType)]
 
 
 def _name(value: Any) -> str:
@@ -137,5 +190,10 @@ def _text(function: FunctionType) -> str:
 
 
 def _code(code: CodeType) -> str:
-    consts = [_code(inner) if isinstance(inner, CodeType) else repr(inner) for inner in code.co_consts]
+    consts = [_code(inner) if isinstance(inner, CodeType) else _constant(inner) for inner in code.co_consts]
     return f"{code.co_code.hex()}{consts}{code.co_names}"
+
+
+def _constant(value: object) -> str:
+    """A constant in words; a set has no order of its own."""
+    return repr(sorted(map(repr, value))) if isinstance(value, frozenset) else repr(value)

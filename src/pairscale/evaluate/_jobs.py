@@ -6,16 +6,17 @@ import os
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from pairscale.collect._asking import close_judge
-from pairscale.errors import InputError
+from pairscale.errors import InputError, JudgeError
 from pairscale.evaluate._book import Book
 from pairscale.evaluate.comparators import together
 from pairscale.evaluate.result import Unmatched
 from pairscale.evaluate.suite import Suite, Task
 from pairscale.evaluate.traces import Trace, TraceRef, TraceSource, source_at
 from pairscale.evaluate.variants import Variant
+from pairscale.judges.function import words_of
 
 __all__ = ["Field", "Job", "paired"]
 
@@ -69,17 +70,18 @@ class Field:
     async def _answer(self, name: str, task: Task, repeat: int) -> Trace:
         variant, identity, purse = self._variants[name], self.identities[name], self._book.purse
         if getattr(variant, "recorded", False):
-            return await variant.answer(task, repeat)
+            trace = await _answer(variant, task, repeat)
+            self._book.note_answer(identity, name, task, repeat, trace)
+            return trace
         async with self._book.turn(identity, f"{task.digest}#{repeat}"):
             known = self._book.answer(identity, task, repeat)
             if known is not None:
                 return known
-            says = getattr(variant, "dearest", None)
-            promised = purse.promise(identity, None if says is None or purse.limit is None else says(task))
+            promised = purse.promise(identity, None if purse.limit is None else _dearest(variant, task))
             self._book.asked += 1
             cost = None
             try:
-                trace = await variant.answer(task, repeat)
+                trace = await _answer(variant, task, repeat)
                 cost = trace.cost
             finally:
                 purse.settle(identity, promised, cost)
@@ -90,6 +92,26 @@ class Field:
         """Have the variants close their connections."""
         for variant in self._variants.values():
             await close_judge(variant)  # type: ignore[arg-type]
+
+
+async def _answer(variant: Variant, task: Task, repeat: int) -> Trace:
+    """What a variant answers; what it raises is what came of this task."""
+    try:
+        said: Any = await variant.answer(task, repeat)
+    except JudgeError:
+        raise  # it can answer nothing at all
+    except Exception as error:  # noqa: BLE001 - an object of somebody's own may raise anything
+        return Trace(exception=words_of(error))
+    return said if isinstance(said, Trace) else Trace(exception=f"a variant must answer with a Trace, not {said!r:.80}")
+
+
+def _dearest(variant: Variant, task: Task) -> float | None:
+    """What an answer may cost, where the variant says so; a task that it cannot answer costs nothing."""
+    says: Callable[[Task], float | None] | None = getattr(variant, "dearest", None)
+    try:
+        return None if says is None else says(task)
+    except Exception:  # noqa: BLE001 - the answer will fail as well, and say why
+        return None
 
 
 async def paired(

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pairscale.comparisons import Outcome
 from pairscale.errors import InputError
 from pairscale.evaluate._model_judge import TaskJudge, reasoning_of
-from pairscale.evaluate.comparators import Ask, PairwiseOutcome, Winner, ask_once, together
+from pairscale.evaluate.comparators import Ask, PairwiseOutcome, Winner, ask_unrecorded, item_name, together
 from pairscale.evaluate.suite import Task, as_words
 from pairscale.evaluate.traces import Trace
 from pairscale.judges.base import Item, Judge, JudgePair, Verdict
@@ -106,7 +106,7 @@ class JudgeComparator:
             await close()
 
     async def compare(
-        self, *, task: Task, trace_a: Trace, trace_b: Trace, reference_outputs: Any = None, ask: Ask = ask_once
+        self, *, task: Task, trace_a: Trace, trace_b: Trace, reference_outputs: Any = None, ask: Ask = ask_unrecorded
     ) -> PairwiseOutcome:
         """Which is better; ``ask`` is how a run puts the questions."""
         reference = as_words(reference_outputs) if self._reference else ""
@@ -121,7 +121,7 @@ class JudgeComparator:
         return agreed([order[0] for order in orders], verdicts, self.judge.condition.judge_id)
 
     def _item(self, task: Task, trace: Trace, reference: str) -> dict[str, Any]:
-        name = f"{task.task_id}/{text_hash(trace.output)[:12]}"  # of the answer, not of the variant: the judge is blind
+        name = item_name(task.task_id, trace.output)
         own: dict[str, Any] = {"ID": name, "item_id": name, "text": trace.output, "task_id": task.task_id}
         own |= {"input": task.input, "criterion": self.criterion}
         if reference:

@@ -65,7 +65,8 @@ def summary_of(run: PairwiseRunResult) -> str:
     cases = len({(case.task_id, case.repeat) for case in run.cases})
     head = f"{run.variant_b} (B) against {run.variant_a} (A), {cases:,} cases, run {run.run_id}"
     width = max([len(key) for key in run.keys] + [len("key")])
-    lines = [head, f"  {'key':<{width}}    B    A  tie flip  abs  err   win rate of B  95 % interval"]
+    ends = "95 % sequence" if run.sequential else "95 % interval"
+    lines = [head, f"  {'key':<{width}}    B    A  tie flip  abs  err   win rate of B  {ends}"]
     for key in run.keys:
         rate = run.win_rate(key)
         numbers = (rate.wins, rate.losses, rate.ties, rate.flips, rate.abstentions, rate.errors)

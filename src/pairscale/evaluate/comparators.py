@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from pairscale.collect._asking import ask as ask_judge
@@ -13,10 +14,13 @@ from pairscale.errors import InputError
 from pairscale.evaluate.suite import Task
 from pairscale.evaluate.traces import Trace
 from pairscale.judges.base import Judge, JudgePair, Verdict
+from pairscale.provenance import text_hash
 
-__all__ = ["Ask", "PairwiseComparator", "PairwiseOutcome", "Winner", "ask_once", "together"]
+__all__ = ["Ask", "PairwiseComparator", "PairwiseOutcome", "Winner", "ask_unrecorded", "item_name", "pause", "together"]
 
 T = TypeVar("T")
+
+_LONGEST_WAIT, _RETRY_WAIT = 60.0, 1.0
 
 Winner: TypeAlias = Literal["a", "b", "tie"]
 """Which variant is better, or neither."""
@@ -101,6 +105,11 @@ class PairwiseComparator(Protocol):
         ...
 
 
+def item_name(task_id: str, text: str) -> str:
+    """What an answer is called: by its task and its words, not by its variant, so that judges are blind."""
+    return f"{task_id}/{text_hash(text)[:12]}"
+
+
 async def together(*work: Awaitable[T]) -> list[T]:
     """All at once; when one of them fails, the others are finished first, as they may be paid for."""
     done = await asyncio.gather(*work, return_exceptions=True)
@@ -110,7 +119,18 @@ async def together(*work: Awaitable[T]) -> list[T]:
     return [one for one in done if not isinstance(one, BaseException)]
 
 
-async def ask_once(judge: Judge, pair: JudgePair, retries: int) -> Verdict:  # noqa: ARG001 - the signature of Ask
+def pause(verdict: Verdict, turn: int, jitter: random.Random) -> float:
+    """Seconds to wait before asking again after a passing error: as the judge says, else twice as long each time."""
+    wait = verdict.retry_after if verdict.retry_after is not None else _RETRY_WAIT * 2**turn
+    return min(wait, _LONGEST_WAIT) * (1 + jitter.random() / 4)
+
+
+async def ask_unrecorded(judge: Judge, pair: JudgePair, retries: int) -> Verdict:
     """Ask a judge without a run that remembers."""
-    verdict, _ = await ask_judge(judge, pair, 1)
+    jitter = random.Random(pair.uid)  # noqa: S311 - spreads retries, keeps no secret
+    for turn in range(retries + 1):
+        verdict, _ = await ask_judge(judge, replace(pair, attempt=turn + 1), turn + 1)
+        if not verdict.passing or turn == retries:
+            break
+        await asyncio.sleep(pause(verdict, turn, jitter))
     return verdict

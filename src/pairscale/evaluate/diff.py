@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+import polars as pl
+
+from pairscale.display import Shown
 from pairscale.errors import RunsNotComparableError
 from pairscale.evaluate.inference import score_of
 from pairscale.tables import listed
@@ -36,8 +39,8 @@ class CaseChange:
     after: float
 
 
-@dataclass(frozen=True, slots=True)
-class RunDiff:
+@dataclass(frozen=True, slots=True, repr=False)
+class RunDiff(Shown, table="_changes"):
     """What has changed for B since a baseline.
 
     Attributes:
@@ -61,6 +64,12 @@ class RunDiff:
             f"{len(self.regressions)} worse, {len(self.improvements)} better, {self.unchanged} as before, "
             f"{len(self.unanswered)} without an answer"
         )
+
+    @property
+    def _changes(self) -> pl.DataFrame:
+        schema = {"task_id": pl.String(), "repeat": pl.Int64(), "key": pl.String()}
+        rows = [asdict(change) for change in (*self.regressions, *self.improvements)]
+        return pl.DataFrame(rows, schema={**schema, "before": pl.Float64(), "after": pl.Float64()})
 
 
 def diff_runs(run: PairwiseRunResult, baseline: PairwiseRunResult, *, strict: bool) -> RunDiff:

@@ -21,20 +21,25 @@ from pairscale.evaluate.traces import Trace
 from pairscale.judges.function import in_thread
 from pairscale.notices import notice
 
-__all__ = ["human_labels", "human_pairwise"]
+__all__ = ["for_terminal", "human_labels", "human_pairwise"]
 
 
 def human_pairwise(
-    *, key: str, ask: Callable[[Task, str, str], Any] | None = None, seed: int | None = None
+    *,
+    key: str,
+    criterion: str | None = None,
+    ask: Callable[[Task, str, str], Any] | None = None,
+    seed: int | None = None,
 ) -> HumanComparator:
     """A person who is asked about each pair, without being told which answer is whose.
 
-    Without ``ask`` the terminal is used: the task, both answers as [1] and [2] in a random order, and a line that takes
-    ``1``, ``2`` or ``tie``. One question at a time. With a run file every choice is kept at once, and nobody is asked
-    twice; so many choices as there are may be made today, and the rest tomorrow.
+    Without ``ask`` the terminal is used: the criterion, the task, both answers as [1] and [2] in a random order, and a
+    line that takes ``1``, ``2`` or ``tie``. One question at a time. With a run file every choice is kept at once, and
+    nobody is asked twice; so many choices as there are may be made today, and the rest tomorrow.
 
     Args:
         key: what the figures stand under.
+        criterion: what "better" means, in words, for the terminal.
         ask: takes the task and the two answers in the order in which they are shown, and returns ``"1"``, ``"2"`` or
             ``"tie"``; plain or ``async``. Anything else is an error of that case, and None an abstention.
         seed: makes the order reproducible; a new one each time without it.
@@ -43,8 +48,8 @@ def human_pairwise(
         >>> human_pairwise(key="human", ask=lambda task, response_1, response_2: "tie").key
         'human'
     """
-    require_names("any", key)
-    return HumanComparator(key, ask or _terminal, seed)
+    require_names("any" if criterion is None else criterion, key)
+    return HumanComparator(key, ask or partial(_terminal, criterion), seed)
 
 
 class HumanComparator:
@@ -77,10 +82,12 @@ class HumanComparator:
             return self._ask(task, response_1, response_2)
 
 
-def _terminal(task: Task, response_1: str, response_2: str) -> str | None:
+def _terminal(criterion: str | None, task: Task, response_1: str, response_2: str) -> str | None:
     """Ask on the terminal; None at its end."""
-    lines = [f"Task: {_plain(task.input)}", f"[1] {_plain(response_1)}", f"[2] {_plain(response_2)}"]
-    sys.stdout.write("\n".join(lines) + "\n")
+    parts = {"Criterion:": criterion, "Task:": task.input, "[1]": response_1, "[2]": response_2}
+    for name, text in parts.items():
+        if text is not None:
+            sys.stdout.write(f"{name} {for_terminal(text)}\n")
     while True:
         sys.stdout.write("Which is better? 1 / 2 / tie: ")
         sys.stdout.flush()
@@ -91,7 +98,7 @@ def _terminal(task: Task, response_1: str, response_2: str) -> str | None:
             return choice
 
 
-def _plain(text: str) -> str:
+def for_terminal(text: str) -> str:
     """A text without the characters that would command the terminal; lines stay lines."""
     return "".join(letter if letter.isprintable() or letter in "\n\t" else "�" for letter in text)
 
@@ -119,6 +126,18 @@ def human_labels(
 
     Raises:
         InputError: when the labels or their key cannot be read, or none of them is of this criterion.
+
+    Example:
+        >>> import json
+        >>> from pathlib import Path
+        >>> from pairscale.evaluate import InMemoryTraceSource, evaluate_pairwise
+        >>> case = {"case_id": "t1::clarity", "task_id": "t1", "criterion": "clarity", "first_variant": "a"}
+        >>> label = {**case, "preferred": 2}
+        >>> _ = Path("people.jsonl").write_text(json.dumps(label), "utf-8")
+        >>> people = human_labels("people.jsonl", criterion="clarity", key="people")
+        >>> old, new = InMemoryTraceSource({"t1": "Rome?"}), InMemoryTraceSource({"t1": "Rome."})
+        >>> evaluate_pairwise(old, new, comparators=[people]).tally("people")
+        (0, 1, 0)
     """
     require_names(criterion, key)
     labels = read_labels(path, key_file=key_file).of(criterion)

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import polars as pl
 
+from pairscale.display import Shown
 from pairscale.errors import FileFormatError, InputError
 from pairscale.evaluate.comparators import Winner
 from pairscale.files import read_rows
@@ -24,6 +25,8 @@ __all__ = [
     "answers_digest",
     "case_name",
     "key_path",
+    "known_key",
+    "labelled_answers",
     "read_key",
     "read_labels",
     "winner_of",
@@ -90,12 +93,19 @@ def read_key(path: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
             raise FileFormatError(f"{path}, row {number}: a key has case_id and first_variant, which is a or b")
         if str(row["case_id"]) in key:
             raise FileFormatError(f"{path}, row {number}: case_id {row['case_id']!r} stands there a second time")
-        key[str(row["case_id"])] = row
+        key[str(row["case_id"])] = _entry(row, path, number)
     return key
 
 
-@dataclass(frozen=True, slots=True)
-class Labels:
+def _entry(row: Mapping[str, Any], path: str | os.PathLike[str], number: int) -> dict[str, Any]:
+    repeat = row.get("repeat")
+    if repeat is not None and not (str(repeat).isdecimal() and int(repeat)):
+        raise FileFormatError(f"{path}, row {number}: repeat must be a whole number from 1, not {repeat!r:.60}")
+    return dict(row)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Labels(Shown, table="table"):
     """Labels that were read.
 
     Attributes:
@@ -107,6 +117,11 @@ class Labels:
     table: pl.DataFrame
     problems: pl.DataFrame
     missing: tuple[str, ...]
+
+    def __str__(self) -> str:
+        n, missing = self.table.height, len(self.missing)
+        unlabelled = f"{missing:,} case{'s' * (missing != 1)} without one"
+        return f"{n:,} label{'s' * (n != 1)}, {self.problems.height:,} that cannot be used, {unlabelled}"
 
     def of(self, criterion: str) -> Labels:
         """Those of one criterion.
@@ -132,6 +147,12 @@ def read_labels(path: str | os.PathLike[str], *, key_file: str | os.PathLike[str
 
     Raises:
         FileFormatError: when the labels or the key cannot be read.
+
+    Example:
+        >>> said = {"case_id": ["c1", "c2"], "task_id": ["t1", "t2"], "criterion": "clarity", "first_variant": "a"}
+        >>> pl.DataFrame({**said, "preferred": ["1", "three"]}).write_csv("labels.csv")
+        >>> read_labels("labels.csv").problems["problem"].to_list()
+        ["preferred is 'three'; it must be 1, 2 or tie"]
     """
     rows = read_rows(path, text=("case_id", "task_id", "criterion", "preferred", "labeller", "comment", "skipped"))
     if rows and not any("case_id" in row for row in rows):
@@ -149,7 +170,7 @@ def read_labels(path: str | os.PathLike[str], *, key_file: str | os.PathLike[str
             continue
         entry = key[label["case_id"]]
         label |= _case(label["case_id"], row, entry)
-        label["first_variant"], label["answers"] = entry["first_variant"], _labelled(row, entry)
+        label["first_variant"], label["answers"] = entry["first_variant"], labelled_answers(row, entry)
         label["winner"] = winner_of(label["preferred"], entry["first_variant"])
         found.setdefault((label["case_id"], label["labeller"]), []).append(label)
     kept: list[dict[str, Any]] = []
@@ -169,16 +190,28 @@ def read_labels(path: str | os.PathLike[str], *, key_file: str | os.PathLike[str
 def _key(path: Path, rows: Iterable[Mapping[str, Any]], given: str | os.PathLike[str] | None) -> dict[str, Any]:
     if given is not None:
         return read_key(given)
-    embedded = {str(row["case_id"]): dict(row) for row in rows if row.get("first_variant") in {"a", "b"}}
-    if embedded:
-        return embedded
+    known = known_key(path, rows)
+    if known is None:
+        raise FileFormatError(
+            f"{path} does not say which variant is Response 1, and there is no {key_path(path)}; name the key that was "
+            "written with the manifest: key_file="
+        )
+    return known
+
+
+def known_key(path: Path, rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]] | None:
+    """The key of a manifest or of labels: what its rows say themselves, else the file beside it; None without either.
+
+    Raises:
+        FileFormatError: when the file beside it is no key.
+    """
+    embedded = {
+        str(row["case_id"]): _entry(row, path, number)
+        for number, row in enumerate(rows, start=1)
+        if row.get("first_variant") in {"a", "b"}
+    }
     beside = key_path(path)
-    if beside.exists():
-        return read_key(beside)
-    raise FileFormatError(
-        f"{path} does not say which variant is Response 1, and there is no {beside}; name the key that was written "
-        "with the manifest: key_file="
-    )
+    return embedded or (read_key(beside) if beside.exists() else None)
 
 
 def _read(number: int, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -208,16 +241,19 @@ def _problem(label: Mapping[str, Any], key: Mapping[str, Any], row: Mapping[str,
 
 
 def _case(case_id: str, row: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Which task and criterion a case is of: as the key says, the label, or its name."""
+    """What a case is of, as the key says; where it says less, as those of other tools do, the label or the name."""
     known = {**row, **{name: value for name, value in entry.items() if value is not None}}
-    task_id, criterion, repeat = known.get("task_id"), known.get("criterion"), known.get("repeat")
-    if task_id is None or criterion is None:
-        task, _, rest = case_id.partition("::")
-        task_id, criterion = task_id or task, criterion or rest
+    task, _, rest = case_id.partition("::")
+    task_id, criterion = (
+        str(other if known.get(name) is None else known[name])
+        for name, other in (("task_id", task), ("criterion", rest))
+    )
+    repeat = entry.get("repeat")
     if repeat is None:
         start = f"{task_id}::{criterion}::"
-        repeat = case_id.removeprefix(start) if case_id.startswith(start) else 1
-    return {"task_id": str(task_id), "criterion": str(criterion), "repeat": int(repeat)}
+        number = case_id.removeprefix(start) if case_id.startswith(start) else ""
+        repeat = number if number.isdecimal() else 1
+    return {"task_id": task_id, "criterion": criterion, "repeat": int(repeat)}
 
 
 def answers_digest(response_1: str, response_2: str) -> str:
@@ -225,7 +261,7 @@ def answers_digest(response_1: str, response_2: str) -> str:
     return fingerprint([response_1, response_2])
 
 
-def _labelled(row: Mapping[str, Any], entry: Mapping[str, Any]) -> str | None:
+def labelled_answers(row: Mapping[str, Any], entry: Mapping[str, Any]) -> str | None:
     """Of which answers a label is, if the key or the label says so."""
     if isinstance(entry.get("answers"), str):
         return str(entry["answers"])

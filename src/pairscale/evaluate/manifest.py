@@ -12,16 +12,17 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from pairscale.collect._background import run_sync
+from pairscale.display import Shown
 from pairscale.errors import InputError
 from pairscale.evaluate._jobs import paired
-from pairscale.evaluate.labels import answers_digest, case_name, key_path
+from pairscale.evaluate.labels import answers_digest, case_name, key_path, known_key, labelled_answers
 from pairscale.evaluate.result import Unmatched
 from pairscale.evaluate.suite import Suite
 from pairscale.evaluate.traces import TraceSource
-from pairscale.files import replacing
+from pairscale.files import read_rows, replacing
 from pairscale.tables import listed
 
-__all__ = ["MANIFEST", "ExportedCases", "export_pairwise_cases", "export_pairwise_cases_async"]
+__all__ = ["MANIFEST", "ExportedCases", "export_pairwise_cases", "export_pairwise_cases_async", "require_manifest"]
 
 MANIFEST = ("case_id", "task_id", "criterion", "task_input", "response_1", "response_2")
 """The fields of a case."""
@@ -29,8 +30,8 @@ MANIFEST = ("case_id", "task_id", "criterion", "task_input", "response_1", "resp
 _Path: TypeAlias = "str | os.PathLike[str]"
 
 
-@dataclass(frozen=True, slots=True)
-class ExportedCases:
+@dataclass(frozen=True, slots=True, repr=False)
+class ExportedCases(Shown):
     """What was exported; it can be given wherever the path of the manifest is wanted.
 
     Attributes:
@@ -49,6 +50,10 @@ class ExportedCases:
 
     def __fspath__(self) -> str:
         return str(self.path)
+
+    def __str__(self) -> str:
+        left = f", {len(self.unmatched):,} left out" if self.unmatched else ""
+        return f"{self.n_cases:,} case{'s' * (self.n_cases != 1)} in {self.path}{left}"
 
 
 def export_pairwise_cases(
@@ -69,6 +74,9 @@ def export_pairwise_cases(
     which; chance decides who is Response 1. That is in the key, ``STEM.key.jsonl`` beside the manifest, which
     :func:`human_labels` needs and labellers must not see. They add ``preferred``: 1, 2 or tie.
 
+    Exported again under the same name, a case keeps its sides, so that labels which are under way stay true; new cases
+    join. What would make them untrue is refused: other answers, a case that is no longer there.
+
     Args:
         source_a: where A's answers are; see :func:`evaluate_pairwise`.
         source_b: where B's are.
@@ -76,7 +84,7 @@ def export_pairwise_cases(
         out: the manifest, a ``.jsonl`` file.
         suite: the tasks, for ``task_input``; see :func:`evaluate_pairwise`.
         seed: makes the sides and the shares of the labellers reproducible.
-        embed_key: write ``first_variant`` into the manifest itself, in one file with everything.
+        embed_key: write ``first_variant`` into the manifest itself, in one file with everything; not for labellers.
         labellers: names; each gets a file ``STEM.NAME.jsonl`` with a share of the cases.
         overlap: how many labellers get each case; by default all of them.
 
@@ -84,7 +92,15 @@ def export_pairwise_cases(
         What was written; its ``unmatched`` lists tasks without an answer of both sides, raised exceptions included.
 
     Raises:
-        InputError: when there is nothing to export, or two cases would have the same name.
+        InputError: when there is nothing to export, two cases would have the same name, or what was exported under
+            this name before would be lost.
+
+    Example:
+        >>> from pairscale.evaluate import InMemoryTraceSource
+        >>> old = InMemoryTraceSource({"t1": "Rome?", "t2": "Oslo?"})
+        >>> new = InMemoryTraceSource({"t1": "Rome.", "t2": "Oslo."})
+        >>> export_pairwise_cases(old, new, criteria="more certain", out="cases.jsonl", seed=1)
+        <ExportedCases: 2 cases in cases.jsonl>
     """
     return run_sync(
         lambda: export_pairwise_cases_async(
@@ -113,10 +129,24 @@ async def export_pairwise_cases_async(
     labellers: Sequence[str] = (),
     overlap: int | None = None,
 ) -> ExportedCases:
-    """The same as :func:`export_pairwise_cases`, to be awaited."""
+    """The same as :func:`export_pairwise_cases`, to be awaited.
+
+    Example:
+        >>> import asyncio
+        >>> from pairscale.evaluate import InMemoryTraceSource
+        >>> old, new = InMemoryTraceSource({"t1": "Rome?"}), InMemoryTraceSource({"t1": "Rome."})
+        >>> asyncio.run(export_pairwise_cases_async(old, new, criteria="more certain", out="awaited.jsonl", seed=1))
+        <ExportedCases: 1 case in awaited.jsonl>
+    """
     wanted = [criteria] if isinstance(criteria, str) else list(criteria)
     target = Path(out)
     _require(wanted, target, labellers, overlap)
+    if embed_key and labellers:
+        raise InputError("embed_key would tell the labellers which variant is which; leave it out, and keep the key")
+    files = {name: target.with_name(f"{target.stem}.{name}{target.suffix}") for name in labellers}
+    for path in files.values():
+        _unlabelled(path)
+    before = _exported(target)
     jobs, unmatched = await paired(source_a, source_b, suite)
     rng = random.Random(random.SystemRandom().getrandbits(64) if seed is None else seed)  # noqa: S311 - sides, no secret
     cases: list[dict[str, Any]] = []
@@ -129,20 +159,22 @@ async def export_pairwise_cases_async(
             left_out.append(Unmatched(job.task_id, job.repeat, "both" if len(raised) == 2 else raised[0]))
             continue
         for criterion in wanted:
-            first = rng.choice("ab")
-            shown = (a.output, b.output) if first == "a" else (b.output, a.output)
             name = case_name(task.task_id, criterion, job.repeat)
+            drawn = rng.choice("ab")
+            first = before[name]["first_variant"] if name in before else drawn
+            shown = (a.output, b.output) if first == "a" else (b.output, a.output)
             values = (name, task.task_id, criterion, task.input, *shown)
             cases.append(dict(zip(MANIFEST, values, strict=True)))
-            key.append({"case_id": name, "first_variant": first, "answers": answers_digest(*shown)})
+            known = {"case_id": name, "task_id": task.task_id, "criterion": criterion, "repeat": job.repeat}
+            key.append({**known, "first_variant": first, "answers": answers_digest(*shown)})
     _require_names(cases)
+    _require_kept(before, key, target)
     where = None if embed_key else key_path(target)
     if where is not None:
         _write(where, key)
     else:
         cases = [{**case, "first_variant": one["first_variant"]} for case, one in zip(cases, key, strict=True)]
     parts = _shares(cases, labellers, overlap or len(labellers), rng)
-    files = {name: target.with_name(f"{target.stem}.{name}{target.suffix}") for name in parts}
     for name, part in parts.items():
         _write(files[name], part)
     _write(target, cases)
@@ -152,13 +184,45 @@ async def export_pairwise_cases_async(
 def _require(criteria: Sequence[str], out: Path, labellers: Sequence[str], overlap: int | None) -> None:
     if not criteria or not all(isinstance(one, str) and one.strip() for one in criteria):
         raise InputError("criteria must be texts such as 'more helpful'")
-    if out.suffix.lower() not in {".jsonl", ".ndjson"}:
-        raise InputError(f"{out}: a manifest has one JSON object a line, and ends in .jsonl")
+    require_manifest(out)
     strange = [name for name in labellers if not name or not name.replace("-", "").replace("_", "").isalnum()]
     if strange or len(set(labellers)) < len(labellers) or "key" in labellers:
         raise InputError(f"labellers need names of their own, of letters, digits, - and _; not {listed(labellers)}")
     if overlap is not None and not 1 <= overlap <= max(1, len(labellers)):
         raise InputError(f"overlap={overlap!r}: each case goes to 1 to {len(labellers)} of the labellers")
+
+
+def require_manifest(out: Path) -> None:
+    """Refuse a name that no manifest has."""
+    if out.suffix.lower() not in {".jsonl", ".ndjson"}:
+        raise InputError(f"{out}: a manifest has one JSON object a line, and ends in .jsonl")
+
+
+def _exported(target: Path) -> dict[str, dict[str, Any]]:
+    """The key of what was exported under this name before: by case, which variant stood first, and of which answers."""
+    rows = _unlabelled(target)
+    shown = {str(row.get("case_id")): row for row in rows}
+    known = known_key(target, rows) or {}
+    return {name: {**row, "answers": labelled_answers(shown.get(name, {}), row)} for name, row in known.items()}
+
+
+def _unlabelled(path: Path) -> list[dict[str, Any]]:
+    """The rows of a file that is written anew; none when it is not there."""
+    rows = read_rows(path) if path.exists() else []
+    if any(row.get("preferred") is not None for row in rows):
+        raise InputError(f"{path} holds labels; move it elsewhere first, or name another file for the manifest")
+    return rows
+
+
+def _require_kept(before: Mapping[str, Mapping[str, Any]], key: Iterable[Mapping[str, Any]], target: Path) -> None:
+    """Refuse to replace a key that labels may rest on by one that says something else."""
+    now = {row["case_id"]: row["answers"] for row in key}
+    lost = [name for name, row in before.items() if now.get(name) != row["answers"]]
+    if lost:
+        raise InputError(
+            f"{target} was exported before, with other answers or other cases: {listed(lost)}; labels of those would "
+            "be lost. Name another file, or remove the old manifest and its key if nobody has labelled it"
+        )
 
 
 def _require_names(cases: Sequence[Mapping[str, Any]]) -> None:

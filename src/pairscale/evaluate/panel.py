@@ -8,7 +8,7 @@ from typing import Any
 from pairscale.errors import InputError
 from pairscale.evaluate._judge import JudgeComparator, pairwise_judge, require_names
 from pairscale.evaluate._majority import majority
-from pairscale.evaluate.comparators import Ask, PairwiseOutcome, ask_once, together
+from pairscale.evaluate.comparators import Ask, PairwiseOutcome, ask_unrecorded, together
 from pairscale.evaluate.suite import Task
 from pairscale.evaluate.traces import Trace
 from pairscale.judges.base import Judge
@@ -70,7 +70,7 @@ class PanelComparator:
             await member.aclose()
 
     async def compare(
-        self, *, task: Task, trace_a: Trace, trace_b: Trace, reference_outputs: Any = None, ask: Ask = ask_once
+        self, *, task: Task, trace_a: Trace, trace_b: Trace, reference_outputs: Any = None, ask: Ask = ask_unrecorded
     ) -> PairwiseOutcome:
         """Which is better, by majority; ``ask`` is how a run puts the questions."""
         votes = await together(

@@ -13,6 +13,7 @@ from uuid import uuid4
 import polars as pl
 
 from pairscale.collect._background import run_sync
+from pairscale.display import Charted
 from pairscale.errors import InputError
 from pairscale.evaluate._book import Book, Purse
 from pairscale.evaluate._desk import Desk
@@ -40,7 +41,7 @@ RANKING = ("variant", "rank", "theta", "lower", "upper", "rank_lower", "rank_upp
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class VariantsResult:
+class VariantsResult(Charted, table="ranking", charts=("scores", "ranks")):
     """What comparing several variants gave.
 
     Attributes:
@@ -162,7 +163,18 @@ async def run_variants_async(
     level: float = 0.95,
     progress: bool = True,
 ) -> VariantsResult:
-    """The same as :func:`run_variants`, to be awaited."""
+    """The same as :func:`run_variants`, to be awaited.
+
+    Example:
+        >>> import asyncio
+        >>> from pairscale.evaluate import pairwise_judge
+        >>> longer = lambda A, B: {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
+        >>> variants = {str(n): lambda task, n=n: task.input * n for n in (1, 2, 3)}
+        >>> judge = pairwise_judge(longer, criterion="says more", key="longer")
+        >>> result = asyncio.run(run_variants_async(Suite.from_list("abcdef"), variants, comparators=[judge]))
+        >>> result.ranking()["variant"].to_list()
+        ['3', '2', '1']
+    """
     require_suite(suite)
     names = tuple(variants)
     if len(names) < 3:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from pairscale.comparisons import Outcome
+from pairscale.display import Charted, Reported, Shown
 from pairscale.errors import FileFormatError, InputError, UnknownNameError
 from pairscale.evaluate._wording import summary_of, verdict_of
 from pairscale.evaluate.comparators import Winner
@@ -23,6 +24,7 @@ from pairscale.tables import listed
 
 if TYPE_CHECKING:
     from pairscale.evaluate.inference._cases import Ties
+    from pairscale.evaluate.inference.win_rate import Interval
 
 __all__ = ["CASES", "PairwiseAgreement", "PairwiseCase", "PairwiseRunResult", "Unmatched"]
 
@@ -89,8 +91,8 @@ class Unmatched:
     missing: str
 
 
-@dataclass(frozen=True, slots=True)
-class PairwiseAgreement:
+@dataclass(frozen=True, slots=True, repr=False)
+class PairwiseAgreement(Shown):
     """How far two comparators agree, over the cases to which both gave a winner or a tie.
 
     Attributes:
@@ -109,9 +111,15 @@ class PairwiseAgreement:
     ci: tuple[float, float] | None = None
     left_out: int = 0
 
+    def __str__(self) -> str:
+        if self.rate is None:
+            return "no case that both answered"
+        kappa = "undefined" if self.cohen_kappa is None else f"{self.cohen_kappa:.2f}"
+        return f"agree on {self.rate * 100:.0f} % of {self.n:,} cases, kappa {kappa}"
+
 
 @dataclass(frozen=True, slots=True, repr=False)
-class PairwiseRunResult:
+class PairwiseRunResult(Charted, Reported, table="frame", charts=("win rates",)):
     """What a run gave: every case, and the figures over them.
 
     Attributes:
@@ -160,6 +168,11 @@ class PairwiseRunResult:
 
     # Figures
 
+    @property
+    def interval(self) -> Interval:
+        """How intervals are made: ``betting`` where the outcomes were looked at after every case, else ``wilson``."""
+        return "betting" if self.sequential else "wilson"
+
     def of(self, key: str) -> Iterator[PairwiseCase]:
         """The cases of a comparator.
 
@@ -192,11 +205,22 @@ class PairwiseRunResult:
     def win_rate(self, key: str, *, ties: Ties = "half", **options: Any) -> WinRate:
         """B's win rate with its interval; see :func:`pairscale.evaluate.inference.win_rate`.
 
+        Where the outcomes were looked at after every case, the interval is that of the confidence sequence: another one
+        would not allow for the looks.
+
         Args:
             key: the comparator.
             ties: ``half`` (a tie and a flip are half a win) or ``excluded`` (cases with a winner alone).
             options: ``interval``, ``level`` and ``seed``.
+
+        Raises:
+            InputError: when another interval is asked for after such looks.
         """
+        if self.interval == "betting" and options.setdefault("interval", "betting") != "betting":
+            raise InputError(
+                f"interval={options['interval']!r} does not hold for a run with stop_when; leave it out, for that of "
+                "the confidence sequence"
+            )
         return replace(win_rate(self.frame(key), ties=ties, **options), variant=self.variant_b)
 
     def agreement(self, x: str, y: str) -> PairwiseAgreement:
@@ -296,10 +320,29 @@ class PairwiseRunResult:
             FileFormatError: when the file is not one.
         """
         try:
-            found = json.loads(read_bytes(path))
+            return cls.from_dict(json.loads(read_bytes(path)), path)
+        except ValueError as error:
+            if isinstance(error, FileFormatError):
+                raise
+            raise FileFormatError(f"{path} is not a saved run: {type(error).__name__}: {error}") from None
+
+    @classmethod
+    def from_dict(cls, found: Mapping[str, Any], where: object = "this") -> PairwiseRunResult:
+        """What :meth:`to_dict` gave.
+
+        Args:
+            found: the document.
+            where: it comes from, for messages.
+
+        Raises:
+            FileFormatError: when it is not one.
+        """
+        try:
             version = found["schema_version"]
             if version != SCHEMA_VERSION:
-                raise FileFormatError(f"{path} has schema_version {version!r}; this pairscale reads {SCHEMA_VERSION!r}")
+                raise FileFormatError(
+                    f"{where} has schema_version {version!r}; this pairscale reads {SCHEMA_VERSION!r}"
+                )
             known = {one.name for one in fields(cls)} - {"store_dir"}
             kept = {name: value for name, value in found.items() if name in known}
             kept["cases"] = tuple(
@@ -313,7 +356,7 @@ class PairwiseRunResult:
         except (ValueError, KeyError, TypeError) as error:
             if isinstance(error, FileFormatError):
                 raise
-            raise FileFormatError(f"{path} is not a saved run: {type(error).__name__}: {error}") from None
+            raise FileFormatError(f"{where} is not a saved run: {type(error).__name__}: {error}") from None
 
 
 def _kappa(x: list[str], y: list[str]) -> tuple[float | None, tuple[float, float] | None]:

@@ -53,7 +53,7 @@ def run_pairwise(
     other comparators it grades the same answers without running the variants again.
 
     A variant that raises has no answer to that task: its trace keeps the exception, the case is an error for every
-    comparator, and nobody is asked.
+    comparator, and nobody is asked. Only a ``JudgeError``, as of a wrong key, ends the run.
 
     Args:
         suite: the tasks.
@@ -141,7 +141,17 @@ async def run_pairwise_async(
     progress: bool = True,
     on_case: OnCase | None = None,
 ) -> PairwiseRunResult:
-    """The same as :func:`run_pairwise`, to be awaited."""
+    """The same as :func:`run_pairwise`, to be awaited.
+
+    Example:
+        >>> import asyncio
+        >>> from pairscale.evaluate import Suite, pairwise_judge
+        >>> longer = lambda A, B: {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
+        >>> judge = pairwise_judge(longer, criterion="says more", key="longer")
+        >>> sides = {"variant_a": lambda task: "No idea.", "variant_b": lambda task: f"About {task.input}: a lot."}
+        >>> asyncio.run(run_pairwise_async(Suite.from_list(["rain"]), **sides, comparators=[judge])).tally("longer")
+        (0, 1, 0)
+    """
     require_suite(suite)
     if repeats < 1:
         raise InputError(f"repeats must be 1 or more, not {repeats!r}")
@@ -271,7 +281,17 @@ async def evaluate_pairwise_async(
     progress: bool = True,
     on_case: OnCase | None = None,
 ) -> PairwiseRunResult:
-    """The same as :func:`evaluate_pairwise`, to be awaited."""
+    """The same as :func:`evaluate_pairwise`, to be awaited.
+
+    Example:
+        >>> import asyncio
+        >>> from pairscale.evaluate import InMemoryTraceSource, pairwise_judge
+        >>> longer = lambda A, B: {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
+        >>> judge = pairwise_judge(longer, criterion="says more", key="longer")
+        >>> old, new = InMemoryTraceSource({"t1": "Paris, of course."}), InMemoryTraceSource({"t1": "Paris."})
+        >>> asyncio.run(evaluate_pairwise_async(old, new, comparators=[judge])).tally("longer")
+        (1, 0, 0)
+    """
     names = require_two_names(variant_a, variant_b)
     desk = Desk(tuple(comparators), concurrency=concurrency, stop_when=stop_when, seed=seed, on_case=on_case)
     jobs, unmatched = await paired(source_a, source_b, suite, names)

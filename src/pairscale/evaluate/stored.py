@@ -48,6 +48,16 @@ class RunTraceSource:
 
 
 def read_suite(run: str | os.PathLike[str]) -> Suite | None:
-    """The tasks that a run file has answers to; None when there are none."""
+    """The tasks that a run file has answers to; None when there are none.
+
+    Example:
+        >>> import pairscale as ps
+        >>> longer = lambda A, B: {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
+        >>> judge = ps.pairwise_judge(longer, criterion="says more", key="longer")
+        >>> sides = {"variant_a": lambda task: "No.", "variant_b": lambda task: "Certainly."}
+        >>> _ = ps.run_pairwise(ps.Suite.from_list(["Is it raining?"]), **sides, comparators=[judge], run="ab.db")
+        >>> [task.input for task in read_suite("ab.db")]
+        ['Is it raining?']
+    """
     with open_run(run) as store:
         return stored_suite(store)

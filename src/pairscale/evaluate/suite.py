@@ -10,6 +10,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
+from pairscale.display import Shown
 from pairscale.errors import InputError
 from pairscale.files import read_rows
 from pairscale.provenance import fingerprint
@@ -68,8 +71,8 @@ class Task:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Suite:
+@dataclass(frozen=True, slots=True, repr=False)
+class Suite(Shown, table="_tasks"):
     """Tasks in their order, each under a name of its own; make one with :meth:`from_list` or from a file.
 
     Attributes:
@@ -96,6 +99,14 @@ class Suite:
         twice = [name for name, times in ids.items() if times > 1]
         if twice:
             raise InputError(f"{self.source or self.name}: task_id {listed(twice)} stands there more than once")
+
+    def __str__(self) -> str:
+        return f"{self.name}, {len(self.tasks):,} task{'s' * (len(self.tasks) != 1)}"
+
+    @property
+    def _tasks(self) -> pl.DataFrame:
+        rows = [{"task_id": task.task_id, "input": task.input, "tags": list(task.tags)} for task in self.tasks]
+        return pl.DataFrame(rows, schema={"task_id": pl.String(), "input": pl.String(), "tags": pl.List(pl.String())})
 
     def __len__(self) -> int:
         return len(self.tasks)

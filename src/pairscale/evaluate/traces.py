@@ -214,8 +214,7 @@ class DirectoryTraceSource:
     async def list(self) -> AsyncIterator[TraceRef]:
         """What there is, by the names of the files."""
         for path in sorted(self._folder.glob("*.json")):
-            row = _document(path)
-            yield TraceRef(path.name, id_of(row.get("task_id"), str(path)) or None, row.get("ref_metadata") or {})
+            yield TraceRef(path.name, id_of(_document(path).get("task_id"), str(path)) or None)
 
     async def load(self, ref: TraceRef) -> Trace:
         """One of them."""
@@ -224,7 +223,7 @@ class DirectoryTraceSource:
         return Trace.from_dict({name: row[name] for name in row if name not in _OF_THE_REF}, str(path))
 
 
-_OF_THE_REF = {"task_id", "trace_id", "ref_metadata"}
+_OF_THE_REF = {"task_id", "trace_id"}
 
 
 def _document(path: Path) -> dict[str, Any]:
@@ -245,6 +244,10 @@ def save_trace(trace: Trace, folder: str | os.PathLike[str], *, task_id: str, tr
         folder: where to.
         task_id: the task that it belongs to.
         trace_id: its own name; by default that of the task, so that a second trace of a task takes its place.
+
+    Example:
+        >>> save_trace(Trace("Rome."), "traces", task_id="t1").name
+        't1-628b49d9.json'
     """
     name = trace_id or task_id
     target = Path(folder)
@@ -269,11 +272,16 @@ def read_outputs(path: str | os.PathLike[str]) -> InMemoryTraceSource:
 
     Raises:
         InputError: that names the file and the row.
+
+    Example:
+        >>> _ = Path("answers.jsonl").write_text(json.dumps({"task_id": "t1", "output": "Rome."}), "utf-8")
+        >>> len(read_outputs("answers.jsonl"))
+        1
     """
     traces = []
     for number, row in enumerate(read_rows(path, text=("task_id", *_OUTPUTS, "input", "reference")), start=1):
         where = f"{path}, row {number}"
-        task_id = id_of(row.pop("task_id", None) or row.pop("ID", None), where)
+        task_id = id_of(row.pop("task_id", None), where) or id_of(row.pop("ID", None), where)
         if not task_id:
             raise InputError(f"{where} has no task_id, by which the answers of A and B are paired")
         traces.append((task_id, Trace.from_dict(row, where)))

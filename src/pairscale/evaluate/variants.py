@@ -129,9 +129,9 @@ class _Recorded:
     """Traces that a source holds; each repeat is the next one of its task."""
 
     def __init__(self, source: TraceSource, name: str) -> None:
-        self._source, self._name, self.identity = source, name, ""
+        self._source, self._name, self.identity = source, name, f"recorded:{name}"
         self._refs: dict[str | None, list[Any]] | None = None
-        self.recorded = True  # nothing to keep: it is there already
+        self.recorded = True  # read anew each time: the recording may change, and no answer of it is ever out of date
 
     async def answer(self, task: Task, repeat: int) -> Trace:
         if self._refs is None:

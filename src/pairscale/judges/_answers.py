@@ -122,10 +122,12 @@ def probability_of_first(logprobs: Sequence[TokenLogprob] | None, lead: str) -> 
     Returns:
         None when the tokens do not show the choice.
     """
+    if not logprobs:
+        return None
     stem = r"[\"'\s:]*" if lead == ANSWER_KEY else r"\s*"
     choice = re.compile(rf"{re.escape(lead)}{stem}SAMPLE_([12])(?!\d)", re.IGNORECASE)
     before, found = "", None
-    for token in logprobs or ():
+    for token in logprobs:
         weights = {"1": 0.0, "2": 0.0}
         for other in token.top:
             if (which := _chosen(choice, before, other.token)) is not None:

@@ -11,38 +11,21 @@ from pairscale.judges import _orders
 from pairscale.judges.base import JudgePair, Verdict
 from pairscale.judges.llm import LLMJudge
 from pairscale.provenance import text_hash
-from pairscale.providers.client import Exchange, LLMClient
+from pairscale.providers.client import Exchange
 from pairscale.traits import Trait
 
 if TYPE_CHECKING:
     from pairscale.providers.base import HTTPCall
     from pairscale.providers.batches import Line
 
-__all__ = ["asks_both_orders", "calls_of", "client_of", "described", "joined_verdict", "restored", "verdict_of"]
-
-_PASSING = frozenset({408, 409, 425, 429})
-
-
-def client_of(judge: LLMJudge) -> LLMClient:
-    """The client that a judge asks with."""
-    return judge.client
-
-
-def asks_both_orders(judge: LLMJudge) -> bool:
-    """Whether a judge asks twice, with the samples in both orders."""
-    return judge.both_orders
-
-
-def described(judge: LLMJudge) -> dict[str, Any]:
-    """Everything that another process needs to be the same judge; never the key."""
-    return judge.describe()
+__all__ = ["calls_of", "joined_verdict", "restored", "verdict_of"]
 
 
 def restored(description: Mapping[str, Any], api_key: str | None = None, base_url: str | None = None) -> LLMJudge:
     """The judge of a description.
 
     Args:
-        description: as :func:`described` gave it.
+        description: as :meth:`LLMJudge.describe` gave it.
         api_key: the key; by default that of the environment.
         base_url: where the provider is now, when it has moved.
     """
@@ -93,11 +76,10 @@ def _failed(judge: LLMJudge, line: Line, prompt_hash: str) -> Verdict:
         return Verdict.fail("timeout", words, passing=True, **known)
     if line.kind == "cancelled":
         return Verdict.fail("cancelled", words, passing=True, **known)
-    status = line.status or 0
-    if judge.client.refused(status, {}, line.body).code == "content_filter":
+    error = judge.client.refused(line.status or 0, {}, line.body)
+    if error.code == "content_filter":
         return Verdict.abstain(words, error_code="content_filter", **known)
-    passing = status in _PASSING or status >= 500 or status == 0
-    return Verdict.fail("rate_limited" if status == 429 else "http_error", words, passing=passing, **known)
+    return Verdict.fail(error.code, words, passing=error.passing or line.status is None, **known)
 
 
 def joined_verdict(judge: LLMJudge, verdicts: Sequence[Verdict]) -> Verdict:

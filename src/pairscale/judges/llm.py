@@ -55,7 +55,7 @@ class LLMJudge:
         api_key: the key; by default that of the environment. It is kept in no log and no file.
         base_url: where the provider is, when not at its own address.
         timeout: seconds that one reply may take.
-        headers: further headers of every request.
+        headers: further headers of every request; those that may hold a secret, by their names, are kept nowhere.
         requests_per_minute: ask no faster.
         tokens_per_minute: nor more.
         price: US dollars for a million tokens, ``{"input": 1.25, "output": 10}``; by default from the dated table.
@@ -189,7 +189,10 @@ class LLMJudge:
         return self._model.reused
 
     def describe(self) -> dict[str, Any]:
-        """Everything that another process needs to be the same judge, as JSON holds it; never the key."""
+        """Everything that another process needs to be the same judge, as JSON holds it; never the key.
+
+        Nor headers that may hold a secret: without them, the other process has to do with its key.
+        """
         return {
             "provider": self.provider,
             "model": self.model,
@@ -201,6 +204,7 @@ class LLMJudge:
             "tag_prefix": self._prefix,
             "tag_suffix": self._suffix,
             "base_url": self.client.base_url,
+            "headers": self.client.open_headers,
             "price": None if self.price is None else asdict(self.price),
             "provider_args": self._model.provider_args,
             "settings": self._model.settings,

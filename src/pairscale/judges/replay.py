@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from pairscale.comparisons import Condition, Outcome, as_comparisons
+from pairscale.comparisons import Condition, Outcome, as_comparisons, ordered_key
 from pairscale.judges.base import JudgePair, Verdict
 from pairscale.provenance import fingerprint
 from pairscale.tables import Table
@@ -21,8 +21,8 @@ class ReplayJudge:
     """A judge that gives the answers of a results table, exactly and only those.
 
     The order counts: an answer to *a, b* is none to *b, a*. A pair that was recorded several times gives its answers
-    in their order, by the occurrence in the question's ``uid`` (``a:b#2`` is the second). What was not recorded is
-    an abstention.
+    in their order, by the occurrence in the question's ``uid`` (``a:b#2`` is the second of *a, b*); any other name
+    says nothing of that, and gets the first. What was not recorded is an abstention.
 
     Attributes:
         results: results of any shape that :func:`pairscale.comparisons.as_comparisons` knows.
@@ -36,7 +36,8 @@ class ReplayJudge:
         frame = as_comparisons(self.results)
         for row in frame.iter_rows(named=True):
             self._answers.setdefault((row["ID1"], row["ID2"]), []).append(row)
-        object.__setattr__(self, "_digest", fingerprint(frame.select("ID1", "ID2", "better_id").rows()))
+        told = [name for name in ("ID1", "ID2", "better_id", "outcome") if name in frame.columns]
+        object.__setattr__(self, "_digest", fingerprint(frame.select(told).rows()))
 
     @property
     def condition(self) -> Condition:
@@ -47,8 +48,9 @@ class ReplayJudge:
         """Look the answer up."""
         first, second = pair.first["ID"], pair.second["ID"]
         recorded = self._answers.get((first, second), [])
-        _, _, number = pair.uid.rpartition("#")
-        index = int(number) - 1 if number.isdecimal() else 0
+        name, _, number = pair.uid.rpartition("#")
+        is_counted = name == ordered_key(first, second) and number.isdecimal()
+        index = max(0, int(number) - 1) if is_counted else 0
         if index >= len(recorded):
             return Verdict.abstain(f"no answer was recorded for {first!r}, {second!r} (occurrence {index + 1})")
         row = recorded[index]

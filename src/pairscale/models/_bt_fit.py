@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pairscale.display import Charted, Reported, Shown
 from pairscale.errors import InputError
 from pairscale.models._likelihood import outcome_probabilities
 from pairscale.tables import listed
@@ -55,8 +56,8 @@ class TieEffect:
     upper: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class WinProbability:
+@dataclass(frozen=True, slots=True, repr=False)
+class WinProbability(Shown):
     """The probability that one item beats another, neither of them being favoured by its place.
 
     Attributes:
@@ -70,6 +71,10 @@ class WinProbability:
     lower: float | None
     upper: float | None
     tie: float
+
+    def __str__(self) -> str:
+        interval = "" if self.lower is None or self.upper is None else f", {self.lower:.3f} to {self.upper:.3f}"
+        return f"wins with probability {self.probability:.3f}{interval}{f', ties {self.tie:.3f}' if self.tie else ''}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,7 +102,7 @@ class BTSolution:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class BTFit:
+class BTFit(Charted, Reported, table="theta", charts=("scores", "ranks", "wins")):
     """Bradley–Terry scores of items, and what is known about them.
 
     Attributes:

@@ -373,27 +373,18 @@ class Coordinates:
         return (None if density is None else density + n * log_scale + log_jacobian), out
 
     @classmethod
-    def around(
-        cls,
-        posterior: BTLDensity,
-        x: Floats,
-        spread: dict[str, float],
-        kappa: dict[str, float],
-        learned: Learned | None = None,
-    ) -> Coordinates:
+    def around(cls, posterior: BTLDensity, x: Floats, learned: Learned | None = None) -> Coordinates:
         """Coordinates around the conditional mode at the judge's parameters of ``x`` (one column).
 
         Args:
             posterior: the density.
             x: where to start looking for the mode.
-            spread: the scale of each of the judge's parameters; estimated when it is missing.
-            kappa: how the scale of the abilities moves; estimated when it is missing.
             learned: what earlier draws taught, instead of estimates.
         """
         n, row = posterior.n, posterior.row
         mode = posterior.conditional_mode(x)
         diagonal, of_b, _, weight = posterior.precision(mode)
-        guess = {"u": 0.5, "b": of_b**-0.5, "t": 0.1}
+        spread = {"u": 0.5, "b": of_b**-0.5, "t": 0.1}
         shift: list[Floats] = []
         if "b" in row:
             cells = posterior.cells
@@ -401,22 +392,22 @@ class Coordinates:
             column: Floats = np.bincount(cells.winner, signed, n).astype(np.float64)
             column -= np.bincount(cells.loser, signed, n)
             shift = [posterior.solve(mode, -column, tolerance=1e-4)]
-            guess["b"] = max(of_b + float(column @ shift[0]), POSITION_SD**-2) ** -0.5
+            spread["b"] = max(of_b + float(column @ shift[0]), POSITION_SD**-2) ** -0.5
         knee = learned.knee if learned is not None else _KNEE
         if "u" in row:
             y = np.exp(mode[row["u"], 0]) / knee  # about
-            guess["u"] = 0.5 * y / float(expit(y))
+            spread["u"] = 0.5 * y / float(expit(y))
         follow = {name: _follow(posterior, mode, name) for name in ("u", "t") if name in row}
-        kappa = {name: wider for name, (_, _, wider) in follow.items()} | kappa
+        kappa: dict[str, float] = {name: wider for name, (_, _, wider) in follow.items()}
         free = [follow["u"]] if "u" in row else []
         basis = np.stack([*(by for by, _, _ in free), mode[:n, 0]], axis=1)
         mix, b_too = np.eye(len(free) + 1, len(free)), np.array([by for _, by, _ in free])
         center, scale = mode.copy(), diagonal**-0.5
         if learned is not None:
-            mix, b_too, spread, kappa = learned.mix, learned.of_b, learned.spread, learned.kappa
+            mix, b_too, spread, kappa = learned.mix, learned.of_b, spread | learned.spread, learned.kappa
             center[:, 0] += learned.offset
             scale = scale * learned.widen
-        of_judge = np.array([(guess | spread)[name] for name in row])
+        of_judge = np.array([spread[name] for name in row])
         drift = np.concatenate([np.reshape(shift, (len(shift), n)).T, basis @ mix], axis=1)
         return cls(posterior, center, np.concatenate([scale, of_judge]), basis, drift, b_too, kappa, knee)
 

@@ -47,13 +47,11 @@ class Draws:
         positions: (transitions, parameters, chains).
         divergences: transitions whose energy error was above 1000.
         accept: the mean probability of acceptance.
-        steps: steps in all; each takes a gradient.
     """
 
     positions: Floats
     divergences: int
     accept: float
-    steps: int
 
 
 class LockStepHMC:
@@ -78,11 +76,6 @@ class LockStepHMC:
         self.step = step if step is not None else min(1.8 * z.shape[0] ** -0.25, _LONGEST_STEP)
         self.move(density, z)
 
-    @property
-    def position(self) -> Floats:
-        """Where the chains are."""
-        return self._z
-
     def move(self, density: Density, z: Floats) -> None:
         """Go on in other coordinates: the same chains, at ``z`` of another density."""
         self._density, self._z = density, z
@@ -96,10 +89,9 @@ class LockStepHMC:
     def advance(self, n: int, *, adapt: bool, on_draw: Callable[[], None] | None = None) -> Draws:
         """Make ``n`` transitions; with ``adapt`` the step size follows the acceptance, and ends at its average."""
         kept = np.empty((n, *self._z.shape))
-        divergences, accepted, steps = 0, 0.0, 0
+        divergences, accepted = 0, 0.0
         for at in range(n):
-            chance, diverged, taken = self._transition()
-            steps += taken
+            chance, diverged = self._transition()
             accepted += float(chance.mean())
             divergences += diverged
             if adapt:
@@ -109,9 +101,9 @@ class LockStepHMC:
                 on_draw()
         if adapt and n:
             self.step = float(np.exp(self._mean_log))
-        return Draws(kept, divergences, accepted / max(n, 1), steps)
+        return Draws(kept, divergences, accepted / max(n, 1))
 
-    def _transition(self) -> tuple[Floats, int, int]:
+    def _transition(self) -> tuple[Floats, int]:
         time = self._path * self._rng.uniform(*_JITTER)
         n_steps = min(max(1, int(np.ceil(time / self.step))), _MOST_STEPS)
         step = min(time / n_steps, self.step)
@@ -140,7 +132,7 @@ class LockStepHMC:
         self._z = np.where(taken, z, self._z)
         self._gradient = np.where(taken, gradient, self._gradient)
         self._value = np.where(taken, np.asarray(value), self._value)
-        return chance, int((change < -_DIVERGENCE).sum()), n_steps
+        return chance, int((change < -_DIVERGENCE).sum())
 
     def _adapt(self, accept: float) -> None:
         self._count += 1

@@ -16,6 +16,7 @@ import polars as pl
 from scipy.special import expit
 
 from pairscale.comparisons import decided, says_who_stood_first
+from pairscale.display import Charted, Shown
 from pairscale.errors import FitError, InputError
 from pairscale.models._btl import BTLDensity, Cells, Coordinates, Learned, Model, count_outcomes
 from pairscale.models._convergence import likely_worst
@@ -23,7 +24,7 @@ from pairscale.models._counts import Floats, Ints
 from pairscale.models._gate import Diagnostics, DiagnosticsGate, diagnose
 from pairscale.models._hmc import LockStepHMC
 from pairscale.models._row import model_columns
-from pairscale.models.logs import round_log_row
+from pairscale.models.logs import ITEM_FIGURES, round_log_row, summarize_items
 from pairscale.models.posterior import Posterior, item_log
 from pairscale.notices import notice
 from pairscale.pairs._edges import count_cells, linked_groups, numbered
@@ -35,7 +36,7 @@ __all__ = ["BTLFit", "BayesFit", "MCMCSettings", "Variant", "fit_bayes_btl_mcmc"
 
 Variant = Literal["btl", "btl_e", "btl_b", "btl_e_b"]
 _VARIANTS = {"btl": (False, False), "btl_e": (True, False), "btl_b": (False, True), "btl_e_b": (True, True)}
-_FIRST_LAPSE = 0.07  # where the search for coordinates begins; the prior's mean is 0.09
+FIRST_LAPSE = 0.07  # where the search for coordinates begins; the prior's mean is 0.09
 _TEACH = 100  # so many draws of the warm-up can teach other coordinates
 _SUSPECTS = 24  # of each kind are judged before all the others
 _PATH = 1.7  # a little more than a quarter turn of a unit normal: means and spreads both mix well
@@ -98,7 +99,7 @@ class _Warm:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class BTLFit:
+class BTLFit(Shown):
     """One fit: the draws, what the diagnostics said of them, and what they were fitted to.
 
     Attributes:
@@ -139,7 +140,7 @@ class BTLFit:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class BayesFit:
+class BayesFit(Charted, table="_items", columns=ITEM_FIGURES, charts=("scores", "ranks", "wins")):
     """Bayesian fits of one set of results, or of growing parts of it.
 
     Attributes:
@@ -158,6 +159,10 @@ class BayesFit:
     def fit(self) -> BTLFit:
         """The last fit: of all the comparisons."""
         return self.fits[-1]
+
+    @property
+    def _items(self) -> pl.DataFrame:
+        return summarize_items(self)
 
     def __repr__(self) -> str:
         return f"<BayesFit: {len(self.fits)} {'fit' if len(self.fits) == 1 else 'fits, the last'} {self.fit!r}>"
@@ -194,6 +199,12 @@ def fit_bayes_btl_mcmc(
     Raises:
         InputError: for an unknown variant or field, or ids that are not among ``ids``.
         FitError: when no row has a winner.
+
+    Example:
+        >>> import pairscale as ps
+        >>> fit = fit_bayes_btl_mcmc(ps.example_writing_results, model_variant="btl", mcmc={"chains": 4}, seed=1)
+        >>> ps.summarize_items(fit, top_n=3)["ID"].to_list()
+        ['S20', 'S19', 'S18']
     """
     settings = MCMCSettings.given(mcmc)
     if _model(model_variant, prior_sd).position and not says_who_stood_first(results):
@@ -306,15 +317,15 @@ def _warmed_up(
     tick: Callable[[], None],
 ) -> tuple[LockStepHMC, Coordinates]:
     if start is not None:
-        coordinates = Coordinates.around(density, start.center, {}, {}, start.learned)
+        coordinates = Coordinates.around(density, start.center, start.learned)
         z = coordinates.to_z(_columns(start.last, settings.chains))
         sampler = LockStepHMC(coordinates, z, rng, path=_PATH, step=start.step, target_accept=settings.target_accept)
         sampler.advance(max(20, settings.iter_warmup // 4), adapt=True, on_draw=tick)
         return sampler, coordinates
     x = np.zeros((density.size, 1))
     if "u" in density.row:
-        x[density.row["u"]] = np.log(_FIRST_LAPSE / (1 - _FIRST_LAPSE))
-    coordinates = Coordinates.around(density, x, {}, {})
+        x[density.row["u"]] = np.log(FIRST_LAPSE / (1 - FIRST_LAPSE))
+    coordinates = Coordinates.around(density, x)
     z = 0.7 * rng.standard_normal((density.size, settings.chains))
     sampler = LockStepHMC(coordinates, z, rng, path=_PATH, target_accept=settings.target_accept)
     n_first = int(0.6 * settings.iter_warmup)
@@ -324,7 +335,7 @@ def _warmed_up(
     draws = np.concatenate([coordinates.to_x(z) for z in found.positions], axis=1)
     if draws.shape[1] >= _TEACH:
         center, learned = coordinates.learn(draws)
-        coordinates = Coordinates.around(density, center, {}, {}, learned)
+        coordinates = Coordinates.around(density, center, learned)
         sampler.move(coordinates, coordinates.to_z(draws[:, -settings.chains :]))
     sampler.advance(settings.iter_warmup - n_first, adapt=True, on_draw=tick)
     return sampler, coordinates

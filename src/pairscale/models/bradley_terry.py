@@ -223,6 +223,11 @@ def summarize_bt_fit(fit: BTFit, decreasing: bool = True, verbose: bool = True) 
         ``ID``, ``theta``, ``se``, ``rank``, ``engine``, ``reliability``, ``se_mean``, ``lower``, ``upper``, ``wins``,
         ``comparisons``, what else was asked for, and ``component`` where parts were fitted separately; in order of
         rank. Equal scores share the smaller rank.
+
+    Example:
+        >>> import pairscale as ps
+        >>> summarize_bt_fit(ps.fit_bt_model(ps.example_writing_results)).select("ID", "rank", "engine").row(0)
+        ('S20', 1, 'sirt')
     """
     table = fit.theta
     parts = len(fit.components)

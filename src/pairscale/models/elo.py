@@ -25,6 +25,7 @@ import numpy as np
 import polars as pl
 
 from pairscale.comparisons import as_comparisons
+from pairscale.display import Charted
 from pairscale.errors import FitError, InputError
 from pairscale.models._counts import named_parts
 from pairscale.notices import notice
@@ -65,7 +66,7 @@ class EloRuns:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class EloFit:
+class EloFit(Charted, table="elo", charts=("scores", "wins")):
     """Elo ratings of items, and how consistent the decisions are with them.
 
     Attributes:

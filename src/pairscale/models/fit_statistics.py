@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import polars as pl
 
+from pairscale.display import Shown
 from pairscale.errors import FitError, InputError
 from pairscale.models._likelihood import outcome_probabilities
 from pairscale.models._rows import judge_column, read_decided
@@ -36,8 +37,8 @@ _SAME_THETA = 1e-9
 _FEWEST = 3  # of fewer, a mean and a standard deviation flag nobody
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FitStatistics:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class FitStatistics(Shown, table="items"):
     """How well items and judges fit.
 
     Attributes:
@@ -52,6 +53,15 @@ class FitStatistics:
     items: pl.DataFrame
     judges: pl.DataFrame | None
     notices: tuple[str, ...]
+
+    def __str__(self) -> str:
+        tables = {"item": self.items, "judge": self.judges}
+        said = [
+            f"{int(table['misfit'].sum()):,} of {table.height:,} {word}{'s' * (table.height != 1)} misfit"
+            for word, table in tables.items()
+            if table is not None
+        ]
+        return ", ".join(said)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,6 +87,12 @@ def fit_statistics(bt_data: Table, fit: BTFit, *, judge: str | Sequence[Any] | N
 
     Raises:
         FitError: when no comparison is of two items with a score.
+
+    Example:
+        >>> import pairscale as ps
+        >>> fit = ps.fit_bt_model(ps.example_writing_results)
+        >>> fit_statistics(ps.example_writing_results, fit)
+        <FitStatistics: 3 of 20 items misfit>
     """
     frame = to_frame(bt_data, "bt_data")
     if judge is None:

@@ -29,7 +29,7 @@ from scipy.special import expit, log_expit
 from pairscale._version import __version__
 from pairscale.models._btl import LAPSE_PRIOR, LEARNED_SCALE, POSITION_SD, Cells, Model, count_outcomes
 from pairscale.models._gate import Diagnostics, DiagnosticsGate
-from pairscale.models.bayes import MCMCSettings, Variant, _model
+from pairscale.models.bayes import FIRST_LAPSE, MCMCSettings, Variant, _model
 from pairscale.models.posterior import Posterior
 from pairscale.pairs._edges import numbered
 from pairscale.pairs._table import generator
@@ -41,7 +41,6 @@ __all__ = ["LaplaceFit", "fit_btl_laplace"]
 
 _DRAWS = 1000
 _NODES = ((0.0, 2 / 3), (math.sqrt(3), 1 / 6), (-math.sqrt(3), 1 / 6))  # Gauss-Hermite: exact up to fifth powers
-_FIRST_LAPSE = 0.07
 _OUT = 2.0  # the judge's parameters are looked at so many standard deviations either way
 _FINE = np.linspace(-4.5, 4.5, 361)
 
@@ -152,7 +151,7 @@ class _Target:
 
     def start(self) -> Floats:
         """Where the search for the judge's parameters begins."""
-        first = {"u": math.log(_FIRST_LAPSE / (1 - _FIRST_LAPSE)), "t": 0.0}
+        first = {"u": math.log(FIRST_LAPSE / (1 - FIRST_LAPSE)), "t": 0.0}
         return np.array([first[name] for name in self.names])
 
     def lapse(self, judge: Floats) -> float:

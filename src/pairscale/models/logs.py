@@ -18,6 +18,7 @@ from pairscale.errors import InputError, TableError, UnknownNameError
 from pairscale.tables import listed, require_columns, to_frame
 
 __all__ = [
+    "ITEM_FIGURES",
     "ITEM_LOG",
     "ITEM_LOG_MEANING",
     "ROUND_LOG",
@@ -161,6 +162,9 @@ _ROUND: dict[str, tuple[pl.DataType, str]] = {
     "selector": (_TEXT, "what chose the pairs"),
     "is_closing": (_FLAG, "whether this is the closing fit of a stop, a limit or a pause"),
 }
+
+ITEM_FIGURES = ("rank", "ID", "theta_mean", "theta_p2.5", "theta_p97.5", "rank_p2.5", "rank_p97.5", "degree")
+"""What is shown of an item where there is not room for everything."""
 
 ITEM_LOG: dict[str, pl.DataType] = {name: dtype for name, (dtype, _) in _ITEM.items()}
 """The item log: one row an item and fit."""

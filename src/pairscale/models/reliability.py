@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 
 from pairscale.comparisons import as_comparisons
+from pairscale.display import Shown
 from pairscale.errors import FitError, InputError, TableError
 from pairscale.models._rows import judge_column
 from pairscale.models.bradley_terry import fit_bt_model
@@ -51,8 +52,8 @@ _FEWEST = 3  # two points always lie on a line
 _SAME_THETA = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
-class ScaleSeparation:
+@dataclass(frozen=True, slots=True, repr=False)
+class ScaleSeparation(Shown):
     """How far scores are apart, measured in their standard errors.
 
     Attributes:
@@ -67,6 +68,9 @@ class ScaleSeparation:
     ssr: float
     separation: float
     true_separation: float
+
+    def __str__(self) -> str:
+        return f"reliability {self.ssr:.3f}, separation {self.separation:.2f}, without error {self.true_separation:.2f}"
 
 
 def scale_separation_reliability(theta: npt.ArrayLike, se: npt.ArrayLike) -> ScaleSeparation:
@@ -151,8 +155,8 @@ def spearman_brown(reliability: float, factor: float = 2.0) -> float:
     return factor * reliability / below
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SplitHalf:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class SplitHalf(Shown, table="splits"):
     """How well the scores of two random halves agree.
 
     Attributes:
@@ -187,6 +191,14 @@ class SplitHalf:
     notices: tuple[str, ...]
     provenance: Provenance
 
+    def __str__(self) -> str:
+        full = "" if self.full is None else f"; stepped up to the whole data {self.full:.3f}"
+        n = self.splits.height
+        return (
+            f"correlation {self.correlation:.3f}, {self.lower:.3f} to {self.upper:.3f}, of halves by {self.by} "
+            f"in {n:,} split{'s' * (n != 1)}{full}"
+        )
+
 
 def split_half_reliability(
     data: Table,
@@ -218,6 +230,11 @@ def split_half_reliability(
         TableError: when the columns are of no known shape, or there is no column of judges.
         InputError: when an option is out of range.
         FitError: when there is only one judge (or comparison), or no split could be used.
+
+    Example:
+        >>> import pairscale as ps
+        >>> split_half_reliability(ps.example_writing_results, by="comparison", splits=5, seed=1).splits.height
+        5
     """
     if by not in get_args(SplitBy):
         raise InputError(f"by is {by!r}; it must be one of {listed(get_args(SplitBy))}")

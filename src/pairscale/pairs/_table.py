@@ -26,7 +26,7 @@ from pairscale.tables import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["as_pairs", "checked_seed", "drawn", "generator", "share_of", "swapped", "whole"]
+__all__ = ["as_pairs", "checked_level", "checked_seed", "drawn", "generator", "share_of", "swapped", "whole"]
 
 
 def as_pairs(pairs: Table) -> pl.DataFrame:
@@ -107,6 +107,13 @@ def checked_seed(seed: int | None) -> int | None:
     if number < 0:
         raise InputError(f"seed={seed!r} must be a whole number, 0 or more, or None")
     return number
+
+
+def checked_level(level: float) -> float:
+    """The level of an interval that somebody gave, checked."""
+    if not 0 < level < 1:
+        raise InputError(f"level is {level}; it must be between 0 and 1, such as 0.95")
+    return level
 
 
 def share_of(total: int, share: float, name: str) -> int:

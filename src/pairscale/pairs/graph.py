@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from pairscale.display import Shown
 from pairscale.errors import TableError
 from pairscale.pairs._edges import count_cells, linked_groups, numbered
 from pairscale.tables import Table, listed, require_ids, row_numbers, to_frame
@@ -15,8 +16,8 @@ from pairscale.tables import Table, listed, require_ids, row_numbers, to_frame
 __all__ = ["PairSummary", "summarize_pairs"]
 
 
-@dataclass(frozen=True, slots=True)
-class PairSummary:
+@dataclass(frozen=True, slots=True, repr=False)
+class PairSummary(Shown, table="degrees"):
     """The graph that a table of pairs (or results) makes.
 
     Attributes:

@@ -41,7 +41,7 @@ _VERSION = 1
 _TABLE = """CREATE TABLE answers (
     key TEXT PRIMARY KEY, body TEXT NOT NULL, status INTEGER NOT NULL, asked_at TEXT NOT NULL
 ) WITHOUT ROWID"""
-_PATIENCE_S = 2.0  # for another process that writes; an answer is not worth waiting longer for
+_PATIENCE_S = 0.2  # for another process that writes; everybody who asks waits meanwhile
 
 
 def cache_file() -> Path:
@@ -141,7 +141,7 @@ class AnswerCache:
             return None
 
     def keep(self, key: str, body: Any, status: int) -> None:
-        """Keep a reply; one that is there already stays."""
+        """Keep a reply, in place of one that is there already: whoever asked anew could not use that."""
         try:
             text = json.dumps(body, ensure_ascii=True, separators=(",", ":"))
         except (TypeError, ValueError):
@@ -149,7 +149,7 @@ class AnswerCache:
         with self._open(make=True) as connection:
             if connection is not None:
                 values = (key, text, status, utc_now())
-                connection.execute("INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?)", values)
+                connection.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?)", values)
 
     def count(self) -> int:
         """How many replies there are."""
@@ -295,7 +295,8 @@ class Memory:
         call = self._client.prepared(request)
         if not self._wants(call):
             return None
-        kept = self._answers.find(call_key(self._client, call, repeat))
+        # By all of it: another process does not know yet what the model does not take.
+        kept = self._answers.find(call_key(self._client, self._client.wanted(request) or call, repeat))
         if kept is None:
             return None
         try:
@@ -307,7 +308,8 @@ class Memory:
     def keep(self, done: Exchange, repeat: str = "1") -> None:
         """Remember a reply; for whoever has read it, and found it good."""
         if self._answers is not None and self.is_on and self._wants(done.call):
-            self._answers.keep(call_key(self._client, done.call, repeat), done.reply.raw, done.status)
+            key = call_key(self._client, done.wanted or done.call, repeat)
+            self._answers.keep(key, done.reply.raw, done.status)
 
     def _wants(self, call: HTTPCall) -> bool:
         return self._mode != "auto" or is_deterministic(call.body)

@@ -79,6 +79,7 @@ class Exchange:
         status: of HTTP.
         latency_s: seconds from sending to the last byte.
         first_asked: when the reply came, if it is one of before that was kept; None when it came now.
+        wanted: what would have been sent if the model took every field; None when it does.
     """
 
     call: HTTPCall
@@ -86,6 +87,7 @@ class Exchange:
     status: int
     latency_s: float
     first_asked: str | None = None
+    wanted: HTTPCall | None = None
 
 
 class LLMClient:
@@ -144,6 +146,10 @@ class LLMClient:
             request = self.provider.without(request, parameter) or request
         return self.provider.call(request)
 
+    def wanted(self, request: LLMRequest) -> HTTPCall | None:
+        """What would be sent if this model took every field; None when nothing is left out."""
+        return self.provider.call(request) if self._dropped.get(request.model) else None
+
     async def complete(self, request: LLMRequest) -> Exchange:
         """Ask once.
 
@@ -154,7 +160,8 @@ class LLMClient:
             call = self.prepared(request)
             status, headers, body, seconds = await self._send(call)
             if 200 <= status < 300:
-                return Exchange(call, self._reply(call, body, status), status, seconds)
+                reply = self._reply(call, body, status)
+                return Exchange(call, reply, status, seconds, wanted=self.wanted(request))
             problem = self.provider.problem(status, body)
             if status in {400, 422} and problem.parameter and self._drop(request, problem.parameter, call):
                 continue
@@ -186,7 +193,7 @@ class LLMClient:
             self._breaker.gave_up(tried)
         seconds = time.perf_counter() - start
         if status in _DOWN:
-            self._breaker.failed(f"HTTP {status}", tried)
+            self._is_down(f"HTTP {status}", tried, heard=True)
         else:
             self._breaker.answered()
         if len(content) > _LARGEST:
@@ -194,9 +201,18 @@ class LLMClient:
         body = self.redactor.document(content)
         if status == 429:
             self._pace.refused(self._wait(headers, self.provider.problem(status, body)), sent)
-        else:
+        elif status not in _DOWN:  # which says nothing of how fast one may ask
             self._pace.answered(headers)
         return status, headers, body, seconds
+
+    def _is_down(self, reason: str, tried: bool, *, heard: bool = False) -> None:
+        """Tell the breaker of a failure.
+
+        Raises:
+            ProviderError: when it has waited for long enough.
+        """
+        if (hopeless := self._breaker.failed(reason, tried, heard=heard)) is not None:
+            raise ProviderError("http_error", f"{self._where()} {hopeless}", fatal=True) from None
 
     @staticmethod
     def _wait(headers: Mapping[str, str], problem: Problem) -> float | None:
@@ -222,13 +238,13 @@ class LLMClient:
                     content += more
                 return response.status, response.headers, content
         except TimeoutError:
-            self._breaker.failed("no answer in time", tried)
+            self._is_down("no answer in time", tried)
             raise ProviderError("timeout", f"no answer within {self._timeout:g} seconds", passing=True) from None
         except (aiohttp.ClientError, OSError) as error:
             message = self.redactor.text(f"{type(error).__name__}: {error}")
             if self.provider.name == "ollama" and isinstance(error, aiohttp.ClientConnectorError):
                 message = f"the server is not running, or not there; start it with `ollama serve` ({message})"
-            self._breaker.failed(message, tried)
+            self._is_down(message, tried)
             raise ProviderError("http_error", f"{self._where()}: {message}", passing=True) from None
 
     def _reply(self, call: HTTPCall, body: Any, status: int) -> LLMReply:

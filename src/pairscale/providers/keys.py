@@ -78,7 +78,8 @@ def find_key(provider: Provider, given: str | Key | None) -> Key | None:
     if isinstance(given, Key):
         return given
     variable = provider.key_variable
-    value = (given or "").strip() or key_in_environment(provider.name)[0]
+    found = key_in_environment(provider.name)[0] or os.environ.get(variable or "", "").strip()
+    value = (given or "").strip() or found
     if not value:
         if variable is None:
             return None

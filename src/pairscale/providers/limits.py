@@ -20,6 +20,7 @@ _MINUTE = 60.0
 _LONGEST = 300.0
 _RARE = 0.2  # the share of refusals below which they are rare
 _OUTCOMES = 20  # so many of the last ones make that share
+_PATIENCE, _TRIES = 900.0, 3  # seconds to wait for a provider; tries for one that was never heard of
 _SLOWEST, _FASTEST = 10.0, 100_000.0  # requests a minute: refusals alone bring it no lower; above, there is no limit
 
 
@@ -73,7 +74,7 @@ class Pace:
         for name, value in (("requests_per_minute", requests_per_minute), ("tokens_per_minute", tokens_per_minute)):
             if value is not None and not (isinstance(value, int | float) and value > 0):
                 raise InputError(f"{name} must be above 0, not {value!r}")
-        self._most_requests, self._most_tokens = requests_per_minute, tokens_per_minute
+        self._most_requests = requests_per_minute
         self._requests, self._tokens = requests_per_minute, tokens_per_minute
         self._clock, self._sleep = clock, sleep
         self._sent: deque[tuple[float, int]] = deque()
@@ -201,6 +202,9 @@ def duration(text: str) -> float:
 class Breaker:
     """Stops asking a provider that is down, says so, tries again after a while, and says when it is back.
 
+    It gives up after a quarter of an hour of waiting; and after three tries when the provider was never heard of, so
+    that it is more likely that the network or the address is wrong.
+
     Args:
         name: the provider's.
         failures: so many failures in a row open it.
@@ -221,7 +225,8 @@ class Breaker:
         self._name, self._failures, self._first_wait = name, failures, wait
         self._clock, self._sleep = clock, sleep
         self._in_row, self._wait, self._until = 0, wait, 0.0
-        self._trying = False
+        self._tries, self._waited = 0, 0.0
+        self._trying = self._heard = False
 
     @property
     def is_open(self) -> bool:
@@ -242,22 +247,42 @@ class Breaker:
             await self._sleep(max(0.05, min(1.0, self._until - now)))
         return False
 
-    def failed(self, reason: str, tried: bool = False) -> None:
-        """It did not answer."""
+    def failed(self, reason: str, tried: bool = False, *, heard: bool = False) -> str | None:
+        """It did not answer.
+
+        Args:
+            reason: in words.
+            tried: as :meth:`admit` returned it.
+            heard: whether there was an answer after all, which said that it cannot answer.
+
+        Returns:
+            None; or what to say when it makes no sense to wait any longer.
+        """
         was_open = self.is_open
+        self._heard |= heard
         self._in_row += 1
         if not self.is_open or (was_open and not tried):
-            return  # not down yet; or down already, and this request had gone before
+            return None  # not down yet; or down already, and this request had gone before
         self._trying = False
+        if was_open:
+            self._tries, self._waited = self._tries + 1, self._waited + self._wait
+        else:
+            self._tries, self._waited = 0, 0.0
+        if self._waited >= _PATIENCE or (not self._heard and self._tries >= _TRIES):
+            self._until = self._clock()  # whoever asks all the same need not wait again
+            if self._heard:
+                return f"does not answer ({reason}), for {self._waited / _MINUTE:.0f} minutes now; try again later"
+            return f"has never answered ({reason}); is there a network, and is the address right?"
         self._wait = min(_MINUTE, 2 * self._wait) if was_open else self._first_wait
         self._until = self._clock() + self._wait
         notice(f"{self._name} does not answer ({reason}); trying again in {self._wait:g} s")
+        return None
 
     def answered(self) -> None:
         """It did, whatever it said."""
         if self.is_open:
             notice(f"{self._name} answers again")
-        self._trying = False
+        self._trying, self._heard = False, True
         self._in_row = 0
 
     def gave_up(self, tried: bool = False) -> None:

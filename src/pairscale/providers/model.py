@@ -123,6 +123,8 @@ class Model:
             settings["provider_args"] = self.provider_args
         if self.client.base_url != self.client.provider.base_url.rstrip("/"):
             settings["base_url"] = self.client.base_url
+        if self.client.open_headers:
+            settings["headers"] = self.client.open_headers
         return settings
 
     def request(self, prompt: str, choices: tuple[str, ...] | None = None) -> LLMRequest:

@@ -1,15 +1,19 @@
-"""Providers by name."""
+"""Providers by name: those that come with the package, those of the user, and those of installed packages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
+from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pairscale.errors import InputError, UnknownNameError
 from pairscale.providers.base import Provider
 
-__all__ = ["PROVIDERS", "provider_named", "split_model"]
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+__all__ = ["ENTRY_POINTS", "PROVIDERS", "provider_named", "register_provider", "split_model"]
 
 _CLASSES = {
     "openai": "OpenAI",
@@ -19,16 +23,95 @@ _CLASSES = {
     "ollama": "Ollama",
     "compatible": "Compatible",
 }
+_JUDGES = frozenset({"lexical", "simulated", "replay", "human"})
+_MEMBERS = ("name", "base_url", "base_url_variable", "key_variable", "auth", "call", "reply", "problem", "without")
+_registered: dict[str, Callable[..., Provider]] = {}
 
-PROVIDERS = tuple(_CLASSES)
+ENTRY_POINTS = "pairscale.providers"
+"""The group under which an installed package names its providers, each by the name that users write."""
+
+Made = TypeVar("Made", bound=Callable[..., Provider])
+
+
+class _Names(Collection[str]):
+    """All names there are now. Installed packages are looked through only when the others do not have one."""
+
+    def __contains__(self, name: object) -> bool:
+        return name in _CLASSES or name in _registered or name in _installed()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys([*_CLASSES, *_registered, *_installed()]))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+PROVIDERS = _Names()
 """The names of the providers."""
+
+
+def register_provider(provider: Made) -> Made:
+    """Make a provider of your own known in this process, also as a decorator: then ``NAME:MODEL`` is a judge.
+
+    A package does the same for everybody who installs it, and for the command, by an entry point of the group
+    ``pairscale.providers``: ``NAME = "package.module:Class"``.
+
+    Args:
+        provider: a class of the :class:`~pairscale.providers.base.Provider` protocol, with its ``name``. One that is
+            registered again under the same name takes the place of the first.
+
+    Returns:
+        The class itself.
+
+    Raises:
+        InputError: when it has no name, or one that is taken, or lacks a member of the protocol.
+
+    Example:
+        >>> from pairscale.providers.compatible import Compatible
+        >>> @register_provider
+        ... class Mine(Compatible):
+        ...     name, base_url, key_variable = "mine", "https://models.example.org/v1", "MINE_API_KEY"
+        >>> provider_named("mine").base_url
+        'https://models.example.org/v1'
+    """
+    name = getattr(provider, "name", None)
+    if not isinstance(name, str) or not name.isidentifier():
+        raise InputError(f"a provider needs a name of letters, digits and _ as its attribute `name`, not {name!r}")
+    if name in _CLASSES or name in _JUDGES:
+        raise InputError(f"{name} comes with pairscale; give your provider another name")
+    if missing := [member for member in _MEMBERS if not hasattr(provider, member)]:
+        raise InputError(f"the provider {name} lacks {', '.join(missing)}; see pairscale.providers.base.Provider")
+    _registered[name] = provider
+    return provider
+
+
+@cache
+def _installed() -> dict[str, EntryPoint]:
+    from importlib.metadata import entry_points
+
+    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+
+
+def _class_of(name: str) -> Callable[..., Provider]:
+    if name in _CLASSES:
+        made: Callable[..., Provider] = getattr(import_module(f"pairscale.providers.{name}"), _CLASSES[name])
+        return made
+    if name not in _registered and name in _installed():
+        point = _installed()[name]
+        try:
+            register_provider(point.load())
+        except Exception as error:  # whatever a package raises, it cannot be used
+            raise InputError(f"the provider {name} ({point.value}) cannot be used: {error}") from error
+    if name not in _registered:
+        raise UnknownNameError(f"no provider is called {name!r}; there are {', '.join(PROVIDERS)}")
+    return _registered[name]
 
 
 def provider_named(name: str, **settings: Any) -> Provider:
     """A provider by its name.
 
     Args:
-        name: ``openai``, ``anthropic``, ``gemini``, ``together``, ``ollama`` or ``compatible``.
+        name: ``openai``, ``anthropic``, ``gemini``, ``together``, ``ollama``, ``compatible``, or one of your own.
         settings: of the provider's class: ``overrides`` (what its models can do) for all of them, ``version`` and
             ``key_header`` for Anthropic, ``api_version`` for Gemini.
 
@@ -40,9 +123,7 @@ def provider_named(name: str, **settings: Any) -> Provider:
         >>> provider_named("openai").base_url
         'https://api.openai.com/v1'
     """
-    if name not in _CLASSES:
-        raise UnknownNameError(f"no provider is called {name!r}; there are {', '.join(PROVIDERS)}")
-    make: Callable[..., Provider] = getattr(import_module(f"pairscale.providers.{name}"), _CLASSES[name])
+    make = _class_of(name)
     try:
         return make(**settings)
     except TypeError:
@@ -61,7 +142,7 @@ def split_model(text: str) -> tuple[str, str]:
         ('ollama', 'qwen3:32b')
     """
     name, colon, model = text.partition(":")
-    if name not in _CLASSES:
+    if name not in PROVIDERS:
         raise UnknownNameError(f"no provider is called {name!r} (in {text!r}); there are {', '.join(PROVIDERS)}")
     if not colon or not model.strip():
         raise InputError(f"{text!r} names no model; write {name}:MODEL")

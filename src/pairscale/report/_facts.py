@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,22 +14,25 @@ from pairscale.models.bradley_terry import fit_bt_model
 from pairscale.models.logs import ITEM_LOG
 from pairscale.pairs.graph import summarize_pairs
 from pairscale.report._attention import Attention, look_again
+from pairscale.report._disguise import other_names, pair_case, renamed, silent, write_cases
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from pairscale.adaptive import AdaptiveResult
     from pairscale.models import BTFit
+    from pairscale.report._shell import Page
     from pairscale.store import RunFile
 
-__all__ = ["Facts", "facts_of_fit", "facts_of_result", "facts_of_run", "items_so_far"]
+__all__ = ["RankingFacts", "facts_of_fit", "facts_of_result", "facts_of_run", "items_so_far"]
 
 _WORDS = ("ID1", "ID2", "outcome", "better_id", "judge_id", "probability", "content", "thoughts")
 _JUDGES = ("judge_id", "model", "trait", "template_id")
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class RankingFacts:
     """Everything that a report shows, before it is put into words and pictures.
 
     Attributes:
@@ -68,8 +71,44 @@ class Facts:
     spending: pl.DataFrame | None = None
     n_groups: int = 1
 
+    @property
+    def table(self) -> pl.DataFrame:
+        """What goes into a spreadsheet: the items."""
+        return self.items
 
-def facts_of_run(store: RunFile, condition_id: str | None = None) -> Facts:
+    def page(self, *, texts: bool) -> Page:
+        """The report."""
+        from pairscale.report._ranking import ranking_page
+
+        return ranking_page(self, texts=texts)
+
+    def disguised(self) -> RankingFacts:
+        """The same facts with other names for the texts."""
+        other, found = other_names(self.items["ID"]), self.attention
+        return replace(
+            self,
+            items=renamed(self.items, other, "ID"),
+            judgements=None if self.judgements is None else renamed(self.judgements, other, "ID1", "ID2", "better_id"),
+            texts={other[name]: text for name, text in self.texts.items() if name in other},
+            attention=found
+            and replace(
+                found,
+                surprises=renamed(found.surprises, other, "winner", "loser"),
+                misfits=renamed(found.misfits, other, "ID"),
+                vague=renamed(found.vague, other, "ID"),
+            ),
+            notices=silent(self.notices, other),
+        )
+
+    def write_again(self, path: Path) -> int:
+        """Write the surprising pairs as cases for people to label, and say how many there are."""
+        trait = next((name for name in self.judges["trait"] if name), "overall quality")
+        surprising = [] if self.attention is None else self.attention.pairs().rows()
+        pairs = dict.fromkeys((min(pair), max(pair)) for pair in surprising)
+        return write_cases([pair_case(*pair, self.texts, trait) for pair in pairs], path)
+
+
+def facts_of_run(store: RunFile, condition_id: str | None = None) -> RankingFacts:
     """Read a run file and compute what there is to say.
 
     Args:
@@ -79,8 +118,6 @@ def facts_of_run(store: RunFile, condition_id: str | None = None) -> Facts:
     Raises:
         InputError: when nothing was decided yet.
     """
-    if store.log_length("ab_runs"):
-        raise InputError("the run file holds a comparison of variants, not a ranking; `pairscale ab` shows it")
     judgements = store.results(condition_id).select(_WORDS)
     decided = judgements.filter(pl.col("outcome") == "win")
     if not decided.height:
@@ -104,7 +141,7 @@ def facts_of_run(store: RunFile, condition_id: str | None = None) -> Facts:
         items = _items_of(fit.theta)
         more = {"model": fit.engine, "notices": fit.notices, "reliability": fit.reliability}
         more |= {"n_groups": len(fit.components)}
-    return Facts(
+    return RankingFacts(
         texts=dict(samples.select("ID", "text").iter_rows()) if "text" in samples.columns else {},
         judges=conditions.select(_JUDGES),
         provenance={
@@ -117,7 +154,9 @@ def facts_of_run(store: RunFile, condition_id: str | None = None) -> Facts:
     )
 
 
-def facts_of_result(result: AdaptiveResult, samples: pl.DataFrame | None = None, judge: str | None = None) -> Facts:
+def facts_of_result(
+    result: AdaptiveResult, samples: pl.DataFrame | None = None, judge: str | None = None
+) -> RankingFacts:
     """What there is to say of an adaptive run that is kept in no file.
 
     Raises:
@@ -132,7 +171,7 @@ def facts_of_result(result: AdaptiveResult, samples: pl.DataFrame | None = None,
         judge_id=pl.lit(judge or "judge"), probability=pl.lit(None, pl.Float64()), content=pl.lit(None, pl.String()),
         thoughts=pl.lit(None, pl.String()),
     )  # fmt: skip
-    return Facts(
+    return RankingFacts(
         texts=_texts(samples),
         judges=_judge_named(judge),
         reliability=result.refits["reliability_EAP"].to_list()[-1],
@@ -145,10 +184,10 @@ def facts_of_result(result: AdaptiveResult, samples: pl.DataFrame | None = None,
     )
 
 
-def facts_of_fit(fit: BTFit, samples: pl.DataFrame | None = None, judge: str | None = None) -> Facts:
+def facts_of_fit(fit: BTFit, samples: pl.DataFrame | None = None, judge: str | None = None) -> RankingFacts:
     """What there is to say of a fitted model, which knows the sums and no single judgement."""
     items = _items_of(fit.theta)
-    return Facts(
+    return RankingFacts(
         items=items,
         comparisons=int(items["comparisons"].sum()) // 2,
         texts=_texts(samples),
@@ -192,7 +231,7 @@ def _invalid(count: int) -> list[str]:
 
 def items_so_far(store: RunFile) -> pl.DataFrame:
     """The items of the last refit of an adaptive run, best first."""
-    return _of_last_refit(pl.DataFrame(store.read_log("item_log")[-1]["columns"], schema=ITEM_LOG))
+    return _of_last_refit(pl.DataFrame(store.read_log("item_log", last=1)[0]["columns"], schema=ITEM_LOG))
 
 
 def _of_last_refit(log: pl.DataFrame) -> pl.DataFrame:

@@ -10,7 +10,7 @@ from pairscale.report._svg import number
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pairscale.report._facts import Facts
+    from pairscale.report._facts import RankingFacts
 
 __all__ = ["certainty", "graph", "headline", "judge", "method", "surprise", "who"]
 
@@ -21,13 +21,13 @@ _TO_READ = (
 )
 
 
-def who(facts: Facts) -> str:
+def who(facts: RankingFacts) -> str:
     """Who judged."""
     names = facts.judges["judge_id"].unique(maintain_order=True).to_list()
     return "a judge" if not names else f"the judge “{names[0]}”" if len(names) == 1 else f"{len(names)} judges"
 
 
-def headline(facts: Facts) -> str:
+def headline(facts: RankingFacts) -> str:
     """What was ranked, by whom, what came out, how sure it is."""
     rows = facts.items
     text = f"{rows.height:,} texts were ranked by {who(facts)} in {facts.comparisons:,} comparisons. "
@@ -63,7 +63,7 @@ def _meaning(reliability: float) -> str:
     return "too low to tell single texts apart"
 
 
-def certainty(facts: Facts) -> list[str]:
+def certainty(facts: RankingFacts) -> list[str]:
     """What the reliability and the intervals mean here."""
     said = []
     if facts.reliability is not None:
@@ -117,7 +117,7 @@ def _ending(reason: str) -> str:
     return f"How the run ended: {how_it_stands(reason)}."
 
 
-def judge(facts: Facts) -> dict[str, str]:
+def judge(facts: RankingFacts) -> dict[str, str]:
     """How the judge behaved, by name."""
     health, said = facts.health, {}
     for row in facts.judges.iter_rows(named=True):
@@ -145,7 +145,7 @@ def judge(facts: Facts) -> dict[str, str]:
     return said
 
 
-def graph(facts: Facts) -> str:
+def graph(facts: RankingFacts) -> str:
     """Who met whom, in a sentence or two."""
     known = facts.graph
     if known is None:
@@ -163,7 +163,7 @@ def surprise(row: Mapping[str, Any]) -> str:
     return f"{row['winner']} was preferred to {row['loser']}, which the scores give {row['p']:.1%} ({row['judge_id']})"
 
 
-def method(facts: Facts) -> Sequence[str]:
+def method(facts: RankingFacts) -> Sequence[str]:
     """A paragraph on the method, to be taken over into a paper, and how to read a score."""
     n = facts.items.height
     judged = []

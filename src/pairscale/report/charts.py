@@ -23,7 +23,12 @@ from pairscale.report._win_matrix import win_matrix
 if TYPE_CHECKING:
     import altair as alt
 
+    from pairscale.adaptive import AdaptiveResult, AdaptiveState
+    from pairscale.evaluate import PairwiseRunResult, VariantsResult
     from pairscale.models import BayesFit, BTFit, EloFit
+
+    _Posterior: TypeAlias = BayesFit | AdaptiveState
+    _Ranking: TypeAlias = BTFit | EloFit | AdaptiveResult | VariantsResult | _Posterior
 
 __all__ = [
     "CHART_SUFFIXES",
@@ -34,6 +39,7 @@ __all__ = [
     "simulation_chart",
     "study_chart",
     "win_matrix",
+    "win_rate_chart",
 ]
 
 _Row: TypeAlias = dict[str, Any]
@@ -62,7 +68,7 @@ class _Items:
     ranks: bool = False
 
 
-def score_chart(fit: BTFit | BayesFit | EloFit, *, title: str = "Scores, best first") -> alt.TopLevelMixin:
+def score_chart(fit: _Ranking, *, title: str = "Scores, best first") -> alt.TopLevelMixin:
     """The scores with their intervals, best on top.
 
     Groups that were never compared with each other have a panel each. Names are left out where there are more than
@@ -70,7 +76,8 @@ def score_chart(fit: BTFit | BayesFit | EloFit, *, title: str = "Scores, best fi
 
     Args:
         fit: a fitted model: the bars are the intervals of a Bradley–Terry fit, the middle 95 % of the draws of a
-            Bayesian one, and plus and minus one standard deviation over random orders of Elo ratings.
+            Bayesian one, and plus and minus one standard deviation over random orders of Elo ratings. Of an adaptive
+            run its last refit; of variants, those of the first comparator.
         title: above the chart.
 
     Raises:
@@ -80,11 +87,11 @@ def score_chart(fit: BTFit | BayesFit | EloFit, *, title: str = "Scores, best fi
     return _caterpillar(_scores(fit), title, "Scores of {n} items with intervals, best on top: {first} to {last}.")
 
 
-def rank_chart(fit: BTFit | BayesFit | EloFit, *, title: str = "Ranks, and how far they are open") -> alt.TopLevelMixin:
+def rank_chart(fit: _Ranking, *, title: str = "Ranks, and how far they are open") -> alt.TopLevelMixin:
     """The ranks that every item may have, best on top.
 
     Args:
-        fit: a Bradley–Terry fit with ``rank_intervals=True``, or a Bayesian one.
+        fit: a Bradley–Terry fit with ``rank_intervals=True``, a Bayesian one, an adaptive run, or variants.
         title: above the chart.
 
     Raises:
@@ -94,12 +101,64 @@ def rank_chart(fit: BTFit | BayesFit | EloFit, *, title: str = "Ranks, and how f
     return _caterpillar(_ranks(fit), title, "Rank intervals of {n} items, best on top: {first} to {last}.")
 
 
+def win_rate_chart(result: PairwiseRunResult, *, title: str | None = None) -> alt.TopLevelMixin:
+    """How often B wins, with intervals, a row for each comparator; ties and flips count as half.
+
+    Args:
+        result: of :func:`pairscale.run_pairwise` or :func:`pairscale.evaluate_pairwise`.
+        title: above the chart.
+
+    Raises:
+        InputError: when no case was answered.
+        MissingExtraError: when altair is not installed.
+    """
+    from pairscale.evaluate.inference import confidence_sequence
+
+    a, b = names([result.variant_a, result.variant_b])
+    rows, kind = [], "intervals"
+    for key, name in zip(result.keys, names(result.keys), strict=True):
+        if result.sequential:  # somebody looked after every case, as verdict() allows for too
+            looks = confidence_sequence(result.frame(key))
+            rate, ends, kind = looks.mean, looks.ci, "confidence sequences"
+        else:
+            found = result.win_rate(key)
+            rate, ends = found.rate, found.ci
+        if rate is not None and ends is not None:
+            rows.append({"item": name, "value": rate, "lower": ends[0], "upper": ends[1], "part": 1})
+    if not rows:
+        raise InputError("no case was answered, so there is no win rate to draw")
+    notes = f"Ties and flips count as half. Bars: 95% {kind}.", f"Dashed line: {b} wins as often as {a}."
+    return _caterpillar(
+        _Items(rows, f"win rate of {b} against {a}", notes, 0.5),
+        title or f"How often {b} beats {a}",
+        "Win rates of {n} comparators with intervals: {first} to {last}.",
+    )
+
+
 # Scores and ranks
 
 
-def _scores(fit: Any) -> _Items:
-    from pairscale.models import BayesFit, BTFit, EloFit, summarize_items
+def _fit_of(source: Any) -> Any:
+    """What is drawn: of variants the fit of the first comparator, of an adaptive run its state."""
+    from pairscale.adaptive import AdaptiveResult
+    from pairscale.evaluate import VariantsResult
 
+    if isinstance(source, VariantsResult):
+        return source.fits[source.keys[0]]
+    return source.state if isinstance(source, AdaptiveResult) else source
+
+
+def _is_posterior(fit: Any) -> bool:
+    from pairscale.adaptive import AdaptiveState
+    from pairscale.models import BayesFit
+
+    return isinstance(fit, BayesFit | AdaptiveState)
+
+
+def _scores(fit: Any) -> _Items:
+    from pairscale.models import BTFit, EloFit, summarize_items
+
+    fit = _fit_of(fit)
     if isinstance(fit, BTFit):
         settings = fit.provenance.settings
         other = settings.get("reference")
@@ -111,7 +170,7 @@ def _scores(fit: Any) -> _Items:
         part = "component" if "component" in fit.theta.columns else None
         rows = _rows(fit.theta, "theta", "lower", "upper", part)
         return _Items(rows, "score, in logits", (note, more), 0.0)
-    if isinstance(fit, BayesFit):
+    if _is_posterior(fit):
         table = summarize_items(fit, sort_by="theta_mean")
         note = "Points: means of the posterior. Bars: its middle 95%."
         rows = _rows(table, "theta_mean", "theta_p2.5", "theta_p97.5")
@@ -133,10 +192,11 @@ def _scores(fit: Any) -> _Items:
 
 
 def _ranks(fit: Any) -> _Items:
-    from pairscale.models import BayesFit, BTFit, summarize_items
+    from pairscale.models import BTFit, summarize_items
 
+    fit = _fit_of(fit)
     axis = "rank (1 is the best)"
-    if isinstance(fit, BayesFit):
+    if _is_posterior(fit):
         note = "Points: mean rank over the draws of the posterior. Bars: the middle 95% of its ranks."
         rows = _rows(summarize_items(fit), "rank_mean", "rank_p2.5", "rank_p97.5")
         return _Items(rows, axis, (note, *_unsure(fit)), None, 1, ranks=True)
@@ -169,8 +229,10 @@ def _known(fit: BTFit) -> bool:
     return fit.theta["lower"].null_count() < fit.theta.height
 
 
-def _unsure(fit: BayesFit) -> tuple[str, ...]:
-    passed = fit.fit.diagnostics.diagnostics_pass
+def _unsure(fit: _Posterior) -> tuple[str, ...]:
+    from pairscale.models import summarize_refits
+
+    passed = summarize_refits(fit, last_n=1)["diagnostics_pass"].to_list() != [False]
     return () if passed else ("The sampler's diagnostics failed: take these figures as provisional.",)
 
 

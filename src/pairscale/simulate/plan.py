@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
+from pairscale.adaptive._arguments import from_zero, whole_number
+from pairscale.adaptive.selectors import POLLITT, OwnSelector
 from pairscale.collect._progress import Bar
+from pairscale.display import Shown
 from pairscale.errors import InputError
-from pairscale.simulate._arguments import from_zero, whole
 from pairscale.simulate.run import MOST_PER_ITEM, simulate_run
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ LARGEST = 100
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ComparisonPlan:
+class ComparisonPlan(Shown, table="runs"):
     """What a run will probably need, to reach a reliability and its stop rule.
 
     A run that ends before that (at the limit of comparisons, or because no pair is left) would need more than it had.
@@ -71,9 +73,6 @@ class ComparisonPlan:
     notices: tuple[str, ...]
     runs: pl.DataFrame
 
-    def __repr__(self) -> str:
-        return f"<ComparisonPlan: {self}>"
-
     def __str__(self) -> str:
         what = f"{self.n_items:,} items to reliability {self.reliability:g}"
         share = f"{self.n_reached} of {self.n_seeds} simulated runs got there"
@@ -98,7 +97,7 @@ def plan_comparisons(
     bias: float = 0.0,
     lapse: float = 0.0,
     invalid_rate: float = 0.0,
-    selector: str = "pollitt",
+    selector: str | OwnSelector = POLLITT,
     concurrency: int = 1,
     n_seeds: int = 3,
     seed: int = 0,
@@ -119,7 +118,7 @@ def plan_comparisons(
         bias: the judge's preference for the first position, in logits.
         lapse: share of answers given by the toss of a coin.
         invalid_rate: share of questions that it declines.
-        selector: who chooses the pairs.
+        selector: who chooses the pairs, as in a real run.
         concurrency: judgements in flight.
         n_seeds: runs to simulate.
         seed: of the first of them.
@@ -135,7 +134,7 @@ def plan_comparisons(
         >>> plan.n_reached, plan.cost == plan.questions * 0.002
         (2, True)
     """
-    n = whole(n_items, "n_items", 2)
+    n = whole_number(n_items, "n_items", 2)
     if not isinstance(reliability, float | int) or not 0 < reliability < 1:
         raise InputError(f"reliability must be a number between 0 and 1, not {reliability!r}")
     price, seconds = (
@@ -144,12 +143,12 @@ def plan_comparisons(
             (price_per_comparison, "price_per_comparison"), (seconds_per_comparison, "seconds_per_comparison"),
         )
     )  # fmt: skip
-    simulated, seeds = min(n, LARGEST), whole(n_seeds, "n_seeds", 1)
+    simulated, seeds = min(n, LARGEST), whole_number(n_seeds, "n_seeds", 1)
     runs: list[SimulatedRun] = []
     with Bar(seeds, 0, show=progress, label="simulating") as bar:
         for at in range(seeds):
             run = simulate_run(
-                simulated, selector, whole(seed, "seed", 0) + at, ability_sd=ability_sd, bias=bias, lapse=lapse,
+                simulated, selector, whole_number(seed, "seed", 0) + at, ability_sd=ability_sd, bias=bias, lapse=lapse,
                 invalid_rate=invalid_rate, concurrency=concurrency, checkpoints=(),
                 btl_config={"eap_reliability_min": float(reliability)},
             )  # fmt: skip

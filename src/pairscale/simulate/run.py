@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from pairscale.adaptive._arguments import above_zero, whole_number
 from pairscale.adaptive.engine import Engine, Starved
 from pairscale.adaptive.refits import FitFn, RefitOutcome, refit
+from pairscale.adaptive.selectors import POLLITT, OwnSelector
+from pairscale.display import Shown
 from pairscale.errors import InputError
 from pairscale.judges.simulated import SimulatedJudge
-from pairscale.simulate._arguments import above_zero, whole
-from pairscale.simulate._estimate import MapEstimate, kendall, pearson, spearman
+from pairscale.models._correlations import kendall, pearson, spearman
+from pairscale.simulate._estimate import MapEstimate
 from pairscale.simulate._summary import three_decimals
 
 if TYPE_CHECKING:
@@ -51,7 +54,7 @@ _TRUTH, _LUCK, _ARRIVAL = 1, 2, 3  # what a stream of random numbers is for
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class SimulatedRun:
+class SimulatedRun(Shown, table="refits"):
     """A run whose truth is known.
 
     Attributes:
@@ -86,9 +89,6 @@ class SimulatedRun:
     stopped_at: int | None
     asked: int
 
-    def __repr__(self) -> str:
-        return f"<SimulatedRun: {self}>"
-
     def __str__(self) -> str:
         said = f"{self.n_items:,} items, {self.selector}, {self.comparisons:,} comparisons, {self.stop_reason}"
         if self.refits.height == 0:
@@ -99,7 +99,7 @@ class SimulatedRun:
 
 def simulate_run(
     n_items: int,
-    selector: str = "pollitt",
+    selector: str | OwnSelector = POLLITT,
     seed: int = 0,
     *,
     ability_sd: float = 1.0,
@@ -122,7 +122,7 @@ def simulate_run(
 
     Args:
         n_items: how many items.
-        selector: ``pollitt``, ``random``, ``nearest`` or ``information``.
+        selector: ``pollitt``, ``random``, ``nearest``, ``information``, or one of your own, as in a real run.
         seed: of everything random.
         ability_sd: standard deviation of the abilities, which are normal.
         bias: the judge's preference for the first position, in logits.
@@ -146,18 +146,20 @@ def simulate_run(
         >>> run.comparisons, run.curve["comparisons"].to_list(), run.stop_reason
         (60, [20, 40, 60], 'max_comparisons')
     """
-    n = whole(n_items, "n_items", 2)
-    truth = _truth(n, whole(seed, "seed", 0), ability_sd, abilities)
+    n = whole_number(n_items, "n_items", 2)
+    truth = _truth(n, whole_number(seed, "seed", 0), ability_sd, abilities)
     judge = _Judge(truth, seed, bias, lapse, invalid_rate)
-    limit = MOST_PER_ITEM * n if max_comparisons is None else whole(max_comparisons, "max_comparisons", 1)
-    marks = range(n, limit + 1, n) if checkpoints is None else [whole(at, "checkpoints", 1) for at in checkpoints]
+    limit = MOST_PER_ITEM * n if max_comparisons is None else whole_number(max_comparisons, "max_comparisons", 1)
+    marks = (
+        range(n, limit + 1, n) if checkpoints is None else [whole_number(at, "checkpoints", 1) for at in checkpoints]
+    )
     ids = [f"i{number:0{len(str(n))}d}" for number in range(1, n + 1)]
     engine = Engine(ids, seed=seed, selector=selector, adaptive_config=adaptive_config, btl_config=btl_config)
-    drive = _Drive(engine, judge, whole(concurrency, "concurrency", 1), limit, set(marks), fit_fn, stop_early)
+    drive = _Drive(engine, judge, whole_number(concurrency, "concurrency", 1), limit, set(marks), fit_fn, stop_early)
     reason = drive.run()
     return SimulatedRun(
         n_items=n,
-        selector=selector,
+        selector=engine.selector,
         seed=seed,
         abilities=truth,
         theta=drive.theta,
@@ -247,7 +249,7 @@ class _Drive:
                 self._answer()
             else:
                 break
-        if engine.committed > self._fitted_at:  # every end has scores
+        if engine.committed > self._fitted_at:  # the closing refit
             request = replace(engine.refit_request(), refit_id=len(self.refits) + 1, is_closing=True)
             self._note(refit(request, self._fit_fn, self._warm))
         return engine.stop_reason or ("judge_failing" if engine.is_failing else "max_comparisons")

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from pairscale.adaptive._arguments import above_zero, whole_number
 from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
-from pairscale.adaptive.selectors import make_selector
+from pairscale.adaptive.selectors import POLLITT, OwnSelector, named_selector, selector_name
 from pairscale.collect._progress import Bar
+from pairscale.display import Charted
 from pairscale.errors import InputError
 from pairscale.judges.simulated import SimulatedJudge
-from pairscale.simulate._arguments import above_zero, whole
 from pairscale.simulate._summary import crossing, differences, means, three_decimals
 from pairscale.simulate.run import CURVE, REFITS, SimulatedRun, simulate_run
 from pairscale.tables import listed
@@ -52,10 +53,11 @@ FIGURES = tuple(name for name in CURVE if name != "comparisons")
 _FAULTS = ("bias", "lapse", "invalid_rate")
 _SAME = tuple(name for name in SETTING if name != "selector")
 _POINT = (*SETTING, "comparisons", "per_item")
+_STOPS = ("n_items", "judge", "selector", "n_runs", "n_stopped", "per_item", "reliability_claimed", "reliability_true")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class SimulationStudy:
+class SimulationStudy(Charted, table="stops", columns=_STOPS, charts=("selectors",)):
     """What came out of many simulated runs. Comparisons ``per_item`` are comparisons divided by the number of items.
 
     Attributes:
@@ -81,9 +83,6 @@ class SimulationStudy:
     reliability: pl.DataFrame
     baseline: str | None
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
-
-    def __repr__(self) -> str:
-        return f"<SimulationStudy: {self}>"
 
     def __str__(self) -> str:
         said = [
@@ -138,7 +137,7 @@ def _crossings(table: pl.DataFrame, by: Sequence[str], figure: str, target: floa
 
 def simulate_study(
     n_items: int | Sequence[int] = (100,),
-    selectors: str | Sequence[str] = ("pollitt", "random"),
+    selectors: str | OwnSelector | Sequence[str | OwnSelector] = (POLLITT, "random"),
     n_seeds: int = 20,
     *,
     first_seed: int = 0,
@@ -162,7 +161,7 @@ def simulate_study(
 
     Args:
         n_items: how many items; one number or several.
-        selectors: ``pollitt``, ``random``, ``nearest``, ``information``.
+        selectors: ``pollitt``, ``random``, ``nearest``, ``information``, and ones of your own, as in a real run.
         n_seeds: runs of each combination.
         first_seed: the first of them; the others count up from it.
         ability_sd: standard deviations of the abilities.
@@ -188,38 +187,39 @@ def simulate_study(
         >>> study.runs.height, study.summary["per_item"].unique().to_list()
         (4, [1.0, 2.0, 3.0, 4.0])
     """
-    sizes = [whole(n, "n_items", 2) for n in _several(n_items, "n_items")]
+    sizes = [whole_number(n, "n_items", 2) for n in _several(n_items, "n_items")]
     chosen = _selectors(selectors)
     if baseline is not None and baseline not in chosen:
-        raise InputError(f"baseline must be one of the selectors {listed(chosen)}, not {baseline!r}")
+        raise InputError(f"baseline must be one of the selectors {listed(list(chosen))}, not {baseline!r}")
     base = baseline or ("random" if "random" in chosen and len(chosen) > 1 else None)
     faults = _judges(judges)
     spreads = [above_zero(sd, "ability_sd") for sd in _several(ability_sd, "ability_sd")]
-    flights = [whole(k, "concurrency", 1) for k in _several(concurrency, "concurrency")]
+    flights = [whole_number(k, "concurrency", 1) for k in _several(concurrency, "concurrency")]
     limit = None if max_per_item is None else above_zero(max_per_item, "max_per_item")
     marks = None if checkpoints is None else [above_zero(at, "checkpoints") for at in checkpoints]
     for n in sizes:  # refused before any run
         btl = BTLConfig.for_items(n, btl_config)
         AdaptiveConfig.for_items(n, adaptive_config, refit_pairs_target=btl.refit_pairs_target)
-    seeds = range(whole(first_seed, "first_seed", 0), first_seed + whole(n_seeds, "n_seeds", 1))
+    seeds = range(whole_number(first_seed, "first_seed", 0), first_seed + whole_number(n_seeds, "n_seeds", 1))
     same = {
         "stop_early": stop_early, "fit_fn": fit_fn, "adaptive_config": adaptive_config, "btl_config": btl_config,
     }  # fmt: skip
     tasks = [
         (
             {"n_items": n, "ability_sd": sd, "judge": judge, "concurrency": k, "selector": selector, "seed": seed},
-            faults[judge] | _lengths(n, limit, marks) | same,
+            faults[judge] | _lengths(n, limit, marks) | same | {"selector": chosen[selector]},
         )
         for n, sd, judge, k, seed, selector in product(sizes, spreads, faults, flights, seeds, chosen)
     ]
     runs = []
     with Bar(len(tasks), 0, show=progress, label="simulating") as bar:
-        for run in _all(tasks, whole(workers, "workers", 1)):
+        for run in _all(tasks, whole_number(workers, "workers", 1)):
             runs.append(run)
             bar.advance(failed=False, cost=None)
     settings = {
-        "n_items": sizes, "selectors": chosen, "n_seeds": n_seeds, "first_seed": first_seed, "ability_sd": spreads,
-        "judges": faults, "concurrency": flights, "max_per_item": limit, "stop_early": stop_early,
+        "n_items": sizes, "selectors": list(chosen), "n_seeds": n_seeds, "first_seed": first_seed,
+        "ability_sd": spreads, "judges": faults, "concurrency": flights, "max_per_item": limit,
+        "stop_early": stop_early,
     }  # fmt: skip
     return _gathered([labels for labels, _ in tasks], runs, n_seeds, base, settings)
 
@@ -250,7 +250,7 @@ def _all(tasks: Sequence[_Task], workers: int) -> Iterator[SimulatedRun]:
 
 def _one(task: _Task) -> SimulatedRun:
     labels, options = task
-    named = {name: value for name, value in labels.items() if name != "judge"}
+    named = {name: value for name, value in labels.items() if name not in {"judge", "selector"}}
     return simulate_run(**named, **options)
 
 
@@ -342,12 +342,10 @@ def _stacked(
 # What is asked for
 
 
-def _selectors(given: str | Sequence[str]) -> list[str]:
-    names = [given] if isinstance(given, str) else list(dict.fromkeys(given))
-    for name in names:
-        if name != "pollitt":
-            make_selector(name)
-    return names
+def _selectors(given: Any) -> dict[str, str | OwnSelector]:
+    """Every selector, by the name that the tables give it."""
+    several = [given] if isinstance(given, str) or callable(given) else list(given)
+    return {selector_name(one): one for one in map(named_selector, several)}
 
 
 def _several(value: Any, name: str) -> list[Any]:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import JSON, Text, cast, create_engine, delete, func, insert, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
-from pairscale.errors import MissingExtraError, StoreError
+from pairscale.errors import InputError, MissingExtraError, StoreError
 from pairscale.store._schema import metadata
+from pairscale.tables import listed
 
 if TYPE_CHECKING:
     from sqlalchemy import Column, Insert, Table, Update
@@ -43,32 +44,44 @@ class Prepared:
         dialect: of the database.
     """
 
-    __slots__ = ("_names", "_processors", "_sql")
+    __slots__ = ("_by_position", "_columns", "_sql")
 
     def __init__(self, statement: Insert | Update, columns: Iterable[Column[Any]], dialect: Dialect) -> None:
-        columns = list(columns)
-        compiled = statement.compile(dialect=dialect, column_keys=[column.name for column in columns])
-        self._sql = str(compiled)
-        self._names = tuple(compiled.positiontup or ()) if compiled.positional else None
-        processors = {column.name: column.type.dialect_impl(dialect).bind_processor(dialect) for column in columns}
-        self._processors = [(name, process) for name, process in processors.items() if process is not None]
+        types = {column.name: column.type.dialect_impl(dialect) for column in columns}
+        compiled = statement.compile(dialect=dialect, column_keys=list(types))
+        self._sql, self._by_position = str(compiled), compiled.positional
+        names = compiled.positiontup if compiled.positional else compiled.params
+        self._columns = {name: types[name].bind_processor(dialect) if name in types else None for name in names or ()}
 
-    def execute(self, connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
-        """Run it for all rows."""
-        for name, process in self._processors:
-            rows = [{**row, name: process(row[name])} for row in rows]
-        values: Sequence[Any] = rows if self._names is None else list(map(itemgetter(*self._names), rows))
+    def execute(self, connection: Connection, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Run it for all rows.
+
+        Raises:
+            InputError: when a row has a column too many or too few.
+        """
+        values = [self._bound(row) for row in rows]
         cursor = connection.connection.cursor()
         try:
             cursor.executemany(self._sql, values)
         finally:
             cursor.close()
 
+    def _bound(self, row: Mapping[str, Any]) -> Any:
+        if row.keys() != self._columns.keys():
+            unknown, missing = row.keys() - self._columns.keys(), self._columns.keys() - row.keys()
+            raise InputError(
+                f"the run file has no column {listed(sorted(unknown))}"
+                if unknown
+                else f"a row for the run file lacks {listed(sorted(missing))}"
+            )
+        values = [row[name] if process is None else process(row[name]) for name, process in self._columns.items()]
+        return tuple(values) if self._by_position else dict(zip(self._columns, values, strict=True))
+
 
 @lru_cache(maxsize=8)
 def prepared_insert(table: Table, dialect: Dialect, without: str = "") -> Prepared:
     """The insert of rows with every column of a table, but for the one that the database numbers by itself."""
-    return Prepared(insert(table), [column for column in table.c if column.name != without], dialect)
+    return Prepared(insert(table).inline(), [column for column in table.c if column.name != without], dialect)
 
 
 class Written(str):

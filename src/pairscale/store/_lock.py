@@ -7,13 +7,20 @@ import socket
 from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
+from sqlalchemy import func, select
 
 from pairscale.errors import StoreBusyError, StoreError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["WriterLock", "whoami"]
+    from sqlalchemy.engine import Connection, Engine
+
+__all__ = ["DatabaseLock", "WriterLock", "whoami"]
+
+
+_LOCK_ID = 0x70616972
+"""What tells the lock of a run from those of other programs in the same database."""
 
 
 def whoami() -> str:
@@ -43,3 +50,30 @@ class WriterLock:
     def release(self) -> None:
         """Let go of it; harmless when it is not held."""
         self._lock.release()
+
+
+class DatabaseLock:
+    """The same for a run in a PostgreSQL database: an advisory lock of the schema, which goes with its connection."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._held: Connection | None = None
+
+    def acquire(self, last_writer: str) -> None:
+        """Take it at once or say who has it."""
+        held = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        held.detach()  # to close it is to end it
+        lock = func.pg_try_advisory_lock(_LOCK_ID, func.hashtext(func.current_schema()))
+        if not held.execute(select(lock)).scalar():
+            held.close()
+            raise StoreBusyError(
+                f"the database is being written by another run ({last_writer}); "
+                "wait for it, stop it, or use another database"
+            )
+        self._held = held
+
+    def release(self) -> None:
+        """Let go of it; harmless when it is not held."""
+        if self._held is not None:
+            self._held.close()
+            self._held = None

@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import create_engine, event
+from sqlalchemy import URL, create_engine, event
 from sqlalchemy.pool import StaticPool
 
 from pairscale.errors import StoreBusyError, StoreDamagedError, StoreError, StoreFullError
@@ -51,7 +51,7 @@ def open_file(path: Path, expected: set[str], *, write: bool, **options: Any) ->
         raise StoreError(f"{path}: the folder {path.parent} does not exist; create it first")
     _check(path, expected, write=write)
     arguments = {"timeout": _BUSY_SECONDS, "check_same_thread": False}
-    engine = create_engine(f"sqlite:///{path}", connect_args=arguments, **options)
+    engine = create_engine(URL.create("sqlite", database=str(path)), connect_args=arguments, **options)
 
     def configure(connection: Any, _record: Any) -> None:
         _plain_connection(connection, _record)

@@ -278,7 +278,7 @@ class _Statements:
     def __init__(self, dialect: Dialect) -> None:
         settled = [comparisons.c[name] for name in _NO_COMPARISON]
         self.inserts = {
-            table.name: Prepared(insert(table), columns, dialect)
+            table.name: Prepared(insert(table).inline(), columns, dialect)
             for table, columns in (
                 (pairs, pairs.c), (attempts, attempts.c), (comparisons, settled), (blobs, blobs.c), (logs, logs.c),
             )

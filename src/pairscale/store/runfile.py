@@ -28,8 +28,9 @@ from pairscale.store._database import (
     whole,
     write_json,
 )
-from pairscale.store._lock import WriterLock, whoami
+from pairscale.store._lock import DatabaseLock, WriterLock, whoami
 from pairscale.store._records import Answer, Progress
+from pairscale.store._results import failed_query, results_query
 from pairscale.store._schema import (
     FIRST_TABLES,
     SCHEMA_VERSION,
@@ -43,7 +44,7 @@ from pairscale.store._schema import (
     tables,
 )
 from pairscale.store._spending import SPENDING, USAGE, spending_query, usage_query
-from pairscale.tables import FAILED, RESULTS, listed
+from pairscale.tables import listed
 
 if TYPE_CHECKING:
     import os
@@ -68,12 +69,20 @@ def open_run(where: str | os.PathLike[str] | None, *, write: bool = False) -> Ru
     Raises:
         StoreBusyError: another process is writing.
         StoreDamagedError: the file is not a run file, or newer than this version knows.
+
+    Example:
+        >>> with open_run(None, write=True) as store:
+        ...     store.add_items([{"ID": "a", "text": "It rains."}])
+        ...     store.items().rows()
+        [('a', 'It rains.')]
     """
     options = {"json_serializer": write_json}
     if where is None:
         return RunFile(_sqlite.open_memory(**options), "memory", None)._prepared(write=True)
     if "://" in str(where):
-        return RunFile(open_address(str(where), options), "the database", None)._prepared(write=write)
+        engine = open_address(str(where), options)
+        lock = DatabaseLock(engine) if write and engine.dialect.name == "postgresql" else None
+        return RunFile(engine, "the database", lock)._prepared(write=write)
     path = Path(where)
     if not write and not path.exists():
         raise StoreError(f"{path}: no such run file")
@@ -84,12 +93,13 @@ def open_run(where: str | os.PathLike[str] | None, *, write: bool = False) -> Ru
 class RunFile:
     """An open run file; get one from :func:`open_run`, and use it in a ``with`` block."""
 
-    def __init__(self, engine: Engine, name: str, lock: WriterLock | None) -> None:
+    def __init__(self, engine: Engine, name: str, lock: WriterLock | DatabaseLock | None) -> None:
         self.name = name
         self._engine = engine
         self._lock = lock
         self._version = SCHEMA_VERSION
         self._turn = threading.RLock()  # threads of this process take turns; in memory they share one connection
+        self._snapshot: Connection | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -154,7 +164,9 @@ class RunFile:
         """A transaction whose failures are told in words; on a connection of its own unless one is held."""
         try:
             with self._turn:
-                if held is None:
+                if self._snapshot is not None:
+                    yield self._snapshot
+                elif held is None:
                     with self._engine.begin() as connection:
                         yield connection
                 else:
@@ -163,6 +175,22 @@ class RunFile:
         except (SQLAlchemyError, self._engine.dialect.loaded_dbapi.Error) as error:
             cause = getattr(error, "orig", None) or error
             raise _sqlite.explain(cause, self.name) or StoreError(f"{self.name}: {cause}") from error
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Self]:
+        """In a ``with`` block, everything is read as it was at one moment, whatever another process writes meanwhile.
+
+        Be quick in it: where a file system has no write-ahead logging, a writer waits.
+        """
+        with self._begin() as connection:
+            outer = self._snapshot
+            if outer is None and connection.dialect.name == "postgresql":
+                connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            self._snapshot = connection
+            try:
+                yield self
+            finally:
+                self._snapshot = outer
 
     @contextmanager
     def _held(self) -> Iterator[Connection]:
@@ -353,44 +381,13 @@ class RunFile:
             condition_id: only these.
             raw: with a column ``raw_response``.
         """
-        a, c, p, k = attempts.c, comparisons.c, pairs.c, conditions.c
-        columns: list[Any] = [
-            p.custom_id, p.ID1, p.ID2, func.coalesce(a.model, k.model).label("model"), a.object_type, a.status_code,
-            a.error_message, a.thoughts, a.content, c.winner_pos.label("better_sample"), c.better_id, a.prompt_tokens,
-            a.completion_tokens, a.total_tokens, a.prompt_cached_tokens, a.reasoning_tokens, a.latency_s, a.cost,
-            c.outcome, k.judge_id, k.trait, k.template_id, c.condition_id, c.probability,
-        ]  # fmt: skip
-        schema = {**RESULTS, "better_sample": pl.Int64(), "received_at": pl.String(), "pair_id": pl.Int64()}
-        columns += [c.received_at, c.pair_id]
-        if raw:
-            columns.append(cast(a.raw_response, Text))
-            schema["raw_response"] = pl.String()
-        query = (
-            select(*columns)
-            .select_from(comparisons.join(attempts, a.attempt_id == c.attempt_id))
-            .join(pairs, p.pair_id == c.pair_id)
-            .join(conditions, k.condition_id == c.condition_id)
-            .order_by(c.comparison_id)
-        )
-        if condition_id is not None:
-            query = query.where(c.condition_id == condition_id)
+        query, schema = results_query(condition_id, raw=raw)
         frame = self._frame(query, schema)
         return frame.with_columns(pl.format("SAMPLE_{}", "better_sample").alias("better_sample"))
 
     def failed_attempts(self, condition_id: str | None = None) -> pl.DataFrame:
         """Every attempt that gave no answer: ``custom_id ID1 ID2`` and why."""
-        a, p = attempts.c, pairs.c
-        query = (
-            select(p.custom_id, p.ID1, p.ID2, *(a[name] for name in FAILED), a.outcome, a.condition_id, a.pair_id)
-            .select_from(attempts.join(pairs, p.pair_id == a.pair_id))
-            .where(a.error_code.is_not(None))
-            .order_by(a.attempt_id)
-        )
-        if condition_id is not None:
-            query = query.where(a.condition_id == condition_id)
-        text = pl.String()
-        schema = {"custom_id": text, "ID1": text, "ID2": text, **FAILED, "outcome": text, "condition_id": text}
-        return self._frame(query, {**schema, "pair_id": pl.Int64()})
+        return self._frame(*failed_query(condition_id))
 
     def items(self) -> pl.DataFrame:
         """The samples, as they came in: ``ID text`` and their other columns."""
@@ -403,11 +400,18 @@ class RunFile:
             pl.DataFrame(rows, infer_schema_length=None, strict=False) if rows else pl.DataFrame(schema=["ID", "text"])
         )
 
-    def read_log(self, name: str) -> list[dict[str, Any]]:
-        """The rows of a named log, in order."""
+    def read_log(self, name: str, *, last: int | None = None) -> list[dict[str, Any]]:
+        """The rows of a named log, in order; all, or the last so many."""
+        query = select(logs.c.data).where(logs.c.log == name).order_by(logs.c.row.desc()).limit(last)
         with self._begin() as connection:
-            query = select(logs.c.data).where(logs.c.log == name).order_by(logs.c.row)
-            return [dict(row.data) for row in connection.execute(query)]
+            return [dict(row.data) for row in connection.execute(query)][::-1]
+
+    def log_counts(self, name: str, field: str) -> dict[str, int]:
+        """How many rows of a named log have each value of a text field."""
+        rows = select(logs.c.data[field].as_string().label("value")).where(logs.c.log == name).subquery()
+        query = select(rows.c.value, func.count()).group_by(rows.c.value)
+        with self._begin() as connection:
+            return {str(found): n for found, n in connection.execute(query)}
 
     def log_length(self, name: str) -> int:
         """How many rows a named log has."""
@@ -438,21 +442,11 @@ class RunFile:
 
     def read_blob(self, name: str, row: int) -> bytes | None:
         """The bytes that stand under a name and number, or None."""
-        found = self._blob(select(blobs.c.row, blobs.c.data).where(blobs.c.name == name, blobs.c.row == row))
-        return None if found is None else found[1]
-
-    def last_blob(self, name: str) -> tuple[int, bytes] | None:
-        """The highest number under a name, and its bytes; None when there is none."""
-        return self._blob(
-            select(blobs.c.row, blobs.c.data).where(blobs.c.name == name).order_by(blobs.c.row.desc()).limit(1)
-        )
-
-    def _blob(self, query: Select[Any]) -> tuple[int, bytes] | None:
         if self._version < 2:
             return None
         with self._begin() as connection:
-            found = connection.execute(query).first()
-            return None if found is None else (found.row, bytes(found.data))
+            found = connection.execute(select(blobs.c.data).where(blobs.c.name == name, blobs.c.row == row)).first()
+            return None if found is None else bytes(found.data)
 
     def conditions(self) -> pl.DataFrame:
         """One row a condition: who judged what, how often, with which outcomes, at what cost."""

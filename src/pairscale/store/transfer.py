@@ -31,6 +31,13 @@ def export_run(run: str | os.PathLike[str], path: str | os.PathLike[str]) -> Pat
     Failed pairs are in it too, with their outcome. Readers need not wait for a run that is going on. The logs of an
     adaptive run are written to a second file beside it, whose name has ``.logs.jsonl`` behind; :func:`import_run` finds
     it there. Texts and the single attempts are not exported.
+
+    Example:
+        >>> import pairscale as ps
+        >>> pairs = ps.make_pairs(ps.synthetic_essays(3, seed=1))
+        >>> _ = ps.submit_pairs(pairs, "lexical", run="exported.db", progress=False)
+        >>> export_run("exported.db", "comparisons.csv").name
+        'comparisons.csv'
     """
     with open_run(run) as store:
         frame = store.results()
@@ -58,6 +65,11 @@ def import_run(
     Raises:
         TableError: when the text of a sample is known to neither.
         StoreMismatchError: when the run file has other logs than those that come along.
+
+    Example:
+        >>> import pairscale as ps
+        >>> import_run(ps.example_writing_results, "imported.db", ps.example_writing_samples)
+        190
     """
     beside: Path | None = None
     if not isinstance(results, str | os.PathLike):

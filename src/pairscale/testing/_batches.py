@@ -31,6 +31,7 @@ __all__ = ["Batches"]
 
 _KINDS = {"openai": "chat", "together": "chat", "anthropic": "messages", "gemini": "gemini"}
 _ENDS = ("done", "expired", "failed", "cancelled")
+_STOPPED: dict[str, Fate] = {"expired": "expired", "cancelled": "cancelled"}
 
 
 class Server(Protocol):
@@ -79,9 +80,10 @@ class Batches:
         clock: tells the time.
         ends: how batches end: ``done``, ``expired``, ``failed`` or ``cancelled``; one for all, or one for each of the
             first, in order.
-        finished: of a batch that expires or is cancelled, the share of requests that were answered before.
-        failing: the share of requests that end in an error of their own; drawn by name and text.
-        gone: the share of requests of which the results say nothing.
+        finished: of a batch that expires or is cancelled, the share of requests that were answered before, rounded
+            down.
+        failing: the share of requests that end in an error of their own; drawn by the batch and their place in it.
+        gone: the share of requests of which the results say nothing; drawn likewise.
         unordered: whether results come in another order than requests.
         garbage: how many lines of each file of results are no JSON.
         create_faults: what happens to the first creations: a status, ``lost`` (it is created, and the connection is
@@ -312,18 +314,27 @@ class Batches:
             batch.message = "simulated: the batch failed validation"
             return
         draw = random.Random(f"{server.behaviour.seed}|{batch.id}")  # noqa: S311 - a simulation, not a secret
-        results = [self._result(batch, server, name, body, n) for n, (name, body) in enumerate(batch.requests, 1)]
+        answered = len(batch.requests)
+        if batch.state in _STOPPED:
+            answered = int(self.finished * answered)
+        before = set(draw.sample(range(1, len(batch.requests) + 1), answered))
+        results = [
+            self._result(batch, server, name, body, number) if number in before else self._stopped(batch, name)
+            for number, (name, body) in enumerate(batch.requests, start=1)
+        ]
         batch.results = [result for result in results if draw.random() >= self.gone]
         if self.unordered and not (batch.flavour == "gemini" and batch.source is None):
             draw.shuffle(batch.results)
         self._write(batch)
 
+    @staticmethod
+    def _stopped(batch: Batch, name: str) -> Result:
+        document = {"code": 1, "message": batch.state} if batch.flavour == "gemini" else None
+        return Result(name, _STOPPED[batch.state], 0, document)
+
     def _result(self, batch: Batch, server: Server, name: str, body: Mapping[str, Any], number: int) -> Result:
-        draw = random.Random(f"{server.behaviour.seed}|{batch.id}|{name}")  # noqa: S311 - a simulation, not a secret
-        stopped: dict[str, Fate] = {"expired": "expired", "cancelled": "cancelled"}
-        if batch.state in stopped and draw.random() >= self.finished:
-            document = {"code": 1, "message": batch.state} if batch.flavour == "gemini" else None
-            return Result(name, stopped[batch.state], 0, document)
+        # By its place, not by its name: whoever submits makes up another name each time.
+        draw = random.Random(f"{server.behaviour.seed}|{batch.id}|{number}")  # noqa: S311 - a simulation, not a secret
         if draw.random() < self.failing:
             return Result(name, "errored", 500, failure(batch.flavour, 500, "simulated failure of this request"))
         kind = "responses" if batch.endpoint.endswith("/responses") else _KINDS[batch.flavour]

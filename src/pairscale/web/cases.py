@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from unicodedata import east_asian_width
 
 from pairscale.errors import InputError, TableError, UnknownNameError
+from pairscale.evaluate.manifest import MANIFEST
 from pairscale.files import TABLE_SUFFIXES, read_rows, read_table
 from pairscale.notices import notice
 from pairscale.provenance import fingerprint
@@ -22,10 +23,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-__all__ = ["FIELDS", "Case", "read_cases", "reading_length"]
-
-FIELDS = ("case_id", "task_id", "criterion", "task_input", "response_1", "response_2")
-"""The fields of a manifest that are read; any other, above all the key ``first_variant``, is dropped at the door."""
+__all__ = ["Case", "read_cases", "reading_length"]
 
 _WIDE_LETTER = 3  # a Chinese, Japanese or Korean sign takes a reader about as long as three Latin letters
 DEFAULT_CRITERION = "Overall Quality"
@@ -54,7 +52,7 @@ class Case:
     @property
     def digest(self) -> str:
         """Of all fields: a label belongs to the texts that were read."""
-        return fingerprint([getattr(self, name) for name in FIELDS])
+        return fingerprint([getattr(self, name) for name in MANIFEST])
 
     @property
     def length(self) -> int:
@@ -86,7 +84,7 @@ def read_cases(source: str | os.PathLike[str], *, criterion: str | None = None) 
     path = Path(source)
     if path.suffix.lower() not in TABLE_SUFFIXES:
         return _checked(_from_run(path, criterion), path)
-    rows = read_rows(path, text=FIELDS)
+    rows = read_rows(path, text=MANIFEST)
     if rows and rows[0].keys() >= PAIRS.keys():
         return _checked(_from_pairs(read_table(path), criterion or DEFAULT_CRITERION), path)
     if criterion is not None:
@@ -95,9 +93,9 @@ def read_cases(source: str | os.PathLike[str], *, criterion: str | None = None) 
 
 
 def _case(row: Mapping[str, Any], number: int, path: Path) -> Case:
-    if missing := [name for name in FIELDS if name not in row]:
-        raise TableError(f"{path}: no {listed(missing)} in row {number}; a manifest has {' '.join(FIELDS)}")
-    case = Case(*(_text(row[name]) for name in FIELDS))
+    if missing := [name for name in MANIFEST if name not in row]:
+        raise TableError(f"{path}: no {listed(missing)} in row {number}; a manifest has {' '.join(MANIFEST)}")
+    case = Case(*(_text(row[name]) for name in MANIFEST))
     for name in ("case_id", "criterion"):
         if not getattr(case, name).strip():
             raise TableError(f"{path}: {name!r} is empty in row {number}; every case needs one")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hmac
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from pairscale.errors import InputError
-from pairscale.web.labels import Labeller, Standing
+from pairscale.web.labels import Labeller, Standing, whose
 
 if TYPE_CHECKING:
     from pairscale.judges.human import Board
@@ -126,10 +125,8 @@ class BoardDesk:
         ]
 
     def labeller_of(self, token: str) -> Labeller | None:
-        """Whose link it is; all are compared, each in constant time."""
-        given = token.encode("utf-8", "replace")
-        matching = [one for one in self.labellers if hmac.compare_digest(one.token.encode(), given)]
-        return matching[0] if matching else None
+        """Whose link it is."""
+        return whose(token, self.labellers)
 
     def next(self, labeller: Labeller) -> Question | Literal["waiting", "done"]:
         """The question that the run asks, in the run's own order of the two texts."""

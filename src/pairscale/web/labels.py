@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pairscale.web.cases import Case
 
-__all__ = ["LABEL_COLUMNS", "Assigned", "Choice", "LabelStore", "Labeller", "Standing", "other_side"]
+__all__ = ["LABEL_COLUMNS", "Assigned", "Choice", "LabelStore", "Labeller", "Standing", "other_side", "whose"]
 
 Choice: TypeAlias = Literal["1", "2", "tie"]
 
@@ -79,6 +79,13 @@ class Standing:
     mine: int
     labels: int
     wanted: int | None
+
+
+def whose(token: str, labellers: Iterable[Labeller]) -> Labeller | None:
+    """Whose link it is; all are compared, each in constant time."""
+    given = token.encode("utf-8", "replace")
+    matching = [one for one in labellers if hmac.compare_digest(one.token.encode(), given)]
+    return matching[0] if matching else None
 
 
 class LabelStore:
@@ -190,10 +197,8 @@ class LabelStore:
         return [Labeller(*row) for row in found]
 
     def labeller_of(self, token: str) -> Labeller | None:
-        """Whose link it is; all are compared, each in constant time."""
-        given = token.encode("utf-8", "replace")
-        matching = [one for one in self.labellers() if hmac.compare_digest(one.token.encode(), given)]
-        return matching[0] if matching else None
+        """Whose link it is."""
+        return whose(token, self.labellers())
 
     # Questions
 

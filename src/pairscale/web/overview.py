@@ -138,7 +138,7 @@ def _grouped(rows: Sequence[_Row], column: str) -> dict[str, list[_Row]]:
 
 
 def _labeller(labeller: Labeller, rows: Sequence[_Row], cases: Mapping[str, Case]) -> LabellerView:
-    from pairscale.checks._effect import wilson
+    from pairscale.checks._effect import sign_test, wilson
 
     labels = [row for row in rows if row["preferred"] is not None]
     ties = sum(row["preferred"] == "tie" for row in labels)
@@ -146,6 +146,7 @@ def _labeller(labeller: Labeller, rows: Sequence[_Row], cases: Mapping[str, Case
     left = sum(row["preferred"] == ("2" if row["turned"] else "1") for row in labels)
     speeds = [1000 * cases[row["case_id"]].length / max(1, row["decision_ms"]) for row in labels]
     letters = median(speeds) if speeds else None
+    chance = sign_test(left, sided)
     return LabellerView(
         labeller,
         labels=len(labels),
@@ -157,15 +158,9 @@ def _labeller(labeller: Labeller, rows: Sequence[_Row], cases: Mapping[str, Case
         left=left,
         sided=sided,
         left_range=wilson(left, sided, 0.95) if sided else None,
-        leans=_leans(left, sided),
+        leans=chance is not None and chance < _LEAN_P,
         last=max((row["labelled_at"] for row in rows), default=None),
     )
-
-
-def _leans(left: int, sided: int) -> bool:
-    from scipy.stats import binomtest
-
-    return sided > 0 and bool(binomtest(left, sided).pvalue < _LEAN_P)
 
 
 def _criterion(name: str, rows: Sequence[_Row], cases: Mapping[str, Case], k: int) -> CriterionView:

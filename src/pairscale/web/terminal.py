@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from pairscale.evaluate.human import for_terminal
 from pairscale.web.desk import LabelDesk, Question
 
 if TYPE_CHECKING:
@@ -53,8 +54,8 @@ def label_in_terminal(
 
 
 def _shown(question: Question) -> str:
-    task = f"Task: {_safe(question.task_input)}\n" if question.task_input.strip() else ""
-    return f"\nCriterion: {_safe(question.criterion)}\n{task}[1] {_safe(question.left)}\n[2] {_safe(question.right)}"
+    task = f"Task: {question.task_input}\n" if question.task_input.strip() else ""
+    return for_terminal(f"\nCriterion: {question.criterion}\n{task}[1] {question.left}\n[2] {question.right}")
 
 
 def _answered(desk: LabelDesk, labeller: Labeller, question: Question, typed: str, told: Callable[[str], None]) -> bool:
@@ -72,11 +73,6 @@ def _answered(desk: LabelDesk, labeller: Labeller, question: Question, typed: st
     else:
         told("To skip, say why: skip REASON." if word == "skip" else "Please answer 1 or 2" + ", or tie." * desk.ties)
     return True
-
-
-def _safe(text: str) -> str:
-    """A text without what would command the terminal."""
-    return "".join(letter if letter.isprintable() or letter in "\n\t" else "\ufffd" for letter in text)
 
 
 def _to_stderr(text: str) -> None:

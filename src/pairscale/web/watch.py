@@ -12,6 +12,7 @@ import polars as pl
 from fastapi import FastAPI, Response
 from fastapi.responses import HTMLResponse
 from fastapi.staticfiles import StaticFiles
+from sqlalchemy import func, select
 
 from pairscale._version import __version__
 from pairscale.adaptive._view import comparisons_at_target
@@ -20,6 +21,7 @@ from pairscale.adaptive.session import adaptive_status
 from pairscale.report._facts import items_so_far
 from pairscale.report._svg import lines, number, score_chart
 from pairscale.store import open_run
+from pairscale.store._schema import attempts, comparisons
 from pairscale.web._guard import Guard
 from pairscale.web._pages import HTML, STATIC, page
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Moment", "create_watch_app", "look_at"]
 
 _RECENT = timedelta(minutes=2)
+_LATELY = 1000  # attempts, for what went wrong
 _TOP = 20
 _OFTENEST_S = 2.0
 _REST = 10  # a look that takes a second is repeated after ten
@@ -105,16 +108,19 @@ class _Seen:
             return self._values
 
 
-def look_at(store: RunFile) -> Moment:
-    """Read how a run stands."""
+def look_at(store: RunFile, now: datetime | None = None) -> Moment:
+    """Read how a run stands, without reading all of it: a long run is looked at as often as a short one.
+
+    Args:
+        store: the run file.
+        now: the time; that of the clock without it.
+    """
     status = adaptive_status(store)
     conditions = store.conditions()
-    answers = store.results().select("received_at", "outcome", "error_message")
-    now = datetime.now(UTC)
-    recent = answers.filter(pl.col("received_at") > (now - _RECENT).isoformat())
-    per_minute = recent.height / (_RECENT.total_seconds() / 60)
-    spent = store.spending()["cost"].sum()
-    tiles = [(f"{answers.filter(pl.col('outcome') == 'win').height:,}", "decided comparisons")]
+    now = now or datetime.now(UTC)
+    per_minute = _answered_since(store, now - _RECENT) / (_RECENT.total_seconds() / 60)
+    spent = conditions["cost"].sum()
+    tiles = [(f"{conditions['win'].sum():,}", "decided comparisons")]
     charts: list[tuple[str, Any]] = []
     top: list[Mapping[str, Any]] = []
     ended, state = False, "answers may still come"
@@ -178,9 +184,17 @@ def _pictures(store: RunFile, refits: pl.DataFrame) -> tuple[list[tuple[str, Any
     return charts, rows[:_TOP]
 
 
+def _answered_since(store: RunFile, when: datetime) -> int:
+    query = select(func.count()).where(comparisons.c.received_at > when.isoformat())
+    with store._begin() as connection:
+        return int(connection.execute(query).scalar_one())
+
+
 def _problems(store: RunFile) -> list[tuple[str, int]]:
-    failed = store.failed_attempts()
-    if not failed.height:
-        return []
-    counted = failed["error_code"].value_counts(sort=True)
-    return [(str(code), int(count)) for code, count in counted.head(5).iter_rows()]
+    """The most frequent reasons of the last attempts that failed."""
+    a, times = attempts.c, func.count()
+    newest = select(func.max(a.attempt_id)).scalar_subquery()
+    query = select(a.error_code, times).where(a.attempt_id > newest - _LATELY, a.error_code.is_not(None))
+    query = query.group_by(a.error_code).order_by(times.desc(), a.error_code).limit(5)
+    with store._begin() as connection:
+        return [(str(code), int(count)) for code, count in connection.execute(query)]

@@ -105,6 +105,8 @@ async def follow(
 ) -> tuple[list[Segment], pl.DataFrame, pl.DataFrame]:
     """Look at batches until all have ended, download and read them.
 
+    A batch that its provider does not know is not waited for; the next call asks about it again.
+
     Args:
         rows: of the registry.
         folder: where files go whose own folder is not on this machine.
@@ -139,7 +141,7 @@ async def follow(
                     taken(batch.segment())
             turn += 1
             late = end is not None and clock() >= end
-            if late or turn >= rounds or all(batch.table is not None for batch in waiting):
+            if late or turn >= rounds or all(batch.table is not None or batch.state == "unknown" for batch in waiting):
                 break
             await sleep(interval)
     finally:
@@ -188,9 +190,11 @@ class _Batch:
                 await self._download(wire, job)
                 self._read()
         except ProviderError as error:
-            if error.status == 404:
-                self.state, self.message = "failed", f"{self.provider} does not know the batch any more"
-                self._read()
+            if error.status == 404:  # so they say of a batch of another project, too
+                self.message = f"{self.provider} does not know the batch; is this the key of the project it is of?"
+                if self.state != "unknown":
+                    notice(f"batch {self.batch_id}: {self.message}")
+                self.state = "unknown"
             elif error.fatal:
                 raise JudgeError(error.message) from None
             else:

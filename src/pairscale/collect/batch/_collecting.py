@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairscale.collect._asking import Stopwatch
+from pairscale.collect._asking import Stopwatch, comparison_of
 from pairscale.collect.batch import _steps
 from pairscale.collect.batch._parts import split_id
 from pairscale.collect.batch._registry import (
@@ -23,7 +23,7 @@ from pairscale.collect.batch._registry import (
     pairs_named,
     remember_left_out,
 )
-from pairscale.judges._batched import asks_both_orders, client_of, joined_verdict, verdict_of
+from pairscale.judges._batched import joined_verdict, verdict_of
 from pairscale.judges.base import JudgePair, Verdict
 from pairscale.notices import notice
 from pairscale.provenance import utc_now
@@ -104,15 +104,16 @@ class _Intake:
         self._known: Progress = store.progress(entry.condition_id)
         self._named = pairs_named(store, entry.pair_ids)
         self._texts = dict(store.items().select("ID", "text").iter_rows())
-        self._both = asks_both_orders(judge)
+        self._both = judge.both_orders
         self._left_out = left_out_of(store, entry.condition_id)
         self._done = set(entry.recorded)
         self._waiting: list[Answer] = []
         self._kept: list[dict[str, Any]] = []
         self._halves: dict[int, dict[bool, tuple[Verdict, Line | None]]] = {}
-        for number, half in halves_of(entries(store), entry.condition_id).items():
-            if number in self._named and number not in self._done:
-                self._halves[number] = {half.turned: (self._paid(number, half), None)}
+        if self._both:
+            for number, half in halves_of(entries(store), entry.condition_id).items():
+                if number in self._named and number not in self._done:
+                    self._halves[number] = {half.turned: (self._paid(number, half), None)}
 
     def add(self, line: Line) -> None:
         """One result; one that is known already, or that nobody asked for, is passed over."""
@@ -138,7 +139,7 @@ class _Intake:
         both = {turned: halves.get(turned) or (self._missing(), None) for turned in (False, True)}
         answered = [turned for turned, (verdict, _) in both.items() if verdict.outcome.is_answer]
         if len(answered) == 1 and (line := both[answered[0]][1]) is not None:
-            body = client_of(self._judge).redactor.value(line.body)
+            body = self._judge.client.redactor.value(line.body)
             kept = {"pair": number, "turned": answered[0], "status": line.status, "body": body}
             self._kept.append(event("half", self._entry.key, **kept))
         return joined_verdict(self._judge, [both[False][0], both[True][0]])
@@ -152,7 +153,7 @@ class _Intake:
 
     def _learn(self, pair: JudgePair, parameter: str) -> None:
         """Leave a field out from now on that the model does not take, as live judging does."""
-        client = client_of(self._judge)
+        client = self._judge.client
         if parameter in self._left_out or client.provider.without(self._judge.request(pair), parameter) is None:
             return
         self._left_out.add(parameter)
@@ -192,21 +193,10 @@ class _Intake:
         values = Stopwatch().attempt(verdict, self._known.attempts.get(number, 0) + 1)
         values |= {"latency_s": None, "attempted_at": self._entry.created_at or self._entry.prepared_at}
         settles = number not in self._known.answered and verdict.error_code != "cancelled"
-        comparison = self._comparison(number, verdict) if settles else None
+        comparison = comparison_of(verdict, *self._named[number][1:]) if settles else None
         self._waiting.append(Answer(number, values, comparison, number in self._known.failed))
         if len(self._waiting) >= _CHUNK:
             self._write()
-
-    def _comparison(self, number: int, verdict: Verdict) -> dict[str, Any]:
-        _, first, second = self._named[number]
-        winner = None if verdict.winner_pos is None else (first, second)[verdict.winner_pos - 1]
-        return {
-            "outcome": str(verdict.outcome),
-            "winner_pos": verdict.winner_pos,
-            "better_id": winner,
-            "probability": verdict.probability,
-            "received_at": utc_now(),
-        }
 
     def _write(self, *more: Mapping[str, Any]) -> None:
         """The answers, and that they are in, in one transaction."""

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["is_placed", "place", "seen"]
 
 _LONGEST_WAIT = 60.0
-_LATER = frozenset({401, 402, 403})
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +120,7 @@ def _refused(at: _Place, error: ProviderError, *, last: bool) -> float | None:
         if not last:
             return error.retry_after
         raise JudgeError(f"batch {key} could not be created: {error.message}; resume later")
-    if error.fatal and error.status in _LATER:
+    if error.fatal and error.status != 404:  # a wrong key, an empty account: the batch itself may be as it is
         at.note("refused", state="prepared")
         raise JudgeError(f"batch {key} was not created: {error.message}; put that right, and resume")
     at.note("dropped", state="dropped", message=error.message)

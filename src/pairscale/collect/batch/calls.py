@@ -163,6 +163,13 @@ def openai_upload_batch_file(path: _PATHS, purpose: str = "batch", api_key: str 
 
     Returns:
         What OpenAI says of the file, ``id`` among it.
+
+    Example:
+        >>> import pairscale as ps
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It rains, and nobody is surprised."}]
+        >>> requests = ps.build_openai_batch_requests(pair, "gpt-4.1")
+        >>> openai_upload_batch_file(ps.write_openai_batch_file(requests, "uploaded.jsonl"))["purpose"]
+        'batch'
     """
     file = Path(path)
     if not file.is_file():
@@ -188,6 +195,14 @@ def openai_create_batch(
 
     Returns:
         The batch.
+
+    Example:
+        >>> import pairscale as ps
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It rains, and nobody is surprised."}]
+        >>> requests = ps.build_openai_batch_requests(pair, "gpt-4.1")
+        >>> file = openai_upload_batch_file(ps.write_openai_batch_file(requests, "created.jsonl"))
+        >>> openai_create_batch(file["id"], "/v1/chat/completions")["status"]
+        'validating'
     """
     body: dict[str, Any] = {"input_file_id": input_file_id, "endpoint": endpoint}
     body |= {"completion_window": completion_window} | ({"metadata": dict(metadata)} if metadata else {})
@@ -195,7 +210,15 @@ def openai_create_batch(
 
 
 def openai_get_batch(batch_id: str, api_key: str | None = None) -> Mapping[str, Any]:
-    """Where an OpenAI batch stands: the batch as OpenAI describes it."""
+    """Where an OpenAI batch stands: the batch as OpenAI describes it.
+
+    Example:
+        >>> import pairscale as ps
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It rains, and nobody is surprised."}]
+        >>> done = ps.llm_submit_pairs_batch(pair, "openai", "gpt-4.1", poll=False)
+        >>> openai_get_batch(done.batch_ids[0])["object"]
+        'batch'
+    """
     return _got("openai", api_key, batch_id)
 
 
@@ -216,6 +239,13 @@ def openai_poll_batch_until_complete(
         max_attempts: how often to look.
         api_key: the key; by default that of the environment.
         verbose: say in notices how it stands.
+
+    Example:
+        >>> import pairscale as ps
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It rains, and nobody is surprised."}]
+        >>> done = ps.llm_submit_pairs_batch(pair, "openai", "gpt-4.1", poll=False)
+        >>> openai_poll_batch_until_complete(done.batch_ids[0], interval_seconds=0.01, verbose=False)["status"]
+        'completed'
     """
     given = {"interval": interval_seconds, "timeout": timeout_seconds, "attempts": max_attempts}
     return _polled("openai", api_key, batch_id, **given, verbose=verbose)
@@ -226,6 +256,13 @@ def openai_download_batch_output(batch_id: str, path: _PATHS, api_key: str | Non
 
     Raises:
         JudgeError: there is nothing to download, or it cannot be had.
+
+    Example:
+        >>> import pairscale as ps
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It rains, and nobody is surprised."}]
+        >>> done = ps.llm_submit_pairs_batch(pair, "openai", "gpt-4.1", interval_seconds=0.01)
+        >>> openai_download_batch_output(done.batch_ids[0], "output.jsonl").read_text("utf-8").count("custom_id")
+        1
     """
     return _downloaded("openai", api_key, batch_id, path)
 
@@ -245,6 +282,13 @@ def anthropic_create_batch(
 
     Returns:
         The batch.
+
+    Example:
+        >>> import pairscale as ps
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It rains, and nobody is surprised."}]
+        >>> requests = ps.build_anthropic_batch_requests(pair, "claude-sonnet-4-5")
+        >>> anthropic_create_batch(requests)["processing_status"]
+        'in_progress'
     """
     lines = [{"custom_id": row["custom_id"], "params": row["params"]} for row in _rows(requests)]
     return _created("anthropic", api_key, lines, version=anthropic_version)
@@ -253,7 +297,15 @@ def anthropic_create_batch(
 def anthropic_get_batch(
     batch_id: str, api_key: str | None = None, anthropic_version: str = _VERSION
 ) -> Mapping[str, Any]:
-    """Where an Anthropic message batch stands: the batch as Anthropic describes it."""
+    """Where an Anthropic message batch stands: the batch as Anthropic describes it.
+
+    Example:
+        >>> import pairscale as ps
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It rains, and nobody is surprised."}]
+        >>> requests = ps.build_anthropic_batch_requests(pair, "claude-sonnet-4-5")
+        >>> anthropic_get_batch(anthropic_create_batch(requests)["id"])["processing_status"]
+        'in_progress'
+    """
     return _got("anthropic", api_key, batch_id, version=anthropic_version)
 
 
@@ -274,6 +326,14 @@ def anthropic_poll_batch_until_complete(
         api_key: Anthropic's key; by default ``ANTHROPIC_API_KEY``.
         anthropic_version: of the API.
         verbose: say in notices how it stands.
+
+    Example:
+        >>> import pairscale as ps
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It rains, and nobody is surprised."}]
+        >>> requests = ps.build_anthropic_batch_requests(pair, "claude-sonnet-4-5")
+        >>> batch = anthropic_create_batch(requests)
+        >>> anthropic_poll_batch_until_complete(batch["id"], interval_seconds=0.01, verbose=False)["processing_status"]
+        'ended'
     """
     given = {"interval": interval_seconds, "timeout": timeout_seconds}
     return _polled("anthropic", api_key, batch_id, **given, verbose=verbose, version=anthropic_version)
@@ -286,6 +346,15 @@ def anthropic_download_batch_results(
 
     Raises:
         JudgeError: it has not, or they cannot be had.
+
+    Example:
+        >>> import pairscale as ps
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It rains, and nobody is surprised."}]
+        >>> requests = ps.build_anthropic_batch_requests(pair, "claude-sonnet-4-5")
+        >>> batch = anthropic_create_batch(requests)
+        >>> batch = anthropic_poll_batch_until_complete(batch["id"], interval_seconds=0.01, verbose=False)
+        >>> anthropic_download_batch_results(batch["id"], "anthropic.jsonl").read_text("utf-8").count("custom_id")
+        1
     """
     return _downloaded("anthropic", api_key, batch_id, output_path, version=anthropic_version)
 
@@ -311,6 +380,13 @@ def gemini_create_batch(
 
     Returns:
         The batch.
+
+    Example:
+        >>> import pairscale as ps
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It rains, and nobody is surprised."}]
+        >>> requests = ps.build_gemini_batch_requests(pair, "gemini-2.5-flash")
+        >>> gemini_create_batch(requests, "gemini-2.5-flash")["metadata"]["state"]
+        'BATCH_STATE_PENDING'
     """
     lines = [
         {"key": row.get("custom_id") or f"request-{n}", "request": row.get("request") or dict(row)}
@@ -321,7 +397,15 @@ def gemini_create_batch(
 
 
 def gemini_get_batch(batch_name: str, api_key: str | None = None, api_version: str = "v1beta") -> Mapping[str, Any]:
-    """Where a Gemini batch stands: the batch as Gemini describes it."""
+    """Where a Gemini batch stands: the batch as Gemini describes it.
+
+    Example:
+        >>> import pairscale as ps
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It rains, and nobody is surprised."}]
+        >>> requests = ps.build_gemini_batch_requests(pair, "gemini-2.5-flash")
+        >>> gemini_get_batch(gemini_create_batch(requests, "gemini-2.5-flash")["name"])["metadata"]["state"]
+        'BATCH_STATE_RUNNING'
+    """
     return _got("gemini", api_key, batch_name, api_version=api_version)
 
 
@@ -342,6 +426,14 @@ def gemini_poll_batch_until_complete(
         api_key: Gemini's key; by default ``GEMINI_API_KEY``.
         api_version: ``v1beta`` or ``v1``.
         verbose: say in notices how it stands.
+
+    Example:
+        >>> import pairscale as ps
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It rains, and nobody is surprised."}]
+        >>> requests = ps.build_gemini_batch_requests(pair, "gemini-2.5-flash")
+        >>> name = gemini_create_batch(requests, "gemini-2.5-flash")["name"]
+        >>> gemini_poll_batch_until_complete(name, interval_seconds=0.01, verbose=False)["metadata"]["state"]
+        'BATCH_STATE_SUCCEEDED'
     """
     given = {"interval": interval_seconds, "timeout": timeout_seconds}
     return _polled("gemini", api_key, batch_name, **given, verbose=verbose, api_version=api_version)
@@ -365,6 +457,15 @@ def gemini_download_batch_results(
 
     Returns:
         The file.
+
+    Example:
+        >>> import pairscale as ps
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It rains, and nobody is surprised."}]
+        >>> requests = ps.build_gemini_batch_requests(pair, "gemini-2.5-flash")
+        >>> name = gemini_create_batch(requests, "gemini-2.5-flash")["name"]
+        >>> batch = gemini_poll_batch_until_complete(name, interval_seconds=0.01, verbose=False)
+        >>> gemini_download_batch_results(batch, requests, "gemini.jsonl").read_text("utf-8").count("custom_id")
+        1
     """
     frame = requests_tbl if hasattr(requests_tbl, "get_column") else to_frame(requests_tbl, "requests_tbl")
     names: list[str] = frame["custom_id"].to_list()

@@ -36,7 +36,7 @@ from pairscale.collect.batch._registry import (
 )  # fmt: skip
 from pairscale.collect.batch._rest import rest_of, results_of
 from pairscale.errors import InputError, JudgeError, StoreBusyError
-from pairscale.judges._batched import client_of, described, restored
+from pairscale.judges._batched import restored
 from pairscale.judges.base import JudgePair
 from pairscale.notices import notice
 from pairscale.providers._wire import Wire
@@ -85,6 +85,7 @@ class BatchDesk:
         self._key, self._base_url, self._retries = api_key, base_url, retries
         self._sleep, self._clock = sleep, clock
         self._judges: dict[str, LLMJudge] = {}
+        self._unknown: set[str] = set()  # batches that the provider did not know when they were last looked at
 
     async def aclose(self) -> None:
         """Close connections, and the run file if it is in memory."""
@@ -127,11 +128,11 @@ class BatchDesk:
         with self._open(write=True) as store:
             plan = make_plan(store, pairs, judge.condition)
             judge = self._judges.setdefault(plan.condition_id, judge)
-            remember_judge(store, plan.condition_id, described(judge))
+            remember_judge(store, plan.condition_id, judge.describe())
             self._learned(store, plan.condition_id, judge)
             busy = self._under_way(store, plan.condition_id)
-            questions = ((q.pair_id, q.pair(0)) for q in plan.questions() if q.pair_id not in busy)
-            missing = sum(q.pair_id not in busy for q in plan.questions())
+            questions = ((q.pair_id, q.pair(0)) for q in plan.questions(besides=busy))
+            missing = plan.missing(besides=busy)
             sizes = even_sizes(missing, n_segments) if n_segments else repeat(batch_size or missing)
             keys = self._prepare(store, judge, plan.condition_id, questions, sizes, limits, metadata)
             await self._place_all(store, keys)
@@ -181,7 +182,7 @@ class BatchDesk:
     ) -> list[str]:
         """Write the files, then write down that they are batches to be."""
         form = batch_format(judge.provider)
-        halves = halves_of(self._entries(store), condition_id)
+        halves = halves_of(self._entries(store), condition_id) if judge.both_orders else {}
         parts = list(write_parts(judge, form, questions, self.folder, sizes, limits, halves))
         _steps.reached("written")
         rows = [
@@ -244,14 +245,23 @@ class BatchDesk:
             job = await batch_format(entry.provider).get(self._wire(judge), str(entry.batch_id))
         except ProviderError as error:
             if error.status == 404:
-                notice(f"batch {entry.batch_id}: {entry.provider} does not know it any more")
-                gone = Job(str(entry.batch_id), "failed", message=f"{entry.provider} does not know the batch any more")
-                return seen(gone)
+                self._is_unknown(entry)
+                return None
             if error.fatal:
                 raise JudgeError(error.message) from None
             notice(f"batch {entry.batch_id}: {error.message}; it is asked again later")
             return None
+        self._unknown.discard(entry.key)
         return seen(job)
+
+    def _is_unknown(self, entry: Entry) -> None:
+        """The provider says 404, and so it does of a batch of another project: that may be paid for, and is kept."""
+        if entry.key not in self._unknown:
+            notice(
+                f"batch {entry.batch_id}: {entry.provider} does not know it; is this the key of the project that it is "
+                "of? It is kept, and asked about again by the next call; cancel it by its id to give it up"
+            )
+        self._unknown.add(entry.key)
 
     async def collect(self, keys: Collection[str] | None = None) -> list[Entry]:
         """Download what has ended and enter it into the run file; those entries."""
@@ -280,14 +290,20 @@ class BatchDesk:
         if path.is_file():
             return True
         path.parent.mkdir(parents=True, exist_ok=True)
-        form, wire = batch_format(entry.provider), self._wire(judge)
+        form, wire, job = batch_format(entry.provider), self._wire(judge), None
         try:
             job = await form.get(wire, str(entry.batch_id))
             if job.outputs or job.state != "failed":
                 await form.download(wire, job, path)
         except ProviderError as error:
-            if error.status == 404:  # the batch, or its files, are gone
+            if error.status == 404 and job is not None:  # the key is the right one
+                notice(f"batch {entry.batch_id}: {entry.provider} does not have its results any more")
                 return True
+            if error.status == 404:
+                given_up = entry.state == "failed" and entry.cancel_asked
+                if not given_up:
+                    self._is_unknown(entry)
+                return given_up
             if error.fatal:
                 raise JudgeError(error.message) from None
             notice(f"batch {entry.batch_id}: its results cannot be had: {error.message}; tried again later")
@@ -306,6 +322,8 @@ class BatchDesk:
         told: Callable[[Sequence[Entry]], None] | None = None,
     ) -> list[Entry]:
         """Look and collect until every batch is done with, or the time is over.
+
+        For a batch that its provider does not know, nobody waits.
 
         Args:
             keys: only these batches.
@@ -327,7 +345,8 @@ class BatchDesk:
                 told(found)
             turn += 1
             left = end - self._clock()
-            if not any(entry.open for entry in found) or turn >= rounds or left <= 0:
+            waiting = any(entry.open and entry.key not in self._unknown for entry in found)
+            if not waiting or turn >= rounds or left <= 0:
                 return found
             pause = interval if changed else min(pause * 1.5, max(interval, min(10 * interval, _LONGEST_INTERVAL)))
             await self._sleep(min(pause, left))
@@ -347,12 +366,14 @@ class BatchDesk:
     async def cancel(self, keys: Collection[str] | None = None) -> list[Entry]:
         """Ask the providers to end batches; what was answered until then can be collected.
 
-        A batch that was never created is dropped.
+        A batch that was never created is dropped, and one that the provider does not know is given up: it counts as
+        failed. One that has ended is looked at for that alone, when its key is given.
         """
         with self._open(write=True) as store:
             everything = self._entries(store)
             for entry in everything:
-                if (keys is not None and entry.key not in keys) or not entry.open or entry.state in ENDED:
+                ended = entry.state in ENDED
+                if (entry.key not in keys if keys is not None else ended) or not entry.open:
                     continue
                 judge, form = self._judge(store, entry.condition_id), batch_format(entry.provider)
                 known = {other.batch_id for other in everything if other.batch_id is not None}
@@ -361,11 +382,14 @@ class BatchDesk:
                     continue
                 append(store, [event("cancelling", entry.key, cancel_asked=True)])
                 try:
-                    await form.cancel(self._wire(judge), str(entry.batch_id))
+                    await (form.get if ended else form.cancel)(self._wire(judge), str(entry.batch_id))
                 except ProviderError as error:
                     if error.fatal and error.status != 404:
                         raise JudgeError(error.message) from None
                     notice(f"batch {entry.batch_id} could not be cancelled: {error.message}")
+                    if error.status == 404:
+                        gone = Job(str(entry.batch_id), "failed", message=f"{entry.provider} does not know the batch")
+                        append(store, [event("seen", entry.key, **seen(gone))])
         await self.look(keys)
         return self.entries(keys)
 
@@ -419,10 +443,10 @@ class BatchDesk:
     @staticmethod
     def _learned(store: RunFile, condition_id: str, judge: LLMJudge) -> None:
         """What results of batches said that the model does not take."""
-        client_of(judge).leave_out(judge.model, *left_out_of(store, condition_id))
+        judge.client.leave_out(judge.model, *left_out_of(store, condition_id))
 
     def _wire(self, judge: LLMJudge) -> Wire:
-        return Wire(client_of(judge), sleep=self._sleep, retries=self._retries)
+        return Wire(judge.client, sleep=self._sleep, retries=self._retries)
 
 
 def _folder_of(run: str | os.PathLike[str] | None) -> Path:

@@ -18,11 +18,12 @@ from pairscale.collect.batch._parts import custom_id, pairs_from
 from pairscale.collect.batch._registry import REGISTRY, Entry, csv_path, registry_table
 from pairscale.collect.batch.desk import BatchDesk
 from pairscale.collect.batch.pipelines import tell
+from pairscale.display import Shown
 from pairscale.errors import InputError
 from pairscale.files import write_table
 from pairscale.notices import notice
 from pairscale.store import open_run
-from pairscale.tables import to_frame
+from pairscale.tables import ANSWER_COLUMNS, to_frame
 
 if TYPE_CHECKING:
     from pairscale.tables import Table
@@ -38,7 +39,7 @@ _FAILURES: dict[str, pl.DataType] = {
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class MultiBatch:
+class MultiBatch(Shown, table="registry"):
     """Batches that were submitted.
 
     Attributes:
@@ -58,14 +59,15 @@ class MultiBatch:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class MultiBatchResult:
+class MultiBatchResult(Shown, table="combined", columns=ANSWER_COLUMNS):
     """What came of many batches.
 
     Attributes:
         jobs: one mapping a batch, with ``done`` and its ``results``.
         combined: all results; None when no batch is done.
         failed_attempts: every attempt without an answer.
-        batch_failures: the batches that ended in any other way than well.
+        batch_failures: the batches that ended in any other way than well; of a registry, also those that their
+            provider does not know.
         rest: the pairs of the batches that have no answer.
     """
 
@@ -116,6 +118,13 @@ def llm_submit_pairs_multi_batch(
         verbose: say in notices what was created.
         openai_max_retries: how often to try again what may pass, with any provider.
         settings: of :class:`LLMJudge`; ``run`` names another run file.
+
+    Example:
+        >>> import pairscale as ps
+        >>> pairs = ps.make_pairs(ps.example_writing_samples).head(4)
+        >>> jobs = llm_submit_pairs_multi_batch(pairs, "gpt-4.1", n_segments=2, output_dir="jobs")
+        >>> jobs.registry.select("segment_index", "provider", "done").rows()
+        [(1, 'openai', False), (2, 'openai', False)]
     """
     folder = Path(tempfile.mkdtemp(prefix="llm_multi_batch_")) if output_dir is None else Path(output_dir)
     folder.mkdir(parents=True, exist_ok=True)
@@ -210,6 +219,13 @@ def llm_resume_multi_batches(
 
     Raises:
         InputError: there is neither a run file nor a registry to go on from.
+
+    Example:
+        >>> import pairscale as ps
+        >>> pairs = ps.make_pairs(ps.example_writing_samples).head(4)
+        >>> jobs = llm_submit_pairs_multi_batch(pairs, "gpt-4.1", n_segments=2, output_dir="more_jobs")
+        >>> llm_resume_multi_batches(jobs, interval_seconds=0.01, per_job_delay=0)
+        <MultiBatchResult: 2 batches, 4 pairs answered>
     """
     given = None if isinstance(jobs, MultiBatch) else _rows(jobs)
     if isinstance(jobs, MultiBatch):
@@ -338,6 +354,6 @@ def _failures(segments: Sequence[Segment], rest: pl.DataFrame) -> pl.DataFrame:
         {name: segment.job[name] for name in ("segment_index", "provider", "model", "batch_id")}
         | {"status": segment.state, "message": segment.message, "unanswered": left.get(segment.job["batch_id"], 0)}
         for segment in segments
-        if segment.state in {"failed", "expired", "cancelled", "dropped"}
+        if segment.state in {"failed", "expired", "cancelled", "dropped", "unknown"}
     ]
     return pl.DataFrame(rows, schema=_FAILURES)

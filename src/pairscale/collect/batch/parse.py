@@ -100,6 +100,13 @@ def parse_openai_batch_output(
     Returns:
         One row a line: ``custom_id ID1 ID2 model object_type status_code error_message thoughts content better_sample
         better_id prompt_tokens completion_tokens total_tokens prompt_cached_tokens reasoning_tokens``.
+
+    Example:
+        >>> from pathlib import Path
+        >>> import pairscale as ps
+        >>> _ = Path("openai.jsonl").write_text(ps.example_openai_batch_output[0], "utf-8")
+        >>> parse_openai_batch_output("openai.jsonl").select("ID1", "ID2", "better_id").rows()
+        [('S01', 'S02', 'S01')]
     """
     reader = _Reader("openai", _OPENAI, tag_prefix, tag_suffix, requests_tbl, prefix, include_raw)
     return reader.table(path)
@@ -126,6 +133,15 @@ def parse_anthropic_batch_output(
 
     Returns:
         One row a line, also for one that cannot be read: the columns of OpenAI's with ``result_type``.
+
+    Example:
+        >>> import json
+        >>> from pathlib import Path
+        >>> said = {"type": "message", "content": [{"type": "text", "text": "<BETTER_SAMPLE>SAMPLE_2</BETTER_SAMPLE>"}]}
+        >>> line = {"custom_id": "ANTH_a_vs_b", "result": {"type": "succeeded", "message": said}}
+        >>> _ = Path("anthropic.jsonl").write_text(json.dumps(line), "utf-8")
+        >>> parse_anthropic_batch_output("anthropic.jsonl").select("ID1", "ID2", "better_id").rows()
+        [('a', 'b', 'b')]
     """
     reader = _Reader("anthropic", _ANTHROPIC, tag_prefix, tag_suffix, requests_tbl, prefix, include_raw)
     return reader.table(jsonl_path)
@@ -151,6 +167,16 @@ def parse_gemini_batch_output(
     Returns:
         One row a line, also for one that cannot be read: the columns of Anthropic's with ``thought_signature`` and
         ``thoughts_token_count``.
+
+    Example:
+        >>> import json
+        >>> from pathlib import Path
+        >>> said = {"content": {"parts": [{"text": "<BETTER_SAMPLE>SAMPLE_2</BETTER_SAMPLE>"}]}}
+        >>> line = {"custom_id": "GEM_a_vs_b", "result": {"type": "succeeded", "response": {"candidates": [said]}}}
+        >>> _ = Path("gemini.jsonl").write_text(json.dumps(line), "utf-8")
+        >>> requests = [{"custom_id": "GEM_a_vs_b", "ID1": "a", "ID2": "b"}]
+        >>> parse_gemini_batch_output("gemini.jsonl", requests).select("ID1", "ID2", "better_id").rows()
+        [('a', 'b', 'b')]
     """
     reader = _Reader("gemini", _GEMINI, tag_prefix, tag_suffix, requests_tbl, None, include_raw)
     return reader.table(results_path)

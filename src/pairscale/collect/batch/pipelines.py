@@ -15,12 +15,13 @@ from pairscale.collect._background import run_sync
 from pairscale.collect.batch._given import Question, judge_from
 from pairscale.collect.batch._registry import Entry
 from pairscale.collect.batch.desk import BatchDesk
+from pairscale.display import Shown
 from pairscale.errors import InputError
-from pairscale.judges._batched import client_of
 from pairscale.notices import notice
 from pairscale.providers._wire import Wire
 from pairscale.providers.batches import batch_format
 from pairscale.providers.client import ProviderError
+from pairscale.tables import ANSWER_COLUMNS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -42,7 +43,7 @@ _DAY = 86_400.0
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class BatchResult:
+class BatchResult(Shown, table="results", columns=ANSWER_COLUMNS):
     """What came of pairs that were submitted in batches.
 
     Attributes:
@@ -152,7 +153,7 @@ async def _described(judge: LLMJudge, found: Sequence[Entry]) -> Mapping[str, An
     if not found or found[0].batch_id is None:
         return {}
     try:
-        return (await batch_format(judge.provider).get(Wire(client_of(judge)), found[0].batch_id)).raw
+        return (await batch_format(judge.provider).get(Wire(judge.client), found[0].batch_id)).raw
     except ProviderError:
         return {"id": found[0].batch_id}
 
@@ -220,6 +221,11 @@ def run_openai_batch_pipeline(
 
     Returns:
         A :class:`BatchResult`.
+
+    Example:
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It rains, and nobody is surprised."}]
+        >>> run_openai_batch_pipeline(pair, "gpt-4.1", interval_seconds=0.01).results["better_id"].to_list()
+        ['b']
     """
     way = _Way(
         batch_input_path, batch_output_path, poll, interval_seconds, timeout_seconds, verbose, max_attempts, metadata,
@@ -267,6 +273,12 @@ def run_anthropic_batch_pipeline(
         anthropic_version: of the API.
         verbose: say in notices how the batch stands.
         settings: ``run``, ``batch_size``, ``n_segments``, and those of :class:`LLMJudge`.
+
+    Example:
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It rains, and nobody is surprised."}]
+        >>> done = run_anthropic_batch_pipeline(pair, "claude-sonnet-4-5", interval_seconds=0.01)
+        >>> done.results["better_id"].to_list()
+        ['b']
     """
     if include_thoughts and reasoning == "none":
         reasoning = "enabled"
@@ -315,6 +327,11 @@ def run_gemini_batch_pipeline(
         verbose: say in notices how the batch stands.
         include_thoughts: ask for the thoughts.
         settings: ``run``, ``batch_size``, ``n_segments``, and those of :class:`LLMJudge`.
+
+    Example:
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It rains, and nobody is surprised."}]
+        >>> run_gemini_batch_pipeline(pair, "gemini-2.5-flash", interval_seconds=0.01).results["better_id"].to_list()
+        ['b']
     """
     settings |= {"include_thoughts": include_thoughts or None, "reasoning": thinking_level or settings.get("reasoning")}
     if api_version != "v1beta":
@@ -373,6 +390,11 @@ def llm_submit_pairs_batch(
 
     Returns:
         A :class:`BatchResult`; ``poll=False`` returns as soon as the batches are created.
+
+    Example:
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It rains, and nobody is surprised."}]
+        >>> llm_submit_pairs_batch(pair, "openai", "gpt-4.1", interval_seconds=0.01).results["better_id"].to_list()
+        ['b']
     """
     backend = backend.lower()
     if model is None:
@@ -389,6 +411,12 @@ def llm_download_batch_results(x: Any, **_settings: Any) -> pl.DataFrame:
 
     Args:
         x: what it returned, or anything with ``results``.
+
+    Example:
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It rains, and nobody is surprised."}]
+        >>> done = llm_submit_pairs_batch(pair, "openai", "gpt-4.1", interval_seconds=0.01)
+        >>> llm_download_batch_results(done)["better_id"].to_list()
+        ['b']
     """
     results = x.get("results") if isinstance(x, Mapping) else getattr(x, "results", None)
     if results is None and isinstance(x, BatchResult):

@@ -63,6 +63,11 @@ def build_openai_batch_requests(
 
     Returns:
         ``custom_id method url body``; a body is a dict.
+
+    Example:
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It rains, and nobody is surprised."}]
+        >>> build_openai_batch_requests(pair, "gpt-4.1").select("custom_id", "url").row(0)
+        ('EXP_a_vs_b', '/v1/chat/completions')
     """
     known = {"temperature": temperature, "top_p": top_p, "logprobs": logprobs, "reasoning": reasoning}
     known |= {"include_thoughts": include_thoughts or None, "endpoint": endpoint}
@@ -94,6 +99,11 @@ def build_anthropic_batch_requests(
 
     Returns:
         ``custom_id params``; params are a dict.
+
+    Example:
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It rains, and nobody is surprised."}]
+        >>> build_anthropic_batch_requests(pair, "claude-sonnet-4-5")["params"][0]["model"]
+        'claude-sonnet-4-5'
     """
     known = {"reasoning": None if reasoning == "none" else reasoning}
     question = Question(trait_name, trait_description, prompt_template)
@@ -134,6 +144,11 @@ def build_gemini_batch_requests(
 
     Returns:
         ``custom_id ID1 ID2 request``; a request is a dict.
+
+    Example:
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It rains, and nobody is surprised."}]
+        >>> build_gemini_batch_requests(pair, "gemini-2.5-flash").select("custom_id", "ID1", "ID2").row(0)
+        ('GEM_a_vs_b', 'a', 'b')
     """
     known: dict[str, Any] = {"reasoning": thinking_level, "temperature": temperature, "top_p": top_p, "top_k": top_k}
     known |= {"max_tokens": max_output_tokens, "include_thoughts": include_thoughts or None}
@@ -186,6 +201,11 @@ def write_openai_batch_file(batch_tbl: Table, path: str | os.PathLike[str]) -> P
 
     Returns:
         The file.
+
+    Example:
+        >>> pair = [{"ID1": "a", "text1": "Rain.", "ID2": "b", "text2": "It rains, and nobody is surprised."}]
+        >>> write_openai_batch_file(build_openai_batch_requests(pair, "gpt-4.1"), "requests.jsonl").name
+        'requests.jsonl'
     """
     frame = batch_tbl if isinstance(batch_tbl, pl.DataFrame) else to_frame(batch_tbl, "batch_tbl")
     if "jsonl" in frame.columns:

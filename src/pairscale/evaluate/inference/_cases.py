@@ -28,11 +28,11 @@ __all__ = [
     "Tally",
     "Ties",
     "by_task",
-    "checked_level",
     "normal_quantile",
     "read_cases",
     "score_of",
     "tally",
+    "task_means",
     "used_cases",
 ]
 
@@ -179,11 +179,15 @@ def by_task(used: pl.DataFrame) -> Scores:
     )
 
 
-def checked_level(level: float) -> float:
-    """The level of an interval that somebody gave, checked."""
-    if not 0 < level < 1:
-        raise InputError(f"level is {level}; it must be between 0 and 1, such as 0.95")
-    return level
+def task_means(cases: Table, what: str) -> pl.DataFrame:
+    """The mean score of each task, ties and flips as half: ``task_id score``.
+
+    Args:
+        cases: ``task_id``, ``outcome``, ``winner``.
+        what: they are called in messages.
+    """
+    used = used_cases(read_cases(cases, what), "half")
+    return used.group_by("task_id", maintain_order=True).agg(pl.col("score").mean())
 
 
 def normal_quantile(level: float) -> float:

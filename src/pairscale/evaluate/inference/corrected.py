@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-import polars as pl
 
 from pairscale.errors import InputError
-from pairscale.evaluate.inference._cases import USED, checked_level, read_cases, used_cases
+from pairscale.evaluate.inference._cases import USED, task_means
 from pairscale.evaluate.inference._score import half_share, score_limits
 from pairscale.notices import notice
+from pairscale.pairs._table import checked_level
 from pairscale.tables import Table
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["CorrectedWinRate", "corrected_win_rate"]
 
 _IMAGINED = 0.25  # of a task on which model and people disagree, each way
+_NO_SPREAD = 1e-12  # of labels that are equal, but for rounding
 _WORTHWHILE = 1.1  # times the labels that people gave: below, the model is said not to help
 
 
@@ -95,7 +96,7 @@ def corrected_win_rate(model_cases: Table, human_cases: Table, *, level: float =
         InputError: when labels and verdicts have no task in common.
     """
     checked_level(level)
-    model, human = _by_task(model_cases, "model_cases"), _by_task(human_cases, "human_cases")
+    model, human = task_means(model_cases, "model_cases"), task_means(human_cases, "human_cases")
     both = human.join(model, on="task_id", suffix="_model")
     if both.is_empty() and model.height and human.height:
         raise InputError("model_cases and human_cases have no task in common; check the column 'task_id' of both")
@@ -109,7 +110,7 @@ def corrected_win_rate(model_cases: Table, human_cases: Table, *, level: float =
     moments = Moments.of(both["score"].to_numpy()[None, :], both["score_model"].to_numpy()[None, :], rest[None, :])
     rate, weight, size, lower, upper, worth = (float(part[0]) for part in correct(moments, level))
     alone = score_limits(moments.mean_y, half_share(moments.mean_y, moments.spread_y), np.array([moments.n]), level)
-    notices = [_poor(moments.n, worth, len(rest))] if size == moments.n else []
+    notices = [_poor(moments, worth)] if size == moments.n else []
     if unmatched:
         notices.append(f"{unmatched} labelled tasks have no verdict of the model and were left out")
     return CorrectedWinRate(
@@ -129,14 +130,16 @@ def corrected_win_rate(model_cases: Table, human_cases: Table, *, level: float =
     )
 
 
-def _by_task(cases: Table, what: str) -> pl.DataFrame:
-    used = used_cases(read_cases(cases, what), "half")
-    return used.group_by("task_id", maintain_order=True).agg(pl.col("score").mean())
-
-
-def _poor(n: int, worth: float, unlabelled: int) -> str:
-    if not unlabelled:
+def _poor(moments: Moments, worth: float) -> str:
+    n = moments.n
+    if not moments.others:
         return "every task of the model has a label; the rate is that of the labels"
+    if n <= 2 or moments.spread_y[0] < _NO_SPREAD:
+        what = f"{n} label{'s' * (n != 1)} cannot show" if n <= 2 else f"all {n} labels say the same, which cannot show"
+        return notice(
+            f"{what} how far the model agrees with people. The rate is that of the labels alone; label more tasks, "
+            "until some go to A and some to B"
+        )
     return notice(
         f"the model is too poor to help: with its verdicts, {n} labels would be worth {worth:.1f}. The rate is that of "
         "the labels alone; label more tasks, or find a model that agrees better with people"

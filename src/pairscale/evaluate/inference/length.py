@@ -9,10 +9,11 @@ import numpy as np
 import polars as pl
 
 from pairscale.errors import TableError
-from pairscale.evaluate.inference._cases import USED, checked_level, normal_quantile, read_cases, used_cases
+from pairscale.evaluate.inference._cases import USED, normal_quantile, read_cases, used_cases
 from pairscale.evaluate.inference._logistic import Curve, fit_curve, profile
 from pairscale.evaluate.inference._score import student_quantile
 from pairscale.evaluate.inference.win_rate import win_rate
+from pairscale.pairs._table import checked_level
 from pairscale.tables import Table, require_columns, row_numbers
 
 if TYPE_CHECKING:

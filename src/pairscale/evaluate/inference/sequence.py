@@ -28,7 +28,8 @@ import numpy as np
 import polars as pl
 
 from pairscale.errors import InputError
-from pairscale.evaluate.inference._cases import USED, checked_level, read_cases, tally, used_cases
+from pairscale.evaluate.inference._cases import USED, read_cases, tally, used_cases
+from pairscale.pairs._table import checked_level
 from pairscale.tables import Table
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float64]
 
-__all__ = ["ConfidenceSequence", "Sequence", "confidence_sequence", "log_capital"]
+__all__ = ["ConfidenceSequence", "Sequence", "confidence_sequence", "last_limits", "log_capital"]
 
 _HALVINGS = 30  # to 1e-9
 _EDGE = 1e-12
@@ -98,6 +99,13 @@ def _limits(values: Floats, counts: Floats, level: float) -> tuple[Floats, Float
             inner, outer = np.where(within, middle, inner), np.where(within, outer, middle)
         limits.append(np.where(mean == end, end, outer))
     return limits[0], limits[1]
+
+
+def last_limits(scores: Floats, level: float) -> tuple[float, float]:
+    """The ends after the last of several scores."""
+    values, counts = np.unique(scores, return_counts=True)
+    lower, upper = _limits(values, counts[None, :].astype(np.float64), level)
+    return float(lower[0]), float(upper[0])
 
 
 class Sequence:

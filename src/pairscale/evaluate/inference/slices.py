@@ -8,9 +8,10 @@ import numpy as np
 import polars as pl
 
 from pairscale.checks._effect import sign_test as coin_p
-from pairscale.evaluate.inference._cases import USED, Ties, checked_level, read_cases, used_cases
+from pairscale.evaluate.inference._cases import USED, Ties, read_cases, task_means, used_cases
 from pairscale.evaluate.inference._score import half_share, score_limits
-from pairscale.evaluate.inference.win_rate import win_rate
+from pairscale.evaluate.inference.win_rate import Interval, win_rate
+from pairscale.pairs._table import checked_level
 from pairscale.tables import Table, as_text, require_columns
 
 __all__ = ["RunDifference", "Slices", "compare_runs", "slices"]
@@ -46,13 +47,16 @@ class Slices:
     note: str
 
 
-def slices(cases: Table, by: str = "tags", *, ties: Ties = "half", level: float = 0.95) -> Slices:
+def slices(
+    cases: Table, by: str = "tags", *, ties: Ties = "half", interval: Interval = "wilson", level: float = 0.95
+) -> Slices:
     """B's win rate by tag, with intervals. A case with several tags is in several slices.
 
     Args:
         cases: ``task_id``, ``outcome``, ``winner``, and the column to slice by.
         by: a column of lists (tags) or of single values.
         ties: ``half``, or ``excluded`` for the decided cases alone.
+        interval: how they are made; see :func:`~pairscale.evaluate.inference.win_rate`.
         level: of the intervals.
 
     Raises:
@@ -73,12 +77,12 @@ def slices(cases: Table, by: str = "tags", *, ties: Ties = "half", level: float 
     joint = 1 - (1 - level) / max(1, count)
     rows = []
     for (name,), part in parts.items():
-        alone, together = (win_rate(part, ties=ties, level=each) for each in (level, joint))
+        alone, together = (win_rate(part, ties=ties, interval=interval, level=each) for each in (level, joint))
         counts = {column: getattr(alone, column) for column in _COUNTS}
         ends = (*(alone.ci or (None, None)), *(together.ci or (None, None)))
         rows.append({"slice": name, **counts, "rate": alone.rate, **dict(zip(list(_TABLE)[-4:], ends, strict=True))})
     table = pl.DataFrame(rows, schema=_TABLE).sort("n", "slice", descending=[True, False], nulls_last=True)
-    return Slices(table, by, level, "wilson", USED[ties], _note(count, level))
+    return Slices(table, by, level, interval, USED[ties], _note(count, level))
 
 
 def _note(count: int, level: float) -> str:
@@ -139,10 +143,7 @@ def compare_runs(cases: Table, baseline: Table, *, level: float = 0.95) -> RunDi
         level: of the interval.
     """
     checked_level(level)
-    new, old = (
-        used_cases(read_cases(each, what), "half").group_by("task_id", maintain_order=True).agg(pl.col("score").mean())
-        for each, what in ((cases, "cases"), (baseline, "baseline"))
-    )
+    new, old = task_means(cases, "cases"), task_means(baseline, "baseline")
     both = new.join(old, on="task_id", suffix="_old", maintain_order="left")
     n, only_new, only_old = both.height, new.height - both.height, old.height - both.height
     if not n:

@@ -9,20 +9,21 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from pairscale.checks._effect import sign_test as coin_p
+from pairscale.display import Shown
 from pairscale.errors import InputError, UnknownNameError
 from pairscale.evaluate.inference._cases import (
     USED,
     Scores,
     Ties,
     by_task,
-    checked_level,
     normal_quantile,
     read_cases,
     tally,
     used_cases,
 )
 from pairscale.evaluate.inference._score import design_size, effective_size, score_interval, student_quantile
-from pairscale.pairs._table import generator
+from pairscale.evaluate.inference.sequence import last_limits
+from pairscale.pairs._table import checked_level, generator
 from pairscale.tables import Table, listed
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CasesNeeded",
+    "Interval",
     "ProbabilityBetter",
     "SignTest",
     "WinRate",
@@ -43,16 +45,20 @@ __all__ = [
 
 _RESAMPLES = 10_000
 _BLOCK = 2**22  # numbers held at once while resampling
-_INTERVALS = ("wilson", "bootstrap")
+_INTERVALS = ("wilson", "bootstrap", "betting")
+
+Interval: TypeAlias = Literal["wilson", "bootstrap", "betting"]
+"""How an interval is made."""
 
 
-@dataclass(frozen=True, slots=True)
-class WinRate:
+@dataclass(frozen=True, slots=True, repr=False)
+class WinRate(Shown):
     """How often a variant wins.
 
     Attributes:
         variant: whose rate it is: always ``b``.
-        rate: the mean score of the cases that were used; None when there are none.
+        rate: the mean score of the cases that were used (with ``betting``, over tasks of the mean over their cases);
+            None when there are none.
         wins: cases that B won.
         losses: cases that A won.
         ties: cases that neither won.
@@ -63,8 +69,8 @@ class WinRate:
         tasks: tasks that these belong to.
         ci: the interval; None without a case.
         level: of the interval.
-        interval: how it was made: ``wilson`` (the score interval, which is Wilson's when there are no ties) or
-            ``bootstrap``.
+        interval: how it was made: ``wilson`` (the score interval, which is Wilson's when there are no ties),
+            ``bootstrap`` or ``betting``.
         used: the outcomes that count.
         effective_n: how many independent cases the n are worth; less than n when tasks have several cases.
         notices: what to be careful with.
@@ -87,12 +93,18 @@ class WinRate:
     effective_n: float
     notices: tuple[str, ...]
 
+    def __str__(self) -> str:
+        if self.rate is None or self.ci is None:
+            return f"no case to count for {self.variant}"
+        ends = f"{self.level * 100:g} % interval {self.ci[0] * 100:.0f} to {self.ci[1] * 100:.0f}"
+        return f"{self.variant} won {self.rate * 100:.1f} % of {self.n:,} case{'s' * (self.n != 1)}, {ends}"
+
 
 def win_rate(
     cases: Table,
     *,
     ties: Ties = "half",
-    interval: Literal["wilson", "bootstrap"] = "wilson",
+    interval: Interval = "wilson",
     level: float = 0.95,
     seed: int | None = 1,
 ) -> WinRate:
@@ -105,6 +117,8 @@ def win_rate(
       winner, and is Wilson's interval when there are none.
     - ``bootstrap``: tasks drawn with replacement, 10,000 times. Percentiles of the smoothed means, a little farther
       out than the level says, as the bootstrap is too narrow for few tasks (Hesterberg 2015).
+    - ``betting``: the last interval of :func:`~pairscale.evaluate.inference.confidence_sequence`, the only one of the
+      three that holds when the outcomes decided when to stop. Every task counts once.
 
     Where a task has several cases, these are not independent: Wilson's interval then counts with ``effective_n``, and
     the bootstrap draws whole tasks.
@@ -112,7 +126,7 @@ def win_rate(
     Args:
         cases: ``task_id``, ``outcome``, ``winner``; a row a case.
         ties: ``half``, or ``excluded`` for the decided cases alone.
-        interval: ``wilson`` or ``bootstrap``.
+        interval: ``wilson``, ``bootstrap`` or ``betting``.
         level: of the interval.
         seed: of the bootstrap.
 
@@ -132,22 +146,23 @@ def win_rate(
     frame = read_cases(cases)
     used = used_cases(frame, ties)
     scores, notices = by_task(used), list[str]()
-    size = effective_size(scores, level)
+    means = scores.sums / scores.sizes
+    size = effective_size(scores, level) if interval != "betting" else float(scores.tasks)
     if not scores.n:
         why = f"none of {frame.height} cases is a {' or '.join(USED[ties])}" if frame.height else "there is no case"
         notices.append(f"no win rate: {why}")
     elif scores.repeated:
         notices.append(f"{scores.n} cases of {scores.tasks} tasks are worth {size:.0f} independent ones")
-    if interval == "bootstrap" and scores.n and np.ptp(scores.sums / scores.sizes) == 0:
+    if interval == "bootstrap" and scores.n and np.ptp(means) == 0:
         interval = "wilson"
         notices.append("all tasks have the same score, so there is nothing to resample: Wilson's interval instead")
     return WinRate(
         "b",
-        scores.mean,
+        float(means.mean()) if interval == "betting" and scores.n else scores.mean,
         **asdict(tally(frame)),
         n=scores.n,
         tasks=scores.tasks,
-        ci=_wilson(scores, size, level) if interval == "wilson" else _bootstrap(scores, level, seed),
+        ci=_ends(scores, size, interval, level, seed) if scores.n else None,
         level=level,
         interval=interval,
         used=USED[ties],
@@ -156,11 +171,15 @@ def win_rate(
     )
 
 
-def _wilson(scores: Scores, size: float, level: float) -> tuple[float, float] | None:
-    return None if scores.mean is None else score_interval(scores.mean, scores.halves / scores.n, size, level)
+def _ends(scores: Scores, size: float, interval: str, level: float, seed: int | None) -> tuple[float, float]:
+    if interval == "betting":
+        return last_limits(scores.sums / scores.sizes, level)
+    if interval == "bootstrap":
+        return _bootstrap(scores, level, seed)
+    return score_interval(float(scores.sums.sum()) / scores.n, scores.halves / scores.n, size, level)
 
 
-def _bootstrap(scores: Scores, level: float, seed: int | None) -> tuple[float, float] | None:
+def _bootstrap(scores: Scores, level: float, seed: int | None) -> tuple[float, float]:
     """Percentiles of the mean over tasks drawn with replacement.
 
     Tasks of equal size and sum are interchangeable, so only their numbers are drawn. The means lie on a lattice; noise
@@ -168,8 +187,6 @@ def _bootstrap(scores: Scores, level: float, seed: int | None) -> tuple[float, f
     """
     from scipy.stats import norm
 
-    if not scores.n:
-        return None
     kinds, counts = np.unique(np.stack([scores.sizes, scores.sums]), axis=1, return_counts=True)
     rng, tasks = generator(seed), scores.tasks
     step = 0.5 if scores.halves else 1.0

@@ -1,19 +1,25 @@
-// Search and sort the table; read two texts side by side with the judgements between them.
+// Search and sort the table; read two texts, or the two answers of a case, with what was said of them.
 (async () => {
-  const root = document.documentElement;
-  root.classList.add("scripted");
+  document.documentElement.classList.add("scripted");
+  const find = name => document.querySelector(name);
+  const add = (parent, kind, text) => {
+    const node = document.createElement(kind);
+    node.textContent = text;
+    parent.append(node);
+    return node;
+  };
 
-  const body = document.querySelector("#table tbody");
+  const body = find("#table tbody");
   if (body) {
     const rows = [...body.rows];
-    document.querySelector("#search").addEventListener("input", event => {
+    find("#search").addEventListener("input", event => {
       const wanted = event.target.value.toLowerCase();
       let shown = 0;
       for (const row of rows) {
         row.hidden = !row.textContent.toLowerCase().includes(wanted);
         shown += !row.hidden;
       }
-      document.querySelector("#found").textContent = wanted ? `${shown} found` : "";
+      find("#found").textContent = wanted ? `${shown} found` : "";
     });
     document.querySelectorAll("#table th button").forEach((button, column) => {
       button.addEventListener("click", () => {
@@ -25,7 +31,8 @@
         const numeric = head.classList.contains("n");
         rows.sort((a, b) => {
           const [x, y] = [key(a), key(b)];
-          const order = numeric ? (x === "" ? Infinity : +x) - (y === "" ? Infinity : +y) : x.localeCompare(y);
+          if (numeric && (x === "" || y === "")) return (x === "") - (y === "");  // what is not known stays last
+          const order = numeric ? +x - +y || 0 : x.localeCompare(y);
           return down ? -order : order;
         });
         body.append(...rows);
@@ -33,48 +40,58 @@
     });
   }
 
-  const packed = document.querySelector("#texts");
+  const packed = find("#texts");
   if (!packed) return;
   const bytes = Uint8Array.from(atob(packed.textContent.trim()), letter => letter.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  const { ids, texts, answers } = await new Response(stream).json();
-  const sides = ["#left", "#right"].map(name => document.querySelector(name));
-  const between = document.querySelector("#between");
-  const add = (parent, kind, text) => {
-    const node = document.createElement(kind);
-    node.textContent = text;
-    parent.append(node);
-    return node;
+  const content = await new Response(stream).json();
+  const between = find("#between");
+  const say = (sentence, words) => {
+    add(between, "p", sentence);
+    if (words) add(between, "blockquote", words).dir = "auto";
   };
-  for (const side of sides) ids.forEach((id, at) => add(side, "option", id).value = at);
-  const show = () => {
-    const [i, j] = sides.map(side => +side.value);
-    [["#left-text", i], ["#right-text", j]].forEach(([name, at]) => {
-      document.querySelector(name).textContent = texts[at] ?? "";
-    });
-    between.replaceChildren();
+
+  // Any two of the texts, and the judgements between them.
+  const showPair = ([i, j]) => {
+    const { ids, texts, answers } = content;
+    find("#left-text").textContent = texts[i] ?? "";
+    find("#right-text").textContent = texts[j] ?? "";
     const there = answers.filter(([a, b]) => (a === i && b === j) || (a === j && b === i));
     add(between, "p", there.length ? `${there.length} judgement${there.length > 1 ? "s" : ""} between them:`
       : "They were never compared with each other.");
     for (const [a, b, won, judge, words] of there) {
-      const said = won === null ? "no winner" : `${ids[won]} is better`;
-      add(between, "p", `${said} (${ids[a]} shown first, ${judge})`);
-      if (words) add(between, "blockquote", words);
+      say(`${won === null ? "no winner" : `${ids[won]} is better`} (${ids[a]} shown first, ${judge})`, words);
     }
   };
-  const open = (i, j) => {
-    [sides[0].value, sides[1].value] = [i, j];
-    show();
-    document.querySelector("#two").scrollIntoView();
+
+  // One case: the task, both answers, and what every comparator said.
+  const showCase = ([at]) => {
+    const [, input, a, b, said] = content.cases[at];
+    find("#input-text").textContent = input;
+    find("#input-text").hidden = !input;
+    find("#left-text").textContent = a;
+    find("#right-text").textContent = b;
+    for (const [sentence, words] of said) say(sentence, words);
   };
-  sides.forEach(side => side.addEventListener("change", show));
+
+  const selects = (content.cases ? ["#case"] : ["#left", "#right"]).map(find);
+  const names = content.cases ? content.cases.map(([name]) => name) : content.ids;
+  for (const select of selects) names.forEach((name, at) => add(select, "option", name).value = at);
+  const show = () => {
+    between.replaceChildren();
+    (content.cases ? showCase : showPair)(selects.map(select => +select.value));
+  };
+  selects.forEach((select, place) => {
+    select.value = Math.min(place, names.length - 1);
+    select.addEventListener("change", show);
+  });
   document.querySelectorAll("[data-two]").forEach(link => {
     link.addEventListener("click", event => {
       event.preventDefault();
-      open(...link.dataset.two.split(" "));
+      link.dataset.two.split(" ").forEach((value, place) => selects[place].value = value);
+      show();
+      find("#two").scrollIntoView();
     });
   });
-  sides[0].value = 0;
-  sides[1].value = Math.min(1, ids.length - 1);
   show();
 })();

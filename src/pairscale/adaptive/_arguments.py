@@ -1,4 +1,4 @@
-"""Numbers that a study or a plan is given, refused by name when they are impossible."""
+"""Numbers that a run, a study or a plan is given, refused by name when they are impossible."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 from pairscale.errors import InputError
 
-__all__ = ["above_zero", "from_zero", "whole"]
+__all__ = ["above_zero", "from_zero", "whole_number"]
 
 
-def whole(value: Any, name: str, least: int) -> int:
+def whole_number(value: Any, name: str, least: int) -> int:
     """A whole number from ``least`` up."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise InputError(f"{name} must be a whole number from {least} up, not {value!r}")

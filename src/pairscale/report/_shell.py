@@ -1,0 +1,250 @@
+"""What the reports share: the frame of the page, tables, packed texts, costs."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import re
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pairscale._version import __version__
+from pairscale.report._svg import number
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import polars as pl
+
+__all__ = [
+    "Facts",
+    "Page",
+    "Part",
+    "cell",
+    "listed_first",
+    "pack",
+    "packed_pairs",
+    "preview",
+    "render",
+    "spent",
+    "table_of",
+]
+
+PREVIEW = 120
+_LONGEST_WORDS = 4_000
+_TAG = re.compile(r"<(\w+)>\s*SAMPLE_[12]\s*</\1>")  # the verdict itself, which the page says in words
+
+Part = dict[str, Any]
+"""A piece of content, by the names that the templates use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A report, ready to be put into its frame.
+
+    Attributes:
+        template: the file in ``assets``.
+        title: when nobody gives another.
+        headline: what was found, in plain words.
+        tiles: figures, and what they are.
+        sections: anchors and names of its own parts, in their order.
+        content: what its template needs.
+        method: paragraphs to be taken over.
+        provenance: names and values.
+        notices: what to be careful with.
+        again: what to look at again: parts with ``name why entries``.
+        nothing: what to say when there is nothing to look at again; empty where nobody looked.
+        verdicts: findings by name, where there are several.
+        spending: see :func:`spent`.
+        took: how long it took, in words.
+        packed: texts and words, from :func:`pack`; empty without texts.
+        can_label: whether what is in ``again`` can be written for people to label.
+    """
+
+    template: str
+    title: str
+    headline: str
+    tiles: Sequence[tuple[str, str]]
+    sections: Sequence[tuple[str, str]]
+    content: Part
+    method: Sequence[str]
+    provenance: Mapping[str, str]
+    notices: Sequence[str] = ()
+    again: Sequence[Part] = ()
+    nothing: str = ""
+    verdicts: Sequence[tuple[str, str]] = ()
+    spending: Part | None = None
+    took: str = ""
+    packed: str = ""
+    can_label: bool = field(default=False, kw_only=True)
+
+
+class Facts(Protocol):
+    """What is known of a run or a result, of whichever kind."""
+
+    @property
+    def table(self) -> pl.DataFrame:
+        """What goes into a spreadsheet."""
+        ...
+
+    def page(self, *, texts: bool) -> Page:
+        """The report; without texts it holds neither them nor what was said of them."""
+        ...
+
+    def disguised(self) -> Facts:
+        """The same under other names."""
+        ...
+
+    def write_again(self, path: Path) -> int:
+        """Write what to look at again for people to label, and say how many cases there are."""
+        ...
+
+
+def render(page: Page, *, title: str | None = None, run: str | None = None) -> str:
+    """The page as HTML.
+
+    Args:
+        page: its content.
+        title: what was asked.
+        run: the run file that it comes from.
+    """
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+    from markupsafe import Markup
+
+    css, js = _asset("report.css"), _asset("report.js")
+    name = "" if run is None else Path(run).name
+    ends = (
+        ("cost", "Cost", page.spending or page.took),
+        ("again", "Look again", page.again or page.nothing or page.notices),
+        ("method", "Method", True),
+    )
+    content = page.content | {
+        "title": title or page.title,
+        "headline": page.headline,
+        "verdicts": page.verdicts,
+        "tiles": page.tiles,
+        "sections": [*page.sections, *((anchor, shown) for anchor, shown, there in ends if there)],
+        "packed": Markup(page.packed),  # noqa: S704 - base64
+        "spending": page.spending,
+        "took": page.took,
+        "again": page.again,
+        "nothing": page.nothing,
+        "notices": page.notices,
+        "method": page.method,
+        "provenance": list(page.provenance.items()),
+        "again_line": f"pairscale report {name}" if name else "",
+        "label_lines": _label_lines(name) if name and page.can_label else "",
+        "cite": f"pairscale {__version__}: pairwise judging of texts by language models and people (computer program).",
+        "made": f"pairscale {__version__}",
+        "css": Markup(css),  # noqa: S704 - our own file
+        "js": Markup(js),  # noqa: S704 - our own file
+        "css_hash": _hash(css),
+        "js_hash": _hash(js),
+    }
+    environment = Environment(
+        loader=FunctionLoader(_asset), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    return environment.get_template(page.template).render(content).lstrip()
+
+
+def _label_lines(name: str) -> str:
+    return f"pairscale report {name} --again again.jsonl\npairscale label again.jsonl"
+
+
+def _asset(name: str) -> str:
+    return (files("pairscale.report") / "assets" / name).read_text("utf-8")
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+# Tables
+
+
+def cell(value: Any, *, kind: str | None = None, shown: str | None = None, two: str = "") -> Part:
+    """A cell of the table that can be searched and sorted.
+
+    Args:
+        value: what it is sorted by.
+        kind: the class; that of numbers or none by its value when None.
+        shown: how it is written.
+        two: what is opened for reading when it is clicked on.
+    """
+    numeric = isinstance(value, int | float)
+    text = shown if shown is not None else number(value) if isinstance(value, float) else _text(value)
+    sorted_by = f"{value:.6g}" if isinstance(value, float) else str(value) if shown is not None and numeric else None
+    return {"shown": text, "kind": kind if kind is not None else "n" * numeric, "value": sorted_by, "two": two}
+
+
+def table_of(columns: Sequence[tuple[str, bool]], rows: Sequence[Sequence[Any]]) -> Part:
+    """A small table: names of columns and whether they hold numbers, and the rows as they are shown."""
+    return {"columns": columns, "rows": [[_text(value) for value in row] for row in rows]}
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def preview(text: str) -> str:
+    """The beginning of a text on one line."""
+    return " ".join(text[:PREVIEW].split())
+
+
+def listed_first(entries: Sequence[Part], most: int) -> list[Part]:
+    """The first entries of a list, and how many there are more."""
+    more = len(entries) - most
+    return [*entries[:most], *([{"text": f"… {more:,} more", "two": ""}] if more > 0 else [])]
+
+
+def spent(spending: pl.DataFrame | None, n: int, what: str) -> Part | None:
+    """What it cost, by model, template and day; None where nothing was paid.
+
+    Args:
+        spending: see :meth:`RunFile.spending`.
+        n: how many results there are for it.
+        what: such as decided comparisons.
+    """
+    rows = [] if spending is None else [row for row in spending.iter_rows(named=True) if (row["cost"] or 0) > 0]
+    if not rows:
+        return None
+    total = sum(row["cost"] for row in rows)
+    each = f", ${1000 * total / n:,.2f} for a thousand {what}" if n else ""
+    columns = [("model", False), ("template", False), ("day (UTC)", False), ("calls", True), ("tokens", True)]
+    shown = [
+        (row["model"], row["template_id"], row["day"], row["attempts"], row["total_tokens"] or 0, f"{row['cost']:,.4f}")
+        for row in rows
+    ]
+    return {"lead": f"${total:,.4f} in all{each}.", **table_of([*columns, ("US $", True)], shown)}
+
+
+# Texts
+
+
+def pack(content: Mapping[str, Any]) -> str:
+    """Texts and words, small: they are the bulk of a page."""
+    raw = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    return base64.b64encode(gzip.compress(raw, mtime=0)).decode()
+
+
+def packed_pairs(ids: Sequence[str], texts: Mapping[str, str], judgements: pl.DataFrame | None) -> str:
+    """Texts and the judgements between them, to be read two by two.
+
+    Args:
+        ids: in the order in which they are listed.
+        texts: by ID.
+        judgements: ``ID1 ID2 better_id judge_id content thoughts``, one row an answer.
+    """
+    place = {name: at for at, name in enumerate(ids)}
+    answers = []
+    for row in () if judgements is None else judgements.iter_rows(named=True):
+        if row["ID1"] in place and row["ID2"] in place:
+            parts = (row["thoughts"], _TAG.sub("", row["content"] or "").strip())
+            said = "\n\n".join(part for part in parts if part)[:_LONGEST_WORDS]
+            winner = place.get(row["better_id"]) if row["better_id"] else None
+            answers.append((place[row["ID1"]], place[row["ID2"]], winner, row["judge_id"], said))
+    return pack({"ids": ids, "texts": [texts.get(name, "") for name in ids], "answers": answers})

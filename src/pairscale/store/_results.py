@@ -1,0 +1,55 @@
+"""The queries for what came of the questions in a run file, each with the columns that it gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+from sqlalchemy import Select, Text, cast, func, select
+
+from pairscale.store._schema import attempts, comparisons, conditions, pairs
+from pairscale.tables import FAILED, RESULTS
+
+__all__ = ["failed_query", "results_query"]
+
+
+def results_query(condition_id: str | None, *, raw: bool) -> tuple[Select[Any], dict[str, Any]]:
+    """Standing comparisons; ``better_sample`` is a number still."""
+    a, c, p, k = attempts.c, comparisons.c, pairs.c, conditions.c
+    columns: list[Any] = [
+        p.custom_id, p.ID1, p.ID2, func.coalesce(a.model, k.model).label("model"), a.object_type, a.status_code,
+        a.error_message, a.thoughts, a.content, c.winner_pos.label("better_sample"), c.better_id, a.prompt_tokens,
+        a.completion_tokens, a.total_tokens, a.prompt_cached_tokens, a.reasoning_tokens, a.latency_s, a.cost,
+        c.outcome, k.judge_id, k.trait, k.template_id, c.condition_id, c.probability,
+    ]  # fmt: skip
+    schema = {**RESULTS, "better_sample": pl.Int64(), "received_at": pl.String(), "pair_id": pl.Int64()}
+    columns += [c.received_at, c.pair_id]
+    if raw:
+        columns.append(cast(a.raw_response, Text))
+        schema["raw_response"] = pl.String()
+    query = (
+        select(*columns)
+        .select_from(comparisons.join(attempts, a.attempt_id == c.attempt_id))
+        .join(pairs, p.pair_id == c.pair_id)
+        .join(conditions, k.condition_id == c.condition_id)
+        .order_by(c.comparison_id)
+    )
+    if condition_id is not None:
+        query = query.where(c.condition_id == condition_id)
+    return query, schema
+
+
+def failed_query(condition_id: str | None) -> tuple[Select[Any], dict[str, Any]]:
+    """Attempts that gave no answer."""
+    a, p = attempts.c, pairs.c
+    query = (
+        select(p.custom_id, p.ID1, p.ID2, *(a[name] for name in FAILED), a.outcome, a.condition_id, a.pair_id)
+        .select_from(attempts.join(pairs, p.pair_id == a.pair_id))
+        .where(a.error_code.is_not(None))
+        .order_by(a.attempt_id)
+    )
+    if condition_id is not None:
+        query = query.where(a.condition_id == condition_id)
+    text = pl.String()
+    schema = {"custom_id": text, "ID1": text, "ID2": text, **FAILED, "outcome": text, "condition_id": text}
+    return query, {**schema, "pair_id": pl.Int64()}

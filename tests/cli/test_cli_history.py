@@ -1,0 +1,113 @@
+"""The settings that held are in the run file, keys are not, and a study file can be made of them."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import pairscale as ps
+from pairscale.adaptive import AdaptiveConfig
+from pairscale.cli._history import keep_settings, kept_settings
+from pairscale.testing import ProviderSimulator
+
+STUDY = """
+data = "essays"
+run = "run.db"
+judge = "mine:weighed"
+fit = "laplace"
+progress = "none"
+steps = 4
+[judge_arg]
+weight = 2
+"""
+QUICK = ("--fit", "laplace", "--progress", "none", "--steps", "4")
+
+
+def kept(run="run.db"):
+    with ps.open_run(run) as store:
+        return kept_settings(store)
+
+
+def test_line_study_and_defaults_are_all_there(cli):
+    Path("study.toml").write_text(STUDY)
+    assert cli("rank", "study.toml", "--seed", "7", "--set", "explore_rate=0.3").code == 0
+    (row,) = kept()
+    assert (row["command"], row["study"], row["version"]) == ("rank", "study.toml", ps.__version__)
+    said = row["settings"]
+    assert (said["seed"], said["set"]) == (7, ["explore_rate=0.3"])  # the line
+    assert (said["data"], said["judge"], said["judge_arg"]) == ("essays", "mine:weighed", ["weight=2"])  # the study
+    assert (said["concurrency"], said["selector"], said["port"]) == (1, "pollitt", 8484)  # defaults
+    assert not {"run", "as_json", "out", "dry_run", "max_cost"} & set(said)
+
+
+def test_every_command_that_writes_is_in_order(cli, pairs):
+    assert cli("judge", pairs, "--judge", "mine:longer", "--run", "run.db").code == 0
+    assert cli("check-judge", "essays", "--pairs", "2", "--run", "run.db", "--reliability", "0.1").code == 0
+    assert cli("status", "run.db").code == 0
+    assert cli("fit", "run.db", "--condition", "all").code == 0
+    assert [row["command"] for row in kept()] == ["judge", "check-judge"]
+    shown = cli("status", "run.db", "--json").json["commands"]
+    assert [row["settings"]["judge"] for row in shown] == ["mine:longer", "lexical"]
+
+
+def test_what_failed_is_kept_and_what_never_began_is_not(cli, pairs):
+    assert cli("judge", pairs, "--judge", "no_such:judge", "--run", "run.db").code == 1
+    assert not Path("run.db").exists()
+    assert cli("judge", pairs, "--judge", "mine:longer", "--run", "run.db").code == 0
+    assert cli("judge", pairs, "--judge", "no_such:judge", "--run", "run.db").code == 1
+    assert [row["settings"]["judge"] for row in kept()] == ["mine:longer", "no_such:judge"]
+
+
+def test_no_key_is_kept(cli, pairs, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "planted-key-0123456789")
+    with ProviderSimulator() as server:
+        address = f"{server.url}/v1".replace("://", "://ann:planted@")
+        settings = ("api_key=planted-other-key", "max_tokens=90", "system=planted-key-0123456789")
+        given = [word for text in settings for word in ("--judge-arg", text)]
+        line = ("judge", pairs, "--judge", "openai:gpt-4.1", "--base-url", f"{server.url}/v1", "--run", "run.db")
+        assert cli(*line, *given[:4]).code == 0
+        assert b"planted" not in Path("run.db").read_bytes()
+        keep_settings(
+            "judge", {"run": "run.db", "judge_arg": [*settings], "base_url": address, "owner_token": "planted"}
+        )
+    assert b"planted" not in Path("run.db").read_bytes()
+    first, second = (row["settings"] for row in kept())
+    assert first["judge_arg"] == ["max_tokens=90"]
+    assert second == {"judge_arg": ["max_tokens=90", "system=[key]"], "base_url": f"{server.url}/v1"}
+
+
+@pytest.mark.parametrize("target", ["again.toml", "elsewhere/again.toml"])
+def test_a_study_of_a_run_does_the_same(cli, target):
+    Path("elsewhere").mkdir()
+    Path("mine.txt").write_text(ps.get_prompt_template())
+    line = ("rank", "essays", "--judge", "mine:weighed", "--judge-arg", "weight=3", "--template", "mine.txt", "--set",
+            "explore_rate=0.3", "--reliability", "0.8", "--seed", "5", "--run", "run.db", *QUICK)  # fmt: skip
+    assert cli(*line).code == 0
+    assert cli("init", target, "--from", "run.db").code == 0
+    written = tomllib.loads(Path(target).read_text("utf-8"))
+    assert written["judge_arg"] == {"weight": 3}
+    assert written["set"] == {"explore_rate": 0.3}
+    assert "explore_rate" in {entry["name"] for entry in AdaptiveConfig.describe()}
+    assert (Path(target).parent / written["data"]).resolve() == Path("essays").resolve()
+    more = cli("rank", target, "--json")
+    assert more.code == 0, more.err
+    assert more.json["summary"][0]["committed_pairs"] == 8  # the same run, four steps on
+    first, second = kept()
+    assert first["settings"] == second["settings"]
+
+
+def test_odd_names_survive(cli):
+    odd = 'a "b" \\ \x7f é'
+    Path(odd).mkdir()
+    for name in "abc":
+        Path(odd, f"{name}.txt").write_text(name * 9)
+    assert cli("rank", odd, "--run", "run.db", *QUICK).code == 0
+    assert cli("init", "--from", "run.db").code == 0
+    assert tomllib.loads(Path("study.toml").read_text("utf-8"))["data"] == odd
+
+
+def test_nothing_to_make_a_study_of(cli, run):
+    done = cli("init", "--from", run)
+    assert done.code == 1
+    assert "was not written by `pairscale rank`" in done.err
+    assert not Path("study.toml").exists()

@@ -1,0 +1,120 @@
+"""The public surface as editors and type checkers see it: complete, and the same as at run time."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import doc_pages as pages
+import pytest
+
+import pairscale as ps
+
+PACKAGE = Path(ps.__file__).parent
+STUB = ast.parse((PACKAGE / "__init__.pyi").read_text("utf-8")).body
+
+
+def test_the_package_says_that_it_is_typed() -> None:
+    assert (PACKAGE / "py.typed").is_file()
+
+
+@pytest.mark.parametrize("node", STUB, ids=ast.unparse)
+def test_a_line_of_the_stub_gives_one_name_of_the_package_that_promises_it(node: ast.stmt) -> None:
+    assert isinstance(node, ast.ImportFrom)
+    assert (node.level, len(node.names)) == (1, 1)
+    name = node.names[0].name
+    assert node.names[0].asname == name, "without `as`, a type checker takes it for private"
+    home = importlib.import_module(f"pairscale.{node.module}" if node.module else "pairscale")
+    there, public = getattr(home, name), getattr(ps, name)
+    assert public is there or (node.module == "datasets" and str(public) == str(there)), "data are read at every use"
+    if node.module not in {None, "_version"}:
+        assert name in home.__all__
+
+
+def test_the_stub_is_the_promise() -> None:
+    names = [node.names[0].name for node in STUB if isinstance(node, ast.ImportFrom)]
+    assert len(set(names)) == len(names)
+    assert sorted(names) == sorted(ps.__all__)
+
+
+def functions(name: str) -> list[tuple[str, Any]]:
+    """A public function; of a public class, what it is made with and its public methods."""
+    found = getattr(ps, name)
+    if inspect.isfunction(found):
+        return [(name, found)]
+    if not inspect.isclass(found):
+        return []
+    own = [
+        (key, value)
+        for kind in found.__mro__
+        if kind.__module__.startswith("pairscale")
+        for key, value in vars(kind).items()
+    ]
+    plain = [(key, getattr(value, "fget", None) or getattr(value, "__func__", value)) for key, value in own]
+    return [(f"{name}.{key}", value) for key, value in plain if inspect.isfunction(value) and key[0] != "_"]
+
+
+@pytest.mark.parametrize("name", ps.__all__)
+def test_every_parameter_and_result_has_its_type(name: str) -> None:
+    untyped = []
+    for where, function in functions(name):
+        signature = inspect.signature(function)
+        parameters = [one for one in signature.parameters.values() if one.name not in {"self", "cls"}]
+        untyped += [f"{where}({one.name})" for one in parameters if one.annotation is one.empty]
+        untyped += [f"{where} ->"] if signature.return_annotation is signature.empty else []
+    assert untyped == []
+
+
+SCRIPT = """
+from pathlib import Path
+from typing import assert_type
+
+import altair as alt
+import polars as pl
+
+import pairscale as ps
+
+fit = ps.fit_bt_model(ps.example_writing_results)
+assert_type(fit, ps.BTFit)
+assert_type(fit.theta, pl.DataFrame)
+assert_type(fit.plot(), alt.TopLevelMixin)
+assert_type(fit.report("report.html"), Path)
+assert_type(ps.adaptive_rank(ps.example_writing_samples, judge="lexical").plot(kind="ranks"), alt.TopLevelMixin)
+assert_type(ps.openai_compare_pair_live("a", "A.", "b", "B.", "gpt-4.1", endpoint="responses"), pl.DataFrame)
+assert_type(ps.submit_ollama_pairs_live([], "llama3.2"), ps.SubmitResult)
+ps.SubmitResult.plot  # it has none
+ps.openai_compare_pair_live("a", "A.", "b", "B.")  # no model
+"""
+
+
+@pytest.mark.validate
+def test_a_strict_script_is_understood(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT, "utf-8")
+    done = mypy("mypy", "--strict", "--cache-dir", str(tmp_path), "--no-error-summary", str(tmp_path / "script.py"))
+    said = [line.partition("script.py:")[2] for line in done.stdout.splitlines() if "script.py" in line]
+    last = len(SCRIPT.splitlines())
+    assert [line.partition(" ")[0] for line in said if " error:" in line] == [f"{last - 1}:", f"{last}:"], done.stdout
+    assert "[attr-defined]" in said[0]
+    assert "[call-arg]" in said[1]
+
+
+@pytest.mark.validate
+def test_the_stub_is_what_is_there_at_run_time() -> None:
+    done = mypy(
+        "mypy.stubtest", "pairscale", "--ignore-missing-stub", "--concise", "--mypy-config-file", "pyproject.toml"
+    )
+    wrong = [line for line in done.stdout.splitlines() if line and not line.startswith(("Success", "Found"))]
+    assert wrong == []
+    assert done.returncode == 0, done.stderr
+
+
+def mypy(module: str, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", module, *options]
+    environment = os.environ | {"MYPYPATH": str(PACKAGE.parent)}
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=pages.ROOT, env=environment)

@@ -1,0 +1,116 @@
+"""A run in a PostgreSQL database, with a server of its own; where no server is installed, these are skipped."""
+
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+import pairscale as ps
+from pairscale.adaptive.session import adaptive_status
+from pairscale.errors import StoreBusyError
+from pairscale.store import open_run
+from pairscale.store.chain import verify_chain
+
+pytestmark = pytest.mark.validate
+
+ITEMS = [{"ID": i, "text": f"text {i}", "theta_true": float(n)} for n, i in enumerate("abcdef")]
+
+
+def program(name: str) -> str:
+    places = [*map(str, Path("/usr/lib/postgresql").glob("*/bin")), os.environ.get("PATH", "")]
+    return shutil.which(name, path=os.pathsep.join(places)) or ""
+
+
+def another_user() -> str | None:
+    """The server refuses to be root."""
+    if os.geteuid() != 0:
+        return None
+    return next((user.pw_name for user in pwd.getpwall() if user.pw_name in {"postgres", "nobody"}), None)
+
+
+@pytest.fixture(scope="module")
+def server():
+    pytest.importorskip("psycopg")
+    if not program("initdb") or not program("postgres"):
+        pytest.skip("no PostgreSQL server is installed")
+    folder, user = Path(tempfile.mkdtemp(prefix="pg")), another_user()  # a socket's path must be short
+    if user is not None:
+        shutil.chown(folder, user)
+    given = {"user": user, "cwd": folder, "stdout": subprocess.DEVNULL, "stderr": subprocess.STDOUT}
+    if subprocess.call([program("initdb"), "-D", folder / "data", "-U", "tester", "-A", "trust"], **given) != 0:
+        shutil.rmtree(folder)
+        pytest.skip("a PostgreSQL server cannot be set up here")
+    quick = ["-c", "listen_addresses=", "-c", "fsync=off", "-k", str(folder)]
+    with subprocess.Popen([program("postgres"), "-D", folder / "data", *quick], **given) as process:
+        ready = [program("pg_isready"), "-h", folder, "-t", "60"]
+        while subprocess.call(ready, stdout=subprocess.DEVNULL) != 0:
+            assert process.poll() is None
+        yield lambda name: f"postgresql+psycopg://tester@/{name}?host={folder}"
+        process.terminate()
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def address(server, request):
+    import psycopg
+
+    name = request.node.name.lower()[:60]
+    where = server("postgres").replace("+psycopg", "")
+    with psycopg.connect(where, autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}"')
+    return server(name)
+
+
+def test_an_adaptive_run_goes_on_there_and_is_audited(address):
+    given = {"judge": ps.SimulatedJudge("theta_true", seed=1), "fit_fn": "laplace", "progress": "none"}
+    ps.adaptive_rank(ITEMS, run=address, n_steps=9, **given)
+    result = ps.adaptive_rank(ITEMS, run=address, n_steps=9, concurrency=3, **given)
+    assert result.logs["step_log"].height == 18
+    assert ps.audit_run(address).passed
+    with open_run(address) as store:
+        status = adaptive_status(store)
+        assert verify_chain(store) == []
+        assert store.results().height == status["committed_pairs"] == 18
+        assert store.spending()["attempts"].sum() == 18
+    assert ps.load_adaptive_session(address).step_log.equals(result.state.step_log)
+
+
+def test_one_writer_at_a_time(address):
+    with open_run(address, write=True) as store:
+        store.add_items(ITEMS)
+        with pytest.raises(StoreBusyError, match=f"process {os.getpid()} on .*; wait for it"):
+            open_run(address, write=True)
+        with open_run(address) as reader:
+            assert reader.counts()["items"] == 6
+    open_run(address, write=True).close()
+
+
+def test_the_lock_goes_with_a_process_that_dies(address):
+    held = "import sys; from pairscale.store import open_run; open_run(sys.argv[1], write=True); print(); input()"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-uc", held, address], **pipes) as child:
+        child.stdout.readline()
+        with pytest.raises(StoreBusyError, match=f"process {child.pid}"):
+            open_run(address, write=True)
+        child.kill()
+    for _ in range(10_000):  # the server notices as soon as it looks at the closed socket
+        try:
+            open_run(address, write=True).close()
+        except StoreBusyError:
+            continue
+        return
+    raise AssertionError
+
+
+def test_a_snapshot_is_of_one_moment(address):
+    with open_run(address, write=True) as store, open_run(address) as reader:
+        with reader.snapshot():
+            assert reader.counts()["items"] == 0
+            store.add_items(ITEMS)
+            assert reader.counts()["items"] == reader.items().height == 0
+        assert reader.counts()["items"] == reader.items().height == 6
