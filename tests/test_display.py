@@ -28,7 +28,7 @@ import pairscale as ps
 from pairscale.adaptive.audit import AuditReport
 from pairscale.display import Charted, Reported, Shown, as_cell, printable, text_lines
 from pairscale.errors import FileFormatError, InputError, MissingExtraError, UnknownNameError
-from pairscale.evaluate.inference import WinRate
+from pairscale.evaluate.inference import ConfidenceSequence, Slices, WinRate, confidence_sequence, slices
 from pairscale.models._bt_fit import WinProbability
 from pairscale.models.bayes import BTLFit
 from pairscale.models.fit_statistics import FitStatistics
@@ -132,6 +132,7 @@ MADE: dict[type[Shown], Callable[[], Any]] = {
     ps.BatchResult: lambda: ps.BatchResult("openai", None, None, None, {}, answered(), pl.DataFrame(), Path("run.db")),
     ps.BayesFit: bayes,
     ps.ComparisonPlan: lambda: ps.plan_comparisons(12, 0.5, n_seeds=1, progress=False),
+    ConfidenceSequence: lambda: confidence_sequence(ab_run().frame()),
     ps.CostEstimate: lambda: ps.estimate_llm_pairs_cost(ps.make_pairs(samples()), "gpt-4.1", offline=True),
     ps.EloFit: lambda: ps.fit_elo_model(comparisons(), seed=1),
     ps.ExportedCases: lambda: ps.ExportedCases(Path("<b>.jsonl"), None, 3, {}, ()),
@@ -149,6 +150,7 @@ MADE: dict[type[Shown], Callable[[], Any]] = {
     ScaleSeparation: lambda: ps.scale_separation_reliability([1.0, 2.0, 4.0], [0.5, 0.5, 0.6]),
     SimulatedRun: lambda: simulate_run(12, seed=1, max_comparisons=40),
     ps.SimulationStudy: lambda: ps.simulate_study(12, ("pollitt", "random"), 2, max_per_item=3, progress=False),
+    Slices: lambda: slices(ab_run().frame()),
     SplitHalf: lambda: ps.split_half_reliability(comparisons(), by="comparison", splits=3, seed=1),
     ps.SubmitResult: lambda: ps.submit_pairs(ps.make_pairs(samples()), longer, progress=False),
     ps.Suite: lambda: ps.Suite.from_list([f"{name} {'long ' * 500}" for name in IDS], name="<b>"),
@@ -166,6 +168,7 @@ MAIN: dict[type[Shown], Callable[[Any], pl.DataFrame]] = {
     ps.BatchResult: lambda result: result.results,
     ps.BayesFit: ps.summarize_items,
     ps.ComparisonPlan: lambda result: result.runs,
+    ConfidenceSequence: lambda result: result.table,
     ps.CostEstimate: lambda result: result.summary,
     ps.EloFit: lambda result: result.elo,
     FitStatistics: lambda result: result.items,
@@ -178,6 +181,7 @@ MAIN: dict[type[Shown], Callable[[Any], pl.DataFrame]] = {
     ps.ReverseConsistency: lambda result: result.details,
     SimulatedRun: lambda result: result.refits,
     ps.SimulationStudy: lambda result: result.stops,
+    Slices: lambda result: result.table,
     SplitHalf: lambda result: result.splits,
     ps.SubmitResult: lambda result: result.results,
     ps.TemplateStudy: lambda result: result.table,

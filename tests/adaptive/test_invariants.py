@@ -20,7 +20,7 @@ from tests.adaptive.driving import Run, replay, state_of
 from tests.adaptive.reference import PHI, connected
 
 SLOW = settings(
-    deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    deadline=None, max_examples=20, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 SIZES = st.one_of(st.integers(2, 8), st.integers(2, 40))
 
@@ -306,20 +306,20 @@ def test_invariants_at_every_step(case: Case) -> None:
     check_all(case, case.run())
 
 
-@settings(SLOW, max_examples=30)
+@settings(SLOW, max_examples=15)
 @given(cases(st.integers(2, 7), 250))
 def test_invariants_to_the_bitter_end(case: Case) -> None:
     """Few items, so that pairs run out."""
     check_all(case, case.run())
 
 
-@settings(SLOW, max_examples=4)
+@settings(SLOW, max_examples=2)
 @given(cases(st.integers(41, 300), 420))
 def test_invariants_of_many_items(case: Case) -> None:
     check_all(case, case.run())
 
 
-@settings(SLOW, max_examples=15)
+@settings(SLOW, max_examples=10)
 @given(cases(SIZES, 90), st.data())
 def test_replay(case: Case, data: st.DataObject) -> None:
     """Two runs of a case are the same; one taken up from any row of its log is in the same state and goes on alike."""
@@ -357,7 +357,7 @@ def test_replay(case: Case, data: st.DataObject) -> None:
                 assert dict(found.row) == dict(logged.row)
 
 
-@settings(SLOW, max_examples=25)
+@settings(SLOW, max_examples=12)
 @given(cases(SIZES, 90), st.integers(0, 80), st.integers(1, 5))
 def test_late_items_at_any_time(case: Case, step: int, more: int) -> None:
     """Whatever is open, resting, due or over when items join, what holds of every step holds on (decision 16)."""

@@ -114,7 +114,7 @@ def logs(run: Path) -> list[pl.DataFrame]:
 
 def uninterrupted(run: Path, *, most: int, fit: str = "laplace") -> list[pl.DataFrame]:
     """The logs of the same run in this process, where nothing happens to it."""
-    judge = ps.SimulatedJudge("theta_true", seed=5, invalid_rate=0.05, tie_rate=0.02)
+    judge = ps.SimulatedJudge("theta_true", seed=5, latency_s=0.004, invalid_rate=0.05, tie_rate=0.02)
     samples = [{"ID": f"s{n:02d}", "text": f"text {n} " * 50, "theta_true": n * 0.4} for n in range(N_ITEMS)]
     ps.adaptive_rank(
         samples, judge=judge, run=run, max_comparisons=most, progress="none", fit_fn=fit or None,

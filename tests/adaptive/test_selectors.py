@@ -86,7 +86,7 @@ def allowed_pairs(ledger: Ledger, max_obs: int) -> set[tuple[int, int]]:
 
 @pytest.mark.parametrize("few", [False, True])
 @pytest.mark.parametrize("name", SELECTORS)
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_only_allowed_pairs_and_none_exactly_when_there_is_none(name: str, few: bool, data: st.DataObject) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -286,7 +286,7 @@ def test_one_answer_is_taken_in_exactly_and_many_nearly() -> None:
     assert quick[1] == pytest.approx(belief.covariance.variance, rel=0.1)
 
 
-@settings(max_examples=50)
+@settings(max_examples=20)
 @given(
     seed=st.integers(0, 999),
     opened=st.lists(st.tuples(st.integers(0, 14), st.integers(0, 14)), min_size=1, max_size=50, unique=True),

@@ -71,13 +71,23 @@ def test_templates_of_the_user_are_offered(tmp_path, monkeypatch):
         remove_prompt_template("shoe", quiet=True)
 
 
+NAMED_SHELL = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}  # else it is the one that runs the tests
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_script_for_a_shell(shell):
     done = subprocess.run(
-        [COMMAND, "--show-completion", shell], capture_output=True, text=True, check=True, env=os.environ
+        [COMMAND, "--show-completion", shell], capture_output=True, text=True, check=True, env=os.environ | NAMED_SHELL
     )
-    assert "_PAIRSCALE_COMPLETE=complete_" in done.stdout
-    assert "pairscale" in done.stdout
+    assert f"_PAIRSCALE_COMPLETE=complete_{shell}" in done.stdout
+
+
+def test_the_script_is_installed_for_the_user(tmp_path):
+    home = os.environ | NAMED_SHELL | {"HOME": str(tmp_path)}
+    subprocess.run([COMMAND, "--install-completion", "bash"], capture_output=True, check=True, env=home)
+    written = "".join(path.read_text("utf-8") for path in tmp_path.rglob("*") if path.is_file())
+    assert "_PAIRSCALE_COMPLETE=complete_bash" in written
+    assert ".bashrc" in {path.name for path in tmp_path.iterdir()}
 
 
 def test_pressing_tab_loads_nothing_heavy():

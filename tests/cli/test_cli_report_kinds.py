@@ -74,8 +74,19 @@ def test_an_ab_run_is_known_as_one(cli, ab):
     source = Path("ab.html").read_text("utf-8")
     assert "<h1>Which is briefer?</h1>" in source
     assert "B won 50 % of 2 decided cases" in source
+    assert "pairscale ab, version " in source
+    assert "judge = [&#39;swaying:brief&#39;]" in source
     assert cli("report", "ab.db", "--out", "ab.xlsx").code == 0
     assert read_table("ab.xlsx")["outcome"].to_list() == ["win", "win", "flip"]
+
+
+def test_to_share_an_ab_run(cli, ab):
+    assert cli("report", "ab.db", "--without-texts", "--pseudonyms", "--out", "s.html").code == 0
+    source = Path("s.html").read_text("utf-8")
+    assert ">T1<" in source
+    assert "pairscale ab, version " in source
+    hidden = ("Yes.", "No, never.", "Question", "a.jsonl", ">t0<")
+    assert not [text for text in hidden if text in source]
 
 
 def test_what_flipped_goes_to_a_person_and_back(cli, ab, typed):

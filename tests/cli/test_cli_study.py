@@ -138,3 +138,16 @@ def test_essays_never_go_over_another_text(cli):
     assert "holds another text already" in done.err
     assert not Path("three.toml").exists()
     assert cli("init", "four.toml", "--data", "one.toml", "--essays", "3").code == 1
+
+
+def test_a_default_that_is_said_does_not_open_a_stopped_run_again(cli):
+    """Nobody pays for further answers because a study file says what held anyway."""
+    assert cli("init", "--data", "made", "--essays", "12").code == 0
+    line = ("rank", "made", "--run", "run.db", "--trait", "overall_quality", "--fit", "laplace", "--progress", "none")
+    first = cli(*line, "--json").json["summary"][0]
+    assert first["last_stop_reason"] == "btl_converged"
+    for said in (("--reliability", "0.9"), ("--set", "eap_reliability_min=0.9")):
+        assert cli(*line, *said, "--json").json["summary"][0] == first
+    assert (
+        cli(*line, "--reliability", "0.95", "--json").json["summary"][0]["committed_pairs"] > first["committed_pairs"]
+    )

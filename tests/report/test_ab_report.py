@@ -161,6 +161,10 @@ def test_a_result_finds_its_answers_while_its_run_file_is_there(run, tmp_path):
     require_valid(alone)
     with pytest.raises(InputError, match="name the file"):
         write_report(run[1])
+    with pytest.raises(InputError, match="texts of a ranking"):
+        write_report(run[1], tmp_path / "x.html", [{"ID": "a", "text": "b"}])
+    with pytest.raises(InputError, match="a dict has no report"):
+        write_report({}, tmp_path / "x.html")
 
 
 def test_recorded_answers_have_a_report_too(tmp_path):
@@ -194,7 +198,7 @@ def test_without_a_result_the_way_out_is_named(tmp_path):
     variants = {name: lambda task, name=name: name * 3 for name in "abc"}
     judge = ps.pairwise_judge("lexical", criterion="better", key="k")
     ps.run_variants(suite(), variants, comparators=[judge], run=tmp_path / "r.db", progress=False)
-    with pytest.raises(InputError, match="give the same `pairscale ab` line"):
+    with pytest.raises(InputError, match="give the same `pairscale ab` line again"):
         write_report(tmp_path / "r.db")
 
 

@@ -11,6 +11,7 @@ from tests.report.runs import HOSTILE, SWAY, Judge, bias_study, samples
 
 import pairscale as ps
 from pairscale.checks._effect import leaning, sign_test
+from pairscale.checks.templates import StudyCell
 from pairscale.errors import InputError
 from pairscale.files import read_table, write_table
 from pairscale.report import write_report
@@ -85,7 +86,7 @@ def test_the_page_says_which_template_and_why(run, tmp_path):
 
 
 def study_of(**shares):
-    """A study in which each template had so many consistent pairs of 100, the others at the first position or evenly."""
+    """By template, how many of 100 pairs are consistent, and how many of the others go to the first position."""
     cells = []
     for template, (consistent, first) in shares.items():
         main, back = [], []
@@ -94,7 +95,7 @@ def study_of(**shares):
             one, two = ("a", "a") if n < consistent else ("a", "b") if to_first else ("b", "a")
             main.append({"ID1": f"a{n}", "ID2": f"b{n}", "better_id": f"{one}{n}"})
             back.append({"ID1": f"b{n}", "ID2": f"a{n}", "better_id": f"{two}{n}"})
-        cells.append(ps.StudyCell(template, main, back, judge="me"))
+        cells.append(StudyCell(template, main, back, judge="me"))
     return ps.template_study(cells)
 
 
@@ -166,7 +167,9 @@ def test_the_published_study_has_a_chart_a_template(tmp_path):
     assert page.count("svg") == 5 + 1
     assert len(page.widths[1]) == 76
     assert any("about 3.8 would seem" in text for text in page.texts["p"])
-    assert require_valid(write_report(ps.published_default_template(), tmp_path / "d.html").read_text("utf-8"))
+    page = require_valid(write_report(ps.published_default_template(), tmp_path / "d.html").read_text("utf-8"))
+    assert page.count("svg") == 0  # no counts were published, so that there is no effect to draw
+    assert "The effect of the position" not in page.texts["h2"]
 
 
 def test_one_judge_has_its_verdict_as_the_headline(tmp_path):

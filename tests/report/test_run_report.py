@@ -17,8 +17,9 @@ import pairscale as ps
 from pairscale.errors import InputError
 from pairscale.report import write_report
 from pairscale.report._attention import circular_triads, look_again
-from pairscale.report._facts import facts_of_run
-from pairscale.report._svg import lines, overview
+from pairscale.report._facts import facts_of_run, items_so_far
+from pairscale.report._svg import dots, lines, overview, percent, shares
+from pairscale.store import RunFile
 
 HOSTILE = (
     "<script>alert(1)</script>", "</script><b>", "{{ 7 * 7 }}", "{% raw %}", "</td>", 'say "hello"', "a&b", "]]>",
@@ -76,6 +77,32 @@ def test_the_table_is_the_last_refit(adaptive):
     assert dict(table.select("ID", "score").iter_rows()) == scores
     assert table["score"].is_sorted(descending=True)
     assert table["wins"].sum() * 2 == table["comparisons"].sum()
+
+
+def test_the_lines_are_in_figures_too(adaptive, tmp_path):
+    page = require_valid(write_report(adaptive, tmp_path / "r.html").read_text("utf-8"))
+    with ps.open_run(adaptive) as store:
+        refits = store.read_log("round_log")
+    assert len(page.widths[1]) == len(refits) + 1
+    assert f"{refits[-1]['reliability_EAP']:.3f}" in page.texts["td"]
+    assert f"reliability at the end: {refits[-1]['reliability_EAP']:.2f}" in page.texts["desc"][1]
+
+
+def test_one_look_reads_one_refit(adaptive, monkeypatch):
+    """The live page looks every few seconds; it must not read all that was ever known of every text."""
+    read = []
+    real = RunFile.read_log
+
+    def watched(self, name, **options):
+        rows = real(self, name, **options)
+        read.append((name, len(rows)))
+        return rows
+
+    with ps.open_run(adaptive) as store:
+        assert store.log_length("item_log") > 1
+        monkeypatch.setattr(RunFile, "read_log", watched)
+        items_so_far(store)
+    assert read == [("item_log", 1)]
 
 
 def test_the_answers_of_a_fit_are_those_of_the_model(hostile):
@@ -246,3 +273,71 @@ def test_a_line_with_gaps():
     chart = lines([10, 20, 30], {"a": [None, 0.5, 0.7], "b": [None, None, None]}, label="x", target=0.9)
     assert chart.count("<polyline") == 1
     assert "target 0.9" in chart
+
+
+def test_an_end_without_limit_reaches_the_edge():
+    rows = [
+        {"ID": "<a>", "score": 1.0, "lower": 0.5, "upper": math.inf},
+        {"ID": "b", "score": -1.0, "lower": -math.inf, "upper": -0.5},
+        {"ID": "c", "score": 0.0, "lower": -0.2, "upper": None},
+    ]
+    chart = dots(rows, label="x", axis="y")
+    ends = [tuple(map(float, two)) for two in re.findall(r'class="bar" x1="([\d.]+)" x2="([\d.]+)"', chart)]
+    points = [float(x) for x in re.findall(r'cx="([\d.]+)"', chart)]
+    assert ends[0][1] == points[0] == max(points)  # the axis ends with what is known
+    assert ends[1][0] == points[1] == min(points)
+    assert ends[2][1] == points[2]
+    assert "&lt;a&gt;: 1.00 (0.50 to no limit)" in chart
+    assert "inf" not in chart
+    assert "nan" not in chart
+
+
+def test_the_middle_is_marked_where_no_tick_is():
+    rows = [{"ID": "a", "score": 0.7, "lower": 0.6, "upper": 0.8}]
+    chart = dots(rows, label="x", axis="y", show=percent, span=(0, 1), middle=0.5)
+    (marked,) = re.findall(r'class="grid zero" x1="([\d.]+)"', chart)
+    ticks = dict(re.findall(r'<text class="tick" x="([\d.]+)"[^>]*>(\d+) %<', chart))
+    assert {"0", "100"} <= set(ticks.values())
+    assert marked not in ticks
+    places = {int(shown): float(x) for x, shown in ticks.items()}
+    assert float(marked) == pytest.approx((places[0] + places[100]) / 2, abs=0.1)
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 500)] * 3), min_size=1, max_size=5))
+def test_shares_are_as_wide_as_they_are_many(counts):
+    words = {"a": "first", "b": "second <b>", "c": "third"}
+    rows = [(f"<{n}>", dict(zip("abc", three, strict=True))) for n, three in enumerate(counts)]
+    chart = shares(rows, words, label="x")
+    assert chart.count("<rect") == sum(n > 0 for three in counts for n in three)
+    assert "<b>" not in chart
+    for y, (_, row) in zip(range(6, 1000, 34), rows, strict=False):
+        bars = [(float(x), float(w)) for x, w in re.findall(rf'<rect x="([\d.]+)" y="{y}" width="([\d.]+)"', chart)]
+        there = [n for n in row.values() if n]
+        whole = sum(width + 1 for _, width in bars)
+        for n, (_, width) in zip(there, bars, strict=True):
+            assert width + 1 == pytest.approx(max(2, whole * n / sum(there)), abs=2.5)
+
+
+@pytest.mark.validate
+def test_two_thousand_texts_fit_into_five_megabytes(tmp_path):
+    essays = ps.synthetic_essays(2000, seed=2).select("ID", "text")
+    after = essays.select(ID2=pl.col("ID").shift(-1), text2=pl.col("text").shift(-1))
+    chain = essays.rename({"ID": "ID1", "text": "text1"}).hstack(after).drop_nulls()
+    ends = pl.DataFrame(
+        {"ID1": [essays["ID"][-1]], "text1": essays["text"][-1], "ID2": essays["ID"][0], "text2": essays["text"][0]}
+    )
+
+    def judge(A, B):
+        return ps.Verdict.win(
+            1 if len(A["text"]) > len(B["text"]) else 2, content="It says more, and says it in order."
+        )
+
+    run = tmp_path / "run.db"
+    ps.submit_pairs(pl.concat([chain, ends]), ps.FunctionJudge(judge, name="longer"), run=run, progress=False)
+    path = write_report(run)
+    source = path.read_text("utf-8")
+    require_valid(source)
+    shown = unpacked(source)
+    assert sorted(shown["texts"]) == sorted(essays["text"])
+    assert len(shown["answers"]) == 2000
+    assert path.stat().st_size < 5_000_000

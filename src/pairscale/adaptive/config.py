@@ -23,25 +23,35 @@ SMALL = 30
 """Below so many items the document is silent, and rules of our own hold (docs/adaptive.md)."""
 
 
-def _setting(meaning: str, low: float, high: float, default: Any = MISSING, *, section: str) -> Any:
-    """A field with its meaning and range; without a default it is a function of N."""
-    metadata = {"meaning": meaning, "low": low, "high": high, "section": section}
-    return field(metadata=metadata) if default is MISSING else field(default=default, metadata=metadata)
+def _range(meaning: str, low: float, high: float, *, section: str) -> dict[str, Any]:
+    """What is known of a field: its meaning and range. A field that has no default is a function of N."""
+    return {"meaning": meaning, "low": low, "high": high, "section": section}
+
+
+def _setting(meaning: str, low: float, high: float, default: Any, *, section: str) -> Any:
+    """A field with its meaning, its range and its default."""
+    return field(default=default, metadata=_range(meaning, low, high, section=section))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdaptiveConfig:
     """How pairs are chosen. Make one with :meth:`for_items`; :meth:`describe` lists every field."""
 
-    explore_rate: float = _setting("share of steps that explore", 0, 1, section="4.2")
-    round_pairs_target: int = _setting("comparisons that a round plans", 1, 10**6, section="4.6.1")
-    W_cap: int = _setting("comparisons that count as recent", 1, 10**6, section="6.1.1")
-    K_base: int = _setting("strata below the top band", 1, 10**4, section="5.0.1")
-    long_min_dist: int = _setting("strata between the two of a long link, at least", 1, 10**4, section="5.1.2")
-    mid_max_dist: int = _setting("strata between the two of a mid link, at most", 1, 10**4, section="5.1.3")
-    k_total: int = _setting("anchors", 0, 10**4, section="7.1")
-    k_top: int = _setting("of these, from the top; as many come from the bottom", 0, 10**4, section="7.1")
-    boundary_window: int = _setting("ranks on either side of boundary_k that are its border", 0, 10**6, section="5.1.4")
+    explore_rate: float = field(metadata=_range("share of steps that explore", 0, 1, section="4.2"))
+    round_pairs_target: int = field(metadata=_range("comparisons that a round plans", 1, 10**6, section="4.6.1"))
+    W_cap: int = field(metadata=_range("comparisons that count as recent", 1, 10**6, section="6.1.1"))
+    K_base: int = field(metadata=_range("strata below the top band", 1, 10**4, section="5.0.1"))
+    long_min_dist: int = field(
+        metadata=_range("strata between the two of a long link, at least", 1, 10**4, section="5.1.2")
+    )
+    mid_max_dist: int = field(
+        metadata=_range("strata between the two of a mid link, at most", 1, 10**4, section="5.1.3")
+    )
+    k_total: int = field(metadata=_range("anchors", 0, 10**4, section="7.1"))
+    k_top: int = field(metadata=_range("of these, from the top; as many come from the bottom", 0, 10**4, section="7.1"))
+    boundary_window: int = field(
+        metadata=_range("ranks on either side of boundary_k that are its border", 0, 10**6, section="5.1.4")
+    )
 
     C_max: int = _setting("candidate pairs looked at in one attempt", 1, 10**7, 20_000, section="5.1.5")
     quota_eps: float = _setting(
@@ -253,9 +263,11 @@ class RoundQuotas:
 class BTLConfig:
     """When the model is fitted again, and when the run stops. Make one with :meth:`for_items`."""
 
-    refit_pairs_target: int = _setting("new comparisons that call for a refit", 1, 10**9, section="4.3")
-    ess_bulk_min: float = _setting("bulk effective sample size that a refit needs", 0, 10**9, section="4.4")
-    ess_bulk_min_near_stop: float = _setting("the same near the stop", 0, 10**9, section="4.4")
+    refit_pairs_target: int = field(metadata=_range("new comparisons that call for a refit", 1, 10**9, section="4.3"))
+    ess_bulk_min: float = field(
+        metadata=_range("bulk effective sample size that a refit needs", 0, 10**9, section="4.4")
+    )
+    ess_bulk_min_near_stop: float = field(metadata=_range("the same near the stop", 0, 10**9, section="4.4"))
     model_variant: Variant = _setting("btl, btl_e, btl_b or btl_e_b", 0, 0, "btl_e_b", section="1.2")  # noqa: RUF009
     prior_sd: float | Literal["learned"] = _setting(
         "spread of the abilities' prior, or learned", 0, 1e6, 1.0, section="1.3"

@@ -192,13 +192,15 @@ def _merge_settings(
 
 
 def reconfigure(state: AdaptiveState, adaptive_config: dict[str, Any], btl_config: dict[str, Any]) -> None:
-    """Go on with exactly these settings; if they are those of before, nothing happens."""
+    """Go on with exactly these settings; if they come to those of before, nothing happens."""
     new = {"adaptive_config": adaptive_config, "btl_config": btl_config}
     if all(state.settings[name] == value for name, value in new.items()):
         return
     n = len(state.ids)
     btl = BTLConfig.for_items(n, btl_config)  # both are checked before anything is changed
-    AdaptiveConfig.for_items(n, adaptive_config, refit_pairs_target=btl.refit_pairs_target)
+    adaptive = AdaptiveConfig.for_items(n, adaptive_config, refit_pairs_target=btl.refit_pairs_target)
+    if (adaptive, btl) == (state.engine.config, state.engine.btl):  # a default was said, or is not said any more
+        return
     state.unlogged.append(event_of("configure", state.engine, **new))
     state.settings |= new
     state.engine.configure(adaptive_config, btl_config)

@@ -239,8 +239,8 @@ def _table(
     for name, found in cases.items():
         any_of = next(iter(found.values()))
         cells = [cell(words.case_name(any_of), kind="id", two=str(place[name]) if shown else "")]
-        cells += [cell(", ".join(any_of.tags))] if tagged else []
-        cells += [cell(words.outcome(found[key], run) if key in found else "") for key in run.keys]
+        cells += [cell(", ".join(any_of.tags), kind="word")] if tagged else []
+        cells += [cell(words.outcome(found[key], run) if key in found else "", kind="word") for key in run.keys]
         cells += [cell(any_of.length_a, kind="n"), cell(any_of.length_b, kind="n")]
         known = facts.shown.get(name) if shown else None
         rows.append({"cells": cells, "preview": "" if known is None else preview(known.task_input)})
@@ -270,7 +270,7 @@ def _again(facts: ABFacts, place: Mapping[Case, int], *, texts: bool) -> list[Pa
         (Outcome.ABSTENTION, "Without an answer", "Nobody said which is better, so these count for nobody either."),
     ):
         found = [case for case in run.cases if case.outcome is kind]
-        entries = [entry(case, " ".join(case.reasoning.split())[:_LONGEST_REASON] if texts else "") for case in found]
+        entries = [entry(case, words.why_not(case)[:_LONGEST_REASON] if texts else "") for case in found]
         parts += [{"name": name, "why": why, "entries": listed_first(entries, _MOST)}] if entries else []
     flips = [case for case in run.cases if case.outcome is Outcome.FLIP]
     if flips:

@@ -12,7 +12,9 @@ from pairscale.comparisons import Outcome
 from pairscale.errors import InputError, StoreError
 from pairscale.evaluate._book import ANSWERS, RESULTS
 from pairscale.evaluate._kept import Shown, kept_result
+from pairscale.report._cases import write_cases
 from pairscale.report._disguise import other_names, silent
+from pairscale.report._origin import moment, origin_of
 from pairscale.store import open_run
 from pairscale.store._spending import SPENDING
 
@@ -110,8 +112,7 @@ class ABFacts:
         chosen = {name: one for name, one in sorted(self.shown.items(), key=lambda two: two[0][1]) if name[0] in tasks}
         readable = {name: one for name, one in chosen.items() if one.a is not None and one.b is not None}
         if not readable:
-            path.write_text("", "utf-8")
-            return 0
+            return write_cases([], path)
         inputs = {task_id: one.task_input for (task_id, _), one in readable.items()}
         sides = [
             InMemoryTraceSource([(name[0], str(getattr(one, side))) for name, one in readable.items()])
@@ -122,7 +123,7 @@ class ABFacts:
         return export_pairwise_cases(sides[0], sides[1], criteria=criteria, out=path, suite=suite).n_cases
 
 
-_IMPERSONAL = {"run", "compared", "pairscale", "seed"}
+_IMPERSONAL = {"run", "compared", "pairscale", "seed", "run file made by", "last command"}
 
 
 def _disguised(case: PairwiseCase, tasks: Mapping[str, str], people: Mapping[str, str]) -> PairwiseCase:
@@ -147,13 +148,14 @@ def ab_of_run(store: RunFile) -> ABFacts:
     kept = kept_result(store)
     if kept is None:
         raise InputError(
-            "the run file holds a comparison of variants, but no result of two: give the same `pairscale ab` line "
-            "again, which asks nothing that is known; a ranking of more than two variants has no report"
+            "the run file keeps no result of a comparison of two variants; if it was broken off, give the same "
+            "`pairscale ab` line again, which asks nothing that is known. Comparisons of more than two have no report"
         )
     result, shown = kept
     results = store.log_length(RESULTS)
     notices = [f"the run file keeps {results:,} results; this is the last"] if results > 1 else []
-    return _facts(result, shown, pl.concat([store.spending(), _variants(store)]), notices)
+    facts = _facts(result, shown, pl.concat([store.spending(), _variants(store)]), notices)
+    return replace(facts, provenance={**facts.provenance, **origin_of(store)})
 
 
 def ab_of_result(result: PairwiseRunResult) -> ABFacts:
@@ -163,11 +165,17 @@ def ab_of_result(result: PairwiseRunResult) -> ABFacts:
         try:
             with open_run(run) as store:
                 kept = kept_result(store)
-                if kept is not None and kept[0].cases == result.cases:
+                if kept is not None and _told(kept[0]) == _told(result):
                     return ab_of_run(store)
         except StoreError:  # it is another file by now
             pass
     return _facts(result, {}, None, [])
+
+
+def _told(result: PairwiseRunResult) -> list[tuple[Any, ...]]:
+    """What a result says, case by case."""
+    names = (result.variant_a, result.variant_b)
+    return [(*names, case.task_id, case.repeat, case.key, case.outcome, case.winner) for case in result.cases]
 
 
 def _facts(
@@ -178,7 +186,7 @@ def _facts(
     provenance = {
         "run": result.run_id,
         **({"label": result.label} if result.label else {}),
-        "compared": f"{result.created_at[:16].replace('T', ' ')} UTC, by {made.method}",
+        "compared": f"{moment(result.created_at)}, by {made.method}",
         "pairscale": made.version,
         **({"seed": str(made.seed)} if made.seed is not None else {}),
         **{name: str(value) for name, value in settings.items()},

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pairscale.evaluate.inference import LengthControlled
     from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult
 
-__all__ = ["by_whom", "case_name", "headline", "length", "method", "outcome", "said", "sentence", "took"]
+__all__ = ["by_whom", "case_name", "headline", "length", "method", "outcome", "said", "sentence", "took", "why_not"]
 
 _OUTCOMES = {"flip": "flip", "abstention": "no answer", "error": "error"}
 
@@ -88,6 +88,13 @@ def said(case: PairwiseCase, run: PairwiseRunResult) -> list[tuple[str, str]]:
         ]
         return [(head, ""), *orders]
     return [(head, case.reasoning)]
+
+
+def why_not(case: PairwiseCase) -> str:
+    """Why a case has no answer, on one line: what was said in the orders that failed."""
+    orders = [one["reasoning"] for one in case.detail.get("orders", ()) if one["outcome"] == str(case.outcome)]
+    told = "; ".join(dict.fromkeys(reason for reason in orders if reason)) or case.reasoning
+    return " ".join(told.split())
 
 
 def length(found: LengthControlled, b: str) -> str:

@@ -76,10 +76,6 @@ def look_again(items: pl.DataFrame, decided: pl.DataFrame) -> Attention:
     )
 
 
-def _logistic(x: pl.Expr) -> pl.Expr:
-    return 1 / (1 + (-x).exp())
-
-
 def _misfits(rows: pl.DataFrame, name: str, words: tuple[str, str]) -> pl.DataFrame:
     """Those that go against the scores: the winner was expected to win with p, the residual is 1 - p, or q."""
     known = rows[name].unique(maintain_order=True)

@@ -42,7 +42,7 @@ def bias_page(facts: BiasFacts, *, texts: bool) -> Page:
     }
     sections = (
         ("choose", "Which template", content["ranking"]),
-        ("effect", "Effect", True),
+        ("effect", "Effect", content["charts"]),
         ("cells", "Figures", True),
         ("orders", "Where the order decided", content["orders"]),
         ("two", "Two texts", shown),
@@ -128,9 +128,9 @@ def _cells(table: pl.DataFrame) -> Part:
     rows = []
     for row in table.with_columns(judge_name()).iter_rows(named=True):
         favours = row["favours"]
-        cells = [cell(row["template_id"], kind="id"), cell(row["who"])] if many else []
+        cells = [cell(row["template_id"], kind="id"), cell(row["who"], kind="word")] if many else []
         mood = {"first": "care", "second": "care", "neither": "good"}.get(favours or "", "")
-        cells.append(cell(_FAVOURS.get(favours or "", favours or "not known"), kind=mood))
+        cells.append(cell(_FAVOURS.get(favours or "", favours or "not known"), kind=f"word {mood}".strip()))
         cells += [_figure(row[name]) for name in ("effect", "effect_lower", "effect_upper")]
         cells.append(cell(row["n_pairs"]))
         cells += [

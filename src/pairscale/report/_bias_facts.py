@@ -21,7 +21,9 @@ from pairscale.checks.templates import (
     template_study,
 )
 from pairscale.errors import InputError
-from pairscale.report._disguise import other_names, pair_case, renamed, silent, write_cases
+from pairscale.report._cases import pair_case, write_cases
+from pairscale.report._disguise import other_names, renamed, silent
+from pairscale.report._origin import moment, origin_of, without_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -97,6 +99,7 @@ class BiasFacts:
             texts=None if self.texts is None else {other[name]: text for name, text in self.texts.items()},
             judgements=None if self.judgements is None else renamed(self.judgements, other, "ID1", "ID2", "better_id"),
             study=replace(self.study, notices=tuple(silent(self.study.notices, names))),
+            provenance=without_settings(self.provenance),
         )
 
     def write_again(self, path: Path) -> int:
@@ -118,7 +121,7 @@ def bias_of_check(bias: PositionalBias, judge: str | None = None) -> BiasFacts:
     return BiasFacts(
         study,
         _swayed(bias, row["template_id"], row["judge"]),
-        {"checked": _when(made.created_at), "bootstrap": f"{made.settings.get('n_boot')} resamples, seed {made.seed}"},
+        {"checked": moment(made.created_at), "bootstrap": f"{made.settings.get('n_boot')} resamples, seed {made.seed}"},
         verdict=bias.verdict,
     )
 
@@ -165,10 +168,7 @@ def bias_of_run(store: RunFile, condition_id: str | None = None) -> BiasFacts:
     return BiasFacts(
         replace(study, notices=(*notices, *study.notices)),
         pl.concat(pairs),
-        {
-            "run file made by": f"{store.get_meta('created_by')}, {_when(str(store.get_meta('created_at')))}",
-            "conditions": ", ".join(conditions["condition_id"].to_list()),
-        },
+        origin_of(store) | {"conditions": ", ".join(conditions["condition_id"].to_list())},
         verdict=bias.verdict if len(cells) == 1 else None,
         trait=traits[0] if len(traits) == 1 else None,
         texts=dict(items.select("ID", "text").iter_rows()) if "text" in items.columns else {},
@@ -200,7 +200,3 @@ def _swayed(bias: PositionalBias, template: str, judge: str) -> pl.DataFrame:
         ID2="ID2_main",
         position=pl.when(first).then(pl.lit("first")).otherwise(pl.lit("second")),
     )
-
-
-def _when(at: str) -> str:
-    return f"{at[:16].replace('T', ' ')} UTC"

@@ -53,7 +53,7 @@ def headline(facts: BiasFacts) -> str:
 
 
 def _alike(facts: BiasFacts) -> list[Mapping[str, Any]]:
-    """The most consistent template, and those whose interval overlaps with its own, all pairs of all judges together."""
+    """The most consistent template, and those whose interval overlaps with its own, over all judges together."""
     ends = {}
     for (name,), part in facts.study.table.drop_nulls("prop_consistent").group_by("template_id"):
         same = (part["prop_consistent"] * part["n_pairs"]).round().sum()
@@ -89,12 +89,11 @@ def advice(facts: BiasFacts) -> list[str]:
         said = [f"Choose {name}: {wins}, in {often}{f'; {share}' if share else ''}."]
     else:
         names = [str(row["template_id"]) for row in alike]
-        said = [
-            f"{', '.join(names[:-1])} and {names[-1]} cannot be told apart by how often the same text wins in both "
-            f"orders: their {100 * level:g} % intervals overlap.",
-            f"Of these choose {name} ({often}), under which the fewest judges favour a position"
-            f"{f'; {share}' if share else ''}.",
-        ]
+        least = f"under which the fewest judges favour a position{f'; {share}' if share else ''}"
+        both = (
+            f"{', '.join(names[:-1])} and {names[-1]} cannot be told apart by how often the same text wins both times"
+        )
+        said = [f"{both}: their {100 * level:g} % intervals overlap.", f"Of these choose {name} ({often}), {least}."]
     swayed = int(own["favours"].is_in(["first", "second"]).sum())
     if swayed:
         said.append(

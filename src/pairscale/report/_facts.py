@@ -14,7 +14,9 @@ from pairscale.models.bradley_terry import fit_bt_model
 from pairscale.models.logs import ITEM_LOG
 from pairscale.pairs.graph import summarize_pairs
 from pairscale.report._attention import Attention, look_again
-from pairscale.report._disguise import other_names, pair_case, renamed, silent, write_cases
+from pairscale.report._cases import pair_case, write_cases
+from pairscale.report._disguise import other_names, renamed, silent
+from pairscale.report._origin import moment, origin_of, without_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -98,6 +100,7 @@ class RankingFacts:
                 vague=renamed(found.vague, other, "ID"),
             ),
             notices=silent(self.notices, other),
+            provenance=without_settings(self.provenance),
         )
 
     def write_again(self, path: Path) -> int:
@@ -144,10 +147,7 @@ def facts_of_run(store: RunFile, condition_id: str | None = None) -> RankingFact
     return RankingFacts(
         texts=dict(samples.select("ID", "text").iter_rows()) if "text" in samples.columns else {},
         judges=conditions.select(_JUDGES),
-        provenance={
-            "run file made by": f"{store.get_meta('created_by')}, {str(store.get_meta('created_at'))[:16]} UTC",
-            "conditions": ", ".join(conditions["condition_id"].to_list()),
-        },
+        provenance=origin_of(store) | {"conditions": ", ".join(conditions["condition_id"].to_list())},
         spending=store.spending(),
         **_judged(items, judgements, more.get("refits")),
         **more,
@@ -176,7 +176,7 @@ def facts_of_result(
         judges=_judge_named(judge),
         reliability=result.refits["reliability_EAP"].to_list()[-1],
         model="bayes",
-        provenance={"last refit": f"{result.refits['timestamp'].to_list()[-1]:%Y-%m-%d %H:%M} UTC"},
+        provenance={"last refit": moment(result.refits["timestamp"].to_list()[-1])},
         notices=_invalid(result.state.invalid),
         refits=result.refits,
         stop_reason=result.state.stop_reason or "open",
@@ -194,7 +194,7 @@ def facts_of_fit(fit: BTFit, samples: pl.DataFrame | None = None, judge: str | N
         judges=_judge_named(judge),
         reliability=fit.reliability,
         model=fit.engine,
-        provenance={"fitted": f"{fit.provenance.created_at[:16].replace('T', ' ')} UTC"},
+        provenance={"fitted": moment(fit.provenance.created_at)},
         notices=fit.notices,
         n_groups=len(fit.components),
     )

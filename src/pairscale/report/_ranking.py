@@ -6,8 +6,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from pairscale.report import _words as words
-from pairscale.report._shell import Page, Part, cell, packed_pairs, preview, spent
-from pairscale.report._svg import lines, score_chart
+from pairscale.report._shell import Page, Part, cell, packed_pairs, preview, spent, table_of
+from pairscale.report._svg import lines, number, score_chart
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,6 +34,7 @@ def ranking_page(facts: RankingFacts, *, texts: bool) -> Page:
         "preview": "text" if shown else "",
         "sure": words.certainty(facts),
         "convergence": _convergence(facts),
+        "refits": _refits(facts),
         "judge": list(words.judge(facts).items()),
         "graph": words.graph(facts),
     }
@@ -99,6 +100,14 @@ def _convergence(facts: RankingFacts) -> Any:
     label = "Reliability and rank stability along the run, refit by refit"
     target = refits["eap_reliability_min"].to_list()[-1]
     return lines(refits["total_pairs_done"].to_list(), series, label=label, target=target)
+
+
+def _refits(facts: RankingFacts) -> Part:
+    """The figures of the lines."""
+    columns = [("comparisons", True), ("reliability", True), ("rank stability", True)]
+    names = ("total_pairs_done", "reliability_EAP", "rho_rank")
+    found = [] if facts.refits is None else facts.refits.select(names).rows()
+    return table_of(columns, [(n, number(one, 3), number(two, 3)) for n, one, two in found])
 
 
 def _again(facts: RankingFacts, place: Mapping[str, int]) -> list[Part]:

@@ -135,6 +135,8 @@ def _facts_of_result(source: Any, samples: Table | None, judge: str | None) -> F
     from pairscale.report import _ab_facts, _bias_facts, _facts
     from pairscale.samples import read_samples_df
 
+    if samples is not None and not isinstance(source, AdaptiveResult | BTFit):
+        raise InputError("samples are the texts of a ranking; a study and a comparison have theirs in the run file")
     if isinstance(source, PairwiseRunResult):
         return _ab_facts.ab_of_result(source)
     if isinstance(source, TemplateStudy):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 from filelock import FileLock, Timeout
 from sqlalchemy import func, select
@@ -63,7 +64,8 @@ class DatabaseLock:
         """Take it at once or say who has it."""
         held = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
         held.detach()  # to close it is to end it
-        lock = func.pg_try_advisory_lock(_LOCK_ID, func.hashtext(func.current_schema()))
+        schema = crc32(str(held.execute(select(func.current_schema())).scalar()).encode()) >> 1
+        lock = func.pg_try_advisory_lock(_LOCK_ID, schema)
         if not held.execute(select(lock)).scalar():
             held.close()
             raise StoreBusyError(

@@ -98,6 +98,7 @@ class RunFile:
         self._engine = engine
         self._lock = lock
         self._version = SCHEMA_VERSION
+        self._writer: Connection | None = None  # answers come one behind the other, and share a connection
         self._turn = threading.RLock()  # threads of this process take turns; in memory they share one connection
         self._snapshot: Connection | None = None
 
@@ -109,6 +110,8 @@ class RunFile:
 
     def close(self) -> None:
         """Close it, and let others write."""
+        if self._writer is not None:
+            self._writer.close()
         self._engine.dispose()
         if self._lock is not None:
             self._lock.release()
@@ -123,6 +126,7 @@ class RunFile:
             if write:
                 with self._begin() as connection:
                     set_fact(connection, "writer", f"{whoami()}, since {utc_now()[:19]} UTC")
+                self._writer = self._engine.connect()
         except BaseException:
             self.close()
             raise
@@ -301,7 +305,7 @@ class RunFile:
             self._record(cleaned, condition_id, also)
 
     def _record(self, answers: Sequence[Answer], condition_id: str, also: Callable[[Connection], None] | None) -> None:
-        with self._begin() as connection:
+        with self._begin(self._writer) as connection:
             if also is not None:
                 also(connection)
             if not answers:

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import polars as pl
 
+from pairscale.display import Shown
 from pairscale.errors import InputError
 from pairscale.evaluate.inference._cases import USED, read_cases, tally, used_cases
 from pairscale.pairs._table import checked_level
@@ -181,8 +182,8 @@ class Sequence:
         return f"<Sequence of {self.n} scores: {self.mean:.3f}, {self.lower:.3f} to {self.upper:.3f}, {state}>"
 
 
-@dataclass(frozen=True, slots=True)
-class ConfidenceSequence:
+@dataclass(frozen=True, slots=True, repr=False)
+class ConfidenceSequence(Shown, table="table"):
     """The intervals after each task, true at all times together.
 
     Attributes:
@@ -211,6 +212,12 @@ class ConfidenceSequence:
     level: float
     interval: str = "betting"
     used: tuple[str, ...] = USED["half"]
+
+    def __str__(self) -> str:
+        if self.mean is None or self.ci is None:
+            return "no task to look at yet"
+        state = "undecided" if self.better is None else f"{self.better.upper()} is better since task {self.decided_at}"
+        return f"{self.n:,} task{'s' * (self.n != 1)}: {self.mean:.3f}, {self.ci[0]:.3f} to {self.ci[1]:.3f}, {state}"
 
 
 def confidence_sequence(cases: Table, *, level: float = 0.95) -> ConfidenceSequence:

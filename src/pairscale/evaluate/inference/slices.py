@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from pairscale.checks._effect import sign_test as coin_p
+from pairscale.display import Shown
 from pairscale.evaluate.inference._cases import USED, Ties, read_cases, task_means, used_cases
 from pairscale.evaluate.inference._score import half_share, score_limits
 from pairscale.evaluate.inference.win_rate import Interval, win_rate
@@ -24,8 +25,8 @@ _TABLE: dict[str, pl.DataType] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Slices:
+@dataclass(frozen=True, slots=True, repr=False)
+class Slices(Shown, table="table"):
     """B's win rate in each slice of the cases.
 
     Attributes:
@@ -45,6 +46,9 @@ class Slices:
     interval: str
     used: tuple[str, ...]
     note: str
+
+    def __str__(self) -> str:
+        return f"B's win rate in {self.table.height:,} slice{'s' * (self.table.height != 1)} by {self.by}"
 
 
 def slices(
