@@ -57,7 +57,6 @@ def test_what_surprises_can_be_labelled(cli, run):
         (("run.db", "--out", "report.pdf"), "the ending must be html"),
         (("run.db", "--condition", "nobody"), "no condition is called 'nobody'"),
         (("run.db", "--as", "ab"), "keeps no result of a comparison of two variants"),
-        (("run.db", "--as", "bias"), "no pair has a winner in both orders"),
     ],
 )
 def test_what_is_wrong_is_named(cli, run, args, said):

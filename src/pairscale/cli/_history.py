@@ -47,7 +47,8 @@ def keep_settings(command: str, params: Mapping[str, Any], study: str | None = N
         if value is not None and name not in _ABOUT_OUTPUT and not _SECRET.search(name)
     }
     row = {"command": command, "at": utc_now(), "version": __version__, "study": study, "settings": settings}
-    with contextlib.suppress(PairscaleError, OSError), open_run(run, write=True) as store:  # its work is done; this is a record
+    # The command's work is done; that a record of it cannot be kept must not make it fail.
+    with contextlib.suppress(PairscaleError, OSError), open_run(run, write=True) as store:
         store.log(_LOG, [row])
 
 
