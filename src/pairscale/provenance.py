@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import re
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -15,12 +16,17 @@ from typing import Any
 from pairscale._version import __version__
 from pairscale.errors import InputError
 
-__all__ = ["Provenance", "fingerprint", "text_hash", "utc_now"]
+__all__ = ["Provenance", "fingerprint", "text_hash", "utc_now", "utc_text"]
 
 
 def utc_now() -> str:
     """The time as every table of pairscale writes it: ISO 8601, UTC, microseconds."""
-    return datetime.now(UTC).isoformat(timespec="microseconds")
+    return utc_text(time.time())
+
+
+def utc_text(seconds: float) -> str:
+    """A moment, in seconds since 1970, in the same way."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")
 
 
 def text_hash(text: str) -> str:

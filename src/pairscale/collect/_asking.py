@@ -8,7 +8,7 @@ from typing import Any
 
 from pairscale.errors import PairscaleError
 from pairscale.judges.base import Judge, JudgePair, Verdict
-from pairscale.provenance import utc_now
+from pairscale.provenance import utc_now, utc_text
 
 __all__ = ["Stopwatch", "ask", "close_judge", "comparison_of"]
 
@@ -22,17 +22,17 @@ _FROM_VERDICT = (
 class Stopwatch:
     """When a judge was asked, and for how long; it runs from the start."""
 
-    __slots__ = ("_start", "asked_at")
+    __slots__ = ("_asked_at", "_start")
 
     def __init__(self) -> None:
-        self.asked_at = utc_now()
+        self._asked_at = time.time()
         self._start = time.perf_counter()
 
     def attempt(self, verdict: Verdict, number: int) -> dict[str, Any]:
         """The columns of the attempt that has just ended; ``number`` is 1 for the first of its question."""
         values = {name: getattr(verdict, name) for name in _FROM_VERDICT}
         values["latency_s"] = time.perf_counter() - self._start if verdict.latency_s is None else verdict.latency_s
-        return values | {"attempt": number, "attempted_at": self.asked_at, "outcome": str(verdict.outcome)}
+        return values | {"attempt": number, "attempted_at": utc_text(self._asked_at), "outcome": str(verdict.outcome)}
 
 
 async def ask(
@@ -55,8 +55,11 @@ async def ask(
     watch = Stopwatch()
     limit = asyncio.timeout(timeout)
     try:
-        async with limit:
+        if timeout is None:
             verdict = await judge.compare(pair)
+        else:
+            async with limit:
+                verdict = await judge.compare(pair)
     except PairscaleError:
         raise
     except Exception as error:  # noqa: BLE001 - a failed judgement is data
