@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pairscale.collect._asking import Stopwatch, ask, close_judge
 from pairscale.collect._background import run_sync
+from pairscale.collect._clerk import Clerk
 from pairscale.collect._plan import Plan, Question, make_plan
 from pairscale.collect._progress import Bar
 from pairscale.collect._saved import SavedResults
@@ -220,7 +220,8 @@ async def submit_into(
     )
 
 
-_Waiting: TypeAlias = tuple[Answer, dict[str, Any] | None, asyncio.Future[None]]
+_Given: TypeAlias = tuple[Answer, dict[str, Any] | None]
+"""What goes into the run file, and the row for the csv, if it has one."""
 
 
 class _Desk:
@@ -244,16 +245,14 @@ class _Desk:
         self._freed = asyncio.Event()
         self._judge, self._store, self._plan, self._saved, self._on_answer = judge, store, plan, saved, on_answer
         self._retries, self._retry_wait = retries, retry_wait
-        self._waiting: list[_Waiting] = []
-        self._wake = asyncio.Event()
-        self._closing = self._too_dear = False
+        self._clerk = Clerk(self._write_down)
+        self._too_dear = False
         self._jitter = random.Random(0)  # noqa: S311 - spreads retries, keeps no secret
 
     async def work(self, concurrency: int, bar: Bar) -> None:
         remembers = getattr(self._judge, "remembers", False)
         questions = self._plan.questions(self._store.repeats() if remembers else None)
-        with ThreadPoolExecutor(1, thread_name_prefix="pairscale-store") as pool:
-            clerk = asyncio.create_task(self._write_down(pool))
+        async with self._clerk:
             workers: list[asyncio.Task[None]] = []
             try:
                 if self._max_cost is not None:  # the first answer tells what one costs, before many are open
@@ -267,10 +266,6 @@ class _Desk:
                 for task in workers:
                     task.cancel()
                 await asyncio.gather(*workers, return_exceptions=True)
-                # The clerk is not cancelled but finishes: what was answered meanwhile is paid for, too.
-                self._closing = True
-                self._wake.set()
-                await clerk
 
     async def _worker(self, questions: Iterator[Question], bar: Bar) -> None:
         for question in questions:
@@ -331,7 +326,7 @@ class _Desk:
             stopped = Verdict.fail("cancelled", "interrupted before the answer came")
             # Nobody waits for this one to be written; its failure, if any, is that of all the others.
             answer = Answer(question.pair_id, watch.attempt(stopped, number), None)
-            self._enqueue(answer, None).add_done_callback(_seen)
+            self._clerk.give((answer, None)).add_done_callback(_seen)
             raise
         self.saved += verdict.saved or 0.0
         if verdict.cached:
@@ -345,49 +340,17 @@ class _Desk:
         row = None
         if comparison is not None and verdict.outcome.is_answer:
             row = self._plan.result_row(question, comparison, values)
-        await self._enqueue(answer, row)
+        await self._clerk.give((answer, row))
         if row is not None and self._on_answer is not None:
             self._on_answer(row)
 
-    def _enqueue(self, answer: Answer, row: dict[str, Any] | None) -> asyncio.Future[None]:
-        written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((answer, row, written))
-        self._wake.set()
-        return written
-
-    async def _write_down(self, pool: ThreadPoolExecutor) -> None:
-        """Write in a thread; whatever arrives meanwhile goes into the next transaction together."""
-        loop = asyncio.get_running_loop()
-        while self._waiting or not self._closing:
-            await self._wake.wait()
-            self._wake.clear()
-            batch, self._waiting = self._waiting, []
-            await loop.run_in_executor(pool, self._commit, batch)
-
-    def _commit(self, batch: list[_Waiting]) -> None:
-        if not batch:
-            return
-        failure: Exception | None = None
-        try:
-            self._store.record([answer for answer, _, _ in batch], self._plan.condition_id)
-            if self._saved is not None:
-                self._saved.append([row for _, row, _ in batch if row is not None])
-        except Exception as error:  # noqa: BLE001 - it is raised again where the answer is waited for
-            failure = error
-        # One by one, from here: the first workers go on while the last are told, which is faster than all at once.
-        for _, _, written in batch:
-            written.get_loop().call_soon_threadsafe(_resolve, written, failure)
+    def _write_down(self, given: list[_Given]) -> None:
+        """In the clerk's thread: what came in, in one transaction."""
+        self._store.record([answer for answer, _ in given], self._plan.condition_id)
+        if self._saved is not None:
+            self._saved.append([row for _, row in given if row is not None])
 
 
 def _seen(written: asyncio.Future[None]) -> None:
     if not written.cancelled():
         written.exception()
-
-
-def _resolve(written: asyncio.Future[None], failure: Exception | None) -> None:
-    if written.done():
-        return
-    if failure is None:
-        written.set_result(None)
-    else:
-        written.set_exception(failure)

@@ -1,0 +1,80 @@
+"""Writing down in a thread of its own, while questions go on being asked."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Generic, Self, TypeAlias, TypeVar
+
+__all__ = ["Clerk"]
+
+T = TypeVar("T")
+_Entry: TypeAlias = tuple[T, "asyncio.Future[None]"]
+
+
+class Clerk(Generic[T]):
+    """Writes what it is given; whatever arrives while it writes goes into the next transaction together.
+
+    Use it in an ``async with`` block. Leaving it waits until everything is written, also when that is interrupted: what
+    was answered is paid for.
+
+    Args:
+        write: writes some of them down, all or none; called in the thread.
+    """
+
+    def __init__(self, write: Callable[[list[T]], None]) -> None:
+        self._write = write
+        self._given: SimpleQueue[_Entry[T] | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="pairscale-store", daemon=True)
+
+    async def __aenter__(self) -> Self:
+        self._loop = asyncio.get_running_loop()
+        self._ended: asyncio.Future[None] = self._loop.create_future()
+        self._thread.start()
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        self._given.put(None)
+        try:
+            await self._ended
+        finally:
+            self._thread.join()
+
+    def give(self, what: T) -> asyncio.Future[None]:
+        """Have it written down; the future is done when it is, or fails as the writing did."""
+        written: asyncio.Future[None] = self._loop.create_future()
+        self._given.put((what, written))
+        return written
+
+    def _work(self) -> None:
+        closing = False
+        while not closing:
+            given = [self._given.get()]
+            while not self._given.empty():
+                given.append(self._given.get())
+            entries = [entry for entry in given if entry is not None]
+            closing = len(entries) < len(given)
+            if entries:
+                self._write_all(entries)
+        self._loop.call_soon_threadsafe(_settle, self._ended, None)
+
+    def _write_all(self, entries: list[_Entry[T]]) -> None:
+        failure: Exception | None = None
+        try:
+            self._write([what for what, _ in entries])
+        except Exception as error:  # noqa: BLE001 - it is raised again where the writing is waited for
+            failure = error
+        # One by one, from here: the first go on while the last are told, which is faster than all at once.
+        for _, written in entries:
+            self._loop.call_soon_threadsafe(_settle, written, failure)
+
+
+def _settle(written: asyncio.Future[None], failure: Exception | None) -> None:
+    if written.done():
+        return
+    if failure is None:
+        written.set_result(None)
+    else:
+        written.set_exception(failure)
