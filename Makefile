@@ -31,6 +31,7 @@ nutpie: $(NUTPIE)  ## our sampler beside another one, live
 
 validate: $(STAMP) nutpie  ## the long statistical, load and fault suites; figures go to docs/validation.md
 	$(BIN)/python -m pytest -m validate -s
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --hypothesis-profile thorough
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -1,12 +1,18 @@
 """What every test gets: an environment of its own."""
 
 import os
+import signal
 
 import pytest
 from hypothesis import settings
 
-settings.register_profile("pairscale", deadline=None, print_blob=True)  # no test depends on the clock
+# No test depends on the clock. `make validate` runs every property on many more examples.
+settings.register_profile("pairscale", deadline=None, print_blob=True, max_examples=40)
+settings.register_profile("thorough", deadline=None, print_blob=True, max_examples=500)
 settings.load_profile("pairscale")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a shell; children would ignore it, too
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

@@ -182,3 +182,29 @@ def test_the_sampler_has_no_seed_of_its_own() -> None:
     with pytest.raises(InputError, match="mcmc takes no seed; the seed of the run"):
         Engine(names(3), btl_config={"mcmc": {"seed": 7}})
     assert Engine(names(3), btl_config={"mcmc": {"chains": 4}}).btl.mcmc == {"chains": 4}
+
+
+def test_a_paused_run_goes_on_when_a_default_is_said(tmp_path: Path) -> None:
+    run = tmp_path / "run.db"
+    result = rank(8, n_steps=4, run=run)
+    engine = result.state.engine
+    said = {"adaptive_config": {"k_total": engine.config.k_total}, "btl_config": {"eap_reliability_min": 0.90}}
+    again = rank(8, n_steps=4, run=run, **said)
+    assert again.state.engine.committed == 8
+    assert "configure" not in [event["event"] for event in events_of(run)]
+    with pytest.raises(ps.StoreMismatchError, match=r"was started with btl_config=\{\}, not .*0\.8"):
+        rank(8, n_steps=4, run=run, adaptive_config=said["adaptive_config"], btl_config={"eap_reliability_min": 0.8})
+    with pytest.raises(ps.StoreMismatchError, match="was started with seed="):
+        rank(8, n_steps=4, run=run, seed=99, **said)
+    audited(run)
+
+
+def test_the_items_of_a_result_can_be_summarised_again() -> None:
+    result = rank(5, n_steps=6)
+    assert ps.summarize_items(result).equals(ps.summarize_items(result.state))
+    assert ps.summarize_items(ps.adaptive_get_logs(result.state)).height == 5
+
+
+def events_of(run: Path) -> list[dict[str, Any]]:
+    with ps.open_run(run) as store:
+        return store.read_log("adaptive_events")

@@ -7,6 +7,7 @@ import logging
 import threading
 from collections import Counter
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
@@ -507,3 +508,40 @@ def test_what_was_answered_when_ctrl_c_came_is_taken_in(tmp_path: Any) -> None:
     log = ps.load_adaptive_session(run).step_log
     assert log.height == next(turns) - 2  # all but the one that was the interruption
     assert audited(run).steps == log.height
+
+
+@pytest.mark.parametrize("is_over", [False, True])
+def test_a_second_ctrl_c_leaves_a_run_that_is_putting_its_things_in_order(is_over: bool) -> None:
+    """Else two threads would go on with one run."""
+    closed, began, go = [], threading.Event(), threading.Event()
+
+    class Slow:
+        is_running = False
+
+        async def run(self) -> None:
+            self.is_running = True
+            began.set()
+            await asyncio.to_thread(go.wait)
+            self.is_running = False
+
+        async def close(self) -> None:
+            closed.append(self.is_running)
+
+    def twice(make: Any) -> None:
+        thread = threading.Thread(target=lambda: asyncio.run(make()))
+        thread.start()
+        if make == runner.close:
+            return thread.join()
+        began.wait()
+        if is_over:
+            go.set()
+            thread.join()
+        raise KeyboardInterrupt
+
+    runner = Slow()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(live, "run_sync", twice)
+        with pytest.raises(KeyboardInterrupt):
+            live._run(runner, SimpleNamespace(note=lambda said: None))  # type: ignore[arg-type]
+    go.set()
+    assert closed == ([False] if is_over else [])

@@ -105,11 +105,7 @@ def run(cli, pairs):
     return Path("run.db")
 
 
-START = """\
-import signal
-signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored when the tests run in the background
-from pairscale.cli import main; main()
-"""
+START = "from pairscale.cli import main; main()"
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 """The settings that held are in the run file, keys are not, and a study file can be made of them."""
 
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -7,7 +9,7 @@ import pytest
 
 import pairscale as ps
 from pairscale.adaptive import AdaptiveConfig
-from pairscale.cli._history import keep_settings, kept_settings
+from pairscale.cli._history import keeping_settings, kept_settings
 from pairscale.testing import ProviderSimulator
 
 STUDY = """
@@ -67,13 +69,59 @@ def test_no_key_is_kept(cli, pairs, monkeypatch):
         line = ("judge", pairs, "--judge", "openai:gpt-4.1", "--base-url", f"{server.url}/v1", "--run", "run.db")
         assert cli(*line, *given[:4]).code == 0
         assert b"planted" not in Path("run.db").read_bytes()
-        keep_settings(
-            "judge", {"run": "run.db", "judge_arg": [*settings], "base_url": address, "owner_token": "planted"}
-        )
+        given = {"run": "run.db", "judge_arg": [*settings], "base_url": address, "owner_token": "planted"}
+        with keeping_settings("judge", given):
+            pass
     assert b"planted" not in Path("run.db").read_bytes()
     first, second = (row["settings"] for row in kept())
     assert first["judge_arg"] == ["max_tokens=90"]
     assert second == {"judge_arg": ["max_tokens=90", "system=[key]"], "base_url": f"{server.url}/v1"}
+
+
+@pytest.mark.parametrize(
+    ("given", "kept_of_it"),
+    [
+        (
+            {"judge_arg": ["api-key=planted", "apikey=planted", "Authorization=planted", "max_tokens=9"]},
+            ["max_tokens=9"],
+        ),
+        ({"judge_arg": ["extra_header=planted", "credentials=planted"]}, []),
+        ({"judge": ["mine:by_key", "mine:other"]}, ["mine:by_key", "mine:other"]),
+        ({"base_url": "https://ann:plan@ted@host/v1"}, "https://host/v1"),
+        ({"base_url": "https://host/v1?key=planted&v=2"}, "https://host/v1?key=[key]&v=2"),
+        ({"base_url": "https://host/v1?v=2&api-key=planted#x"}, "https://host/v1?v=2&api-key=[key]#x"),
+        ({"base_url": "https://host/v1/@me"}, "https://host/v1/@me"),
+    ],
+)
+def test_keys_of_other_names_are_not_kept_either(cli, given, kept_of_it):
+    ps.open_run("run.db", write=True).close()
+    with keeping_settings("judge", {"run": "run.db"} | given):
+        pass
+    (row,) = kept()
+    assert list(row["settings"].values()) == [kept_of_it]
+    content = Path("run.db").read_bytes()
+    assert b"planted" not in content
+    assert b"ted@" not in content
+
+
+def test_settings_are_there_before_the_first_answer(cli, folder):
+    (folder / "dying.py").write_text("import os\n\n\ndef judge(A, B):\n    os._exit(9)\n", "utf-8")  # as kill -9 does
+    line = [sys.executable, "-m", "pairscale", "rank", "essays", "--judge", "dying:judge", "--run", "run.db", *QUICK]
+    assert subprocess.run(line, check=False, capture_output=True).returncode == 9
+    (row,) = kept()
+    assert (row["command"], row["settings"]["judge"]) == ("rank", "dying:judge")
+    assert cli("init", "--from", "run.db").code == 0
+    assert tomllib.loads(Path("study.toml").read_text("utf-8"))["judge"] == "dying:judge"
+
+
+def test_a_command_is_kept_once_however_often_it_opens_the_file(cli):
+    with keeping_settings("judge", {"run": "run.db", "seed": 1}):
+        for _ in range(2):
+            ps.open_run("run.db", write=True).close()
+            assert len(kept()) == 1
+        ps.open_run("other.db", write=True).close()
+    assert len(kept()) == 1
+    assert kept("other.db") == []
 
 
 @pytest.mark.parametrize("target", ["again.toml", "elsewhere/again.toml"])

@@ -89,6 +89,29 @@ def test_to_share_an_ab_run(cli, ab):
     assert not [text for text in hidden if text in source]
 
 
+def test_a_table_to_share_has_no_words_and_neither_has_json(cli, folder, ab):
+    line = [*ab]
+    line[line.index("swaying:brief")] = "lexical"
+    assert cli(*line).code == 0
+    words = set(cli("report", "ab.db", "--json").json["items"][0]) - {"reasoning"}
+    done = cli("report", "ab.db", "--without-texts", "--out", "s.csv", "--json")
+    assert set(done.json["items"][0]) == words
+    assert "reasoning" not in read_table("s.csv").columns
+
+
+def test_a_page_to_share_does_not_name_the_run_file(cli, folder, ab):
+    Path("ab.db").rename("class of ann.db")
+    assert cli("report", "class of ann.db", "--pseudonyms", "--out", "s.html").code == 0
+    assert "class of ann" not in Path("s.html").read_text("utf-8")
+
+
+def test_a_database_has_no_place_for_its_page(cli, ab):
+    done = cli("report", "sqlite:///ab.db")
+    assert (done.code, len(done.lines)) == (1, 1)
+    assert "name the file to write the report to" in done.err
+    assert cli("report", "sqlite:///ab.db", "--out", "r.html").code == 0
+
+
 def test_what_flipped_goes_to_a_person_and_back(cli, ab, typed):
     done = cli("report", "ab.db", "--again", "again.jsonl")
     assert done.code == 0

@@ -133,9 +133,14 @@ def small_steps(monkeypatch, request):
 BY_FILE = ("uploaded", "creating", "created", "downloaded")  # where Gemini's two forms differ
 
 
+EVERY = [(form, step) for form in FORMS for step in (BY_FILE if form == "gemini by file" else _steps.STEPS)]
+SOON = {form: {"creating", "downloaded"} for form in FORMS} | {"openai": set(_steps.STEPS)}
+"""The other providers take the same steps; all of each are gone through by `make validate`."""
+
+
 @pytest.mark.parametrize(
     ("form", "step"),
-    [(form, step) for form in FORMS for step in (BY_FILE if form == "gemini by file" else _steps.STEPS)],
+    [pytest.param(form, step, marks=[pytest.mark.validate] * (step not in SOON[form])) for form, step in EVERY],
 )
 @pytest.mark.usefixtures("small_steps")
 def test_kill_at_every_step(nursery, form, step, tmp_path):

@@ -339,6 +339,13 @@ class TestSavePath:
         submit(PAIRS[:4], judge, save_path=path)
         assert len(judge.asked) == 4
 
+    def test_half_a_character_stops_nothing(self, tmp_path):
+        judge = Counting(lambda pair: ps.Verdict.win(1, content="half \ud800, whole \U0001f600"))
+        done = submit(PAIRS[:3], judge, save_path=tmp_path / "saved.csv", concurrency=3)
+        assert done.results.height == 3
+        saved = pl.read_csv(tmp_path / "saved.csv")
+        assert saved["content"].to_list() == ["half \ufffd, whole \U0001f600"] * 3
+
     def test_a_torn_last_line_is_asked_again(self, tmp_path, caplog):
         path = tmp_path / "out.csv"
         submit(PAIRS[:4], Counting(lambda pair: ps.Verdict.win(1, content="two\nlines")), save_path=path)
@@ -407,6 +414,28 @@ def test_max_cost_holds_for_what_is_asked_again(concurrency):
     done = submit(PAIRS, judge, max_cost=1.0, retries=9, concurrency=concurrency, retry_wait=0)
     assert len(judge.asked) == 2  # a third would make 1.2
     assert done.results.height == 0
+
+
+def test_max_cost_takes_open_questions_to_cost_what_the_dearest_did():
+    released = asyncio.Event()
+
+    class Dearer(Counting):
+        async def compare(self, pair):
+            self.asked.append(pair)
+            number = len(self.asked)
+            if number == 2:
+                await asyncio.sleep(0)  # so that the third is asked before this one tells what it cost
+            elif number == 3:
+                await released.wait()
+            return ps.Verdict.win(1, cost=0.1 if number == 1 else 1.0)
+
+    def answered(_row):
+        if len(judge.asked) == 3:  # the second is in, the third is open; the fourth is thought about at once
+            asyncio.get_running_loop().call_soon(released.set)
+
+    judge = Dearer()
+    done = submit(PAIRS, judge, max_cost=2.5, concurrency=2, on_answer=answered)
+    assert done.results["cost"].sum() == pytest.approx(2.1)
 
 
 def test_the_result_says_itself_in_a_line():

@@ -314,10 +314,9 @@ def test_adaptive_rank_with_a_backend_and_a_model(server, tmp_path, concurrency)
 # Crashes
 
 CHILD = textwrap.dedent("""
-    import signal, sys
+    import sys
     import pairscale as ps
 
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored when the tests run in the background
     run, url, n, concurrency = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     samples = [{"ID": f"s{i:03d}", "text": f"Text number {i}. " * 3} for i in range(80)]
     pairs = ps.make_pairs(samples).head(n)

@@ -82,7 +82,7 @@ def take(line: str, used: dict[str, str]) -> None:
 
 
 def test_kills_lose_nothing(tmp_path):
-    again, struck = killed_and_resumed(tmp_path, kills=3, seed=1)
+    again, struck = killed_and_resumed(tmp_path, kills=2, seed=1)
     assert struck >= 1
     # What was open when it was killed is asked again: of each case, at most its two answers or its two verdicts.
     assert again <= struck * CONCURRENCY * 2

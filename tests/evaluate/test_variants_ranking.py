@@ -330,6 +330,61 @@ def test_agents_and_packages_are_not_looked_into():
     assert identity_of(json.dumps, "A") == identity_of(json.dumps, "B")
 
 
+def own_module(folder, monkeypatch, name, code):
+    (folder / f"{name}.py").write_text(code)
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    importlib.invalidate_caches()
+    return importlib.import_module(name)
+
+
+@pytest.mark.parametrize("name", ["SYSTEM", "SUFFIX"])
+def test_every_function_counts_for_what_it_reads_of_a_module(tmp_path, monkeypatch, name):
+    prompts = own_module(tmp_path, monkeypatch, "own_prompts", "SYSTEM, SUFFIX = 'Be kind.', '!'\n")
+    code = (
+        "import own_prompts\ndef answer(task):\n    return own_prompts.SYSTEM + ended()\n"
+        "def ended():\n    return own_prompts.SUFFIX\n"
+    )
+    function = own_module(tmp_path, monkeypatch, "own_endings", code).answer
+    before = identity_of(function, "A")
+    monkeypatch.setattr(prompts, name, "?")
+    assert identity_of(function, "A") != before
+
+
+@pytest.mark.parametrize(("old", "new"), [("'kept'", "'other'"), ("(2)", "(3)"), ("'wrapped'", "'turned'"), ("7", "8")])
+def test_what_stands_around_a_function_counts(tmp_path, monkeypatch, old, new):
+    code = (
+        "import functools\nlist = 7\n@functools.cache\ndef prompt(n):\n    return n, 'kept'\n"
+        "def around(function):\n    @functools.wraps(function)\n    def inner(task):\n"
+        "        return 'wrapped', function(task)\n    return inner\n"
+        "@around\ndef answer(task):\n    return prompt(2), list\n"
+    )
+    before = identity_of(own_module(tmp_path, monkeypatch, "own_around", code).answer, "A")
+    changed = own_module(tmp_path, monkeypatch, "own_changed", code.replace(old, new)).answer
+    assert identity_of(own_module(tmp_path, monkeypatch, "own_again", code).answer, "A") == before
+    assert identity_of(changed, "A") != before
+
+
+def test_a_long_chain_of_functions_is_followed_to_its_end(tmp_path, monkeypatch):
+    chain = "".join(f"def f{n}(task):\n    return f{n + 1}(task)\n" for n in range(600))
+    module = own_module(tmp_path, monkeypatch, "own_chain", f"{chain}def f600(task):\n    return END\nEND = 'a'\n")
+    before = identity_of(module.f0, "A")
+    monkeypatch.setattr(module, "END", "b")
+    assert identity_of(module.f0, "A") != before
+
+
+def test_a_value_that_holds_itself_is_no_trap():
+    registry = {"x": 1, "all": []}
+    registry["all"].append(registry)
+
+    def answer(task):
+        return registry
+
+    before = identity_of(answer, "A")
+    registry["x"] = 2
+    assert identity_of(answer, "A") != before
+
+
 def test_functions_that_call_each_other_end():
     def even(n):
         return n == 0 or odd(n - 1)

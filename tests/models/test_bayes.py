@@ -419,9 +419,8 @@ def uniform_p(ranks, size, bins=10):
     return stats.chisquare(counts).pvalue
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_simulation_based_calibration_in_short(variant):
-    ranks, _, size = calibration(variant, 30, seed=7)
+def test_simulation_based_calibration_in_short():
+    ranks, _, size = calibration("btl_e_b", 30, seed=7)
     for name in ranks.columns:
         assert uniform_p(ranks[name].to_numpy(), size, bins=5) > 1e-4, name
 

@@ -33,7 +33,7 @@ def test_the_record_has_every_case():
         assert abs(np.mean(known["mean"][: parity.N_ITEMS])) < 1e-5
 
 
-@pytest.mark.parametrize(("variant", "design"), parity.CASES)
+@pytest.mark.parametrize(("variant", "design"), [case for case in parity.CASES if case[1] == "adaptive"])
 def test_posteriors_are_those_of_nutpie(variant, design):
     found = compared(variant, design, draws=1500, seed=11)
     assert not parity.failures(found), parity.case_row(variant, design, found)

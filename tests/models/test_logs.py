@@ -129,6 +129,7 @@ def test_missing_figures_come_last(missing: float | None, sort_by: Any) -> None:
         SimpleNamespace(logs=LOGS | REFITS),
         SimpleNamespace(logs=SimpleNamespace(**(LOGS | REFITS))),
         SimpleNamespace(item_log_list=None, round_log=None, logs=LOGS | REFITS),
+        SimpleNamespace(logs={"item_log": LOGS["item_log_list"], **REFITS}),  # as an AdaptiveResult has them
     ],
 )
 def test_holders(state: Any) -> None:

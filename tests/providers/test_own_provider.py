@@ -98,19 +98,13 @@ def test_it_has_no_batches() -> None:
 
 def test_a_package_names_its_provider(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """As pip leaves it: a module, and the names that it wants to be known by."""
-    (tmp_path / "farm.py").write_text(
+    code = (
         "from pairscale.providers.compatible import Compatible\n"
         "class Farm(Compatible):\n    name, base_url = 'farm', 'https://farm.example.org/v1'\n"
         "class Halfway:\n    name = 'halfway'\n"
     )
-    about = tmp_path / "farm-1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: farm\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text(
-        "[pairscale.providers]\nfarm = farm:Farm\nhalfway = farm:Halfway\ngone = nowhere:Gone\n"
-    )
-    monkeypatch.syspath_prepend(str(tmp_path))
-    registry._installed.cache_clear()
+    names = "farm = farm:Farm\nhalfway = farm:Halfway\ngone = nowhere:Gone"
+    installed(tmp_path, monkeypatch, "farm", code, names)
     assert {"farm", "halfway", "gone"} <= set(PROVIDERS)
     assert provider_named("farm").base_url == "https://farm.example.org/v1"
     with ProviderSimulator() as server:
@@ -120,6 +114,60 @@ def test_a_package_names_its_provider(monkeypatch: pytest.MonkeyPatch, tmp_path:
         provider_named("halfway")
     with pytest.raises(InputError, match=r"gone \(nowhere:Gone\) cannot be used: No module named 'nowhere'"):
         provider_named("gone")
+
+
+def installed(folder: Path, monkeypatch: pytest.MonkeyPatch, package: str, code: str, entry_points: str) -> None:
+    """A package as pip leaves it."""
+    (folder / f"{package}.py").write_text(code)
+    about = folder / f"{package}-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(f"[pairscale.providers]\n{entry_points}\n")
+    monkeypatch.syspath_prepend(str(folder))
+    registry._installed.cache_clear()
+
+
+BARN = "from pairscale.providers.compatible import Compatible\nclass Barn(Compatible):\n    name = 'barn'\n"
+
+
+def test_a_package_whose_names_cannot_be_read_is_named_and_the_others_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    installed(tmp_path, monkeypatch, "broken", "", "this is no entry point")
+    installed(tmp_path, monkeypatch, "barn", BARN, "barn = barn:Barn")
+    assert "barn" in PROVIDERS
+    assert provider_named("barn").name == "barn"
+    assert "the providers of the package broken cannot be read" in caplog.text
+    with pytest.raises(UnknownNameError, match=r"no provider is called 'stable'; there are .*barn"):
+        provider_named("stable")
+
+
+def test_a_package_that_ends_the_process_cannot_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    installed(tmp_path, monkeypatch, "exiting", "raise SystemExit('no licence')", "exiting = exiting:Any")
+    with pytest.raises(InputError, match=r"exiting \(exiting:Any\) cannot be used: no licence"):
+        provider_named("exiting")
+
+
+def test_a_package_takes_no_name_that_is_not_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    installed(tmp_path, monkeypatch, "barn", BARN, "shed = barn:Barn\nlexical = barn:Barn\nopenai = barn:Barn")
+    register_provider(type("Barn", (Compatible,), {"name": "barn", "base_url": "https://mine.example.org/v1"}))
+    with pytest.raises(InputError, match=r"shed \(barn:Barn\) cannot be used: its name is 'barn'"):
+        provider_named("shed")
+    assert provider_named("barn").base_url == "https://mine.example.org/v1"
+    assert "lexical" not in PROVIDERS
+    assert provider_named("openai").base_url == "https://api.openai.com/v1"
+
+
+def test_a_provider_that_cannot_be_made_says_why() -> None:
+    @register_provider
+    class Picky(Compatible):
+        name = "picky"
+
+        def __init__(self) -> None:
+            raise TypeError("it wants a region")
+
+    with pytest.raises(InputError, match="the provider picky cannot be made: it wants a region"):
+        provider_named("picky")
 
 
 @pytest.mark.parametrize(

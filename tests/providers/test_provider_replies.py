@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.strategies import golden
 
-from pairscale.providers._read import split_thoughts
+from pairscale.providers._read import split_thoughts, tokens
 from pairscale.providers.base import Alternative, HTTPCall, LLMReply, LLMRequest, TokenLogprob, Usage
 from pairscale.providers.registry import PROVIDERS, provider_named
 
@@ -457,3 +457,12 @@ def test_a_field_that_is_not_taken_is_named(body, parameter):
 def test_errors_in_their_shapes(provider, status, body, message, code):
     problem = provider_named(provider).problem(status, body)
     assert (problem.message, problem.code, problem.parameter) == (message, code, None)
+
+
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [(7, 7), (7.0, 7), (0, 0), (True, None), ("7", None), (None, None), (-1, None)]
+    + [(said, None) for said in (2**70, 1e30, float("inf"), float("nan"))],
+)
+def test_counts_that_no_run_file_holds_are_none(said, read):
+    assert tokens(said) == read

@@ -1,6 +1,7 @@
 """The report of two variants: the result's own figures, every case, and what may be passed on."""
 
 import json
+from dataclasses import replace
 from html import escape
 
 import pytest
@@ -10,9 +11,11 @@ from tests.report.runs import A_NAME, B_NAME, HOSTILE, SAYS, Grader, ab_run, ans
 import pairscale as ps
 from pairscale.errors import InputError
 from pairscale.evaluate._kept import kept_result
+from pairscale.evaluate.inference import length_controlled
 from pairscale.files import read_table, write_table
 from pairscale.report import write_report
-from pairscale.report._ab_facts import ABFacts
+from pairscale.report._ab_facts import ABFacts, ab_of_result
+from pairscale.report._ab_words import length
 from pairscale.report.page import facts_of, kind_of
 from pairscale.web import read_cases
 
@@ -206,10 +209,11 @@ def test_the_table_goes_to_excel_and_formulas_stay_text(run, tmp_path):
     with ps.open_run(run[0]) as store:
         facts = facts_of(store)
     assert isinstance(facts, ABFacts)
-    write_table(facts.table, tmp_path / "t.xlsx")
+    table = facts.rows(texts=True)
+    write_table(table, tmp_path / "t.xlsx")
     back = read_table(tmp_path / "t.xlsx")
-    assert back["outcome"].to_list() == facts.table["outcome"].to_list()
-    assert back["reasoning"].fill_null("").to_list() == facts.table["reasoning"].to_list()
+    assert back["outcome"].to_list() == table["outcome"].to_list() == run[1].frame()["outcome"].to_list()
+    assert back["reasoning"].fill_null("").to_list() == table["reasoning"].to_list()
 
 
 def test_what_to_look_at_again_can_be_labelled(run, tmp_path):
@@ -222,3 +226,92 @@ def test_what_to_look_at_again_can_be_labelled(run, tmp_path):
     assert len(cases) == n == len(wanted)
     assert {case.criterion for case in cases} == {"clearer"}
     assert (tmp_path / "again.key.jsonl").exists()
+
+
+# Under other names
+
+
+def test_pseudonyms_hide_what_errors_say_in_any_order(run, tmp_path):
+    source = write_report(run[0], tmp_path / "s.html", pseudonyms=True).read_text("utf-8")
+    told = json.dumps(unpacked(source))
+    assert "Because of" in told  # an answer is the judge's own
+    for words in ("Nothing useful", "I will not"):
+        assert words not in source
+        assert words not in told
+
+
+def test_pseudonyms_hide_what_a_member_of_a_panel_failed_with(run):
+    failed = {"judge_id": "x", "outcome": "error", "winner": None, "reasoning": "no file task 1"}
+    member = failed | {"outcome": "win", "winner": "a", "reasoning": "clear"}
+    case = replace(run[1].cases[0], detail={"members": [member, failed]}, reasoning="x: clear\nx: no file task 1")
+    (hidden,) = ab_of_result(replace(run[1], cases=(case,), keys=(case.key,))).disguised().result.cases
+    assert "no file" not in f"{hidden.detail} {hidden.reasoning}"
+    assert hidden.detail["members"][0]["reasoning"] == "clear"
+
+
+def test_under_other_names_the_order_of_tasks_says_nothing_and_the_figures_stay(tmp_path):
+    result = ab_run(tmp_path / "ab.db", stop_when="decided", seed=3, concurrency=1)
+    with ps.open_run(tmp_path / "ab.db") as store:
+        facts = facts_of(store)
+    hidden = facts.disguised()
+    names = [f"T{n}" for n in range(1, len(SAYS) + 1)]
+    listed = hidden.rows(texts=True)["task_id"].unique(maintain_order=True).to_list()
+    assert listed == [name for name in names if name in listed]
+    assert [name for name, _ in hidden.shown] == listed
+    cells = [row["cells"][0]["shown"] for row in hidden.page(texts=False).content["rows"]]
+    assert cells == listed
+    for key in result.keys:
+        assert hidden.result.win_rate(key).ci == facts.result.win_rate(key).ci == result.win_rate(key).ci
+
+
+def test_other_variants_of_the_file_and_a_judge_of_the_same_name(tmp_path):
+    def compare(end, a, b):
+        def old(task):
+            return ps.Trace(answer_a(task) + end, cost=0.01)
+
+        def new(task):
+            return ps.Trace(answer_b(task) + end, cost=0.01)
+
+        judge = ps.pairwise_judge(Grader(), criterion="clearer", key="clearer")
+        options = {"comparators": [judge], "run": tmp_path / "ab.db", "progress": False}
+        ps.run_pairwise(suite(), variant_a=old, variant_b=new, variant_a_name=a, variant_b_name=b, **options)
+
+    compare(".", "secret one", "secret two")
+    compare("!", "grader-1", "new")  # a variant of the same model as the judge
+    with ps.open_run(tmp_path / "ab.db") as store:
+        facts = facts_of(store)
+        judged = store.spending()
+    hidden = facts.disguised()
+    assert "secret one" in facts.spending["model"].to_list()
+    assert not {"secret one", "secret two", "new"} & set(hidden.spending["model"])
+    assert hidden.judging.equals(judged)
+    assert sorted(hidden.answering["model"]) == ["A", "B", "another variant", "another variant"]
+    assert hidden.spending["cost"].sum() == pytest.approx(facts.spending["cost"].sum())
+
+
+def test_the_run_file_is_not_named_under_pseudonyms(run, tmp_path):
+    odd = tmp_path / "class of ann.db"
+    odd.write_bytes(run[0].read_bytes())
+    open_page = write_report(odd).read_text("utf-8")
+    assert "pairscale report &#39;class of ann.db&#39;\n" in open_page.replace("</pre>", "\n")
+    assert "class of ann" not in write_report(odd, tmp_path / "s.html", pseudonyms=True).read_text("utf-8")
+
+
+def test_a_table_without_texts_has_no_words(run):
+    with ps.open_run(run[0]) as store:
+        facts = facts_of(store)
+    assert "Because of" in facts.rows(texts=True).write_json()
+    assert "Because of" not in facts.rows(texts=False).write_json()
+
+
+def test_no_interval_at_equal_length_where_it_would_not_hold(run):
+    judge = run[1].keys[0]
+    plain = length(length_controlled(run[1].frame(judge)), run[1])
+    assert "95 % interval" in plain
+    looked = length(length_controlled(run[1].frame(judge)), replace(run[1], sequential=True))
+    assert "interval " not in looked.partition("No interval is given")[0]
+    assert "±" not in looked
+    assert plain.partition(" (")[0] in looked  # the same rate
+    page = ab_of_result(replace(run[1], sequential=True)).page(texts=False)
+    assert "do not allow for the looks" in page.content["agreement"]["note"]
+    assert "do not allow" not in ab_of_result(run[1]).page(texts=False).content["agreement"]["note"]

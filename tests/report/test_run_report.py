@@ -17,9 +17,13 @@ import pairscale as ps
 from pairscale.errors import InputError
 from pairscale.report import write_report
 from pairscale.report._attention import circular_triads, look_again
+from pairscale.report._disguise import silent
 from pairscale.report._facts import facts_of_run, items_so_far
+from pairscale.report._shell import cell
 from pairscale.report._svg import dots, lines, overview, percent, shares
+from pairscale.report.page import facts_of
 from pairscale.store import RunFile
+from pairscale.tables import listed
 
 HOSTILE = (
     "<script>alert(1)</script>", "</script><b>", "{{ 7 * 7 }}", "{% raw %}", "</td>", 'say "hello"', "a&b", "]]>",
@@ -260,6 +264,107 @@ def test_notices_that_name_texts_are_counted_under_pseudonyms(hostile):
         )
     shown = facts.disguised().notices
     assert shown == ["two rows were left out", "1 further notice may name texts, and cannot be shown here"]
+
+
+def test_a_notice_that_quotes_a_name_is_counted_too():
+    name = 'a\n"b" \x7f'
+    assert silent([f"left out: {listed([name])}"], [name]) == [
+        "1 further notice may name texts, and cannot be shown here"
+    ]
+
+
+@pytest.fixture
+def two_judges(adaptive, tmp_path):
+    """An adaptive run, and another judge's answers in the same file."""
+    run = tmp_path / "two.db"
+    run.write_bytes(adaptive.read_bytes())
+    texts = ps.example_writing_samples.rename({"ID": "id"})
+
+    class Dear:
+        condition = ps.Condition("dear", model="dear-1")
+
+        async def compare(self, pair):
+            return ps.Verdict.win(1 if pair.first["ID"] < pair.second["ID"] else 2, cost=0.5)
+
+    done = ps.submit_pairs(ps.make_pairs(texts.head(4).rename({"id": "ID"})), Dear(), run=run, progress=False)
+    return run, done.condition_id
+
+
+def test_of_several_judges_all_answers_make_the_scores(adaptive, two_judges):
+    run, dear = two_judges
+    with ps.open_run(adaptive) as store:
+        alone = facts_of_run(store)
+    with ps.open_run(run) as store:
+        rest = store.get_meta("adaptive_condition")
+        together, first, second = (facts_of_run(store, which) for which in (None, rest, dear))
+    assert together.model != "bayes"
+    assert together.items["comparisons"].sum() == 2 * together.comparisons == 2 * (alone.comparisons + 6)
+    assert (first.model, first.comparisons) == ("bayes", alone.comparisons)
+    assert first.items.equals(alone.items)
+    assert (second.comparisons, second.items["comparisons"].sum()) == (6, 12)
+
+
+def test_the_cost_is_that_of_the_judge_who_is_reported(two_judges):
+    run, dear = two_judges
+    with ps.open_run(run) as store:
+        costs = [facts_of_run(store, which).spending["cost"].sum() for which in (None, dear)]
+        other = facts_of_run(store, store.get_meta("adaptive_condition")).spending
+    assert costs == [3, 3]
+    assert "dear-1" not in other["model"].to_list()
+    page = write_report(run, run.with_suffix(".html"), condition_id=dear).read_text("utf-8")
+    assert "$3.0000 in all, $500.00 for a thousand decided comparisons." in page
+
+
+@pytest.mark.parametrize("kind", ["ranking", "bias"])
+def test_a_run_that_goes_on_is_read_as_of_one_moment(tmp_path, monkeypatch, kind):
+    class Judge:
+        condition = ps.Condition("dear", model="dear-1")
+
+        async def compare(self, pair):
+            return ps.Verdict.win(1 if pair.first["ID"] < pair.second["ID"] else 2, cost=0.5)
+
+    def judged(n):
+        rows = [("a", "b"), ("b", "a"), ("b", "c"), ("c", "b"), ("c", "a"), ("a", "c")][:n]
+        pairs = pl.DataFrame([{"ID1": x, "text1": x, "ID2": y, "text2": y} for x, y in rows])
+        ps.submit_pairs(pairs, Judge(), run=tmp_path / "run.db", progress=False)
+
+    judged(4)
+    plain = RunFile.conditions
+
+    def conditions(self):
+        monkeypatch.setattr(RunFile, "conditions", plain)
+        found = plain(self)
+        judged(6)  # another two answers between two looks at the file
+        return found
+
+    with ps.open_run(tmp_path / "run.db") as store:
+        monkeypatch.setattr(RunFile, "conditions", conditions)
+        facts = facts_of(store, kind)
+    assert facts.judgements.height == 4
+    assert facts.spending["cost"].sum() == 2
+    with ps.open_run(tmp_path / "run.db") as store:
+        assert facts_of(store, kind).judgements.height == 6
+
+
+def test_numbers_are_sorted_as_numbers():
+    assert cell(1234) == {"shown": "1,234", "kind": "n", "value": "1234", "two": ""}
+    assert cell(12)["value"] is None  # as it is shown
+    assert cell(-0.5)["value"] == "-0.5"
+    assert [cell(end, shown="∞")["value"] for end in (math.inf, -math.inf)] == ["Infinity", "-Infinity"]
+    assert cell("1,234")["value"] is None
+    assert cell(None, kind="n")["value"] is None
+
+
+def test_a_run_in_no_file_has_no_place_for_its_page(hostile, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    address = f"sqlite:///{hostile.name}"
+    with ps.open_run(address) as store, pytest.raises(InputError, match="name the file"):
+        write_report(store)
+    with pytest.raises(InputError, match="name the file"):
+        write_report(address)
+    page = write_report(f"{address}?timeout=987", tmp_path / "r.html").read_text("utf-8")
+    assert "987" not in page
+    assert "To get it again" not in page
 
 
 def test_many_items_share_a_picture():

@@ -458,3 +458,37 @@ def test_the_schema_compiles_for_postgresql():
     statements = [str(CreateTable(table).compile(dialect=postgresql.dialect())) for table in tables.sorted_tables]
     assert len(statements) == 8
     assert all("CREATE TABLE" in statement for statement in statements)
+
+
+def test_closing_waits_for_a_thread_that_is_writing(tmp_path):
+    with open_run(tmp_path / "run.db", write=True) as store:
+        store.add_items(ITEMS)
+        store.add_pairs(PAIRS)
+        condition = store.add_condition(ps.Condition("judge"))
+        inside, go = threading.Event(), threading.Event()
+
+        def hold(_connection):
+            inside.set()
+            go.wait()
+
+        writer = threading.Thread(target=store.record, args=([win(1)], condition, hold))
+        writer.start()
+        inside.wait()
+        closer = threading.Thread(target=store.close)
+        closer.start()
+        closer.join(0.3)  # however long: it must not have closed anything
+        go.set()
+        writer.join()
+        closer.join()
+    with open_run(tmp_path / "run.db") as store:
+        assert store.results().height == 1
+
+
+def test_a_log_takes_half_a_character_as_an_answer_does(store):
+    from pairscale.collect.batch._registry import append, event
+
+    store.log("notes", [{"said": "so\ud800"}, {"said": "on"}])
+    store.log("notes", [{"said": "and on"}])
+    assert [row["said"] for row in store.read_log("notes")] == ["so\ufffd", "on", "and on"]
+    append(store, [event("dropped", "ps1", message="\udc00, said the provider")])
+    assert store.read_log("batches")[0]["message"] == "\ufffd, said the provider"

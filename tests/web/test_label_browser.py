@@ -121,10 +121,11 @@ class Wire:
             target.shutdown(socket.SHUT_RDWR)
 
 
-def test_two_label_thirty_cases_by_keyboard_and_mouse_through_a_crash(tmp_path, visit):
+@pytest.mark.parametrize("size", [9, pytest.param(30, marks=pytest.mark.validate)])
+def test_two_label_by_keyboard_and_mouse_through_a_crash(tmp_path, visit, size):
     cases = [
         Case(f"gpt-{i}::clearer", f"gpt-{i}", "clearer", case.task_input, case.response_1, case.response_2)
-        for i, case in enumerate(make_cases(30))
+        for i, case in enumerate(make_cases(size))
     ]
     manifest = write_manifest(tmp_path / "cases.jsonl", cases, first_variant="champion", note="champion wrote it")
     served = Served(manifest)
@@ -152,13 +153,13 @@ def test_two_label_thirty_cases_by_keyboard_and_mouse_through_a_crash(tmp_path, 
 
     try:
         ann, bob = (visit(wire.url + served.path(name)) for name in ("ann", "bob"))
-        for number in range(30):
-            if number == 15:
+        for number in range(size):
+            if number == size // 2:
                 served.stop(signal.SIGKILL)
                 served.start()  # the pages are still open, and their forms still hold
             decide("ann", ann, number, by_key)
             decide("bob", bob, number + 1, by_mouse)
-            if number == 20:  # a wrong key is taken back
+            if number == size * 2 // 3:  # a wrong key is taken back
                 with ann.expect_navigation():
                     ann.keyboard.press("u")
                 assert "Taken back" in ann.inner_text(".notice")
@@ -169,13 +170,13 @@ def test_two_label_thirty_cases_by_keyboard_and_mouse_through_a_crash(tmp_path, 
         code = served.stop(signal.SIGINT)
         wire.listening.close()
     assert code == 0  # all labels are in
-    assert wire.sent.count(b"version one.") >= 60  # it is what was sent, and not compressed
+    assert wire.sent.count(b"version one.") >= 2 * size  # it is what was sent, and not compressed
     assert re.search(rb"champion|first_variant|gpt-", wire.sent) is None
     assert [page.trouble for page in (ann, bob)] == [[], []]
     with LabelStore(f"{manifest}.labels.db", cases) as store:
         table = label_table(store)
     got = {(row["labeller"], row["case_id"]): row["preferred"] for row in table.iter_rows(named=True)}
-    assert table.height == len(got) == 60
+    assert table.height == len(got) == 2 * size
     assert got == expected
 
 

@@ -174,6 +174,8 @@ def _run(runner: Runner, view: View) -> None:
     try:
         run_sync(runner.run)
     except KeyboardInterrupt:
+        if runner.is_running:  # a second Ctrl-C already: it is putting its things in order, and is left to it
+            raise
         view.note("stopping: one last fit, so that the scores are up to date (Ctrl-C again to skip it)")
         run_sync(runner.close)
         raise
@@ -194,17 +196,21 @@ def _merge_settings(
 def reconfigure(state: AdaptiveState, adaptive_config: dict[str, Any], btl_config: dict[str, Any]) -> None:
     """Go on with exactly these settings; if they come to those of before, nothing happens."""
     new = {"adaptive_config": adaptive_config, "btl_config": btl_config}
-    if all(state.settings[name] == value for name, value in new.items()):
-        return
-    n = len(state.ids)
-    btl = BTLConfig.for_items(n, btl_config)  # both are checked before anything is changed
-    adaptive = AdaptiveConfig.for_items(n, adaptive_config, refit_pairs_target=btl.refit_pairs_target)
-    if (adaptive, btl) == (state.engine.config, state.engine.btl):  # a default was said, or is not said any more
+    if all(state.settings[name] == value for name, value in new.items()) or not changed_settings(state, **new):
         return
     state.unlogged.append(event_of("configure", state.engine, **new))
     state.settings |= new
     state.engine.configure(adaptive_config, btl_config)
     state.ended = None
+
+
+def changed_settings(state: AdaptiveState, adaptive_config: dict[str, Any], btl_config: dict[str, Any]) -> list[str]:
+    """Which of the two come to something else than a run goes by: a default is the same, said or not."""
+    n = len(state.ids)
+    btl = BTLConfig.for_items(n, btl_config)
+    adaptive = AdaptiveConfig.for_items(n, adaptive_config, refit_pairs_target=btl.refit_pairs_target)
+    now = {"adaptive_config": adaptive == state.engine.config, "btl_config": btl == state.engine.btl}
+    return [name for name, same in now.items() if not same]
 
 
 def _log_changes(state: AdaptiveState, journal: Journal) -> None:

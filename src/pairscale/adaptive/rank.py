@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pairscale.adaptive.live import adaptive_rank_run_live, reconfigure
+from pairscale.adaptive.live import adaptive_rank_run_live, changed_settings, reconfigure
 from pairscale.adaptive.selectors import POLLITT, OwnSelector
 from pairscale.adaptive.session import (
     adaptive_rank_resume,
@@ -244,13 +244,16 @@ def _check_output(output_file: str | os.PathLike[str] | None) -> None:
 
 def _same_settings(state: AdaptiveState, settings: Mapping[str, Any]) -> None:
     """What a run goes by must be as it was; one that has stopped may go on with other limits."""
-    for name, value in settings.items():
-        if state.engine.stop_reason is not None and name in {"adaptive_config", "btl_config"}:
-            continue
-        if (before := state.settings[name]) != value:
-            raise StoreMismatchError(
-                f"{state.where} was started with {name}={before!r}, not {value!r}; give that, or take a new run file"
-            )
+    changed = [name for name, value in settings.items() if state.settings[name] != value]
+    if changed and changed != ["seed"]:
+        configs = {name: settings[name] for name in ("adaptive_config", "btl_config")}
+        other = [] if state.engine.stop_reason is not None else changed_settings(state, **configs)
+        changed = [name for name in changed if name in ("seed", *other)]
+    for name in changed:
+        raise StoreMismatchError(
+            f"{state.where} was started with {name}={state.settings[name]!r}, not {settings[name]!r}; "
+            "give that, or take a new run file"
+        )
 
 
 def _same_samples(state: AdaptiveState, samples: pl.DataFrame) -> None:

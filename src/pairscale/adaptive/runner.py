@@ -15,7 +15,7 @@ from pairscale.adaptive._arguments import from_zero, whole_number
 from pairscale.adaptive.engine import Proposal, Starved
 from pairscale.adaptive.refits import FitFn, RefitOutcome, RefitRequest, refit
 from pairscale.adaptive.session import event_of
-from pairscale.collect._asking import Stopwatch, ask, close_judge
+from pairscale.collect._asking import Stopwatch, ask, close_judge, comparison_of
 from pairscale.files import write_table
 from pairscale.judges.base import Item, Judge, JudgePair, Verdict
 from pairscale.judges.function import in_thread
@@ -78,6 +78,9 @@ class Runner:
         retry_wait: seconds before the first of these.
         timeout: seconds that one answer may take.
         clock: seconds, for ``max_minutes``.
+
+    Attributes:
+        is_running: whether :meth:`run` has begun and not ended.
     """
 
     def __init__(
@@ -98,6 +101,7 @@ class Runner:
         self._state, self._engine, self._judge, self._journal, self._view = state, state.engine, judge, journal, view
         self._limits, self._concurrency, self._fit_fn = limits, concurrency, fit_fn
         self._retries, self._retry_wait, self._timeout, self._clock = retries, retry_wait, timeout, clock
+        self.is_running = False
         self._begun, self._started, self._dearest = 0, clock(), 0.0
         self._unpaid = 0  # questions that may still cost something
         self._free = 0  # answers that cost nothing, because they came from the cache
@@ -110,6 +114,13 @@ class Runner:
 
     async def run(self) -> None:
         """Run until it stops, meets a limit or is broken off; :meth:`close` then brings the scores up to date."""
+        self.is_running = True
+        try:
+            await self._run()
+        finally:
+            self.is_running = False
+
+    async def _run(self) -> None:
         self._answers: asyncio.Queue[tuple[int, Verdict, list[dict[str, Any]]] | BaseException] = asyncio.Queue()
         self._state.ended = None
         self._engine.failures_in_row = 0
@@ -230,13 +241,7 @@ class Runner:
         reason = None if y is not None else whole(verdict.error_message or f"the judge said {verdict.outcome}")
         row = self._engine.record(step_id, y, invalid_reason=reason, is_error=str(verdict.outcome) == "error")
         ids = [self._engine.ids[item] for item in (proposal.first, proposal.second)]
-        comparison = {
-            "outcome": str(verdict.outcome),
-            "winner_pos": verdict.winner_pos,
-            "better_id": None if y is None else ids[1 - y],
-            "probability": verdict.probability,
-            "received_at": utc_now(),
-        }
+        comparison = comparison_of(verdict, *ids)
         self._write(row, Asked(uid_of(step_id), ids[0], ids[1], {"step_id": step_id}, attempts, comparison))
         if row.get("set_aside"):
             notice(f"{row['set_aside']}: the judge gives no valid answer on it; it is set aside and keeps its place")

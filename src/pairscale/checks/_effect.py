@@ -133,10 +133,12 @@ def _stratum(n_first: int, n_second: int, won: int, pairs: int) -> _Stratum:
 
 
 def _exact(seen: int, total: int, level: float) -> tuple[float, float]:
-    from scipy.stats import binomtest
+    from scipy.special import betaincinv  # scipy.stats would take most of a second to import
 
-    interval = binomtest(seen, total).proportion_ci(level, method="exact")
-    return _logit(float(interval.low)), _logit(float(interval.high))
+    tail = (1 - level) / 2
+    low = betaincinv(seen, total - seen + 1, tail) if seen else 0.0
+    high = betaincinv(seen + 1, total - seen, 1 - tail) if seen < total else 1.0
+    return _logit(float(low)), _logit(float(high))
 
 
 def _logit(p: float) -> float:
@@ -168,9 +170,9 @@ def _root(falling: Callable[[float], float]) -> float:
 
 def sign_test(successes: int, total: int) -> float | None:
     """The two-sided p of so many heads of a fair coin, as R's ``binom.test`` has it; None without a toss."""
-    from scipy.stats import binomtest
+    from scipy.special import bdtr
 
-    return float(binomtest(successes, total).pvalue) if total else None
+    return min(1.0, 2 * float(bdtr(min(successes, total - successes), total, 0.5))) if total else None
 
 
 Leaning: TypeAlias = Literal["first", "second", "none", "few"]
@@ -196,9 +198,9 @@ def leaning(first: int, second: int, level: float) -> Leaning:
 
 def wilson(successes: int, total: int, level: float) -> tuple[float | None, float | None]:
     """Wilson's interval of a proportion; None twice when there is nothing to count."""
-    from scipy.stats import binomtest
-
     if not total:
         return None, None
-    interval = binomtest(successes, total).proportion_ci(level, method="wilson")
-    return float(interval.low), float(interval.high)
+    z, share = NormalDist().inv_cdf((1 + level) / 2), successes / total
+    middle, rest = share + z**2 / (2 * total), 1 + z**2 / total
+    half = z * math.sqrt(share * (1 - share) / total + (z / (2 * total)) ** 2)
+    return max(0.0, (middle - half) / rest), min(1.0, (middle + half) / rest)

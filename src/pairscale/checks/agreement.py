@@ -16,7 +16,7 @@ from pairscale.checks._effect import wilson
 from pairscale.display import Shown
 from pairscale.errors import InputError, TableError
 from pairscale.notices import notice
-from pairscale.pairs._table import generator, whole
+from pairscale.pairs._table import checked_level, generator, whole
 from pairscale.provenance import Provenance
 from pairscale.tables import Table, as_text, id_text, listed, require_columns, require_ids, to_frame
 
@@ -118,8 +118,7 @@ def agreement(
         >>> agreement(wide, seed=1).table["estimate"].round(3).to_list()
         [0.8, 0.615, 0.64, 0.6]
     """
-    if not 0 < level < 1:
-        raise InputError(f"level is {level}; it must be between 0 and 1, such as 0.95")
+    checked_level(level)
     n_boot = whole(n_boot, "n_boot")
     long = _long(labels, unit, rater, label)
     names, values, ordered = _categories(long["label"], categories)

@@ -14,7 +14,7 @@ from pairscale.checks.position import PositionalBias, check_positional_bias, com
 from pairscale.display import Charted, Reported
 from pairscale.errors import InputError, TableError
 from pairscale.notices import notice
-from pairscale.pairs._table import as_pairs, swapped
+from pairscale.pairs._table import as_pairs, checked_level, swapped
 from pairscale.tables import Table, as_text, listed, require_columns, row_numbers, to_frame
 
 if TYPE_CHECKING:
@@ -155,8 +155,7 @@ def template_study(
         >>> study.ranking["template_id"].to_list()
         ['concise', 'weigh']
     """
-    if not 0 < level < 1:
-        raise InputError(f"level is {level}; it must be between 0 and 1, such as 0.95")
+    checked_level(level)
     if judge is None:
         if templates or run is not None:
             raise InputError("templates and run belong to a study that asks judges; give judge= too")

@@ -102,13 +102,12 @@ class _Command(TyperCommand):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        try:
+        if not any(p.name == "run" and p.param_type_name == "option" for p in self.params):
             return super().invoke(ctx)
-        finally:
-            if any(p.name == "run" and p.param_type_name == "option" for p in self.params):
-                from pairscale.cli._history import keep_settings
+        from pairscale.cli._history import keeping_settings
 
-                keep_settings(ctx.command_path.partition(" ")[2], ctx.params, ctx.meta.get("pairscale.study"))
+        with keeping_settings(ctx.command_path.partition(" ")[2], ctx.params, ctx.meta.get("pairscale.study")):
+            return super().invoke(ctx)
 
 
 app = typer.Typer(

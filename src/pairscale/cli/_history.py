@@ -1,6 +1,7 @@
 """What a command was told, kept in its run file: every setting that held, by the line, a study file or a default.
 
-Keys and tokens are left out. Paths are relative to the run file, so that they hold when its folder moves.
+They are written before the command's first answer, so that they outlive its process. Keys and tokens are left out.
+Paths are relative to the run file, so that they hold when its folder moves.
 """
 
 from __future__ import annotations
@@ -14,42 +15,58 @@ from typing import TYPE_CHECKING, Any
 from pairscale.errors import InputError, PairscaleError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from pairscale.store import RunFile
 
-__all__ = ["keep_settings", "kept_settings", "study_of"]
+__all__ = ["keeping_settings", "kept_settings", "study_of"]
 
 _LOG = "commands"
 _ABOUT_OUTPUT = frozenset({"run", "as_json", "out", "dry_run"})
-_SECRET = re.compile(r"(?:^|_)(?:key|token|secret|password|headers)$", re.IGNORECASE)
-_LOGIN = re.compile(r"(?<=://)[^/@\s]+@")
+_NAMES_OF_KEYS = r"(?:keys?|token|secrets?|passwd|password|headers?|auth|authorization|bearer|credentials?)"
+_SECRET = re.compile(rf"{_NAMES_OF_KEYS}$", re.IGNORECASE)
+_LOGIN = re.compile(r"(?<=://)[^/?#\s]*@")
+_IN_QUERY = re.compile(rf"(?<=[?&])([^=&#\s]*{_NAMES_OF_KEYS}=)[^&#\s]*", re.IGNORECASE)
 
 
-def keep_settings(command: str, params: Mapping[str, Any], study: str | None = None) -> None:
-    """Write the settings of a command that has ended into its run file, if there is one.
+@contextlib.contextmanager
+def keeping_settings(command: str, params: Mapping[str, Any], study: str | None = None) -> Iterator[None]:
+    """Write the settings of the command in the block into its run file: when it opens that, or else when it ends.
 
     Args:
         command: its name.
         params: every parameter by its Python name, with the value that held.
         study: the study file that some of them come from.
     """
+    run = params["run"]
+    if run is None or params.get("dry_run"):
+        yield
+        return
     from pairscale._version import __version__
     from pairscale.provenance import utc_now
     from pairscale.store import open_run
+    from pairscale.store._opened import on_writing
 
-    run = params["run"]
-    if run is None or params.get("dry_run") or not ("://" in run or Path(run).exists()):
-        return
     settings = {
         name.rstrip("_"): _plain(name, value, _folder(run))
         for name, value in params.items()
         if value is not None and name not in _ABOUT_OUTPUT and not _SECRET.search(name)
     }
     row = {"command": command, "at": utc_now(), "version": __version__, "study": study, "settings": settings}
-    # The command's work is done; that a record of it cannot be kept must not make it fail.
-    with contextlib.suppress(PairscaleError, OSError), open_run(run, write=True) as store:
-        store.log(_LOG, [row])
+
+    def keep(store: RunFile) -> None:
+        # That a record of its work cannot be kept must not make the command fail.
+        with contextlib.suppress(PairscaleError, OSError):
+            if ("://" in run or Path(store.name) == Path(run)) and row not in store.read_log(_LOG):
+                store.log(_LOG, [row])
+
+    try:
+        with on_writing(keep):
+            yield
+    finally:
+        if "://" in run or Path(run).exists():
+            with contextlib.suppress(PairscaleError, OSError), on_writing(keep):
+                open_run(run, write=True).close()
 
 
 def kept_settings(store: RunFile) -> list[dict[str, Any]]:
@@ -96,7 +113,8 @@ def _plain(name: str, value: Any, folder: Path) -> Any:
     if isinstance(value, Path) or (name == "template" and str(value).endswith(".txt")):
         return _relative(Path(value), folder)
     if isinstance(value, list | tuple):
-        return [_without_keys(text) for text in map(str, value) if not _SECRET.search(text.partition("=")[0])]
+        given = ((text, *text.partition("=")) for text in map(str, value))
+        return [_without_keys(text) for text, name, equals, _ in given if not (equals and _SECRET.search(name))]
     if isinstance(value, bool | int | float):
         return value
     return _without_keys(str(getattr(value, "value", value)))
@@ -105,7 +123,7 @@ def _plain(name: str, value: Any, folder: Path) -> Any:
 def _without_keys(text: str) -> str:
     from pairscale.providers.keys import Redactor
 
-    return Redactor().text(_LOGIN.sub("", text))
+    return Redactor().text(_IN_QUERY.sub(r"\1[key]", _LOGIN.sub("", text)))
 
 
 def _folder(run: str) -> Path:

@@ -107,6 +107,6 @@ def _fresh(folder: Path) -> tuple[Path, Path]:
 
 
 def _spearman(ranking: pl.DataFrame) -> float:
-    from scipy.stats import spearmanr
+    from pairscale.models._correlations import spearman
 
-    return float(spearmanr(ranking["theta_mean"], ranking["quality_score"]).statistic)
+    return spearman(ranking["theta_mean"].to_numpy(), ranking["quality_score"].to_numpy()) or 0.0

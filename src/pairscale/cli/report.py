@@ -68,20 +68,21 @@ def command(
     With --without-texts and --pseudonyms the page can be shared: it then holds no text, and no name of one.
     """
     from pairscale.files import TABLE_SUFFIXES, write_table
-    from pairscale.report.page import write_page
+    from pairscale.report.page import page_of, write_page
 
-    target = Path(run).with_suffix(".html") if out is None else out
-    is_table = target.suffix.lower() in TABLE_SUFFIXES
-    if not is_table and target.suffix.lower() not in {".html", ".htm"}:
-        raise InputError(f"--out {target}: the ending must be html, or that of a table, such as xlsx")
+    is_table = out is not None and out.suffix.lower() in TABLE_SUFFIXES
+    if out is not None and not is_table and out.suffix.lower() not in {".html", ".htm"}:
+        raise InputError(f"--out {out}: the ending must be html, or that of a table, such as xlsx")
     if again is not None and again.suffix.lower() not in {".jsonl", ".ndjson"}:
         raise InputError(f"--again {again}: the ending must be jsonl, one case a line")
     facts = _facts(run, kind, condition)
+    target = page_of(run) if out is None else out
     shown = facts.disguised() if pseudonyms else facts
+    table = shown.rows(texts=not without_texts)
     if is_table:
-        write_table(shown.table, target)
+        write_table(table, target)
     else:
-        write_page(shown, target, title=title, texts=not without_texts, run=run)
+        write_page(shown, target, title=title, texts=not without_texts, run=None if pseudonyms else run)
     say(f"written: {target}")
     cases = None
     if again is not None:
@@ -89,8 +90,8 @@ def command(
         tell = f" (try: pairscale label {again})" if cases else ", so there is nothing to label"
         say(f"written: {again}, {cases} case{'s' * (cases != 1)} to look at again{tell}")
     if as_json:
-        document = {"report": str(target), "again": cases, "items": shown.table}
-        emit(document, shown.table, as_json=True, out=None, show=lambda: None)
+        document = {"report": str(target), "again": cases, "items": table}
+        emit(document, table, as_json=True, out=None, show=lambda: None)
 
 
 def _facts(run: str, kind: str | None, condition: str | None) -> Facts:

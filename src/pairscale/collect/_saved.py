@@ -12,6 +12,7 @@ from typing import Any
 from pairscale.errors import FileFormatError, StoreError, StoreFullError
 from pairscale.files import read_text, replacing
 from pairscale.notices import notice
+from pairscale.store._database import whole
 from pairscale.tables import RESULTS, listed
 
 __all__ = ["SavedResults"]
@@ -38,8 +39,12 @@ class SavedResults:
 
     def append(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Add rows, and have them on the disk before returning."""
+        lines = self._lines([self._cells(row) for row in rows])
         try:
-            self._file.write(self._lines([self._cells(row) for row in rows]))
+            try:
+                self._file.write(lines)
+            except UnicodeEncodeError:
+                self._file.write(whole(lines))
             self._file.flush()
             os.fsync(self._file.fileno())
         except OSError as error:

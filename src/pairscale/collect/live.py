@@ -7,7 +7,7 @@ import random
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from itertools import islice
+from itertools import count, islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pairscale.collect._asking import Stopwatch, ask, close_judge
@@ -241,7 +241,7 @@ class _Desk:
     ) -> None:
         self.asked, self.cached, self.saved = 0, 0, 0.0
         self._max_cost, self._spent, self._dearest = max_cost, 0.0, 0.0
-        self._promised: list[float] = []  # what each open question may cost
+        self._promised: list[float] = []  # what each open question may cost, as the judge says beforehand
         self._freed = asyncio.Event()
         self._judge, self._store, self._plan, self._saved, self._on_answer = judge, store, plan, saved, on_answer
         self._retries, self._retry_wait = retries, retry_wait
@@ -279,11 +279,12 @@ class _Desk:
         if self._max_cost is None:
             yield True
             return
-        most = self._most(question)
-        while self._promised and self._spent + sum(self._promised) + most > self._max_cost:
+        says = getattr(self._judge, "dearest", None)
+        most = (None if says is None else says(question.pair(0))) or 0.0
+        while self._promised and self._cost_of(*self._promised, most) > self._max_cost:
             self._freed.clear()
             await self._freed.wait()
-        if self._spent + most > self._max_cost:
+        if self._cost_of(most) > self._max_cost:
             yield False
             return
         self._promised.append(most)
@@ -293,18 +294,16 @@ class _Desk:
             self._promised.remove(most)
             self._freed.set()
 
-    def _most(self, question: Question) -> float:
-        """What a question may cost: as much as the dearest so far, or as the judge says beforehand."""
-        says = getattr(self._judge, "dearest", None)
-        beforehand = None if says is None else says(question.pair(0))
-        return max(self._dearest, beforehand or 0.0)
+    def _cost_of(self, *promised: float) -> float:
+        """What is spent, and what questions may cost: as much as the dearest so far, or as the judge says."""
+        return self._spent + sum(max(self._dearest, most) for most in promised)
 
     async def _settle(self, question: Question, bar: Bar) -> bool:
         """Ask until there is an answer, or no more sense in asking; False when there is no money for it."""
-        for turn in range(self._retries + 1):
+        for turn in count():
             async with self._paid(question) as is_paid:
                 if not is_paid:
-                    return False
+                    break
                 verdict, values = await self._ask(question, turn)
                 self._spent += verdict.cost or 0.0
                 self._dearest = max(self._dearest, verdict.cost or 0.0)
@@ -315,7 +314,7 @@ class _Desk:
                 return True
             wait = verdict.retry_after if verdict.retry_after is not None else self._retry_wait * 2**turn
             await asyncio.sleep(min(wait, _LONGEST_WAIT) * (1 + self._jitter.random() / 4))
-        raise AssertionError
+        return False
 
     async def _ask(self, question: Question, turn: int) -> tuple[Verdict, dict[str, Any]]:
         self.asked += 1

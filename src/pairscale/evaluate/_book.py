@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from sqlalchemy import insert, select
 
-from pairscale.collect._asking import Stopwatch
+from pairscale.collect._asking import Stopwatch, comparison_of
 from pairscale.collect._asking import ask as ask_judge
 from pairscale.comparisons import Outcome
 from pairscale.evaluate.comparators import PairwiseOutcome, item_name, pause
@@ -236,11 +236,11 @@ class Book:
             known = self._known(judge, condition_id)
             if uid in known.answers:
                 return known.answers[uid]
-            number = self._number(pair, uid)
+            number, sides = self._number(pair, uid), whole([pair.first["ID"], pair.second["ID"]])
             for turn in range(retries + 1):
                 verdict, values = await self._ask(judge, pair, number, known, condition_id)
                 last = not verdict.passing or turn == retries
-                comparison = _comparison(pair, verdict) if last else None
+                comparison = comparison_of(verdict, *sides) if last else None
                 self._record(condition_id, Answer(number, values, comparison, replaces=number in known.failed))
                 await self._written()
                 if last:
@@ -334,7 +334,7 @@ class Book:
 
     def _write(self, taken: _Waiting) -> None:
         for name, rows in taken.logs.items():
-            self._store.log(name, [whole(row) for row in rows])
+            self._store.log(name, rows)
         self._enter(taken.items, taken.pairs)
         for condition_id, answers in taken.answers.items():
             self._store.record(answers, condition_id)
@@ -348,17 +348,6 @@ class Book:
 
         if new_items or new_pairs:
             self._store.record([], "", write)
-
-
-def _comparison(pair: JudgePair, verdict: Verdict) -> dict[str, Any]:
-    winner = None if verdict.winner_pos is None else (pair.first, pair.second)[verdict.winner_pos - 1]["ID"]
-    return {
-        "outcome": str(verdict.outcome),
-        "winner_pos": verdict.winner_pos,
-        "better_id": whole(winner),
-        "probability": verdict.probability,
-        "received_at": utc_now(),
-    }
 
 
 def _verdict(row: Mapping[str, Any]) -> Verdict:

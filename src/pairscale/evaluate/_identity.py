@@ -15,7 +15,8 @@ import inspect
 import sys
 import sysconfig
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -47,16 +48,30 @@ def identity_of(function: Any, name: str) -> str:
         False
     """
     seen = _Seen()
-    description = seen.described(function)
+    description = [seen.described(function), *seen.parts()]
     return f"callable:{fingerprint([description, name if seen.opaque else None])}"
 
 
 class _Seen:
-    """Looks into values, each function, class and module once."""
+    """Looks into values, each function and class once: one behind the other, however deep they call each other."""
 
     def __init__(self) -> None:
         self.opaque = False
-        self._seen: set[int] = set()
+        self._numbers: dict[int, int] = {}
+        self._waiting: deque[Callable[[], Any]] = deque()
+        self._inside: set[int] = set()
+
+    def parts(self) -> Iterator[Any]:
+        """What can be seen of the functions and classes of one's own that were met, in the order of their numbers."""
+        while self._waiting:
+            yield self._waiting.popleft()()
+
+    def _numbered(self, value: Any, look: Callable[[], Any]) -> list[Any]:
+        """A function or class by its number; it is looked into later."""
+        if id(value) not in self._numbers:
+            self._numbers[id(value)] = len(self._numbers)
+            self._waiting.append(look)
+        return ["part", self._numbers[id(value)]]
 
     def described(self, value: Any) -> Any:
         """What can be seen of a callable."""
@@ -87,15 +102,27 @@ class _Seen:
         """Something that a callable reads."""
         if value is None or isinstance(value, str | int | float | bool):
             return value
-        if isinstance(value, Mapping):
-            return {str(key): self._value(inner) for key, inner in value.items()}
-        if isinstance(value, list | tuple):
-            return [self._value(inner) for inner in value]
-        if isinstance(value, type):
-            return self._class(value)
+        if isinstance(value, Mapping | list | tuple):
+            return self._container(value)
         if isinstance(value, ModuleType) or inspect.isbuiltin(value):
             return _name(value)
-        return self.described(value) if isinstance(value, FunctionType | functools.partial) else self._hidden(value)
+        if isinstance(value, type | FunctionType | functools.partial):
+            return self.described(value)
+        wrapped = inspect.getattr_static(value, "__wrapped__", None)
+        if isinstance(wrapped, FunctionType):  # a function that remembers what it has answered, say
+            return [self._class(type(value)), self._function(wrapped)]
+        return self._hidden(value)
+
+    def _container(self, value: Mapping[Any, Any] | list[Any] | tuple[Any, ...]) -> Any:
+        if id(value) in self._inside:  # it holds itself
+            return "..."
+        self._inside.add(id(value))
+        try:
+            if isinstance(value, Mapping):
+                return {str(key): self._value(inner) for key, inner in value.items()}
+            return [self._value(inner) for inner in value]
+        finally:
+            self._inside.remove(id(value))
 
     def _hidden(self, value: Any) -> Any:
         """Something that is not looked into; a class of one's own says what can be done with it."""
@@ -109,9 +136,12 @@ class _Seen:
 
     def _class(self, kind: type) -> Any:
         """A class: of one's own, what its methods do, what it has as attributes, and its bases."""
-        if not _is_own(sys.modules.get(kind.__module__)) or self._is_known(kind):
+        if not _is_own(sys.modules.get(kind.__module__)):
             return _name(kind)
-        own = {}
+        return self._numbered(kind, functools.partial(self._members, kind))
+
+    def _members(self, kind: type) -> Any:
+        own: dict[str, Any] = {}
         for name, member in sorted(vars(kind).items()):
             functions = _functions(member)
             if functions:
@@ -120,39 +150,35 @@ class _Seen:
                 own[name] = self._value(member)
         return [_name(kind), own, [self._class(base) for base in kind.__bases__]]
 
-    def _module(self, module: ModuleType, names: set[str]) -> Any:
-        """A module: of one's own, those of its names that a function may read."""
-        if not _is_own(module) or self._is_known(module):
-            return _name(module)
-        there = vars(module)
-        return [_name(module), {name: self._read(there[name], names) for name in sorted(names & there.keys())}]
-
-    def _read(self, value: Any, names: set[str]) -> Any:
-        return self._module(value, names) if isinstance(value, ModuleType) else self._value(value)
-
-    def _is_known(self, value: object) -> bool:
-        """Whether it has been looked into; from now on, it has."""
-        known = id(value) in self._seen
-        self._seen.add(id(value))
-        return known
-
     def _function(self, function: FunctionType) -> Any:
-        if function.__code__.co_filename.startswith(_INSTALLED) or self._is_known(function):
+        if function.__code__.co_filename.startswith(_INSTALLED):
             return _name(function)
+        return self._numbered(function, functools.partial(self._code, function))
+
+    def _code(self, function: FunctionType) -> Any:
         cells = {}
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             try:
                 cells[name] = self._value(cell.cell_contents)
             except ValueError:  # nothing is in it yet
                 cells[name] = None
-        names = set(_names(function.__code__))
-        reads = {
-            name: self._read(function.__globals__[name], names)
-            for name in sorted(names)
-            if name in function.__globals__ and not hasattr(builtins, name)
-        }
         given = [self._value(function.__defaults__), self._value(function.__kwdefaults__)]
-        return [_text(function), given, cells, reads]
+        return [_text(function), given, cells, self._read(function.__globals__, set(_names(function.__code__)), set())]
+
+    def _read(self, there: Mapping[str, Any], names: set[str], modules: set[int]) -> dict[str, Any]:
+        """Those of the names of a module that a function may read; also in modules of one's own that it finds there."""
+        found: dict[str, Any] = {}
+        for name in sorted(names & there.keys()):
+            value = there[name]
+            if not isinstance(value, ModuleType):
+                if not (name.startswith("__") and hasattr(builtins, name)):
+                    found[name] = self._value(value)
+            elif not _is_own(value) or id(value) in modules:
+                found[name] = _name(value)
+            else:
+                modules.add(id(value))
+                found[name] = [_name(value), self._read(vars(value), names, modules)]
+        return found
 
 
 def _is_own(module: ModuleType | None) -> bool:
@@ -183,7 +209,7 @@ def _text(function: FunctionType) -> str:
     """The source of a function; of a lambda, whose line may hold several, and of one without source, its code."""
     if function.__name__ != "<lambda>":
         try:
-            return textwrap.dedent(inspect.getsource(function))
+            return textwrap.dedent(inspect.getsource(function.__code__))  # a wrapper's own
         except (OSError, TypeError):
             pass
     return _code(function.__code__)

@@ -11,6 +11,7 @@ import numpy as np
 from pairscale.display import Charted, Reported, Shown
 from pairscale.errors import InputError
 from pairscale.models._likelihood import outcome_probabilities
+from pairscale.pairs._table import checked_level
 from pairscale.tables import listed
 
 if TYPE_CHECKING:
@@ -156,8 +157,7 @@ class BTFit(Charted, Reported, table="theta", charts=("scores", "ranks", "wins")
         Raises:
             InputError: when an item has no score, or the two are on scales of their own.
         """
-        if not 0 < level < 1:
-            raise InputError(f"level is {level}; it must be between 0 and 1, such as 0.95")
+        checked_level(level)
         ids = self.theta["ID"].to_list()
         strange = [name for name in (i, j) if name not in ids]
         if strange:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.stats import kendalltau, rankdata
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -27,12 +26,21 @@ def pearson(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> float | None:
 
 def spearman(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> float | None:
     """Spearman's rank correlation."""
-    return pearson(rankdata(x), rankdata(y))
+    return pearson(_ranks(x), _ranks(y))
 
 
 def kendall(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> float | None:
     """Kendall's tau-b."""
+    from scipy.stats import kendalltau  # which takes most of a second to import
+
     return None if _is_flat(x) or _is_flat(y) else float(kendalltau(x, y).statistic)
+
+
+def _ranks(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Ranks from 1; equal values share the mean of theirs."""
+    _, which, times = np.unique(values, return_inverse=True, return_counts=True)
+    mean: npt.NDArray[np.float64] = np.cumsum(times) - (times - 1) / 2
+    return mean[which]
 
 
 def _is_flat(values: npt.NDArray[Any]) -> bool:

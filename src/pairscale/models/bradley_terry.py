@@ -22,7 +22,7 @@ from pairscale.models._information import PROBE_SEED, is_exact
 from pairscale.models._rows import Ties
 from pairscale.models._uncertainty import Asked, Interval, Uncertainty, assess, seed_used
 from pairscale.notices import notice
-from pairscale.pairs._table import checked_seed
+from pairscale.pairs._table import checked_level, checked_seed
 from pairscale.provenance import Provenance
 from pairscale.tables import Table, listed, require_ids, to_frame
 
@@ -275,8 +275,7 @@ def _asked(
     ranks: bool,
     seed: int | None,
 ) -> Asked:
-    if not 0 < level < 1:
-        raise InputError(f"level is {level}; it must be between 0 and 1, such as 0.95")
+    checked_level(level)
     if isinstance(bootstrap, bool) or not isinstance(bootstrap, int | np.integer) or bootstrap < 0 or bootstrap == 1:
         raise InputError(f"bootstrap is {bootstrap!r}; it must be a number of rounds, 2 or more, or 0 for none")
     best: Interval = "bootstrap" if bootstrap else "robust" if clusters else "model"

@@ -231,8 +231,8 @@ def summarize_items(
     """The items of a fit, sorted: a view of the item log, in which nothing is computed again.
 
     Args:
-        state: a Bayesian fit, an adaptive run or its state, or a mapping of logs: whatever has ``item_log_list``, or
-            ``logs`` that have it.
+        state: a Bayesian fit, an adaptive run or its state, or a mapping of logs: whatever has ``item_log_list`` (or
+            ``item_log``), or ``logs`` that have it.
         posterior: an item log, or a list of them, to look at instead.
         refit: which fit, counted from 1; by default the last.
         bind: all fits in one table instead.
@@ -260,7 +260,7 @@ def summarize_items(
         raise InputError("bind=True stacks all fits; leave out refit, or bind")
     _check_count("top_n", top_n)
     _check_count("refit", refit)
-    given = _find(state, "item_log_list", "summarize_items") if posterior is None else posterior
+    given = _find(state, "summarize_items", "item_log_list", "item_log") if posterior is None else posterior
     tables = _item_tables(given)
     if not tables:
         return pl.DataFrame(schema=ITEM_LOG)
@@ -296,20 +296,20 @@ def summarize_refits(state: Any, last_n: int | None = None, include_optional: bo
         [(2, 1.0)]
     """
     _check_count("last_n", last_n)
-    frame = to_frame(_find(state, "round_log", "summarize_refits"), "the round log")
+    frame = to_frame(_find(state, "summarize_refits", "round_log"), "the round log")
     if not include_optional:
         frame = frame.select(name for name in frame.columns if name in _CORE)
     return frame if last_n is None else frame.tail(last_n)
 
 
-def _find(source: Any, name: str, verb: str) -> Any:
-    """What ``source``, or its ``logs``, has under a name, as an attribute or a key."""
+def _find(source: Any, verb: str, *names: str) -> Any:
+    """What ``source``, or its ``logs``, has under the first of these names that is there, as an attribute or a key."""
     for holder in (source, _get(source, "logs")):
-        found = None if holder is None else _get(holder, name)
-        if found is not None:
-            return found
+        for name in names if holder is not None else ():
+            if (found := _get(holder, name)) is not None:
+                return found
     raise TableError(
-        f"{verb} needs a fit, a run, or logs by name; this {type(source).__name__} has neither {name!r} nor logs "
+        f"{verb} needs a fit, a run, or logs by name; this {type(source).__name__} has neither {names[0]!r} nor logs "
         f"with it"
     )
 

@@ -9,7 +9,9 @@ from typing import Any
 from pairscale.providers.base import Alternative, Problem, TokenLogprob
 from pairscale.providers.limits import duration, longest_wait
 
-__all__ = ["items", "number", "objects", "problem", "refused", "split_thoughts", "token_logprobs", "visible", "words"]
+__all__ = [
+    "items", "number", "objects", "problem", "refused", "split_thoughts", "token_logprobs", "tokens", "visible", "words",
+]  # fmt: skip
 
 
 def items(value: Any) -> Mapping[str, Any]:
@@ -23,8 +25,14 @@ def objects(value: Any) -> list[Mapping[str, Any]]:
 
 
 def number(value: Any) -> int | None:
-    """A count; None when it is none."""
+    """A whole number; None when it is none."""
     return int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def tokens(value: Any) -> int | None:
+    """A count of tokens; None when it is none, or so large that no sum of such would fit into a run file."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return int(value) if is_number and 0 <= value <= 2**53 else None
 
 
 def words(parts: Iterable[Any], between: str = "") -> str | None:

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pairscale.errors import InputError, UnknownNameError
+from pairscale.notices import notice
 from pairscale.providers.base import Provider
 
 if TYPE_CHECKING:
@@ -87,9 +88,21 @@ def register_provider(provider: Made) -> Made:
 
 @cache
 def _installed() -> dict[str, EntryPoint]:
-    from importlib.metadata import entry_points
+    """The entry points of installed packages, by name; a package that cannot be read is named, and left out."""
+    from importlib.metadata import distributions
 
-    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+    found: dict[str, EntryPoint] = {}
+    for package in distributions():
+        try:
+            has_some = ENTRY_POINTS in (package.read_text("entry_points.txt") or "")
+            points = tuple(package.entry_points.select(group=ENTRY_POINTS)) if has_some else ()
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with it, the others can be used
+            notice(f"the providers of the package {package.name} cannot be read: {error}")
+            continue
+        for point in points:
+            if point.name not in _CLASSES and point.name not in _JUDGES:
+                found.setdefault(point.name, point)  # as with imports, the first on the path counts
+    return found
 
 
 def _class_of(name: str) -> Callable[..., Provider]:
@@ -99,8 +112,11 @@ def _class_of(name: str) -> Callable[..., Provider]:
     if name not in _registered and name in _installed():
         point = _installed()[name]
         try:
-            register_provider(point.load())
-        except Exception as error:  # whatever a package raises, it cannot be used
+            provider = point.load()
+            if (own := getattr(provider, "name", name)) != name:
+                raise InputError(f"its name is {own!r}")
+            register_provider(provider)
+        except (Exception, SystemExit) as error:  # whatever a package raises, it cannot be used
             raise InputError(f"the provider {name} ({point.value}) cannot be used: {error}") from error
     if name not in _registered:
         raise UnknownNameError(f"no provider is called {name!r}; there are {', '.join(PROVIDERS)}")
@@ -126,7 +142,9 @@ def provider_named(name: str, **settings: Any) -> Provider:
     make = _class_of(name)
     try:
         return make(**settings)
-    except TypeError:
+    except TypeError as error:
+        if not settings:
+            raise InputError(f"the provider {name} cannot be made: {error}") from error
         raise InputError(f"the provider {name} has no setting {', '.join(sorted(settings))}") from None
 
 

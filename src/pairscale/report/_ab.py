@@ -40,8 +40,7 @@ def ab_page(facts: ABFacts, *, texts: bool) -> Page:
         "outcomes": _outcomes(facts),
         "tags": _tags(facts),
         "length": [
-            f"{f'{key}: ' if many else ''}{words.length(length_controlled(run.frame(key)), run.variant_b)}"
-            for key in run.keys
+            f"{f'{key}: ' if many else ''}{words.length(length_controlled(run.frame(key)), run)}" for key in run.keys
         ],
         "agreement": _agreement(facts),
         "preview": "task" if shown else "",
@@ -80,7 +79,7 @@ def ab_page(facts: ABFacts, *, texts: bool) -> Page:
 def _cases(facts: ABFacts) -> dict[Case, dict[str, PairwiseCase]]:
     """By task and repeat, what came of it under each key."""
     cases: dict[Case, dict[str, PairwiseCase]] = {}
-    for case in facts.result.cases:
+    for case in facts.cases:
         cases.setdefault((case.task_id, case.repeat), {})[case.key] = case
     return cases
 
@@ -225,6 +224,8 @@ def _agreement(facts: ABFacts) -> Part | None:
         "Over cases to which both gave a winner or a tie. Kappa is agreement beyond chance: 1 is all of it, 0 none. "
         "Left out: cases that one of them answered with a flip, not at all, or in vain."
     )
+    if run.sequential:
+        note += " The intervals do not allow for the looks after every case."
     return {"note": note, **table_of([*columns, ("left out", True)], rows)}
 
 
@@ -269,10 +270,10 @@ def _again(facts: ABFacts, place: Mapping[Case, int], *, texts: bool) -> list[Pa
         (Outcome.ERROR, "Errors", "They count for nobody. The same command asks them again."),
         (Outcome.ABSTENTION, "Without an answer", "Nobody said which is better, so these count for nobody either."),
     ):
-        found = [case for case in run.cases if case.outcome is kind]
+        found = [case for case in facts.cases if case.outcome is kind]
         entries = [entry(case, words.why_not(case)[:_LONGEST_REASON] if texts else "") for case in found]
         parts += [{"name": name, "why": why, "entries": listed_first(entries, _MOST)}] if entries else []
-    flips = [case for case in run.cases if case.outcome is Outcome.FLIP]
+    flips = [case for case in facts.cases if case.outcome is Outcome.FLIP]
     if flips:
         entries = [
             entry(case, f"for whatever stood {d}" if (d := case.detail.get("direction")) else "") for case in flips

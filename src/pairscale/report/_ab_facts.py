@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,21 +38,39 @@ class ABFacts:
     Attributes:
         result: the result, with its own figures and sentences.
         shown: by case, the task and the two answers; empty when they are not known.
-        spending: by model, template and day, for the whole run file; None when only the result is known.
         provenance: names and values.
         notices: what to be careful with.
+        judging: what the judges cost, by model, template and day, for the whole run file; None when only the result is
+            known.
+        answering: what the variants' own answers cost, in the same columns.
+        order: by task, where it is listed; those of the result are in the order in which they came when it is empty.
     """
 
     result: PairwiseRunResult
     shown: Mapping[Case, Shown]
-    spending: pl.DataFrame | None
     provenance: Mapping[str, str]
     notices: Sequence[str]
+    judging: pl.DataFrame | None = None
+    answering: pl.DataFrame | None = None
+    order: Mapping[str, int] = field(default_factory=dict[str, int])
 
     @property
-    def table(self) -> pl.DataFrame:
+    def cases(self) -> Sequence[PairwiseCase]:
+        """The cases as they are listed; figures are made of those of the result, whose order may count."""
+        if not self.order:
+            return self.result.cases
+        return sorted(self.result.cases, key=lambda case: self.order[case.task_id])
+
+    @property
+    def spending(self) -> pl.DataFrame | None:
+        """What judges and variants cost."""
+        known = [table for table in (self.judging, self.answering) if table is not None]
+        return pl.concat(known) if known else None
+
+    def rows(self, *, texts: bool) -> pl.DataFrame:
         """What goes into a spreadsheet: one row a case and criterion."""
-        return self.result.frame()
+        table = replace(self.result, cases=tuple(self.cases)).frame()
+        return table if texts else table.drop("reasoning")
 
     def page(self, *, texts: bool) -> Page:
         """The report."""
@@ -62,14 +80,14 @@ class ABFacts:
 
     def again(self) -> dict[Case, None]:
         """The cases that deserve a second look: without an answer, flipped, or seen in two ways."""
-        found = [case for case in self.result.cases if case.outcome not in {Outcome.WIN, Outcome.TIE}]
+        found = [case for case in self.cases if case.outcome not in {Outcome.WIN, Outcome.TIE}]
         names = dict.fromkeys((case.task_id, case.repeat) for case in found)
         return names | dict.fromkeys(name for *_, disputed in self.disputed() for name, _, _ in disputed)
 
     def disputed(self) -> list[tuple[str, str, list[tuple[Case, str, str]]]]:
         """By two comparators, the cases in which they name different winners, and which."""
         said: dict[str, dict[Case, str | None]] = {key: {} for key in self.result.keys}
-        for case in self.result.cases:
+        for case in self.cases:
             said[case.key][case.task_id, case.repeat] = case.winner
         found = []
         for at, x in enumerate(self.result.keys):
@@ -84,7 +102,9 @@ class ABFacts:
         run = self.result
         tasks = other_names({*(case.task_id for case in run.cases), *run.unasked, *(u.task_id for u in run.unmatched)})
         people = other_names({str(one["labeller"]) for case in run.cases for one in case.detail.get("labels", ())}, "L")
-        variants = {run.variant_a: "A", run.variant_b: "B"}
+        names = {run.variant_a: "A", run.variant_b: "B"}
+        order = {name: at for at, name in enumerate(tasks.values())}
+        shown = {(tasks[name], repeat): one for (name, repeat), one in self.shown.items() if name in tasks}
         return replace(
             self,
             result=replace(
@@ -96,8 +116,9 @@ class ABFacts:
                 unasked=tuple(tasks[name] for name in run.unasked),
                 label=None,
             ),
-            shown={(tasks[name], repeat): one for (name, repeat), one in self.shown.items() if name in tasks},
-            spending=None if self.spending is None else self.spending.with_columns(pl.col("model").replace(variants)),
+            shown=dict(sorted(shown.items(), key=lambda two: order[two[0][0]])),
+            answering=None if self.answering is None else self.answering.with_columns(_variant_names(names)),
+            order=order,
             provenance={name: value for name, value in self.provenance.items() if name in _IMPERSONAL},
             notices=silent(self.notices, [*tasks, run.variant_a, run.variant_b], "tasks or variants"),
         )
@@ -130,8 +151,19 @@ def _disguised(case: PairwiseCase, tasks: Mapping[str, str], people: Mapping[str
     detail = dict(case.detail)
     if "labels" in detail:
         detail["labels"] = [one | {"labeller": people[str(one["labeller"])]} for one in detail["labels"]]
-    told = case.outcome.is_answer and "labels" not in detail
+    for name in ("orders", "members"):
+        if name in detail:
+            detail[name] = [
+                one if Outcome(one["outcome"]).is_answer else one | {"reasoning": ""} for one in detail[name]
+            ]
+    failed = any(not Outcome(one["outcome"]).is_answer for one in detail.get("members", ()))
+    told = case.outcome.is_answer and not failed and "labels" not in detail
     return replace(case, task_id=tasks[case.task_id], detail=detail, reasoning=case.reasoning if told else "")
+
+
+def _variant_names(names: Mapping[str, str]) -> pl.Expr:
+    """What the variants of a result are called; a run file may know others."""
+    return pl.col("model").replace_strict(dict(names), default="another variant", return_dtype=pl.String())
 
 
 def is_people(run: PairwiseRunResult, key: str) -> bool:
@@ -145,17 +177,18 @@ def ab_of_run(store: RunFile) -> ABFacts:
     Raises:
         InputError: when it keeps none.
     """
-    kept = kept_result(store)
+    with store.snapshot():  # the run may be going on
+        kept, results = kept_result(store), store.log_length(RESULTS)
+        judging, answering, origin = store.spending(), _variants(store), origin_of(store)
     if kept is None:
         raise InputError(
             "the run file keeps no result of a comparison of two variants; if it was broken off, give the same "
             "`pairscale ab` line again, which asks nothing that is known. Comparisons of more than two have no report"
         )
     result, shown = kept
-    results = store.log_length(RESULTS)
     notices = [f"the run file keeps {results:,} results; this is the last"] if results > 1 else []
-    facts = _facts(result, shown, pl.concat([store.spending(), _variants(store)]), notices)
-    return replace(facts, provenance={**facts.provenance, **origin_of(store)})
+    facts = _facts(result, shown, notices)
+    return replace(facts, provenance={**facts.provenance, **origin}, judging=judging, answering=answering)
 
 
 def ab_of_result(result: PairwiseRunResult) -> ABFacts:
@@ -169,18 +202,16 @@ def ab_of_result(result: PairwiseRunResult) -> ABFacts:
                     return ab_of_run(store)
         except StoreError:  # it is another file by now
             pass
-    return _facts(result, {}, None, [])
+    return _facts(result, {}, [])
 
 
 def _told(result: PairwiseRunResult) -> list[tuple[Any, ...]]:
     """What a result says, case by case."""
-    names = (result.variant_a, result.variant_b)
-    return [(*names, case.task_id, case.repeat, case.key, case.outcome, case.winner) for case in result.cases]
+    of_all = (result.variant_a, result.variant_b, result.sequential)
+    return [(*of_all, case.task_id, case.repeat, case.key, case.outcome, case.winner) for case in result.cases]
 
 
-def _facts(
-    result: PairwiseRunResult, shown: Mapping[Case, Shown], spending: pl.DataFrame | None, notices: Sequence[str]
-) -> ABFacts:
+def _facts(result: PairwiseRunResult, shown: Mapping[Case, Shown], notices: Sequence[str]) -> ABFacts:
     made = result.provenance
     settings = {name: value for name, value in made.settings.items() if value is not None and name != "run"}
     provenance = {
@@ -194,7 +225,7 @@ def _facts(
     }
     rates = [result.win_rate(key) for key in result.keys]
     careful = dict.fromkeys(notice for rate in rates for notice in rate.notices)
-    return ABFacts(result, shown, spending, provenance, [*notices, *careful])
+    return ABFacts(result, shown, provenance, [*notices, *careful])
 
 
 def _variants(store: RunFile) -> pl.DataFrame:

@@ -97,19 +97,20 @@ def why_not(case: PairwiseCase) -> str:
     return " ".join(told.split())
 
 
-def length(found: LengthControlled, b: str) -> str:
-    """What the length of the answers has to do with it."""
+def length(found: LengthControlled, run: PairwiseRunResult) -> str:
+    """What the length of the answers has to do with it; without intervals where they would not hold."""
     if found.rate is None or found.ci is None or found.raw_rate is None or found.slope is None:
         return sentence("; ".join(found.notices) or "the lengths of the answers are not known")
-    ratio = 2 ** (found.doubling or 0.0)
+    b, ratio = run.variant_b, 2 ** (found.doubling or 0.0)
+    ends = f" ({100 * found.level:g} % interval {100 * found.ci[0]:.0f} to {100 * found.ci[1]:.0f})"
+    error, caution = f" ± {number(found.slope_se)}", ""
+    if run.sequential:
+        ends = error = ""
+        caution = " No interval is given: the outcomes were looked at after every case, and none here allows for that."
     usual = f"{b}'s answers are typically {ratio:.2g} times as long. "
-    equal = f"At equal length {b} would win {_of(found.rate, found.ci, found.level)} of the cases with a winner"
-    worth = f"{number(found.slope)} ± {number(found.slope_se)} logits"
-    return f"{usual}{equal}, as it is {percent(found.raw_rate)}. Twice the length is worth {worth}."
-
-
-def _of(rate: float, ci: tuple[float, float], level: float) -> str:
-    return f"{percent(rate)} ({100 * level:g} % interval {100 * ci[0]:.0f} to {100 * ci[1]:.0f})"
+    equal = f"At equal length {b} would win {percent(found.rate)}{ends} of the cases with a winner"
+    worth = f"{number(found.slope)}{error} logits"
+    return f"{usual}{equal}, as it is {percent(found.raw_rate)}. Twice the length is worth {worth}.{caution}"
 
 
 def took(run: PairwiseRunResult) -> str:

@@ -72,7 +72,7 @@ class BiasFacts:
 
     @property
     def table(self) -> pl.DataFrame:
-        """What goes into a spreadsheet: one row a template and judge, and which position is favoured."""
+        """One row a template and judge, and which position is favoured."""
         table, level = self.study.table, self.study.level
         leans = [
             None if first is None or second is None else leaning(first, second, level)
@@ -80,6 +80,10 @@ class BiasFacts:
         ]
         told = {"none": "neither", "few": "too few pairs to tell"}
         return table.with_columns(favours=pl.Series([told.get(name or "", name) for name in leans], dtype=pl.String))
+
+    def rows(self, *, texts: bool) -> pl.DataFrame:  # noqa: ARG002 - there are none in it
+        """What goes into a spreadsheet: the table."""
+        return self.table
 
     def page(self, *, texts: bool) -> Page:
         """The report."""
@@ -142,12 +146,15 @@ def bias_of_run(store: RunFile, condition_id: str | None = None) -> BiasFacts:
     Raises:
         InputError: when no pair was answered in both orders.
     """
-    conditions = store.conditions()
-    if condition_id is not None:
-        conditions = conditions.filter(pl.col("condition_id") == condition_id)
+    with store.snapshot():  # the run may be going on
+        conditions, items = store.conditions(), store.items()
+        if condition_id is not None:
+            conditions = conditions.filter(pl.col("condition_id") == condition_id)
+        combinations = _combinations(conditions, store.get_meta(STUDY_MARK) or ())
+        judged = [(t, judge, row, store.results(row["condition_id"])) for t, judge, row in combinations]
+        spending, origin = store.spending(condition_id), origin_of(store)
     cells, pairs, answers, notices = [], [pl.DataFrame(schema=PAIRS)], [], []
-    for template, judge, row in _combinations(conditions, store.get_meta(STUDY_MARK) or ()):
-        results = store.results(row["condition_id"])
+    for template, judge, row, results in judged:
         orders = split_orders(results)
         consistency = compare_orders(*orders)
         if not consistency.details.height:
@@ -163,17 +170,16 @@ def bias_of_run(store: RunFile, condition_id: str | None = None) -> BiasFacts:
             "(`pairscale pairs PAIRS --reverse`) and judge those too"
         )
     study = template_study(cells)
-    items = store.items()
     traits = conditions["trait"].drop_nulls().unique(maintain_order=True).to_list()
     return BiasFacts(
         replace(study, notices=(*notices, *study.notices)),
         pl.concat(pairs),
-        origin_of(store) | {"conditions": ", ".join(conditions["condition_id"].to_list())},
+        origin | {"conditions": ", ".join(conditions["condition_id"].to_list())},
         verdict=bias.verdict if len(cells) == 1 else None,
         trait=traits[0] if len(traits) == 1 else None,
         texts=dict(items.select("ID", "text").iter_rows()) if "text" in items.columns else {},
         judgements=pl.concat(answers),
-        spending=store.spending(),
+        spending=spending,
     )
 
 

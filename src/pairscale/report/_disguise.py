@@ -25,7 +25,7 @@ def renamed(table: pl.DataFrame, other: Mapping[str, str], *columns: str) -> pl.
 
 def silent(notices: Sequence[str], names: Iterable[str], what: str = "texts") -> list[str]:
     """The notices that hold none of the names; the others are counted."""
-    there = list(names)
+    there = {form for name in names for form in (name, repr(name)[1:-1])}  # messages quote names as Python does
     kept = [notice for notice in notices if not any(name in notice for name in there)]
     if hidden := len(notices) - len(kept):
         kept.append(f"{hidden} further notice{'s' * (hidden > 1)} may name {what}, and cannot be shown here")

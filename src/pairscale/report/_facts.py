@@ -73,8 +73,7 @@ class RankingFacts:
     spending: pl.DataFrame | None = None
     n_groups: int = 1
 
-    @property
-    def table(self) -> pl.DataFrame:
+    def rows(self, *, texts: bool) -> pl.DataFrame:  # noqa: ARG002 - there are none in it
         """What goes into a spreadsheet: the items."""
         return self.items
 
@@ -121,37 +120,46 @@ def facts_of_run(store: RunFile, condition_id: str | None = None) -> RankingFact
     Raises:
         InputError: when nothing was decided yet.
     """
-    judgements = store.results(condition_id).select(_WORDS)
-    decided = judgements.filter(pl.col("outcome") == "win")
-    if not decided.height:
-        raise InputError("the run file holds no decided comparison yet, so there is nothing to report")
-    samples = store.items()
-    conditions = store.conditions()
-    if condition_id is not None:
-        conditions = conditions.filter(pl.col("condition_id") == condition_id)
-    adaptive = condition_id in {None, store.get_meta("adaptive_condition")}
-    status = adaptive_status(store) if adaptive else None
-    refits = pl.DataFrame(store.read_log("round_log"), infer_schema_length=None) if adaptive else pl.DataFrame()
-    if status is not None and refits.height:
-        items = items_so_far(store)
-        more: dict[str, Any] = {"model": "bayes", "notices": _invalid(status["invalid"])}
-        more |= {"refits": refits, "reliability": refits["reliability_EAP"].to_list()[-1]}
-        more |= {"stop_reason": status["stop_reason"] or "open"}
+    with store.snapshot():  # the run may be going on
+        judgements = store.results(condition_id).select(_WORDS)
+        decided = judgements.filter(pl.col("outcome") == "win")
+        if not decided.height:
+            raise InputError("the run file holds no decided comparison yet, so there is nothing to report")
+        samples, conditions = store.items(), store.conditions()
+        if condition_id is not None:
+            conditions = conditions.filter(pl.col("condition_id") == condition_id)
+        # Scores of an adaptive run are of its own judge's answers; with those of others they are fitted anew.
+        answered = conditions.filter(pl.col("win") > 0)["condition_id"].to_list()
+        found = _adaptive(store) if answered == [store.get_meta("adaptive_condition")] else None
+        spending, origin = store.spending(condition_id), origin_of(store)
+    if found is not None:
+        items, more = found
     else:
         linked = summarize_pairs(decided.select("ID1", "ID2")).connected  # ranks need one scale
         ids = samples["ID"].to_list()
         fit = fit_bt_model(decided, ids=ids, rank_intervals=linked, unconnected="separate", seed=1)
         items = _items_of(fit.theta)
         more = {"model": fit.engine, "notices": fit.notices, "reliability": fit.reliability}
-        more |= {"n_groups": len(fit.components)}
+        more["n_groups"] = len(fit.components)
     return RankingFacts(
         texts=dict(samples.select("ID", "text").iter_rows()) if "text" in samples.columns else {},
         judges=conditions.select(_JUDGES),
-        provenance=origin_of(store) | {"conditions": ", ".join(conditions["condition_id"].to_list())},
-        spending=store.spending(),
+        provenance=origin | {"conditions": ", ".join(conditions["condition_id"].to_list())},
+        spending=spending,
         **_judged(items, judgements, more.get("refits")),
         **more,
     )
+
+
+def _adaptive(store: RunFile) -> tuple[pl.DataFrame, dict[str, Any]] | None:
+    """The items of an adaptive run and what else it knows of itself; None before its first refit."""
+    status, rows = adaptive_status(store), store.read_log("round_log")
+    if status is None or not rows:
+        return None
+    refits = pl.DataFrame(rows, infer_schema_length=None)
+    more: dict[str, Any] = {"model": "bayes", "notices": _invalid(status["invalid"]), "refits": refits}
+    more |= {"reliability": refits["reliability_EAP"].to_list()[-1], "stop_reason": status["stop_reason"] or "open"}
+    return items_so_far(store), more
 
 
 def facts_of_result(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,8 +27,8 @@ def origin_of(store: RunFile) -> dict[str, str]:
     for row in store.read_log("commands", last=1):
         known["last command"] = f"pairscale {row['command']}, version {row['version']}, {moment(row['at'])}"
         known[_SETTINGS] = "; ".join(f"{name} = {value}" for name, value in row["settings"].items())
-        if row["command"] == "rank":
-            name = Path(store.name).name
+        if row["command"] == "rank" and Path(store.name).is_file():
+            name = shlex.quote(Path(store.name).name)
             known["the same anew"] = f"pairscale init study.toml --from {name}, then pairscale rank study.toml"
     return known
 

@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import json
 import re
+import shlex
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -86,9 +87,8 @@ class Page:
 class Facts(Protocol):
     """What is known of a run or a result, of whichever kind."""
 
-    @property
-    def table(self) -> pl.DataFrame:
-        """What goes into a spreadsheet."""
+    def rows(self, *, texts: bool) -> pl.DataFrame:
+        """What goes into a spreadsheet; without texts it holds nothing that was said of them."""
         ...
 
     def page(self, *, texts: bool) -> Page:
@@ -110,13 +110,13 @@ def render(page: Page, *, title: str | None = None, run: str | None = None) -> s
     Args:
         page: its content.
         title: what was asked.
-        run: the run file that it comes from.
+        run: the run file that it comes from, for the lines that make it again; None where it must not be named.
     """
     from jinja2 import Environment, FunctionLoader, StrictUndefined
     from markupsafe import Markup
 
     css, js = _asset("report.css"), _asset("report.js")
-    name = "" if run is None else Path(run).name
+    name = "" if run is None else shlex.quote(Path(run).name)
     ends = (
         ("cost", "Cost", page.spending or page.took),
         ("again", "Look again", page.again or page.nothing or page.notices),
@@ -177,8 +177,10 @@ def cell(value: Any, *, kind: str | None = None, shown: str | None = None, two: 
     """
     numeric = isinstance(value, int | float)
     text = shown if shown is not None else number(value) if isinstance(value, float) else _text(value)
-    sorted_by = f"{value:.6g}" if isinstance(value, float) else str(value) if shown is not None and numeric else None
-    return {"shown": text, "kind": kind if kind is not None else "n" * numeric, "value": sorted_by, "two": two}
+    # As JavaScript reads it: without commas, and infinite in its own word.
+    sorted_by = f"{value:.6g}".replace("inf", "Infinity") if isinstance(value, float) else str(value)
+    by = sorted_by if numeric and sorted_by != text else None
+    return {"shown": text, "kind": kind if kind is not None else "n" * numeric, "value": by, "two": two}
 
 
 def table_of(columns: Sequence[tuple[str, bool]], rows: Sequence[Sequence[Any]]) -> Part:

@@ -112,19 +112,13 @@ def win_rate_chart(result: PairwiseRunResult, *, title: str | None = None) -> al
         InputError: when no case was answered.
         MissingExtraError: when altair is not installed.
     """
-    from pairscale.evaluate.inference import confidence_sequence
-
     a, b = names([result.variant_a, result.variant_b])
-    rows, kind = [], "intervals"
+    kind = "confidence sequences" if result.sequential else "intervals"
+    rows = []
     for key, name in zip(result.keys, names(result.keys), strict=True):
-        if result.sequential:  # somebody looked after every case, as verdict() allows for too
-            looks = confidence_sequence(result.frame(key))
-            rate, ends, kind = looks.mean, looks.ci, "confidence sequences"
-        else:
-            found = result.win_rate(key)
-            rate, ends = found.rate, found.ci
-        if rate is not None and ends is not None:
-            rows.append({"item": name, "value": rate, "lower": ends[0], "upper": ends[1], "part": 1})
+        found = result.win_rate(key)
+        if found.rate is not None and found.ci is not None:
+            rows.append({"item": name, "value": found.rate, "lower": found.ci[0], "upper": found.ci[1], "part": 1})
     if not rows:
         raise InputError("no case was answered, so there is no win rate to draw")
     notes = f"Ties and flips count as half. Bars: 95% {kind}.", f"Dashed line: {b} wins as often as {a}."

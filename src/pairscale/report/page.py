@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pairscale.models import BTFit
     from pairscale.tables import Table
 
-__all__ = ["KINDS", "Kind", "facts_of", "kind_of", "write_page", "write_report"]
+__all__ = ["KINDS", "Kind", "facts_of", "kind_of", "page_of", "write_page", "write_report"]
 
 Kind: TypeAlias = Literal["ranking", "bias", "ab"]
 KINDS: tuple[Kind, ...] = ("ranking", "bias", "ab")
@@ -68,25 +68,45 @@ def write_report(
     Raises:
         InputError: when nothing was decided yet.
     """
+    run: str | None = None
     if isinstance(source, RunFile):
-        facts, name = facts_of(source, kind, condition_id), source.name
+        facts, run = facts_of(source, kind, condition_id), source.name
     elif isinstance(source, str | os.PathLike):
         with open_run(source) as store:
-            facts, name = facts_of(store, kind, condition_id), str(source)
+            facts, run = facts_of(store, kind, condition_id), str(source)
     else:
-        facts, name = _facts_of_result(source, samples, judge), ""
-    if path is None:
-        if not name or "://" in name:
-            raise InputError("name the file to write the report to")
-        path = Path(name).with_suffix(".html")
-    return write_page(facts.disguised() if pseudonyms else facts, path, title=title, texts=texts, run=name or None)
+        facts = _facts_of_result(source, samples, judge)
+    target = page_of(run) if path is None else Path(path)
+    if pseudonyms:
+        facts, run = facts.disguised(), None
+    return write_page(facts, target, title=title, texts=texts, run=run)
+
+
+def page_of(run: str | None) -> Path:
+    """Where the page of a run file goes when nobody says: beside it.
+
+    Raises:
+        InputError: when it is no file.
+    """
+    if run is None or not Path(run).is_file():
+        raise InputError("name the file to write the report to; only that of a run file has a place of its own")
+    return Path(run).with_suffix(".html")
 
 
 def write_page(
     facts: Facts, path: str | os.PathLike[str], *, title: str | None = None, texts: bool = True, run: str | None = None
 ) -> Path:
-    """Write the page of what is known already; ``run`` is the name of the file that it comes from."""
-    target, source = Path(path), render(facts.page(texts=texts), title=title, run=run)
+    """Write the page of what is known already.
+
+    Args:
+        facts: what is known.
+        path: where to write.
+        title: what was asked.
+        texts: whether the texts are in it.
+        run: the run file that it comes from; None where it must not be named.
+    """
+    named = run if run is not None and Path(run).is_file() else None  # an address may hold a password
+    target, source = Path(path), render(facts.page(texts=texts), title=title, run=named)
     with replacing(target) as temporary:
         temporary.write_text(source, "utf-8", "replace")
     return target

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy.stats import t
+from scipy.special import stdtrit
 
 __all__ = ["crossing", "differences", "means", "three_decimals"]
 
@@ -34,7 +34,7 @@ def means(table: pl.DataFrame, by: Sequence[str], figures: Sequence[str]) -> pl.
 def _half_width(n: pl.Series) -> pl.Series:
     """Half the width of a mean's interval, in standard deviations."""
     sizes = n.to_numpy().astype(np.float64)
-    wide = [float(t.ppf((1 + _LEVEL) / 2, size - 1) / np.sqrt(size)) if size > 1 else None for size in sizes]
+    wide = [float(stdtrit(size - 1, (1 + _LEVEL) / 2) / np.sqrt(size)) if size > 1 else None for size in sizes]
     return pl.Series(wide, dtype=pl.Float64)
 
 

@@ -36,8 +36,8 @@ USAGE: Mapping[str, pl.DataType] = {
 }
 
 
-def spending_query() -> Select[Any]:
-    """Sums over all attempts, also the failed ones; a judge that is no model stands under its own name."""
+def spending_query(condition_id: str | None) -> Select[Any]:
+    """Sums over all attempts (of a condition), also the failed ones; a judge that is no model has its own name."""
     a, k = attempts.c, conditions.c
     groups = (
         func.coalesce(k.model, a.model, k.judge_id).label("model"),
@@ -47,6 +47,8 @@ def spending_query() -> Select[Any]:
     sums = [func.sum(a[name]).label(name) for name in (*_TOKENS, "cost")]
     query = select(*groups, func.count().label("attempts"), *sums)
     query = query.select_from(attempts.join(conditions, k.condition_id == a.condition_id))
+    if condition_id is not None:
+        query = query.where(a.condition_id == condition_id)
     return query.group_by(*groups).order_by(groups[2], groups[0], groups[1])
 
 

@@ -18,6 +18,7 @@ from pairscale.errors import StoreDamagedError, StoreError, StoreMismatchError
 from pairscale.provenance import text_hash, utc_now
 from pairscale.store import _sqlite
 from pairscale.store._database import (
+    append_log,
     copy_rows,
     following,
     get_fact,
@@ -29,6 +30,7 @@ from pairscale.store._database import (
     write_json,
 )
 from pairscale.store._lock import DatabaseLock, WriterLock, whoami
+from pairscale.store._opened import opened_for_writing
 from pairscale.store._records import Answer, Progress
 from pairscale.store._results import failed_query, results_query
 from pairscale.store._schema import (
@@ -109,10 +111,11 @@ class RunFile:
         self.close()
 
     def close(self) -> None:
-        """Close it, and let others write."""
-        if self._writer is not None:
-            self._writer.close()
-        self._engine.dispose()
+        """Close it, once no thread is writing any more, and let others write."""
+        with self._turn:
+            if self._writer is not None:
+                self._writer.close()
+            self._engine.dispose()
         if self._lock is not None:
             self._lock.release()
 
@@ -127,6 +130,7 @@ class RunFile:
                 with self._begin() as connection:
                     set_fact(connection, "writer", f"{whoami()}, since {utc_now()[:19]} UTC")
                 self._writer = self._engine.connect()
+                opened_for_writing(self)
         except BaseException:
             self.close()
             raise
@@ -336,10 +340,7 @@ class RunFile:
     def log(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Append rows to a named log."""
         with self._begin() as connection:
-            last = connection.execute(select(func.max(logs.c.row)).where(logs.c.log == name)).scalar() or 0
-            numbered = [{"log": name, "row": n, "data": dict(row)} for n, row in enumerate(rows, start=last + 1)]
-            if numbered:
-                connection.execute(insert(logs), numbered)
+            append_log(connection, name, rows)
 
     def set_meta(self, key: str, value: Any) -> None:
         """Remember a fact about the run."""
@@ -427,9 +428,9 @@ class RunFile:
         with self._begin() as connection:
             return float(connection.execute(select(func.sum(attempts.c.cost))).scalar() or 0.0)
 
-    def spending(self) -> pl.DataFrame:
-        """What was used and paid so far: ``model template_id day attempts``, tokens and ``cost`` (days are UTC's)."""
-        return self._frame(spending_query(), SPENDING)
+    def spending(self, condition_id: str | None = None) -> pl.DataFrame:
+        """What was used and paid (by one judge): ``model template_id day attempts``, tokens and ``cost`` (days: UTC)."""
+        return self._frame(spending_query(condition_id), SPENDING)
 
     def usage(self, condition_id: str) -> pl.DataFrame:
         """One row an attempt under a condition, in order: ``custom_id attempt outcome``, tokens and ``cost``."""

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
-from sqlalchemy import func, insert, select
+from sqlalchemy import select
 
 from pairscale.provenance import utc_now
-from pairscale.store._schema import logs, pairs
+from pairscale.store._database import append_log
+from pairscale.store._schema import pairs
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
@@ -159,13 +160,7 @@ def event(kind: str, key: str, **values: Any) -> dict[str, Any]:
 
 def appending(rows: Sequence[Mapping[str, Any]]) -> Callable[[Connection], None]:
     """Write events down in somebody else's transaction."""
-
-    def write(connection: Connection) -> None:
-        last = connection.execute(select(func.max(logs.c.row)).where(logs.c.log == EVENTS)).scalar() or 0
-        numbered = [{"log": EVENTS, "row": n, "data": dict(row)} for n, row in enumerate(rows, start=last + 1)]
-        connection.execute(insert(logs), numbered)
-
-    return write
+    return lambda connection: append_log(connection, EVENTS, rows)
 
 
 def entries(store: RunFile, keys: Iterable[str] | None = None, folder: Path | None = None) -> list[Entry]:

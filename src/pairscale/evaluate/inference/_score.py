@@ -108,6 +108,6 @@ def effective_size(scores: Scores, level: float) -> float:
 @lru_cache(maxsize=1024)
 def student_quantile(level: float, freedom: float) -> float:
     """How many standard errors a two-sided interval of Student's t reaches."""
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
-    return float(t.ppf((1 + level) / 2, freedom)) if freedom > 0 else math.inf
+    return float(stdtrit(freedom, (1 + level) / 2)) if freedom > 0 else math.inf

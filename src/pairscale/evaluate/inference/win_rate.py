@@ -185,7 +185,7 @@ def _bootstrap(scores: Scores, level: float, seed: int | None) -> tuple[float, f
     Tasks of equal size and sum are interchangeable, so only their numbers are drawn. The means lie on a lattice; noise
     as wide as its step lets a percentile fall between two of them.
     """
-    from scipy.stats import norm
+    from scipy.special import ndtr
 
     kinds, counts = np.unique(np.stack([scores.sizes, scores.sums]), axis=1, return_counts=True)
     rng, tasks = generator(seed), scores.tasks
@@ -196,7 +196,7 @@ def _bootstrap(scores: Scores, level: float, seed: int | None) -> tuple[float, f
         drawn = rng.multinomial(tasks, counts / tasks, size=min(at_once, _RESAMPLES - start))
         sizes, sums = (drawn @ kind for kind in kinds)
         means.append((sums + step * (rng.random(len(drawn)) - 0.5)) / sizes)
-    tail = norm.cdf(-math.sqrt(tasks / (tasks - 1)) * student_quantile(level, tasks - 1))
+    tail = ndtr(-math.sqrt(tasks / (tasks - 1)) * student_quantile(level, tasks - 1))
     lower, upper = np.clip(np.quantile(np.concatenate(means), [tail, 1 - tail]), 0, 1)
     return float(lower), float(upper)
 
@@ -273,13 +273,13 @@ def probability_better(cases: Table) -> ProbabilityBetter:
         >>> round(probability_better(won).probability, 4)
         0.9669
     """
-    from scipy.stats import beta
+    from scipy.special import betaincc
 
     scores = by_task(used_cases(read_cases(cases), "excluded"))
     n, wins = scores.n, round(float(scores.sums.sum()))
     size = design_size(scores)
     share = size / max(1, n)
-    chance = float(beta.sf(0.5, 0.5 + share * wins, 0.5 + share * (n - wins)))
+    chance = float(betaincc(0.5 + share * wins, 0.5 + share * (n - wins), 0.5))
     return ProbabilityBetter(chance, wins, n - wins, n, size)
 
 
