@@ -4,6 +4,8 @@ from pathlib import Path
 
 import polars as pl
 
+SELECTORS = "'pollitt', 'random', 'nearest', 'information'"
+
 SMALL = ("simulate", "--items", 10, "--seeds", 2, "--per-item", 3, "--bias", 0.3, "--lapse", 0.05)
 
 
@@ -35,7 +37,7 @@ def test_simulate_refuses_before_any_work(cli):
     for options, why in (
         (
             ("--selector", "best"),
-            "error: selector: no selector 'best'; there are 'pollitt', 'random', 'nearest', 'information', or module:function",
+            f"error: selector: no selector 'best'; there are {SELECTORS}, or module:function",
         ),
         (("--target", 2), "error: --target 2: it must be above 0 and at most 1"),
         (("--reliability", 1), "error: --reliability 1: it must be between 0 and 1"),

@@ -8,6 +8,7 @@ import pytest
 
 import pairscale as ps
 from pairscale.errors import InputError, JudgeError
+from pairscale.evaluate._book import Purse, TooDear
 from pairscale.evaluate.inference import Sequence, confidence_sequence, win_rate
 from pairscale.testing import Behaviour, Faults, ProviderSimulator
 
@@ -523,6 +524,19 @@ def test_equal_questions_are_asked_once(tmp_path):
 
 
 # Money and stopping
+
+
+def test_what_is_open_may_cost_as_much_as_the_dearest_since():
+    purse = Purse(2.5)
+    first, second = purse.promise("judge", 0.1), purse.promise("judge", 0.1)
+    purse.settle(first, 1.0)
+    with pytest.raises(TooDear):  # 1.0 is spent, and both the second and a third may cost as much
+        purse.promise("judge", 0.1)
+    third = purse.promise("another", 0.4)
+    purse.settle(second, 0.2)
+    purse.settle(third, None)
+    purse.settle(purse.promise("judge", 0.1), 1.0)
+    assert purse.spent == pytest.approx(2.2)
 
 
 def test_max_cost_stops_before_it_is_passed(tmp_path, caplog):

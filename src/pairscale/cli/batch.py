@@ -100,9 +100,9 @@ def submit(
     n = sum(len(entry.pair_ids) for entry in made)
     new = f"{_many(n, 'pair')} in {_many(len(made), 'new batch')}"
     say(new if made else "nothing to submit: every pair is answered, or in a batch that is under way")
-    _show_batches(batches, as_json, out)
-    if made:
-        say(f"next: pairscale batch resume {run}")
+    if made or as_json or out is not None:
+        _show_batches(batches, as_json, out)
+    say(f"next: pairscale batch {'resume' if made else 'status'} {run}")
 
 
 def status(

@@ -71,7 +71,7 @@ async def _serve(server: ProviderSimulator) -> None:
         await asyncio.sleep(0.01)
     for name, value in server.environment().items():
         typer.echo(f"export {name}={value}")
-    say(f"listening on {server.url}; Ctrl-C stops it")
+    say(f"listening on {server.url}; set the above in the terminal where you work; Ctrl-C stops this one")
     try:
         await serving
     finally:

@@ -66,30 +66,35 @@ class Purse:
 
     limit: float | None = None
     spent: float = 0.0
-    _promised: float = 0.0
+    _open: list[tuple[str, float]] = field(default_factory=list[tuple[str, float]])
     _dearest: dict[str, float] = field(default_factory=dict[str, float])
 
-    def promise(self, who: str, most: float | None) -> float:
+    def promise(self, who: str, most: float | None) -> tuple[str, float]:
         """Set aside what a question may cost: as much as the dearest to the same one, or as they say beforehand.
 
         Args:
             who: the judge or variant that is asked.
             most: what they say that it may cost.
 
-        Raises:
-            TooDear: when that is more than is left.
-        """
-        needed = max(self._dearest.get(who, 0.0), most or 0.0)
-        if self.limit is not None and self.spent + self._promised + needed > self.limit:
-            raise TooDear
-        self._promised += needed
-        return needed
+        Returns:
+            The promise, for :meth:`settle`.
 
-    def settle(self, who: str, promised: float, cost: float | None) -> None:
+        Raises:
+            TooDear: when that is more than is left, if all that are open cost as much as they may.
+        """
+        promise = who, most or 0.0
+        if self.limit is not None:
+            open_ones = sum(max(self._dearest.get(one, 0.0), may) for one, may in (*self._open, promise))
+            if self.spent + open_ones > self.limit:
+                raise TooDear
+        self._open.append(promise)
+        return promise
+
+    def settle(self, promise: tuple[str, float], cost: float | None) -> None:
         """Pay, and give back what was set aside."""
-        self._promised -= promised
+        self._open.remove(promise)
         self.spent += cost or 0.0
-        self._dearest[who] = max(self._dearest.get(who, 0.0), cost or 0.0)
+        self._dearest[promise[0]] = max(self._dearest.get(promise[0], 0.0), cost or 0.0)
 
 
 @dataclass(slots=True)
@@ -270,7 +275,7 @@ class Book:
             self._record(condition_id, Answer(number, watch.attempt(stopped, attempt), None))
             raise  # it is written when the book is closed
         finally:
-            self.purse.settle(condition_id, promised, cost)
+            self.purse.settle(promised, cost)
         return verdict, values
 
     def _known(self, judge: Judge, condition_id: str) -> _Condition:

@@ -84,7 +84,7 @@ class Field:
                 trace = await _answer(variant, task, repeat)
                 cost = trace.cost
             finally:
-                purse.settle(identity, promised, cost)
+                purse.settle(promised, cost)
             await self._book.keep_answer(identity, name, task, repeat, trace)
             return trace
 

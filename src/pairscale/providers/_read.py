@@ -10,7 +10,8 @@ from pairscale.providers.base import Alternative, Problem, TokenLogprob
 from pairscale.providers.limits import duration, longest_wait
 
 __all__ = [
-    "items", "number", "objects", "problem", "refused", "split_thoughts", "token_logprobs", "tokens", "visible", "words",
+    "items", "number", "objects", "problem", "refused", "split_thoughts", "token_logprobs", "tokens", "visible",
+    "words",
 ]  # fmt: skip
 
 

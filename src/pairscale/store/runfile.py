@@ -429,7 +429,7 @@ class RunFile:
             return float(connection.execute(select(func.sum(attempts.c.cost))).scalar() or 0.0)
 
     def spending(self, condition_id: str | None = None) -> pl.DataFrame:
-        """What was used and paid (by one judge): ``model template_id day attempts``, tokens and ``cost`` (days: UTC)."""
+        """What was used and paid (by one judge): ``model template_id day attempts``, tokens, ``cost``; days are UTC."""
         return self._frame(spending_query(condition_id), SPENDING)
 
     def usage(self, condition_id: str) -> pl.DataFrame:
