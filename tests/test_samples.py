@@ -484,9 +484,9 @@ def test_missing_files_are_named(tmp_path, name):
 
 
 def test_a_text_in_place_of_a_file_is_a_missing_file():
-    refused("It was a dark and stormy night. " * 1000, "no such file")
+    refused("It was a dark and stormy night. " * 1000, "no such file or folder")
     refused("a\0b.csv", "'a\\x00b.csv' cannot be the name of a file")
-    refused("a\0b", "'a\\x00b': no such file")
+    refused("a\0b", "'a\\x00b': no such file or folder")
 
 
 def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):

@@ -55,7 +55,7 @@ def read_samples(
         return read_samples_dir(path, encoding=encoding)
     if path.suffix.lower() not in TABLE_SUFFIXES:
         if not os.path.exists(path):  # noqa: PTH110 (likewise)
-            raise FileFormatError(f"{_brief(path)}: no such file")
+            raise FileFormatError(f"{_brief(path)}: no such file or folder")
         raise FileFormatError(f"{path}: give a folder of .txt files, or a file in {listed(TABLE_SUFFIXES, 20)}")
     frame = read_table(path, text=lambda columns: _chosen(columns, id_col, text_col, str(path)), encoding=encoding)
     return _checked(frame, id_col, text_col, str(path))

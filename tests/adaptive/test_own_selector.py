@@ -240,7 +240,7 @@ def test_another_one_is_refused_and_without_it_a_run_can_be_looked_at(tmp_path: 
         lambda: ps.audit_run(run),
         looked_at.engine.propose,
     ):
-        with pytest.raises(InputError, match=f"chosen by '{NAME}'.*give it again: selector="):
+        with pytest.raises(InputError, match=f"chosen by '{NAME}'.*give it again .selector="):
             refused()
     assert ps.validate_session_dir(run)["steps"] == 15
     pollitt = tmp_path / "pollitt.db"

@@ -121,7 +121,7 @@ class MissingSelector:
         """Refuse."""
         raise InputError(
             f"the pairs of this run are chosen by {self.name!r}, which is none of pairscale's own selectors; "
-            "give it again: selector=..."
+            "give it again (selector=, or --selector module:function)"
         )
 
 

@@ -46,6 +46,8 @@ def command(
 
     if file.suffix.lower() != ".toml":
         raise InputError(f"{file}: a study file ends in .toml")
+    if file.exists():
+        raise InputError(f"{file} is there already; name another file, or remove it first")
     if essays is not None:
         _write_essays(Path(data), essays)
     if source is not None:

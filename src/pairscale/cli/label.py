@@ -82,7 +82,7 @@ def command(
     if terminal and status:
         raise InputError("give --terminal or --status, not both")
     if source.is_dir():
-        raise InputError(f"{source} is a folder; make pairs of its texts first: pairscale pairs {source} --out pairs.csv")
+        raise InputError(f"{source} is a folder; pair its texts first: pairscale pairs {source} --out pairs.csv")
     cases = read_cases(source, criterion=criterion)
     kept = db or source.with_name(f"{source.name}.labels.db")
     if status and not kept.exists():
