@@ -2,6 +2,7 @@
 
 import os
 import signal
+from itertools import count
 
 import pytest
 from hypothesis import settings
@@ -15,13 +16,22 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a 
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.fixture(scope="session")
+def homes(tmp_path_factory):
+    """Where every test has a home of its own; pytest's own way of naming folders looks at all that there are."""
+    return tmp_path_factory.mktemp("homes"), count()
+
+
 @pytest.fixture(autouse=True)
-def clean_environment(monkeypatch, tmp_path_factory):
+def clean_environment(monkeypatch, homes):
     """No keys, no settings and no templates of the person who runs the tests."""
     for name in list(os.environ):
         if name.endswith("_API_KEY") or name.startswith("PAIRSCALE_"):
             monkeypatch.delenv(name)
-    monkeypatch.setenv("PAIRSCALE_HOME", str(tmp_path_factory.mktemp("home")))
+    folder, number = homes
+    home = folder / str(next(number))
+    home.mkdir()
+    monkeypatch.setenv("PAIRSCALE_HOME", str(home))
 
 
 @pytest.fixture
