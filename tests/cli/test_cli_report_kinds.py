@@ -75,7 +75,7 @@ def test_an_ab_run_is_known_as_one(cli, ab):
     assert "<h1>Which is briefer?</h1>" in source
     assert "B won 50 % of 2 decided cases" in source
     assert "pairscale ab, version " in source
-    assert "judge = [&#39;swaying:brief&#39;]" in source
+    assert "judge = swaying:brief;" in source
     assert cli("report", "ab.db", "--out", "ab.xlsx").code == 0
     assert read_table("ab.xlsx")["outcome"].to_list() == ["win", "win", "flip"]
 

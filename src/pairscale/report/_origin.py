@@ -26,7 +26,11 @@ def origin_of(store: RunFile) -> dict[str, str]:
     known = {"run file made by": f"{store.get_meta('created_by')}, {moment(store.get_meta('created_at'))}"}
     for row in store.read_log("commands", last=1):
         known["last command"] = f"pairscale {row['command']}, version {row['version']}, {moment(row['at'])}"
-        known[_SETTINGS] = "; ".join(f"{name} = {value}" for name, value in row["settings"].items())
+        known[_SETTINGS] = "; ".join(
+            f"{name} = {', '.join(map(str, value)) if isinstance(value, list) else value}"
+            for name, value in row["settings"].items()
+            if value not in ([], "", None)
+        )
         if row["command"] == "rank" and Path(store.name).is_file():
             name = shlex.quote(Path(store.name).name)
             known["the same anew"] = f"pairscale init study.toml --from {name}, then pairscale rank study.toml"
