@@ -145,6 +145,8 @@ def command(
     say_reused(asked)
     document = {"summary": result.summary, "run": run, "items": result.items, "refits": result.refits}
     emit(document, result.items, as_json=as_json, out=out, show=lambda: _show(result, run, selector))
+    if result.state.stop_reason == "judge_failing":
+        raise typer.Exit(1)
 
 
 def _configured(given: list[str], reliability: float | None) -> tuple[dict[str, Any], dict[str, Any]]:
