@@ -1,6 +1,7 @@
 """What every test gets: an environment of its own."""
 
 import os
+import shutil
 import signal
 from itertools import count
 
@@ -32,6 +33,20 @@ def clean_environment(monkeypatch, homes):
     home = folder / str(next(number))
     home.mkdir()
     monkeypatch.setenv("PAIRSCALE_HOME", str(home))
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A real one; not for the whole session, as no other event loop can run beside it."""
+    found = filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome")))
+    if (chromium := next(found, None)) is None:
+        pytest.skip("no Chromium was found")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"], timeout=120_000)
+        yield started
+        started.close()
 
 
 @pytest.fixture

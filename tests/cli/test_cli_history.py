@@ -52,12 +52,18 @@ def test_every_command_that_writes_is_in_order(cli, pairs):
     assert [row["settings"]["judge"] for row in shown] == ["mine:longer", "lexical"]
 
 
-def test_what_failed_is_kept_and_what_never_began_is_not(cli, pairs):
+def test_what_never_began_is_not_kept(cli, pairs):
     assert cli("judge", pairs, "--judge", "no_such:judge", "--run", "run.db").code == 1
     assert not Path("run.db").exists()
     assert cli("judge", pairs, "--judge", "mine:longer", "--run", "run.db").code == 0
     assert cli("judge", pairs, "--judge", "no_such:judge", "--run", "run.db").code == 1
-    assert [row["settings"]["judge"] for row in kept()] == ["mine:longer", "no_such:judge"]
+    assert [row["settings"]["judge"] for row in kept()] == ["mine:longer"]
+
+
+def test_a_line_that_is_refused_is_not_the_last_of_its_run(cli):
+    assert cli("rank", "essays", "--judge", "mine:longer", "--run", "run.db", *QUICK).code == 0
+    assert cli("rank", "esays", "--judge", "mine:longer", "--run", "run.db", *QUICK).code == 1
+    assert [row["settings"]["data"] for row in kept()] == ["essays"]
 
 
 def test_no_key_is_kept(cli, pairs, monkeypatch):

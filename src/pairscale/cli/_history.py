@@ -31,7 +31,9 @@ _IN_QUERY = re.compile(rf"(?<=[?&])([^=&#\s]*{_NAMES_OF_KEYS}=)[^&#\s]*", re.IGN
 
 @contextlib.contextmanager
 def keeping_settings(command: str, params: Mapping[str, Any], study: str | None = None) -> Iterator[None]:
-    """Write the settings of the command in the block into its run file: when it opens that, or else when it ends.
+    """Write the settings of the command in the block into its run file: when it opens that, or else when it ends well.
+
+    One that is refused before it opens the file leaves no trace there.
 
     Args:
         command: its name.
@@ -60,13 +62,11 @@ def keeping_settings(command: str, params: Mapping[str, Any], study: str | None 
             if ("://" in run or Path(store.name) == Path(run)) and row not in store.read_log(_LOG):
                 store.log(_LOG, [row])
 
-    try:
-        with on_writing(keep):
-            yield
-    finally:
-        if "://" in run or Path(run).exists():
-            with contextlib.suppress(PairscaleError, OSError), on_writing(keep):
-                open_run(run, write=True).close()
+    with on_writing(keep):
+        yield
+    if "://" in run or Path(run).exists():
+        with contextlib.suppress(PairscaleError, OSError), on_writing(keep):
+            open_run(run, write=True).close()
 
 
 def kept_settings(store: RunFile) -> list[dict[str, Any]]:
