@@ -67,7 +67,7 @@ class Outcome(StrEnum):
     @property
     def is_answer(self) -> bool:
         """Whether the judge answered the question; an abstention or an error may be asked again."""
-        return self in {Outcome.WIN, Outcome.TIE, Outcome.FLIP}
+        return self is Outcome.WIN or self is Outcome.TIE or self is Outcome.FLIP
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from operator import attrgetter
 from typing import Any
 
 from pairscale.errors import PairscaleError
@@ -17,6 +18,7 @@ _FROM_VERDICT = (
     "thoughts", "content", "prompt_tokens", "completion_tokens", "total_tokens", "prompt_cached_tokens",
     "reasoning_tokens", "cost",
 )  # fmt: skip
+_from_verdict = attrgetter(*_FROM_VERDICT)
 
 
 class Stopwatch:
@@ -30,9 +32,11 @@ class Stopwatch:
 
     def attempt(self, verdict: Verdict, number: int) -> dict[str, Any]:
         """The columns of the attempt that has just ended; ``number`` is 1 for the first of its question."""
-        values = {name: getattr(verdict, name) for name in _FROM_VERDICT}
+        values = dict(zip(_FROM_VERDICT, _from_verdict(verdict), strict=True))
         values["latency_s"] = time.perf_counter() - self._start if verdict.latency_s is None else verdict.latency_s
-        return values | {"attempt": number, "attempted_at": utc_text(self._asked_at), "outcome": str(verdict.outcome)}
+        values["attempt"], values["attempted_at"] = number, utc_text(self._asked_at)
+        values["outcome"] = str(verdict.outcome)
+        return values
 
 
 async def ask(
@@ -53,9 +57,9 @@ async def ask(
         PairscaleError: the judge cannot judge these pairs at all, so that asking for others makes no sense.
     """
     watch = Stopwatch()
-    limit = asyncio.timeout(timeout)
+    limit = None if timeout is None else asyncio.timeout(timeout)
     try:
-        if timeout is None:
+        if limit is None:
             verdict = await judge.compare(pair)
         else:
             async with limit:
@@ -63,7 +67,7 @@ async def ask(
     except PairscaleError:
         raise
     except Exception as error:  # noqa: BLE001 - a failed judgement is data
-        if limit.expired() and isinstance(error, TimeoutError):
+        if limit is not None and limit.expired() and isinstance(error, TimeoutError):
             verdict = Verdict.fail("timeout", f"no answer within {timeout:g} seconds", passing=True)
         else:
             verdict = Verdict.fail("judge_error", f"{type(error).__name__}: {error}")

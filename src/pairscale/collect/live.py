@@ -274,17 +274,14 @@ class _Desk:
                 return
 
     @asynccontextmanager
-    async def _paid(self, question: Question) -> AsyncIterator[bool]:
+    async def _paid(self, question: Question, max_cost: float) -> AsyncIterator[bool]:
         """Whether there is money for a question, whatever it costs; those that are open get the time to cost less."""
-        if self._max_cost is None:
-            yield True
-            return
         says = getattr(self._judge, "dearest", None)
         most = (None if says is None else says(question.pair(0))) or 0.0
-        while self._promised and self._cost_of(*self._promised, most) > self._max_cost:
+        while self._promised and self._cost_of(*self._promised, most) > max_cost:
             self._freed.clear()
             await self._freed.wait()
-        if self._cost_of(most) > self._max_cost:
+        if self._cost_of(most) > max_cost:
             yield False
             return
         self._promised.append(most)
@@ -301,12 +298,15 @@ class _Desk:
     async def _settle(self, question: Question, bar: Bar) -> bool:
         """Ask until there is an answer, or no more sense in asking; False when there is no money for it."""
         for turn in count():
-            async with self._paid(question) as is_paid:
-                if not is_paid:
-                    break
+            if self._max_cost is None:
                 verdict, values = await self._ask(question, turn)
-                self._spent += verdict.cost or 0.0
-                self._dearest = max(self._dearest, verdict.cost or 0.0)
+            else:
+                async with self._paid(question, self._max_cost) as is_paid:
+                    if not is_paid:
+                        break
+                    verdict, values = await self._ask(question, turn)
+                    self._spent += verdict.cost or 0.0
+                    self._dearest = max(self._dearest, verdict.cost or 0.0)
             last = not verdict.passing or turn == self._retries
             await self._record(question, verdict, values, settles=last)
             if last:

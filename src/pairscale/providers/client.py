@@ -37,6 +37,7 @@ _DOWN = frozenset({500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
 _PASSING = frozenset({408, 409, 425, 429}) | _DOWN
 _WRONG = frozenset({301, 302, 303, 307, 308, 401, 402, 403, 404})
 _BYTES_A_TOKEN = 4
+_OWN_HEADERS = {"Content-Type": "application/json", "User-Agent": f"pairscale/{__version__}"}
 _written = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
@@ -290,9 +291,8 @@ class LLMClient:
 
     def headers(self, call: HTTPCall | None = None) -> dict[str, str]:
         """The headers of a request, the key's among them."""
-        own = {"Content-Type": "application/json", "User-Agent": f"pairscale/{__version__}"}
         key = self.provider.auth(self._key.reveal()) if self._key is not None else {}
-        return {**own, **(call.headers if call is not None else {}), **self._headers, **key}
+        return {**_OWN_HEADERS, **(call.headers if call is not None else {}), **self._headers, **key}
 
     def session(self) -> aiohttp.ClientSession:
         """The connections of this event loop; :meth:`aclose` closes them."""

@@ -45,14 +45,15 @@ class Prepared:
         dialect: of the database.
     """
 
-    __slots__ = ("_by_position", "_columns", "_sql")
+    __slots__ = ("_by_position", "_columns", "_processed", "_sql")
 
     def __init__(self, statement: Insert | Update, columns: Iterable[Column[Any]], dialect: Dialect) -> None:
         types = {column.name: column.type.dialect_impl(dialect) for column in columns}
         compiled = statement.compile(dialect=dialect, column_keys=list(types))
         self._sql, self._by_position = str(compiled), compiled.positional
-        names = compiled.positiontup if compiled.positional else compiled.params
-        self._columns = {name: types[name].bind_processor(dialect) if name in types else None for name in names or ()}
+        self._columns = dict.fromkeys((compiled.positiontup if compiled.positional else compiled.params) or ())
+        found = [types[name].bind_processor(dialect) if name in types else None for name in self._columns]
+        self._processed = [(place, process) for place, process in enumerate(found) if process is not None]
 
     def execute(self, connection: Connection, rows: Iterable[Mapping[str, Any]]) -> None:
         """Run it for all rows.
@@ -75,7 +76,9 @@ class Prepared:
                 if unknown
                 else f"a row for the run file lacks {listed(sorted(missing))}"
             )
-        values = [row[name] if process is None else process(row[name]) for name, process in self._columns.items()]
+        values = [row[name] for name in self._columns]
+        for place, process in self._processed:
+            values[place] = process(values[place])
         return tuple(values) if self._by_position else dict(zip(self._columns, values, strict=True))
 
 
@@ -83,6 +86,9 @@ class Prepared:
 def prepared_insert(table: Table, dialect: Dialect, without: str = "") -> Prepared:
     """The insert of rows with every column of a table, but for the one that the database numbers by itself."""
     return Prepared(insert(table).inline(), [column for column in table.c if column.name != without], dialect)
+
+
+_encoded = json.JSONEncoder(ensure_ascii=False, default=str).encode
 
 
 class Written(str):
@@ -95,7 +101,7 @@ def write_json(value: Any) -> str:
     """A value as JSON; columns may hold dates, decimals or anything else that a table can: they are kept as text."""
     if isinstance(value, Written):
         return value
-    return json.dumps(value, ensure_ascii=False, default=str)
+    return _encoded(value)
 
 
 def read_columns(blocks: Iterable[Sequence[str]]) -> dict[str, list[Any]]:
@@ -141,8 +147,12 @@ def open_address(url: str, options: Mapping[str, Any]) -> Engine:
 
 def following(connection: Connection, column: Any) -> int:
     """The number after the largest of a column."""
-    highest = f"SELECT max({column.name}) FROM {column.table.name}"  # noqa: S608 - plain, as it stands before each write
-    return int(connection.exec_driver_sql(highest).scalar() or 0) + 1
+    cursor = connection.connection.cursor()  # plain, as it stands before each write
+    try:
+        cursor.execute(f"SELECT max({column.name}) FROM {column.table.name}")  # noqa: S608
+        return int((cursor.fetchone() or (0,))[0] or 0) + 1
+    finally:
+        cursor.close()
 
 
 def append_log(connection: Connection, name: str, rows: Iterable[Mapping[str, Any]]) -> None:

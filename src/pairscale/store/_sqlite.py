@@ -80,7 +80,7 @@ def _plain_connection(connection: Any, _record: Any) -> None:
 
 
 def _begin(connection: Connection) -> None:
-    connection.exec_driver_sql("BEGIN")
+    connection.connection.cursor().execute("BEGIN")
 
 
 def _check(path: Path, expected: set[str], *, write: bool) -> None:

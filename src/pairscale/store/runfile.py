@@ -271,10 +271,10 @@ class RunFile:
                     new.append({"pair_id": next_number, **row})
                     next_number += 1
                 if len(new) >= _CHUNK:
-                    connection.execute(insert(pairs), new)
+                    prepared_insert(pairs, connection.dialect).execute(connection, new)
                     new = []
             if new:
-                connection.execute(insert(pairs), new)
+                prepared_insert(pairs, connection.dialect).execute(connection, new)
         return numbers
 
     def repeats(self) -> dict[int, int]:
