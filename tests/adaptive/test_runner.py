@@ -116,6 +116,24 @@ def test_a_price_that_is_not_known_yet_is_asked_for_with_one_question() -> None:
     assert rank(10, Priced(1.0), max_cost=0).logs["step_log"].is_empty()
 
 
+class Foretelling(Priced):
+    """One that says beforehand what the longest texts may cost."""
+
+    def dearest(self, pair: ps.JudgePair) -> float:
+        return 1e-4 * (len(pair.first["text"]) + len(pair.second["text"]))
+
+
+def test_a_price_that_is_said_beforehand_is_not_found_out_by_paying_it() -> None:
+    texts = [{"ID": f"t{n}", "text": "long " * (10 if n < 8 else 200)} for n in range(10)]  # at most 0.2 a question
+    for limit, questions in ((0.19, 0), (0.21, 1)):
+        judge = Foretelling(0.2)
+        result = ps.adaptive_rank(texts, judge=judge, max_cost=limit, concurrency=8, seed=1, progress="none")
+        assert (judge.asked, result.state.ended) == (questions, "max_cost")
+    cheap = Foretelling(0.001)  # what is open may cost 0.2 each, and costs less: it goes on until 0.2 is not left
+    ps.adaptive_rank(texts, judge=cheap, max_cost=0.3, concurrency=8, seed=1, progress="none", max_comparisons=150)
+    assert cheap.spent == pytest.approx(0.1005, abs=0.0006)
+
+
 def test_max_minutes_by_the_clock_of_this_call(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pairscale.adaptive._arguments import from_zero, whole_number
 from pairscale.adaptive.engine import Proposal, Starved
@@ -102,7 +102,7 @@ class Runner:
         self._limits, self._concurrency, self._fit_fn = limits, concurrency, fit_fn
         self._retries, self._retry_wait, self._timeout, self._clock = retries, retry_wait, timeout, clock
         self.is_running = False
-        self._begun, self._started, self._dearest = 0, clock(), 0.0
+        self._begun, self._started = 0, clock()
         self._unpaid = 0  # questions that may still cost something
         self._free = 0  # answers that cost nothing, because they came from the cache
         self._tasks: dict[int, asyncio.Task[None]] = {}
@@ -110,6 +110,8 @@ class Runner:
         self._samples: dict[str, Item] = {
             row["ID"]: {**row, "item_id": row["ID"]} for row in state.items.iter_rows(named=True)
         }
+        self._foretold = None if limits.max_cost is None else self._foretell()
+        self._dearest = self._foretold or 0.0
         self._jitter = random.Random(0)  # noqa: S311 - spreads retries, keeps no secret
 
     async def run(self) -> None:
@@ -287,11 +289,19 @@ class Runner:
         """Whether another question could pass the limit; while the price is not known, one is asked at a time."""
         if self._limits.max_cost is None:
             return False
-        unknown = self._answered <= self._free and self._unpaid > 0
+        unknown = self._foretold is None and self._answered <= self._free and self._unpaid > 0
         return unknown or self._state.cost >= self._limits.max_cost or self._owing(self._unpaid + 1)
 
+    def _foretell(self) -> float | None:
+        """What any question may cost, as the judge says of the two longest texts; None when it does not say."""
+        says = getattr(self._judge, "dearest", None)
+        if says is None:
+            return None
+        longest = sorted(self._samples.values(), key=lambda sample: len(sample["text"]))[-2:]
+        return cast("float | None", says(JudgePair(longest[0], longest[-1])))
+
     def _owing(self, questions: int) -> bool:
-        """Whether so many more answers could pass the limit, if each costs what the dearest did."""
+        """Whether so many more answers could pass the limit, if each costs what the dearest did, or may."""
         most, spent = self._limits.max_cost, self._state.cost
         each = max(self._dearest, spent / self._answered if self._answered else 0.0)
         return most is not None and spent + each * questions > most * (1 + 1e-9)
