@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ERROR_CODES",
+    "OF_ITS_PAIR",
     "Condition",
     "Outcome",
     "as_comparisons",
@@ -165,7 +166,7 @@ def _with_ids(frame: pl.DataFrame, sides: tuple[str, str], what: str) -> pl.Data
 def _with_winner(frame: pl.DataFrame, what: str) -> pl.DataFrame:
     if "better_id" in frame.columns:
         frame = frame.with_columns(id_text(frame["better_id"], what))
-        nobody = pl.col("better_id").is_in(["", "NA"]) & ~_OF_ITS_PAIR
+        nobody = pl.col("better_id").is_in(["", "NA"]) & ~OF_ITS_PAIR
         return frame.with_columns(pl.when(~nobody).then("better_id").alias("better_id"))
     if "better_sample" not in frame.columns:
         raise TableError(
@@ -191,17 +192,18 @@ def _with_result(frame: pl.DataFrame, what: str) -> pl.DataFrame:
     return frame.with_columns(better)
 
 
-_OF_ITS_PAIR = ((pl.col("better_id") == pl.col("ID1")) | (pl.col("better_id") == pl.col("ID2"))).fill_null(value=False)
+OF_ITS_PAIR = ((pl.col("better_id") == pl.col("ID1")) | (pl.col("better_id") == pl.col("ID2"))).fill_null(value=False)
+"""Whether a row has a winner of its own pair."""
 
 
-def decided(results: Table) -> pl.DataFrame:
-    """The rows with a winner of their own pair; the rest are counted and said."""
+def decided(results: Table) -> tuple[pl.DataFrame, list[str]]:
+    """The rows with a winner of their own pair, and what was said of the rest, if there is any."""
     frame = as_comparisons(results)
-    kept = frame.filter(_OF_ITS_PAIR)
-    if kept.height < frame.height:
-        dropped = frame.height - kept.height
-        notice(f"left out {dropped:,} of {frame.height:,} rows: a tie, no winner, or a winner that is not of the pair")
-    return kept
+    kept = frame.filter(OF_ITS_PAIR)
+    if kept.height == frame.height:
+        return kept, []
+    left, why = frame.height - kept.height, "a tie, no winner, or a winner that is not of the pair"
+    return kept, [notice(f"left out {left:,} of {frame.height:,} rows: {why}")]
 
 
 def says_who_stood_first(results: Table) -> bool:
@@ -224,7 +226,7 @@ def build_bt_data(results: Table) -> pl.DataFrame:
         >>> build_bt_data([{"ID1": "a", "ID2": "b", "better_id": "b"}]).rows()
         [('a', 'b', 0.0)]
     """
-    kept = decided(results)
+    kept, _ = decided(results)
     return kept.select(object1="ID1", object2="ID2", result=(pl.col("better_id") == pl.col("ID1")).cast(pl.Float64))
 
 
@@ -240,7 +242,7 @@ def build_elo_data(results: Table) -> pl.DataFrame:
     """
     first_won = pl.col("better_id") == pl.col("ID1")
     loser = pl.when(first_won).then("ID2").otherwise("ID1")
-    return decided(results).select(winner="better_id", loser=loser)
+    return decided(results)[0].select(winner="better_id", loser=loser)
 
 
 def build_btl_results_data(
@@ -309,7 +311,7 @@ def build_btl_results_data(
 
 def _require_winners(frame: pl.DataFrame) -> None:
     absent = frame["better_id"].is_null()
-    foreign = ~(frame.select(_OF_ITS_PAIR).to_series() | absent)
+    foreign = ~(frame.select(OF_ITS_PAIR).to_series() | absent)
     wrong = [f"better_id is missing in {row_numbers(absent)}"] if absent.any() else []
     if foreign.any():
         other = frame["better_id"].filter(foreign)[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from pairscale.checks._effect import VOTES
-from pairscale.comparisons import as_comparisons
+from pairscale.comparisons import OF_ITS_PAIR, as_comparisons
 from pairscale.errors import TableError
 from pairscale.tables import Table, to_frame
 
@@ -46,8 +46,7 @@ def positions(results: Table, what: str) -> pl.DataFrame:
 def decided_rows(results: Table, what: str) -> tuple[pl.DataFrame, int]:
     """The rows with a winner of their own pair, and how many rows there were."""
     frame = positions(results, what).select("ID1", "ID2", "better_id")
-    of_pair = (pl.col("better_id") == pl.col("ID1")) | (pl.col("better_id") == pl.col("ID2"))
-    decided = frame.filter(of_pair & (pl.col("ID1") != pl.col("ID2"))).with_columns(_LOW, _HIGH)
+    decided = frame.filter(OF_ITS_PAIR & (pl.col("ID1") != pl.col("ID2"))).with_columns(_LOW, _HIGH)
     return decided.cast(pl.String), frame.height
 
 

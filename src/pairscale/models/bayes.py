@@ -401,7 +401,7 @@ def _columns(last: Floats, chains: int) -> Floats:
 
 
 def _read(results: Table, ids: Iterable[Any] | None) -> tuple[pl.DataFrame, list[str]]:
-    rows = decided(results).select("ID1", "ID2", "better_id")
+    rows = decided(results)[0].select("ID1", "ID2", "better_id")
     themselves = rows.filter(pl.col("ID1") == pl.col("ID2"))["ID1"].to_list()
     if themselves:
         notice(f"left out {len(themselves):,} comparisons of a sample with itself: {listed(themselves)}")

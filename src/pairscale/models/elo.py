@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pairscale.comparisons import as_comparisons
+from pairscale.comparisons import as_comparisons, decided
 from pairscale.display import Charted
 from pairscale.errors import FitError, InputError
 from pairscale.models._counts import named_parts
@@ -191,17 +191,13 @@ def _decisions(elo_data: Table) -> tuple[list[str], Ints, Ints, list[str]]:
     if frame.is_empty():
         raise FitError("elo_data has no rows: there are no decisions to rate")
     frame = as_comparisons(frame, "elo_data").select("ID1", "ID2", "better_id")
-    first_won, second_won = (pl.col("better_id") == pl.col(side) for side in ("ID1", "ID2"))
-    decided = frame.filter(first_won | second_won)
-    kept = decided.filter(pl.col("ID1") != pl.col("ID2"))
-    rows = kept.select(winner="better_id", loser=pl.when(first_won).then("ID2").otherwise("ID1"))
+    games, said = decided(frame)
+    kept = games.filter(pl.col("ID1") != pl.col("ID2"))
+    won = pl.col("better_id") == pl.col("ID1")
+    rows = kept.select(winner="better_id", loser=pl.when(won).then("ID2").otherwise("ID1"))
     if rows.is_empty():
         raise FitError(f"none of the {frame.height:,} rows of elo_data has a winner and another item that lost")
-    said = []
-    if left := frame.height - decided.height:
-        why = "a tie, no winner, or a winner that is not of the pair"
-        said.append(notice(f"left out {left:,} of {frame.height:,} rows: {why}"))
-    if own := decided.height - kept.height:
+    if own := games.height - kept.height:
         said.append(notice(f"left out {own:,} comparisons of an item with itself, as EloChoice does"))
     names = pl.concat([rows["winner"].unique(), rows["loser"].unique()]).unique().sort()
     if said:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 import polars as pl
 
-from pairscale.comparisons import as_comparisons
+from pairscale.comparisons import as_comparisons, decided
 from pairscale.display import Shown
 from pairscale.errors import FitError, InputError, TableError
 from pairscale.models._rows import judge_column
@@ -311,14 +311,10 @@ _SPLITS = {
 
 def _decided(data: Table) -> tuple[pl.DataFrame, list[str]]:
     frame = as_comparisons(data, "data")
-    kept = frame.filter((pl.col("better_id") == pl.col("ID1")) | (pl.col("better_id") == pl.col("ID2")))
+    kept, said = decided(frame)
     if kept.is_empty():
         raise FitError(f"none of the {frame.height:,} rows of data has a winner: there is nothing to split")
-    if kept.height == frame.height:
-        return kept, []
-    left = frame.height - kept.height
-    why = "a tie, no winner, or a winner that is not of the pair"
-    return kept, [notice(f"left out {left:,} of {frame.height:,} rows: {why}")]
+    return kept, said
 
 
 def _judges(frame: pl.DataFrame, judge: str | None) -> Ints:
