@@ -337,7 +337,8 @@ class _Desk:
         comparison = question.comparison(verdict) if settles else None
         answer = Answer(question.pair_id, values, comparison, question.failed_before)
         row = None
-        if comparison is not None and verdict.outcome.is_answer:
+        wanted = self._saved is not None or self._on_answer is not None
+        if wanted and comparison is not None and verdict.outcome.is_answer:
             row = self._plan.result_row(question, comparison, values)
         await self._clerk.give((answer, row))
         if row is not None and self._on_answer is not None:
