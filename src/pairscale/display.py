@@ -168,8 +168,8 @@ class Reported:
 
         Args:
             path: the file to write.
-            options: of :func:`pairscale.report.write_report`: ``title``, ``texts``, ``pseudonyms``; of a ranking also
-                ``samples`` and ``judge``.
+            options: of :func:`pairscale.report.write_report`: ``title``, ``texts``, ``pseudonyms``, ``interactive``; of
+                a ranking also ``samples`` and ``judge``.
 
         Returns:
             The file that was written.

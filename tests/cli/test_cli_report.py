@@ -63,3 +63,20 @@ def test_what_is_wrong_is_named(cli, run, args, said):
     done = cli("report", *args)
     assert done.code == 1
     assert said in done.err
+
+
+def test_charts_to_point_at(cli, run):
+    assert cli("report", run, "--interactive").code == 0
+    source = Path("run.html").read_text("utf-8")
+    assert "vegaEmbed" in source
+    assert "pairscale report run.db --interactive" in source
+    done = cli("report", run, "--interactive", "--out", "ranking.csv")
+    assert (done.code, Path("ranking.csv").exists()) == (1, False)
+    assert "is a table; leave one of the two out" in done.err
+
+
+def test_charts_to_point_at_need_a_package(cli, folder, monkeypatch):
+    monkeypatch.setattr("pairscale.report._chart_files.find_spec", lambda name: None)
+    done = cli("report", "nowhere.db", "--interactive")
+    assert (done.code, done.out) == (1, "")
+    assert done.lines == ["error: --interactive needs an optional package: pip install 'pairscale[plots]'"]

@@ -9,8 +9,9 @@ from tests.report.html_page import Page, require_valid, unpacked
 
 import pairscale as ps
 from pairscale.report import write_report
+from pairscale.report._picture import room_around, score_picture
 from pairscale.report._shell import spent
-from pairscale.report._svg import _range, _ticks, caterpillar
+from pairscale.report._svg import _ticks, svg
 
 HOSTILE = (
     "<script>alert(1)</script>", "</details></td>", "$title", "${head}", "$$", 'say "hello"', "it's", "&amp;", "a&b",
@@ -124,7 +125,7 @@ def test_groups_that_never_met_have_a_chart_each_and_no_ranks(tmp_path):
 
 def test_an_interval_that_is_not_known_is_left_out(tmp_path):
     rows = [{"ID": n, "score": t, "lower": None, "upper": None} for n, t in (("a", 1.0), ("b", -1.0))]
-    assert 'class="bar"' in caterpillar(rows)
+    assert 'class="bar"' in svg(score_picture(rows))
 
 
 @pytest.mark.parametrize(
@@ -133,7 +134,7 @@ def test_an_interval_that_is_not_known_is_left_out(tmp_path):
      (0, 1), (-1e-320, 1e-320), (-7.999, 8.0)],
 )  # fmt: skip
 def test_ticks_are_few_round_and_within_the_axis(low, high):
-    start, end = _range(low, high)
+    start, end = room_around(low, high)
     assert start <= low <= high <= end
     assert start < end
     ticks = _ticks(start, end)

@@ -16,11 +16,13 @@ from tests.report.runs import (
     suite,
 )
 
-from pairscale.report import write_report
+import pairscale as ps
+from pairscale.report import save_chart, score_chart, study_chart, win_matrix, write_report
 
 DESKTOP = {"viewport": {"width": 1280, "height": 900}}
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 KINDS = ("ranking", "bias", "ab")
+LIVELY = tuple(f"lively {kind}" for kind in (*KINDS, "adaptive"))
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +31,17 @@ def reports(tmp_path_factory):
     ranking_run(folder / "ranking.db")
     bias_study(folder / "bias.db")
     ab_run(folder / "ab.db")
-    return {kind: write_report(folder / f"{kind}.db", title=HOSTILE[2]).as_uri() for kind in KINDS}
+    texts = ps.example_writing_samples
+    ps.adaptive_rank(texts, judge="lexical", run=folder / "adaptive.db", seed=1, n_steps=80, progress="none")
+    written = {kind: write_report(folder / f"{kind}.db", title=HOSTILE[2]) for kind in KINDS}
+    for name in LIVELY:
+        run = folder / f"{name.split()[-1]}.db"
+        written[name] = write_report(run, folder / f"{name}.html", title=HOSTILE[2], interactive=True)
+    chain = [{"winner": f"{HOSTILE[2]} {at}", "loser": f"{HOSTILE[2]} {at + 1}"} for at in range(1, 100)]
+    fit = ps.fit_bt_model([*chain, *({"winner": one["loser"], "loser": one["winner"]} for one in chain[::3])])
+    many = [{"ID": name, "text": "A text."} for name in fit.theta["ID"]]
+    written["lively many"] = write_report(fit, folder / "many.html", many, interactive=True)
+    return {name: path.as_uri() for name, path in written.items()}
 
 
 @pytest.fixture
@@ -48,6 +60,7 @@ def visit(browser, reports):
         page.on("request", lambda request: page.trouble.append(request.url))
         page.goto(reports[kind])
         page.locator("#between p").first.wait_for(state="attached")
+        page.locator(".chart:not(.drawn)").first.wait_for(state="detached")
         opened.append((kind, context, page))
         return page
 
@@ -65,7 +78,7 @@ def brightness(colour: str) -> int:
     return sum(int(part) for part in colour.strip("rgb()").split(","))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, *LIVELY])
 def test_wide_and_narrow_light_and_dark(visit, kind):
     for size in (DESKTOP, PHONE):
         for scheme in ("light", "dark"):
@@ -75,7 +88,9 @@ def test_wide_and_narrow_light_and_dark(visit, kind):
             assert (ink < paper) == (scheme == "light")
             assert page.locator("h1").inner_text() == HOSTILE[2]
             assert page.locator("img, iframe, object, embed, body b:not(.tile b)").count() == 0
-            for picture in page.locator("svg").all():
+            pictures = page.locator("svg:visible")
+            assert pictures.count() > 0
+            for picture in pictures.all():
                 assert picture.evaluate("node => node.getBBox().width") > 100
 
 
@@ -174,3 +189,143 @@ def test_on_paper_nothing_asks_to_be_clicked(visit):
     assert not page.locator("nav").is_visible()
     assert not page.locator("#search").is_visible()
     assert page.locator("#table").is_visible()
+
+
+# Charts by altair
+
+
+def until(page, true: str) -> None:
+    """Wait for something to be true; the browser's own way of waiting would need a policy that allows eval."""
+    for _ in range(600):
+        if page.evaluate(true):
+            return
+        page.wait_for_timeout(100)
+    raise AssertionError(true)
+
+
+@pytest.mark.parametrize("kind", LIVELY)
+def test_every_chart_is_drawn_in_the_place_of_its_picture(visit, kind):
+    page = visit(kind)
+    charts = page.locator(".chart")
+    assert charts.count() == {"bias": 3, "ab": 4, "ranking": 1, "adaptive": 2}[kind.split()[-1]]
+    for chart in charts.all():
+        still, live = chart.locator(".wide svg"), chart.locator(".live svg")
+        assert (still.is_visible(), live.is_visible()) == (False, True)
+        assert live.get_attribute("role") == "img"
+        assert live.get_attribute("aria-label") == still.get_attribute("aria-label")
+        assert live.get_attribute("aria-description") == still.locator("desc").text_content()
+    page.emulate_media(media="print")
+    for chart in charts.all():
+        assert (chart.locator(".wide svg").is_visible(), chart.locator(".live").is_visible()) == (True, False)
+
+
+def test_what_is_pointed_at_says_what_its_picture_says(visit):
+    for kind, shown in (("lively ranking", "g title"), ("lively bias", "g title"), ("lively ab", "g title")):
+        page = visit(kind)
+        for chart in page.locator(".chart").all():
+            said = set(chart.locator(shown).all_text_contents())
+            chart.scroll_into_view_if_needed()
+            box = chart.locator(".live svg").bounding_box()
+            page.mouse.move(box["x"] + 0.7 * box["width"], box["y"] + box["height"] - 20)
+            tip = page.locator("#vg-tooltip-element.visible")
+            tip.wait_for()
+            assert tip.inner_text() in said
+            assert tip.locator("*").count() == 0  # a name is no element
+            page.mouse.move(1, 1)
+            tip.wait_for(state="detached")
+
+
+def test_the_refit_that_is_nearest_says_its_figures(visit):
+    page = visit("lively adaptive")
+    chart = page.locator(".chart").nth(1)
+    chart.scroll_into_view_if_needed()
+    box = chart.locator(".live svg").bounding_box()
+    page.mouse.move(box["x"] + box["width"] - 12, box["y"] + 60)
+    tip = page.locator("#vg-tooltip-element.visible")
+    tip.wait_for()
+    last = page.locator("details tbody tr").last.locator("td").all_text_contents()
+    assert tip.inner_text().startswith(f"{last[0]} comparisons: reliability {last[1][:3]}")
+
+
+def test_colours_change_with_the_setting_while_the_page_is_open(visit):
+    page = visit("lively ab", **DESKTOP, color_scheme="light")
+    fills = "[...document.querySelectorAll('.live svg path, .live svg text')].map(node => getComputedStyle(node).fill)"
+    light = page.evaluate(fills)
+    page.emulate_media(color_scheme="dark")
+    dark = page.evaluate(fills)
+    assert len(light) == len(dark) > 20
+    assert not {"rgb(28, 36, 48)", "rgb(47, 111, 222)"} - set(light)
+    assert not {"rgb(230, 233, 239)", "rgb(122, 167, 255)"} - set(dark)
+    clear = {"none", "rgba(0, 0, 0, 0)"}
+    assert set(light) & set(dark) <= clear | {"rgb(0, 0, 0)"}
+
+
+def test_many_scores_are_searched_zoomed_and_moved(visit):
+    page = visit("lively many")
+    live = page.locator(".live svg")
+    points = "[...document.querySelectorAll('.live .mark-symbol path')]"
+    shown = f"{points}.filter(node => node.getAttribute('opacity') === '1').length"
+    labels = "[...document.querySelectorAll('.live .role-axis:has(.role-axis-title) .role-axis-label')][0]"
+    ranks = f"[...{labels}.querySelectorAll('text')].map(node => +node.textContent).sort((a, b) => a - b)"
+    assert page.evaluate(f"{points}.length") == page.evaluate(shown) == 100
+
+    find = page.get_by_label("Find in the chart")
+    find.fill("ALERT(1)> 7")
+    until(page, f"{shown} === 11")  # 7, and 70 to 79
+    find.press("Enter")
+    find.fill("")
+    until(page, f"{shown} === 100")
+
+    def button(name):
+        page.get_by_role("button", name=name, exact=True).press("Enter")
+
+    everything = page.evaluate(ranks)
+    assert max(everything) - min(everything) >= 80
+    for _ in range(3):
+        button("Closer")
+    until(page, f"Math.max(...{ranks}) - Math.min(...{ranks}) <= 13")
+    before = page.evaluate(ranks)
+    button("To the right")
+    until(page, f"Math.min(...{ranks}) > {min(before)}")
+    for _ in range(30):
+        button("To the right")
+    until(page, f"Math.max(...{ranks}) >= 98")  # and no farther than the last
+    assert max(page.evaluate(ranks)) <= 100
+    button("All")
+    until(page, f"JSON.stringify({ranks}) === '{str(everything).replace(' ', '')}'")
+
+    box = live.bounding_box()
+    page.mouse.move(box["x"] + 500, box["y"] + 200)
+    page.mouse.wheel(0, 100)  # moves the page, not the chart
+    until(page, "scrollY > 0")
+    assert page.evaluate(ranks) == everything
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -600)
+    page.keyboard.up("Control")
+    until(page, f"Math.max(...{ranks}) - Math.min(...{ranks}) < 80")
+    page.mouse.dblclick(box["x"] + 500, box["y"] + 150)
+    until(page, f"JSON.stringify({ranks}) === '{str(everything).replace(' ', '')}'")
+
+
+def test_a_lively_page_without_scripts_is_the_other(browser, reports):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(reports["lively many"])
+    assert page.locator(".wide svg").is_visible()
+    assert not page.get_by_text("Closer").is_visible()
+    context.close()
+
+
+def test_saved_charts_need_no_eval_either(browser, tmp_path):
+    fit = ps.fit_bt_model([{"winner": a, "loser": b} for a, b in ("ab", "bc", "ca", "ad", "da")])
+    for draw, source in ((score_chart, fit), (win_matrix, fit), (study_chart, ps.published_template_study())):
+        path = save_chart(draw(source), tmp_path / "chart.html")
+        assert "unsafe-eval" not in path.read_text("utf-8")
+        page, trouble = browser.new_page(), []
+        page.on("console", lambda message, trouble=trouble: trouble.append(message.text))
+        page.on("pageerror", lambda error, trouble=trouble: trouble.append(str(error)))
+        page.goto(path.as_uri())
+        page.locator("#chart svg.marks").wait_for()
+        assert page.locator("#chart svg.marks path").count() > 4
+        assert trouble == []
+        page.close()

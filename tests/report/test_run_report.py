@@ -19,8 +19,9 @@ from pairscale.report import write_report
 from pairscale.report._attention import circular_triads, look_again
 from pairscale.report._disguise import silent
 from pairscale.report._facts import facts_of_run, items_so_far
+from pairscale.report._picture import Intervals, Lines, Shares, score_picture
 from pairscale.report._shell import cell
-from pairscale.report._svg import dots, lines, overview, percent, shares
+from pairscale.report._svg import svg
 from pairscale.report.page import facts_of
 from pairscale.store import RunFile
 from pairscale.tables import listed
@@ -369,13 +370,13 @@ def test_a_run_in_no_file_has_no_place_for_its_page(hostile, tmp_path, monkeypat
 
 def test_many_items_share_a_picture():
     rows = [{"ID": f"<{n}>", "score": -n / 10, "lower": None, "upper": None} for n in range(200)]
-    chart = overview(rows)
+    chart = svg(score_picture(rows))
     assert chart.count("<title>") == 200
     assert "&lt;0&gt;" in chart
 
 
 def test_a_line_with_gaps():
-    chart = lines([10, 20, 30], {"a": [None, 0.5, 0.7], "b": [None, None, None]}, label="x", target=0.9)
+    chart = svg(Lines([10, 20, 30], {"a": [None, 0.5, 0.7], "b": [None, None, None]}, label="x", target=0.9))
     assert chart.count("<polyline") == 1
     assert "target 0.9" in chart
 
@@ -386,7 +387,7 @@ def test_an_end_without_limit_reaches_the_edge():
         {"ID": "b", "score": -1.0, "lower": -math.inf, "upper": -0.5},
         {"ID": "c", "score": 0.0, "lower": -0.2, "upper": None},
     ]
-    chart = dots(rows, label="x", axis="y")
+    chart = svg(Intervals(rows, label="x", axis="y"))
     ends = [tuple(map(float, two)) for two in re.findall(r'class="bar" x1="([\d.]+)" x2="([\d.]+)"', chart)]
     points = [float(x) for x in re.findall(r'cx="([\d.]+)"', chart)]
     assert ends[0][1] == points[0] == max(points)  # the axis ends with what is known
@@ -399,7 +400,7 @@ def test_an_end_without_limit_reaches_the_edge():
 
 def test_the_middle_is_marked_where_no_tick_is():
     rows = [{"ID": "a", "score": 0.7, "lower": 0.6, "upper": 0.8}]
-    chart = dots(rows, label="x", axis="y", show=percent, span=(0, 1), middle=0.5)
+    chart = svg(Intervals(rows, label="x", axis="y", in_percent=True, span=(0, 1), middle=0.5))
     (marked,) = re.findall(r'class="grid zero" x1="([\d.]+)"', chart)
     ticks = dict(re.findall(r'<text class="tick" x="([\d.]+)"[^>]*>(\d+) %<', chart))
     assert {"0", "100"} <= set(ticks.values())
@@ -412,7 +413,7 @@ def test_the_middle_is_marked_where_no_tick_is():
 def test_shares_are_as_wide_as_they_are_many(counts):
     words = {"a": "first", "b": "second <b>", "c": "third"}
     rows = [(f"<{n}>", dict(zip("abc", three, strict=True))) for n, three in enumerate(counts)]
-    chart = shares(rows, words, label="x")
+    chart = svg(Shares(rows, words, label="x"))
     assert chart.count("<rect") == sum(n > 0 for three in counts for n in three)
     assert "<b>" not in chart
     for y, (_, row) in zip(range(6, 1000, 34), rows, strict=False):
@@ -446,3 +447,4 @@ def test_two_thousand_texts_fit_into_five_megabytes(tmp_path):
     assert sorted(shown["texts"]) == sorted(essays["text"])
     assert len(shown["answers"]) == 2000
     assert path.stat().st_size < 5_000_000
+    assert write_report(run, tmp_path / "lively.html", interactive=True).stat().st_size < 5_000_000

@@ -25,6 +25,7 @@ EXAMPLES = (
     "pairscale report run.db --out ranking.xlsx",
     "pairscale report run.db --again again.jsonl",
     "pairscale report run.db --as bias",
+    "pairscale report run.db --interactive",
 )
 
 
@@ -56,6 +57,9 @@ def command(
         Path | None,
         typer.Option(metavar="FILE", help="Write what to look at again as cases for `pairscale label`, too."),
     ] = None,
+    interactive: Annotated[
+        bool, typer.Option("--interactive", help="Charts that can be pointed at, searched and zoomed; adds 0.9 MB.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Write a run as one HTML page that opens from the disk and loads nothing.
@@ -68,6 +72,7 @@ def command(
     With --without-texts and --pseudonyms the page can be shared: it then holds no text, and no name of one.
     """
     from pairscale.files import TABLE_SUFFIXES, write_table
+    from pairscale.report._chart_files import require_drawing
     from pairscale.report.page import page_of, write_page
 
     is_table = out is not None and out.suffix.lower() in TABLE_SUFFIXES
@@ -75,6 +80,10 @@ def command(
         raise InputError(f"--out {out}: the ending must be html, or that of a table, such as xlsx")
     if again is not None and again.suffix.lower() not in {".jsonl", ".ndjson"}:
         raise InputError(f"--again {again}: the ending must be jsonl, one case a line")
+    if interactive and is_table:
+        raise InputError(f"--interactive is for the charts of a page, and {out} is a table; leave one of the two out")
+    if interactive:
+        require_drawing("--interactive")
     facts = _facts(run, kind, condition)
     target = page_of(run) if out is None else out
     shown = facts.disguised() if pseudonyms else facts
@@ -82,7 +91,8 @@ def command(
     if is_table:
         write_table(table, target)
     else:
-        write_page(shown, target, title=title, texts=not without_texts, run=None if pseudonyms else run)
+        named = None if pseudonyms else run
+        write_page(shown, target, title=title, texts=not without_texts, run=named, interactive=interactive)
     say(f"written: {target}")
     cases = None
     if again is not None:

@@ -9,14 +9,15 @@ import polars as pl
 from pairscale.comparisons import Outcome
 from pairscale.evaluate.inference import length_controlled, slices
 from pairscale.report import _ab_words as words
+from pairscale.report._picture import Intervals, Shares, percent
 from pairscale.report._shell import Page, Part, cell, listed_first, pack, preview, spent, table_of
-from pairscale.report._svg import dots, percent, shares
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from pairscale.evaluate.result import PairwiseCase
     from pairscale.report._ab_facts import ABFacts, Case
+    from pairscale.report._picture import Picture
 
 __all__ = ["ab_page"]
 
@@ -61,7 +62,7 @@ def ab_page(facts: ABFacts, *, texts: bool) -> Page:
         f"{run.variant_b} against {run.variant_a}",
         words.headline(run),
         _tiles(facts, len(cases)),
-        [(anchor, name) for anchor, name, there in sections if there],
+        sections,
         content,
         words.method(run),
         facts.provenance,
@@ -131,16 +132,16 @@ def _ends(*figures: float | None) -> list[str]:
     return ["" if value is None else f"{value:.1%}" for value in figures]
 
 
-def _chart(rows: Iterable[tuple[str, float | None, tuple[float, float] | None]], b: str, by: str) -> Any:
+def _chart(rows: Iterable[tuple[str, float | None, tuple[float, float] | None]], b: str, by: str) -> Picture | None:
     known = [
         {"ID": name, "score": rate, "lower": ci and ci[0], "upper": ci and ci[1]}
         for name, rate, ci in rows
         if rate is not None
     ]
     if not known:
-        return ""
+        return None
     label = f"Win rate of {b} with intervals, {by}; the table holds the same figures"
-    return dots(known, label=label, axis=f"win rate of {b}", show=percent, span=(0, 1), middle=0.5)
+    return Intervals(known, label, f"win rate of {b}", in_percent=True, span=(0, 1), middle=0.5)
 
 
 def _outcomes(facts: ABFacts) -> Part:
@@ -165,7 +166,7 @@ def _outcomes(facts: ABFacts) -> Part:
         notes.append(f"{len(run.unasked):,} tasks were not asked: the run had stopped ({run.stopped}).")
     order = ["b", "tie", "flip", "a", "abstention", "error"]
     return {
-        "chart": shares(bars, names, label="What came of the cases, by criterion"),
+        "chart": Shares(bars, names, "What came of the cases, by criterion"),
         "legend": [(kind, names[kind]) for kind in order],
         "notes": notes,
         **table_of(columns, rows),

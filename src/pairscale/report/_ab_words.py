@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pairscale._version import __version__
 from pairscale.comparisons import Outcome
-from pairscale.report._svg import number, percent
+from pairscale.report._picture import number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

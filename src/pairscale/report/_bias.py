@@ -9,13 +9,14 @@ import polars as pl
 
 from pairscale.report import _bias_words as words
 from pairscale.report._bias_words import judge_name
+from pairscale.report._picture import Intervals, Shares, percent
 from pairscale.report._shell import Page, Part, cell, listed_first, packed_pairs, spent, table_of
-from pairscale.report._svg import dots, percent, shares
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pairscale.report._bias_facts import BiasFacts
+    from pairscale.report._picture import Picture
 
 __all__ = ["bias_page"]
 
@@ -60,7 +61,7 @@ def bias_page(facts: BiasFacts, *, texts: bool) -> Page:
         "Position bias" if single else "Templates and position bias",
         words.headline(facts),
         tiles,
-        [(anchor, name) for anchor, name, there in sections if there],
+        sections,
         content,
         words.method(facts),
         facts.provenance,
@@ -73,7 +74,7 @@ def bias_page(facts: BiasFacts, *, texts: bool) -> Page:
     )
 
 
-def _charts(table: pl.DataFrame) -> list[tuple[str, Any]]:
+def _charts(table: pl.DataFrame) -> list[tuple[str, Picture]]:
     """The effect with its interval: a row a template, or where there are several judges, a chart a template."""
     known = table.drop_nulls("effect").with_columns(judge_name())
     single = known["who"].n_unique() == 1
@@ -86,7 +87,7 @@ def _charts(table: pl.DataFrame) -> list[tuple[str, Any]]:
         abs(x) for x in known.select("effect", "effect_lower", "effect_upper").to_numpy().ravel() if math.isfinite(x)
     ]
     most = max([1.0, *ends])
-    charts = []
+    charts: list[tuple[str, Picture]] = []
     for name, part in groups:
         rows = [
             {"ID": row["template_id"] if single else row["who"], "score": row["effect"]}
@@ -95,7 +96,7 @@ def _charts(table: pl.DataFrame) -> list[tuple[str, Any]]:
         ]
         label = f"Position effect with intervals{f' under {name}' if name else ''}; the table holds the same figures"
         axis = "favours the second ← 0 → favours the first, in logits"
-        charts.append((name, dots(rows, label=label, axis=axis, span=(-most, most))))
+        charts.append((name, Intervals(rows, label, axis, span=(-most, most))))
     return charts
 
 
@@ -166,8 +167,7 @@ def _orders(table: pl.DataFrame) -> Part | None:
         rows.append((row["template_id"], row["who"], ones, row["n_pairs"] - ones - twos, twos, row["n_left_out"]))
     columns = [("template", False), ("judge", False), ("first both times", True), ("same text", True)]
     columns += [("second both times", True), ("left out", True)]
-    label = "Pairs by what the two orders gave"
-    chart = shares(bars, _ORDERS, label=label)
+    chart = Shares(bars, _ORDERS, "Pairs by what the two orders gave")
     return {"lead": words.orders(known), "chart": chart, "legend": list(_ORDERS.items()), **table_of(columns, rows)}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from functools import cache
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +17,7 @@ from pairscale.files import replacing
 if TYPE_CHECKING:
     import altair as alt
 
-__all__ = ["CHART_SUFFIXES", "require_chart_file", "save_chart"]
+__all__ = ["CHART_SUFFIXES", "in_script", "libraries", "require_chart_file", "require_drawing", "save_chart"]
 
 CHART_SUFFIXES = (".svg", ".png", ".html", ".json")
 """The endings that :func:`save_chart` knows."""
@@ -74,9 +75,36 @@ def require_chart_file(path: str | os.PathLike[str], what: str = "") -> Path:
         raise FileFormatError(f"{name} cannot be written: there is no folder {target.parent}; make it first")
     if not os.access(target.parent, os.W_OK):
         raise FileFormatError(f"{name} cannot be written: the folder may not be written to")
-    if any(find_spec(module) is None for module in _NEEDED):
-        raise MissingExtraError("a chart", "plots")
+    require_drawing("a chart")
     return target
+
+
+def require_drawing(what: str) -> None:
+    """Refuse what needs altair where it is not installed.
+
+    Args:
+        what: what needs it, such as a chart.
+
+    Raises:
+        MissingExtraError: when altair or what it draws with is not installed.
+    """
+    if any(find_spec(module) is None for module in _NEEDED):
+        raise MissingExtraError(what, "plots")
+
+
+@cache
+def libraries() -> str:
+    """The script that draws a chart in a page: Vega, Vega-Lite and Vega-Embed, which it makes known as vegaEmbed."""
+    import vl_convert
+
+    script: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    return script.replace("</script", "<\\/script")
+
+
+def in_script(specification: object) -> str:
+    """JSON for a script element, which nothing in it can end, whatever an id contains."""
+    text = json.dumps(specification, separators=(",", ":"))
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def _picture(chart: alt.TopLevelMixin) -> str:
@@ -91,8 +119,6 @@ def _picture(chart: alt.TopLevelMixin) -> str:
 
 def _page(chart: alt.TopLevelMixin) -> str:
     """A page that holds the libraries and the chart; it opens from the disk."""
-    import vl_convert
-
     spec = chart.to_dict()
     spec.pop("$schema", None)  # an address, which nothing here would look up
     title = spec.get("title")
@@ -100,9 +126,8 @@ def _page(chart: alt.TopLevelMixin) -> str:
     return _PAGE.substitute(
         title=escape(" ".join(text) if isinstance(text, list) else str(text)),
         description=escape(str(spec.get("description", ""))),
-        # Whatever an id contains, it cannot end the element that it stands in.
-        spec=json.dumps(spec).replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"),
-        libraries=vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"),
+        spec=in_script(spec),
+        libraries=libraries(),
     )
 
 
@@ -112,7 +137,7 @@ _PAGE = Template("""<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; \
-script-src 'unsafe-inline' 'unsafe-eval'; img-src data: blob:">
+script-src 'unsafe-inline'; img-src data: blob:">
 <meta name="description" content="$description">
 <title>$title</title>
 <style>
@@ -130,7 +155,7 @@ $libraries
 {
   const spec = JSON.parse(document.getElementById("spec").textContent);
   const actions = {export: true, source: false, compiled: false, editor: false};
-  vegaEmbed("#chart", spec, {mode: "vega-lite", renderer: "svg", actions});
+  vegaEmbed("#chart", spec, {mode: "vega-lite", renderer: "svg", ast: true, actions});
 }
 </script>
 </body>

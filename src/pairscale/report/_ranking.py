@@ -6,13 +6,14 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from pairscale.report import _words as words
+from pairscale.report._picture import Lines, number, score_picture
 from pairscale.report._shell import Page, Part, cell, packed_pairs, preview, spent, table_of
-from pairscale.report._svg import lines, number, score_chart
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pairscale.report._facts import RankingFacts
+    from pairscale.report._picture import Picture
 
 __all__ = ["ranking_page"]
 
@@ -53,7 +54,7 @@ def ranking_page(facts: RankingFacts, *, texts: bool) -> Page:
         "Ranking",
         words.headline(facts),
         _tiles(facts),
-        [(anchor, name) for anchor, name, there in sections if there],
+        sections,
         content,
         words.method(facts),
         facts.provenance,
@@ -78,13 +79,13 @@ def _tiles(facts: RankingFacts) -> list[tuple[str, str]]:
     return tiles
 
 
-def _charts(facts: RankingFacts) -> list[tuple[str, Any]]:
+def _charts(facts: RankingFacts) -> list[tuple[str, Picture]]:
     """A chart for every group; their scales share nothing, so neither do their axes."""
     rows = list(facts.items.iter_rows(named=True))
     if "group" not in facts.items.columns:
-        return [("", score_chart(rows))]
+        return [("", score_picture(rows))]
     groups = groupby(rows, key=lambda row: row["group"])
-    return [(f"Group {which}", score_chart(list(members))) for which, members in groups]
+    return [(f"Group {which}", score_picture(list(members))) for which, members in groups]
 
 
 def _row(row: Mapping[str, Any], columns: list[str], texts: Mapping[str, str]) -> Part:
@@ -92,14 +93,14 @@ def _row(row: Mapping[str, Any], columns: list[str], texts: Mapping[str, str]) -
     return {"cells": cells, "preview": preview(texts.get(row["ID"], ""))}
 
 
-def _convergence(facts: RankingFacts) -> Any:
+def _convergence(facts: RankingFacts) -> Picture | None:
     refits = facts.refits
     if refits is None or refits.height < 2:
-        return ""
+        return None
     series = {"reliability": refits["reliability_EAP"].to_list(), "rank stability": refits["rho_rank"].to_list()}
     label = "Reliability and rank stability along the run, refit by refit"
     target = refits["eap_reliability_min"].to_list()[-1]
-    return lines(refits["total_pairs_done"].to_list(), series, label=label, target=target)
+    return Lines(refits["total_pairs_done"].to_list(), series, label, target)
 
 
 def _refits(facts: RankingFacts) -> Part:

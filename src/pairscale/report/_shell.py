@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pairscale._version import __version__
-from pairscale.report._svg import number
+from pairscale.report._interactive import drawn_twice, libraries
+from pairscale.report._picture import number
+from pairscale.report._svg import svg
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,7 +54,7 @@ class Page:
         title: when nobody gives another.
         headline: what was found, in plain words.
         tiles: figures, and what they are.
-        sections: anchors and names of its own parts, in their order.
+        sections: anchors and names of its own parts, in their order, and whether they are there.
         content: what its template needs.
         method: paragraphs to be taken over.
         provenance: names and values.
@@ -70,7 +72,7 @@ class Page:
     title: str
     headline: str
     tiles: Sequence[tuple[str, str]]
-    sections: Sequence[tuple[str, str]]
+    sections: Sequence[tuple[str, str, object]]
     content: Part
     method: Sequence[str]
     provenance: Mapping[str, str]
@@ -104,18 +106,22 @@ class Facts(Protocol):
         ...
 
 
-def render(page: Page, *, title: str | None = None, run: str | None = None) -> str:
+def render(page: Page, *, title: str | None = None, run: str | None = None, interactive: bool = False) -> str:
     """The page as HTML.
 
     Args:
         page: its content.
         title: what was asked.
         run: the run file that it comes from, for the lines that make it again; None where it must not be named.
+        interactive: whether altair draws the charts as well.
     """
     from jinja2 import Environment, FunctionLoader, StrictUndefined
     from markupsafe import Markup
 
-    css, js = _asset("report.css"), _asset("report.js")
+    css, scripts = _asset("report.css"), [_asset("report.js")]
+    if interactive:
+        css += _asset("interactive.css")
+        scripts += [libraries(), _asset("interactive.js")]
     name = "" if run is None else shlex.quote(Path(run).name)
     ends = (
         ("cost", "Cost", page.spending or page.took),
@@ -127,7 +133,7 @@ def render(page: Page, *, title: str | None = None, run: str | None = None) -> s
         "headline": page.headline,
         "verdicts": page.verdicts,
         "tiles": page.tiles,
-        "sections": [*page.sections, *((anchor, shown) for anchor, shown, there in ends if there)],
+        "sections": [(anchor, shown) for anchor, shown, there in (*page.sections, *ends) if there],
         "packed": Markup(page.packed),  # noqa: S704 - base64
         "spending": page.spending,
         "took": page.took,
@@ -136,18 +142,19 @@ def render(page: Page, *, title: str | None = None, run: str | None = None) -> s
         "notices": page.notices,
         "method": page.method,
         "provenance": list(page.provenance.items()),
-        "again_line": f"pairscale report {name}" if name else "",
+        "again_line": f"pairscale report {name}{' --interactive' * interactive}" if name else "",
         "label_lines": _label_lines(name) if name and page.can_label else "",
         "cite": f"pairscale {__version__}: pairwise judging of texts by language models and people (computer program).",
         "made": f"pairscale {__version__}",
         "css": Markup(css),  # noqa: S704 - our own file
-        "js": Markup(js),  # noqa: S704 - our own file
+        "scripts": [Markup(script) for script in scripts],  # noqa: S704 - our own, and what altair draws with
         "css_hash": _hash(css),
-        "js_hash": _hash(js),
+        "script_hashes": [_hash(script) for script in scripts],
     }
     environment = Environment(
         loader=FunctionLoader(_asset), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
+    environment.filters["drawn"] = drawn_twice if interactive else svg
     return environment.get_template(page.template).render(content).lstrip()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pairscale._version import __version__
-from pairscale.report._svg import number
+from pairscale.report._picture import number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -130,7 +130,7 @@ def judge(facts: RankingFacts) -> dict[str, str]:
     said["answers"] = ", ".join(f"{count:,} {words[name]}" for name, count in health["outcomes"].items() if count)
     low, high = health["first_interval"]
     lean = "no lean to a position" if low <= 0.5 <= high else f"leans to the {'first' if low > 0.5 else 'second'} text"
-    said["position"] = f"the text shown first won {health['first']:.1%} (95 % {low:.1%} to {high:.1%}): {lean}"
+    said["position"] = f"the text shown first won {health['first']:.1%} (95 % interval {low:.1%} to {high:.1%}): {lean}"
     if health["bias"] is not None:
         low, high = health["bias_interval"]
         bias = f"{number(health['bias'])} logits ({number(low)} to {number(high)})"

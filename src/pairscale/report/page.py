@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pairscale.errors import InputError
 from pairscale.files import replacing
+from pairscale.report._chart_files import require_drawing
 from pairscale.report._shell import Facts, render
 from pairscale.store import RunFile, open_run
 
@@ -43,6 +44,7 @@ def write_report(
     kind: Kind | None = None,
     texts: bool = True,
     pseudonyms: bool = False,
+    interactive: bool = False,
 ) -> Path:
     """Write a ranking, a study of position bias or a comparison of two variants as one HTML file.
 
@@ -61,13 +63,18 @@ def write_report(
         kind: what to read a run file as: ``ranking``, ``bias`` or ``ab``; it knows by itself when None.
         texts: whether the texts and the judge's words are in it; leave them out before you pass the page on.
         pseudonyms: call the texts or tasks T1, T2 and so on, in an order that says nothing.
+        interactive: have altair draw the charts, too, with all they need in the page (0.9 MB): they answer to the
+            pointer, and many scores can be searched and zoomed. On paper and without scripts the page is the same.
 
     Returns:
         The file that was written.
 
     Raises:
-        InputError: when nothing was decided yet.
+        InputError: when nothing was decided yet, or an option does not fit the source.
+        MissingExtraError: when ``interactive`` is wanted, and altair is not installed.
     """
+    if interactive:
+        require_drawing("an interactive report")
     run: str | None = None
     if isinstance(source, RunFile):
         facts, run = facts_of(source, kind, condition_id), source.name
@@ -75,11 +82,13 @@ def write_report(
         with open_run(source) as store:
             facts, run = facts_of(store, kind, condition_id), str(source)
     else:
+        if kind is not None or condition_id is not None:
+            raise InputError("kind and condition_id choose what to read of a run file; leave them out with a result")
         facts = _facts_of_result(source, samples, judge)
     target = page_of(run) if path is None else Path(path)
     if pseudonyms:
         facts, run = facts.disguised(), None
-    return write_page(facts, target, title=title, texts=texts, run=run)
+    return write_page(facts, target, title=title, texts=texts, run=run, interactive=interactive)
 
 
 def page_of(run: str | None) -> Path:
@@ -94,7 +103,13 @@ def page_of(run: str | None) -> Path:
 
 
 def write_page(
-    facts: Facts, path: str | os.PathLike[str], *, title: str | None = None, texts: bool = True, run: str | None = None
+    facts: Facts,
+    path: str | os.PathLike[str],
+    *,
+    title: str | None = None,
+    texts: bool = True,
+    run: str | None = None,
+    interactive: bool = False,
 ) -> Path:
     """Write the page of what is known already.
 
@@ -104,9 +119,11 @@ def write_page(
         title: what was asked.
         texts: whether the texts are in it.
         run: the run file that it comes from; None where it must not be named.
+        interactive: whether altair draws the charts, too.
     """
     named = run if run is not None and Path(run).is_file() else None  # an address may hold a password
-    target, source = Path(path), render(facts.page(texts=texts), title=title, run=named)
+    target, page = Path(path), facts.page(texts=texts)
+    source = render(page, title=title, run=named, interactive=interactive)
     with replacing(target) as temporary:
         temporary.write_text(source, "utf-8", "replace")
     return target
@@ -137,6 +154,10 @@ def facts_of(store: RunFile, kind: Kind | None = None, condition_id: str | None 
     if chosen == "ab":
         from pairscale.report._ab_facts import ab_of_run
 
+        if condition_id is not None:
+            raise InputError(
+                "a condition is a judge of a ranking or a study; a comparison of variants shows all of its own"
+            )
         return ab_of_run(store)
     if chosen == "bias":
         from pairscale.report._bias_facts import bias_of_run
