@@ -348,7 +348,9 @@ def test_five_invalid_answers_in_full_and_then_counts() -> None:
     assert run.lines[3] == "step 4: no valid answer (error) for ann and bob: too slow"
     assert run.lines[4].endswith("reliability below 0.90")
     assert run.lines[5].startswith("step 5: no valid")
-    assert run.lines[6] == "step 8: no pair to ask about: star_caps"
+    assert run.lines[6] == (
+        "step 8: no pair to ask about in this stage: all that fit have a text that was asked about too often lately"
+    )
     assert run.lines[11].endswith("reliability below 0.90; 2 more invalid answers")
     assert run.lines[12].endswith("reliability below 0.90")
     assert run.lines[13:] == ["1,000 more invalid answers, 2 more steps without a pair"]  # at the end

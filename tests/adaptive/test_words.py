@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairscale.adaptive._words import diagnostics, how_it_stands, missing, shown_figure, shown_limit, verdict
+from pairscale.adaptive._words import diagnostics, how_it_stands, missing, no_pair, shown_figure, shown_limit, verdict
 from pairscale.adaptive.refits import stop_decision, stop_gates
+from pairscale.adaptive.step_log import STEP_LOG_MEANING
 
 PASSING: dict[str, Any] = {
     "divergences": 0, "divergences_max_allowed": 0, "max_rhat": 1.0, "max_rhat_allowed": 1.01, "min_ess_bulk": 900.0,
@@ -128,3 +129,11 @@ def test_what_is_shown_is_on_the_same_side_of_the_limit(figure: float, limit: fl
 
 def test_a_limit_is_shown_in_full() -> None:
     assert [shown_limit(limit) for limit in (0.9, 0.95, 0.875, 1.0)] == ["0.90", "0.95", "0.875", "1.00"]
+
+
+def test_every_reason_of_an_empty_step_is_in_plain_words() -> None:
+    listed = STEP_LOG_MEANING["starvation_reason"].partition(": ")[2].split(", ")
+    assert len(listed) == 5
+    for reason in listed:
+        assert reason not in no_pair(reason)
+    assert no_pair("duplicates") == "no pair to ask about in this stage: all that fit were asked often enough"

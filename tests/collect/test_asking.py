@@ -103,3 +103,26 @@ def test_an_interruption_is_left_alone(timeout):
 
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(interrupted())
+
+
+def test_what_is_no_verdict_is_said_to_be_none():
+    async def answer(pair):
+        return {"Y": 1}
+
+    verdict, values = asked(answer)
+    assert (str(verdict.outcome), verdict.error_code) == ("error", "judge_error")
+    assert values["error_message"] == "TypeError: the judge gave a dict, not a Verdict"
+
+
+def test_a_reply_that_json_cannot_hold_is_kept_as_text(tmp_path):
+    loop = []
+    loop.append(loop)
+
+    async def compare(pair):
+        raw = {("a", "b"): 1} if pair.first["ID"] == "a" else loop
+        return ps.Verdict.win(1, raw_response=raw)
+
+    pairs = [{"ID1": one, "text1": one, "ID2": "c", "text2": "c"} for one in "ab"]
+    done = ps.submit_pairs(pairs, Judge(compare), run=tmp_path / "run.db", include_raw=True, progress=False)
+    assert done.results["better_id"].to_list() == ["a", "b"]
+    assert "('a', 'b')" in str(done.results["raw_response"][0])

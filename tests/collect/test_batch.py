@@ -13,6 +13,7 @@ from pairscale.collect.batch._parts import custom_id, split_id
 from pairscale.errors import InputError, JudgeError
 from pairscale.judges._batched import verdict_of
 from pairscale.judges.base import JudgePair
+from pairscale.providers._wire import Wire
 from pairscale.providers.batches import Limits, batch_format
 from pairscale.store import open_run
 
@@ -157,6 +158,17 @@ def test_failures_in_looking_and_downloading_pass(provider, tmp_path):
     faults = {"look_faults": [500, "reset", 503, 502, 500, 500, 429], "download_faults": [500, "reset", 503]}
     with simulator(**faults) as server:
         _, results, _ = with_desk(tmp_path / "run.db", whole(pairs_of(5), judge_of(server, provider)))
+    assert results.height == 10
+
+
+@pytest.mark.parametrize("provider", ["openai", "gemini", "together"])
+def test_failures_in_uploading_pass_and_the_batch_is_created_once(provider, tmp_path, monkeypatch):
+    monkeypatch.setattr("pairscale.providers._gemini_batches._INLINE", 0)
+    with simulator(upload_faults=[500, "reset", 429]) as server:
+        _, results, _ = with_desk(tmp_path / "run.db", whole(pairs_of(5), judge_of(server, provider)))
+        assert server.batches.created == 1
+        faults = [entry.fault for entry in server.journal if entry.method == "POST" and "files" in entry.path][:4]
+    assert faults == ["500", "reset", "429", "ok"]
     assert results.height == 10
 
 
@@ -594,6 +606,37 @@ def test_a_batch_that_will_not_be_cancelled_is_said_and_the_others_are(tmp_path)
 
         found = with_desk(run, work)
     assert [entry.state for entry in found] == ["failed", "cancelled"]
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_reply_that_describes_no_batch_does_not_end_the_waiting(provider, tmp_path, monkeypatch, caplog):
+    """An empty reply, and one with a time that is none, come between those that can be read."""
+    asked, plain = [], Wire.json
+
+    async def json_of(wire, method, path, *args, **more):
+        found = await plain(wire, method, path, *args, **more)
+        if method != "GET":
+            return found
+        asked.append(path)
+        about = found.get("metadata", found) if provider == "gemini" else found
+        times = {"created_at": "yesterday", "createTime": "yesterday"}
+        return {1: {}, 2: {**found, **times, **({"metadata": {**about, **times}} if about is not found else {})}}.get(
+            len(asked), found
+        )
+
+    monkeypatch.setattr(Wire, "json", json_of)
+    pairs = pairs_of(3)
+    with simulator(looks=4) as server:
+        found, results, _ = with_desk(tmp_path / "run.db", whole(pairs, judge_of(server, provider)))
+        assert server.batches.created == 1
+    assert [(entry.state, entry.open) for entry in found] == [("done", False)]
+    assert results.height == pairs.height
+    assert len(asked) > 3
+    said = [record.getMessage() for record in caplog.records if "the reply cannot be read" in record.getMessage()]
+    assert len(said) == 2
+    assert "it has no " in said[0]
+    assert "yesterday" in said[1]
+    assert all(words.endswith("; it is asked again later") for words in said)
 
 
 def test_polling_is_polite(tmp_path):

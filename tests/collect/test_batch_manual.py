@@ -1,5 +1,6 @@
 """The manual's functions, by their names and with their shapes."""
 
+import errno
 import json
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from pairscale.collect.batch.parse import (
     parse_gemini_batch_output,
     parse_openai_batch_output,
 )
-from pairscale.errors import InputError, JudgeError, TableError
+from pairscale.errors import FileFormatError, InputError, JudgeError, TableError
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 MODEL = MODELS["openai"]
@@ -177,6 +178,35 @@ def test_pipelines(server, tmp_path, backend):
     assert pipelines.llm_download_batch_results({"results": done.results}).equals(done.results)
     with pytest.raises(InputError, match="no results"):
         pipelines.llm_download_batch_results({})
+    with pytest.raises(TypeError, match="api_kye"):
+        pipelines.llm_download_batch_results(done, api_kye="sk-1")
+
+
+@pytest.mark.parametrize("name", ["batch_input_path", "batch_output_path"])
+@pytest.mark.parametrize(("place", "words"), [("missing/x.jsonl", "no folder .*missing; make it"), ("", "is a folder")])
+def test_a_place_that_no_copy_can_have_is_refused_before_anything_is_paid_for(server, tmp_path, name, place, words):
+    with pytest.raises(InputError, match=f"{name}: .*{words}"):
+        pipelines.run_openai_batch_pipeline(pairs_of(4), MODEL, interval_seconds=0.01, **{name: tmp_path / place})
+    assert server.batches.created == 0
+
+
+def test_a_copy_that_cannot_be_written_costs_nothing(server, tmp_path, monkeypatch):
+    run, target = tmp_path / "run.db", tmp_path / "out.jsonl"
+    target.write_text("of before")
+
+    def full(_source, copy):
+        Path(copy).write_text("half of it")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    wanted = {"run": run, "interval_seconds": 0.01, "batch_output_path": target}
+    with monkeypatch.context() as patched:
+        patched.setattr("shutil.copyfile", full)
+        with pytest.raises(FileFormatError, match=f"out.jsonl cannot be written: No space .* in the run file {run}"):
+            pipelines.run_openai_batch_pipeline(pairs_of(4), MODEL, **wanted)
+    assert target.read_text() == "of before"
+    assert pipelines.run_openai_batch_pipeline(pairs_of(4), MODEL, **wanted).results.height == 6
+    assert len(target.read_text().splitlines()) == 6
+    assert server.batches.created == 1
 
 
 def test_poll_false_returns_at_once_and_can_be_taken_up(server, tmp_path):
@@ -238,3 +268,18 @@ def test_many_batches_of_which_one_expires(server, tmp_path):
         multi.llm_resume_multi_batches()
     with pytest.raises(InputError, match="no such run file"):
         multi.llm_resume_multi_batches(output_dir=tmp_path / "elsewhere")
+
+
+@pytest.mark.parametrize(
+    ("jobs", "words"),
+    [
+        ([{"batch_id": "b"}], "row 1: no batch_output_path.* give output_dir"),
+        ([{"batch_id": "b", "batch_output_path": None}], "row 1: no batch_output_path"),
+        (pl.DataFrame({"batch_id": ["b"]}), "row 1: no batch_output_path"),
+        ([{"batch_id": "b", "batch_output_path": "x/y"}, {"batch_output_path": "x/z"}], "row 2: no batch_id"),
+        (["b"], "row 1: no batch_id"),
+    ],
+)
+def test_jobs_that_do_not_say_which_they_are(jobs, words):
+    with pytest.raises(InputError, match=f"jobs, {words}"):
+        multi.llm_resume_multi_batches(jobs)

@@ -8,12 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests import strategies
 
 import pairscale as ps
 from pairscale.collect._cost_model import Spread, choose_pilot, fit_input, likely_sum
-from pairscale.collect._cost_study import Figures, Rates, totals
+from pairscale.collect._cost_study import Figures, Rates, Study, totals
 from pairscale.errors import InputError
-from pairscale.judges.base import Verdict
+from pairscale.judges.base import JudgePair, Verdict
+from pairscale.judges.llm import LLMJudge
 from pairscale.providers.prices import Price, price_of
 from pairscale.testing import Behaviour, ProviderSimulator
 
@@ -531,3 +535,47 @@ def test_the_whole_function_against_known_truth(strategy):
     )
     assert abs(np.mean(errors)) < 0.02
     assert np.mean(covered) >= 0.85
+
+
+# The bytes of prompts, which are counted without writing them
+
+TWICE = "{TRAIT_NAME} {TRAIT_DESCRIPTION}\n{SAMPLE_1}\n{SAMPLE_2}\n>>> {SAMPLE_1} <<<"
+BLOCKS = "{TRAIT_NAME}: {TRAIT_DESCRIPTION} <SAMPLE_1>{SAMPLE_1}</SAMPLE_1> and <SAMPLE_2> {SAMPLE_2}\n</SAMPLE_2>"
+HOLDING = ("<SAMPLE_1>", "</better_sample>", "=== SAMPLE_2 ===", ">>>", "{SAMPLE_1}", "Näher, 雪 🌧")
+
+
+def written(judge, pairs):
+    """The slow and obvious way: write every prompt, and count."""
+    sizes = []
+    for id1, text1, id2, text2 in pairs.select("ID1", "text1", "ID2", "text2").iter_rows():
+        prompt = judge.request(JudgePair({"ID": id1, "text": text1}, {"ID": id2, "text": text2})).prompt
+        sizes.append(len(prompt.encode()) * (2 if judge.both_orders else 1))
+    return sizes
+
+
+@given(
+    texts=st.lists(strategies.texts() | st.sampled_from(HOLDING), min_size=2, max_size=6),
+    template=st.sampled_from((*ps.list_prompt_templates(), TWICE, BLOCKS)),
+    both_orders=st.booleans(),
+)
+def test_the_bytes_of_prompts_are_those_of_the_prompts(texts, template, both_orders):
+    text = template if "{" in template else ps.get_prompt_template(template)
+    trait = ps.trait_description(custom_name="Wärme", custom_description="How {SAMPLE_1} <SAMPLE_2> reads.")
+    judge = LLMJudge("ollama", "m", trait, text, "t", both_orders=both_orders)
+    pairs = pl.DataFrame(
+        [(f"a{n}", one, f"b{n}", two) for n, (one, two) in enumerate(zip(texts, texts[::-1], strict=True))],
+        schema=["ID1", "text1", "ID2", "text2"],
+        orient="row",
+    )
+    assert Study.of(pairs, judge).bytes.tolist() == written(judge, pairs)
+
+
+def test_no_prompt_is_written_to_see_how_long_it_is(monkeypatch):
+    judge = LLMJudge("ollama", "m", ps.trait_description("overall_quality"), ps.get_prompt_template(), "default")
+    expected = written(judge, table(8))
+
+    def request(*_more):
+        raise AssertionError("a prompt is written")
+
+    monkeypatch.setattr(LLMJudge, "request", request)
+    assert Study.of(table(8), judge).bytes.tolist() == expected

@@ -3,7 +3,9 @@
 import asyncio
 import csv
 import functools
+import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pairscale as ps
-from pairscale.errors import InputError, StoreBusyError, StoreFullError, TableError
+from pairscale.errors import FileFormatError, InputError, StoreBusyError, StoreFullError, TableError
 from pairscale.store import open_run
 from pairscale.tables import FAILED, RESULTS
 
@@ -241,9 +243,18 @@ def test_two_texts_under_one_id_are_refused():
         submit(pairs, Counting())
 
 
-@pytest.mark.parametrize("wrong", [{"concurrency": 0}, {"retries": -1}, {"retry_wait": -1}])
-def test_impossible_options(wrong):
-    with pytest.raises(InputError):
+@pytest.mark.parametrize("value", [-1, "2", [], math.nan, True])
+@pytest.mark.parametrize("name", ["concurrency", "retries", "retry_wait", "max_cost"])
+def test_impossible_options(name, value):
+    judge = Counting()
+    with pytest.raises(InputError, match=f"{name} must be .* from [01] up, not {re.escape(repr(value))}"):
+        submit(PAIRS, judge, **{name: value})
+    assert judge.asked == []
+
+
+@pytest.mark.parametrize("wrong", [{"concurrency": 0}, {"concurrency": 2.5}, {"retries": 1.5}])
+def test_counts_are_whole(wrong):
+    with pytest.raises(InputError, match=r"must be a whole number from [01] up"):
         submit(PAIRS, Counting(), **wrong)
 
 
@@ -339,6 +350,54 @@ class TestSavePath:
         submit(PAIRS[:4], judge, save_path=path)
         assert len(judge.asked) == 4
 
+    @pytest.mark.parametrize("with_run", [False, True])
+    def test_judges_share_a_file(self, tmp_path, with_run):
+        path, run = tmp_path / "out.csv", tmp_path / "run.db" if with_run else None
+        asked = []
+        for name in "AABBBA":
+            judge = Counting(name=name)
+            assert submit(PAIRS[:5], judge, save_path=path, run=run).results.height == 5
+            asked.append(len(judge.asked))
+        assert asked == [5, 0, 5, 0, 0, 0]
+        rows = list(csv.DictReader(path.read_text().splitlines()))
+        assert [row["judge_id"] for row in rows] == ["A"] * 5 + ["B"] * 5
+
+    def test_a_row_without_an_answer_is_no_turn_of_its_pair(self, tmp_path):
+        path = tmp_path / "r.csv"
+        path.write_text("ID1,ID2,status_code,better_id\ns0,s1,500,NA\ns0,s1,200,s1\n")
+        judge = Counting()
+        assert submit(PAIRS[:1], judge, save_path=path).results["better_id"].to_list() == ["s1"]
+        assert judge.asked == []
+
+    def test_of_a_pair_that_stands_twice_each_keeps_its_own_answer(self, tmp_path):
+        """The first failed and the second was answered: that answer is not taken for the first, too."""
+        path, run, twice = tmp_path / "out.csv", tmp_path / "run.db", pl.concat([PAIRS[:1], PAIRS[:1]])
+
+        def reply(pair):
+            return ps.Verdict.win(2) if pair.uid.endswith("#2") else ps.Verdict.fail("refusal", "no")
+
+        assert submit(twice, Counting(reply), save_path=path, run=run).results.height == 1
+        judge = Counting()
+        answers = submit(twice, judge, save_path=path, run=run)
+        assert [pair.uid for pair in judge.asked] == ["s0:s1#1"]
+        assert answers.results.select("custom_id", "better_id").rows() == [("s0:s1#1", "s0"), ("s0:s1#2", "s1")]
+        assert len(list(csv.DictReader(path.read_text().splitlines()))) == 2
+
+    def test_a_row_that_stands_twice_is_taken_once(self, tmp_path):
+        path, named = tmp_path / "out.csv", PAIRS[:1].with_columns(pair_uid=pl.lit("mine"))
+        path.write_text("custom_id,ID1,ID2,better_id\nmine,s0,s1,s1\nmine,s0,s1,s0\n")
+        judge = Counting()
+        assert submit(named, judge, save_path=path).results["better_id"].to_list() == ["s1"]
+        assert judge.asked == []
+
+    def test_a_name_that_was_given_to_another_pair_is_asked(self, tmp_path):
+        path = tmp_path / "out.csv"
+        path.write_text("custom_id,ID1,ID2,better_id\nmine,s0,s1,s1\n")
+        judge = Counting()
+        done = submit(PAIRS[1:2].with_columns(pair_uid=pl.lit("mine")), judge, save_path=path)
+        assert len(judge.asked) == 1
+        assert done.results["better_id"].to_list() == ["s0"]
+
     def test_half_a_character_stops_nothing(self, tmp_path):
         judge = Counting(lambda pair: ps.Verdict.win(1, content="half \ud800, whole \U0001f600"))
         done = submit(PAIRS[:3], judge, save_path=tmp_path / "saved.csv", concurrency=3)
@@ -362,6 +421,16 @@ class TestSavePath:
         judge = Counting()
         submit(PAIRS[:6], judge, run=run, save_path=path)
         assert len(judge.asked) == 2
+
+    @pytest.mark.parametrize("cell", ["abc", "nan", "1e999", "1e30"])
+    @pytest.mark.parametrize("name", ["prompt_tokens", "status_code", "cost", "latency_s", "probability"])
+    def test_a_number_that_is_none_is_named(self, tmp_path, name, cell):
+        path, judge = tmp_path / "out.csv", Counting()
+        path.write_text(content := f"ID1,ID2,better_id,{name}\ns0,s1,s1,NA\ns0,s2,s2,12\ns0,s3,s3,{cell}\n")
+        with pytest.raises(FileFormatError, match=rf"out\.csv: record 4, {name}: '{cell}' is not a number"):
+            submit(PAIRS[:3], judge, save_path=path)
+        assert judge.asked == []
+        assert path.read_text() == content
 
     @pytest.mark.parametrize("content", ["a,b\n1,2\n", "ID1,ID2\nx,y\n"])
     def test_something_else_is_refused_and_left(self, tmp_path, content):

@@ -270,6 +270,15 @@ def test_ensure_only_ollama_model_loaded_without_a_server(said):
         ps.ensure_only_ollama_model_loaded("")
 
 
+def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(server, monkeypatch):
+    with ProviderSimulator() as gone:
+        pass
+    for name in ("HTTP_PROXY", "http_proxy"):
+        monkeypatch.setenv(name, gone.url)
+    server.loaded[:] = ["qwen3:32b", "mistral:latest"]
+    assert ps.ensure_only_ollama_model_loaded("mistral", host=server.url) == ["qwen3:32b"]
+
+
 # Adaptive runs
 
 

@@ -188,14 +188,15 @@ def test_the_agreement_with_sirt_is_the_one_shown() -> None:
 def test_every_package_of_the_source_is_in_the_picture() -> None:
     source = ROOT / "src/pairscale"
     there = {path.stem for path in source.glob("*.py")} | {path.parent.name for path in source.glob("*/__init__.py")}
-    picture = {cells[0].strip("`"): cells[1] for cells in rows("docs/architecture.md") if cells[0].startswith("`")}
-    explained = set(picture)
-    planned = {name for name, what in picture.items() if what.startswith("planned")}
-    assert there - {"__init__", "__main__", "_version"} == explained - planned
-    assert not planned & there
+    picture = {cells[0].strip("`") for cells in rows("docs/architecture.md") if cells[0].startswith("`")}
+    assert there - {"__init__", "__main__", "_version"} == picture
+    assert "planned" not in (ROOT / "docs/architecture.md").read_text("utf-8").lower()  # it shows what is there now
 
 
-@pytest.mark.parametrize(("package", "heading"), [("models", "The models"), ("adaptive", "The files of adaptive")])
+@pytest.mark.parametrize(
+    ("package", "heading"),
+    [("models", "The models")] + [(name, f"The files of {name}") for name in ("adaptive", "evaluate", "web")],
+)
 def test_every_file_is_in_the_picture(package: str, heading: str) -> None:
     there = {path.name for path in (ROOT / f"src/pairscale/{package}").glob("*.py")} - {"__init__.py"}
     page = (ROOT / "docs/architecture.md").read_text("utf-8")

@@ -2,13 +2,13 @@
 
 import asyncio
 import json
+import math
 import random
 
 import pytest
 
 import pairscale as ps
 from pairscale.errors import InputError, JudgeError
-from pairscale.evaluate._book import Purse, TooDear
 from pairscale.evaluate.inference import Sequence, confidence_sequence, win_rate
 from pairscale.testing import Behaviour, Faults, ProviderSimulator
 
@@ -116,6 +116,33 @@ def test_a_comparator_that_raises_is_an_error():
     assert "must return a PairwiseOutcome" in found.cases[6].reasoning
     assert found.tally("longer") == (0, 12, 0)
     assert found.win_rate("broken").n == 0
+
+
+@pytest.mark.parametrize("cost", [math.nan, math.inf, -1.0, 10**400])
+def test_a_cost_that_cannot_be_is_an_error_of_that_case(cost, tmp_path):
+    class Odd:
+        key = "odd"
+
+        async def compare(self, *, task, trace_a, trace_b, reference_outputs):
+            return ps.PairwiseOutcome("b", cost=cost if task.task_id == "task-0003" else 0.5)
+
+    def dear(task):
+        return ps.Trace("Yes, dear.", cost=cost if task.task_id == "task-0004" else 0.5)
+
+    def verdict(A, B):
+        return ps.Verdict.win(1, cost=cost if A["task_id"] == "task-0005" else 0.5)
+
+    comparators = [Odd(), judge(verdict, "verdict", swap=False)]
+    found = run(b=dear, comparators=comparators, max_cost=100.0, run=tmp_path / "ab.db")
+    failed = {(case.task_id, case.key): case.reasoning for case in found.cases if str(case.outcome) == "error"}
+    assert failed.keys() == {
+        ("task-0003", "odd"), ("task-0004", "odd"), ("task-0004", "verdict"), ("task-0005", "verdict"),
+    }  # fmt: skip
+    for (task_id, key), what in {
+        ("task-0003", "odd"): "an outcome", ("task-0004", "odd"): "a trace", ("task-0005", "verdict"): "a verdict",
+    }.items():  # fmt: skip
+        assert f"InputError: the cost of {what} must be a number from 0 to" in failed[task_id, key]
+    assert found.cost == pytest.approx(0.5 * (11 + 10))  # answers of B, verdicts
 
 
 def test_an_error_of_our_own_in_a_comparator_is_one_of_that_case():
@@ -526,17 +553,77 @@ def test_equal_questions_are_asked_once(tmp_path):
 # Money and stopping
 
 
-def test_what_is_open_may_cost_as_much_as_the_dearest_since():
-    purse = Purse(2.5)
-    first, second = purse.promise("judge", 0.1), purse.promise("judge", 0.1)
-    purse.settle(first, 1.0)
-    with pytest.raises(TooDear):  # 1.0 is spent, and both the second and a third may cost as much
-        purse.promise("judge", 0.1)
-    third = purse.promise("another", 0.4)
-    purse.settle(second, 0.2)
-    purse.settle(third, None)
-    purse.settle(purse.promise("judge", 0.1), 1.0)
-    assert purse.spent == pytest.approx(2.2)
+class Till:
+    """A judge and variants that say afterwards what they cost; it knows how many were open at once."""
+
+    def __init__(self, cost):
+        self.cost, self.now, self.most, self.answered = cost, 0, [], 0
+
+    async def work(self):
+        self.now += 1
+        self.most.append(self.now)
+        for _ in range(5):  # whoever may begin meanwhile does
+            await asyncio.sleep(0)
+        self.now -= 1
+        self.answered += 1
+
+    async def judge(self, A, B):
+        await self.work()
+        return ps.Verdict.win(1 if len(A["text"]) > len(B["text"]) else 2, cost=self.cost)
+
+    async def variant(self, task):
+        await self.work()
+        return ps.Trace(f"{task.input} Yes, because it rains.", cost=self.cost)
+
+
+@pytest.mark.parametrize("concurrency", [1, 2, 8])
+@pytest.mark.parametrize("limit", [0.05, 0.1, 0.35, 1.0])
+def test_max_cost_holds_when_the_price_is_not_known_beforehand(limit, concurrency):
+    till = Till(0.1)
+    found = run(comparators=[judge(till.judge)], max_cost=limit, concurrency=concurrency)
+    assert found.stopped == "max_cost"
+    # The first answer is the price of learning it; nobody else is asked before it is known.
+    assert found.cost == pytest.approx(max(0.1, 0.1 * int(limit / 0.1 + 1e-9)))
+    assert till.most[0] == 1
+    assert max(till.most[1:], default=1) <= 2 * concurrency
+
+
+def test_one_is_asked_first_and_then_as_many_as_may_be():
+    till = Till(0.1)
+    found = run(comparators=[judge(till.judge)], max_cost=100, concurrency=4)
+    assert found.stopped is None
+    assert till.most[:3] == [1, 1, 2]
+    assert max(till.most) > 4
+    free = Till(None)
+    run(comparators=[judge(free.judge)], max_cost=100, concurrency=4)
+    assert max(free.most) > 4, "who never says what it costs does not hold the others up"
+
+
+class Foretelling:
+    """A judge that says beforehand what an answer may cost, and costs a tenth of it."""
+
+    condition = ps.Condition("foretelling")
+
+    def dearest(self, pair):
+        return 0.01
+
+    async def compare(self, pair):
+        await asyncio.sleep(0)
+        return ps.Verdict.win(1 if len(pair.first["text"]) > len(pair.second["text"]) else 2, cost=0.001)
+
+
+@pytest.mark.parametrize("concurrency", [1, 4, 8])
+def test_what_is_open_is_waited_for_before_the_money_is_said_to_be_spent(concurrency):
+    found = run(comparators=[judge(Foretelling())], max_cost=0.025, concurrency=concurrency)
+    assert found.stopped == "max_cost"
+    assert found.cost == pytest.approx(0.0155, abs=0.0006)  # until the next one might pass the limit
+
+
+def test_variants_are_asked_one_first_too():
+    till = Till(1.0)
+    found = run(b=till.variant, max_cost=1.5, concurrency=8)
+    assert (found.stopped, found.cost) == ("max_cost", 1.0)
+    assert till.most == [1]
 
 
 def test_max_cost_stops_before_it_is_passed(tmp_path, caplog):

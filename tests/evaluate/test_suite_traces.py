@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 from dataclasses import dataclass
 
 import pytest
@@ -146,7 +147,7 @@ def test_a_task_may_be_called_0(tmp_path, name):
 def test_recorded_outputs(tmp_path):
     rows = [
         {"task_id": "t1", "output": "Paris.", "cost": 0.25, "input": "Capital?", "events": [{"type": "x"}, {"y": 1}]},
-        {"ID": 2, "response": "Rome."},
+        {"ID": 2, "response": "Rome.", "cost": math.nan, "tokens": "7"},
         {"task_id": "t1", "answer": ""},
         {"task_id": "t3", "output": None},
         {"task_id": "t4", "output": {"city": "Bonn"}},
@@ -157,6 +158,7 @@ def test_recorded_outputs(tmp_path):
     first = found[0][1]
     assert (first.output, first.cost, first.events) == ("Paris.", 0.25, ({"type": "x"}, {"y": 1}))
     assert first.metadata == {"input": "Capital?"}
+    assert found[1][1] == ps.Trace("Rome.", tokens=7), "NaN is how tables say that there is no figure"
     assert found[2][1] == ps.Trace(""), "an empty answer is an answer"
     assert found[3][1].exception == "no output was recorded"
     assert found[4][1].output == '{"city": "Bonn"}'
@@ -168,6 +170,9 @@ def test_recorded_outputs(tmp_path):
         ({"output": "x"}, "row 1 has no task_id"),
         ({"task_id": "t"}, "row 1 has no 'output'"),
         ({"task_id": "t", "output": "x", "cost": "dear"}, "row 1: cost must be a number"),
+        ({"task_id": "t", "output": "x", "cost": -1}, "row 1: cost must be a number from 0"),
+        ({"task_id": "t", "output": "x", "tokens": 10**30}, "row 1: tokens must be a number from 0"),
+        ({"task_id": "t", "output": "x", "duration_ms": math.inf}, "row 1: duration_ms must be a number from 0"),
         ({"task_id": "t", "output": "x", "events": "none"}, "events must be a list"),
     ],
 )

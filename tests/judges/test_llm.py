@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 import pairscale as ps
 from pairscale.errors import InputError
-from pairscale.judges._answers import ANSWER_KEY, declines, probability_of_first, read_structured, read_tag
+from pairscale.judges._answers import ANSWERS, declines, probability_of_first, read_structured, read_tag
 from pairscale.judges._guard import guarded_prompt, holds_fences
-from pairscale.providers.base import Alternative, LLMReply, TokenLogprob
+from pairscale.providers._write import choice_schema
+from pairscale.providers.base import CHOICE_KEY, Alternative, LLMReply, TokenLogprob
 from pairscale.providers.client import Exchange
 from pairscale.testing import Behaviour, ProviderSimulator
 
@@ -191,10 +192,19 @@ def test_other_places_that_name_a_sample_do_not_count():
     assert probability_of_first(tokens("SAMPLE_", mention), PREFIX) is None
 
 
+def test_what_structured_output_asks_for_is_what_is_read():
+    """Whoever writes the schema and whoever reads the reply have one name for the field."""
+    schema = choice_schema(ANSWERS)
+    (field,) = schema["properties"]
+    assert schema["required"] == [field] == [CHOICE_KEY]
+    for position, answer in enumerate(schema["properties"][field]["enum"], start=1):
+        assert read_structured(json.dumps({field: answer})).position == position
+
+
 def test_the_probability_of_structured_output():
     chosen = ("1", {"1": 0.9, "2": 0.1})
     reply = tokens('{"', "better", "_sample", '": "', "SAMPLE", "_", chosen, '"}')
-    assert probability_of_first(reply, ANSWER_KEY) == pytest.approx(0.9)
+    assert probability_of_first(reply, CHOICE_KEY) == pytest.approx(0.9)
 
 
 @pytest.mark.parametrize("logprobs", [None, [], tokens("no", " answer"), tokens(PREFIX, "SAMPLE_", ("1", {}))])
@@ -507,6 +517,8 @@ def test_the_dearest_is_more_than_what_it_costs():
     assert made(model="unheard-of").dearest(pair()) is None
     long = replace(pair(), first={"ID": "a", "text": "Rain. " * 5000})
     assert judge.dearest(long) > 5 * judge.dearest(pair())
+    told = made(system="Be strict. " * 2000)
+    assert told.dearest(pair()) - judge.dearest(pair()) == pytest.approx(22_000 // 2 * judge.price.input / 1e6)
 
 
 # Declining in words

@@ -319,6 +319,21 @@ class TestByName:
         with pytest.raises(UnknownNameError, match="beauty"):
             ps.make_judge("lexical", trait="beauty")
 
+    @pytest.mark.parametrize("judge", ["lexical", "openai:gpt-4.1", lambda A, B: None])
+    @pytest.mark.parametrize(
+        ("given", "words"),
+        [
+            ({"trait": 3}, "trait must be the key .* not 3"),
+            ({"trait": {"name": "x"}}, "trait must be the key .*, not {'name': 'x'}"),
+            ({"judge_args": 3}, "judge_args must be settings by name, .* not int"),
+            ({"judge_args": "api_key=planted"}, "judge_args must be settings by name, .* not str$"),
+            ({"judge_call_args": [1]}, "judge_call_args must be settings by name, .* not list"),
+        ],
+    )
+    def test_settings_of_the_wrong_kind(self, judge, given, words):
+        with pytest.raises(InputError, match=words):
+            ps.make_judge(judge, **given)
+
     def test_a_template_that_has_no_effect_is_said(self, caplog):
         ps.make_judge("lexical", template="default")
         assert "reads no prompt" in caplog.text

@@ -12,7 +12,7 @@ import pytest
 
 import pairscale as ps
 from pairscale.adaptive.session import adaptive_status
-from pairscale.errors import StoreBusyError
+from pairscale.errors import StoreBusyError, StoreError
 from pairscale.store import open_run
 from pairscale.store.chain import verify_chain
 
@@ -88,6 +88,16 @@ def test_one_writer_at_a_time(address):
         with open_run(address) as reader:
             assert reader.counts()["items"] == 6
     open_run(address, write=True).close()
+
+
+def test_a_lock_that_the_server_does_not_give_is_told_in_words(address):
+    import psycopg
+
+    with psycopg.connect(address.replace("+psycopg", ""), autocommit=True) as connection:
+        connection.execute("CREATE ROLE guest LOGIN")
+        connection.execute("REVOKE EXECUTE ON FUNCTION pg_try_advisory_lock(integer, integer) FROM public")
+    with pytest.raises(StoreError, match=r"^the database cannot be locked for writing: permission denied for function"):
+        open_run(address.replace("tester@", "guest@"), write=True)
 
 
 def test_the_lock_goes_with_a_process_that_dies(address):

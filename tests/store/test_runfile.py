@@ -13,7 +13,7 @@ import textwrap
 import threading
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import create_engine, event
 
 import pairscale as ps
 from pairscale.errors import (
@@ -26,6 +26,7 @@ from pairscale.errors import (
     TableError,
 )
 from pairscale.store import Answer, open_run
+from pairscale.store._lock import DatabaseLock
 from pairscale.tables import RESULTS
 
 ITEMS = [{"ID": i, "text": f"text {i}", "grade": n} for n, i in enumerate("abc")]
@@ -149,13 +150,16 @@ def test_logs_and_facts(store):
     assert store.get_meta("nothing") is None
 
 
-def test_durable_settings_are_on(tmp_path, store):
+DURABLE = {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
+
+
+def pragmas(store) -> dict[str, object]:
     with store._begin() as connection:
-        pragma = {
-            name: connection.exec_driver_sql(f"PRAGMA {name}").scalar()
-            for name in ("journal_mode", "synchronous", "foreign_keys")
-        }
-    assert pragma == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
+        return {name: connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in DURABLE}
+
+
+def test_durable_settings_are_on(tmp_path, store):
+    assert pragmas(store) == DURABLE
 
 
 def test_readers_during_a_run_see_what_is_committed(tmp_path, store):
@@ -175,6 +179,23 @@ def test_one_writer_at_a_time_and_the_error_says_who(tmp_path, store):
     )
     with pytest.raises(StoreBusyError, match="use another run file"):
         open_run(tmp_path / "run.db", write=True)
+
+
+@pytest.mark.parametrize(
+    ("database", "words"), [("", "no such function: current_schema"), ("/no/such/folder/db", "unable to open database")]
+)
+def test_a_database_that_gives_no_lock_is_told_in_words(database, words):
+    engine = create_engine(f"sqlite:///{database}")
+    opened: list[object] = []
+    event.listen(engine, "connect", lambda connection, _record: opened.append(connection))
+    lock = DatabaseLock(engine)
+    with pytest.raises(StoreError) as refused:
+        lock.acquire("somebody")
+    assert str(refused.value).startswith(f"the database cannot be locked for writing: {words}")
+    for connection in opened:
+        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+            connection.execute("SELECT 1")
+    lock.release()
 
 
 def test_the_lock_goes_with_the_process_that_dies(tmp_path):
@@ -279,6 +300,35 @@ def test_columns_of_any_kind_are_kept(tmp_path):
 def test_an_address_that_is_none(url):
     with pytest.raises(StoreError, match="not a database address"):
         open_run(url)
+
+
+@pytest.mark.parametrize("scheme", ["sqlite", "sqlite+pysqlite"])
+def test_the_address_of_a_file_is_that_file(tmp_path, scheme):
+    path = tmp_path / "run.db"
+    with open_run(f"{scheme}:///{path}", write=True) as store:
+        store.add_items(ITEMS)
+        assert pragmas(store) == DURABLE
+        for where in (path, f"{scheme}:///{path}"):
+            with pytest.raises(StoreBusyError, match=r"run\.db is being written"):
+                open_run(where, write=True)
+            with open_run(where) as reader:
+                assert reader.counts()["items"] == 3
+    with pytest.raises(StoreError, match="no such run file"):
+        open_run(f"{scheme}:///{tmp_path / 'missing.db'}")
+    (tmp_path / "letter.db").write_text("Dear all")
+    with pytest.raises(StoreDamagedError, match="left as it is"):
+        open_run(f"{scheme}:///{tmp_path / 'letter.db'}", write=True)
+
+
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:"])
+def test_the_address_of_no_file_is_memory(tmp_path, monkeypatch, url):
+    monkeypatch.chdir(tmp_path)
+    with open_run(url, write=True) as store:
+        assert store.name == "memory"
+        store.add_items(ITEMS)
+        assert store.counts()["items"] == 3
+        assert pragmas(store)["foreign_keys"] == 1
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_newer_schema_is_refused(tmp_path, store):

@@ -11,7 +11,8 @@ import pytest
 from sqlalchemy import event
 
 import pairscale as ps
-from pairscale.errors import FileFormatError, StoreBusyError, StoreDamagedError, StoreMismatchError
+from pairscale.errors import FileFormatError, StoreBusyError, StoreDamagedError, StoreMismatchError, TableError
+from pairscale.files import write_table
 from pairscale.store import _schema, open_run
 from pairscale.store.chain import verify_chain
 from pairscale.store.journal import Asked, Journal
@@ -217,8 +218,37 @@ def test_other_logs_are_not_mixed(made, tmp_path):
     path = ps.export_run(made, tmp_path / "out.csv")
     with open_run(tmp_path / "other.db", write=True) as store:
         store.log("mine", [{"b": 2}])
+    before = dump(tmp_path / "other.db")
     with pytest.raises(StoreMismatchError, match="has other logs"):
         ps.import_run(path, tmp_path / "other.db", samples=ITEMS)
+    assert dump(tmp_path / "other.db") == before
+
+
+def test_an_import_that_is_refused_half_way_leaves_nothing(tmp_path):
+    rows = [{"ID1": "a", "ID2": "b", "better_id": "a", "model": "m1", "outcome": "win"}]
+    rows += [{"ID1": "a", "ID2": "b", "better_id": None, "model": "m2", "outcome": "win"}]
+    with pytest.raises(TableError, match="a win without a winner"):
+        ps.import_run(rows, tmp_path / "run.db", samples=ITEMS)
+    with open_run(tmp_path / "run.db") as store:
+        assert set(store.counts().values()) == {0}
+        assert store.conditions().height == 0
+
+
+def test_an_export_is_of_one_moment(made, tmp_path, monkeypatch):
+    """A run that goes on between the table and the logs is in neither."""
+    logged = ps.export_run(made, tmp_path / "before.csv").with_name("before.csv.logs.jsonl").read_text()
+
+    def interrupted(frame, path):
+        with open_run(made, write=True) as store, Journal(store, store.conditions()["condition_id"][0]) as journal:
+            journal.step({"step_id": 8, "mu": 8 / 7}, asked(8))
+        return write_table(frame, path)
+
+    monkeypatch.setattr("pairscale.store.transfer.write_table", interrupted)
+    path = ps.export_run(made, tmp_path / "out.csv")
+    assert path.with_name("out.csv.logs.jsonl").read_text() == logged
+    assert path.read_text() == (tmp_path / "before.csv").read_text()
+    with open_run(made) as store:
+        assert store.results().height == 8  # it did go on
 
 
 def test_a_run_without_logs_has_no_second_file(made, tmp_path):
@@ -247,4 +277,27 @@ def test_a_broken_second_file_is_named_by_its_line(made, tmp_path):
         ps.import_run(path, tmp_path / "copy.db", samples=ITEMS)
     beside.write_bytes(lines[0].encode() + b"\xff\n")
     with pytest.raises(FileFormatError, match="cannot be read"):
+        ps.import_run(path, tmp_path / "copy.db", samples=ITEMS)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ({"log": "mine", "row": 1}, "no 'data'"),
+        ({"log": "mine", "row": 1, "data": [1]}, r"data is \[1\]"),
+        ({"log": "mine", "row": "1", "data": {}}, "row is '1'"),
+        ({"log": None, "row": 1, "data": {}}, "log is None"),
+        ({"blob": "belief", "row": 1, "data": "&"}, "base64"),
+        ({"blob": "belief", "row": 1, "data": None}, "data is None"),
+        ({"fact": "adaptive"}, "no 'value'"),
+        ({"pair": "a:c#1", "ID1": "a", "columns": {}}, "no 'ID2'"),
+        ({"pair": ["a"], "ID1": "a", "ID2": "c", "columns": {}}, r"pair is \['a'\]"),
+    ],
+)
+def test_a_line_of_the_second_file_that_lacks_something_is_named(made, tmp_path, line, words):
+    path = ps.export_run(made, tmp_path / "out.csv")
+    beside = tmp_path / "out.csv.logs.jsonl"
+    head, *_ = beside.read_text().splitlines()
+    beside.write_text(f"{head}\n{json.dumps(line, separators=(',', ':'))}\n")
+    with pytest.raises(FileFormatError, match=rf"logs\.jsonl, line 2: .*{words}.*; export the run again"):
         ps.import_run(path, tmp_path / "copy.db", samples=ITEMS)

@@ -14,7 +14,7 @@ from contextlib import suppress
 from statistics import linear_regression
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
-from pairscale.adaptive._words import diagnostics, shown_figure, shown_limit, verdict
+from pairscale.adaptive._words import diagnostics, no_pair, shown_figure, shown_limit, verdict
 from pairscale.errors import InputError, UnknownNameError
 from pairscale.tables import listed
 
@@ -175,7 +175,7 @@ class View:
             reason = _shown(row.get("invalid_reason"), _REASON)
             self._say(f"step {row['step_id']}: no valid answer ({kind}) for {first} and {second}: {reason}")
         if row["status"] == "starved" and self._show_events and self._is_new("starved"):
-            self._say(f"step {row['step_id']}: no pair to ask about: {_shown(row.get('starvation_reason'), _ID)}")
+            self._say(f"step {row['step_id']}: {_shown(no_pair(row['starvation_reason']), _REASON)}")
         if row.get("set_aside") and self._show_events and self._is_new("set_aside"):
             self._say(f"step {row['step_id']}: no longer asked about: {_shown(row['set_aside'], _REASON)}")
 

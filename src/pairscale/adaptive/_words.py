@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pairscale.adaptive.state import AdaptiveState
 
-__all__ = ["STOPS", "diagnostics", "how_it_stands", "missing", "shown_figure", "shown_limit", "starvation", "verdict"]
+__all__ = [
+    "STOPS",
+    "diagnostics",
+    "how_it_stands",
+    "missing",
+    "no_pair",
+    "shown_figure",
+    "shown_limit",
+    "starvation",
+    "verdict",
+]
 
 STOPS = {
     "btl_converged": "the scores are reliable and stable",
@@ -22,6 +32,13 @@ _PAUSES = {
     "judge_failing": "paused: the judge gives no valid answers",
     "interrupted": "interrupted",
     "failed": "broken off by an error",
+}
+_STARVED = {
+    "no_candidates": "none fits",
+    "hard_filters": "all that fit are open, resting or given up",
+    "duplicates": "all that fit were asked often enough",
+    "star_caps": "all that fit have a text that was asked about too often lately",
+    "routing": "none of those that fit was drawn",
 }
 _MOST_DIGITS = 6
 _DIAGNOSTICS = {"divergences": "divergences", "rhat": "R-hat", "ess": "effective sample size"}
@@ -41,6 +58,11 @@ def starvation(state: AdaptiveState) -> str:
         return f"the judge gave no valid answer on any pair {last}"
     also = f", and on {refused:,} of {pairs:,} the judge gave no valid answer {last}" if refused else ""
     return STOPS["candidate_starvation"] + also
+
+
+def no_pair(reason: str) -> str:
+    """Why a step found no pair, by its ``starvation_reason``."""
+    return f"no pair to ask about in this stage: {_STARVED.get(reason, reason)}"
 
 
 def verdict(row: Mapping[str, Any]) -> str:

@@ -97,8 +97,13 @@ class Ledger:
 
     def resting(self, left: Ints, right: Ints) -> Flags:
         """Per item of the left and of the right, whether the two rest, and may be asked again."""
-        pairs = [[(min(i, j), max(i, j)) in self._resting for j in right.tolist()] for i in left.tolist()]
-        return np.array(pairs, dtype=np.bool_).reshape(len(left), len(right))
+        found = np.zeros((len(left), len(right)), dtype=np.bool_)
+        row, column = ({item: at for at, item in enumerate(side.tolist())} for side in (left, right))
+        for pair in self._resting:
+            for i, j in (pair, pair[::-1]):
+                if i in row and j in column:
+                    found[row[i], column[j]] = True
+        return found
 
     def apart(self) -> list[int]:
         """The items that no comparison ties to the first group."""

@@ -15,7 +15,7 @@ from pairscale.adaptive._arguments import from_zero, whole_number
 from pairscale.adaptive.engine import Proposal, Starved
 from pairscale.adaptive.refits import FitFn, RefitOutcome, RefitRequest, refit
 from pairscale.adaptive.session import event_of
-from pairscale.collect._asking import Stopwatch, ask, close_judge, comparison_of
+from pairscale.collect._asking import Stopwatch, ask, close_judge, comparison_of, pause
 from pairscale.files import write_table
 from pairscale.judges.base import Item, Judge, JudgePair, Verdict
 from pairscale.judges.function import in_thread
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from pairscale.adaptive.state import AdaptiveState
 
 __all__ = ["Limits", "Runner", "uid_of"]
-
-_LONGEST_WAIT = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,8 +205,7 @@ class Runner:
                 self._state.cost += verdict.cost or 0.0
                 self._dearest = max(self._dearest, verdict.cost or 0.0)
                 self._free += verdict.cached
-                wait = verdict.retry_after if verdict.retry_after is not None else self._retry_wait * 2**turn
-                wait = min(wait, _LONGEST_WAIT) * (1 + self._jitter.random() / 4)
+                wait = pause(verdict.retry_after, turn, self._jitter, self._retry_wait)
                 last = turn == self._retries or self._owing(self._unpaid) or self._is_late(wait)
                 if last or not verdict.passing:
                     self._unpaid -= 1

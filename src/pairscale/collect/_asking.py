@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from operator import attrgetter
 from typing import Any
@@ -11,7 +12,9 @@ from pairscale.errors import PairscaleError
 from pairscale.judges.base import Judge, JudgePair, Verdict
 from pairscale.provenance import utc_now, utc_text
 
-__all__ = ["Stopwatch", "ask", "close_judge", "comparison_of"]
+__all__ = ["Stopwatch", "ask", "close_judge", "comparison_of", "pause"]
+
+_LONGEST_WAIT = 60.0
 
 _FROM_VERDICT = (
     "error_code", "error_message", "status_code", "prompt_hash", "request", "raw_response", "model", "object_type",
@@ -64,6 +67,8 @@ async def ask(
         else:
             async with limit:
                 verdict = await judge.compare(pair)
+        if not isinstance(verdict, Verdict):
+            raise TypeError(f"the judge gave a {type(verdict).__name__}, not a Verdict")
     except PairscaleError:
         raise
     except Exception as error:  # noqa: BLE001 - a failed judgement is data
@@ -72,6 +77,19 @@ async def ask(
         else:
             verdict = Verdict.fail("judge_error", f"{type(error).__name__}: {error}")
     return verdict, watch.attempt(verdict, number)
+
+
+def pause(retry_after: float | None, turn: int, jitter: random.Random, first: float = 1.0) -> float:
+    """Seconds to wait before asking again after an error that may pass.
+
+    Args:
+        retry_after: what the judge asks for; else it is twice as long each time, at most a minute.
+        turn: 0 after the first time, 1 after the second, and so on.
+        jitter: spreads those who were refused together.
+        first: seconds after the first time.
+    """
+    wait = retry_after if retry_after is not None else first * 2**turn
+    return min(wait, _LONGEST_WAIT) * (1 + jitter.random() / 4)
 
 
 def comparison_of(verdict: Verdict, first: str, second: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, wait
@@ -16,7 +17,7 @@ _START_S = 5.0
 
 
 def run_sync(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run a coroutine to its end in a thread of its own, and return its result.
+    """Run a coroutine to its end in a thread of its own, with the caller's context variables, and return its result.
 
     On Ctrl-C the coroutine is cancelled and given the time to put its things in order; then KeyboardInterrupt goes on.
     """
@@ -34,7 +35,7 @@ def run_sync(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
         except BaseException as error:  # noqa: BLE001 - it is raised again, in the caller's thread
             outcome.set_exception(error)
 
-    thread = threading.Thread(target=target, name="pairscale", daemon=True)
+    thread = threading.Thread(target=contextvars.copy_context().run, args=(target,), name="pairscale", daemon=True)
     try:
         thread.start()
         # In short waits: another thread may be the one that gets the signal, and only a waking main thread sees it.

@@ -13,7 +13,8 @@ import polars as pl
 from pairscale.collect._cost_model import Spread, fit_input, likely_sum
 from pairscale.collect._plan import _named
 from pairscale.errors import InputError
-from pairscale.judges.base import Judge, JudgePair
+from pairscale.judges.base import Judge
+from pairscale.judges.llm import LLMJudge
 from pairscale.pairs._table import as_pairs
 from pairscale.providers.base import Usage
 from pairscale.providers.families import capabilities
@@ -159,16 +160,17 @@ class Study:
 
 def _prompt_bytes(judge: Judge, pairs: pl.DataFrame) -> NDArray[np.int64]:
     """Bytes of what is asked; of the texts alone, where a judge does not show its prompt."""
-    times = 2 if judge.condition.settings.get("both_orders") else 1
-    request = getattr(judge, "request", None)
-    if not callable(request):
-        found = pairs.select(pl.col("text1").str.len_bytes() + pl.col("text2").str.len_bytes()).to_series()
-        return found.cast(pl.Int64).to_numpy() * times
-    sizes = []
-    for id1, text1, id2, text2 in pairs.select("ID1", "text1", "ID2", "text2").iter_rows():
-        prompt = request(JudgePair({"ID": id1, "text": text1}, {"ID": id2, "text": text2})).prompt
-        sizes.append(len(prompt.encode("utf-8", "surrogatepass")))
-    return np.array(sizes, dtype=np.int64) * times
+    orders = 2 if judge.condition.settings.get("both_orders") else 1
+    first, second = (pl.col(name).str.len_bytes().cast(pl.Int64) for name in ("text1", "text2"))
+    size = first + second
+    if isinstance(judge, LLMJudge):
+        known = judge.prompt_bytes()
+        texts = pl.concat([pairs["text1"], pairs["text2"]]).unique()
+        holding = texts.filter([known.holds_fences(text) for text in texts])
+        fenced = pl.any_horizontal(pl.col("text1", "text2").is_in(holding.implode()))
+        frame = pl.when(fenced).then(known.fenced).otherwise(known.plain)
+        size = frame + known.times[0] * first + known.times[1] * second
+    return pairs.select(size * orders).to_series().to_numpy()
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,26 +127,31 @@ class Plan:
         file has (the process was killed between the two) are returned, to be added to the CSV.
         """
         answers: list[Answer] = []
-        numbers = dict(self._frame.select("custom_id", "pair_id").iter_rows())
+        columns = self._frame.select("custom_id", "ID1", "ID2", "pair_id").iter_rows()
+        numbers = {(name, first, second): number for name, first, second, number in columns}
         seen: dict[str, int] = {}
         saved: set[int] = set()
         foreign = 0
         named = "pair_uid" in self._frame.columns
         for row in rows:
-            key = ordered_key(str(row["ID1"]), str(row["ID2"]))
-            seen[key] = seen.get(key, 0) + 1
             if not self._mine(row):
                 foreign += 1
                 continue
-            name = str(row.get("custom_id")) if named else f"{key}#{seen[key]}"
-            number = numbers.get(name)
-            if number is None or not (found := _taken_up(row, number, self._known)):
+            if (settled := _settled(row)) is None:
+                continue
+            first, second, name = str(row["ID1"]), str(row["ID2"]), str(row.get("custom_id"))
+            key = ordered_key(first, second)
+            seen[key] = seen.get(key, 0) + 1
+            if not named and not name.startswith(f"{key}#"):  # a name that R gave: the order has to tell
+                name = f"{key}#{seen[key]}"
+            number = numbers.get((name, first, second))
+            if number is None or number in saved:
                 continue
             saved.add(number)
             if number not in self._known.answered:
-                answers += found
+                answers.append(_taken_up(row, settled, number, self._known))
         if foreign:
-            notice(f"the saved results hold {foreign:,} rows of another judge or model; those pairs are asked anew")
+            notice(f"the saved results hold {foreign:,} rows of another judge or model; they count for nothing here")
         if answers:
             store.record(answers, self.condition_id)
             self._known = store.progress(self.condition_id)
@@ -199,12 +204,18 @@ def _items(frame: pl.DataFrame, columns: Sequence[str]) -> Iterator[dict[str, An
     return items.select("ID", "text", *(name for name in columns if name not in {"ID", "text"})).iter_rows(named=True)
 
 
-def _taken_up(row: Mapping[str, str | None], number: int, known: Progress) -> list[Answer]:
-    """The attempt and outcome that a saved row stands for; nothing when it holds no answer."""
+def _settled(row: Mapping[str, str | None]) -> tuple[str, int | None] | None:
+    """The outcome of a saved row and the place of its winner; None when it holds no answer."""
     position = {row["ID1"]: 1, row["ID2"]: 2}.get(row.get("better_id"))
     outcome = row.get("outcome") or ("win" if position else None)
     if outcome not in {"win", "tie", "flip"} or (outcome == "win") != (position is not None):
-        return []
+        return None
+    return outcome, position
+
+
+def _taken_up(row: Mapping[str, str | None], settled: tuple[str, int | None], number: int, known: Progress) -> Answer:
+    """The attempt and outcome that a saved row stands for."""
+    outcome, position = settled
     values: dict[str, Any] = {
         "attempt": known.attempts.get(number, 0) + 1,
         "attempted_at": utc_now(),
@@ -224,7 +235,7 @@ def _taken_up(row: Mapping[str, str | None], number: int, known: Progress) -> li
         "probability": float(probability) if probability else None,
         "received_at": values["attempted_at"],
     }
-    return [Answer(number, values, comparison, number in known.failed)]
+    return Answer(number, values, comparison, number in known.failed)
 
 
 _WHOLE = (

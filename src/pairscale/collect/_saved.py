@@ -17,6 +17,10 @@ from pairscale.tables import RESULTS, listed
 
 __all__ = ["SavedResults"]
 
+_NUMBERS = [name for name, kind in RESULTS.items() if kind.is_numeric()]
+_MOST = 2**63
+"""What no column of whole numbers can hold."""
+
 
 class SavedResults:
     """A CSV of results that survives interruption; also one that the R package wrote.
@@ -92,4 +96,15 @@ def _read(path: Path) -> tuple[list[str], list[dict[str, str | None]]]:
             row[name] = record[header.index(name)]
         if row["better_id"] is None and record[header.index("better_id")] in (row["ID1"], row["ID2"]):
             row["better_id"] = record[header.index("better_id")]
+    for number, row in enumerate(rows, start=2):
+        for name in _NUMBERS:
+            if (cell := row.get(name)) is not None and not _is_number(cell):
+                raise FileFormatError(f"{path}: record {number}, {name}: {cell!r:.60} is not a number; correct it")
     return header, rows
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        return abs(float(cell)) < _MOST
+    except ValueError:
+        return False

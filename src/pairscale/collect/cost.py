@@ -12,7 +12,7 @@ import polars as pl
 from pairscale.collect._background import run_sync
 from pairscale.collect._cost_model import Strategy, choose_pilot
 from pairscale.collect._cost_study import SUMMARY, Figures, Rates, Study, assumed_output, calibrated, rough, totals
-from pairscale.collect.live import SubmitResult, submit_into
+from pairscale.collect.live import SubmitResult, require_options, submit_into
 from pairscale.collect.llm import _trait, make_adaptive_judge_llm
 from pairscale.display import Shown
 from pairscale.errors import InputError
@@ -235,8 +235,7 @@ def estimate_llm_pairs_cost(
     seed, n_test = checked_seed(seed), whole(n_test, "n_test")
     _check(mode, budget_quantile, batch_discount, bytes_per_token, output_tokens)
     concurrency = concurrency if concurrency is not None else workers if parallel else 1
-    if concurrency < 1 or retries < 0 or retry_wait < 0:
-        raise InputError("concurrency must be 1 or more, retries and retry_wait 0 or more")
+    require_options(concurrency, retries, retry_wait)
     key = _OFFLINE_KEY if offline and api_key is None else api_key
 
     def made(price: Price | None = None) -> Judge:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import count, islice
+from itertools import count
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pairscale.collect._asking import Stopwatch, ask, close_judge
+from pairscale.collect._asking import Stopwatch, ask, close_judge, pause
 from pairscale.collect._background import run_sync
 from pairscale.collect._clerk import Clerk
 from pairscale.collect._plan import Plan, Question, make_plan
 from pairscale.collect._progress import Bar
+from pairscale.collect._purse import Purse, TooDear
 from pairscale.collect._saved import SavedResults
 from pairscale.display import Shown
 from pairscale.errors import InputError
@@ -33,9 +34,7 @@ if TYPE_CHECKING:
     from pairscale.tables import Table
     from pairscale.traits import Trait
 
-__all__ = ["SubmitResult", "submit_into", "submit_pairs", "submit_pairs_async"]
-
-_LONGEST_WAIT = 60.0
+__all__ = ["SubmitResult", "require_options", "submit_into", "submit_pairs", "submit_pairs_async"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -173,8 +172,7 @@ async def submit_pairs_async(
         >>> asyncio.run(ps.submit_pairs_async(pairs, "lexical", progress=False))
         <SubmitResult: 3 pairs answered, 0 failed, 3 asked now>
     """
-    if concurrency < 1 or retries < 0 or retry_wait < 0 or (max_cost is not None and max_cost < 0):
-        raise InputError("concurrency must be 1 or more, retries, retry_wait and max_cost 0 or more")
+    require_options(concurrency, retries, retry_wait, max_cost)
     judge = make_judge(judge, trait=trait, template=template, judge_args=judge_args, judge_call_args=judge_call_args)
     if "instance" in judge.condition.settings and (run or save_path):
         notice("this judge has no name, so its answers will not be found again; give it one: FunctionJudge(f, name=…)")
@@ -183,6 +181,19 @@ async def submit_pairs_async(
             store, pairs, judge, concurrency=concurrency, progress=progress, retries=retries, retry_wait=retry_wait,
             save_path=save_path, include_raw=include_raw, on_answer=on_answer, max_cost=max_cost,
         )  # fmt: skip
+
+
+def require_options(concurrency: Any, retries: Any, retry_wait: Any, max_cost: Any = None) -> None:
+    """Refuse numbers that no judge can be asked by."""
+    for name, value, kind, least in (
+        ("concurrency", concurrency, Integral, 1),
+        ("retries", retries, Integral, 0),
+        ("retry_wait", retry_wait, Real, 0),
+        ("max_cost", 0 if max_cost is None else max_cost, Real, 0),
+    ):
+        if isinstance(value, bool) or not isinstance(value, kind) or not float(value) >= least:
+            what = "a whole number" if kind is Integral else "a number"
+            raise InputError(f"{name} must be {what} from {least} up, not {value!r}")
 
 
 async def submit_into(
@@ -240,9 +251,7 @@ class _Desk:
         max_cost: float | None = None,
     ) -> None:
         self.asked, self.cached, self.saved = 0, 0, 0.0
-        self._max_cost, self._spent, self._dearest = max_cost, 0.0, 0.0
-        self._promised: list[float] = []  # what each open question may cost, as the judge says beforehand
-        self._freed = asyncio.Event()
+        self._purse = Purse(max_cost)
         self._judge, self._store, self._plan, self._saved, self._on_answer = judge, store, plan, saved, on_answer
         self._retries, self._retry_wait = retries, retry_wait
         self._clerk = Clerk(self._write_down)
@@ -255,12 +264,10 @@ class _Desk:
         async with self._clerk:
             workers: list[asyncio.Task[None]] = []
             try:
-                if self._max_cost is not None:  # the first answer tells what one costs, before many are open
-                    await self._worker(islice(questions, 1), bar)
                 workers += [asyncio.create_task(self._worker(questions, bar)) for _ in range(concurrency)]
                 await asyncio.gather(*workers)
                 if self._too_dear:
-                    spent = f"${self._spent:.4f} of ${self._max_cost:g} are spent"
+                    spent = f"${self._purse.spent:.4f} of ${self._purse.limit:g} are spent"
                     notice(f"stopped before max_cost is passed: {spent}; the same call goes on")
             finally:
                 for task in workers:
@@ -273,48 +280,37 @@ class _Desk:
                 self._too_dear = True
                 return
 
-    @asynccontextmanager
-    async def _paid(self, question: Question, max_cost: float) -> AsyncIterator[bool]:
-        """Whether there is money for a question, whatever it costs; those that are open get the time to cost less."""
-        says = getattr(self._judge, "dearest", None)
-        most = (None if says is None else says(question.pair(0))) or 0.0
-        while self._promised and self._cost_of(*self._promised, most) > max_cost:
-            self._freed.clear()
-            await self._freed.wait()
-        if self._cost_of(most) > max_cost:
-            yield False
-            return
-        self._promised.append(most)
-        try:
-            yield True
-        finally:
-            self._promised.remove(most)
-            self._freed.set()
-
-    def _cost_of(self, *promised: float) -> float:
-        """What is spent, and what questions may cost: as much as the dearest so far, or as the judge says."""
-        return self._spent + sum(max(self._dearest, most) for most in promised)
-
     async def _settle(self, question: Question, bar: Bar) -> bool:
         """Ask until there is an answer, or no more sense in asking; False when there is no money for it."""
         for turn in count():
-            if self._max_cost is None:
-                verdict, values = await self._ask(question, turn)
-            else:
-                async with self._paid(question, self._max_cost) as is_paid:
-                    if not is_paid:
-                        break
-                    verdict, values = await self._ask(question, turn)
-                    self._spent += verdict.cost or 0.0
-                    self._dearest = max(self._dearest, verdict.cost or 0.0)
+            try:
+                verdict, values = await self._paid(question, turn)
+            except TooDear:
+                break
             last = not verdict.passing or turn == self._retries
             await self._record(question, verdict, values, settles=last)
             if last:
                 bar.advance(failed=not verdict.outcome.is_answer, cost=verdict.cost, cached=verdict.cached)
                 return True
-            wait = verdict.retry_after if verdict.retry_after is not None else self._retry_wait * 2**turn
-            await asyncio.sleep(min(wait, _LONGEST_WAIT) * (1 + self._jitter.random() / 4))
+            await asyncio.sleep(pause(verdict.retry_after, turn, self._jitter, self._retry_wait))
         return False
+
+    async def _paid(self, question: Question, turn: int) -> tuple[Verdict, dict[str, Any]]:
+        """Ask once, when there is money for it.
+
+        Raises:
+            TooDear: when there is not.
+        """
+        if self._purse.limit is None:
+            return await self._ask(question, turn)
+        says = getattr(self._judge, "dearest", None)
+        promised = await self._purse.promise("", None if says is None else says(question.pair(turn)))
+        verdict: Verdict | None = None
+        try:
+            verdict, values = await self._ask(question, turn)
+        finally:
+            self._purse.pay(promised, verdict)
+        return verdict, values
 
     async def _ask(self, question: Question, turn: int) -> tuple[Verdict, dict[str, Any]]:
         self.asked += 1

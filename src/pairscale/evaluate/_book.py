@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from sqlalchemy import insert, select
 
-from pairscale.collect._asking import Stopwatch, comparison_of
+from pairscale.collect._asking import Stopwatch, comparison_of, pause
 from pairscale.collect._asking import ask as ask_judge
+from pairscale.collect._purse import Purse
 from pairscale.comparisons import Outcome
-from pairscale.evaluate.comparators import PairwiseOutcome, item_name, pause
+from pairscale.evaluate.comparators import PairwiseOutcome, item_name
 from pairscale.evaluate.suite import Suite, Task
 from pairscale.evaluate.traces import Trace
 from pairscale.judges.base import Judge, JudgePair, Verdict
@@ -41,60 +42,12 @@ __all__ = [
     "RUNS",
     "TASKS",
     "Book",
-    "Purse",
-    "TooDear",
     "stored_answers",
     "stored_suite",
 ]
 
 ANSWERS, TASKS, OUTCOMES, RUNS = "ab_answers", "ab_tasks", "ab_outcomes", "ab_runs"
 RESULTS = "ab_results"
-
-
-class TooDear(Exception):  # noqa: N818 - it says that the money is spent, not that something went wrong
-    """The next question might cost more than is left."""
-
-
-@dataclass(slots=True)
-class Purse:
-    """What may be spent, and what is.
-
-    Attributes:
-        limit: US dollars; None for any number of them.
-        spent: so far, by this call.
-    """
-
-    limit: float | None = None
-    spent: float = 0.0
-    _open: list[tuple[str, float]] = field(default_factory=list[tuple[str, float]])
-    _dearest: dict[str, float] = field(default_factory=dict[str, float])
-
-    def promise(self, who: str, most: float | None) -> tuple[str, float]:
-        """Set aside what a question may cost: as much as the dearest to the same one, or as they say beforehand.
-
-        Args:
-            who: the judge or variant that is asked.
-            most: what they say that it may cost.
-
-        Returns:
-            The promise, for :meth:`settle`.
-
-        Raises:
-            TooDear: when that is more than is left, if all that are open cost as much as they may.
-        """
-        promise = who, most or 0.0
-        if self.limit is not None:
-            open_ones = sum(max(self._dearest.get(one, 0.0), may) for one, may in (*self._open, promise))
-            if self.spent + open_ones > self.limit:
-                raise TooDear
-        self._open.append(promise)
-        return promise
-
-    def settle(self, promise: tuple[str, float], cost: float | None) -> None:
-        """Pay, and give back what was set aside."""
-        self._open.remove(promise)
-        self.spent += cost or 0.0
-        self._dearest[promise[0]] = max(self._dearest.get(promise[0], 0.0), cost or 0.0)
 
 
 @dataclass(slots=True)
@@ -250,7 +203,7 @@ class Book:
                 await self._written()
                 if last:
                     break
-                await asyncio.sleep(pause(verdict, turn, self._jitter))
+                await asyncio.sleep(pause(verdict.retry_after, turn, self._jitter))
             if verdict.outcome.is_answer:
                 known.answers[uid] = verdict
             else:
@@ -262,20 +215,20 @@ class Book:
     ) -> tuple[Verdict, dict[str, Any]]:
         """Ask once, and pay."""
         says = getattr(judge, "dearest", None)
-        promised = self.purse.promise(condition_id, None if says is None or self.purse.limit is None else says(pair))
+        most = None if says is None or self.purse.limit is None else says(pair)
+        promised = await self.purse.promise(condition_id, most)
         attempt = known.attempts.get(number, 0) + 1
         known.attempts[number] = attempt
         self.asked += 1
-        watch, cost = Stopwatch(), None
+        watch, verdict = Stopwatch(), None
         try:
             verdict, values = await ask_judge(judge, replace(pair, attempt=attempt), attempt)
-            cost = verdict.cost
         except asyncio.CancelledError:
             stopped = Verdict.fail("cancelled", "interrupted before the answer came")
             self._record(condition_id, Answer(number, watch.attempt(stopped, attempt), None))
             raise  # it is written when the book is closed
         finally:
-            self.purse.settle(promised, cost)
+            self.purse.pay(promised, verdict)
         return verdict, values
 
     def _known(self, judge: Judge, condition_id: str) -> _Condition:

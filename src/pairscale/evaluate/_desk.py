@@ -13,9 +13,10 @@ from uuid import uuid4
 
 from pairscale.collect._asking import close_judge
 from pairscale.collect._progress import Bar
+from pairscale.collect._purse import TooDear
 from pairscale.comparisons import Outcome
 from pairscale.errors import InputError, JudgeError, StoreError
-from pairscale.evaluate._book import Book, TooDear
+from pairscale.evaluate._book import Book
 from pairscale.evaluate._jobs import Job
 from pairscale.evaluate._kept import Shown, result_row
 from pairscale.evaluate.comparators import PairwiseComparator, PairwiseOutcome

@@ -77,14 +77,14 @@ class Field:
             known = self._book.answer(identity, task, repeat)
             if known is not None:
                 return known
-            promised = purse.promise(identity, None if purse.limit is None else _dearest(variant, task))
+            promised = await purse.promise(identity, None if purse.limit is None else _dearest(variant, task))
             self._book.asked += 1
-            cost = None
+            cost, answered = None, False
             try:
                 trace = await _answer(variant, task, repeat)
-                cost = trace.cost
+                cost, answered = trace.cost, trace.exception is None
             finally:
-                purse.settle(promised, cost)
+                purse.settle(promised, cost, tells=cost is not None or answered)
             await self._book.keep_answer(identity, name, task, repeat, trace)
             return trace
 

@@ -9,18 +9,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from pairscale.collect._asking import ask as ask_judge
+from pairscale.collect._asking import pause
 from pairscale.comparisons import Outcome
 from pairscale.errors import InputError
 from pairscale.evaluate.suite import Task
 from pairscale.evaluate.traces import Trace
-from pairscale.judges.base import Judge, JudgePair, Verdict
+from pairscale.judges.base import Judge, JudgePair, Verdict, plain_number
 from pairscale.provenance import text_hash
 
-__all__ = ["Ask", "PairwiseComparator", "PairwiseOutcome", "Winner", "ask_unrecorded", "item_name", "pause", "together"]
+__all__ = ["Ask", "PairwiseComparator", "PairwiseOutcome", "Winner", "ask_unrecorded", "item_name", "together"]
 
 T = TypeVar("T")
 
-_LONGEST_WAIT, _RETRY_WAIT = 60.0, 1.0
 
 Winner: TypeAlias = Literal["a", "b", "tie"]
 """Which variant is better, or neither."""
@@ -67,6 +67,8 @@ class PairwiseOutcome:
         if follows is not None and given is not follows:
             raise InputError(f"the outcome {given} has no winner")
         object.__setattr__(self, "outcome", given)
+        if self.cost is not None:
+            object.__setattr__(self, "cost", plain_number(self.cost, "the cost of an outcome", float))
 
     @classmethod
     def flip(cls, reasoning: str = "", **more: Any) -> PairwiseOutcome:
@@ -119,12 +121,6 @@ async def together(*work: Awaitable[T]) -> list[T]:
     return [one for one in done if not isinstance(one, BaseException)]
 
 
-def pause(verdict: Verdict, turn: int, jitter: random.Random) -> float:
-    """Seconds to wait before asking again after a passing error: as the judge says, else twice as long each time."""
-    wait = verdict.retry_after if verdict.retry_after is not None else _RETRY_WAIT * 2**turn
-    return min(wait, _LONGEST_WAIT) * (1 + jitter.random() / 4)
-
-
 async def ask_unrecorded(judge: Judge, pair: JudgePair, retries: int) -> Verdict:
     """Ask a judge without a run that remembers."""
     jitter = random.Random(pair.uid)  # noqa: S311 - spreads retries, keeps no secret
@@ -132,5 +128,5 @@ async def ask_unrecorded(judge: Judge, pair: JudgePair, retries: int) -> Verdict
         verdict, _ = await ask_judge(judge, replace(pair, attempt=turn + 1), turn + 1)
         if not verdict.passing or turn == retries:
             break
-        await asyncio.sleep(pause(verdict, turn, jitter))
+        await asyncio.sleep(pause(verdict.retry_after, turn, jitter))
     return verdict

@@ -13,9 +13,10 @@ from uuid import uuid4
 import polars as pl
 
 from pairscale.collect._background import run_sync
+from pairscale.collect._purse import Purse
 from pairscale.display import Charted
 from pairscale.errors import InputError
-from pairscale.evaluate._book import Book, Purse
+from pairscale.evaluate._book import Book
 from pairscale.evaluate._desk import Desk
 from pairscale.evaluate._jobs import Field
 from pairscale.evaluate.comparators import PairwiseComparator

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable
 from typing import Literal, TypeAlias
 
 from pairscale.collect._background import run_sync
+from pairscale.collect._purse import Purse
 from pairscale.errors import InputError
-from pairscale.evaluate._book import Book, Purse
+from pairscale.evaluate._book import Book
 from pairscale.evaluate._desk import Desk
 from pairscale.evaluate._jobs import Field, paired
 from pairscale.evaluate.comparators import PairwiseComparator
@@ -73,7 +74,8 @@ def run_pairwise(
         label: a name that several runs share.
         stop_when: ``decided`` ends the run as soon as the first comparator's decided cases show that one is better,
             by an interval that holds however often one looks. Tasks are then taken in a random order.
-        max_cost: stop before this call costs more US dollars, as far as judges and variants say what they cost.
+        max_cost: stop before this call costs more US dollars, as far as judges and variants say what they cost; one
+            question is asked first of whoever does not say it beforehand.
         seed: of that order.
         progress: show a bar when standard error is a terminal.
         on_case: called with each case as soon as it is there.

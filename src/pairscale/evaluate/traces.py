@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -13,6 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 from pairscale.errors import FileFormatError, InputError
 from pairscale.evaluate.suite import as_words, id_of, storable
 from pairscale.files import read_bytes, read_rows, replacing
+from pairscale.judges.base import plain_number
 from pairscale.judges.function import words_of
 from pairscale.provenance import text_hash
 
@@ -28,7 +30,7 @@ __all__ = [
 ]
 
 _OUTPUTS = ("output", "response", "answer", "text")
-_FIGURES = {"tokens": int, "cost": float, "duration_ms": float}
+_FIGURES: dict[str, type[int] | type[float]] = {"tokens": int, "cost": float, "duration_ms": float}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,9 @@ class Trace:
             object.__setattr__(self, "exception", words_of(raised))
         for name in ("output", "events", "exception", "metadata"):
             object.__setattr__(self, name, storable(getattr(self, name)))
+        for name, kind in _FIGURES.items():
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, plain_number(value, f"the {name} of a trace", kind))
 
     def events_of(self, kind: type | str, name: str | None = None) -> tuple[Any, ...]:
         """The events of a kind: a class, or what ``type`` says; only those called ``name`` when it is given."""
@@ -103,13 +108,14 @@ class Trace:
         )
 
 
-def _figure(value: Any, kind: type, what: str) -> Any:
-    if value is None:
+def _figure(value: Any, kind: type[int] | type[float], what: str) -> Any:
+    """A figure of a file, where it may stand as text; NaN is how some tables say that there is none."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
         return None
     try:
-        return kind(value)
+        return plain_number(kind(value), what, kind)
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{what} must be a number, not {value!r:.60}") from None
+        raise InputError(f"{what} must be a number from 0, not {value!r:.60}") from None
 
 
 def _is_kind(event: Any, kind: type | str) -> bool:

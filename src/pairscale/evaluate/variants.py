@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
+import random
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -13,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
+from pairscale.collect._asking import pause
 from pairscale.errors import InputError, JudgeError
 from pairscale.evaluate._identity import identity_of
 from pairscale.evaluate.suite import Task, as_words
@@ -169,6 +171,7 @@ class ModelVariant:
             raise InputError("prompt must hold a place for the task, such as {input}")
         provider, name = split_model(model)
         self._model, self._prompt, self._retries = Model(provider, name, **settings), prompt, retries
+        self._jitter = random.Random(0)  # noqa: S311 - spreads retries, keeps no secret
 
     def __repr__(self) -> str:
         return f"<ModelVariant {self._model.provider}:{self._model.name}>"
@@ -209,7 +212,7 @@ class ModelVariant:
                     raise JudgeError(error.message) from None
                 if not error.passing or turn >= self._retries:
                     return Trace(exception=f"{error.code}: {error.message}")
-                await asyncio.sleep(min(60.0, error.retry_after if error.retry_after is not None else 2.0**turn))
+                await asyncio.sleep(pause(error.retry_after, turn, self._jitter))
                 turn += 1
         return self._trace(done, str(repeat))
 

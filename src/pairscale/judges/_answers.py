@@ -13,18 +13,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
+from pairscale.providers.base import CHOICE_KEY
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pairscale.providers.base import TokenLogprob
 
-__all__ = ["ANSWERS", "ANSWER_KEY", "Answer", "declines", "probability_of_first", "read_structured", "read_tag"]
+__all__ = ["ANSWERS", "Answer", "declines", "probability_of_first", "read_structured", "read_tag", "squeezed"]
 
 ANSWERS = ("SAMPLE_1", "SAMPLE_2")
 """The two answers."""
-
-ANSWER_KEY = "better_sample"
-"""The field of structured output that holds one of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +88,13 @@ def _is_quoted(match: re.Match[str], text: str, samples: Sequence[str]) -> bool:
     before, after = text[: match.start()].split("\n"), text[match.end() :].split("\n")
     left = next((line for line in reversed(before) if line.strip()), "")
     right = next((line for line in after if line.strip()), "")
-    around = [_squeezed(left + match[0])] if left else []
-    around += [_squeezed(match[0] + right)] if right else []
-    whole = _squeezed(text)
-    return any(whole == sample or any(part in sample for part in around) for sample in map(_squeezed, samples))
+    around = [squeezed(left + match[0])] if left else []
+    around += [squeezed(match[0] + right)] if right else []
+    whole = squeezed(text)
+    return any(whole == sample or any(part in sample for part in around) for sample in map(squeezed, samples))
 
 
-def _squeezed(text: str) -> str:
+def squeezed(text: str) -> str:
     """A text without white space and case: quotations lose both."""
     return "".join(text.split()).casefold()
 
@@ -106,9 +105,9 @@ def read_structured(text: str) -> Answer:
         document = json.loads(text)
     except ValueError:
         return Answer(None, "parse_error", f"the reply is not the JSON that was asked for: {_start(text)}")
-    said = document.get(ANSWER_KEY) if isinstance(document, dict) else None
+    said = document.get(CHOICE_KEY) if isinstance(document, dict) else None
     if said not in ANSWERS:
-        return Answer(None, "invalid_winner", f"{ANSWER_KEY} must be SAMPLE_1 or SAMPLE_2, not {said!r:.80}")
+        return Answer(None, "invalid_winner", f"{CHOICE_KEY} must be SAMPLE_1 or SAMPLE_2, not {said!r:.80}")
     return Answer(1 if said == "SAMPLE_1" else 2)
 
 
@@ -117,14 +116,14 @@ def probability_of_first(logprobs: Sequence[TokenLogprob] | None, lead: str) -> 
 
     Args:
         logprobs: the tokens of the answer.
-        lead: what stands before the choice: the tag, or :data:`ANSWER_KEY`.
+        lead: what stands before the choice: the tag, or :data:`~pairscale.providers.base.CHOICE_KEY`.
 
     Returns:
         None when the tokens do not show the choice.
     """
     if not logprobs:
         return None
-    stem = r"[\"'\s:]*" if lead == ANSWER_KEY else r"\s*"
+    stem = r"[\"'\s:]*" if lead == CHOICE_KEY else r"\s*"
     choice = re.compile(rf"{re.escape(lead)}{stem}SAMPLE_([12])(?!\d)", re.IGNORECASE)
     before, found = "", None
     for token in logprobs:

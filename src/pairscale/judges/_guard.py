@@ -8,16 +8,20 @@ of a text cannot know it, and the same two texts always give the same prompt: pr
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 
+from pairscale.judges._answers import squeezed
 from pairscale.prompts import build_prompt
 from pairscale.provenance import text_hash
 from pairscale.traits import Trait
 
-__all__ = ["guarded_prompt", "holds_fences"]
+__all__ = ["PromptBytes", "guarded_prompt", "holds_fences", "prompt_bytes"]
 
 _TAGS = re.compile(r"<\s*/?\s*(?:SAMPLE_[12]|BETTER_SAMPLE)\b", re.IGNORECASE)
 _SIDES = ("SAMPLE_1", "SAMPLE_2")
+_MARK = 12  # letters of the digest
 _SHORTEST = 3  # a shorter fence stands in many texts, and means nothing to the model
 
 
@@ -34,14 +38,14 @@ def holds_fences(text: str, template: str, *tags: str) -> bool:
     fences, signs = _signed(template, tags)
     if not any(sign in text for sign in signs):  # most texts hold none of them
         return False
-    small = _squeezed(text)
+    small = squeezed(text)
     return any(fence in small for fence in fences)
 
 
 @lru_cache(maxsize=64)
 def _signed(template: str, tags: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]]:
     """The tags and the fences, and for each of them a sign that a text must hold to hold it."""
-    fences = _fences(template) | {_squeezed(tag) for tag in tags if tag}
+    fences = _fences(template) | {squeezed(tag) for tag in tags if tag}
     signs = (next((letter for letter in fence if not letter.isalnum()), "") for fence in fences)
     return fences, frozenset(signs)  # an empty one, of a fence of letters alone, is in every text
 
@@ -52,12 +56,8 @@ def _fences(template: str) -> frozenset[str]:
     for side in _SIDES:
         for place in re.finditer(rf"\{{{side}\}}", template):
             before, after = template[: place.start()].rstrip(), template[place.end() :].lstrip()
-            found |= {_squeezed(before.rpartition("\n")[2]), _squeezed(after.partition("\n")[0])}
+            found |= {squeezed(before.rpartition("\n")[2]), squeezed(after.partition("\n")[0])}
     return frozenset(fence for fence in found if len(fence) >= _SHORTEST and "{" not in fence)
-
-
-def _squeezed(text: str) -> str:
-    return "".join(text.split()).casefold()
 
 
 def guarded_prompt(template: str, trait: Trait, text1: str, text2: str, *tags: str) -> str:
@@ -71,13 +71,44 @@ def guarded_prompt(template: str, trait: Trait, text1: str, text2: str, *tags: s
         tags: what stands around the answer.
     """
     if any(holds_fences(text, template, *tags) for text in (text1, text2)):
-        mark = text_hash(f"{text_hash(text1)}{text_hash(text2)}")[:12]
-        for side in _SIDES:
-            template = _fenced(template, side, mark)
+        template = _fenced(template, text_hash(f"{text_hash(text1)}{text_hash(text2)}")[:_MARK])
     return build_prompt(template, trait.name, trait.description, text1, text2)
 
 
-def _fenced(template: str, side: str, mark: str) -> str:
+@dataclass(frozen=True, slots=True)
+class PromptBytes:
+    """How long the prompts of a template are: what a text adds to it is its own length.
+
+    Attributes:
+        plain: bytes of the prompt without the texts.
+        fenced: the same where one of the texts holds the prompt's own fences.
+        times: how often the first text stands in the prompt, and the second.
+        holds_fences: whether a text does.
+    """
+
+    plain: int
+    fenced: int
+    times: tuple[int, int]
+    holds_fences: Callable[[str], bool]
+
+
+def prompt_bytes(template: str, trait: Trait, *tags: str) -> PromptBytes:
+    """How long the prompts of :func:`guarded_prompt` are, without writing them."""
+    plain, fenced = (
+        len(build_prompt(text, trait.name, trait.description, "", "").encode("utf-8", "surrogatepass"))
+        for text in (template, _fenced(template, "0" * _MARK))
+    )
+    first, second = (template.count(f"{{{side}}}") for side in _SIDES)
+    return PromptBytes(plain, fenced, (first, second), lambda text: holds_fences(text, template, *tags))
+
+
+def _fenced(template: str, mark: str) -> str:
+    for side in _SIDES:
+        template = _fenced_side(template, side, mark)
+    return template
+
+
+def _fenced_side(template: str, side: str, mark: str) -> str:
     block = re.compile(rf"<{side}>(\s*)\{{{side}\}}(\s*)</{side}>")
     named, times = block.subn(rf"<{side} {mark}>\1{{{side}}}\2</{side} {mark}>", template)
     if times:

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
+from numbers import Real
+from operator import attrgetter
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from pairscale.comparisons import ERROR_CODES, Condition, Outcome
 from pairscale.errors import InputError
 
-__all__ = ["Item", "Judge", "JudgePair", "Verdict"]
+__all__ = ["LARGEST", "Item", "Judge", "JudgePair", "Verdict", "plain_number"]
 
 Item: TypeAlias = Mapping[str, Any]
 """A sample as a judge sees it: ``ID`` (also as ``item_id``), ``text``, and every other column of the samples."""
+
+
+LARGEST = 2**56
+"""Larger figures of a judge are none; sums of such as these still fit into a run file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +42,17 @@ class JudgePair:
     attempt: int = 1
     state: Any = field(default=None, repr=False, compare=False)
     occurrence: int = 1
+
+
+_FIGURES: tuple[tuple[str, type[int] | type[float], int], ...] = (
+    ("winner_pos", int, 2), ("probability", float, 1), ("status_code", int, LARGEST), ("retry_after", float, LARGEST),
+    ("prompt_tokens", int, LARGEST), ("completion_tokens", int, LARGEST), ("total_tokens", int, LARGEST),
+    ("prompt_cached_tokens", int, LARGEST), ("reasoning_tokens", int, LARGEST), ("latency_s", float, LARGEST),
+    ("cost", float, LARGEST), ("saved", float, LARGEST),
+)  # fmt: skip
+"""The numbers of a verdict: what they are kept as, and how large they may be."""
+_TEXTS = ("content", "thoughts", "model", "object_type", "error_message", "prompt_hash")
+_figures_of, _texts_of = attrgetter(*(name for name, _, _ in _FIGURES)), attrgetter(*_TEXTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +114,16 @@ class Verdict:
     raw_response: Any = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        if (self.outcome is Outcome.WIN) != (self.winner_pos in (1, 2)):
-            raise InputError(f"a verdict is a win exactly when winner_pos is 1 or 2, not {self.winner_pos!r}")
-        if self.probability is not None and not 0 <= self.probability <= 1:
-            raise InputError(f"probability {self.probability!r} is not between 0 and 1")
+        if self.winner_pos not in ((1, 2) if self.outcome is Outcome.WIN else (None,)):
+            raise InputError(f"a verdict is a win exactly when winner_pos is 1 or 2, not {self.winner_pos!r:.80}")
+        for (name, kind, most), value in zip(_FIGURES, _figures_of(self), strict=True):
+            if value is not None and not (type(value) is kind and 0 <= value <= most):
+                object.__setattr__(self, name, plain_number(value, f"the {name} of a verdict", kind, most))
+        for name, value in zip(_TEXTS, _texts_of(self), strict=True):
+            if value is not None and not isinstance(value, str):  # some servers name their models by numbers
+                object.__setattr__(self, name, str(value))
+        for name in ("passing", "cached"):
+            object.__setattr__(self, name, bool(getattr(self, name)))
         if self.outcome.is_answer != (self.error_code is None):
             raise InputError("a verdict carries an error_code exactly when it is an abstention or an error")
         if self.error_code is not None and self.error_code not in ERROR_CODES:
@@ -124,6 +148,19 @@ class Verdict:
     def fail(cls, error_code: str, message: str, *, passing: bool = False, **more: Any) -> Verdict:
         """There is no answer because something went wrong."""
         return cls(Outcome.ERROR, error_code=error_code, error_message=message, passing=passing, **more)
+
+
+def plain_number(value: Any, what: str, kind: type[int] | type[float], most: int = LARGEST) -> Any:
+    """A number of any kind, numpy's too, as one of Python's own that a run file takes.
+
+    Raises:
+        InputError: when it is negative, infinite or too large, no number, or not a whole one where that is asked for.
+    """
+    is_number = isinstance(value, Real | Decimal)
+    if is_number and 0 <= value <= most and (kind is float or int(value) == value):
+        return kind(value)
+    whole = "whole " if kind is int else ""
+    raise InputError(f"{what} must be a {whole}number from 0 to {most:,}, not {value!r:.80}")
 
 
 @runtime_checkable

@@ -86,13 +86,13 @@ class FunctionJudge:
                 answer = await in_thread(partial(self.function, pair.first, pair.second, **arguments))
                 if inspect.isawaitable(answer):
                     answer = await answer
+            return _verdict(answer)
         except TimeoutError as error:
             return Verdict.fail("timeout", words_of(error), passing=True)
         except ConnectionError as error:
             return Verdict.fail("http_error", words_of(error), passing=True)
         except Exception as error:  # noqa: BLE001 - whatever a user's code raises is the outcome of this pair
             return Verdict.fail("judge_error", words_of(error))
-        return _verdict(answer)
 
 
 def _verdict(answer: Any) -> Verdict:

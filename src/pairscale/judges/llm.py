@@ -9,19 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pairscale.comparisons import Condition
 from pairscale.errors import InputError, JudgeError
-from pairscale.judges._answers import (
-    ANSWER_KEY,
-    ANSWERS,
-    Answer,
-    declines,
-    probability_of_first,
-    read_structured,
-    read_tag,
-)
-from pairscale.judges._guard import guarded_prompt
+from pairscale.judges._answers import ANSWERS, Answer, declines, probability_of_first, read_structured, read_tag
+from pairscale.judges._guard import PromptBytes, guarded_prompt, prompt_bytes
 from pairscale.judges._orders import agreed, turned
 from pairscale.judges.base import JudgePair, Verdict
 from pairscale.provenance import text_hash
+from pairscale.providers.base import CHOICE_KEY
 from pairscale.providers.client import ProviderError
 from pairscale.providers.model import Model
 
@@ -160,6 +153,10 @@ class LLMJudge:
         prompt = guarded_prompt(self._template, self.trait, *texts, self._prefix, self._suffix)
         return self._model.request(prompt, ANSWERS if self._answer == "structured" else None)
 
+    def prompt_bytes(self) -> PromptBytes:
+        """How long the prompts are, for whoever has many pairs and will not write them all."""
+        return prompt_bytes(self._template, self.trait, self._prefix, self._suffix)
+
     def preview(self, pair: JudgePair) -> tuple[str, Mapping[str, Any]]:
         """The address and the body that would be sent for a pair; nothing is."""
         call = self.client.prepared(self.request(pair))
@@ -252,7 +249,7 @@ class LLMJudge:
         reply, known = done.reply, {"prompt_hash": text_hash(request.prompt), **self._model.told(done, batch=batch)}
         answer = self._read(reply.text, pair)
         if answer.position is not None and reply.stop_reason not in {"content_filter", "refusal"}:
-            lead = self._prefix if self._prefix.casefold() in reply.text.casefold() else ANSWER_KEY
+            lead = self._prefix if self._prefix.casefold() in reply.text.casefold() else CHOICE_KEY
             return Verdict.win(answer.position, probability=probability_of_first(reply.logprobs, lead), **known)
         return without_answer(reply.stop_reason, reply.text, reply.refusal, answer, known)
 

@@ -54,7 +54,7 @@ class ReplayJudge:
         if index >= len(recorded):
             return Verdict.abstain(f"no answer was recorded for {first!r}, {second!r} (occurrence {index + 1})")
         row = recorded[index]
-        known = {name: row[name] for name in _KEPT if row.get(name) is not None}
+        known = {name: row[name] for name in _KEPT if row.get(name) is not None and row[name] == row[name]}  # not NaN
         if row["better_id"] in (first, second):
             return Verdict.win(1 if row["better_id"] == first else 2, **known)
         outcome = row.get("outcome") or Outcome.ABSTENTION

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from pairscale.tables import listed
 from pairscale.traits import Trait, trait_description
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Set
+    from collections.abc import Callable, Set
 
 __all__ = ["imported", "make_judge"]
 
@@ -56,6 +57,7 @@ def make_judge(
 
     Raises:
         UnknownNameError: when no judge or trait has that name.
+        InputError: when the judge, the trait or a setting is of the wrong kind.
 
     Example:
         >>> make_judge("lexical").condition.judge_id
@@ -63,6 +65,13 @@ def make_judge(
     """
     if isinstance(trait, str):
         trait = trait_description(trait)
+    if trait is not None and not isinstance(trait, Trait):
+        raise InputError(
+            f"trait must be the key of a built-in trait or what trait_description gives, not {trait!r:.60}"
+        )
+    for name, given in (("judge_args", judge_args), ("judge_call_args", judge_call_args)):
+        if given is not None and not isinstance(given, Mapping):
+            raise InputError(f"{name} must be settings by name, such as {{'seed': 1}}, not {type(given).__name__}")
     prompt = None if template is None else template_from(template)
     settings = dict(judge_args or {})
     if not isinstance(judge, str):

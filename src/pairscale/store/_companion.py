@@ -29,6 +29,12 @@ __all__ = ["companion_of", "enter_companion", "named_pairs", "write_companion"]
 _HEAD = {"pairscale": "logs", "version": 1}
 _OWN = frozenset({"schema_version", "created_by", "created_at", "writer"})  # facts about the file, not about the run
 _CHUNK = 1_000
+_FIELDS: dict[str, dict[str, type]] = {
+    "fact": {"fact": str, "value": object},
+    "pair": {"pair": str, "ID1": str, "ID2": str, "columns": dict},
+    "log": {"log": str, "row": int, "data": dict},
+    "blob": {"blob": str, "row": int, "data": str},
+}
 
 
 def companion_of(path: Path) -> Path:
@@ -97,8 +103,7 @@ def enter_companion(store: RunFile, path: Path) -> None:
         while block := list(islice(rows, _CHUNK)):
             connection.execute(insert(logs), block)
         for line in _read(path, "blob"):
-            data = base64.b64decode(line["data"])
-            connection.execute(insert(blobs), [{"name": line["blob"], "row": line["row"], "data": data}])
+            connection.execute(insert(blobs), [{"name": line["blob"], "row": line["row"], "data": line["data"]}])
         for line in _read(path, "fact"):
             set_fact(connection, line["fact"], line["value"])
 
@@ -112,14 +117,22 @@ def _read(path: Path, kind: str) -> Iterator[dict[str, Any]]:
         with path.open(encoding="utf-8") as file:
             for number, text in enumerate(file, start=1):
                 if text.startswith(begins):
-                    yield _parsed(text, path, number)
+                    yield _parsed(text, kind, f"{path}, line {number}")
     except (OSError, UnicodeDecodeError) as error:
         raise FileFormatError(f"{path} cannot be read: {error}") from None
 
 
-def _parsed(text: str, path: Path, number: int) -> dict[str, Any]:
+def _parsed(text: str, kind: str, where: str) -> dict[str, Any]:
+    """A line that has all that its kind has; the bytes of a blob are bytes again."""
     try:
-        line = json.loads(text)
-    except ValueError as error:
-        raise FileFormatError(f"{path}, line {number}: {error}; export the run again") from None
-    return dict(line)
+        line = dict(json.loads(text))
+        for name, form in _FIELDS[kind].items():
+            if not isinstance(line[name], form):
+                raise ValueError(f"{name} is {line[name]!r:.60}")
+        if kind == "blob":
+            line["data"] = base64.b64decode(line["data"], validate=True)
+    except KeyError as error:
+        raise FileFormatError(f"{where}: no {error}; export the run again") from None
+    except (ValueError, RecursionError) as error:
+        raise FileFormatError(f"{where}: {error}; export the run again") from None
+    return line

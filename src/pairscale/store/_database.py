@@ -101,7 +101,10 @@ def write_json(value: Any) -> str:
     """A value as JSON; columns may hold dates, decimals or anything else that a table can: they are kept as text."""
     if isinstance(value, Written):
         return value
-    return _encoded(value)
+    try:
+        return _encoded(value)
+    except (TypeError, ValueError, RecursionError):  # keys that are no texts, something that holds itself
+        return _encoded(str(value))
 
 
 def read_columns(blocks: Iterable[Sequence[str]]) -> dict[str, list[Any]]:

@@ -9,6 +9,7 @@ from zlib import crc32
 
 from filelock import FileLock, Timeout
 from sqlalchemy import func, select
+from sqlalchemy.exc import SQLAlchemyError
 
 from pairscale.errors import StoreBusyError, StoreError
 
@@ -62,17 +63,21 @@ class DatabaseLock:
 
     def acquire(self, last_writer: str) -> None:
         """Take it at once or say who has it."""
-        held = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-        held.detach()  # to close it is to end it
-        schema = crc32(str(held.execute(select(func.current_schema())).scalar()).encode()) >> 1
-        lock = func.pg_try_advisory_lock(_LOCK_ID, schema)
-        if not held.execute(select(lock)).scalar():
-            held.close()
+        try:
+            held = self._held = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+            held.detach()  # to close it is to end it
+            schema = crc32(str(held.execute(select(func.current_schema())).scalar()).encode()) >> 1
+            taken = held.execute(select(func.pg_try_advisory_lock(_LOCK_ID, schema))).scalar()
+        except SQLAlchemyError as error:
+            self.release()
+            cause = getattr(error, "orig", None) or error
+            raise StoreError(f"the database cannot be locked for writing: {cause}") from error
+        if not taken:
+            self.release()
             raise StoreBusyError(
                 f"the database is being written by another run ({last_writer}); "
                 "wait for it, stop it, or use another database"
             )
-        self._held = held
 
     def release(self) -> None:
         """Let go of it; harmless when it is not held."""

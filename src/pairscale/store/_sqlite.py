@@ -43,8 +43,10 @@ def open_file(path: Path, expected: set[str], *, write: bool, **options: Any) ->
         **options: of the engine.
 
     Raises:
-        StoreError: when the folder is missing, or the file is something else.
+        StoreError: when the folder is missing, or the file is something else, or there is none to read.
     """
+    if not write and not path.exists():
+        raise StoreError(f"{path}: no such run file")
     if path.is_dir():
         raise StoreError(f"{path} is a folder; name a run file in it, such as {path / 'run.db'}")
     if not path.parent.is_dir():

@@ -79,17 +79,18 @@ def open_run(where: str | os.PathLike[str] | None, *, write: bool = False) -> Ru
         [('a', 'It rains.')]
     """
     options = {"json_serializer": write_json}
+    name = None
+    if "://" in str(where):
+        engine, name = open_address(str(where), options), "the database"
+        if engine.dialect.name != "sqlite":
+            lock = DatabaseLock(engine) if write and engine.dialect.name == "postgresql" else None
+            return RunFile(engine, name, lock)._prepared(write=write)
+        where = None if engine.url.database == ":memory:" else engine.url.database  # a file, however it is named
     if where is None:
         return RunFile(_sqlite.open_memory(**options), "memory", None)._prepared(write=True)
-    if "://" in str(where):
-        engine = open_address(str(where), options)
-        lock = DatabaseLock(engine) if write and engine.dialect.name == "postgresql" else None
-        return RunFile(engine, "the database", lock)._prepared(write=write)
     path = Path(where)
-    if not write and not path.exists():
-        raise StoreError(f"{path}: no such run file")
     engine = _sqlite.open_file(path, set(FIRST_TABLES), write=write, **options)
-    return RunFile(engine, str(path), WriterLock(path) if write else None)._prepared(write=write)
+    return RunFile(engine, name or str(path), WriterLock(path) if write else None)._prepared(write=write)
 
 
 class RunFile:

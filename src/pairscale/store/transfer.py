@@ -28,9 +28,9 @@ _ATTEMPT = ("error_message", "status_code", "model", "object_type", "thoughts", 
 def export_run(run: str | os.PathLike[str], path: str | os.PathLike[str]) -> Path:
     """Write every comparison of a run file to a table: csv, tsv, jsonl, json, parquet or xlsx, by its ending.
 
-    Failed pairs are in it too, with their outcome. Readers need not wait for a run that is going on. The logs of an
-    adaptive run are written to a second file beside it, whose name has ``.logs.jsonl`` behind; :func:`import_run` finds
-    it there. Texts and the single attempts are not exported.
+    Failed pairs are in it too, with their outcome. A run that is going on is exported as it is at one moment. The logs
+    of an adaptive run are written to a second file beside it, whose name has ``.logs.jsonl`` behind; :func:`import_run`
+    finds it there. Texts and the single attempts are not exported.
 
     Example:
         >>> import pairscale as ps
@@ -39,9 +39,8 @@ def export_run(run: str | os.PathLike[str], path: str | os.PathLike[str]) -> Pat
         >>> export_run("exported.db", "comparisons.csv").name
         'comparisons.csv'
     """
-    with open_run(run) as store:
-        frame = store.results()
-        target = write_table(frame.select(*RESULTS, "received_at"), path)
+    with open_run(run) as store, store.snapshot():
+        target = write_table(store.results().select(*RESULTS, "received_at"), path)
         write_companion(store, target)
     return target
 
@@ -52,6 +51,8 @@ def import_run(
     samples: Table | str | os.PathLike[str] | None = None,
 ) -> int:
     """Enter the comparisons of a results table (also one that the R package wrote) into a run file.
+
+    All of it goes in, or nothing.
 
     Args:
         results: a table or a file of results; ``condition_id`` and its companions are kept where they are there,
@@ -82,7 +83,7 @@ def import_run(
     for name in ("condition_id", "judge_id", "model", "trait", "template_id", "outcome"):
         if name not in frame.columns:
             frame = frame.with_columns(pl.lit(None, pl.String).alias(name))
-    with open_run(run, write=True) as store:
+    with open_run(run, write=True) as store, store.snapshot():  # one transaction: what is refused leaves nothing
         _add_samples(store, frame, samples)
         new = 0
         for _, group in frame.group_by(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pairscale.collect._asking import Stopwatch, comparison_of
 from pairscale.collect.batch import _steps
-from pairscale.collect.batch._parts import split_id
+from pairscale.collect.batch._parts import item_of, split_id
 from pairscale.collect.batch._registry import (
     Entry,
     Half,
@@ -183,10 +183,7 @@ class _Intake:
 
     def _pair(self, number: int) -> JudgePair:
         uid, first, second = self._named[number]
-        return JudgePair(self._item(first), self._item(second), uid)
-
-    def _item(self, name: str) -> dict[str, str]:
-        return {"ID": name, "item_id": name, "text": self._texts[name]}
+        return JudgePair(item_of(first, self._texts), item_of(second, self._texts), uid)
 
     def _settle(self, number: int, verdict: Verdict) -> None:
         self._done.add(number)

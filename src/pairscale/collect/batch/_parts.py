@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pairscale.providers.base import HTTPCall
     from pairscale.store import RunFile
 
-__all__ = ["Part", "custom_id", "even_sizes", "pairs_from", "split_id", "write_again", "write_parts"]
+__all__ = ["Part", "custom_id", "even_sizes", "item_of", "pairs_from", "split_id", "write_again", "write_parts"]
 
 _TURNED = "r"
 _NAME = re.compile(rf"(.*)-([1-9][0-9]{{0,17}})({_TURNED}?)", re.DOTALL)
@@ -181,8 +181,9 @@ def pairs_from(store: RunFile, numbers: Sequence[int]) -> Iterator[tuple[int, Ju
     named = pairs_named(store, numbers)
     for number in numbers:
         uid, first, second = named[number]
-        yield number, JudgePair(_item(first, texts), _item(second, texts), uid)
+        yield number, JudgePair(item_of(first, texts), item_of(second, texts), uid)
 
 
-def _item(name: str, texts: dict[str, str]) -> dict[str, str]:
+def item_of(name: str, texts: Mapping[str, str]) -> dict[str, str]:
+    """A text as the judge sees it."""
     return {"ID": name, "item_id": name, "text": texts[name]}

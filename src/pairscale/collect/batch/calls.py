@@ -470,7 +470,10 @@ def gemini_download_batch_results(
     frame = requests_tbl if hasattr(requests_tbl, "get_column") else to_frame(requests_tbl, "requests_tbl")
     names: list[str] = frame["custom_id"].to_list()
     found = gemini_get_batch(batch, api_key, api_version) if isinstance(batch, str) else batch
-    target, job = Path(output_path), GeminiBatches().job(found)
+    try:
+        target, job = Path(output_path), GeminiBatches().job(found)
+    except ProviderError as error:
+        raise InputError(f"batch is none of Gemini's: {error.message}") from None
     if job.outputs:
         return _downloaded("gemini", api_key, job.id, target, api_version=api_version)
     write_inline(found, names, target)

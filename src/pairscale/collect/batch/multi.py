@@ -318,9 +318,15 @@ async def _by_run_file(
 
 def _rows(jobs: Any) -> list[Mapping[str, Any]] | None:
     """Jobs as they come: a list of mappings, or the registry as any kind of table."""
-    if jobs is None or isinstance(jobs, list):
-        return jobs
-    return list(to_frame(jobs, "jobs").iter_rows(named=True))
+    if jobs is None:
+        return None
+    rows = jobs if isinstance(jobs, list) else list(to_frame(jobs, "jobs").iter_rows(named=True))
+    for number, row in enumerate(rows, start=1):
+        if not isinstance(row, Mapping) or "batch_id" not in row:
+            raise InputError(
+                f"jobs, row {number}: no batch_id; give those of llm_submit_pairs_multi_batch, or a registry"
+            )
+    return rows
 
 
 def _places(
@@ -330,6 +336,8 @@ def _places(
     if output_dir is None:
         if not jobs:
             raise InputError("say where the batches are: jobs or output_dir")
+        if not jobs[0].get("batch_output_path"):
+            raise InputError("jobs, row 1: no batch_output_path, which would tell the folder; give output_dir")
         output_dir = Path(str(jobs[0]["batch_output_path"])).parent
     folder = Path(output_dir)
     where = Path(run) if run is not None else folder / "run.db"

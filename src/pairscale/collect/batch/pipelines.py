@@ -16,7 +16,8 @@ from pairscale.collect.batch._given import Question, judge_from
 from pairscale.collect.batch._registry import Entry
 from pairscale.collect.batch.desk import BatchDesk
 from pairscale.display import Shown
-from pairscale.errors import InputError
+from pairscale.errors import FileFormatError, InputError
+from pairscale.files import replacing
 from pairscale.notices import notice
 from pairscale.providers._wire import Wire
 from pairscale.providers.batches import batch_format
@@ -104,6 +105,8 @@ def _pipeline(
     run = settings.pop("run", None)
     splitting = {name: settings.pop(name) for name in _SPLITTING if name in settings}
     way = replace(way, **{one.name: settings.pop(one.name) for one in fields(_Way) if one.name in settings})
+    for name in ("batch_input_path", "batch_output_path"):
+        _require_place(name, getattr(way, name))
     judge = judge_from(backend, model, question, api_key, settings)
     where = Path(tempfile.mkdtemp(prefix="pairscale-batch-")) / "run.db" if run is None else run
 
@@ -119,7 +122,7 @@ def _pipeline(
                 )  # fmt: skip
             found = desk.entries([entry.key for entry in found] or mine)
             results, failed = desk.results(mine, raw=way.include_raw)
-            source, output = _copied(found, way.batch_input_path, way.batch_output_path)
+            source, output = _copied(found, way, where)
             return BatchResult(
                 judge.provider,
                 source,
@@ -158,19 +161,34 @@ async def _described(judge: LLMJudge, found: Sequence[Entry]) -> Mapping[str, An
         return {"id": found[0].batch_id}
 
 
-def _copied(
-    found: Sequence[Entry], batch_input_path: _PATHS | None, batch_output_path: _PATHS | None
-) -> tuple[Path | None, Path | None]:
+def _require_place(name: str, path: _PATHS | None) -> None:
+    """Refuse a name that no file can have, before anything is paid for."""
+    if path is None:
+        return
+    real = Path(os.path.realpath(path))
+    if real.is_dir():
+        raise InputError(f"{name}: {path} is a folder; name a file in it")
+    if not real.parent.is_dir():
+        raise InputError(f"{name}: there is no folder {real.parent}; make it first")
+    if not os.access(real.parent, os.W_OK):
+        raise InputError(f"{name}: the folder {real.parent} may not be written; name another")
+
+
+def _copied(found: Sequence[Entry], way: _Way, run: _PATHS) -> tuple[Path | None, Path | None]:
     """The first batch's files, under the names that were asked for."""
     if not found:
         return None, None
     paths = []
     for wanted, path in (
-        (batch_input_path, Path(found[0].input_path)),
-        (batch_output_path, Path(found[0].output_path)),
+        (way.batch_input_path, Path(found[0].input_path)),
+        (way.batch_output_path, Path(found[0].output_path)),
     ):
         if wanted is not None and path.is_file():
-            shutil.copyfile(path, wanted)
+            try:
+                with replacing(Path(wanted)) as temporary:
+                    shutil.copyfile(path, temporary)
+            except FileFormatError as error:
+                raise FileFormatError(f"{error}; nothing is lost, it is all in the run file {run}") from None
             path = Path(wanted)  # noqa: PLW2901
         paths.append(path if path.is_file() else None)
     return paths[0], paths[1]
@@ -406,7 +424,7 @@ def llm_submit_pairs_batch(
     )  # fmt: skip
 
 
-def llm_download_batch_results(x: Any, **_settings: Any) -> pl.DataFrame:
+def llm_download_batch_results(x: Any) -> pl.DataFrame:
     """The results of :func:`llm_submit_pairs_batch`; of one that was not waited for, as far as they are there now.
 
     Args:

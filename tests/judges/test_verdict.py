@@ -1,0 +1,173 @@
+"""Whatever numbers a judge gives, there is a verdict that the run file can keep, or a failed one, and never a crash."""
+
+import math
+from dataclasses import fields, replace
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import pairscale as ps
+from pairscale.comparisons import Outcome
+from pairscale.errors import InputError
+from pairscale.judges.base import LARGEST, Verdict
+
+ITEMS = [{"ID": name, "text": f"Text {name}."} for name in "ab"]
+PAIRS = ps.make_pairs(ITEMS)
+OPEN = {"request", "raw_response"}  # anything that JSON can hold
+FIELDS = sorted({field.name for field in fields(Verdict)} - OPEN - {"outcome"})
+FIGURES = {
+    "status_code": 200, "retry_after": 0.5, "prompt_tokens": 7, "completion_tokens": 7, "total_tokens": 7,
+    "prompt_cached_tokens": 7, "reasoning_tokens": 7, "latency_s": 0.5, "cost": 0.5, "saved": 0.5, "probability": 0.5,
+}  # fmt: skip
+IMPOSSIBLE = [
+    10**20, 10**400, -(10**20), 2**63, 2**64, math.inf, -math.inf, math.nan, -1, -0.5, Decimal("Infinity"),
+    Decimal("NaN"),
+]  # fmt: skip
+ODD = [
+    *IMPOSSIBLE, 10**5000, 0.5, 1.0, 2.0, 1.5, True, np.float32(0.5), np.int64(1), np.float64("nan"), np.bool_(1),
+    np.array([1.0, 2.0]), Decimal("0.5"), Fraction(1, 3), 1j, "1", b"1", [], {}, object(),
+]  # fmt: skip
+values = st.one_of(
+    st.sampled_from(ODD), st.integers(), st.floats(), st.decimals(), st.fractions(), st.text(max_size=3), st.booleans()
+)
+given_fields = st.dictionaries(st.sampled_from(FIELDS), values, min_size=1, max_size=3)
+makers = st.sampled_from([lambda **more: Verdict.win(more.pop("winner_pos", 1), **more), Verdict.tie])
+
+
+def judged(judge, **more):
+    return ps.submit_pairs(PAIRS, judge, progress=False, retries=0, **more)
+
+
+def kept_figures(run):
+    """Every number that the run file has of the attempts and comparisons."""
+    with ps.open_run(run) as store:
+        usage = store.results(raw=True)
+        return [value for row in usage.iter_rows() for value in row if isinstance(value, int | float)]
+
+
+@given(makers, given_fields)
+@example(Verdict.tie, {"winner_pos": 5})
+@example(Verdict.tie, {"cost": 10**400})
+@example(Verdict.tie, {"total_tokens": 2**63})
+def test_a_function_that_gives_any_verdict_breaks_nothing(make, more):
+    done = judged(lambda A, B: make(**dict(more)))
+    assert done.results.height + done.failed_pairs.height == 1
+    if done.failed_pairs.height:
+        assert done.failed_pairs["error_code"].to_list() == ["judge_error"]
+
+
+@given(st.dictionaries(st.sampled_from(["Y", "probability"]), values, min_size=1))
+@example({"Y": 1, "probability": math.nan})
+@example({"Y": 1, "probability": 1.5})
+@example({"Y": 1, "probability": np.float32(0.5)})
+@example({"Y": 10**5000})
+def test_a_function_that_gives_any_mapping_breaks_nothing(more):
+    done = judged(lambda A, B: {"is_valid": True, "Y": 1, **more})
+    assert done.results.height + done.failed_pairs.height == 1
+    if done.failed_pairs.height:
+        assert done.failed_pairs["error_code"][0] in {"judge_error", "invalid_winner"}
+
+
+class Odd:
+    """A judge of the user's own."""
+
+    condition = ps.Condition("odd")
+
+    def __init__(self, make, more):
+        self._make, self._more = make, more
+
+    async def compare(self, pair):
+        return self._make(**dict(self._more))
+
+
+@given(makers, given_fields)
+def test_a_judge_that_gives_any_verdict_is_told_what_is_wrong_with_it(make, more):
+    try:
+        done = judged(Odd(make, more))
+    except InputError as error:
+        said = str(error)
+    else:
+        said = f"{next(iter(more))} is no fault of a verdict"
+        assert done.results.height + done.failed_pairs.height == 1
+    assert "a verdict" in said or said.startswith("error_code")
+    assert any(name in said for name in more)
+
+
+@settings(max_examples=15)
+@given(makers, given_fields)
+@example(Verdict.tie, {"cost": math.nan})
+@example(Verdict.tie, {"cached": "yes"})
+def test_an_adaptive_run_goes_on(make, more):
+    state = ps.adaptive_rank(
+        [*ITEMS, {"ID": "c", "text": "Text c."}], judge=lambda A, B: make(**dict(more)), n_steps=3, fit_fn="laplace",
+        progress="none", retries=0, max_cost=1.0,
+    ).state  # fmt: skip
+    assert state.step_log.height == 3 or state.ended == "max_cost"
+
+
+@pytest.mark.parametrize(("name", "usual"), FIGURES.items())
+def test_numbers_of_every_kind_are_kept_as_python_s_own(name, usual):
+    for kind in (type(usual), np.float32, Fraction, Decimal, *([np.int64] if isinstance(usual, int) else [])):
+        kept = getattr(Verdict.tie(**{name: kind(usual)}), name)
+        assert (type(kept), kept) == (type(usual), usual)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("value", IMPOSSIBLE, ids=lambda value: str(value)[:12])
+def test_numbers_that_cannot_be_are_refused(name, value):
+    with pytest.raises((InputError, ArithmeticError)):
+        Verdict.tie(**{name: value})
+
+
+def test_what_is_refused_is_named():
+    with pytest.raises(InputError, match=r"^the cost of a verdict must be a number from 0 to .*, not nan$"):
+        Verdict.tie(cost=math.nan)
+    with pytest.raises(
+        InputError, match=r"^the total_tokens of a verdict must be a whole number from 0 to .*, not 1.5$"
+    ):
+        Verdict.tie(total_tokens=1.5)
+    with pytest.raises(InputError, match=r"^the probability of a verdict must be a number from 0 to 1, not 1.5$"):
+        Verdict.tie(probability=1.5)
+
+
+def test_words_are_kept_as_text():
+    verdict = Verdict.fail("judge_error", KeyError("a"), content=5, thoughts={"so": 1}, model=1.5, object_type=None)
+    assert (verdict.error_message, verdict.content, verdict.thoughts) == ("'a'", "5", "{'so': 1}")
+    assert (verdict.model, verdict.object_type) == ("1.5", None)
+
+
+def test_a_position_is_one_of_two_and_of_a_win_alone():
+    for position in (1, True, 1.0, np.int64(1), Decimal(1)):
+        assert type(Verdict.win(position).winner_pos) is int
+    for position in (0, 3, -1, 10**30, math.nan, math.inf, None, "1"):
+        with pytest.raises(InputError, match="winner_pos is 1 or 2"):
+            Verdict.win(position)
+    for position in (1, 5, 10**30, math.nan):
+        with pytest.raises(InputError, match="winner_pos is 1 or 2"):
+            Verdict(Outcome.TIE, position)
+    assert replace(Verdict.win(2, cost=1), cost=None).winner_pos == 2
+
+
+def test_money_that_is_not_a_number_does_not_pass_for_free():
+    """It would make every comparison with max_cost false."""
+    done = judged(lambda A, B: Verdict.win(1, cost=math.nan), max_cost=1.0)
+    assert done.failed_pairs["error_message"].to_list() == [
+        f"InputError: the cost of a verdict must be a number from 0 to {LARGEST:,}, not nan"
+    ]
+
+
+def test_the_run_file_has_only_figures(tmp_path):
+    for n, value in enumerate(ODD):
+        run = tmp_path / f"{n}.db"
+        judged(lambda A, B, value=value: Verdict.win(1, cost=value, total_tokens=value), run=run)
+        assert all(map(math.isfinite, kept_figures(run)))
+
+
+def test_a_table_without_a_figure_is_replayed_without_it():
+    row = {"ID1": "a", "ID2": "b", "better_id": "a", "cost": math.nan, "probability": math.nan, "total_tokens": 12.0}
+    done = judged(ps.ReplayJudge([row]))
+    assert done.results.select("better_id", "cost", "total_tokens").row(0) == ("a", None, 12)
