@@ -307,11 +307,23 @@ def test_a_save_that_fails_leaves_everything_as_it_was(home: Path, monkeypatch: 
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "replace", full)
-    with pytest.raises(TemplateError, match=r"saved as .*mine\.txt: No space left on device"):
+    with pytest.raises(TemplateError, match=r"saved: .*mine\.txt cannot be written: No space left on device"):
         register_prompt_template("mine", MINE + "!", overwrite=True, save=True)
     assert get_prompt_template("mine") == MINE
     assert [path.name for path in (home / "templates").iterdir()] == ["mine.txt"]
     assert (home / "templates" / "mine.txt").read_text() == MINE
+
+
+def test_a_saved_template_is_a_file_like_any_other_and_a_link_stays_one(home: Path, tmp_path: Path) -> None:
+    register_prompt_template("mine", MINE, save=True)
+    saved, plain = home / "templates" / "mine.txt", tmp_path / "plain.txt"
+    plain.write_text(MINE)
+    assert saved.stat().st_mode == plain.stat().st_mode  # others may read it, where they may read files of the user
+    saved.unlink()
+    saved.symlink_to(plain)
+    register_prompt_template("mine", MINE + "!", overwrite=True, save=True)
+    assert saved.is_symlink()
+    assert plain.read_text() == MINE + "!"
 
 
 def test_a_template_that_utf_8_cannot_hold_is_not_saved(home: Path) -> None:

@@ -7,8 +7,9 @@ prints it as ``note: …``, and ``logging.getLogger("pairscale").setLevel("ERROR
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 
-__all__ = ["notice"]
+__all__ = ["did_you_mean", "notice"]
 
 _LOG = logging.getLogger("pairscale")
 
@@ -17,3 +18,16 @@ def notice(message: str) -> str:
     """Say ``message`` once on the ``pairscale`` logger and return it, so that a result can carry it too."""
     _LOG.warning("%s", message)
     return message
+
+
+def did_you_mean(asked: str, known: Iterable[str]) -> str:
+    """A sentence that guesses the name that was meant, with a blank before it; nothing when none is near.
+
+    Example:
+        >>> did_you_mean("organisation", ["organization", "ideas"])
+        " Did you mean 'organization'?"
+    """
+    import difflib
+
+    near = difflib.get_close_matches(asked, list(known), n=3)
+    return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""

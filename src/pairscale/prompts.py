@@ -8,16 +8,15 @@ then among those that come with pairscale.
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
-import tempfile
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 
-from pairscale.errors import InputError, TemplateError
-from pairscale.notices import notice
+from pairscale.errors import FileFormatError, InputError, TemplateError
+from pairscale.home import home_folder
+from pairscale.notices import did_you_mean, notice
 from pairscale.provenance import text_hash
 
 __all__ = [
@@ -267,8 +266,7 @@ def _find(name: str) -> tuple[str, str]:
 
 
 def _unknown(name: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(str(name).lower(), known, n=3)
-    guess = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+    guess = did_you_mean(str(name).lower(), known)
     return f"no prompt template {name!r}.{guess} There are {', '.join(known) or 'none'}"
 
 
@@ -289,11 +287,7 @@ def _is_name(value: object) -> bool:
 
 def user_folder() -> Path:
     """The folder of the user's own templates; it need not exist."""
-    if home := os.environ.get("PAIRSCALE_HOME"):
-        return Path(home).expanduser() / "templates"
-    from platformdirs import user_config_path
-
-    return user_config_path("pairscale") / "templates"
+    return home_folder("templates")
 
 
 def _user_file(name: str) -> Path:
@@ -338,21 +332,17 @@ def _read(path: Path) -> str:
 
 def _write(path: Path, text: str) -> None:
     """Write the whole file or nothing: another session may be reading it."""
-    scratch: Path | None = None  # its name starts with a dot, so it is never listed
+    from pairscale.files import replacing
+
     try:
         data = text.encode("utf-8")
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", suffix=".tmp", delete=False) as stream:
-            scratch = Path(stream.name)
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        scratch.replace(path)
+        with replacing(path) as scratch:  # its name starts with a dot, so it is never listed
+            scratch.write_bytes(data)
+    except FileFormatError as error:
+        raise TemplateError(f"the prompt template cannot be saved: {error}") from error
     except (OSError, UnicodeEncodeError) as error:
         raise TemplateError(f"the prompt template cannot be saved as {path}: {_reason(error)}") from error
-    finally:
-        if scratch is not None:
-            scratch.unlink(missing_ok=True)
 
 
 # Checking.

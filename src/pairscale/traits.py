@@ -6,10 +6,10 @@ count. The last three built-in traits are meant for answers of language models, 
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 
 from pairscale.errors import InputError, UnknownNameError
+from pairscale.notices import did_you_mean
 
 __all__ = ["Trait", "list_traits", "trait_description"]
 
@@ -148,6 +148,5 @@ def _filled(argument: str, value: str) -> str:
 def _unknown(name: object) -> str:
     # People write the label for the key, so the comparison is made in the key's own spelling.
     asked = str(name).strip().lower().replace(" ", "_").replace("-", "_")
-    near = difflib.get_close_matches(asked, _TRAITS, n=3)
-    guess = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+    guess = did_you_mean(asked, _TRAITS)
     return f"no trait {name!r}.{guess} There are {', '.join(_TRAITS)}; or define one with custom_description"

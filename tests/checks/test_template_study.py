@@ -11,6 +11,7 @@ from pairscale.checks import StudyCell, published_default_template, published_te
 from pairscale.checks.published import OTHER_WORDINGS
 from pairscale.checks.templates import STUDY
 from pairscale.errors import InputError, TableError
+from pairscale.testing import ProviderSimulator
 
 BIAS = {"concise": 0.0, "weigh": 4.0}
 PAIRS = ps.make_pairs(ps.synthetic_essays(9, seed=1))
@@ -77,6 +78,46 @@ def test_judgements_made_elsewhere_give_the_same(study):
     for data in (pl.concat(parts), pl.concat(parts).to_dicts(), cells):
         table = template_study(data).table
         assert table.drop("judge").equals(expected)
+
+
+@pytest.mark.parametrize(
+    ("judge", "settings", "thinking"),
+    [
+        # The settings of the published study, and its words for them.
+        ("anthropic:claude-sonnet-4-5", {"reasoning": "none", "temperature": 0}, "no_thinking"),
+        ("anthropic:claude-sonnet-4-5", {"reasoning": "enabled", "include_thoughts": True}, "with_thinking"),
+        ("anthropic:claude-sonnet-4-5", {"thinking_budget": 1024}, "with_thinking"),
+        ("gemini:gemini-3-pro-preview", {"thinking_level": "low", "include_thoughts": True}, "with_thinking"),
+        ("openai:gpt-4o", {"temperature": 0}, "no_thinking"),
+        ("openai:gpt-5.1", {"temperature": 0}, "no_thinking"),
+        ("openai:gpt-5.1", {"reasoning": "low", "include_thoughts": True}, "with_thinking"),
+        ("together:deepseek-ai/DeepSeek-R1", {}, "with_thinking"),
+        ("together:deepseek-ai/DeepSeek-V3", {}, "no_thinking"),
+        # Others.
+        ("anthropic:claude-sonnet-4-5", {"reasoning": "none", "include_thoughts": True}, "with_thinking"),
+        ("gemini:gemini-2.5-flash", {"thinking_budget": 0}, "no_thinking"),
+        ("gemini:gemini-2.5-flash", {"thinking_budget": -1}, "with_thinking"),
+        ("gemini:gemini-2.5-flash", {}, "with_thinking"),
+        ("openai:gpt-5.1", {"include_thoughts": True}, "with_thinking"),
+        ("openai:gpt-4o", {"include_thoughts": True}, "no_thinking"),
+        ("ollama:qwen3:8b", {}, "no_thinking"),
+        ("ollama:qwen3:8b", {"think": True}, "with_thinking"),
+        ("ollama:unheard-of", {}, None),
+        ("ollama:unheard-of", {"think": False}, "no_thinking"),
+    ],
+)
+def test_thinking_in_the_words_of_the_published_study(judge, settings, thinking):
+    with ProviderSimulator() as server:
+        known = {"base_url": server.url + ("/v1" if judge.startswith(("openai", "together")) else "")}
+        if not judge.startswith("ollama"):
+            known["api_key"] = "simulated-key-123"
+        table = template_study(
+            PAIRS.head(1),
+            templates=["default"],
+            judge=lambda template: ps.make_judge(judge, template=template, judge_args={**known, **settings}),
+            progress=False,
+        ).table
+    assert table.select("model", "thinking").rows() == [(judge.partition(":")[2], thinking)]
 
 
 def test_one_run_file_resumes_the_study(tmp_path, study):

@@ -10,6 +10,7 @@ import pytest
 import pairscale as ps
 from pairscale.adaptive import AdaptiveConfig
 from pairscale.cli._history import keeping_settings, kept_settings
+from pairscale.errors import InputError, JudgeError, StoreMismatchError
 from pairscale.testing import ProviderSimulator
 
 STUDY = """
@@ -64,6 +65,51 @@ def test_a_line_that_is_refused_is_not_the_last_of_its_run(cli):
     assert cli("rank", "essays", "--judge", "mine:longer", "--run", "run.db", *QUICK).code == 0
     assert cli("rank", "esays", "--judge", "mine:longer", "--run", "run.db", *QUICK).code == 1
     assert [row["settings"]["data"] for row in kept()] == ["essays"]
+
+
+def test_a_line_that_is_refused_after_it_opened_the_file_is_not_either(cli):
+    """Only the last command of a run is taken up by others, such as `init --from` and the report."""
+    line = ("rank", "essays", "--judge", "mine:longer", "--run", "run.db", *QUICK)
+    assert cli(*line).code == 0
+    text = Path("essays/ann.txt").read_text()
+    Path("essays/ann.txt").write_text("Another text.")
+    refused = cli(*line, "--max-minutes", "5")
+    assert refused.code == 1
+    assert "another text" in refused.err
+    assert ["max_minutes" in row["settings"] for row in kept()] == [False]
+    Path("essays/ann.txt").write_text(text)
+    assert cli(*line, "--seed", "9").code == 1  # a run keeps its seed
+    assert cli(*line, "--judge", "mine:tied").code == 1  # and its judge
+    assert [(row["settings"]["seed"], row["settings"]["judge"]) for row in kept()] == [(1, "mine:longer")]
+    assert cli("init", "--from", "run.db").code == 0
+    assert tomllib.loads(Path("study.toml").read_text("utf-8"))["seed"] == 1
+    assert cli(*line).code == 0
+    assert len(kept()) == 2
+
+
+def test_a_line_that_fails_after_it_asked_is_kept(cli, pairs):
+    done = cli("judge", pairs, "--judge", "mine:shy", "--run", "run.db")
+    assert done.code == 1
+    assert "none of the 6 pairs was answered" in done.err
+    assert [row["settings"]["judge"] for row in kept()] == ["mine:shy"]
+
+
+@pytest.mark.parametrize("error", [InputError, StoreMismatchError, JudgeError, KeyboardInterrupt])
+def test_settings_are_kept_with_what_was_asked_by_them_however_it_ends(cli, error):
+    def line(seed, work):
+        with keeping_settings("judge", {"run": "run.db", "seed": seed}):
+            work()
+            raise error
+
+    pairs = ps.make_pairs(ps.read_samples("essays"))
+    with pytest.raises(error):
+        line(1, lambda: None)
+    assert not Path("run.db").exists()
+    with pytest.raises(error):
+        line(2, lambda: ps.submit_pairs(pairs, "lexical", run="run.db", progress=False))
+    with pytest.raises(error):
+        line(3, lambda: None)
+    assert [row["settings"]["seed"] for row in kept()] == [2]
 
 
 def test_no_key_is_kept(cli, pairs, monkeypatch):

@@ -239,6 +239,7 @@ def test_the_demo_ranks_reports_and_starts_anew(cli):
     assert [row["rank"] for row in first.json["items"]] == list(range(1, 21))
     assert first.json["stop_reason"] == "btl_converged"
     assert first.json["comparisons"] < 20 * 19
+    assert "duplicates" not in first.err  # a name of the step log, which a newcomer does not know
     assert Path("there/report.html").read_text("utf-8").startswith("<!doctype html>")
     second = cli("demo", "--folder", "there", "--seed", "2")
     assert second.code == 0

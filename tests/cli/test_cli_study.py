@@ -101,6 +101,21 @@ def test_init_writes_a_study_that_runs_and_never_over_another(cli):
     assert "ends in .toml" in cli("init", "study.txt").err
 
 
+def test_a_new_study_does_what_the_line_without_options_does(cli):
+    """The same questions in the same order, with the same settings, so that the one goes on with the other's run."""
+    assert cli("init").code == 0
+    done = []
+    for data, run in (("essays", "line.db"), ("study.toml", "study.db")):
+        assert cli("rank", data, "--run", run, "--steps", "5", "--fit", "laplace", "--progress", "none").code == 0
+        with ps.open_run(run) as store:
+            call = next(row for row in store.read_log("adaptive_events") if row["event"] == "call")
+            asked = store.results().select("ID1", "ID2").rows()
+        done.append(({name: value for name, value in call.items() if name not in {"at", "hash"}}, asked))
+    assert done[0] == done[1]
+    more = cli("rank", "study.toml", "--run", "line.db", "--steps", "3", "--fit", "laplace", "--json")
+    assert more.json["summary"][0]["committed_pairs"] == 8
+
+
 def test_everything_that_the_file_suggests_exists():
     """With all suggestions taken up, it is valid TOML of options and fields that there are."""
     text = TEMPLATE.format(name="study.toml", data="essays")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pairscale.errors import InputError
 from pairscale.models import trueskill as module
-from pairscale.models.trueskill import BETA, MU, SIGMA, pair_utility, update, win_probability
+from pairscale.models.trueskill import BETA, MU, SIGMA, update, win_probability
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 MEANS = st.floats(-1e6, 1e6)
@@ -85,7 +85,6 @@ def test_every_belief_stays_one(mu_w: float, sigma_w: float, mu_l: float, sigma_
     p = win_probability(mu_w, sigma_w, mu_l, sigma_l)
     assert 0 <= p <= 1
     assert p + win_probability(mu_l, sigma_l, mu_w, sigma_w) == pytest.approx(1)
-    assert pair_utility(mu_w, sigma_w, mu_l, sigma_l) == pytest.approx(p * (1 - p), abs=1e-12)
 
 
 @given(st.lists(st.tuples(MEANS, SIGMAS, MEANS, SIGMAS), min_size=1, max_size=8))
@@ -98,16 +97,11 @@ def test_arrays_are_element_by_element(rows: list[tuple[float, float, float, flo
 
 def test_broadcasting() -> None:
     mu, sigma = np.array([20.0, 25.0, 31.0]), np.array([8.0, 2.0, 1.0])
-    square = pair_utility(mu[:, None], sigma[:, None], mu, sigma)
+    square = win_probability(mu[:, None], sigma[:, None], mu, sigma)
     assert square.shape == (3, 3)
-    assert square == pytest.approx(square.T)
-    assert np.diag(square) == pytest.approx(0.25)
+    assert square == pytest.approx(1 - square.T)
+    assert np.diag(square) == pytest.approx(0.5)
     assert update(MU, SIGMA, mu, sigma).mu_winner.shape == (3,)
-
-
-def test_foregone_pairs_still_differ() -> None:
-    near, far = pair_utility(100, 1, [0, -50], 1)
-    assert near > far > 0
 
 
 def test_mean_moves_in_proportion_to_the_variance() -> None:
@@ -124,7 +118,7 @@ def test_a_huge_sigma_stays_above_zero() -> None:
     "numbers", [(math.nan, 1, 0, 1), (0, math.inf, 0, 1), (0, 0, 0, 1), (0, 1, 0, -1), ([0, math.inf], 1, 0, 1)]
 )
 def test_no_belief_at_all(numbers: tuple[float, float, float, float]) -> None:
-    for function in (update, win_probability, pair_utility):
+    for function in (update, win_probability):
         with pytest.raises(InputError):
             function(*numbers)
 

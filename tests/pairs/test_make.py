@@ -19,6 +19,7 @@ from scipy.stats import binom, chi2
 
 import pairscale as ps
 from pairscale.errors import InputError, TableError
+from pairscale.pairs.make import _sides, some_pairs
 from tests import strategies
 from tests.strategies import golden
 
@@ -325,3 +326,39 @@ def test_texts_are_shared_not_copied():
     done = subprocess.run([sys.executable, "-c", CHAIN], capture_output=True, text=True, check=True)
     peak = int(done.stdout) * (1 if sys.platform == "darwin" else 1024)
     assert peak < 1.5e9
+
+
+# Some of the pairs, without the others
+
+
+@given(st.integers(2, 60))
+def test_every_number_is_a_pair_in_the_order_of_make_pairs(n):
+    first, second = np.triu_indices(n, 1)
+    total = n * (n - 1) // 2
+    assert [_sides(number, n) for number in range(total)] == list(zip(first.tolist(), second.tolist(), strict=True))
+
+
+def test_the_numbers_of_very_many_pairs_are_exact():
+    n = 3_000_000_019
+    for i, j in ((0, 1), (0, n - 1), (1, 2), (123_456_789, 2_999_999_999), (n - 2, n - 1)):
+        number = i * n - i * (i + 1) // 2 + (j - i - 1)
+        assert _sides(number, n) == (i, j)
+
+
+@given(strategies.samples(min_size=2), st.integers(0, 30), st.integers(0, 5))
+def test_some_pairs_are_rows_of_all_pairs(samples, n_pairs, seed):
+    everything, some = ps.make_pairs(samples), some_pairs(samples, n_pairs, seed)
+    assert some.schema == everything.schema
+    assert some.height == min(n_pairs, everything.height)
+    known = {row["ID1"] + "\0" + row["ID2"]: row for row in everything.iter_rows(named=True)}
+    found = [row["ID1"] + "\0" + row["ID2"] for row in some.iter_rows(named=True)]
+    assert len(set(found)) == len(found)
+    assert [known[name] for name in found] == some.to_dicts()
+    assert some.equals(some_pairs(samples, n_pairs, seed))
+
+
+def test_some_pairs_are_all_equally_likely():
+    samples = {"ID": list("abcde"), "text": list("abcde")}
+    drawn = Counter(pair for seed in range(2000) for pair in some_pairs(samples, 3, seed).select("ID1", "ID2").rows())
+    assert len(drawn) == 10
+    assert all(binom.ppf(TINY, 2000, 0.3) <= times <= binom.isf(TINY, 2000, 0.3) for times in drawn.values())

@@ -68,6 +68,16 @@ def test_lines_that_are_hard_to_read(raw, tmp_path):
         assert next(line for _, line in read_lines(path, batch_format(provider))).startswith("line 1: ")
 
 
+@pytest.mark.parametrize("status", [10**30, -1, "200", True])
+def test_a_status_that_is_none_is_left_out(status, tmp_path):
+    """No run file holds such numbers."""
+    path = tmp_path / "results.jsonl"
+    row = {"custom_id": "k-1", "response": {"status_code": status, "body": {}}}
+    path.write_text(f"{json.dumps(row)}\n", "utf-8")
+    (_, line), *_ = read_lines(path, batch_format("openai"))
+    assert line.status is None
+
+
 @given(st.text(alphabet="ps-0123456789r٣x", max_size=12) | st.just("k-" + "9" * 5_000))
 def test_names_of_requests_are_never_trusted(name):
     found = split_id(name, "k")

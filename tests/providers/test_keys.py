@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import pairscale as ps
 from pairscale.errors import InputError, PairscaleError
-from pairscale.providers.keys import KEY_VARIABLES, Key, Redactor, find_key
+from pairscale.providers.keys import KEY_VARIABLES, Key, Redactor, _in_a_shell, find_key
 from pairscale.providers.registry import provider_named
 from pairscale.testing import Behaviour, Faults, ProviderSimulator
 
@@ -179,6 +179,20 @@ def test_an_argument_goes_before_the_environment(monkeypatch):
     assert find_key(openai, "").reveal() == "from-environment"
     assert find_key(openai, " given ").reveal() == "given"
     assert find_key(openai, Key("made")).reveal() == "made"
+
+
+@pytest.mark.parametrize(
+    ("system", "typed"),
+    [
+        ("posix", "export OPENAI_API_KEY=…"),
+        ("nt", 'PowerShell: $env:OPENAI_API_KEY = "…"; cmd: set OPENAI_API_KEY=…'),
+    ],
+)
+def test_a_missing_key_says_what_to_type(system, typed, monkeypatch):
+    monkeypatch.setattr(_in_a_shell, "__defaults__", (system,))
+    with pytest.raises(InputError) as refused:
+        find_key(provider_named("openai"), None)
+    assert str(refused.value) == f"there is no key for openai; set OPENAI_API_KEY ({typed}), or give api_key"
 
 
 def test_gemini_takes_the_second_name_of_its_sdk(monkeypatch):

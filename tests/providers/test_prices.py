@@ -22,6 +22,7 @@ PRICE = Price(3.0, 15.0, cached=0.3, batch=0.5, written=3.75, tiers={"flex": 0.5
         (Usage(MILLION, MILLION, cached=MILLION), {}, 15.3),
         (Usage(MILLION, 0, written=MILLION), {}, 3.75),
         (Usage(1000, 100, cached=200, written=300), {}, (500 * 3 + 200 * 0.3 + 300 * 3.75 + 100 * 15) / MILLION),
+        (Usage(MILLION, None, total=10), {}, 3.0),  # a server that cannot add: no answer costs less than nothing
         (Usage(MILLION, 0), {"batch": True}, 1.5),
         (Usage(MILLION, 0), {"tier": "flex"}, 1.5),
         (Usage(MILLION, 0), {"tier": "FLEX"}, 1.5),

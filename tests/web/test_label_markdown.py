@@ -8,9 +8,7 @@ from hypothesis import strategies as st
 
 from pairscale.web._markdown import shown
 
-TAGS = set(
-    "p br em strong s code pre h1 h2 h3 h4 h5 h6 ul ol li blockquote hr table thead tbody tr td th span div".split()
-)
+TAGS = set("p br em strong s code pre h3 h4 h5 h6 ul ol li blockquote hr table thead tbody tr td th span div".split())
 
 
 class Reader(HTMLParser):
@@ -60,8 +58,14 @@ def test_nothing_is_hidden_however_deep_it_lies(mark, depth):
     assert "secret" in read(f"{steps}{'  ' * depth}- secret").text
 
 
+@pytest.mark.parametrize(("mark", "tag"), [("#", "h3"), ("##", "h4"), ("###", "h5"), ("####", "h6"), ("######", "h6")])
+def test_headings_of_a_text_are_below_those_of_the_page(mark, tag):
+    assert shown(f"{mark} One\n\nTwo") == f"<{tag}>One</{tag}>\n<p>Two</p>\n"
+    assert shown("One\n===\n\nTwo\n---") == "<h3>One</h3>\n<h4>Two</h4>\n"
+
+
 def test_what_is_shown():
-    assert shown("one\ntwo") == "<p>one<br />\ntwo</p>\n"
+    assert shown("one\ntwo") == "<p>one<br>\ntwo</p>\n"
     assert shown("\tindented, no code") == "<p>indented, no code</p>\n"
     assert shown("```python\nif a < b:\n    pass\n```") == (
         '<pre><code class="language-python">if a &lt; b:\n    pass\n</code></pre>\n'

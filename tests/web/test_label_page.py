@@ -109,7 +109,7 @@ def test_waiting_looks_again_by_itself(serve):
 
 def test_plain_texts(serve):
     case = Case("c", "t", "clearer", "", "# not a *heading*", "")
-    for plain, heading in ((True, "# not a *heading*"), (False, "<h1>not a <em>heading</em></h1>")):
+    for plain, heading in ((True, "# not a *heading*"), (False, "<h3>not a <em>heading</em></h3>")):
         _, where = serve([case], plain=plain)
         page = get(where.links["ann"]).text
         assert heading in page

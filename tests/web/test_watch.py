@@ -95,6 +95,15 @@ def test_hostile_ids_stay_text_and_nothing_else_may_run(run):
     assert not re.search(r"https?://", answer.text)
 
 
+def test_what_is_for_the_head_stands_in_it(run):
+    """In a body, no browser need heed a refresh."""
+    page = TestClient(create_watch_app(run), base_url="http://localhost").get("/").text
+    head, body = page.split("<body")
+    for part in ('<noscript><meta http-equiv="refresh"', "/static/watch.css", "/static/watch.js"):
+        assert part in head
+        assert part not in body
+
+
 def test_looking_changes_nothing(run):
     def digest():
         return hashlib.sha256(Path(run).read_bytes()).hexdigest()
@@ -136,3 +145,49 @@ def test_it_is_served(run):
 def test_no_run_no_page(tmp_path):
     with pytest.raises(StoreError), serve_run(str(tmp_path / "none.db")):
         pass
+
+
+def test_a_run_that_cannot_be_read_is_said_to_be_and_looked_for_again(run, tmp_path, monkeypatch):
+    from pairscale.errors import StoreBusyError
+    from pairscale.web import watch
+
+    client = TestClient(create_watch_app(run), base_url="http://localhost")
+    aside = Path(run).rename(tmp_path / "aside.db")
+    for address in ("/", "/now"):
+        answer = client.get(address)
+        assert (answer.status_code, answer.headers["refresh"]) == (503, "5")
+        assert "<h1>Run</h1>" in answer.text
+        assert "The run cannot be read now: " in answer.text
+    aside.rename(run)
+    assert client.get("/").status_code == 200
+
+    def busy(_run):
+        raise StoreBusyError("somebody <else> writes")
+
+    monkeypatch.setattr(watch, "open_run", busy)
+    answer = TestClient(create_watch_app(run), base_url="http://localhost").get("/")
+    assert answer.status_code == 503
+    assert "somebody &lt;else&gt; writes" in answer.text
+    assert client.get("/nowhere").status_code == 404
+    assert "<h1>Run</h1>" in client.get("/nowhere").text
+
+
+def test_a_look_is_of_one_moment(tmp_path, monkeypatch):
+    """Another writes between two things that are read."""
+    from pairscale.web import watch
+
+    pairs = ps.make_pairs([{"ID": name, "text": name} for name in "abcd"])
+    run = str(tmp_path / "run.db")
+    first = lambda A, B: {"is_valid": True, "Y": 1, "invalid_reason": None}  # noqa: E731
+    plain = watch.adaptive_status
+
+    def slow(store):
+        found = plain(store)
+        ps.submit_pairs(pairs, first, run=run, progress=False)
+        return found
+
+    ps.submit_pairs(pairs.head(2), first, run=run, progress=False)
+    monkeypatch.setattr(watch, "adaptive_status", slow)
+    with ps.open_run(run) as store:
+        tiles = [{label: figure for figure, label in look_at(store).tiles} for _ in range(2)]
+    assert [tile["decided comparisons"] for tile in tiles] == ["2", "6"]

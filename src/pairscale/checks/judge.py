@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 
 from pairscale.checks.position import PositionalBias, check_positional_bias, compute_reverse_consistency
@@ -14,7 +15,9 @@ from pairscale.display import Shown
 from pairscale.errors import InputError
 from pairscale.judges.base import Judge
 from pairscale.judges.resolve import make_judge
-from pairscale.pairs import make_pairs, randomize_pair_order, sample_pairs
+from pairscale.pairs import randomize_pair_order
+from pairscale.pairs._table import swapped
+from pairscale.pairs.make import some_pairs
 from pairscale.samples import read_samples
 
 if TYPE_CHECKING:
@@ -102,11 +105,8 @@ def check_judge(
     if samples.height < 2:
         raise InputError(f"a judge compares two texts; there are {samples.height}")
     asked = make_judge(judge, **options)
-    forward = randomize_pair_order(sample_pairs(make_pairs(samples), n_pairs=n_pairs, seed=seed), seed=seed)
-    names = {"ID1": "ID2", "text1": "text2", "ID2": "ID1", "text2": "text1"}
-    sides = {name: f"{name[:-1]}{'21'[int(name[-1]) - 1]}" for name in forward.columns if name[-1:] in {"1", "2"}}
-    backward = forward.rename(sides | names).select(forward.columns)
-    both = pl.concat([forward, backward])
+    forward = randomize_pair_order(some_pairs(samples, n_pairs, seed), seed=seed)
+    both = pl.concat([forward, swapped(forward, np.ones(forward.height, dtype=bool))])
     done = submit_pairs(both, asked, run=run, concurrency=concurrency, progress=progress)
     results = done.results
     bias = None

@@ -15,11 +15,13 @@ from pairscale.display import Charted, Reported
 from pairscale.errors import InputError, TableError
 from pairscale.notices import notice
 from pairscale.pairs._table import as_pairs, checked_level, swapped
+from pairscale.providers.families import capabilities
 from pairscale.tables import Table, as_text, listed, require_columns, row_numbers, to_frame
 
 if TYPE_CHECKING:
     import os
 
+    from pairscale.comparisons import Condition
     from pairscale.judges import Judge
 
 __all__ = ["STUDY", "JudgeFactory", "StudyCell", "TemplateStudy", "rank_templates", "template_study"]
@@ -312,7 +314,6 @@ def _asked(
             for pairs in (forward, reverse)
         ]
         condition = asked.condition
-        thinking = condition.settings.get("thinking")
         cells.append(
             StudyCell(
                 template,
@@ -320,9 +321,29 @@ def _asked(
                 answers[1].results,
                 condition.backend,
                 condition.model,
-                thinking if isinstance(thinking, str) else None,
+                _thinking(condition),
                 name or condition.judge_id,
                 sum(answer.failed_pairs.height for answer in answers),
             )
         )
     return cells, notices
+
+
+def _thinking(condition: Condition) -> str | None:
+    """How a model reasons, in the words of the published study; None where nobody can say.
+
+    What was asked for decides; where nothing was, what models of its family do then.
+    """
+    settings, backend = condition.settings, condition.backend
+    asked, budget = settings.get("reasoning"), settings.get("thinking_budget")
+    if asked is None and budget is not None:
+        asked = "enabled" if budget else "none"
+    if settings.get("include_thoughts") and (asked is None or backend == "anthropic"):
+        asked = "enabled"  # asking for thoughts means thinking
+    able = capabilities(backend, condition.model or "", settings.get("provider_args", {}).get("overrides"))
+    if able.thinking == "none":
+        asked = "none"
+    elif asked is None and able.thinking != "any":
+        hushed = backend == "ollama" and able.thinking == "switch"
+        asked = "enabled" if able.thinks_unasked and not hushed else "none"
+    return None if asked is None else "no_thinking" if asked == "none" else "with_thinking"

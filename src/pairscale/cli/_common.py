@@ -25,6 +25,7 @@ __all__ = [
     "Out",
     "Seed",
     "TextCol",
+    "chart_file",
     "complain",
     "emit",
     "printable",
@@ -83,6 +84,15 @@ def _writable(out: Path | None) -> Path | None:
     except OSError as error:
         raise FileFormatError(f"--out {out} cannot be written: {error.strerror}") from None
     return out
+
+
+def chart_file(path: Path | None) -> Path | None:
+    """The file of the chart, refused before any work is done."""
+    if path is None:
+        return None
+    from pairscale.report.charts import require_chart_file
+
+    return require_chart_file(path, "--chart")
 
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output, nothing else there.")]

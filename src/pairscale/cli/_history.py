@@ -9,13 +9,14 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairscale.errors import InputError, PairscaleError
+from pairscale.errors import InputError, PairscaleError, StoreMismatchError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from pairscale.store import RunFile
 
@@ -31,9 +32,9 @@ _IN_QUERY = re.compile(rf"(?<=[?&])([^=&#\s]*{_NAMES_OF_KEYS}=)[^&#\s]*", re.IGN
 
 @contextlib.contextmanager
 def keeping_settings(command: str, params: Mapping[str, Any], study: str | None = None) -> Iterator[None]:
-    """Write the settings of the command in the block into its run file: when it opens that, or else when it ends well.
+    """Write the settings of the command in the block into its run file: when it opens that, or else when it ends.
 
-    One that is refused before it opens the file leaves no trace there.
+    One that is refused leaves no trace there, unless it has asked or decided something before.
 
     Args:
         command: its name.
@@ -46,7 +47,6 @@ def keeping_settings(command: str, params: Mapping[str, Any], study: str | None 
         return
     from pairscale._version import __version__
     from pairscale.provenance import utc_now
-    from pairscale.store import open_run
     from pairscale.store._opened import on_writing
 
     settings = {
@@ -55,18 +55,60 @@ def keeping_settings(command: str, params: Mapping[str, Any], study: str | None 
         if value is not None and name not in _ABOUT_OUTPUT and not _SECRET.search(name)
     }
     row = {"command": command, "at": utc_now(), "version": __version__, "study": study, "settings": settings}
+    kept: list[dict[str, Any]] = []
 
     def keep(store: RunFile) -> None:
         # That a record of its work cannot be kept must not make the command fail.
         with contextlib.suppress(PairscaleError, OSError):
-            if ("://" in run or Path(store.name) == Path(run)) and row not in store.read_log(_LOG):
+            if not kept and ("://" in run or Path(store.name) == Path(run)):
                 store.log(_LOG, [row])
+                kept.append(row)
 
-    with on_writing(keep):
-        yield
+    size = _size(run)
+    try:
+        with on_writing(keep):
+            yield
+    except BaseException as error:
+        if _size(run) > size + len(kept):  # what it has asked belongs to its settings
+            _opened(run, keep)
+        elif kept and isinstance(error, InputError | StoreMismatchError):
+            _opened(run, partial(_take_back, row))
+        raise
     if "://" in run or Path(run).exists():
-        with contextlib.suppress(PairscaleError, OSError), on_writing(keep):
-            open_run(run, write=True).close()
+        _opened(run, keep)
+
+
+def _opened(run: str, work: Callable[[RunFile], None]) -> None:
+    """Do something with the run file of a command that has ended, if that can be done."""
+    from pairscale.store import open_run
+
+    with contextlib.suppress(PairscaleError, OSError), open_run(run, write=True) as store:
+        work(store)
+
+
+def _size(run: str) -> int:
+    """How many attempts and rows of logs a run file holds; 0 when there is none."""
+    from sqlalchemy import func, select
+
+    from pairscale.store import open_run
+    from pairscale.store._schema import attempts, logs
+
+    counts = [select(func.count()).select_from(table) for table in (attempts, logs)]
+    with contextlib.suppress(PairscaleError, OSError), open_run(run) as store, store._begin() as connection:
+        return sum(connection.execute(count).scalar_one() for count in counts)
+    return 0
+
+
+def _take_back(row: Mapping[str, Any], store: RunFile) -> None:
+    """Remove the settings of a command that was refused."""
+    from sqlalchemy import delete
+
+    from pairscale.store._schema import logs
+
+    if store.read_log(_LOG, last=1) == [row]:
+        last = (logs.c.log == _LOG) & (logs.c.row == store.log_length(_LOG))
+        with store._begin() as connection:
+            connection.execute(delete(logs).where(last))
 
 
 def kept_settings(store: RunFile) -> list[dict[str, Any]]:

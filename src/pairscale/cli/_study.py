@@ -35,7 +35,7 @@ judge = "lexical"
 # What to judge (`pairscale traits`), and how the question is put (`pairscale templates`).
 trait = "overall_quality"
 # template = "default"
-concurrency = 4
+# concurrency = 8      # questions open at once; 1 by default
 
 # When to stop: by itself when the ranking is this reliable, or at a limit.
 reliability = 0.9

@@ -20,7 +20,6 @@ from pairscale.cli._inputs import (
     run_file,
 )
 from pairscale.errors import InputError
-from pairscale.providers.batches import ENDED
 
 if TYPE_CHECKING:
     import polars as pl
@@ -182,6 +181,7 @@ def resume(
 
 def cancel(run: _Run, batch: _Chosen = None, as_json: Json = False, out: Out = None) -> None:
     """Ask the providers to end batches; what was answered until then can be collected, and is paid for."""
+    from pairscale.providers.batches import ENDED
 
     async def work(desk: BatchDesk) -> tuple[int, pl.DataFrame]:
         known = desk.entries()
@@ -312,6 +312,8 @@ def _show_results(
 
 def _say_next(run: str, batches: pl.DataFrame) -> bool:
     """What is to be done about the batches that are not taken in yet; False when there are none."""
+    from pairscale.providers.batches import ENDED
+
     waiting = batches.filter(batches["collected_at"].is_null() & (batches["state"] != "dropped"))
     if waiting.height == 0:
         return False

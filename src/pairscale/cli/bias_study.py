@@ -11,7 +11,7 @@ import typer
 
 import pairscale as ps
 from pairscale.cli import _names
-from pairscale.cli._common import Json, Out, emit, say, show_table
+from pairscale.cli._common import Json, Out, chart_file, emit, say, show_table
 from pairscale.cli._inputs import TraitName, make_named_judge, read_pairs, run_file
 from pairscale.errors import InputError
 
@@ -29,15 +29,6 @@ EXAMPLES = (
     "pairscale bias-study judgements.csv --out study.csv --chart study.svg",
     "pairscale bias-study --published",
 )
-
-
-def _chart_file(path: Path | None) -> Path | None:
-    """The file of the chart, refused before any work is done."""
-    if path is None:
-        return None
-    from pairscale.report.charts import require_chart_file
-
-    return require_chart_file(path, "--chart")
 
 
 def command(
@@ -82,7 +73,7 @@ def command(
         Path | None,
         typer.Option(
             metavar="FILE",
-            callback=_chart_file,
+            callback=chart_file,
             help="Draw the study, beside the published one: svg, png, html or json, by the ending.",
         ),
     ] = None,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 import pairscale as ps
-from pairscale.cli._common import Json, Out, emit, say, show_table
+from pairscale.cli._common import Json, Out, chart_file, emit, say, show_table
 from pairscale.cli._common import _writable as writable
 from pairscale.cli._inputs import read_results
 from pairscale.errors import InputError
@@ -76,15 +76,6 @@ class _Shown:
     columns: tuple[str, ...]
     lines: tuple[str, ...]
     fit: BTFit | BayesFit | EloFit
-
-
-def _chart_file(path: Path | None) -> Path | None:
-    """The file of the chart, refused before any work is done."""
-    if path is None:
-        return None
-    from pairscale.report.charts import require_chart_file
-
-    return require_chart_file(path, "--chart")
 
 
 def _covariance_file(path: Path | None) -> Path | None:
@@ -163,7 +154,7 @@ def command(
     chart: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", callback=_chart_file, help="Draw the result: svg, png, html or json, by the ending."
+            metavar="FILE", callback=chart_file, help="Draw the result: svg, png, html or json, by the ending."
         ),
     ] = None,
     chart_kind: Annotated[

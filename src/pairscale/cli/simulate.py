@@ -9,7 +9,7 @@ import typer
 
 import pairscale as ps
 from pairscale.cli import _names
-from pairscale.cli._common import Json, Out, emit, say, show_table
+from pairscale.cli._common import Json, Out, chart_file, emit, say, show_table
 from pairscale.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,15 +26,6 @@ EXAMPLES = (
     "pairscale simulate --items 60 --per-item 8 --sd 1 --sd 2.5 --chart a.svg",
     "pairscale simulate --items 60 --in-flight 1 --in-flight 32 --out curves.csv",
 )
-
-
-def _chart_file(path: Path | None) -> Path | None:
-    """The file of the chart, refused before any work is done."""
-    if path is None:
-        return None
-    from pairscale.report.charts import require_chart_file
-
-    return require_chart_file(path, "--chart")
 
 
 def command(
@@ -79,7 +70,7 @@ def command(
     chart: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", callback=_chart_file, help="Draw the study: svg, png, html or json, by the ending."
+            metavar="FILE", callback=chart_file, help="Draw the study: svg, png, html or json, by the ending."
         ),
     ] = None,
     as_json: Json = False,

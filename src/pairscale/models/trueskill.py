@@ -26,7 +26,7 @@ from scipy.special import erfcx, ndtr
 from pairscale.errors import InputError
 from pairscale.models._counts import Floats
 
-__all__ = ["BETA", "MU", "SIGMA", "Beliefs", "pair_utility", "update", "win_probability"]
+__all__ = ["BETA", "MU", "SIGMA", "Beliefs", "update", "win_probability"]
 
 MU = 25.0
 """What is believed of an item before its first comparison: the mean."""
@@ -110,25 +110,6 @@ def win_probability(
     """
     mu_i, sigma_i, mu_j, sigma_j = _checked(mu_i, sigma_i, mu_j, sigma_j, beta)
     return np.asarray(ndtr((mu_i - mu_j) / _spread(sigma_i, sigma_j, beta)))[()]
-
-
-def pair_utility(
-    mu_i: npt.ArrayLike, sigma_i: npt.ArrayLike, mu_j: npt.ArrayLike, sigma_j: npt.ArrayLike, *, beta: float = BETA
-) -> Floats:
-    """How open the outcome of a comparison is, ``p (1 - p)``: 0.25 for an even pair, towards 0 for a foregone one.
-
-    Both factors are computed as small probabilities, so that lopsided pairs still differ from each other.
-
-    Raises:
-        InputError: when a number is not finite, or a standard deviation not above 0.
-
-    Example:
-        >>> float(pair_utility(MU, SIGMA, MU, SIGMA))
-        0.25
-    """
-    mu_i, sigma_i, mu_j, sigma_j = _checked(mu_i, sigma_i, mu_j, sigma_j, beta)
-    t = (mu_i - mu_j) / _spread(sigma_i, sigma_j, beta)
-    return np.asarray(ndtr(t) * ndtr(-t))[()]
 
 
 def _checked(

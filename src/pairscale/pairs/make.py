@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import math
+from typing import TYPE_CHECKING
+
 import numpy as np
 import polars as pl
 
 from pairscale.errors import TableError
-from pairscale.pairs._table import as_pairs, drawn, share_of, whole
+from pairscale.pairs._table import as_pairs, drawn, generator, share_of, whole
 from pairscale.samples import read_samples_df
 from pairscale.tables import Table
 
-__all__ = ["make_pairs", "sample_pairs"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["make_pairs", "sample_pairs", "some_pairs"]
 
 
 def make_pairs(samples: Table) -> pl.DataFrame:
@@ -27,10 +33,43 @@ def make_pairs(samples: Table) -> pl.DataFrame:
         >>> make_pairs([{"ID": i, "text": i.upper()} for i in "bac"]).select("ID1", "ID2").rows()
         [('a', 'b'), ('a', 'c'), ('b', 'c')]
     """
+    frame = _in_order(samples)
+    return _paired(frame, *np.triu_indices(frame.height, 1))
+
+
+def some_pairs(samples: Table, n_pairs: int, seed: int | None = None) -> pl.DataFrame:
+    """So many of all pairs, all equally likely, in random order, without making the others.
+
+    Args:
+        samples: a table with ``ID`` and ``text``.
+        n_pairs: how many; all of them when there are fewer.
+        seed: makes it reproducible.
+
+    Returns:
+        As :func:`make_pairs`.
+    """
+    frame = _in_order(samples)
+    total = frame.height * (frame.height - 1) // 2
+    numbers = generator(seed).choice(total, min(total, whole(n_pairs, "n_pairs")), replace=False)
+    sides = np.array([_sides(number, frame.height) for number in numbers.tolist()], dtype=np.int64).reshape(-1, 2)
+    return _paired(frame, sides[:, 0], sides[:, 1])
+
+
+def _sides(number: int, n: int) -> tuple[int, int]:
+    """The two rows of a pair by its number among all pairs of ``n``, in the order of :func:`make_pairs`."""
+    left = n * (n - 1) // 2 - 1 - number  # pairs behind it: the last row has none, the one before it one, and so on
+    rows = (math.isqrt(8 * left + 1) - 1) // 2
+    return n - 2 - rows, n - 1 - (left - rows * (rows + 1) // 2)
+
+
+def _in_order(samples: Table) -> pl.DataFrame:
     frame = read_samples_df(samples, "ID", "text").sort("ID").rechunk()
     if frame.height < 2:
         raise TableError("samples: there is only one; pairs need at least two")
-    first, second = np.triu_indices(frame.height, 1)
+    return frame
+
+
+def _paired(frame: pl.DataFrame, first: NDArray[np.int64], second: NDArray[np.int64]) -> pl.DataFrame:
     columns = {}
     for name in frame.columns:
         columns[f"{name}1"] = frame[name].gather(first)

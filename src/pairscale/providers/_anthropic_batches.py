@@ -15,7 +15,18 @@ from urllib.parse import quote
 from pairscale.providers import _read
 from pairscale.providers._wire import Wire
 from pairscale.providers.base import HTTPCall
-from pairscale.providers.batches import Draft, Job, Limits, Line, LineKind, State, seconds_of, state_of
+from pairscale.providers.batches import (
+    Draft,
+    Job,
+    Limits,
+    Line,
+    LineKind,
+    State,
+    name_of,
+    reading,
+    seconds_of,
+    state_of,
+)
 
 __all__ = ["AnthropicBatches"]
 
@@ -94,19 +105,20 @@ class AnthropicBatches:
     def job(self, document: Any) -> Job:
         """A batch as Anthropic describes it."""
         found = _read.items(document)
-        counts = {name: _read.number(value) or 0 for name, value in _read.items(found.get("request_counts")).items()}
-        lost = sum(counts.get(name, 0) for name in ("errored", "canceled", "expired"))
-        return Job(
-            id=str(found["id"]),
-            state=_state(found.get("processing_status"), counts),
-            total=sum(counts.values()),
-            succeeded=counts.get("succeeded", 0),
-            failed=lost,
-            created_at=seconds_of(found.get("created_at")),
-            expires_at=seconds_of(found.get("expires_at")),
-            outputs=(str(found["results_url"]),) if found.get("results_url") else (),
-            raw=found,
-        )
+        told = _read.items(found.get("request_counts"))
+        with reading(self.name, document):
+            counts = {name: _read.number(value) or 0 for name, value in told.items()}
+            return Job(
+                id=name_of(found),
+                state=_state(found.get("processing_status"), counts),
+                total=sum(counts.values()),
+                succeeded=counts.get("succeeded", 0),
+                failed=sum(counts.get(name, 0) for name in ("errored", "canceled", "expired")),
+                created_at=seconds_of(found.get("created_at")),
+                expires_at=seconds_of(found.get("expires_at")),
+                outputs=(str(found["results_url"]),) if found.get("results_url") else (),
+                raw=found,
+            )
 
     def read(self, document: Mapping[str, Any]) -> Line:
         """One line of the results; an error may be nested."""

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from pairscale.providers import _read
 from pairscale.providers._wire import Wire
 from pairscale.providers.base import HTTPCall
-from pairscale.providers.batches import Draft, Job, Limits, Line, seconds_of, state_of
+from pairscale.providers.batches import Draft, Job, Limits, Line, name_of, reading, seconds_of, state_of
 from pairscale.providers.client import ProviderError
 
 __all__ = ["GeminiBatches"]
@@ -57,7 +57,8 @@ class GeminiBatches:
             "Content-Type": "application/jsonl",
         }
         document = await wire.json("POST", where, data=lambda: wire.lines(draft.path, tail=b"\n"), headers=send)
-        return str(_read.items(_read.items(document).get("file"))["name"])
+        with reading(self.name, document):
+            return name_of(_read.items(_read.items(document).get("file")), "name")
 
     async def create(self, wire: Wire, draft: Draft) -> Job:
         """Create the batch; our key is its display name."""
@@ -109,24 +110,25 @@ class GeminiBatches:
         """A batch as Gemini describes it: an operation whose metadata is the batch, or the batch itself."""
         found = _read.items(document)
         about = _read.items(found.get("metadata")) or found
-        stats = {name: _count(value) for name, value in _read.items(about.get("batchStats")).items()}
-        failed, created = stats.get("failedRequestCount", 0 if stats else None), seconds_of(about.get("createTime"))
-        state = state_of(about.get("state"), lost=failed)
         error = _read.items(found.get("error") or about.get("error"))
         file = next((one["responsesFile"] for one in _outputs(found) if one.get("responsesFile")), None)
-        return Job(
-            id=str(found["name"]),
-            state="failed" if error and state == "running" else state,
-            total=stats.get("requestCount"),
-            succeeded=stats.get("successfulRequestCount", 0 if stats else None),
-            failed=failed,
-            key=about.get("displayName"),
-            created_at=created,
-            expires_at=None if created is None else created + _GIVES_UP,
-            message=_read.words([error.get("message")]),
-            outputs=(str(file),) if file else (),
-            raw=found,
-        )
+        with reading(self.name, document):
+            stats = {name: _count(value) for name, value in _read.items(about.get("batchStats")).items()}
+            failed, created = stats.get("failedRequestCount", 0 if stats else None), seconds_of(about.get("createTime"))
+            state = state_of(about.get("state"), lost=failed)
+            return Job(
+                id=name_of(found, "name"),
+                state="failed" if error and state == "running" else state,
+                total=stats.get("requestCount"),
+                succeeded=stats.get("successfulRequestCount", 0 if stats else None),
+                failed=failed,
+                key=about.get("displayName"),
+                created_at=created,
+                expires_at=None if created is None else created + _GIVES_UP,
+                message=_read.words([error.get("message")]),
+                outputs=(str(file),) if file else (),
+                raw=found,
+            )
 
     def read(self, document: Mapping[str, Any]) -> Line:
         """One line of the results, in Gemini's shape or in the manual's (``custom_id`` and ``result``)."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pairscale.errors import InputError
-from pairscale.providers.client import base_url_of
+from pairscale.providers import _read
+from pairscale.providers._wire import Wire
+from pairscale.providers.client import LLMClient, ProviderError
 from pairscale.providers.registry import provider_named
 
 __all__ = ["unload_others"]
@@ -23,26 +23,18 @@ async def unload_others(model: str, host: str | None = None) -> tuple[list[str],
     Returns:
         The models that were unloaded, and what went wrong, if anything did.
     """
-    import aiohttp
-
     if not model:
         raise InputError("name the model to keep")
-    url = base_url_of(provider_named("ollama"), host)
+    wire = Wire(LLMClient(provider_named("ollama"), base_url=host), retries=0, timeout=_SECONDS)
     unloaded: list[str] = []
-    timeout = aiohttp.ClientTimeout(total=_SECONDS)
     try:
-        async with aiohttp.ClientSession(timeout=timeout, trust_env=True) as session:
-            async with session.get(f"{url}/api/ps") as response:
-                response.raise_for_status()
-                document: Any = await response.json()
-            for entry in document.get("models", []):
-                name = str(entry.get("model") or entry.get("name"))
-                if name in {model, f"{model}:latest"}:
-                    continue
-                body = {"model": name, "keep_alive": 0, "stream": False}
-                async with session.post(f"{url}/api/generate", json=body) as response:
-                    response.raise_for_status()
+        for entry in _read.objects(_read.items(await wire.json("GET", "/api/ps")).get("models")):
+            name = str(entry.get("model") or entry.get("name"))
+            if name not in {model, f"{model}:latest"}:
+                await wire.json("POST", "/api/generate", {"model": name, "keep_alive": 0, "stream": False})
                 unloaded.append(name)
-    except (aiohttp.ClientError, TimeoutError, ValueError, AttributeError) as error:
-        return unloaded, f"the server at {url} does not answer as expected ({type(error).__name__}: {error})"
+    except ProviderError as error:
+        return unloaded, error.message
+    finally:
+        await wire.aclose()
     return unloaded, None

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from pairscale.providers import _read
 from pairscale.providers._wire import Wire
 from pairscale.providers.base import HTTPCall
-from pairscale.providers.batches import Draft, Job, Limits, Line, state_of
+from pairscale.providers.batches import Draft, Job, Limits, Line, name_of, reading, seconds_of, state_of
 
 __all__ = ["METADATA_KEY", "OpenAIBatches", "joined", "read_line"]
 
@@ -37,14 +37,13 @@ class OpenAIBatches:
     async def upload(self, wire: Wire, draft: Draft) -> str:
         """Upload the file."""
         document = await self.upload_file(wire, draft.path, f"{draft.key}.jsonl")
-        return str(document["id"])
+        with reading(self.name, document):
+            return name_of(document)
 
     async def upload_file(self, wire: Wire, path: Path, name: str = "", purpose: str = "batch") -> dict[str, Any]:
         """Upload a file, and return what the provider says of it."""
-        document: dict[str, Any] = await wire.json(
-            "POST", "/files", data=lambda: wire.form({"purpose": purpose}, path, name)
-        )
-        return document
+        document = await wire.json("POST", "/files", data=lambda: wire.form({"purpose": purpose}, path, name))
+        return dict(_read.items(document))
 
     async def create(self, wire: Wire, draft: Draft) -> Job:
         """Create the batch; our key stands in its metadata."""
@@ -73,7 +72,8 @@ class OpenAIBatches:
             for row in rows:
                 if _read.items(row.get("metadata")).get(METADATA_KEY) == draft.key:
                     return [self.job(row)]
-            oldest = rows[-1].get("created_at") if rows else None
+            with reading(self.name, page):
+                oldest = seconds_of(rows[-1].get("created_at")) if rows else None
             if not page.get("has_more") or not rows or (oldest is not None and oldest < draft.prepared_at - 86_400):
                 break
             after = f"&after={quote(str(rows[-1].get('id')), safe='')}"
@@ -87,21 +87,22 @@ class OpenAIBatches:
         """A batch as OpenAI describes it."""
         found = _read.items(document)
         counts = _read.items(found.get("request_counts"))
-        failed = _read.number(counts.get("failed"))
         errors = _read.objects(_read.items(found.get("errors")).get("data"))
-        return Job(
-            id=str(found["id"]),
-            state=state_of(found.get("status"), lost=failed),
-            total=_read.number(counts.get("total")),
-            succeeded=_read.number(counts.get("completed")),
-            failed=failed,
-            key=_read.items(found.get("metadata")).get(METADATA_KEY),
-            created_at=found.get("created_at"),
-            expires_at=found.get("expires_at"),
-            message=_read.words((error.get("message") for error in errors[:3]), "; "),
-            outputs=tuple(str(found[name]) for name in ("output_file_id", "error_file_id") if found.get(name)),
-            raw=found,
-        )
+        with reading(self.name, document):
+            failed = _read.number(counts.get("failed"))
+            return Job(
+                id=name_of(found),
+                state=state_of(found.get("status"), lost=failed),
+                total=_read.number(counts.get("total")),
+                succeeded=_read.number(counts.get("completed")),
+                failed=failed,
+                key=_read.items(found.get("metadata")).get(METADATA_KEY),
+                created_at=seconds_of(found.get("created_at")),
+                expires_at=seconds_of(found.get("expires_at")),
+                message=_read.words((error.get("message") for error in errors[:3]), "; "),
+                outputs=tuple(str(found[name]) for name in ("output_file_id", "error_file_id") if found.get(name)),
+                raw=found,
+            )
 
     def read(self, document: Mapping[str, Any]) -> Line:
         """One line of an output or an error file."""

@@ -14,6 +14,8 @@ __all__ = [
     "words",
 ]  # fmt: skip
 
+_MOST = 2**53
+
 
 def items(value: Any) -> Mapping[str, Any]:
     """An object of JSON; an empty one when it is none."""
@@ -26,14 +28,15 @@ def objects(value: Any) -> list[Mapping[str, Any]]:
 
 
 def number(value: Any) -> int | None:
-    """A whole number; None when it is none."""
-    return int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    """A whole number from 0 that a run file can hold; None when it is none."""
+    found = int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else -1
+    return found if 0 <= found <= _MOST else None
 
 
 def tokens(value: Any) -> int | None:
     """A count of tokens; None when it is none, or so large that no sum of such would fit into a run file."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return int(value) if is_number and 0 <= value <= 2**53 else None
+    return int(value) if is_number and 0 <= value <= _MOST else None
 
 
 def words(parts: Iterable[Any], between: str = "") -> str | None:

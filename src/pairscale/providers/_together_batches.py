@@ -12,7 +12,7 @@ from pairscale.providers import _read
 from pairscale.providers._openai_batches import joined, read_line
 from pairscale.providers._wire import Wire
 from pairscale.providers.base import HTTPCall
-from pairscale.providers.batches import Draft, Job, Limits, Line, seconds_of, state_of
+from pairscale.providers.batches import Draft, Job, Limits, Line, name_of, reading, seconds_of, state_of
 from pairscale.providers.client import ProviderError
 
 __all__ = ["TogetherBatches"]
@@ -38,7 +38,8 @@ class TogetherBatches:
         fields["checksum"] = _checksum(draft.path)
         status, headers, document = await wire.call("POST", "/files", data=lambda: wire.form(fields), accept=(302, 409))
         if status == 409:  # the same file is there already
-            return str(_read.items(document)["file_id"])
+            with reading(self.name, document):
+                return name_of(_read.items(document), "file_id")
         where, file_id = headers.get("Location"), headers.get("X-Together-File-Id")
         if not where or not file_id:
             raise ProviderError("parse_error", "together: no place to upload the file to", status=status)
@@ -77,15 +78,16 @@ class TogetherBatches:
     def job(self, document: Any) -> Job:
         """A batch as Together describes it; it counts nothing but the share that is done."""
         found = _read.items(document)
-        return Job(
-            id=str(found["id"]),
-            state=state_of(found.get("status"), lost=found.get("error_file_id")),
-            created_at=seconds_of(found.get("created_at")),
-            expires_at=seconds_of(found.get("job_deadline")),
-            message=_read.words([found.get("error")]),
-            outputs=tuple(str(found[name]) for name in ("output_file_id", "error_file_id") if found.get(name)),
-            raw=found,
-        )
+        with reading(self.name, document):
+            return Job(
+                id=name_of(found),
+                state=state_of(found.get("status"), lost=found.get("error_file_id")),
+                created_at=seconds_of(found.get("created_at")),
+                expires_at=seconds_of(found.get("job_deadline")),
+                message=_read.words([found.get("error")]),
+                outputs=tuple(str(found[name]) for name in ("output_file_id", "error_file_id") if found.get(name)),
+                raw=found,
+            )
 
     def read(self, document: Mapping[str, Any]) -> Line:
         """One line of an output or an error file."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
+from pairscale.notices import notice
 from pairscale.providers.client import LLMClient, ProviderError
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class Wire:
     ) -> None:
         self._client, self.sleep, self._retries, self._timeout = client, sleep, retries, timeout
         self._opened: list[IO[bytes]] = []
+        self._said = ""  # the last problem that the user knows of
 
     @property
     def base_url(self) -> str:
@@ -99,14 +101,22 @@ class Wire:
             payload = data() if data is not None else None if body is None else json.dumps(body).encode()
             kind = {"Content-Type": "application/json"} if data is None and body is not None else {}
             async with self._request(method, path, payload, {**kind, **(headers or {})}) as response:
-                content = await response.content.read(_MOST_JSON)
-                while more := await response.content.read(_MOST_JSON):
-                    content += more
+                content = await self._content(response)
                 if not (200 <= response.status < 300 or response.status in accept):
                     raise self._refused(response.status, response.headers, content)
                 return response.status, response.headers, self._document(content, response.status)
 
         return await self._tried(once, again=again)
+
+    async def _content(self, response: aiohttp.ClientResponse) -> bytes:
+        pieces, size = [], 0
+        async for piece in response.content.iter_any():
+            size += len(piece)
+            if size > _MOST_JSON:  # it may pass: what was to be created may be there, and is looked for
+                words = f"{self.provider.name}: the answer is larger than {_MOST_JSON:,} bytes"
+                raise ProviderError("parse_error", words, status=response.status, passing=True)
+            pieces.append(piece)
+        return b"".join(pieces)
 
     async def fetch(self, path: str, target: Path, *, headers: Mapping[str, str] | None = None) -> None:
         """Download a file whole or not at all, a piece at a time."""
@@ -132,9 +142,19 @@ class Wire:
             except ProviderError as error:
                 if not again or not error.passing or turn == self._retries:
                     raise
-                wait = error.retry_after if error.retry_after is not None else 2.0**turn
-                await self.sleep(min(wait, _LONGEST_WAIT))
+                wait = min(error.retry_after if error.retry_after is not None else 2.0**turn, _LONGEST_WAIT)
+                if turn:  # one failure is nothing to speak of
+                    self._say(error.message, wait)
+                await self.sleep(wait)
         raise AssertionError
+
+    def _say(self, problem: str, wait: float) -> None:
+        """That it is tried again, so that nobody wonders why nothing happens; the problem in full when it is new."""
+        if problem == self._said:
+            notice(f"{self.provider.name}: the same again; trying again in {wait:g} s")
+        else:
+            notice(f"{problem}; trying again in {wait:g} s; Ctrl-C breaks off, and the same call goes on later")
+        self._said = problem
 
     async def _told(self, once: Callable[[], Awaitable[T]]) -> T:
         """Failures of the network in the words of the client."""

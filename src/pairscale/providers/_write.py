@@ -8,11 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from pairscale.errors import InputError
-from pairscale.providers.base import HTTPCall, LLMRequest
+from pairscale.providers.base import CHOICE_KEY, HTTPCall, LLMRequest
 from pairscale.providers.families import LEVELS, Capabilities, When
 
 __all__ = [
-    "CHOICE_KEY",
     "SCHEMA_NAME",
     "checked",
     "choice_schema",
@@ -24,9 +23,6 @@ __all__ = [
     "take",
     "without",
 ]
-
-CHOICE_KEY = "better_sample"
-"""The key that structured output gives the answer under."""
 
 SCHEMA_NAME = "verdict"
 """What the schema (or the tool) of structured output is called."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 __all__ = [
+    "CHOICE_KEY",
     "Alternative",
     "HTTPCall",
     "LLMReply",
@@ -25,6 +26,9 @@ __all__ = [
 
 StopReason = Literal["stop", "length", "refusal", "content_filter", "other"]
 """Why a reply ended: complete, cut off, declined by the model, stopped by a filter, or something else."""
+
+CHOICE_KEY = "better_sample"
+"""The field of structured output that holds the answer: whoever asks and whoever reads call it so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,9 @@ a module of its own; this one says what they all give.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from importlib import import_module
@@ -15,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args
 
 from pairscale.errors import InputError
+from pairscale.providers.client import ProviderError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BATCH_PROVIDERS", "ENDED", "BatchFormat", "Draft", "Job", "Limits", "Line", "LineKind", "State", "batch_format",
-    "seconds_of", "state_of",
+    "name_of", "reading", "seconds_of", "state_of",
 ]  # fmt: skip
 
 State = Literal["validating", "running", "finishing", "done", "partly", "failed", "expired", "cancelled"]
@@ -62,9 +65,44 @@ def state_of(word: Any, *, lost: Any = None) -> State:
     return "partly" if state == "done" and lost else state
 
 
-def seconds_of(text: Any) -> float | None:
-    """A moment, as most providers write it, in seconds since 1970; None when there is none."""
-    return datetime.fromisoformat(text).timestamp() if isinstance(text, str) and text else None
+@contextmanager
+def reading(provider: str, document: Any) -> Iterator[None]:
+    """Read in the block what a provider says of a file or a batch: it says so with success, in whatever shape.
+
+    Raises:
+        ProviderError: it cannot be read; the next reply may be another, so that it may pass.
+    """
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, ArithmeticError) as error:
+        words = f"{provider}: the reply cannot be read ({error}): {str(document)[:200]}"
+        raise ProviderError("parse_error", words, passing=True, raw=document) from None
+
+
+def name_of(document: Mapping[str, Any], field: str = "id") -> str:
+    """The provider's name of a file or a batch.
+
+    Raises:
+        ValueError: there is none.
+    """
+    name = document.get(field)
+    if not isinstance(name, str) or not name:
+        raise ValueError(f"it has no {field}")
+    return name
+
+
+def seconds_of(moment: Any) -> float | None:
+    """A moment in seconds since 1970, given so or as most providers write it; None when there is none.
+
+    Raises:
+        ValueError: it is no moment.
+    """
+    if moment is None or moment == "":
+        return None
+    seconds = datetime.fromisoformat(moment).timestamp() if isinstance(moment, str) else float(moment)
+    if not math.isfinite(seconds):
+        raise ValueError(f"{moment} is no moment")
+    return seconds
 
 
 LineKind = Literal["succeeded", "errored", "expired", "cancelled"]

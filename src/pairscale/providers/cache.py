@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
 from pairscale.errors import InputError
+from pairscale.home import home_folder
 from pairscale.notices import notice
 from pairscale.provenance import utc_now
 from pairscale.providers.client import Exchange, LLMClient
@@ -46,11 +47,7 @@ _PATIENCE_S = 0.2  # for another process that writes; everybody who asks waits m
 
 def cache_file() -> Path:
     """The user's file of answers; it need not exist."""
-    if home := os.environ.get("PAIRSCALE_HOME"):
-        return Path(home).expanduser() / "cache" / "answers.db"
-    from platformdirs import user_cache_path
-
-    return user_cache_path("pairscale") / "answers.db"
+    return home_folder("cache") / "answers.db"
 
 
 def call_key(client: LLMClient, call: HTTPCall, repeat: str) -> str:

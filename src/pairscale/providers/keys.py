@@ -44,7 +44,7 @@ _SHORTEST = 6  # shorter ones would hide ordinary words
 _LOOKS_LIKE = re.compile(
     r"\b(?:sk|pk|rk|tgp|key|AIza)[-_](?=[A-Za-z_\-]*\d)[A-Za-z0-9_\-]{16,}|\bAIza[A-Za-z0-9_\-]{20,}|(?<=Bearer )\S{8,}"
 )
-_MAY_BE = re.compile(r"(?:sk|pk|rk|tgp|key)[-_]|AIza|Bearer ")
+_MAY_BE = (*(f"{word}{sign}" for word in ("sk", "pk", "rk", "tgp", "key") for sign in "-_"), "AIza", "Bearer ")
 """What everything that looks like a key begins with; also right behind an escape, where no word seems to begin."""
 
 
@@ -83,10 +83,18 @@ def find_key(provider: Provider, given: str | Key | None) -> Key | None:
     if not value:
         if variable is None:
             return None
-        raise InputError(f"there is no key for {provider.name}; set {variable}, or give api_key")
+        how = _in_a_shell(variable)
+        raise InputError(f"there is no key for {provider.name}; set {variable} ({how}), or give api_key")
     if not (value.isascii() and value.isprintable()) or " " in value:
         raise InputError(f"the key for {provider.name} ({variable or 'api_key'}) has blanks or letters that no key has")
     return Key(value)
+
+
+def _in_a_shell(variable: str, system: str = os.name) -> str:
+    """How a variable is set in a terminal, as it is typed there."""
+    if system == "nt":
+        return f'PowerShell: $env:{variable} = "…"; cmd: set {variable}=…'
+    return f"export {variable}=…"
 
 
 class Redactor:
@@ -101,6 +109,7 @@ class Redactor:
         names = (*KEY_VARIABLES.values(), *_SECOND_NAMES.values())
         known |= {os.environ[name].strip() for name in names if os.environ.get(name)}
         self._known = sorted((key for key in known if len(key) >= _SHORTEST), key=len, reverse=True)
+        self._signs = ("\\u", "\\/", *_MAY_BE, *self._known)  # without any of them, a document holds no key
 
     def text(self, text: str) -> str:
         """The text without keys, nor anything that looks like one."""
@@ -118,10 +127,7 @@ class Redactor:
             found = json.loads(text)
         except ValueError:
             return self.text(text)
-        hides = "\\u" in text or "\\/" in text
-        if hides or _MAY_BE.search(text) or any(key in text for key in self._known):
-            return self.value(found)
-        return found
+        return self.value(found) if any(sign in text for sign in self._signs) else found
 
     def value(self, value: Any) -> Any:
         """The same for all texts of a JSON document."""

@@ -136,7 +136,8 @@ class Model:
 
         Long answers cost more than this where ``max_tokens`` is not set.
         """
-        prompt = len(request.prompt.encode("utf-8", "surrogatepass")) // _FEWEST_BYTES + 100
+        sent = f"{request.system or ''}{request.prompt}".encode("utf-8", "surrogatepass")
+        prompt = len(sent) // _FEWEST_BYTES + 100
         return cost_of(Usage(prompt=prompt, completion=request.max_tokens or _USUAL_ANSWER), self.price)
 
     @property

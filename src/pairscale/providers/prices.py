@@ -119,7 +119,7 @@ def cost_of(usage: Usage, price: Price | None, *, batch: bool = False, tier: str
     """
     completion = usage.completion
     if completion is None and usage.prompt is not None and usage.total is not None:
-        completion = usage.total - usage.prompt  # a prompt that was blocked has no answer to count
+        completion = max(0, usage.total - usage.prompt)  # a prompt that was blocked has no answer to count
     if price is None or usage.prompt is None or completion is None:
         return None
     share = _share(price, batch, tier)

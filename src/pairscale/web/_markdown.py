@@ -34,6 +34,8 @@ def shown(text: str, plain: bool = False) -> Markup:
         return Markup('<div class="plain">{}</div>').format(text)
     for token in tokens:
         token.attrs.pop("style", None)  # the alignment of a column, which the page's policy would refuse
+        if token.type in {"heading_open", "heading_close"}:  # below those of the page, whose first and second there are
+            token.tag = f"h{min(6, int(token.tag[1]) + 2)}"
     return Markup(_MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {}))  # noqa: S704 - the rules below escape all
 
 
@@ -61,7 +63,8 @@ def _image(tokens: Sequence[Token], at: int, *_rest: Any) -> str:
 
 
 def _renderer() -> MarkdownIt:
-    markdown = MarkdownIt("commonmark", {"html": False, "linkify": False, "breaks": True, "maxNesting": _DEEPEST})
+    options = {"html": False, "linkify": False, "breaks": True, "maxNesting": _DEEPEST, "xhtmlOut": False}
+    markdown = MarkdownIt("commonmark", options)
     markdown.enable(["table", "strikethrough"]).disable(["code", "reference", "html_block", "html_inline"])
     renderer: Any = markdown.renderer
     renderer.rules.update(link_open=_opened, link_close=_closed, image=_image)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from http import HTTPStatus
 from pathlib import Path as FilePath
 from typing import Annotated, Any
 
-from fastapi import Form, Path
+from fastapi import FastAPI, Form, Path, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.exceptions import HTTPException
 
-__all__ = ["HTML", "STATIC", "Signature", "Token", "page", "see"]
+from pairscale.errors import InputError, PairscaleError
+
+__all__ = ["HTML", "STATIC", "Signature", "Token", "add_errors", "page", "problem", "see"]
 
 STATIC = FilePath(__file__).parent / "static"
 
@@ -32,6 +36,40 @@ def page(
 ) -> HTMLResponse:
     """A page from its template."""
     return HTMLResponse(_PAGES.get_template(name).render(values), status, headers)
+
+
+def problem(heading: str, words: str, status: int = 200, headers: Mapping[str, str] | None = None) -> HTMLResponse:
+    """A page that says a sentence, and nothing else."""
+    return page("problem.html", {"heading": heading, "words": words}, status, headers)
+
+
+def add_errors(
+    app: FastAPI, heading: str, failed: Callable[[PairscaleError], str], *, again_s: int | None = None
+) -> None:
+    """Pages for what goes wrong.
+
+    Args:
+        app: where.
+        heading: what its pages are about.
+        failed: the words for what is no fault of the reader, such as a file that is gone.
+        again_s: after how many seconds the page then looks again; never when None.
+    """
+    again = {} if again_s is None else {"refresh": str(again_s)}
+
+    @app.exception_handler(HTTPException)
+    def refused(_request: Request, error: HTTPException) -> Response:
+        return problem(heading, str(error.detail), error.status_code)
+
+    @app.exception_handler(RequestValidationError)
+    def unusable(_request: Request, _error: RequestValidationError) -> Response:
+        words = "What was sent cannot be used. Please go back and try again."
+        return problem(heading, words, HTTPStatus.UNPROCESSABLE_ENTITY)
+
+    @app.exception_handler(PairscaleError)
+    def broken(_request: Request, error: PairscaleError) -> Response:
+        if isinstance(error, InputError):
+            return problem(heading, str(error), HTTPStatus.UNPROCESSABLE_ENTITY)
+        return problem(heading, failed(error), HTTPStatus.SERVICE_UNAVAILABLE, again)
 
 
 def see(address: str) -> RedirectResponse:

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
-from http import HTTPStatus
 from typing import Annotated, Literal
 
-from fastapi import FastAPI, Form, HTTPException, Query, Request, Response
-from fastapi.exceptions import RequestValidationError
+from fastapi import FastAPI, Form, HTTPException, Query, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
-from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.staticfiles import StaticFiles
 
 from pairscale._version import __version__
-from pairscale.errors import InputError, PairscaleError
+from pairscale.errors import PairscaleError
 from pairscale.notices import notice
 from pairscale.web._guard import Guard, is_signed, signature
 from pairscale.web._markdown import shown
 from pairscale.web._owner import add_owner
-from pairscale.web._pages import HTML, STATIC, Signature, Token, page, see
+from pairscale.web._pages import HTML, STATIC, Signature, Token, add_errors, page, problem, see
 from pairscale.web.desk import Desk, LabelDesk, Question
 from pairscale.web.labels import Labeller
 
@@ -31,6 +28,7 @@ SKIP_REASONS = (
     "I know who wrote one of them",
     "I do not know enough about the subject",
 )
+_HEADING = "Labelling"
 _NOTICES = {
     "again": "That one was answered already, so nothing was changed.",
     "reason": "To skip, please choose or write a reason.",
@@ -52,42 +50,26 @@ def create_app(desk: Desk, *, instructions: str = "", plain: bool = False, hosts
     app = FastAPI(title="pairscale labelling", version=__version__, docs_url=None, redoc_url=None, openapi_url=None)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     app.add_middleware(Guard, hosts=tuple(hosts))
-    _add_errors(app)
+    add_errors(app, _HEADING, _not_saved)
     _add_labelling(app, desk, instructions, plain)
     if isinstance(desk, LabelDesk):
         add_owner(app, desk)
     return app
 
 
-def _add_errors(app: FastAPI) -> None:
-    def problem(status: int, words: str) -> HTMLResponse:
-        return page("problem.html", {"words": words}, status)
-
-    @app.exception_handler(StarletteHTTPException)
-    def refused(_request: Request, error: StarletteHTTPException) -> Response:
-        return problem(error.status_code, str(error.detail))
-
-    @app.exception_handler(RequestValidationError)
-    def unusable(_request: Request, _error: RequestValidationError) -> Response:
-        return problem(HTTPStatus.UNPROCESSABLE_ENTITY, "What was sent cannot be used. Please go back and try again.")
-
-    @app.exception_handler(PairscaleError)
-    def failed(_request: Request, error: PairscaleError) -> Response:
-        if isinstance(error, InputError):
-            return problem(HTTPStatus.UNPROCESSABLE_ENTITY, str(error))
-        notice(f"an answer could not be saved: {error}")
-        words = "It could not be saved. Please tell the owner of this study, and try again later."
-        return problem(HTTPStatus.SERVICE_UNAVAILABLE, words)
-
-    @app.get("/", response_class=HTMLResponse, responses={200: HTML[200]}, summary="For those without a link")
-    def nobody() -> Response:
-        return page("problem.html", {"words": "To label, open the link that you were given. It is yours alone."})
+def _not_saved(error: PairscaleError) -> str:
+    notice(f"an answer could not be saved: {error}")
+    return "It could not be saved. Please tell the owner of this study, and try again later."
 
 
 # Labelling
 
 
 def _add_labelling(app: FastAPI, desk: Desk, instructions: str, plain: bool) -> None:
+    @app.get("/", response_class=HTMLResponse, responses={200: HTML[200]}, summary="For those without a link")
+    def nobody() -> Response:
+        return problem(_HEADING, "To label, open the link that you were given. It is yours alone.")
+
     text = partial(shown, plain=plain)
     guide = shown(instructions) if instructions.strip() else ""
 

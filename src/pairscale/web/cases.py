@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,7 +117,7 @@ def _checked(cases: Iterable[Case], path: Path) -> list[Case]:
         raise InputError(f"{path} holds no case to label")
     names = [case.case_id for case in found]
     if len(set(names)) < len(names):
-        twice = sorted({name for name in names if names.count(name) > 1})
+        twice = sorted(name for name, times in Counter(names).items() if times > 1)
         raise InputError(f"{path}: case_id {listed(twice)} stands there more than once; every case needs its own")
     return found
 

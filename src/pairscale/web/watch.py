@@ -19,14 +19,15 @@ from pairscale.adaptive._view import comparisons_at_target
 from pairscale.adaptive._words import STOPS, how_it_stands
 from pairscale.adaptive.session import adaptive_status
 from pairscale.report._facts import items_so_far
-from pairscale.report._svg import lines, number, score_chart
+from pairscale.report._picture import Lines, number, score_picture
+from pairscale.report._svg import svg
 from pairscale.store import open_run
 from pairscale.store._schema import attempts, comparisons
 from pairscale.web._guard import Guard
-from pairscale.web._pages import HTML, STATIC, page
+from pairscale.web._pages import HTML, STATIC, add_errors, page
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pairscale.store import RunFile
 
@@ -36,6 +37,7 @@ _RECENT = timedelta(minutes=2)
 _LATELY = 1000  # attempts, for what went wrong
 _TOP = 20
 _OFTENEST_S = 2.0
+_AGAIN_S = 5
 _REST = 10  # a look that takes a second is repeated after ten
 
 
@@ -74,6 +76,7 @@ def create_watch_app(run: str, hosts: Iterable[str] = ()) -> FastAPI:
     app = FastAPI(title="pairscale run", version=__version__, docs_url=None, redoc_url=None, openapi_url=None)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     app.add_middleware(Guard, hosts=tuple(hosts))
+    add_errors(app, "Run", lambda error: f"The run cannot be read now: {error}", again_s=_AGAIN_S)
     seen = _Seen(run)
 
     @app.get("/", response_class=HTMLResponse, responses={200: HTML[200]}, summary="The run as it goes")
@@ -115,20 +118,21 @@ def look_at(store: RunFile, now: datetime | None = None) -> Moment:
         store: the run file.
         now: the time; that of the clock without it.
     """
-    status = adaptive_status(store)
-    conditions = store.conditions()
     now = now or datetime.now(UTC)
-    per_minute = _answered_since(store, now - _RECENT) / (_RECENT.total_seconds() / 60)
+    with store.snapshot():
+        status, conditions, problems = adaptive_status(store), store.conditions(), _problems(store)
+        answered = _answered_since(store, now - _RECENT)
+        refits = pl.DataFrame(store.read_log("round_log") if status is not None else [], infer_schema_length=None)
+        items: Sequence[Mapping[str, Any]] = items_so_far(store).to_dicts() if refits.height else ()
+    per_minute = answered / (_RECENT.total_seconds() / 60)
     spent = conditions["cost"].sum()
     tiles = [(f"{conditions['win'].sum():,}", "decided comparisons")]
     charts: list[tuple[str, Any]] = []
-    top: list[Mapping[str, Any]] = []
     ended, state = False, "answers may still come"
     if status is not None:
-        refits = pl.DataFrame(store.read_log("round_log"), infer_schema_length=None)
         if refits.height:
             tiles += _reliability(refits, per_minute)
-            charts, top = _pictures(store, refits)
+            charts = _pictures(items, refits)
         ended = bool(status["has_ended"])
         reason = status["stop_reason"]
         state = STOPS.get(reason, how_it_stands(reason)) if reason else f"stage: {status['stage'].replace('_', ' ')}"
@@ -144,8 +148,8 @@ def look_at(store: RunFile, now: datetime | None = None) -> Moment:
         is_running=not ended,
         tiles=tiles,
         charts=charts,
-        top=top,
-        problems=_problems(store),
+        top=list(items[:_TOP]),
+        problems=problems,
         seen_at=f"{now:%Y-%m-%d %H:%M:%S} UTC",
     )
 
@@ -171,17 +175,15 @@ def _reliability(refits: pl.DataFrame, per_minute: float) -> list[tuple[str, str
     return tiles
 
 
-def _pictures(store: RunFile, refits: pl.DataFrame) -> tuple[list[tuple[str, Any]], list[Mapping[str, Any]]]:
-    rows: list[Mapping[str, Any]] = list(items_so_far(store).iter_rows(named=True))
-    charts: list[tuple[str, Any]] = [("Scores so far", score_chart(rows))]
+def _pictures(items: Sequence[Mapping[str, Any]], refits: pl.DataFrame) -> list[tuple[str, Any]]:
+    charts: list[tuple[str, Any]] = [("Scores so far", svg(score_picture(items)))]
     if refits.height > 1:
         series = {"reliability": refits["reliability_EAP"].to_list(), "rank stability": refits["rho_rank"].to_list()}
         target = refits["eap_reliability_min"].to_list()[-1]
         label = "Reliability and rank stability along the run, refit by refit"
-        charts.insert(
-            0, ("On the way", lines(refits["total_pairs_done"].to_list(), series, label=label, target=target))
-        )
-    return charts, rows[:_TOP]
+        on_the_way = Lines(refits["total_pairs_done"].to_list(), series, label, target)
+        charts.insert(0, ("On the way", svg(on_the_way)))
+    return charts
 
 
 def _answered_since(store: RunFile, when: datetime) -> int:

@@ -5,9 +5,9 @@
     try {
       const answer = await fetch("/now", { cache: "no-store" });
       if (answer.ok) place.innerHTML = await answer.text(); // our own page, escaped by the server
-      document.body.classList.remove("lost");
+      document.body.classList.toggle("lost", !answer.ok);
     } catch {
-      document.body.classList.add("lost"); // the server is gone; what was seen last stays
+      document.body.classList.add("lost"); // nobody answers; what was seen last stays
     }
     next();
   };

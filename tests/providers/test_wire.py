@@ -1,0 +1,145 @@
+"""HTTP for batches: what is said while a server gives no answer, and how much of an answer is read."""
+
+import asyncio
+import json
+import logging
+import socket
+from contextlib import suppress
+
+import pytest
+
+from pairscale.providers._wire import Wire
+from pairscale.providers.client import LLMClient, ProviderError
+from pairscale.providers.registry import provider_named
+from pairscale.testing import Faults, ProviderSimulator
+
+KEY = "sk-simulated-0123456789abcdef"
+ASKED = {"model": "gpt-4.1", "messages": [{"role": "user", "content": "Which is better?"}]}
+LEAVE = "; Ctrl-C breaks off, and the same call goes on later"
+
+
+@pytest.fixture
+def nobody():
+    """An address at which nobody listens: the port is taken, so that nobody else does either."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
+
+
+@pytest.fixture
+def events():
+    """What is said and how long is waited, in order."""
+    happened: list[object] = []
+
+    class Kept(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            happened.append(record.getMessage())
+
+    log, handler = logging.getLogger("pairscale"), Kept()
+    log.addHandler(handler)
+    yield happened
+    log.removeHandler(handler)
+
+
+def post(base_url: str, events: list[object], **more):
+    async def sleep(seconds: float) -> None:
+        events.append(seconds)
+
+    async def main():
+        wire = Wire(LLMClient(provider_named("openai"), api_key=KEY, base_url=base_url), sleep=sleep)
+        try:
+            return await wire.json("POST", "/chat/completions", ASKED, **more)
+        finally:
+            await wire.aclose()
+
+    return asyncio.run(main())
+
+
+def test_a_server_that_is_down_is_said_to_be_from_the_second_try_on(nobody, events):
+    with pytest.raises(ProviderError) as stopped:
+        post(nobody, events)
+    down = stopped.value.message
+    assert down.startswith(f"openai at {nobody}: ClientConnectorError: Cannot connect to host")
+    assert events == [
+        1.0,
+        f"{down}; trying again in 2 s{LEAVE}", 2.0,
+        "openai: the same again; trying again in 4 s", 4.0,
+        "openai: the same again; trying again in 8 s", 8.0,
+    ]  # fmt: skip
+
+
+def test_another_problem_is_said_in_full(events):
+    faults = Faults(script=(500, 500, 529, 529, 529))
+    with ProviderSimulator(faults=faults) as server, pytest.raises(ProviderError):
+        post(f"{server.url}/v1", events)
+    said = [line for line in events if isinstance(line, str)]
+    assert [line.partition(":")[2][:9] for line in said] == [" HTTP 500", " HTTP 529", " the same"]
+
+
+def test_what_the_server_asks_to_wait_is_what_is_said(events):
+    faults = Faults(script=(429, 429, "ok"), retry_after="7")
+    with ProviderSimulator(faults=faults) as server:
+        assert post(f"{server.url}/v1", events)["object"] == "chat.completion"
+    first, said, second = events
+    assert (first, second) == (7.0, 7.0)
+    assert str(said).startswith("openai: HTTP 429 (too many requests")
+    assert str(said).endswith(f"; trying again in 7 s{LEAVE}")
+
+
+def test_one_failure_is_nothing_to_speak_of(events):
+    with ProviderSimulator(faults=Faults(script=("reset", "ok"))) as server:
+        assert post(f"{server.url}/v1", events)["object"] == "chat.completion"
+    assert events == [1.0]
+
+
+def test_what_is_not_tried_again_is_not_said_to_be(nobody, events):
+    with pytest.raises(ProviderError):
+        post(nobody, events, again=False)
+    assert events == []
+
+
+def test_an_answer_that_comes_in_pieces_is_whole(events):
+    with ProviderSimulator(faults=Faults(script=("dripping",), slow_s=0.05)) as server:
+        assert post(f"{server.url}/v1", events)["object"] == "chat.completion"
+
+
+def test_an_answer_has_a_limit_beyond_which_nobody_reads_on(events, monkeypatch):
+    sent = []
+
+    async def long(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n")
+        with suppress(ConnectionError):
+            for _ in range(500):
+                writer.write(b" " * 100_000)
+                await writer.drain()
+                sent.append(100_000)
+        writer.close()
+
+    async def main():
+        server = await asyncio.start_server(long, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        wire = Wire(LLMClient(provider_named("openai"), api_key=KEY, base_url=url), retries=0)
+        try:
+            await wire.json("GET", "/batches")
+        finally:
+            await wire.aclose()
+            server.close()
+
+    monkeypatch.setattr("pairscale.providers._wire._MOST_JSON", 50_000)
+    with pytest.raises(ProviderError, match="openai: the answer is larger than 50,000 bytes") as stopped:
+        asyncio.run(main())
+    assert (stopped.value.code, stopped.value.status, stopped.value.passing) == ("parse_error", 200, True)
+    assert sum(sent) < 50_000_000
+
+
+def test_an_answer_at_the_limit_is_read(events, monkeypatch):
+    with ProviderSimulator() as server:
+        size = len(json.dumps(post(f"{server.url}/v1", events)).encode())
+        for limit, is_read in ((size + 100, True), (size // 2, False)):
+            monkeypatch.setattr("pairscale.providers._wire._MOST_JSON", limit)
+            if is_read:
+                assert post(f"{server.url}/v1", events, again=False)["object"] == "chat.completion"
+            else:
+                with pytest.raises(ProviderError, match="is larger than"):
+                    post(f"{server.url}/v1", events, again=False)
