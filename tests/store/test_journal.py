@@ -325,7 +325,7 @@ def test_a_log_that_was_cut_is_not_continued(tmp_path, store):
     with Journal(store, store.condition) as journal:
         for step in (1, 2, 3):
             journal.step(row(step))
-    with store._begin() as connection:
+    with store.transaction() as connection:
         connection.exec_driver_sql("DELETE FROM logs WHERE row = 3")
     with pytest.raises(StoreDamagedError, match="step_log was changed"):
         Journal(store, store.condition)

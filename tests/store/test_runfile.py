@@ -154,7 +154,7 @@ DURABLE = {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
 
 
 def pragmas(store) -> dict[str, object]:
-    with store._begin() as connection:
+    with store.transaction() as connection:
         return {name: connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in DURABLE}
 
 

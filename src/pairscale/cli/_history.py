@@ -94,7 +94,7 @@ def _size(run: str) -> int:
     from pairscale.store._schema import attempts, logs
 
     counts = [select(func.count()).select_from(table) for table in (attempts, logs)]
-    with contextlib.suppress(PairscaleError, OSError), open_run(run) as store, store._begin() as connection:
+    with contextlib.suppress(PairscaleError, OSError), open_run(run) as store, store.transaction() as connection:
         return sum(connection.execute(count).scalar_one() for count in counts)
     return 0
 
@@ -107,7 +107,7 @@ def _take_back(row: Mapping[str, Any], store: RunFile) -> None:
 
     if store.read_log(_LOG, last=1) == [row]:
         last = (logs.c.log == _LOG) & (logs.c.row == store.log_length(_LOG))
-        with store._begin() as connection:
+        with store.transaction() as connection:
             connection.execute(delete(logs).where(last))
 
 

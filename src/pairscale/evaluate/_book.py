@@ -33,7 +33,7 @@ from pairscale.store._database import following, whole, write_json
 from pairscale.store._schema import items, pairs
 
 if TYPE_CHECKING:
-    from sqlalchemy.engine import Connection
+    pass
 
 __all__ = [
     "ANSWERS",
@@ -91,7 +91,7 @@ class Book:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="pairscale-store")
         self._jitter = random.Random(0)  # noqa: S311 - spreads retries, keeps no secret
         self.asked = 0
-        with store._begin() as connection:
+        with store.transaction() as connection:
             self._items = set(connection.execute(select(items.c.item_id)).scalars())
             found = connection.execute(select(pairs.c.custom_id, pairs.c.pair_id))
             self._pairs = {row.custom_id: row.pair_id for row in found}
@@ -298,14 +298,13 @@ class Book:
             self._store.record(answers, condition_id)
 
     def _enter(self, new_items: list[dict[str, Any]], new_pairs: list[dict[str, Any]]) -> None:
-        def write(connection: Connection) -> None:
+        if not new_items and not new_pairs:
+            return
+        with self._store.transaction() as connection:
             if new_items:
                 connection.execute(insert(items), new_items)
             if new_pairs:
                 connection.execute(insert(pairs), new_pairs)
-
-        if new_items or new_pairs:
-            self._store.record([], "", write)
 
 
 def _verdict(row: Mapping[str, Any]) -> Verdict:

@@ -45,7 +45,7 @@ def companion_of(path: Path) -> Path:
 def write_companion(store: RunFile, path: Path) -> Path | None:
     """Write the file beside a table, if the run has logs; else one of an earlier export is removed."""
     target = companion_of(path)
-    with store._begin() as connection:
+    with store.transaction() as connection:
         if connection.execute(select(func.count()).select_from(logs)).scalar_one() == 0:
             if target.exists() and _is_ours(target):
                 target.unlink()
@@ -91,7 +91,7 @@ def enter_companion(store: RunFile, path: Path) -> None:
     Raises:
         StoreMismatchError: when the run file has other logs.
     """
-    with store._begin() as connection:
+    with store.transaction() as connection:
         there = select(logs.c.log, logs.c.row, logs.c.data)
         known = {(log, row): data for log, row, data in connection.execute(there)}
         if known:

@@ -96,7 +96,7 @@ def verify_chain(run_file: RunFile) -> list[Problem]:
     """
     problems: list[Problem] = []
     digests: dict[tuple[str, int], str] = {}
-    with run_file._begin() as connection:
+    with run_file.transaction() as connection:
         heads = get_fact(connection, CHAIN)
         for log in CHAINED:
             present = connection.execute(select(func.count()).where(logs.c.log == log)).scalar_one()

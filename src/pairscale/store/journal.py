@@ -99,7 +99,7 @@ class Journal:
     def __init__(self, run_file: RunFile, condition_id: str) -> None:
         self._run_file, self._condition_id = run_file, condition_id
         self._statements = _Statements(run_file._engine.dialect)
-        with run_file._begin() as connection:
+        with run_file.transaction() as connection:
             self._numbers = _Numbers(connection, run_file.name, condition_id)
         self._changed = threading.Condition()
         self._waiting: list[_Entry] = []
@@ -208,11 +208,11 @@ class Journal:
                     for entry in batch:
                         group.add(entry, self._condition_id)
                     try:
-                        with self._run_file._begin(connection):
+                        with self._run_file.transaction(connection):
                             group.write(connection, self._statements)
                     except UnicodeEncodeError:
                         group.clean()
-                        with self._run_file._begin(connection):
+                        with self._run_file.transaction(connection):
                             group.write(connection, self._statements)
                     with self._changed:
                         self._written += len(batch)

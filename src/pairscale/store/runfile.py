@@ -128,7 +128,7 @@ class RunFile:
                 self._lock.acquire(self._last_writer())
             self._check_version(create=write)
             if write:
-                with self._begin() as connection:
+                with self.transaction() as connection:
                     set_fact(connection, "writer", f"{whoami()}, since {utc_now()[:19]} UTC")
                 self._writer = self._engine.connect()
                 opened_for_writing(self)
@@ -138,13 +138,13 @@ class RunFile:
         return self
 
     def _last_writer(self) -> str:
-        with self._begin() as connection:
+        with self.transaction() as connection:
             if not inspect(connection).has_table("metadata"):
                 return "new"
             return str(get_fact(connection, "writer") or "unknown")
 
     def _check_version(self, *, create: bool) -> None:
-        with self._begin() as connection:
+        with self.transaction() as connection:
             present = set(inspect(connection).get_table_names())
             if not present and create:
                 tables.create_all(connection)
@@ -169,8 +169,8 @@ class RunFile:
                 self._version = SCHEMA_VERSION
 
     @contextmanager
-    def _begin(self, held: Connection | None = None) -> Iterator[Connection]:
-        """A transaction whose failures are told in words; on a connection of its own unless one is held."""
+    def transaction(self, held: Connection | None = None) -> Iterator[Connection]:
+        """A transaction, also for those who keep tables of their own here; its failures are told in words."""
         try:
             with self._turn:
                 if self._snapshot is not None:
@@ -191,7 +191,7 @@ class RunFile:
 
         Be quick in it: where a file system has no write-ahead logging, a writer waits.
         """
-        with self._begin() as connection:
+        with self.transaction() as connection:
             outer = self._snapshot
             if outer is None and connection.dialect.name == "postgresql":
                 connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -219,7 +219,7 @@ class RunFile:
         Raises:
             StoreMismatchError: that names the samples whose text has changed.
         """
-        with self._begin() as connection:
+        with self.transaction() as connection:
             known = {
                 row.item_id: row.text_hash for row in connection.execute(select(items.c.item_id, items.c.text_hash))
             }
@@ -249,7 +249,7 @@ class RunFile:
         Raises:
             StoreMismatchError: when a ``custom_id`` is there already for another pair.
         """
-        with self._begin() as connection:
+        with self.transaction() as connection:
             known = {
                 row.custom_id: (row.pair_id, row.ID1, row.ID2)
                 for row in connection.execute(select(pairs.c.custom_id, pairs.c.pair_id, pairs.c.ID1, pairs.c.ID2))
@@ -286,13 +286,13 @@ class RunFile:
         )  # fmt: skip
         joined = pairs.join(first, first.c.item_id == pairs.c.ID1).join(second, second.c.item_id == pairs.c.ID2)
         ranked = select(pairs.c.pair_id, which.label("which")).select_from(joined).subquery()
-        with self._begin() as connection:
+        with self.transaction() as connection:
             return {row.pair_id: row.which for row in connection.execute(select(ranked).where(ranked.c.which > 1))}
 
     def add_condition(self, condition: Condition, condition_id: str | None = None) -> str:
         """Remember a condition and return its id (the one given, for a condition that was imported)."""
         name = condition_id or condition.condition_id
-        with self._begin() as connection:
+        with self.transaction() as connection:
             there = select(conditions.c.condition_id).where(conditions.c.condition_id == name)
             if connection.execute(there).first() is None:
                 values = asdict(condition) | {"condition_id": name, "created_at": utc_now()}
@@ -310,7 +310,7 @@ class RunFile:
             self._record(cleaned, condition_id, also)
 
     def _record(self, answers: Sequence[Answer], condition_id: str, also: Callable[[Connection], None] | None) -> None:
-        with self._begin(self._writer) as connection:
+        with self.transaction(self._writer) as connection:
             if also is not None:
                 also(connection)
             if not answers:
@@ -340,12 +340,12 @@ class RunFile:
 
     def log(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Append rows to a named log."""
-        with self._begin() as connection:
+        with self.transaction() as connection:
             append_log(connection, name, rows)
 
     def set_meta(self, key: str, value: Any) -> None:
         """Remember a fact about the run."""
-        with self._begin() as connection:
+        with self.transaction() as connection:
             set_fact(connection, key, value)
 
     def copy_to(self, where: str | os.PathLike[str]) -> None:
@@ -357,7 +357,7 @@ class RunFile:
             StoreBusyError: somebody is writing there.
             StoreDamagedError: what is there is not a run file; it is left as it is.
         """
-        with open_run(where, write=True) as other, self._begin() as source, other._begin() as target:
+        with open_run(where, write=True) as other, self.transaction() as source, other.transaction() as target:
             known = [table for table in tables.sorted_tables if self._version > 1 or table is not blobs]
             copy_rows(source, target, known)
 
@@ -365,7 +365,7 @@ class RunFile:
 
     def get_meta(self, key: str) -> Any:
         """A fact about the run, or None."""
-        with self._begin() as connection:
+        with self.transaction() as connection:
             return get_fact(connection, key)
 
     def progress(self, condition_id: str) -> Progress:
@@ -374,7 +374,7 @@ class RunFile:
             attempts.c.condition_id == condition_id, func.coalesce(attempts.c.error_code, "") != "cancelled"
         )
         settled = select(comparisons.c.pair_id, comparisons.c.outcome).where(comparisons.c.condition_id == condition_id)
-        with self._begin() as connection:
+        with self.transaction() as connection:
             counts = {row.pair_id: row.n for row in connection.execute(asked.group_by(attempts.c.pair_id))}
             outcomes = [(row.pair_id, row.outcome) for row in connection.execute(settled)]
         failed = frozenset(number for number, outcome in outcomes if outcome in {"error", "abstention"})
@@ -397,7 +397,7 @@ class RunFile:
 
     def items(self) -> pl.DataFrame:
         """The samples, as they came in: ``ID text`` and their other columns."""
-        with self._begin() as connection:
+        with self.transaction() as connection:
             rows = [
                 {"ID": row.item_id, "text": row.text, **row.columns}
                 for row in connection.execute(select(items).order_by(items.c.item_id))
@@ -409,24 +409,24 @@ class RunFile:
     def read_log(self, name: str, *, last: int | None = None) -> list[dict[str, Any]]:
         """The rows of a named log, in order; all, or the last so many."""
         query = select(logs.c.data).where(logs.c.log == name).order_by(logs.c.row.desc()).limit(last)
-        with self._begin() as connection:
+        with self.transaction() as connection:
             return [dict(row.data) for row in connection.execute(query)][::-1]
 
     def log_counts(self, name: str, field: str) -> dict[str, int]:
         """How many rows of a named log have each value of a text field."""
         rows = select(logs.c.data[field].as_string().label("value")).where(logs.c.log == name).subquery()
         query = select(rows.c.value, func.count()).group_by(rows.c.value)
-        with self._begin() as connection:
+        with self.transaction() as connection:
             return {str(found): n for found, n in connection.execute(query)}
 
     def log_length(self, name: str) -> int:
         """How many rows a named log has."""
-        with self._begin() as connection:
+        with self.transaction() as connection:
             return int(connection.execute(select(func.count()).where(logs.c.log == name)).scalar_one())
 
     def spent(self) -> float:
         """What all attempts cost together, in US dollars, as far as their judges said."""
-        with self._begin() as connection:
+        with self.transaction() as connection:
             return float(connection.execute(select(func.sum(attempts.c.cost))).scalar() or 0.0)
 
     def spending(self, condition_id: str | None = None) -> pl.DataFrame:
@@ -439,7 +439,7 @@ class RunFile:
 
     def read_columns(self, name: str) -> dict[str, list[Any]]:
         """The rows of a named log as columns, without their hashes; None where a row has no such value."""
-        with self._begin() as connection:
+        with self.transaction() as connection:
             query = select(cast(logs.c.data, Text)).where(logs.c.log == name).order_by(logs.c.row)
             found = connection.execution_options(stream_results=True).execute(query)
             columns = read_columns([data for (data,) in block] for block in found.partitions(500))
@@ -450,7 +450,7 @@ class RunFile:
         """The bytes that stand under a name and number, or None."""
         if self._version < 2:
             return None
-        with self._begin() as connection:
+        with self.transaction() as connection:
             found = connection.execute(select(blobs.c.data).where(blobs.c.name == name, blobs.c.row == row)).first()
             return None if found is None else bytes(found.data)
 
@@ -466,7 +466,7 @@ class RunFile:
             func.max(a.attempted_at),
         ).group_by(a.condition_id)
         rows: dict[str, dict[str, Any]] = {}
-        with self._begin() as connection:
+        with self.transaction() as connection:
             for row in connection.execute(select(conditions).order_by(conditions.c.created_at)).mappings():
                 kept = ("condition_id", "judge_id", "model", "trait", "template_id")
                 outcomes = dict.fromkeys(("win", "tie", "flip", "abstention", "error"), 0)
@@ -484,7 +484,7 @@ class RunFile:
 
     def counts(self) -> dict[str, int]:
         """How many rows each table has."""
-        with self._begin() as connection:
+        with self.transaction() as connection:
             return {
                 table.name: connection.execute(select(func.count()).select_from(table)).scalar_one()
                 for table in (items, pairs, attempts, comparisons)
@@ -492,7 +492,7 @@ class RunFile:
 
     def _frame(self, query: Select[Any], schema: Mapping[str, Any]) -> pl.DataFrame:
         parts = []
-        with self._begin() as connection:
+        with self.transaction() as connection:
             found = connection.execution_options(stream_results=True).execute(query)
             for block in found.partitions(_CHUNK):
                 parts.append(pl.DataFrame([tuple(row) for row in block], schema=schema, orient="row"))  # noqa: PERF401

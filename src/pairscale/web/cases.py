@@ -139,7 +139,7 @@ def _from_run(path: Path, criterion: str | None) -> list[Case]:
 
     with open_run(path) as store:
         texts = dict(store.items().select("ID", "text").iter_rows())
-        with store._begin() as connection:
+        with store.transaction() as connection:
             query = select(pairs.c.custom_id, pairs.c.ID1, pairs.c.ID2).order_by(pairs.c.pair_id)
             found = [(uid, a, texts[a], b, texts[b]) for uid, a, b in connection.execute(query)]
             traits = {trait for (trait,) in connection.execute(select(conditions.c.trait)) if trait}

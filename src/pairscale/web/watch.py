@@ -188,7 +188,7 @@ def _pictures(items: Sequence[Mapping[str, Any]], refits: pl.DataFrame) -> list[
 
 def _answered_since(store: RunFile, when: datetime) -> int:
     query = select(func.count()).where(comparisons.c.received_at > when.isoformat())
-    with store._begin() as connection:
+    with store.transaction() as connection:
         return int(connection.execute(query).scalar_one())
 
 
@@ -198,5 +198,5 @@ def _problems(store: RunFile) -> list[tuple[str, int]]:
     newest = select(func.max(a.attempt_id)).scalar_subquery()
     query = select(a.error_code, times).where(a.attempt_id > newest - _LATELY, a.error_code.is_not(None))
     query = query.group_by(a.error_code).order_by(times.desc(), a.error_code).limit(5)
-    with store._begin() as connection:
+    with store.transaction() as connection:
         return [(str(code), int(count)) for code, count in connection.execute(query)]

@@ -150,7 +150,7 @@ def new_key() -> str:
 def append(store: RunFile, rows: Sequence[Mapping[str, Any]]) -> None:
     """Write events down."""
     if rows:
-        store.record([], "", appending(rows))
+        store.log(EVENTS, rows)
 
 
 def event(kind: str, key: str, **values: Any) -> dict[str, Any]:
@@ -215,7 +215,7 @@ def left_out_of(store: RunFile, condition_id: str) -> set[str]:
 def pairs_named(store: RunFile, numbers: Sequence[int]) -> dict[int, tuple[str, str, str]]:
     """Name, first and second sample of pairs, by their numbers."""
     found: dict[int, tuple[str, str, str]] = {}
-    with store._begin() as connection:
+    with store.transaction() as connection:
         for start in range(0, len(numbers), 500):
             some = numbers[start : start + 500]
             query = select(pairs.c.pair_id, pairs.c.custom_id, pairs.c.ID1, pairs.c.ID2)
