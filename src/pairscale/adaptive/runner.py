@@ -15,7 +15,7 @@ from pairscale.adaptive._arguments import from_zero, whole_number
 from pairscale.adaptive.engine import Proposal, Starved
 from pairscale.adaptive.refits import FitFn, RefitOutcome, RefitRequest, refit
 from pairscale.adaptive.session import event_of
-from pairscale.collect._asking import Stopwatch, ask, close_judge, comparison_of, pause
+from pairscale.collect._asking import Stopwatch, ask, close, comparison_of, pause
 from pairscale.files import write_table
 from pairscale.judges.base import Item, Judge, JudgePair, Verdict
 from pairscale.judges.function import in_thread
@@ -131,7 +131,7 @@ class Runner:
             self._end("interrupted" if isinstance(error, asyncio.CancelledError) else "failed")
             raise
         finally:
-            await close_judge(self._judge)
+            await close(self._judge)
             self._journal.flush()
         self._end(self._engine.stop_reason or self._limit())
 

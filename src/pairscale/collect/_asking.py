@@ -12,7 +12,7 @@ from pairscale.errors import PairscaleError
 from pairscale.judges.base import Judge, JudgePair, Verdict
 from pairscale.provenance import utc_now, utc_text
 
-__all__ = ["Stopwatch", "ask", "close_judge", "comparison_of", "pause"]
+__all__ = ["Stopwatch", "ask", "close", "comparison_of", "pause"]
 
 _LONGEST_WAIT = 60.0
 
@@ -109,8 +109,8 @@ def comparison_of(verdict: Verdict, first: str, second: str) -> dict[str, Any]:
     }
 
 
-async def close_judge(judge: Judge) -> None:
-    """Have a judge close what it holds open (connections), if it holds anything."""
-    close = getattr(judge, "aclose", None)
-    if close is not None:
-        await close()
+async def close(asked: object) -> None:
+    """Have a judge, a comparator or a variant close what it holds open (connections), if it holds anything."""
+    aclose = getattr(asked, "aclose", None)
+    if aclose is not None:
+        await aclose()

@@ -10,7 +10,7 @@ from itertools import count
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pairscale.collect._asking import Stopwatch, ask, close_judge, pause
+from pairscale.collect._asking import Stopwatch, ask, close, pause
 from pairscale.collect._background import run_sync
 from pairscale.collect._clerk import Clerk
 from pairscale.collect._plan import Plan, Question, make_plan
@@ -220,7 +220,7 @@ async def submit_into(
         with Bar(plan.total, plan.total - plan.missing(), show=progress) as bar:
             await desk.work(concurrency, bar)
     finally:
-        await close_judge(judge)
+        await close(judge)
         if saved is not None:
             saved.close()
     results, failed_pairs, failed_attempts = plan.outcome(store, raw=include_raw)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from uuid import uuid4
 
-from pairscale.collect._asking import close_judge
+from pairscale.collect._asking import close
 from pairscale.collect._progress import Bar
 from pairscale.collect._purse import TooDear
 from pairscale.comparisons import Outcome
@@ -134,7 +134,7 @@ class Desk:
                 task.cancel()
             await asyncio.gather(*workers, return_exceptions=True)
             for comparator in self._comparators:
-                await close_judge(comparator)  # type: ignore[arg-type]
+                await close(comparator)
         if self.stopped == "max_cost":
             spent = f"${book.purse.spent:.4f} of ${book.purse.limit:g} are spent"
             notice(f"stopped before max_cost is passed: {spent}; the same call goes on")

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from pairscale.collect._asking import close_judge
+from pairscale.collect._asking import close
 from pairscale.errors import InputError, JudgeError
 from pairscale.evaluate._book import Book
 from pairscale.evaluate.comparators import together
@@ -91,7 +91,7 @@ class Field:
     async def aclose(self) -> None:
         """Have the variants close their connections."""
         for variant in self._variants.values():
-            await close_judge(variant)  # type: ignore[arg-type]
+            await close(variant)
 
 
 async def _answer(variant: Variant, task: Task, repeat: int) -> Trace:

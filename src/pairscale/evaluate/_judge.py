@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
+from pairscale.collect._asking import close
 from pairscale.comparisons import Outcome
 from pairscale.errors import InputError
 from pairscale.evaluate._model_judge import TaskJudge, reasoning_of
@@ -101,9 +102,7 @@ class JudgeComparator:
 
     async def aclose(self) -> None:
         """Have the judge close its connections."""
-        close = getattr(self.judge, "aclose", None)
-        if close is not None:
-            await close()
+        await close(self.judge)
 
     async def compare(
         self, *, task: Task, trace_a: Trace, trace_b: Trace, reference_outputs: Any = None, ask: Ask = ask_unrecorded

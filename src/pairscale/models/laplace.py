@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
-from scipy.interpolate import CubicHermiteSpline
 from scipy.linalg import lapack
 from scipy.special import expit, log_expit
 
@@ -352,6 +351,8 @@ def _from_density(
     center: _Normal, ends: tuple[_Normal, _Normal], axis: Floats, count: int, rng: np.random.Generator
 ) -> Floats:
     """Places along an axis, each twice, from the density that the bound gives; evenly spread over it."""
+    from scipy.interpolate import CubicHermiteSpline  # which takes long to import, and most runs never get here
+
     nodes = (ends[0], center, ends[1])
     at = np.array([-_OUT, 0.0, _OUT])
     values = np.array([node.evidence for node in nodes]) - center.evidence
