@@ -71,6 +71,14 @@ def test_dry_run_shows_and_sends_nothing(cli, pairs, server, command, calls):
     assert "is no model" in cli(*command, "--judge", "lexical", "--dry-run").err
 
 
+def test_dry_run_with_one_text_alone(cli, server, tmp_path):
+    (tmp_path / "alone").mkdir()
+    (tmp_path / "alone" / "a.txt").write_text("It rains.")
+    done = cli("rank", tmp_path / "alone", "--judge", "openai:gpt-5.1", "--dry-run")
+    assert done.code == 1
+    assert "there is nothing to compare it with" in done.err
+
+
 def test_judge_and_max_cost(cli, pairs, server):
     done = cli("judge", pairs, "--judge", "openai:gpt-4.1", "--max-cost", "0", "--run", "run.db")
     assert done.code == 1

@@ -437,3 +437,10 @@ def test_other_ways_to_ask():
     assert wrong.counts("h")["error"] == 40
     assert "must be '1', '2' or 'tie'" in wrong.cases[0].reasoning
     assert evaluated(ps.human_pairwise(key="h", ask=lambda *_: None)).counts("h")["abstention"] == 40
+
+
+def test_a_row_that_names_no_case_is_a_problem_of_its_own(tmp_path):
+    rows = [{"case_id": "t::c", "first_variant": "a", "preferred": "1"}, {"first_variant": "b", "preferred": "2"}]
+    labels = ps.read_labels(write(tmp_path / "labels.jsonl", rows))
+    assert labels.table["case_id"].to_list() == ["t::c"]
+    assert labels.problems["row"].to_list() == [2]

@@ -59,6 +59,8 @@ def test_a_clear_order_is_found(tmp_path):
     again = ps.run_variants(SUITE, variants, comparators=[judge()], run=tmp_path / "v.db", progress=False)
     assert Calls.n == 90
     assert again.ranking().equals(table)
+    with pytest.raises(ps.errors.UnknownNameError, match="no comparator has the key 'shorter'; there are 'longer'"):
+        again.ranking("shorter")
 
 
 def test_equals_have_no_best():

@@ -113,6 +113,8 @@ def command(
     with contextlib.redirect_stdout(sys.stderr):  # what a judge of the user's prints is no part of the result
         asked = make_named_judge(judge, trait, template, judge_arg, base_url, cache)
     if dry_run:
+        if samples.height < 2:
+            raise InputError(f"{data} holds {samples.height} text: there is nothing to compare it with")
         first, second = samples.head(2).select("ID", "text").rows()
         pair = {"ID1": first[0], "text1": first[1], "ID2": second[0], "text2": second[1]}
         show_request(asked, pair, calls=max_comparisons or steps or 25 * samples.height, as_json=as_json)

@@ -208,7 +208,7 @@ def known_key(path: Path, rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[s
     embedded = {
         str(row["case_id"]): _entry(row, path, number)
         for number, row in enumerate(rows, start=1)
-        if row.get("first_variant") in {"a", "b"}
+        if row.get("first_variant") in {"a", "b"} and row.get("case_id") is not None
     }
     beside = key_path(path)
     return embedded or (read_key(beside) if beside.exists() else None)

@@ -15,7 +15,7 @@ import polars as pl
 from pairscale.collect._background import run_sync
 from pairscale.collect._purse import Purse
 from pairscale.display import Charted
-from pairscale.errors import InputError
+from pairscale.errors import InputError, UnknownNameError
 from pairscale.evaluate._book import Book
 from pairscale.evaluate._desk import Desk
 from pairscale.evaluate._jobs import Field
@@ -67,7 +67,13 @@ class VariantsResult(Charted, table="ranking", charts=("scores", "ranks")):
     provenance: Provenance
 
     def ranking(self, key: str | None = None) -> pl.DataFrame:
-        """The ranking under a comparator; under the first when none is named."""
+        """The ranking under a comparator; under the first when none is named.
+
+        Raises:
+            UnknownNameError: when no comparator has that key.
+        """
+        if key is not None and key not in self.keys:
+            raise UnknownNameError(f"no comparator has the key {key!r}; there are {listed(self.keys)}")
         return self.rankings[self.keys[0] if key is None else key]
 
     def best(self, key: str | None = None) -> str | None:
