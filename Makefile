@@ -15,8 +15,8 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)  ## rank the bundled texts with the embedded judge; no key, no network
 	@$(BIN)/pairscale demo
 
-test: $(STAMP)  ## the test suite; one thread a process, as several run beside each other
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 3
+test: $(STAMP)  ## the test suite; one thread a process, as several run beside each other; hundreds of them share bytecode
+	PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 3
 
 coverage: $(STAMP)  ## the same, with the lines and branches that it reaches
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --cov --cov-report=term

@@ -312,6 +312,7 @@ def gemini(recorder: Recorder, request: pytest.FixtureRequest) -> Iterator[tuple
     client.close()
 
 
+@pytest.mark.filterwarnings("ignore:invalid escape sequence")  # in the SDK itself, when it is compiled
 @pytest.mark.parametrize(("fields", "theirs"), CONTENT)
 def test_gemini(recorder, gemini, fields, theirs):
     from google.genai import types

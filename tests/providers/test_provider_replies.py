@@ -271,6 +271,7 @@ def content(*parts: dict[str, Any], finish: str = "STOP", **more: Any) -> dict[s
     }
 
 
+@pytest.mark.filterwarnings("ignore:invalid escape sequence")  # in the SDK itself, when it is compiled
 def test_gemini_reply_is_what_the_sdk_reads():
     from google.genai.types import GenerateContentResponse
 

@@ -86,6 +86,7 @@ def test_anthropic(server):
         assert client.messages.batches.retrieve(others[0].id).request_counts.processing == 0
 
 
+@pytest.mark.filterwarnings("ignore:invalid escape sequence")  # in the SDK itself, when it is compiled
 @pytest.mark.parametrize("by_file", [False, True], ids=["inline", "file"])
 @pytest.mark.parametrize("version", ["v1", "v1beta"])
 def test_gemini(server, tmp_path, by_file, version):
