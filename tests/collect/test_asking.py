@@ -126,3 +126,13 @@ def test_a_reply_that_json_cannot_hold_is_kept_as_text(tmp_path):
     done = ps.submit_pairs(pairs, Judge(compare), run=tmp_path / "run.db", include_raw=True, progress=False)
     assert done.results["better_id"].to_list() == ["a", "b"]
     assert "('a', 'b')" in str(done.results["raw_response"][0])
+
+
+def test_nor_does_it_stop_an_adaptive_run(tmp_path):
+    async def compare(pair):
+        return ps.Verdict.win(1 if pair.first["ID"] < pair.second["ID"] else 2, raw_response={("a", "b"): 1})
+
+    texts = [{"ID": name, "text": name} for name in "abcd"]
+    ps.adaptive_rank(texts, judge=Judge(compare), n_steps=5, run=tmp_path / "run.db", progress="none")
+    with ps.open_run(tmp_path / "run.db") as store:
+        assert store.results(raw=True)["raw_response"].to_list() == ["\"{('a', 'b'): 1}\""] * 5

@@ -542,3 +542,10 @@ def test_a_log_takes_half_a_character_as_an_answer_does(store):
     assert [row["said"] for row in store.read_log("notes")] == ["so\ufffd", "on", "and on"]
     append(store, [event("dropped", "ps1", message="\udc00, said the provider")])
     assert store.read_log("batches")[0]["message"] == "\ufffd, said the provider"
+
+
+def test_a_log_that_json_cannot_hold_is_refused_rather_than_kept_as_something_else():
+    with ps.open_run(None, write=True) as store:
+        with pytest.raises((TypeError, ps.errors.PairscaleError)):
+            store.log("mine", [{"a": {("b", "c"): 1}}])
+        assert store.read_log("mine") == []

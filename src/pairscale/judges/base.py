@@ -123,7 +123,8 @@ class Verdict:
             if value is not None and not isinstance(value, str):  # some servers name their models by numbers
                 object.__setattr__(self, name, str(value))
         for name in ("passing", "cached"):
-            object.__setattr__(self, name, bool(getattr(self, name)))
+            if not isinstance(getattr(self, name), bool):
+                object.__setattr__(self, name, bool(getattr(self, name)))
         if self.outcome.is_answer != (self.error_code is None):
             raise InputError("a verdict carries an error_code exactly when it is an abstention or an error")
         if self.error_code is not None and self.error_code not in ERROR_CODES:

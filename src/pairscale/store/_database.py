@@ -29,6 +29,7 @@ __all__ = [
     "open_address",
     "prepared_insert",
     "set_fact",
+    "storable",
     "whole",
     "write_json",
 ]
@@ -101,10 +102,23 @@ def write_json(value: Any) -> str:
     """A value as JSON; columns may hold dates, decimals or anything else that a table can: they are kept as text."""
     if isinstance(value, Written):
         return value
-    try:
-        return _encoded(value)
-    except (TypeError, ValueError, RecursionError):  # keys that are no texts, something that holds itself
-        return _encoded(str(value))
+    return _encoded(value)
+
+
+def storable(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of an attempt without what no database takes: half characters, and replies that JSON cannot hold.
+
+    Such a reply of a user's own judge (keys that are no texts, a list that holds itself) is kept as text: the answer
+    was paid for.
+    """
+    kept: dict[str, Any] = {}
+    for name, value in values.items():
+        try:
+            write_json(value)
+            kept[name] = whole(value)
+        except (TypeError, ValueError, RecursionError):
+            kept[name] = whole(str(value))
+    return kept
 
 
 def read_columns(blocks: Iterable[Sequence[str]]) -> dict[str, list[Any]]:

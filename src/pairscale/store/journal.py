@@ -17,7 +17,7 @@ import polars as pl
 from sqlalchemy import Text, bindparam, cast, func, insert, select, update
 
 from pairscale.errors import InputError, StoreDamagedError, StoreError
-from pairscale.store._database import Prepared, Written, following, get_fact, set_fact, whole
+from pairscale.store._database import Prepared, Written, following, get_fact, set_fact, storable
 from pairscale.store._schema import attempts, blobs, comparisons, logs, metadata, pairs
 from pairscale.store.chain import CHAIN, CHAINED, canonical, digest_of, link
 from pairscale.tables import listed
@@ -210,7 +210,7 @@ class Journal:
                     try:
                         with self._run_file.transaction(connection):
                             group.write(connection, self._statements)
-                    except UnicodeEncodeError:
+                    except (TypeError, ValueError, RecursionError):
                         group.clean()
                         with self._run_file.transaction(connection):
                             group.write(connection, self._statements)
@@ -321,8 +321,8 @@ class _Group:
             numbers.has_heads = True
 
     def clean(self) -> None:
-        """Take halves of characters out of what the judge said."""
-        self._rows["attempts"] = [whole(row) for row in self._rows["attempts"]]
+        """Take out of what the judge said what no database takes."""
+        self._rows["attempts"] = [storable(row) for row in self._rows["attempts"]]
 
     def _ask(self, asked: Asked, condition_id: str) -> None:
         numbers = self._numbers

@@ -26,7 +26,7 @@ from pairscale.store._database import (
     prepared_insert,
     read_columns,
     set_fact,
-    whole,
+    storable,
     write_json,
 )
 from pairscale.store._lock import DatabaseLock, WriterLock, whoami
@@ -305,8 +305,8 @@ class RunFile:
         """Make attempts, and the outcomes they settle, durable: all of them, and ``also``, in one transaction."""
         try:
             self._record(answers, condition_id, also)
-        except UnicodeEncodeError:
-            cleaned = [replace(answer, values=whole(answer.values)) for answer in answers]
+        except (TypeError, ValueError, RecursionError):
+            cleaned = [replace(answer, values=storable(answer.values)) for answer in answers]
             self._record(cleaned, condition_id, also)
 
     def _record(self, answers: Sequence[Answer], condition_id: str, also: Callable[[Connection], None] | None) -> None:
