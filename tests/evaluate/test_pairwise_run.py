@@ -9,7 +9,7 @@ import pytest
 
 import pairscale as ps
 from pairscale.errors import InputError, JudgeError
-from pairscale.evaluate.inference import Sequence, confidence_sequence, win_rate
+from pairscale.evaluate.inference import RunningSequence, confidence_sequence, win_rate
 from pairscale.testing import Behaviour, Faults, ProviderSimulator
 
 SUITE = ps.Suite.from_list([{"input": f"Question {n}?", "tags": ["even" if n % 2 == 0 else "odd"]} for n in range(12)])
@@ -661,7 +661,7 @@ def test_variants_spend_money_too():
 def test_it_stops_when_it_is_decided():
     suite = ps.Suite.from_list([f"Question {n}?" for n in range(200)])
     found = run(suite, stop_when="decided", concurrency=1)
-    look = Sequence()
+    look = RunningSequence()
     while not look.decided:
         look.update(1.0)
     assert len(found.cases) == look.n < 20

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from pairscale.collect._asking import close
 from pairscale.comparisons import Outcome
 from pairscale.errors import InputError
 from pairscale.evaluate._model_judge import TaskJudge, reasoning_of
-from pairscale.evaluate.comparators import Ask, PairwiseOutcome, Winner, ask_unrecorded, item_name, together
+from pairscale.evaluate.comparators import Ask, PairwiseOutcome, item_name, together
 from pairscale.evaluate.suite import Task, as_words
 from pairscale.evaluate.traces import Trace
 from pairscale.judges.base import Item, Judge, JudgePair, Verdict
 from pairscale.judges.resolve import make_judge
+from pairscale.options import require_int
 from pairscale.provenance import fingerprint, text_hash
 from pairscale.providers.registry import PROVIDERS
+from pairscale.runtime import RETRIES, ask_unrecorded, close
 
 __all__ = ["JudgeComparator", "pairwise_judge", "require_names"]
 
@@ -33,7 +34,7 @@ def pairwise_judge(
     swap: bool = True,
     include_reference: bool = True,
     include_trace: bool = False,
-    retries: int = 1,
+    retries: int = RETRIES,
     judge_args: Mapping[str, Any] | None = None,
 ) -> JudgeComparator:
     """A judge that compares the two answers to a task, in both orders.
@@ -92,13 +93,17 @@ class JudgeComparator:
         include_trace: bool,
         retries: int,
     ) -> None:
-        if retries < 0:
-            raise InputError(f"retries must be 0 or more, not {retries!r}")
+        require_int(retries, "retries", least=0)
         self.judge, self.criterion, self.key = judge, criterion, key
         self._swap, self._reference, self._trace, self._retries = swap, include_reference, include_trace, retries
 
     def __repr__(self) -> str:
         return f"<pairwise_judge {self.judge.condition.judge_id}, key {self.key!r}>"
+
+    @property
+    def judges(self) -> tuple[Judge, ...]:
+        """Who is asked."""
+        return (self.judge,)
 
     async def aclose(self) -> None:
         """Have the judge close its connections."""

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from pairscale.collect._background import run_sync
 from pairscale.display import Shown
 from pairscale.errors import InputError
-from pairscale.evaluate._jobs import paired
+from pairscale.evaluate.jobs import paired
 from pairscale.evaluate.labels import answers_digest, case_name, key_path, known_key, labelled_answers
 from pairscale.evaluate.result import Unmatched
 from pairscale.evaluate.suite import Suite

@@ -1,0 +1,129 @@
+"""Ask a judge once: whatever it does, there is a verdict, and the columns of the attempt."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from operator import attrgetter
+from typing import Any
+
+from pairscale.errors import PairscaleError
+from pairscale.judges.base import Judge, JudgePair, Verdict
+from pairscale.provenance import utc_now, utc_text
+
+__all__ = ["Stopwatch", "ask_once", "ask_unrecorded", "close", "comparison_of", "pause"]
+
+_LONGEST_WAIT = 60.0
+
+_FROM_VERDICT = (
+    "failure", "error_code", "error_message", "status_code", "prompt_hash", "request", "raw_response", "model",
+    "object_type", "thoughts", "content", "prompt_tokens", "completion_tokens", "total_tokens", "prompt_cached_tokens",
+    "reasoning_tokens", "cost",
+)  # fmt: skip
+_from_verdict = attrgetter(*_FROM_VERDICT)
+
+
+class Stopwatch:
+    """When a judge was asked, and for how long; it runs from the start."""
+
+    __slots__ = ("_asked_at", "_start")
+
+    def __init__(self) -> None:
+        self._asked_at = time.time()
+        self._start = time.perf_counter()
+
+    def attempt(self, verdict: Verdict, number: int) -> dict[str, Any]:
+        """The columns of the attempt that has just ended; ``number`` is 1 for the first of its question."""
+        values = dict(zip(_FROM_VERDICT, _from_verdict(verdict), strict=True))
+        values["latency_s"] = time.perf_counter() - self._start if verdict.latency_s is None else verdict.latency_s
+        values["attempt"], values["attempted_at"] = number, utc_text(self._asked_at)
+        values["outcome"] = str(verdict.outcome)
+        return values
+
+
+async def ask_once(
+    judge: Judge, pair: JudgePair, number: int, timeout: float | None = None
+) -> tuple[Verdict, dict[str, Any]]:
+    """Ask a judge one question, once.
+
+    Args:
+        judge: who is asked.
+        pair: the question.
+        number: 1 for the first time that this question is asked, 2 for the second, and so on.
+        timeout: seconds after which there is no answer; None waits as long as the judge does.
+
+    Returns:
+        The verdict, and the columns of the attempt for the run file. An exception of the judge is a verdict, too.
+
+    Raises:
+        PairscaleError: the judge cannot judge these pairs at all, so that asking about others is pointless.
+    """
+    watch = Stopwatch()
+    limit = None if timeout is None else asyncio.timeout(timeout)
+    try:
+        if limit is None:
+            verdict = await judge.compare(pair)
+        else:
+            async with limit:
+                verdict = await judge.compare(pair)
+        if not isinstance(verdict, Verdict):
+            raise TypeError(f"the judge gave a {type(verdict).__name__}, not a Verdict")
+    except PairscaleError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a failed judgement is data
+        if limit is not None and limit.expired() and isinstance(error, TimeoutError):
+            verdict = Verdict.fail("timeout", f"no answer within {timeout:g} seconds", failure="transient")
+        else:
+            verdict = Verdict.fail("judge_error", f"{type(error).__name__}: {error}")
+    return verdict, watch.attempt(verdict, number)
+
+
+async def ask_unrecorded(judge: Judge, pair: JudgePair, retries: int) -> Verdict:
+    """Ask a judge outside a run, and again after a transient failure, at most ``retries`` times."""
+    from dataclasses import replace
+
+    jitter = random.Random(pair.uid)  # noqa: S311 - spreads retries, keeps no secret
+    for turn in range(retries + 1):
+        verdict, _ = await ask_once(judge, replace(pair, attempt=turn + 1), turn + 1)
+        if verdict.failure != "transient" or turn == retries:
+            break
+        await asyncio.sleep(pause(verdict.retry_after, turn, jitter))
+    return verdict
+
+
+def pause(retry_after: float | None, turn: int, jitter: random.Random, first: float = 1.0) -> float:
+    """Seconds to wait before asking again after a transient failure.
+
+    Args:
+        retry_after: what the provider asks for; else the wait doubles each time, up to a minute.
+        turn: 0 after the first time, 1 after the second, and so on.
+        jitter: spreads requests that were refused together.
+        first: seconds after the first time.
+    """
+    wait = retry_after if retry_after is not None else first * 2**turn
+    return min(wait, _LONGEST_WAIT) * (1 + jitter.random() / 4)
+
+
+def comparison_of(verdict: Verdict, first: str, second: str) -> dict[str, Any]:
+    """The columns of an outcome that goes into the run file now.
+
+    Args:
+        verdict: what the judge said.
+        first: ID of the sample shown first.
+        second: ID of the other.
+    """
+    return {
+        "outcome": str(verdict.outcome),
+        "winner_pos": verdict.winner_pos,
+        "better_id": None if verdict.winner_pos is None else (first, second)[verdict.winner_pos - 1],
+        "probability": verdict.probability,
+        "received_at": utc_now(),
+    }
+
+
+async def close(asked: object) -> None:
+    """Have a judge, a comparator or a variant close what it holds open (connections), if it holds anything."""
+    aclose = getattr(asked, "aclose", None)
+    if aclose is not None:
+        await aclose()

@@ -1,0 +1,122 @@
+"""Progress on standard error: a live bar in a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as RichProgress
+
+    from pairscale.judges.base import Verdict
+
+__all__ = ["Progress"]
+
+_FIRST_LINE_S, _LINE_S = 5.0, 30.0
+
+
+class Progress:
+    """Shows how far a run is.
+
+    In a terminal there is a live bar. Elsewhere (a log file, a notebook, CI) there is a line after five seconds, then
+    every half minute, and one at the end of a run that had a line.
+
+    Args:
+        total: how many pairs there are.
+        done: how many of them have an answer already.
+        show: whether to show anything.
+        label: what is done.
+        every: print a line per so many pairs instead, also in a terminal.
+        clock: seconds.
+    """
+
+    def __init__(
+        self,
+        total: int,
+        done: int = 0,
+        *,
+        show: bool = True,
+        label: str = "judging",
+        every: int | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._total, self._done, self._label, self._every, self._clock = total, done, label, every, clock
+        self._failed = self._cached = self._new = 0
+        self._cost = 0.0
+        self._lines = show
+        self._has_line = False
+        self._bar: RichProgress | None = None
+        self._started = clock()
+        self._next_line = self._started + _FIRST_LINE_S
+        if show and every is None and sys.stderr is not None and sys.stderr.isatty():
+            self._lines, self._bar = False, _rich_progress()
+            self._task = self._bar.add_task(label, total=total, completed=done, note="")
+
+    def __enter__(self) -> Self:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+        elif self._lines and self._has_line:
+            self._line()
+
+    def advance(self, verdict: Verdict) -> None:
+        """One more pair has its outcome."""
+        self.count(failed=not verdict.outcome.is_answer, cost=verdict.cost, cached=verdict.cached)
+
+    def count(self, *, failed: bool, cost: float | None, cached: bool = False) -> None:
+        """One more is done."""
+        self._done += 1
+        self._new += 1
+        self._failed += failed
+        self._cached += cached
+        self._cost += cost or 0.0
+        if self._bar is not None:
+            self._bar.update(self._task, advance=1, note=self._notes())
+        elif self._lines and self._is_due():
+            self._line()
+
+    def _is_due(self) -> bool:
+        if self._every is not None:
+            return self._new % self._every == 0
+        return self._clock() >= self._next_line
+
+    def _notes(self) -> str:
+        notes = (
+            f"{self._failed:,} failed" if self._failed else "",
+            f"${self._cost:.4f}" if self._cost else "",
+            f"{self._cached:,} from the cache" if self._cached else "",
+        )
+        return ", ".join(part for part in notes if part)
+
+    def _line(self) -> None:
+        now = self._clock()
+        self._has_line, self._next_line = self._done < self._total, now + _LINE_S
+        seconds = now - self._started
+        rate = f"{self._new / seconds:,.1f} per second" if seconds > 0 else ""
+        notes = ", ".join(part for part in (self._notes(), rate) if part)
+        with suppress(OSError, ValueError, AttributeError):  # standard error may be closed, and the run continues
+            print(f"{self._label}: {self._done:,} of {self._total:,}, {notes}".rstrip(", "), file=sys.stderr, flush=True)  # noqa: T201
+
+
+def _rich_progress() -> RichProgress:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
+    from rich.progress import TimeRemainingColumn as TimeLeft
+    from rich.text import Text
+
+    class Rate(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text(f"{task.speed:,.1f}/s" if task.speed else "", style="progress.data.speed")
+
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Rate(), TimeLeft(),
+        TextColumn("[red]{task.fields[note]}"),
+    )  # fmt: skip
+    return Progress(*columns, console=Console(stderr=True), transient=True)
