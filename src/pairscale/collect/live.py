@@ -259,8 +259,8 @@ class _Desk:
         self._jitter = random.Random(0)  # noqa: S311 - spreads retries, keeps no secret
 
     async def work(self, concurrency: int, bar: Bar) -> None:
-        remembers = getattr(self._judge, "remembers", False)
-        questions = self._plan.questions(self._store.repeats() if remembers else None)
+        cached = getattr(self._judge, "uses_cache", False)
+        questions = self._plan.questions(self._store.repeats() if cached else None)
         async with self._clerk:
             workers: list[asyncio.Task[None]] = []
             try:
@@ -287,7 +287,7 @@ class _Desk:
                 verdict, values = await self._paid(question, turn)
             except TooDear:
                 break
-            last = not verdict.passing or turn == self._retries
+            last = verdict.failure != "transient" or turn == self._retries
             await self._record(question, verdict, values, settles=last)
             if last:
                 bar.advance(failed=not verdict.outcome.is_answer, cost=verdict.cost, cached=verdict.cached)
@@ -303,7 +303,7 @@ class _Desk:
         """
         if self._purse.limit is None:
             return await self._ask(question, turn)
-        says = getattr(self._judge, "dearest", None)
+        says = getattr(self._judge, "max_cost_of", None)
         promised = await self._purse.promise("", None if says is None else says(question.pair(turn)))
         verdict: Verdict | None = None
         try:
@@ -318,7 +318,7 @@ class _Desk:
         try:
             verdict, values = await ask(self._judge, question.pair(turn), number)
         except asyncio.CancelledError:
-            stopped = Verdict.fail("cancelled", "interrupted before the answer came")
+            stopped = Verdict.fail("cancelled", "interrupted before the answer came", failure="transient")
             # Nobody waits for this one to be written; its failure, if any, is that of all the others.
             answer = Answer(question.pair_id, watch.attempt(stopped, number), None)
             self._clerk.give((answer, None)).add_done_callback(_seen)

@@ -197,7 +197,7 @@ class Book:
             number, sides = self._number(pair, uid), whole([pair.first["ID"], pair.second["ID"]])
             for turn in range(retries + 1):
                 verdict, values = await self._ask(judge, pair, number, known, condition_id)
-                last = not verdict.passing or turn == retries
+                last = verdict.failure != "transient" or turn == retries
                 comparison = comparison_of(verdict, *sides) if last else None
                 self._record(condition_id, Answer(number, values, comparison, replaces=number in known.failed))
                 await self._written()
@@ -214,7 +214,7 @@ class Book:
         self, judge: Judge, pair: JudgePair, number: int, known: _Condition, condition_id: str
     ) -> tuple[Verdict, dict[str, Any]]:
         """Ask once, and pay."""
-        says = getattr(judge, "dearest", None)
+        says = getattr(judge, "max_cost_of", None)
         most = None if says is None or self.purse.limit is None else says(pair)
         promised = await self.purse.promise(condition_id, most)
         attempt = known.attempts.get(number, 0) + 1
@@ -224,7 +224,7 @@ class Book:
         try:
             verdict, values = await ask_judge(judge, replace(pair, attempt=attempt), attempt)
         except asyncio.CancelledError:
-            stopped = Verdict.fail("cancelled", "interrupted before the answer came")
+            stopped = Verdict.fail("cancelled", "interrupted before the answer came", failure="transient")
             self._record(condition_id, Answer(number, watch.attempt(stopped, attempt), None))
             raise  # it is written when the book is closed
         finally:

@@ -107,7 +107,7 @@ async def _answer(variant: Variant, task: Task, repeat: int) -> Trace:
 
 def _dearest(variant: Variant, task: Task) -> float | None:
     """What an answer may cost, where the variant says so; a task that it cannot answer costs nothing."""
-    says: Callable[[Task], float | None] | None = getattr(variant, "dearest", None)
+    says: Callable[[Task], float | None] | None = getattr(variant, "max_cost_of", None)
     try:
         return None if says is None else says(task)
     except Exception:  # noqa: BLE001 - the answer will fail as well, and say why

@@ -26,8 +26,8 @@ Winner: TypeAlias = Literal["a", "b", "tie"]
 """Which variant is better, or neither."""
 
 Ask: TypeAlias = Callable[[Judge, JudgePair, int], Awaitable[Verdict]]
-"""Puts a question to a judge, and again after a passing error, at most so often; a run looks first whether it has been
-answered before, and writes the answer down."""
+"""Puts a question to a judge, and again after a transient failure, at most so often; a run looks first whether it has
+been answered before, and writes the answer down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ async def ask_unrecorded(judge: Judge, pair: JudgePair, retries: int) -> Verdict
     jitter = random.Random(pair.uid)  # noqa: S311 - spreads retries, keeps no secret
     for turn in range(retries + 1):
         verdict, _ = await ask_judge(judge, replace(pair, attempt=turn + 1), turn + 1)
-        if not verdict.passing or turn == retries:
+        if verdict.failure != "transient" or turn == retries:
             break
         await asyncio.sleep(pause(verdict.retry_after, turn, jitter))
     return verdict
