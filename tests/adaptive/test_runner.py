@@ -88,7 +88,7 @@ class Priced:
         self.asked, self.spent = self.asked + 1, self.spent + price
         await asyncio.sleep(0)
         if self.asked % 5 == 0:
-            return ps.Verdict.fail("rate_limited", "later", passing=True, cost=price, retry_after=0)
+            return ps.Verdict.fail("rate_limited", "later", failure="transient", cost=price, retry_after=0)
         return ps.Verdict.win(1 if pair.first["ID"] > pair.second["ID"] else 2, cost=price)
 
 
@@ -119,7 +119,7 @@ def test_a_price_that_is_not_known_yet_is_asked_for_with_one_question() -> None:
 class Foretelling(Priced):
     """One that says beforehand what the longest texts may cost."""
 
-    def dearest(self, pair: ps.JudgePair) -> float:
+    def max_cost_of(self, pair: ps.JudgePair) -> float:
         return 1e-4 * (len(pair.first["text"]) + len(pair.second["text"]))
 
 

@@ -60,7 +60,7 @@ def test_an_exception_is_a_verdict():
         "judge_error",
         "KeyError: 'text'",
     )
-    assert not verdict.passing
+    assert verdict.failure == "question"
     assert values["error_message"] == "KeyError: 'text'"
 
 
@@ -77,7 +77,7 @@ def test_no_answer_in_time_is_an_error_that_may_pass():
         await asyncio.sleep(60)
 
     verdict, values = asked(answer, timeout=0.05)
-    assert (verdict.error_code, verdict.passing) == ("timeout", True)
+    assert (verdict.error_code, verdict.failure) == ("timeout", "transient")
     assert verdict.error_message == "no answer within 0.05 seconds"
     assert values["latency_s"] >= 0.05
 

@@ -688,7 +688,7 @@ def test_a_filtered_question_is_an_abstention_as_it_is_live():
         plain = line | {"response": {"status_code": 400, "body": {"error": {"message": "no"}}}}
         failed = verdict_of(judge_of(server), pair, batch_format("openai").read(plain))
     assert (str(verdict.outcome), verdict.error_code) == ("abstention", "content_filter")
-    assert (str(failed.outcome), failed.error_code, failed.passing) == ("error", "http_error", False)
+    assert (str(failed.outcome), failed.error_code, failed.failure) == ("error", "http_error", "question")
 
 
 def test_the_judge_pair_of_the_run_file_asks_the_same(tmp_path):

@@ -173,7 +173,7 @@ def test_a_variant_object_that_raises_is_an_error_of_that_case(limit):
     class Own:
         identity = "own"
 
-        def dearest(self, task):
+        def max_cost_of(self, task):
             raise LookupError(task.task_id)
 
         async def answer(self, task, repeat):
@@ -613,7 +613,7 @@ class Foretelling:
 
     condition = ps.Condition("foretelling")
 
-    def dearest(self, pair):
+    def max_cost_of(self, pair):
         return 0.01
 
     async def compare(self, pair):

@@ -196,7 +196,7 @@ class Runner:
         """Ask until there is an answer or no sense in asking on; what came in vain is written down at once."""
         first, second = (self._samples[self._engine.ids[item]] for item in (proposal.first, proposal.second))
         uid, occurrence = uid_of(proposal.step_id), 1
-        if getattr(self._judge, "remembers", False):  # repeats must not be copies, also after a resume
+        if getattr(self._judge, "uses_cache", False):  # repeats must not be copies, also after a resume
             occurrence += self._engine.ledger.times(proposal.first, proposal.second)
         try:
             for turn in range(self._retries + 1):
@@ -207,7 +207,7 @@ class Runner:
                 self._free += verdict.cached
                 wait = pause(verdict.retry_after, turn, self._jitter, self._retry_wait)
                 last = turn == self._retries or self._owing(self._unpaid) or self._is_late(wait)
-                if last or not verdict.passing:
+                if last or verdict.failure != "transient":
                     self._unpaid -= 1
                     self._answers.put_nowait((proposal.step_id, verdict, [values]))
                     return
@@ -221,7 +221,7 @@ class Runner:
         try:
             return await ask(self._judge, pair, number, self._timeout)
         except asyncio.CancelledError:  # it may be paid for all the same
-            stopped = Verdict.fail("cancelled", "interrupted before the answer came")
+            stopped = Verdict.fail("cancelled", "interrupted before the answer came", failure="transient")
             self._in_vain(proposal, watch.attempt(stopped, number))
             raise
 
@@ -291,7 +291,7 @@ class Runner:
 
     def _foretell(self) -> float | None:
         """What any question may cost, as the judge says of the two longest texts; None when it does not say."""
-        says = getattr(self._judge, "dearest", None)
+        says = getattr(self._judge, "max_cost_of", None)
         if says is None:
             return None
         longest = sorted(self._samples.values(), key=lambda sample: len(sample["text"]))[-2:]

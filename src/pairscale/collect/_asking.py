@@ -8,7 +8,7 @@ import time
 from operator import attrgetter
 from typing import Any
 
-from pairscale.errors import PairscaleError
+from pairscale.errors import JudgeError, PairscaleError
 from pairscale.judges.base import Judge, JudgePair, Verdict
 from pairscale.provenance import utc_now, utc_text
 
@@ -17,8 +17,8 @@ __all__ = ["Stopwatch", "ask", "close", "comparison_of", "pause"]
 _LONGEST_WAIT = 60.0
 
 _FROM_VERDICT = (
-    "error_code", "error_message", "status_code", "prompt_hash", "request", "raw_response", "model", "object_type",
-    "thoughts", "content", "prompt_tokens", "completion_tokens", "total_tokens", "prompt_cached_tokens",
+    "error_code", "error_message", "failure", "status_code", "prompt_hash", "request", "raw_response", "model",
+    "object_type", "thoughts", "content", "prompt_tokens", "completion_tokens", "total_tokens", "prompt_cached_tokens",
     "reasoning_tokens", "cost",
 )  # fmt: skip
 _from_verdict = attrgetter(*_FROM_VERDICT)
@@ -73,14 +73,16 @@ async def ask(
         raise
     except Exception as error:  # noqa: BLE001 - a failed judgement is data
         if limit is not None and limit.expired() and isinstance(error, TimeoutError):
-            verdict = Verdict.fail("timeout", f"no answer within {timeout:g} seconds", passing=True)
+            verdict = Verdict.fail("timeout", f"no answer within {timeout:g} seconds", failure="transient")
         else:
             verdict = Verdict.fail("judge_error", f"{type(error).__name__}: {error}")
+    if verdict.failure == "judge":
+        raise JudgeError(verdict.error_message or "the judge cannot answer any question")
     return verdict, watch.attempt(verdict, number)
 
 
 def pause(retry_after: float | None, turn: int, jitter: random.Random, first: float = 1.0) -> float:
-    """Seconds to wait before asking again after an error that may pass.
+    """Seconds to wait before asking again after a transient failure.
 
     Args:
         retry_after: what the judge asks for; else it is twice as long each time, at most a minute.

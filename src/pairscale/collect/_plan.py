@@ -153,8 +153,9 @@ class Plan:
         mine = self._frame.select("pair_id").with_row_index("_row")
         settled = store.results(self.condition_id, raw=raw).filter(pl.col("outcome").is_in(["win", "tie", "flip"]))
         results = mine.join(settled, on="pair_id").sort("_row")
-        attempts = store.failed_attempts(self.condition_id).select("pair_id", *FAILED, "outcome")
-        attempts = self._frame.join(attempts, on="pair_id", maintain_order="left_right")
+        attempts = store.failed_attempts(self.condition_id).select("pair_id", *FAILED)
+        own = {name: f"{name}_of_pair" for name in self._frame.columns if name in FAILED}
+        attempts = self._frame.rename(own).join(attempts, on="pair_id", maintain_order="left_right")
         last = attempts.unique("pair_id", keep="last", maintain_order=True)
         failed = last.join(results, on="pair_id", how="anti", maintain_order="left")
         columns = [*RESULTS, *(["raw_response"] if raw else [])]

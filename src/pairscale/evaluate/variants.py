@@ -188,9 +188,9 @@ class ModelVariant:
             raise InputError(f"task {task.task_id!r} has no {', '.join(missing)}, which the prompt has a place for")
         return _PLACE.sub(lambda place: as_words(task.inputs[place[1]]), self._prompt)
 
-    def dearest(self, task: Task) -> float | None:
+    def max_cost_of(self, task: Task) -> float | None:
         """What an answer may cost, on the safe side; None when nobody knows the price."""
-        return self._model.dearest(self._model.request(self.prompt_for(task)))
+        return self._model.max_cost_of(self._model.request(self.prompt_for(task)))
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -208,9 +208,9 @@ class ModelVariant:
             try:
                 done = await self._model.ask(request)
             except ProviderError as error:
-                if error.fatal:
+                if error.failure == "judge":
                     raise JudgeError(error.message) from None
-                if not error.passing or turn >= self._retries:
+                if error.failure == "question" or turn >= self._retries:
                     return Trace(exception=f"{error.code}: {error.message}")
                 await asyncio.sleep(pause(error.retry_after, turn, self._jitter))
                 turn += 1

@@ -73,13 +73,13 @@ def _failed(judge: LLMJudge, line: Line, prompt_hash: str) -> Verdict:
     words = clean.text(line.error or "there is no answer")[:2000]
     known = {"prompt_hash": prompt_hash, "status_code": line.status, "raw_response": clean.value(line.body)}
     if line.kind == "expired":
-        return Verdict.fail("timeout", words, passing=True, **known)
+        return Verdict.fail("timeout", words, failure="transient", **known)
     if line.kind == "cancelled":
-        return Verdict.fail("cancelled", words, passing=True, **known)
-    error = judge.client.refused(line.status or 0, {}, line.body)
+        return Verdict.fail("cancelled", words, failure="transient", **known)
+    error = judge.client.refused(line.status, {}, line.body)
     if error.code == "content_filter":
         return Verdict.abstain(words, error_code="content_filter", **known)
-    return Verdict.fail(error.code, words, passing=error.passing or line.status is None, **known)
+    return Verdict.fail(error.code, words, failure=error.failure, **known)
 
 
 def joined_verdict(judge: LLMJudge, verdicts: Sequence[Verdict]) -> Verdict:

@@ -18,7 +18,8 @@ _SUMMED = (
 
 def agreed(forward: Verdict, backward: Verdict) -> Verdict:
     """One verdict of two: a win when both name the same text, a flip when they name the same place."""
-    failed = next((verdict for verdict in (forward, backward) if not verdict.outcome.is_answer), None)
+    without = [verdict for verdict in (forward, backward) if not verdict.outcome.is_answer]
+    failed = next((verdict for verdict in without if verdict.failure == "judge"), without[0] if without else None)
     base = failed or forward
     more: dict[str, Any] = {"content": _both(forward.content, backward.content)}
     more["thoughts"] = _both(forward.thoughts, backward.thoughts)

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pairscale.comparisons import Condition
-from pairscale.errors import InputError, JudgeError
+from pairscale.errors import InputError
 from pairscale.judges._answers import ANSWERS, Answer, declines, probability_of_first, read_structured, read_tag
 from pairscale.judges._guard import PromptBytes, guarded_prompt, prompt_bytes
 from pairscale.judges._orders import agreed, turned
@@ -162,12 +162,12 @@ class LLMJudge:
         call = self.client.prepared(self.request(pair))
         return self.client.base_url + call.path, call.body
 
-    def dearest(self, pair: JudgePair) -> float | None:
+    def max_cost_of(self, pair: JudgePair) -> float | None:
         """What asking about a pair may cost, on the safe side; None when nobody knows the price.
 
         Long answers cost more than this where ``max_tokens`` is not set.
         """
-        cost = self._model.dearest(self.request(pair))
+        cost = self._model.max_cost_of(self.request(pair))
         return None if cost is None else cost * (2 if self.both_orders else 1)
 
     @property
@@ -176,9 +176,9 @@ class LLMJudge:
         return self._model.client
 
     @property
-    def remembers(self) -> bool:
+    def uses_cache(self) -> bool:
         """Whether answers may come from the cache; then whoever asks says which ``occurrence`` a question is."""
-        return self._model.remembers
+        return self._model.uses_cache
 
     @property
     def reused(self) -> Reused:
@@ -262,20 +262,14 @@ class LLMJudge:
 
 
 def unanswered(error: ProviderError, known: Mapping[str, Any]) -> Verdict:
-    """The verdict that a request without a reply is.
-
-    Raises:
-        JudgeError: when every other question would fail, too.
-    """
-    if error.fatal:
-        raise JudgeError(error.message) from None
+    """The verdict that a request without a reply is."""
     if error.code == "content_filter":
         more = {"status_code": error.status, "raw_response": error.raw}
         return Verdict.abstain(error.message, error_code="content_filter", **known, **more)
     return Verdict.fail(
         error.code,
         error.message,
-        passing=error.passing,
+        failure=error.failure,
         retry_after=error.retry_after,
         status_code=error.status,
         raw_response=error.raw,

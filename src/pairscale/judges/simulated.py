@@ -30,7 +30,7 @@ class SimulatedJudge:
         lapse: the share of answers given by the toss of a coin.
         invalid_rate: the share of questions it declines.
         tie_rate: the share of questions it calls a tie.
-        error_rate: the share of attempts that fail with a passing error, and succeed when asked again.
+        error_rate: the share of attempts that fail with a transient error, and succeed when asked again.
         latency_s: how long it takes, on average (exponentially distributed).
         seed: of its random numbers.
 
@@ -77,6 +77,10 @@ class SimulatedJudge:
         logistic = 0.5 * (1 + math.tanh(difference / 2))
         return (1 - self.lapse) * logistic + self.lapse / 2
 
+    def max_cost_of(self, pair: JudgePair) -> float:  # noqa: ARG002 - every judge is asked alike
+        """Nothing: this judge costs no money."""
+        return 0.0
+
     async def compare(self, pair: JudgePair) -> Verdict:
         """Draw an answer."""
         uid = pair.uid or f"{pair.first['ID']}:{pair.second['ID']}"
@@ -84,7 +88,7 @@ class SimulatedJudge:
         if self.latency_s:
             await asyncio.sleep(-self.latency_s * math.log(1 - draw()))
         if draw() < self.error_rate:
-            return Verdict.fail("http_error", "simulated outage", passing=True, model="simulated-1")
+            return Verdict.fail("http_error", "simulated outage", failure="transient", model="simulated-1")
         if draw() < self.invalid_rate:
             return Verdict.abstain("simulated refusal", model="simulated-1")
         if draw() < self.tie_rate:

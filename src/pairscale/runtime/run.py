@@ -234,7 +234,7 @@ class Runtime:
         try:
             verdict, values = await ask_once(question.judge, question.pair(turn), number, timeout)
         except asyncio.CancelledError:  # it may be paid for all the same
-            stopped = Verdict.fail("cancelled", "interrupted before the answer came")
+            stopped = Verdict.fail("cancelled", "interrupted before the answer came", failure="transient")
             self._writer.put(self._entry(question, watch.attempt(stopped, number), None))
             raise
         except PairscaleError as error:  # the judge can judge none of these pairs

@@ -34,7 +34,6 @@ from pairscale.store._opened import opened_for_writing
 from pairscale.store._records import Answer, Progress
 from pairscale.store._results import failed_query, results_query
 from pairscale.store._schema import (
-    FIRST_TABLES,
     SCHEMA_VERSION,
     attempts,
     blobs,
@@ -58,6 +57,7 @@ if TYPE_CHECKING:
 __all__ = ["Answer", "Progress", "RunFile", "open_run"]
 
 _CHUNK = 5_000
+_MARKS = {"metadata", "items", "pairs", "attempts"}  # by these a run file of any version is known
 
 
 def open_run(where: str | os.PathLike[str] | None, *, write: bool = False) -> RunFile:
@@ -70,7 +70,7 @@ def open_run(where: str | os.PathLike[str] | None, *, write: bool = False) -> Ru
 
     Raises:
         StoreBusyError: another process is writing.
-        StoreDamagedError: the file is not a run file, or newer than this version knows.
+        StoreDamagedError: the file is not a run file, or of another version of pairscale.
 
     Example:
         >>> with open_run(None, write=True) as store:
@@ -89,7 +89,7 @@ def open_run(where: str | os.PathLike[str] | None, *, write: bool = False) -> Ru
     if where is None:
         return RunFile(_sqlite.open_memory(**options), "memory", None)._prepared(write=True)
     path = Path(where)
-    engine = _sqlite.open_file(path, set(FIRST_TABLES), write=write, **options)
+    engine = _sqlite.open_file(path, _MARKS, write=write, **options)
     return RunFile(engine, name or str(path), WriterLock(path) if write else None)._prepared(write=write)
 
 
@@ -100,7 +100,6 @@ class RunFile:
         self.name = name
         self._engine = engine
         self._lock = lock
-        self._version = SCHEMA_VERSION
         self._writer: Connection | None = None  # answers come one behind the other, and share a connection
         self._turn = threading.RLock()  # threads of this process take turns; in memory they share one connection
         self._snapshot: Connection | None = None
@@ -155,18 +154,21 @@ class RunFile:
                 ):
                     set_fact(connection, key, value)
                 return
-            if not present >= FIRST_TABLES:
+            if not present >= _MARKS:
                 raise StoreDamagedError(f"{self.name} is a database but not a run file; name another file")
-            self._version = get_fact(connection, "schema_version")
-            if self._version not in range(1, SCHEMA_VERSION + 1):
+            version = get_fact(connection, "schema_version")
+            if version in {1, 2}:
                 raise StoreDamagedError(
-                    f"{self.name} has schema version {self._version}, this pairscale reads up to {SCHEMA_VERSION}; "
+                    f"{self.name} was written by pairscale 0.1, whose run files this version does not read; "
+                    "use a new run file"
+                )
+            if version != SCHEMA_VERSION:
+                raise StoreDamagedError(
+                    f"{self.name} has schema version {version}, and this pairscale reads {SCHEMA_VERSION} alone; "
                     "use the version of pairscale that wrote it"
                 )
-            if create and self._version < SCHEMA_VERSION:
-                blobs.create(connection, checkfirst=True)
-                set_fact(connection, "schema_version", SCHEMA_VERSION)
-                self._version = SCHEMA_VERSION
+            if missing := tables.tables.keys() - present:
+                raise StoreDamagedError(f"{self.name} lacks {listed(sorted(missing))}; restore it from a copy")
 
     @contextmanager
     def transaction(self, held: Connection | None = None) -> Iterator[Connection]:
@@ -358,8 +360,7 @@ class RunFile:
             StoreDamagedError: what is there is not a run file; it is left as it is.
         """
         with open_run(where, write=True) as other, self.transaction() as source, other.transaction() as target:
-            known = [table for table in tables.sorted_tables if self._version > 1 or table is not blobs]
-            copy_rows(source, target, known)
+            copy_rows(source, target, tables.sorted_tables)
 
     # Reading
 
@@ -392,7 +393,7 @@ class RunFile:
         return frame.with_columns(pl.format("SAMPLE_{}", "better_sample").alias("better_sample"))
 
     def failed_attempts(self, condition_id: str | None = None) -> pl.DataFrame:
-        """Every attempt that gave no answer: ``custom_id ID1 ID2`` and why."""
+        """Every attempt that gave no answer: ``custom_id ID1 ID2``, why, and all that came back."""
         return self._frame(*failed_query(condition_id))
 
     def items(self) -> pl.DataFrame:
@@ -448,8 +449,6 @@ class RunFile:
 
     def read_blob(self, name: str, row: int) -> bytes | None:
         """The bytes that stand under a name and number, or None."""
-        if self._version < 2:
-            return None
         with self.transaction() as connection:
             found = connection.execute(select(blobs.c.data).where(blobs.c.name == name, blobs.c.row == row)).first()
             return None if found is None else bytes(found.data)

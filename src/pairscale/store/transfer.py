@@ -146,6 +146,7 @@ def _answer(row: Mapping[str, Any], number: int) -> Answer:
     values = {name: row.get(name) for name in _ATTEMPT}
     codes = {"error": "judge_error", "abstention": "refusal"}
     values |= {"attempt": 1, "attempted_at": str(now), "outcome": outcome, "error_code": codes.get(outcome)}
+    values["failure"] = "question" if outcome in codes else None
     comparison = {
         "outcome": outcome,
         "winner_pos": position,

@@ -23,6 +23,7 @@ from pairscale.collect.batch._registry import (
     pairs_named,
     remember_left_out,
 )
+from pairscale.failures import failure_of
 from pairscale.judges._batched import joined_verdict, verdict_of
 from pairscale.judges.base import JudgePair, Verdict
 from pairscale.notices import notice
@@ -174,12 +175,14 @@ class _Intake:
     def _missing(self) -> Verdict:
         state, message = self._entry.state, self._entry.message
         if state == "expired":
-            return Verdict.fail("timeout", "the batch expired before this request was worked off", passing=True)
+            return Verdict.fail("timeout", "the batch expired before this request was worked off", failure="transient")
         if state == "cancelled":
-            return Verdict.fail("cancelled", "the batch was cancelled before this request was worked off")
+            words = "the batch was cancelled before this request was worked off"
+            return Verdict.fail("cancelled", words, failure="transient")
         if state == "failed":
-            return Verdict.fail("http_error", f"the batch failed: {message or 'the provider does not say why'}")
-        return Verdict.fail("parse_error", "the batch's results hold nothing for this request", passing=True)
+            words = f"the batch failed: {message or 'the provider does not say why'}"
+            return Verdict.fail("http_error", words, failure=failure_of(None, None, message or ""))
+        return Verdict.fail("parse_error", "the batch's results hold nothing for this request", failure="transient")
 
     def _pair(self, number: int) -> JudgePair:
         uid, first, second = self._named[number]

@@ -247,7 +247,7 @@ class BatchDesk:
             if error.status == 404:
                 self._is_unknown(entry)
                 return None
-            if error.fatal:
+            if error.failure == "judge":
                 raise JudgeError(error.message) from None
             notice(f"batch {entry.batch_id}: {error.message}; it is asked again later")
             return None
@@ -304,7 +304,7 @@ class BatchDesk:
                 if not given_up:
                     self._is_unknown(entry)
                 return given_up
-            if error.fatal:
+            if error.failure == "judge":
                 raise JudgeError(error.message) from None
             notice(f"batch {entry.batch_id}: its results cannot be had: {error.message}; tried again later")
             return False
@@ -384,7 +384,7 @@ class BatchDesk:
                 try:
                     await (form.get if ended else form.cancel)(self._wire(judge), str(entry.batch_id))
                 except ProviderError as error:
-                    if error.fatal and error.status != 404:
+                    if error.failure == "judge" and error.status != 404:
                         raise JudgeError(error.message) from None
                     notice(f"batch {entry.batch_id} could not be cancelled: {error.message}")
                     if error.status == 404:
