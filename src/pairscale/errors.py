@@ -13,6 +13,7 @@
     │   ├── StoreBusyError      another process is writing to it
     │   ├── StoreDamagedError   it is not a run file, or it is broken
     │   ├── StoreFullError      the disk (or its quota) is full
+    │   ├── StoreGoneError      it was deleted or replaced while a run was writing to it
     │   └── StoreMismatchError  it holds another text, judge or setting than is given now
     ├── FitError                a model has no answer for these comparisons
     ├── JudgeError              a judge can judge nothing at all: a wrong key, an unknown model
@@ -36,6 +37,7 @@ __all__ = [
     "StoreDamagedError",
     "StoreError",
     "StoreFullError",
+    "StoreGoneError",
     "StoreMismatchError",
     "TableError",
     "TemplateError",
@@ -85,6 +87,10 @@ class StoreDamagedError(StoreError):
 
 class StoreFullError(StoreError):
     """There is no room left on the disk; what was answered before is kept."""
+
+
+class StoreGoneError(StoreError):
+    """The run file was deleted or replaced while a run was writing to it; the message names the copy that was saved."""
 
 
 class StoreMismatchError(StoreError):

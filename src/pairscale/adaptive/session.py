@@ -25,7 +25,7 @@ from pairscale.models.logs import ROUND_LOG
 from pairscale.provenance import utc_now
 from pairscale.store import RunFile, open_run
 from pairscale.store.chain import CHAIN, canonical, verify_chain
-from pairscale.store.journal import Journal
+from pairscale.store.writer import JournalWriter
 from pairscale.tables import listed
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def adaptive_rank_start(
         store.add_items(frame.iter_rows(named=True))
         # In this order: the run is there from its first event on, and a process that dies before leaves none.
         store.set_meta("adaptive", {"log_version": LOG_VERSION, "package_version": __version__})
-        with Journal(store, "") as journal:
+        with JournalWriter(store) as journal:
             journal.event(
                 event_of("start", engine, ids=engine.ids, **settings)
                 | {"mu": None if mu is None else mu.tolist(), "sigma": None if sigma is None else sigma.tolist()}

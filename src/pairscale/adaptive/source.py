@@ -133,14 +133,12 @@ class AdaptiveSource:
         y = None if verdict.winner_pos is None else int(verdict.winner_pos == 1)
         # Half a character, as some servers send it, fits into no log.
         reason = None if y is not None else whole(verdict.error_message or f"the judge said {verdict.outcome}")
-        row = self._engine.record(
-            step_id,
-            y,
-            invalid_reason=reason,
-            is_error=verdict.failure == "transient",
-            is_failure=str(verdict.outcome) == "error",
+        is_error = str(verdict.outcome) == "error"
+        kind = ("error" if verdict.failure == "transient" else "failure") if is_error else "abstention"
+        row = self._engine.record(step_id, y, invalid_reason=reason, invalid_kind=kind)
+        self._without_winner.count_kind(
+            "" if y is None else None, str(question.first["ID"]), str(question.second["ID"])
         )
-        self._without_winner.count_kind("" if y is None else None, str(question.first["ID"]), str(question.second["ID"]))
         if row.get("set_aside"):
             notice(f"{row['set_aside']}: the judge gives no valid answer on it; it is set aside and keeps its place")
         rows = self._logged(row)
@@ -244,6 +242,10 @@ class AdaptiveSource:
         if self._concurrency == 1:  # else it is written already; with it, the next call asks the same
             for proposal in self._engine.open.values():
                 self._journal.put(Entry(rows=[("adaptive_open", proposal.fields)]))
+
+    def reason(self, stopped: str | None) -> str | None:
+        """Why a call ended before its steps were used up, given what stopped the runtime; None when nothing did."""
+        return self._engine.stop_reason or stopped or self.limit()
 
     def end(self, reason: str | None) -> None:
         """Log why a call ended."""

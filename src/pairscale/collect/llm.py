@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
 
-from pairscale.collect._background import run_sync
 from pairscale.collect.live import SubmitResult, submit_pairs
 from pairscale.errors import InputError
 from pairscale.judges.llm import LLMJudge
 from pairscale.notices import notice
 from pairscale.prompts import template_from
 from pairscale.providers.keys import KEY_VARIABLES, key_in_environment
+from pairscale.runtime import run_sync
 from pairscale.tables import RESULTS
 from pairscale.traits import Trait, trait_description
 

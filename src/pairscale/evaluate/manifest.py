@@ -19,6 +19,7 @@ from pairscale.evaluate.result import Unmatched
 from pairscale.evaluate.suite import Suite
 from pairscale.evaluate.traces import TraceSource
 from pairscale.files import read_rows, replacing
+from pairscale.runtime import run_sync
 from pairscale.tables import listed
 
 __all__ = ["MANIFEST", "ExportedCases", "export_pairwise_cases", "export_pairwise_cases_async", "require_manifest"]

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pairscale.evaluate.store import RESULTS
 from pairscale.evaluate.result import PairwiseRunResult
+from pairscale.evaluate.store import RESULTS
 from pairscale.provenance import text_hash
 
 if TYPE_CHECKING:

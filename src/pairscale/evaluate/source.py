@@ -11,11 +11,11 @@ from typing import Any
 
 from pairscale.comparisons import Outcome
 from pairscale.errors import InputError, JudgeError, StoreError
-from pairscale.evaluate.saved import Compared
 from pairscale.evaluate.comparators import PairwiseComparator, PairwiseOutcome
 from pairscale.evaluate.inference import RunningSequence, score_of
 from pairscale.evaluate.jobs import Job
 from pairscale.evaluate.result import PairwiseCase
+from pairscale.evaluate.saved import Compared
 from pairscale.evaluate.store import EvaluationStore
 from pairscale.evaluate.suite import Task
 from pairscale.evaluate.traces import Trace
@@ -172,7 +172,9 @@ class CaseSource:
             if trace.exception is not None
         ]
         if self._store.is_kept:
-            names = (None if one.exception is not None else self._store.add_text(task.task_id, one.output) for one in traces)
+            names = (
+                None if one.exception is not None else self._store.add_text(task.task_id, one.output) for one in traces
+            )
             self.compared[job.task_id, job.repeat] = Compared(task.input, *names)
         cases = []
         for comparator in self._comparators:

@@ -191,7 +191,9 @@ class EvaluationStore:
         name = condition.condition_id
         if name not in self._conditions:
             if "instance" in condition.settings and self.is_kept:
-                notice("this judge has no name, so its answers cannot be found again; give it one: FunctionJudge(f, name=…)")
+                notice(
+                    "this judge has no name, so its answers cannot be found again; name it: FunctionJudge(f, name=…)"
+                )
             self._store.add_condition(condition)
             progress = self._store.progress(name)
             answers = {

@@ -35,6 +35,7 @@ class JudgePair:
         state: the adaptive run that asks, when one does; a callable that takes ``state`` is given it.
         occurrence: 1 when a run asks about these two texts in this order for the first time, 2 when it does so on
             purpose for the second time, and so on; the same after the run was taken up again.
+        is_swapped: whether this is the other order of a question that is asked in both.
     """
 
     first: Item
@@ -43,6 +44,7 @@ class JudgePair:
     attempt: int = 1
     state: Any = field(default=None, repr=False, compare=False)
     occurrence: int = 1
+    is_swapped: bool = False
 
 
 _FIGURES: tuple[tuple[str, type[int] | type[float], int], ...] = (

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 from pairscale.comparisons import Condition, Outcome
 from pairscale.judges.base import Judge, JudgePair, Verdict
@@ -42,15 +42,18 @@ def merge_orders(outcomes: Sequence[tuple[Outcome, T | None]]) -> tuple[Outcome,
 
 def swapped(pair: JudgePair) -> JudgePair:
     """The same question with the samples in the other order, under a name of its own."""
-    return replace(pair, first=pair.second, second=pair.first, uid=f"{pair.uid}~")
+    return replace(pair, first=pair.second, second=pair.first, uid=f"{pair.uid}~", is_swapped=True)
 
 
 def merge_verdicts(forward: Verdict, backward: Verdict) -> Verdict:
     """One verdict of those of the two orders; the place of the winner is that of the forward order."""
     other: dict[int | None, Literal[1, 2] | None] = {1: 2, 2: 1, None: None}
-    kind, winner = merge_orders(
-        [(forward.outcome, forward.winner_pos), (backward.outcome, other[backward.winner_pos])]
-    )
+    sides: list[tuple[Outcome, Literal[1, 2] | None]] = [
+        (forward.outcome, forward.winner_pos),
+        (backward.outcome, other[backward.winner_pos]),
+    ]
+    kind, better = merge_orders(sides)
+    winner = cast("Literal[1, 2] | None", better)
     both = (forward, backward)
     more: dict[str, Any] = {
         "content": _joined(forward.content, backward.content),
@@ -134,7 +137,7 @@ class BothOrders:
         for is_swapped, half in ((False, forward), (True, backward)):
             if verdict.failure == "transient" and half.outcome.is_answer:
                 # Paid for already: it costs nothing when the pair is asked again.
-                free = dict.fromkeys(_SUMMED)
+                free: dict[str, Any] = dict.fromkeys(_SUMMED)
                 self._halves[pair.uid, is_swapped] = replace(half, **free)
         return verdict
 

@@ -10,8 +10,8 @@ import polars as pl
 
 from pairscale.comparisons import Outcome
 from pairscale.errors import InputError, StoreError
-from pairscale.evaluate.store import ANSWERS, RESULTS
 from pairscale.evaluate.saved import Compared, saved_result
+from pairscale.evaluate.store import ANSWERS, RESULTS
 from pairscale.report._cases import write_cases
 from pairscale.report._disguise import other_names, silent
 from pairscale.report._origin import moment, origin_of

@@ -1,6 +1,6 @@
 """Ask judges: retries, budget, recording, progress, interrupts and resuming, for every kind of run."""
 
-from pairscale.runtime.asking import Stopwatch, ask_once, ask_unrecorded, close, comparison_of, pause
+from pairscale.runtime.asking import Stopwatch, ask_once, ask_unrecorded, close, comparison_of, pause, retrying
 from pairscale.runtime.budget import Budget, BudgetExceeded, Reservation, require_price
 from pairscale.runtime.progress import Progress
 from pairscale.runtime.run import CONCURRENCY, RETRIES, TIMEOUT, RunOptions, Runtime
@@ -33,5 +33,6 @@ __all__ = [
     "comparison_of",
     "pause",
     "require_price",
+    "retrying",
     "run_sync",
 ]

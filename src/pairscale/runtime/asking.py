@@ -5,15 +5,20 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from itertools import count
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeVar
 
 from pairscale.errors import PairscaleError
 from pairscale.judges.base import Judge, JudgePair, Verdict
 from pairscale.provenance import utc_now, utc_text
+from pairscale.providers.client import ProviderError
 
-__all__ = ["Stopwatch", "ask_once", "ask_unrecorded", "close", "comparison_of", "pause"]
+__all__ = ["Stopwatch", "ask_once", "ask_unrecorded", "close", "comparison_of", "pause", "retrying"]
 
+T = TypeVar("T")
 _LONGEST_WAIT = 60.0
 
 _FROM_VERDICT = (
@@ -81,8 +86,6 @@ async def ask_once(
 
 async def ask_unrecorded(judge: Judge, pair: JudgePair, retries: int) -> Verdict:
     """Ask a judge outside a run, and again after a transient failure, at most ``retries`` times."""
-    from dataclasses import replace
-
     jitter = random.Random(pair.uid)  # noqa: S311 - spreads retries, keeps no secret
     for turn in range(retries + 1):
         verdict, _ = await ask_once(judge, replace(pair, attempt=turn + 1), turn + 1)
@@ -90,6 +93,22 @@ async def ask_unrecorded(judge: Judge, pair: JudgePair, retries: int) -> Verdict
             break
         await asyncio.sleep(pause(verdict.retry_after, turn, jitter))
     return verdict
+
+
+async def retrying(ask: Callable[[], Awaitable[T]], retries: int, jitter: random.Random) -> T:
+    """Ask a provider, and again after a transient failure, at most ``retries`` times.
+
+    Raises:
+        ProviderError: the last failure.
+    """
+    for turn in count():
+        try:
+            return await ask()
+        except ProviderError as error:
+            if error.failure != "transient" or turn >= retries:
+                raise
+            await asyncio.sleep(pause(error.retry_after, turn, jitter))
+    raise AssertionError  # count() never ends
 
 
 def pause(retry_after: float | None, turn: int, jitter: random.Random, first: float = 1.0) -> float:

@@ -119,7 +119,8 @@ class Budget:
     def _is_too_much(self, reservation: Reservation) -> bool:
         reserved = sum(map(self._may_cost, (*self._open, reservation)))
         return self.limit is not None and (
-            self.spent + reserved > self.limit * _ROUNDING or (self.spent >= self.limit and not self._is_free(reservation))
+            self.spent + reserved > self.limit * _ROUNDING
+            or (self.spent >= self.limit and not self._is_free(reservation))
         )
 
     def _may_cost(self, reservation: Reservation) -> float:

@@ -102,7 +102,9 @@ class Progress:
         rate = f"{self._new / seconds:,.1f} per second" if seconds > 0 else ""
         notes = ", ".join(part for part in (self._notes(), rate) if part)
         with suppress(OSError, ValueError, AttributeError):  # standard error may be closed, and the run continues
-            print(f"{self._label}: {self._done:,} of {self._total:,}, {notes}".rstrip(", "), file=sys.stderr, flush=True)  # noqa: T201
+            print(  # noqa: T201
+                f"{self._label}: {self._done:,} of {self._total:,}, {notes}".rstrip(", "), file=sys.stderr, flush=True
+            )
 
 
 def _rich_progress() -> RichProgress:

@@ -126,7 +126,9 @@ class Runtime:
 
     def tell_budget(self) -> None:
         """Say that the budget ended the run."""
-        notice(f"stopped before max_cost is passed: {self.budget}. Run the same call with a higher max_cost to continue")
+        notice(
+            f"stopped before max_cost is passed: {self.budget}. Run the same call with a higher max_cost to continue"
+        )
 
     def stop(self, reason: str, failure: PairscaleError | None = None) -> None:
         """Ask nothing more; what is open is waited for and stored."""
@@ -189,7 +191,9 @@ class Runtime:
             if verdict.failure == "judge":
                 await self._record(question, values)
                 message = verdict.error_message or "the judge cannot be asked"
-                self.stop("judge", JudgeError(f"{message}. Every answer is stored; run the same call again to continue"))
+                self.stop(
+                    "judge", JudgeError(f"{message}. Every answer is stored; run the same call again to continue")
+                )
                 break
             if verdict.failure != "transient" or turn == retries:
                 await self._finish(question, verdict, values)
@@ -204,7 +208,9 @@ class Runtime:
     async def _attempt(self, question: Question, turn: int) -> tuple[Verdict, dict[str, Any]] | None:
         """Ask once, if the budget allows it; None when nothing may be asked any more."""
         if self.budget.limit is None:
-            return await self._ask(question, turn)
+            found = await self._ask(question, turn)
+            self.budget.spent += (found[0].cost or 0.0) if found is not None else 0.0
+            return found
         pair = question.pair(turn)
         declared = getattr(question.judge, "max_cost_of", None)
         try:
@@ -217,7 +223,9 @@ class Runtime:
             return None
         return await self._paid(question, turn, reserved)
 
-    async def _paid(self, question: Question, turn: int, reserved: Reservation) -> tuple[Verdict, dict[str, Any]] | None:
+    async def _paid(
+        self, question: Question, turn: int, reserved: Reservation
+    ) -> tuple[Verdict, dict[str, Any]] | None:
         found = None
         try:
             found = await self._ask(question, turn)
@@ -293,8 +301,8 @@ class Runtime:
             self.stop(
                 "judge",
                 JudgeError(
-                    f"{name} failed in the same way on {MOST_ALIKE} different questions in a row, so the run was stopped: "
-                    f"{verdict.error_message}. Everything was stored; run the same call again to continue"
+                    f"{name} failed in the same way on {MOST_ALIKE} different questions in a row: "
+                    f"{verdict.error_message}. Every answer is stored; run the same call again to continue"
                 ),
             )
 
@@ -310,4 +318,3 @@ class Runtime:
             str(question.second["ID"]), question.columns, question.replaces,
         )  # fmt: skip
         return Entry(asked, rows, question.samples)
-

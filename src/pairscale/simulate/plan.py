@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from pairscale.adaptive._arguments import from_zero, whole_number
 from pairscale.adaptive.selectors import POLLITT, OwnSelector
-from pairscale.collect._progress import Bar
 from pairscale.display import Shown
 from pairscale.errors import InputError
+from pairscale.runtime import Progress
 from pairscale.simulate.run import MOST_PER_ITEM, simulate_run
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def plan_comparisons(
     )  # fmt: skip
     simulated, seeds = min(n, LARGEST), whole_number(n_seeds, "n_seeds", 1)
     runs: list[SimulatedRun] = []
-    with Bar(seeds, 0, show=progress, label="simulating") as bar:
+    with Progress(seeds, 0, show=progress, label="simulating") as bar:
         for at in range(seeds):
             run = simulate_run(
                 simulated, selector, whole_number(seed, "seed", 0) + at, ability_sd=ability_sd, bias=bias, lapse=lapse,
@@ -153,7 +153,7 @@ def plan_comparisons(
                 btl_config={"eap_reliability_min": float(reliability)},
             )  # fmt: skip
             runs.append(run)
-            bar.advance(failed=False, cost=None)
+            bar.count(failed=False, cost=None)
     return _plan(n, float(reliability), runs, price, seconds, concurrency)
 
 

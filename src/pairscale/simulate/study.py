@@ -13,10 +13,10 @@ import polars as pl
 from pairscale.adaptive._arguments import above_zero, whole_number
 from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
 from pairscale.adaptive.selectors import POLLITT, OwnSelector, named_selector, selector_name
-from pairscale.collect._progress import Bar
 from pairscale.display import Charted
 from pairscale.errors import InputError
 from pairscale.judges.simulated import SimulatedJudge
+from pairscale.runtime import Progress
 from pairscale.simulate._summary import crossing, differences, means, three_decimals
 from pairscale.simulate.run import CURVE, REFITS, SimulatedRun, simulate_run
 from pairscale.tables import listed
@@ -212,10 +212,10 @@ def simulate_study(
         for n, sd, judge, k, seed, selector in product(sizes, spreads, faults, flights, seeds, chosen)
     ]
     runs = []
-    with Bar(len(tasks), 0, show=progress, label="simulating") as bar:
+    with Progress(len(tasks), 0, show=progress, label="simulating") as bar:
         for run in _all(tasks, whole_number(workers, "workers", 1)):
             runs.append(run)
-            bar.advance(failed=False, cost=None)
+            bar.count(failed=False, cost=None)
     settings = {
         "n_items": sizes, "selectors": list(chosen), "n_seeds": n_seeds, "first_seed": first_seed,
         "ability_sd": spreads, "judges": faults, "concurrency": flights, "max_per_item": limit,

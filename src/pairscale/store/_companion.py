@@ -105,6 +105,7 @@ def enter_companion(store: RunFile, path: Path) -> None:
             connection.execute(insert(blobs), [{"name": line["blob"], "row": line["row"], "data": line["data"]}])
         for line in _read(path, "fact"):
             set_fact(connection, line["fact"], line["value"])
+    store.writer.renumber()
 
 
 def _read(path: Path, kind: str) -> Iterator[dict[str, Any]]:

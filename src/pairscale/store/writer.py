@@ -396,7 +396,9 @@ class _Numbers:
     def number_of(self, uid: str, connection: Connection) -> int | None:
         """The number of the pair with this name; the names are read when the first one is asked for."""
         if self.named is None:
-            self.named = {row.custom_id: row.pair_id for row in connection.execute(select(pairs.c.custom_id, pairs.c.pair_id))}
+            self.named = {
+                row.custom_id: row.pair_id for row in connection.execute(select(pairs.c.custom_id, pairs.c.pair_id))
+            }
         return self.named.get(uid)
 
     def check(self, connection: Connection, name: str) -> None:
