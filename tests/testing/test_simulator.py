@@ -11,6 +11,8 @@ import pairscale as ps
 from pairscale.errors import InputError
 from pairscale.testing import Behaviour, Faults, ProviderSimulator
 
+pytestmark = pytest.mark.slow
+
 with warnings.catch_warnings():  # of the SDKs' own imports
     warnings.simplefilter("ignore")
     anthropic = pytest.importorskip("anthropic")
