@@ -281,8 +281,9 @@ class JournalWriter:
         self.close()
 
     def put(self, entry: Entry) -> None:
-        """Have an entry written after all that came before it."""
+        """Have an entry written after all that came before it; the caller may change its rows of logs afterwards."""
         _check(entry)
+        entry = replace(entry, rows=[(log, dict(row)) for log, row in entry.rows])
         with self._changed:
             while len(self._waiting) >= self._MOST and self._failure is None:
                 self._changed.wait()
