@@ -7,8 +7,8 @@ import textwrap
 import threading
 
 import pytest
-
 from pairscale.collect._clerk import Clerk
+
 from pairscale.errors import StoreFullError
 
 

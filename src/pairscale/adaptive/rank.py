@@ -22,7 +22,7 @@ from pairscale.adaptive.session import (
 )
 from pairscale.adaptive.state import AdaptiveState, beliefs_of, summarize_adaptive
 from pairscale.display import Charted, Reported
-from pairscale.errors import InputError, StoreMismatchError
+from pairscale.errors import InputError, JudgeError, StoreMismatchError
 from pairscale.files import TABLE_SUFFIXES, write_table
 from pairscale.judges.base import Judge
 from pairscale.judges.resolve import make_judge
@@ -154,6 +154,8 @@ def adaptive_rank(
 
     Raises:
         InputError: data, judge or a setting cannot be used.
+        JudgeError: the judge cannot be asked, or fails in the same way on ten different questions in a row; its
+            ``result`` is what came of the answers before.
         StoreError: the run file cannot be used.
 
     Example:
@@ -191,11 +193,15 @@ def adaptive_rank(
         state = adaptive_rank_start(
             samples, run=where, persist_item_log=persist_item_log, selector=selector, **settings
         )
-    adaptive_rank_run_live(
-        state, judge_, n_steps, fit_fn, persist_item_log=persist_item_log, progress=progress,
-        progress_redraw_every=progress_redraw_every, progress_show_events=progress_show_events,
-        progress_errors=progress_errors, **options,
-    )  # fmt: skip
+    try:
+        adaptive_rank_run_live(
+            state, judge_, n_steps, fit_fn, persist_item_log=persist_item_log, progress=progress,
+            progress_redraw_every=progress_redraw_every, progress_show_events=progress_show_events,
+            progress_errors=progress_errors, **options,
+        )  # fmt: skip
+    except JudgeError as error:
+        error.result = _result(state, save_outputs or output_file is not None, output_file)
+        raise
     return _result(state, save_outputs or output_file is not None, output_file)
 
 

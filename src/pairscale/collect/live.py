@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pairscale.collect._plan import Plan, make_plan
 from pairscale.collect._saved import SavedResults
 from pairscale.display import Shown
+from pairscale.errors import JudgeError
 from pairscale.judges.base import Judge
 from pairscale.judges.resolve import make_judge
 from pairscale.notices import notice
@@ -126,7 +127,7 @@ def submit_pairs(
     Raises:
         InputError: the pairs or the judge cannot be used.
         JudgeError: the judge cannot be asked (a wrong key, an unknown model), or fails in the same way on ten different
-            questions in a row; every answer that came before is stored.
+            questions in a row; every answer that came before is stored, and is in ``result`` of the exception.
         StoreError: the run file cannot be used; what was answered before is kept.
 
     Example:
@@ -233,16 +234,24 @@ async def submit_into(
         with Progress(plan.total, plan.total - plan.missing(), show=progress, every=every) as bar:
             async with GroupCommitWriter(store, also=also) as writer:
                 runtime = Runtime(source, writer, options, budget=budget, progress=bar)
-                await runtime.run()
+                try:
+                    await runtime.run()
+                except JudgeError as error:
+                    await writer.drain()
+                    error.result = _result(plan, store, runtime, options, include_raw=include_raw)
+                    raise
     finally:
         await close(judge)
         if saved is not None:
             saved.close()
+    return _result(plan, store, runtime, options, include_raw=include_raw)
+
+
+def _result(plan: Plan, store: RunFile, runtime: Runtime, options: RunOptions, *, include_raw: bool) -> SubmitResult:
     results, failed_pairs, failed_attempts = plan.outcome(store, raw=include_raw)
     settings = {"run": store.name, "concurrency": options.concurrency, "retries": options.retries}
-    provenance = Provenance(
-        "submit_pairs", settings | {"retry_wait": options.retry_wait}, inputs={"condition": plan.condition_id}
-    )
+    settings["retry_wait"] = options.retry_wait
+    provenance = Provenance("submit_pairs", settings, inputs={"condition": plan.condition_id})
     return SubmitResult(
         results, failed_pairs, failed_attempts, plan.condition_id, runtime.asked, provenance, runtime.cached,
         runtime.saved,
