@@ -19,11 +19,7 @@ import polars as pl
 from pairscale.collect.batch._registry import here
 from pairscale.collect.batch._rest import REST
 from pairscale.collect.batch.calls import write_inline
-from pairscale.collect.batch.parse import (
-    parse_anthropic_batch_output,
-    parse_gemini_batch_output,
-    parse_openai_batch_output,
-)
+from pairscale.collect.batch.parse import read_output
 from pairscale.errors import FileFormatError, InputError, JudgeError
 from pairscale.files import read_table
 from pairscale.notices import notice
@@ -36,12 +32,6 @@ from pairscale.tables import FAILED, RESULTS, listed
 __all__ = ["Segment", "follow", "read_registry"]
 
 _NEEDED = ("provider", "model", "batch_id", "batch_output_path")
-_PARSERS: Mapping[str, Callable[..., pl.DataFrame]] = {
-    "openai": parse_openai_batch_output,
-    "together": parse_openai_batch_output,
-    "anthropic": parse_anthropic_batch_output,
-    "gemini": parse_gemini_batch_output,
-}
 _CODES = {"expired": "timeout", "canceled": "cancelled"}
 _FAILED: dict[str, pl.DataType] = {
     **dict.fromkeys(("custom_id", "ID1", "ID2"), pl.String()),
@@ -234,16 +224,13 @@ class _Batch:
         self.row["done"] = True
         known, empty = self._requests(), pl.DataFrame(schema={**RESULTS, "result_type": pl.String()})
         try:
-            found = _PARSERS[self.provider](
-                self._output, requests_tbl=known, tag_prefix=self._tags[0], tag_suffix=self._tags[1]
-            )
+            found, nameless = read_output(self.provider, self._output, known, self._tags)
         except FileFormatError:
-            found = empty.clear()
+            found, nameless = empty.clear(), []
         self.table = pl.concat([empty, found.select(pl.col(set(found.columns) & set(empty.columns)))], how="diagonal")
-        nameless = self.table.filter(pl.col("ID1").is_null() & pl.col("custom_id").is_not_null())["custom_id"]
-        if nameless.len():
+        if nameless:
             notice(
-                f"batch {self.batch_id}: the names {listed(nameless.to_list(), 2)} do not say which two samples they "
+                f"batch {self.batch_id}: the names {listed(nameless, 2)} do not say which two samples they "
                 f"are of; keep {self._input.name}, or write custom_id ID1 ID2 to a CSV file and name it in pairs_path"
             )
 

@@ -25,10 +25,13 @@ if TYPE_CHECKING:
     from pairscale.providers.base import HTTPCall
     from pairscale.store import RunFile
 
-__all__ = ["Part", "custom_id", "even_sizes", "item_of", "pairs_from", "split_id", "write_again", "write_parts"]
+__all__ = [
+    "Part", "custom_id", "even_sizes", "item_of", "own_name", "pairs_from", "split_id", "write_again", "write_parts",
+]  # fmt: skip
 
 _TURNED = "r"
 _NAME = re.compile(rf"(.*)-([1-9][0-9]{{0,17}})({_TURNED}?)", re.DOTALL)
+_KEY = re.compile("ps[0-9a-f]{20}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,14 @@ def split_id(name: str, key: str) -> tuple[int, bool] | None:
     if found is None or found[1] != key:
         return None
     return int(found[2]), found[3] == _TURNED
+
+
+def own_name(name: str) -> tuple[str, int, bool] | None:
+    """The batch's key, the pair's number and whether the samples were turned; None for a name that is not ours."""
+    found = _NAME.fullmatch(name)
+    if found is None or not _KEY.fullmatch(found[1]):
+        return None
+    return found[1], int(found[2]), found[3] == _TURNED
 
 
 def even_sizes(count: int, parts: int) -> Iterator[int]:

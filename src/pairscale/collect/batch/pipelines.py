@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pairscale.collect._background import run_sync
 from pairscale.collect.batch._given import Question, judge_from
+from pairscale.collect.batch._names import copy_pairs
 from pairscale.collect.batch._registry import Entry
 from pairscale.collect.batch.desk import BatchDesk
 from pairscale.display import Shown
@@ -187,6 +188,8 @@ def _copied(found: Sequence[Entry], way: _Way, run: _PATHS) -> tuple[Path | None
             try:
                 with replacing(Path(wanted)) as temporary:
                     shutil.copyfile(path, temporary)
+                if wanted is way.batch_output_path:
+                    copy_pairs(run, found[0].key, Path(wanted))
             except FileFormatError as error:
                 raise FileFormatError(f"{error}; nothing is lost, it is all in the run file {run}") from None
             path = Path(wanted)  # noqa: PLW2901
@@ -227,7 +230,8 @@ def run_openai_batch_pipeline(
         include_raw: add ``raw_response`` to the results.
         endpoint: ``chat.completions`` or ``responses``; None chooses by the model.
         batch_input_path: where to put a copy of the requests.
-        batch_output_path: where to put a copy of the results.
+        batch_output_path: where to put a copy of the results; ``NAME.pairs.csv`` beside it says which two samples
+            each request is of, for :func:`parse_openai_batch_output`.
         poll: wait for the end; else return as soon as the batch is created.
         interval_seconds: between two looks; longer while nothing changes.
         timeout_seconds: to wait in all.
