@@ -41,6 +41,7 @@ __all__ = [
     "event_of",
     "load_adaptive_session",
     "plain_settings",
+    "reading",
     "run_path",
     "save_adaptive_session",
     "session_facts",
@@ -172,6 +173,17 @@ def writing(state: AdaptiveState, *, fresh: bool = False) -> Iterator[RunFile]:
     if state._memory is None:
         state._memory = open_run(None, write=True)
     yield state._memory
+
+
+@contextmanager
+def reading(state: AdaptiveState) -> Iterator[RunFile]:
+    """The run file of a state, open for reading; that in memory when it has none."""
+    if state.where is not None:
+        with open_run(state.where) as store:
+            yield store
+    else:
+        with writing(state) as store:
+            yield store
 
 
 def adaptive_session_exists(where: str | None) -> bool:

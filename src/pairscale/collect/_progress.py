@@ -1,9 +1,11 @@
-"""The bar on standard error: done, failed, rate, time left, cost, and what came from the cache."""
+"""Progress on standard error: a live bar in a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
 import sys
-from types import TracebackType
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
@@ -11,16 +13,44 @@ if TYPE_CHECKING:
 
 __all__ = ["Bar"]
 
+_FIRST_LINE_S, _LINE_S = 5.0, 30.0
+
 
 class Bar:
-    """A progress bar that shows itself only on a terminal."""
+    """Shows how far a run is.
 
-    def __init__(self, total: int, done: int, *, show: bool, label: str = "judging") -> None:
-        self._progress: Progress | None = None
-        self._failed = self._cached = 0
+    In a terminal there is a live bar. Elsewhere (a log file, a notebook, CI) there is a line after five seconds, then
+    every half minute, and one at the end of a run that had a line.
+
+    Args:
+        total: how many pairs there are.
+        done: how many of them have an answer already.
+        show: whether to show anything.
+        label: what is done.
+        every: print a line per so many pairs instead, also in a terminal, and one at the end.
+        clock: seconds.
+    """
+
+    def __init__(
+        self,
+        total: int,
+        done: int,
+        *,
+        show: bool,
+        label: str = "judging",
+        every: int | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._total, self._done, self._label, self._every, self._clock = total, done, label, every, clock
+        self._failed = self._cached = self._new = 0
+        self._said_at: int | None = None
         self._cost = 0.0
-        if show and sys.stderr.isatty():
-            self._progress = _rich_progress()
+        self._lines = show
+        self._progress: Progress | None = None
+        self._started = clock()
+        self._next_line = self._started + _FIRST_LINE_S
+        if show and every is None and sys.stderr is not None and sys.stderr.isatty():
+            self._lines, self._progress = False, _rich_progress()
             self._task = self._progress.add_task(label, total=total, completed=done, note="")
 
     def __enter__(self) -> Self:
@@ -28,26 +58,44 @@ class Bar:
             self._progress.start()
         return self
 
-    def __exit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_exc: object) -> None:
         if self._progress is not None:
             self._progress.stop()
+        elif self._lines and self._new not in (0, self._said_at) and (self._every or self._said_at):
+            self._line()
 
     def advance(self, *, failed: bool, cost: float | None, cached: bool = False) -> None:
         """One more pair has its outcome."""
-        if self._progress is None:
-            return
+        self._done += 1
+        self._new += 1
         self._failed += failed
         self._cached += cached
         self._cost += cost or 0.0
+        if self._progress is not None:
+            self._progress.update(self._task, advance=1, note=", ".join(self._notes()))
+        elif self._lines and self._is_due():
+            self._line()
+
+    def _is_due(self) -> bool:
+        return self._new % self._every == 0 if self._every is not None else self._clock() >= self._next_line
+
+    def _notes(self) -> list[str]:
         notes = (
-            f"{self._failed} failed" if self._failed else "",
+            f"{self._failed:,} failed" if self._failed else "",
             f"${self._cost:.4f}" if self._cost else "",
-            f"{self._cached} from the cache" if self._cached else "",
+            f"{self._cached:,} from the cache" if self._cached else "",
         )
-        note = " ".join(part for part in notes if part)
-        self._progress.update(self._task, advance=1, note=note)
+        return [part for part in notes if part]
+
+    def _line(self) -> None:
+        now = self._clock()
+        self._said_at, self._next_line = self._new, now + _LINE_S
+        seconds = now - self._started
+        parts = [f"{self._label}: {self._done:,} of {self._total:,}", *self._notes()]
+        if seconds > 0:
+            parts.append(f"{self._new / seconds:,.1f} per second")
+        with suppress(OSError, ValueError, AttributeError):  # standard error may be closed, and the run continues
+            print(", ".join(parts), file=sys.stderr, flush=True)  # noqa: T201
 
 
 def _rich_progress() -> Progress:

@@ -85,6 +85,7 @@ def submit_pairs(
     judge_call_args: Mapping[str, Any] | None = None,
     on_answer: Callable[[Mapping[str, Any]], None] | None = None,
     max_cost: float | None = None,
+    status_every: int | None = None,
 ) -> SubmitResult:
     """Have pairs judged, and keep every answer.
 
@@ -98,7 +99,8 @@ def submit_pairs(
         judge: a name, a callable or a :class:`Judge`; see :func:`pairscale.make_judge`.
         run: the run file (made when missing), or a database URL; None keeps nothing.
         concurrency: how many questions may be open at once.
-        progress: show a bar when standard error is a terminal.
+        progress: show a bar in a terminal; elsewhere, a line on standard error after five seconds, and then every half
+            minute.
         retries: how often to ask again when the judge says that an error may pass.
         retry_wait: seconds before the first of these; doubled each time, with jitter, at most a minute.
         save_path: a CSV that is kept up to date too, and taken up again when it exists.
@@ -110,6 +112,7 @@ def submit_pairs(
         on_answer: called with each new result, after it is on the disk.
         max_cost: stop before the answers of this call cost more US dollars, as far as the judge says what they cost;
             the next answer is taken to cost as much as the dearest so far, and so is each that is under way.
+        status_every: print a line on standard error per so many pairs, in place of the bar.
 
     Returns:
         A :class:`SubmitResult` with ``results``, ``failed_pairs`` and ``failed_attempts``.
@@ -141,6 +144,7 @@ def submit_pairs(
             judge_call_args=judge_call_args,
             on_answer=on_answer,
             max_cost=max_cost,
+            status_every=status_every,
         )
     )
 
@@ -162,6 +166,7 @@ async def submit_pairs_async(
     judge_call_args: Mapping[str, Any] | None = None,
     on_answer: Callable[[Mapping[str, Any]], None] | None = None,
     max_cost: float | None = None,
+    status_every: int | None = None,
 ) -> SubmitResult:
     """The same as :func:`submit_pairs`, to be awaited.
 
@@ -172,7 +177,7 @@ async def submit_pairs_async(
         >>> asyncio.run(ps.submit_pairs_async(pairs, "lexical", progress=False))
         <SubmitResult: 3 pairs answered, 0 failed, 3 asked now>
     """
-    require_options(concurrency, retries, retry_wait, max_cost)
+    require_options(concurrency, retries, retry_wait, max_cost, status_every)
     judge = make_judge(judge, trait=trait, template=template, judge_args=judge_args, judge_call_args=judge_call_args)
     if "instance" in judge.condition.settings and (run or save_path):
         notice("this judge has no name, so its answers will not be found again; give it one: FunctionJudge(f, name=…)")
@@ -180,16 +185,20 @@ async def submit_pairs_async(
         return await submit_into(
             store, pairs, judge, concurrency=concurrency, progress=progress, retries=retries, retry_wait=retry_wait,
             save_path=save_path, include_raw=include_raw, on_answer=on_answer, max_cost=max_cost,
+            status_every=status_every,
         )  # fmt: skip
 
 
-def require_options(concurrency: Any, retries: Any, retry_wait: Any, max_cost: Any = None) -> None:
+def require_options(
+    concurrency: Any, retries: Any, retry_wait: Any, max_cost: Any = None, status_every: Any = None
+) -> None:
     """Refuse numbers that no judge can be asked by."""
     for name, value, kind, least in (
         ("concurrency", concurrency, Integral, 1),
         ("retries", retries, Integral, 0),
         ("retry_wait", retry_wait, Real, 0),
         ("max_cost", 0 if max_cost is None else max_cost, Real, 0),
+        ("status_every", 1 if status_every is None else status_every, Integral, 1),
     ):
         if isinstance(value, bool) or not isinstance(value, kind) or not float(value) >= least:
             what = "a whole number" if kind is Integral else "a number"
@@ -209,6 +218,7 @@ async def submit_into(
     include_raw: bool = False,
     on_answer: Callable[[Mapping[str, Any]], None] | None = None,
     max_cost: float | None = None,
+    status_every: int | None = None,
 ) -> SubmitResult:
     """The same as :func:`submit_pairs_async`, into a run file that is open for writing, by a judge that is made."""
     plan = make_plan(store, pairs, judge.condition)
@@ -217,7 +227,8 @@ async def submit_into(
         if saved is not None:
             saved.append(plan.take_up(store, saved.rows))
         desk = _Desk(judge, store, plan, saved, on_answer, retries=retries, retry_wait=retry_wait, max_cost=max_cost)
-        with Bar(plan.total, plan.total - plan.missing(), show=progress) as bar:
+        show, done = progress or status_every is not None, plan.total - plan.missing()
+        with Bar(plan.total, done, show=show, every=status_every) as bar:
             await desk.work(concurrency, bar)
     finally:
         await close(judge)

@@ -32,6 +32,7 @@ from pairscale.tables import FAILED, RESULTS, listed
 __all__ = ["Segment", "follow", "read_registry"]
 
 _NEEDED = ("provider", "model", "batch_id", "batch_output_path")
+_READ = {**RESULTS, "result_type": pl.String(), "raw_response": pl.String()}
 _CODES = {"expired": "timeout", "canceled": "cancelled"}
 _FAILED: dict[str, pl.DataType] = {
     **dict.fromkeys(("custom_id", "ID1", "ID2"), pl.String()),
@@ -89,6 +90,7 @@ async def follow(
     retries: int,
     api_key: str | None,
     verbose: bool,
+    raw: bool | None = False,
     taken: Callable[[Segment], None],
     sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
     clock: Callable[[], float] = time.monotonic,
@@ -108,6 +110,7 @@ async def follow(
         retries: how often to try again what may pass.
         api_key: the key; by default those of the environment.
         verbose: say in notices how they stand.
+        raw: add ``raw_response`` to the results.
         taken: called after each look with every batch whose results are there.
         sleep: how to wait.
         clock: tells the time, in seconds.
@@ -115,7 +118,7 @@ async def follow(
     Returns:
         The batches, every result without an answer, and the same as a table of the rest.
     """
-    batches = [_Batch(dict(row), folder, tags) for row in rows]
+    batches = [_Batch(dict(row), folder, tags, raw=bool(raw)) for row in rows]
     wires = {name: _wire(name, api_key, retries) for name in dict.fromkeys(str(row["provider"]) for row in rows)}
     end, turn = None if timeout is None else clock() + timeout, 0
     try:
@@ -153,8 +156,8 @@ def _wire(provider: str, api_key: str | None, retries: int) -> Wire:
 class _Batch:
     """One row of a registry, and what came of it."""
 
-    def __init__(self, row: dict[str, Any], folder: Path, tags: tuple[str, str]) -> None:
-        self.row, self._tags = row, tags
+    def __init__(self, row: dict[str, Any], folder: Path, tags: tuple[str, str], *, raw: bool) -> None:
+        self.row, self._tags, self._raw = row, tags, raw
         self.provider, self.batch_id = str(row["provider"]), str(row["batch_id"])
         self.state: str = "not looked at"
         self.message: str | None = None
@@ -222,9 +225,9 @@ class _Batch:
     def _read(self) -> None:
         """The table of the results; an empty one when there are none."""
         self.row["done"] = True
-        known, empty = self._requests(), pl.DataFrame(schema={**RESULTS, "result_type": pl.String()})
+        known, empty = self._requests(), pl.DataFrame(schema=_READ)
         try:
-            found, nameless = read_output(self.provider, self._output, known, self._tags)
+            found, nameless = read_output(self.provider, self._output, known, self._tags, raw=True)
         except FileFormatError:
             found, nameless = empty.clear(), []
         self.table = pl.concat([empty, found.select(pl.col(set(found.columns) & set(empty.columns)))], how="diagonal")
@@ -236,14 +239,15 @@ class _Batch:
 
     def segment(self) -> Segment:
         """What is known of it now."""
-        table = pl.DataFrame(schema=RESULTS) if self.table is None else self.table
+        table = pl.DataFrame(schema=_READ) if self.table is None else self.table
         judge = pl.lit(f"{self.provider}:{self.row['model']}")
         answered = table.filter(pl.col("better_id").is_not_null()).with_columns(outcome=pl.lit("win"), judge_id=judge)
-        return Segment(self.row, self.state, self.message, answered.select(*RESULTS))
+        columns = [*RESULTS, *(["raw_response"] if self._raw else [])]
+        return Segment(self.row, self.state, self.message, answered.select(columns))
 
     def failed(self) -> pl.DataFrame:
         """The results without an answer, in the columns of both tables of those."""
-        table = pl.DataFrame(schema={**RESULTS, "result_type": pl.String()}) if self.table is None else self.table
+        table = pl.DataFrame(schema=_READ) if self.table is None else self.table
         code = pl.col("result_type").replace_strict(_CODES, default=None)
         plain = pl.when(pl.col("status_code") == 200).then(pl.lit("parse_error")).otherwise(pl.lit("http_error"))
         none = pl.lit(None, pl.String)

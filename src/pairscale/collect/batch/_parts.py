@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from pairscale.store import RunFile
 
 __all__ = [
-    "Part", "custom_id", "even_sizes", "item_of", "own_name", "pairs_from", "split_id", "write_again", "write_parts",
+    "Part", "custom_id", "even_sizes", "item_of", "own_name", "pairs_from", "remove_files", "split_id", "write_again",
+    "write_parts",
 ]  # fmt: skip
 
 _TURNED = "r"
@@ -184,6 +185,12 @@ def write_again(judge: LLMJudge, form: BatchFormat, entry: Entry, store: RunFile
         writer.closed()
     finally:
         writer.dropped()
+
+
+def remove_files(entry: Entry) -> None:
+    """Delete the files of requests and results of a batch whose results are in the run file."""
+    for path in (entry.input_path, entry.output_path):
+        Path(path).unlink(missing_ok=True)
 
 
 def pairs_from(store: RunFile, numbers: Sequence[int]) -> Iterator[tuple[int, JudgePair]]:

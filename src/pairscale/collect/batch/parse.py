@@ -189,7 +189,7 @@ def _parsed(
 
 
 def read_output(
-    provider: str, path: _PATHS, requests: Table | None, tags: tuple[str, str]
+    provider: str, path: _PATHS, requests: Table | None, tags: tuple[str, str], *, raw: bool = False
 ) -> tuple[pl.DataFrame, list[str]]:
     """The table of a provider's file of results, and the names of requests for which there are no ids.
 
@@ -197,7 +197,7 @@ def read_output(
         FileFormatError: there is no such file.
     """
     names = RequestNames(Path(path), requests)
-    return _Reader(provider, tags, names).table(path), names.unknown
+    return _Reader(provider, tags, names, raw=raw).table(path), names.unknown
 
 
 class _Reader:

@@ -116,6 +116,8 @@ def _pipeline(
         try:
             plan, found = await desk.submit(pairs, judge, metadata=way.metadata, **splitting)
             mine = [entry.key for entry in desk.entries() if entry.condition_id == plan.condition_id]
+            if way.include_raw:  # also for a later call that collects them
+                desk.wish(mine, keep_jsonl=True, include_raw=True)
             if way.poll:
                 await desk.wait(
                     mine, interval=way.interval_seconds, timeout=way.timeout_seconds, rounds=way.max_attempts,
@@ -446,8 +448,8 @@ def llm_download_batch_results(x: Any) -> pl.DataFrame:
         async def main() -> pl.DataFrame:
             desk = BatchDesk(x.run)
             try:
-                await desk.wait(rounds=1)
-                return desk.results()[0]
+                found = await desk.wait(rounds=1)
+                return desk.results(raw=any(entry.include_raw for entry in found))[0]
             finally:
                 await desk.aclose()
 
