@@ -39,6 +39,30 @@ class Counting:
 # The manual's names
 
 
+@pytest.mark.parametrize("file", ["state.rds", "metadata.rds"])
+def test_a_session_of_r_is_refused_and_nothing_is_started(tmp_path: Path, file: str) -> None:
+    """It is another program's; a fresh run in its place would look like a resumed one."""
+    (tmp_path / file).write_bytes(b"\x1f\x8b")
+    wanted = rf"holds a session of R's pairwiseLLM \({file}\).*write\.csv\(.*name another folder"
+    for begin in (
+        lambda: rank(samples(4), simulated(), session_dir=tmp_path),
+        lambda: ps.adaptive_rank_start(["a", "b"], session_dir=tmp_path),
+        lambda: ps.adaptive_rank_resume(tmp_path),
+        lambda: ps.load_adaptive_session(tmp_path),
+        lambda: ps.validate_session_dir(tmp_path),
+        lambda: ps.save_adaptive_session(ps.adaptive_rank_start(["a", "b"]), tmp_path),
+    ):
+        with pytest.raises(InputError, match=wanted):
+            begin()
+    assert [path.name for path in tmp_path.iterdir()] == [file]
+
+
+def test_a_run_of_ours_beside_a_session_of_r_is_resumed(tmp_path: Path) -> None:
+    ps.adaptive_rank_start(["a", "b", "c"], session_dir=tmp_path)
+    (tmp_path / "state.rds").write_bytes(b"")
+    assert ps.adaptive_rank_resume(tmp_path).ids == ["a", "b", "c"]
+
+
 def test_the_examples_of_the_manual(tmp_path: Path) -> None:
     folder = tmp_path / "session"
     state = ps.adaptive_rank_start(["a", "b", "c"], seed=3)

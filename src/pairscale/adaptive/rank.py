@@ -17,6 +17,7 @@ from pairscale.adaptive.session import (
     adaptive_session_exists,
     event_of,
     plain_settings,
+    reading,
     run_path,
     writing,
 )
@@ -54,7 +55,8 @@ class AdaptiveResult(Charted, Reported, table="items", columns=ITEM_FIGURES, cha
         summary: the run in one row.
         refits: one row a refit.
         items: the ranking: one row an item, best first; the item log of the last refit, and ``rank`` behind it.
-        logs: ``step_log``, ``round_log`` and ``item_log`` (a list of tables).
+        logs: ``step_log``, ``round_log`` and ``item_log`` (a list of tables); with ``include_raw``, also
+            ``raw_responses``.
         output_file: where the outputs were saved, when they were.
     """
 
@@ -81,7 +83,7 @@ def adaptive_rank(
     prompt_template: str | None = None,
     endpoint: str | None = None,
     api_key: str | None = None,
-    include_raw: bool = False,  # noqa: ARG001 - the run file always has it
+    include_raw: bool = False,
     judge_args: Mapping[str, Any] | None = None,
     judge_call_args: Mapping[str, Any] | None = None,
     n_steps: int | None = None,
@@ -122,7 +124,8 @@ def adaptive_rank(
         prompt_template: a template's name, file or text.
         endpoint: of OpenAI: ``chat.completions`` or ``responses``; None chooses by the model.
         api_key: the key of the provider; by default that of the environment. It is kept in no log and no file.
-        include_raw: the raw reply is always kept in the run file; here for scripts that say so.
+        include_raw: add ``raw_responses`` to ``logs``: ``step_id ID1 ID2 better_id outcome raw_response``, one row per
+            step that has an answer. The run file keeps the raw replies in any case.
         judge_args: settings of the judge.
         judge_call_args: keyword arguments of every call of a callable judge.
         n_steps: steps of this call, invalid ones included; None runs to the statistical stop.
@@ -200,9 +203,9 @@ def adaptive_rank(
             progress_errors=progress_errors, **options,
         )  # fmt: skip
     except JudgeError as error:
-        error.result = _result(state, save_outputs or output_file is not None, output_file)
+        error.result = _result(state, save_outputs or output_file is not None, output_file, raw=include_raw)
         raise
-    return _result(state, save_outputs or output_file is not None, output_file)
+    return _result(state, save_outputs or output_file is not None, output_file, raw=include_raw)
 
 
 def _named(
@@ -287,11 +290,24 @@ def join_items(state: AdaptiveState, late: pl.DataFrame) -> None:
     notice(f"{len(ids):,} new items join the run: {listed(ids)}")
 
 
-def _result(state: AdaptiveState, save: bool, output_file: str | os.PathLike[str] | None) -> AdaptiveResult:
+def _result(
+    state: AdaptiveState, save: bool, output_file: str | os.PathLike[str] | None, *, raw: bool
+) -> AdaptiveResult:
     summary, refits = summarize_adaptive(state), summarize_refits(state)
     items = summarize_items(state).with_columns(rank=pl.col("rank_mean").rank("min").cast(pl.Int64))
     saved = _saved(state, {"summary": summary, "refits": refits, "items": items}, output_file) if save else None
-    return AdaptiveResult(state, summary, refits, items, state.logs, saved)
+    logs = state.logs | ({"raw_responses": _raw_responses(state)} if raw else {})
+    return AdaptiveResult(state, summary, refits, items, logs, saved)
+
+
+def _raw_responses(state: AdaptiveState) -> pl.DataFrame:
+    """The raw replies of the judge, one row per step that has an answer, from the run file."""
+    with reading(state) as store:
+        found = store.results(raw=True).filter(pl.col("custom_id").str.contains(r"^step-\d+$"))
+    if found.height and found["raw_response"].null_count() == found.height:
+        notice("include_raw: this judge gives no raw replies, so that raw_response is empty")
+    step_id = pl.col("custom_id").str.strip_prefix("step-").cast(pl.Int64)
+    return found.select(step_id.alias("step_id"), "ID1", "ID2", "better_id", "outcome", "raw_response")
 
 
 def _saved(state: AdaptiveState, tables: Mapping[str, pl.DataFrame], target: str | os.PathLike[str] | None) -> Path:

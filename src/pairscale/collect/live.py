@@ -14,6 +14,7 @@ from pairscale.errors import JudgeError
 from pairscale.judges.base import Judge
 from pairscale.judges.resolve import make_judge
 from pairscale.notices import notice
+from pairscale.options import optional, require_int
 from pairscale.provenance import Provenance
 from pairscale.runtime import (
     CONCURRENCY,
@@ -94,6 +95,7 @@ def submit_pairs(
     judge_call_args: Mapping[str, Any] | None = None,
     on_answer: Callable[[Mapping[str, Any]], None] | None = None,
     max_cost: float | None = None,
+    status_every: int | None = None,
 ) -> SubmitResult:
     """Have pairs judged, and keep every answer.
 
@@ -120,6 +122,7 @@ def submit_pairs(
         on_answer: called with each new result, after it is on the disk.
         max_cost: US dollars that the run may spend, all calls and resumptions together. A model without a known price
             is refused with it; a judge of your own that does not say what its answers cost is stopped.
+        status_every: Print a line on standard error per so many pairs, in place of the bar.
 
     Returns:
         A :class:`SubmitResult` with ``results``, ``failed_pairs`` and ``failed_attempts``.
@@ -154,6 +157,7 @@ def submit_pairs(
             judge_call_args=judge_call_args,
             on_answer=on_answer,
             max_cost=max_cost,
+            status_every=status_every,
         )
     )
 
@@ -176,6 +180,7 @@ async def submit_pairs_async(
     judge_call_args: Mapping[str, Any] | None = None,
     on_answer: Callable[[Mapping[str, Any]], None] | None = None,
     max_cost: float | None = None,
+    status_every: int | None = None,
 ) -> SubmitResult:
     """The same as :func:`submit_pairs`, to be awaited.
 
@@ -187,13 +192,14 @@ async def submit_pairs_async(
         <SubmitResult: 3 pairs answered, 0 failed, 3 asked now>
     """
     options = RunOptions(concurrency, retries, retry_wait, timeout, max_cost)
+    optional(require_int, status_every, "status_every", least=1)
     judge = make_judge(judge, trait=trait, template=template, judge_args=judge_args, judge_call_args=judge_call_args)
     if "instance" in judge.condition.settings and (run or save_path):
         notice("this judge has no name, so its answers will not be found again; give it one: FunctionJudge(f, name=…)")
     with open_run(run, write=True) as store:
         return await submit_into(
-            store, pairs, judge, options, progress=progress, save_path=save_path, include_raw=include_raw,
-            on_answer=on_answer,
+            store, pairs, judge, options, progress=progress, status_every=status_every, save_path=save_path,
+            include_raw=include_raw, on_answer=on_answer,
         )  # fmt: skip
 
 
@@ -204,7 +210,7 @@ async def submit_into(
     options: RunOptions,
     *,
     progress: bool = True,
-    every: int | None = None,
+    status_every: int | None = None,
     save_path: str | os.PathLike[str] | None = None,
     include_raw: bool = False,
     on_answer: Callable[[Mapping[str, Any]], None] | None = None,
@@ -217,7 +223,7 @@ async def submit_into(
         judge: the judge.
         options: how to ask.
         progress: show progress.
-        every: print a line per so many pairs.
+        status_every: print a line per so many pairs.
         save_path: the CSV.
         include_raw: add ``raw_response``.
         on_answer: called with each new result.
@@ -231,7 +237,8 @@ async def submit_into(
         source = PairSource(plan, judge, store, on_answer)
         budget = Budget(options.max_cost, store.spent())
         also = None if saved is None else partial(_append, saved, plan)
-        with Progress(plan.total, plan.total - plan.missing(), show=progress, every=every) as bar:
+        show = progress or status_every is not None
+        with Progress(plan.total, plan.total - plan.missing(), show=show, every=status_every) as bar:
             async with GroupCommitWriter(store, also=also) as writer:
                 runtime = Runtime(source, writer, options, budget=budget, progress=bar)
                 try:
