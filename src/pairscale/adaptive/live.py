@@ -7,7 +7,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairscale.adaptive._arguments import above_zero, from_zero, whole_number
 from pairscale.adaptive._view import Mode, View
 from pairscale.adaptive._words import STOPS, starvation
 from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
@@ -20,6 +19,7 @@ from pairscale.errors import InputError, StoreMismatchError
 from pairscale.judges.base import Judge
 from pairscale.judges.resolve import make_judge
 from pairscale.notices import notice
+from pairscale.options import optional, require_int, require_number
 from pairscale.store.journal import Journal
 
 if TYPE_CHECKING:
@@ -102,11 +102,10 @@ def adaptive_rank_run_live(
     """
     _checked(state)
     limits = Limits(n_steps, max_comparisons, max_cost, max_minutes)
-    whole_number(concurrency, "concurrency", 1)
-    whole_number(retries, "retries", 0)
-    from_zero(retry_wait, "retry_wait")
-    if timeout is not None:
-        above_zero(timeout, "timeout")
+    concurrency = require_int(concurrency, "concurrency", least=1)
+    retries = require_int(retries, "retries", least=0)
+    retry_wait = require_number(retry_wait, "retry_wait", least=0)
+    timeout = optional(require_number, timeout, "timeout", above=0)
     _same_fit(state, fit_name(fit_fn))
     asked = make_judge(judge, judge_call_args=judge_call_args or None)
     if session_dir is not None:

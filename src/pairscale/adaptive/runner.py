@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from pairscale.adaptive._arguments import from_zero, whole_number
 from pairscale.adaptive.engine import Proposal, Starved
 from pairscale.adaptive.refits import FitFn, RefitOutcome, RefitRequest, refit
 from pairscale.adaptive.session import event_of
@@ -21,6 +20,7 @@ from pairscale.judges.base import Item, Judge, JudgePair, Verdict
 from pairscale.judges.function import in_thread
 from pairscale.models._warm import warm_to_bytes
 from pairscale.notices import notice
+from pairscale.options import require_int, require_number
 from pairscale.provenance import utc_now
 from pairscale.store._database import whole
 from pairscale.store.journal import Asked, Journal
@@ -51,9 +51,9 @@ class Limits:
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
             if value is not None and name in {"n_steps", "max_comparisons"}:
-                whole_number(value, name, 0)
+                object.__setattr__(self, name, require_int(value, name, least=0))
             elif value is not None:
-                from_zero(value, name)
+                object.__setattr__(self, name, require_number(value, name, least=0))
 
 
 def uid_of(step_id: int) -> str:
