@@ -29,6 +29,7 @@ from pairscale.judges.base import Judge
 from pairscale.judges.resolve import make_judge
 from pairscale.models.logs import ITEM_FIGURES, summarize_items, summarize_refits
 from pairscale.notices import notice
+from pairscale.options import require_int, require_path, require_suffix
 from pairscale.providers.registry import PROVIDERS
 from pairscale.samples import read_samples
 from pairscale.tables import listed
@@ -181,7 +182,7 @@ def adaptive_rank(
     samples = read_samples(data, id_col=id_col, text_col=text_col)
     where = run_path(session_dir, run)
     settings: dict[str, Any] = {
-        "seed": seed,
+        "seed": require_int(seed, "seed", least=0),
         "adaptive_config": plain_settings(adaptive_config, "adaptive_config"),
         "btl_config": plain_settings(btl_config, "btl_config"),
     }
@@ -243,10 +244,9 @@ def _trait(trait: str | Trait, name: str | None, description: str | None) -> str
 
 def _check_output(output_file: str | os.PathLike[str] | None) -> None:
     """Refuse a file that cannot be written before anything is asked rather than after it."""
-    if output_file is None or not (suffix := Path(output_file).suffix.lower()):
+    if output_file is None or not require_path(output_file, "output_file").suffix:
         return
-    if suffix not in TABLE_SUFFIXES:
-        raise InputError(f"output_file {output_file}: the ending must be one of {listed(TABLE_SUFFIXES, 9)}, or none")
+    require_suffix(output_file, "output_file", TABLE_SUFFIXES)
     if not Path(output_file).parent.is_dir():
         raise InputError(f"output_file {output_file}: there is no folder {Path(output_file).parent}")
 

@@ -22,6 +22,7 @@ from pairscale.adaptive.state import AdaptiveState, as_items, beliefs_of
 from pairscale.adaptive.step_log import STEP_LOG
 from pairscale.errors import InputError, StoreDamagedError, StoreError, StoreMismatchError
 from pairscale.models.logs import ROUND_LOG
+from pairscale.options import optional, require_mapping
 from pairscale.provenance import utc_now
 from pairscale.store import RunFile, open_run
 from pairscale.store.chain import CHAIN, canonical, verify_chain
@@ -390,9 +391,7 @@ def plain_settings(config: Any, what: str) -> dict[str, Any]:
     """Settings as JSON keeps them."""
     if isinstance(config, AdaptiveConfig | BTLConfig):
         config = asdict(config)
-    if not isinstance(config, Mapping | None):
-        raise InputError(f"{what} must be a mapping of settings, not {config!r}")
-    return dict(json.loads(canonical(config or {})))
+    return dict(json.loads(canonical(optional(require_mapping, config, what) or {})))
 
 
 def adaptive_status(store: RunFile) -> dict[str, Any] | None:
