@@ -250,7 +250,7 @@ def test_a_stop_iteration_does_not_hang() -> None:
         return next(empty)
 
     for kind in (judge, later):
-        result = rank(4, kind, n_steps=2, timeout=30, retries=0)
+        result = rank(4, kind, n_steps=2, timeout=600, retries=0)
         assert result.logs["step_log"]["status"].to_list() == ["invalid", "invalid"]
         assert "no answer within" not in result.logs["step_log"]["invalid_reason"][0]
 

@@ -20,6 +20,8 @@ from pairscale.adaptive.runner import uid_of
 from pairscale.adaptive.session import adaptive_session_exists
 from tests.adaptive.running import asked, audited
 
+pytestmark = pytest.mark.slow
+
 N_ITEMS = 12
 
 # The judge leaves a line for each question, and answers by the question alone. The parent reads a line an answer. After

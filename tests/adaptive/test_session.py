@@ -605,7 +605,7 @@ def test_two_runners_on_one_file(tmp_path: Path) -> None:
             go(state, 3, mine)
         with pytest.raises(StoreBusyError, match="is being written by another run"):
             rank(5, mine, run=run, n_steps=3)
-        child.communicate("\n", timeout=60)
+        child.communicate("\n", timeout=600)
         assert child.returncode == 0
     assert not calls
     with pytest.raises(StoreMismatchError, match="has gone on since"):

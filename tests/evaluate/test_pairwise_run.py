@@ -569,7 +569,7 @@ class Till:
             await asyncio.sleep(0)
         if self.answered and not self.waited:
             try:
-                async with asyncio.timeout(30):
+                async with asyncio.timeout(600):
                     while max(self.most) < self.until:
                         await asyncio.sleep(0.001)
             except TimeoutError:
@@ -672,6 +672,7 @@ def test_it_stops_when_it_is_decided():
     assert [case.task_id for case in same.cases] == [case.task_id for case in found.cases]
 
 
+@pytest.mark.slow
 def test_after_looks_every_interval_is_that_of_the_sequence():
     """The judge gives B four of five, and every sixth case is a tie; each task is answered twice."""
 
@@ -741,6 +742,7 @@ def served(server, prompt="{input}", **settings):
     return ps.ModelVariant("openai:gpt-4.1", prompt, **settings)
 
 
+@pytest.mark.slow
 def test_models_as_variants_and_judge_resume(tmp_path):
     with ProviderSimulator(Behaviour(quality={}), faults=Faults(script=[500, "ok", 429])) as server:
         options = {

@@ -142,6 +142,7 @@ def test_the_estimate_is_the_mode():
     assert theta == pytest.approx(minimize(depth, np.zeros(n)).x, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_the_width_of_the_prior_is_learned():
     narrow, wide = (simulate_run(60, "random", 1, ability_sd=sd, max_comparisons=900) for sd in (0.6, 2.5))
     widths = []
@@ -169,6 +170,7 @@ def study():
     )
 
 
+@pytest.mark.slow
 def test_a_study_has_every_run_once(study):
     assert study.runs.schema == pl.Schema(RUNS)
     assert study.runs.height == 2 * 2 * 2 * 3
@@ -197,6 +199,7 @@ def test_its_means_and_differences_are_those_of_the_runs(study):
     assert base["kendall_map_gain"].unique().to_list() == [0.0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "selectors",
     [pytest.param(["pollitt"], id="one"), pytest.param(["random", "pollitt"], id="two", marks=pytest.mark.validate)],
@@ -279,6 +282,7 @@ def test_an_impossible_study_is_refused_before_any_run(options, why, monkeypatch
         simulate_study(5, ("pollitt", "best"), progress=False)
 
 
+@pytest.mark.slow
 def test_its_chart_shows_every_setting(study):
     spec = simulation_chart(study).to_dict()
     text = str(spec)
@@ -310,6 +314,7 @@ def test_a_chart_of_nothing_is_refused():
 # Plans
 
 
+@pytest.mark.slow
 def test_a_plan_is_what_its_runs_needed():
     plan = ps.plan_comparisons(
         16, 0.6, ability_sd=1.5, invalid_rate=0.1, n_seeds=3, concurrency=4, price_per_comparison=0.01,
@@ -329,6 +334,7 @@ def test_a_plan_is_what_its_runs_needed():
     assert str(plan).startswith(f"16 items to reliability 0.6: about {plan.comparisons} comparisons")
 
 
+@pytest.mark.slow
 def test_a_large_plan_is_made_from_a_smaller_run(monkeypatch):
     monkeypatch.setattr("pairscale.simulate.plan.LARGEST", 16)
     small, large = (ps.plan_comparisons(n, 0.6, n_seeds=2, progress=False) for n in (16, 160))

@@ -449,6 +449,7 @@ def kill_and_check(path, kills: int, seed: int) -> int:
     return steps
 
 
+@pytest.mark.slow
 def test_kill_9_leaves_an_exact_beginning(tmp_path):
     assert kill_and_check(tmp_path / "run.db", 3, seed=1) >= 3 * 100
 
