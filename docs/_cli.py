@@ -25,7 +25,8 @@ _HEAD = """# The command
 
 What holds for all of them:
 
-- Tables go to standard output; progress, notes and errors go to standard error.
+- Tables go to standard output; progress, notes and errors go to standard error. Progress is a live bar in a terminal;
+  elsewhere it is a line after five seconds, and then every half minute.
 - `--json` gives one JSON document on standard output and nothing else there. `--out FILE` writes the whole table to a
   file, whole or not at all. Where the terminal is narrow, texts are cut and columns left out; never in a file.
 - Exit codes: 0 done, 1 the work could not be done (one line on standard error says why), 2 wrong usage,

@@ -150,7 +150,7 @@ def test_texts_and_mappings() -> None:
             options.require_text(value, "trait")
     assert options.require_mapping({"a": 1}, "judge_args") == {"a": 1}
     for value in ("a", [("a", 1)], {1: 2}, None):
-        with pytest.raises(InputError, match=r"^judge_args must be settings by name, such as {'seed': 1}, not "):
+        with pytest.raises(InputError, match=r"^judge_args must be a mapping of settings by name, not "):
             options.require_mapping(value, "judge_args")
 
 

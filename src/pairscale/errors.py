@@ -25,6 +25,8 @@ Every message says what is wrong, where, and what to do next.
 
 from __future__ import annotations
 
+from typing import Any
+
 __all__ = [
     "FileFormatError",
     "FitError",
@@ -102,7 +104,13 @@ class FitError(PairscaleError):
 
 
 class JudgeError(PairscaleError):
-    """A judge can judge nothing at all, whatever it is asked: its key is not accepted, or its model does not exist."""
+    """A judge cannot be asked: its key is not accepted, its model does not exist, or it fails on every question.
+
+    Attributes:
+        result: what the call would have returned with the answers that came before; None where there is nothing.
+    """
+
+    result: Any = None
 
 
 class MissingExtraError(PairscaleError, ImportError):

@@ -28,8 +28,10 @@ __all__ = [
     "require_flag",
     "require_int",
     "require_level",
+    "require_list",
     "require_mapping",
     "require_number",
+    "require_number_or",
     "require_path",
     "require_probability",
     "require_seed",
@@ -113,6 +115,29 @@ def require_number(
     return number
 
 
+def require_number_or(
+    value: Any, name: str, choices: Iterable[T], *, least: float | None = None, above: float | None = None
+) -> float | T:
+    """A number, or one of a few texts instead.
+
+    Examples:
+        >>> require_number_or("learned", "prior_sd", ("learned",), above=0)
+        'learned'
+        >>> require_number_or("wide", "prior_sd", ("learned",), above=0)
+        Traceback (most recent call last):
+        ...
+        pairscale.errors.InputError: prior_sd must be a number above 0, or 'learned', not 'wide'
+    """
+    known = tuple(choices)
+    try:
+        if isinstance(value, str):
+            return require_choice(value, name, known)
+        return require_number(value, name, least=least, above=above)
+    except InputError:
+        wanted = f"a number{_range(least, above, None, None)}, or {choices_in_words(known)}"
+        raise _refused(name, wanted, value) from None
+
+
 def require_probability(value: Any, name: str) -> float:
     """A number from 0 to 1."""
     return require_number(value, name, least=0, most=1)
@@ -162,10 +187,10 @@ def require_text(value: Any, name: str, *, empty: bool = False) -> str:
 
 
 def require_mapping(value: Any, name: str) -> dict[str, Any]:
-    """Settings by name, such as ``{"seed": 1}``."""
+    """A mapping of settings by name, such as ``{"seed": 1}``."""
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
         return dict(value)
-    raise _refused(name, "settings by name, such as {'seed': 1}", value)
+    raise _refused(name, "a mapping of settings by name", value)
 
 
 def require_path(value: Any, name: str) -> Path:
@@ -188,6 +213,20 @@ def require_suffix(value: Any, name: str, suffixes: Iterable[str]) -> Path:
     if path.suffix.lower() in known:
         return path
     raise _refused(name, f"a file that ends in {choices_in_words(known)}", str(path))
+
+
+def require_list(
+    value: Any, name: str, require: Callable[Concatenate[Any, str, P], T], *args: P.args, **limits: P.kwargs
+) -> list[T]:
+    """A list (or another sequence) of which ``require`` accepts every entry.
+
+    Examples:
+        >>> require_list((1, 2.0), "pair_counts", require_int, least=1)
+        [1, 2]
+    """
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+        raise _refused(name, "a list", value)
+    return [require(entry, f"each of {name}", *args, **limits) for entry in value]
 
 
 def optional(

@@ -12,10 +12,10 @@ from typing import Any
 
 import polars as pl
 import pytest
+from pairscale.adaptive.runner import Runner
 
 import pairscale as ps
 from pairscale.adaptive import live
-from pairscale.adaptive.runner import Runner
 from pairscale.errors import InputError, UnknownNameError
 from pairscale.models.laplace import fit_btl_laplace
 from pairscale.models.logs import ITEM_LOG

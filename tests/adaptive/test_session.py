@@ -39,6 +39,30 @@ class Counting:
 # The manual's names
 
 
+@pytest.mark.parametrize("file", ["state.rds", "metadata.rds"])
+def test_a_session_of_r_is_refused_and_nothing_is_started(tmp_path: Path, file: str) -> None:
+    """It is another program's; a fresh run in its place would look like a resumed one."""
+    (tmp_path / file).write_bytes(b"\x1f\x8b")
+    wanted = rf"holds a session of R's pairwiseLLM \({file}\).*write\.csv\(.*name another folder"
+    for begin in (
+        lambda: rank(samples(4), simulated(), session_dir=tmp_path),
+        lambda: ps.adaptive_rank_start(["a", "b"], session_dir=tmp_path),
+        lambda: ps.adaptive_rank_resume(tmp_path),
+        lambda: ps.load_adaptive_session(tmp_path),
+        lambda: ps.validate_session_dir(tmp_path),
+        lambda: ps.save_adaptive_session(ps.adaptive_rank_start(["a", "b"]), tmp_path),
+    ):
+        with pytest.raises(InputError, match=wanted):
+            begin()
+    assert [path.name for path in tmp_path.iterdir()] == [file]
+
+
+def test_a_run_of_ours_beside_a_session_of_r_is_resumed(tmp_path: Path) -> None:
+    ps.adaptive_rank_start(["a", "b", "c"], session_dir=tmp_path)
+    (tmp_path / "state.rds").write_bytes(b"")
+    assert ps.adaptive_rank_resume(tmp_path).ids == ["a", "b", "c"]
+
+
 def test_the_examples_of_the_manual(tmp_path: Path) -> None:
     folder = tmp_path / "session"
     state = ps.adaptive_rank_start(["a", "b", "c"], seed=3)
@@ -143,8 +167,10 @@ def test_an_item_log_by_its_number(tmp_path: Path) -> None:
     assert ps.adaptive_item_log(state, 2).equals(tables[1])
     stacked = ps.adaptive_item_log(state, stack=True)
     assert stacked["refit_id"].unique(maintain_order=True).to_list() == list(range(1, len(tables) + 1))
-    for wrong in (0, len(tables) + 1, "last"):
-        with pytest.raises(InputError, match="there is no refit"):
+    with pytest.raises(InputError, match=f"there is no refit {len(tables) + 1}; there are {len(tables)}"):
+        ps.adaptive_item_log(state, len(tables) + 1)
+    for wrong in (0, "last"):
+        with pytest.raises(InputError, match=f"refit_id must be a whole number of 1 or more, not {wrong!r}"):
             ps.adaptive_item_log(state, wrong)
     with pytest.raises(InputError, match="stack"):
         ps.adaptive_item_log(state, 1, stack=True)

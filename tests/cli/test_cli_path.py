@@ -190,6 +190,17 @@ def test_save_path_keeps_a_csv_and_resumes_from_it(cli, pairs):
     assert cli("judge", pairs, "--judge", "mine:longer", "--save-path", "kept.csv", "--json").json["asked"] == 0
 
 
+def test_a_csv_that_r_wrote_is_taken_over_aloud(cli, pairs):
+    first, second = pl.read_csv(pairs).select("ID1", "ID2").row(0)
+    Path("r.csv").write_text(f"ID1,ID2,better_id\n{first},{second},{second}\n")
+    judged = cli("judge", pairs, "--judge", "mine:longer", "--save-path", "r.csv", "--run", "run.db", "--json")
+    assert judged.json["asked"] == 5
+    assert "note: 1 of the saved results have no condition_id" in judged.err
+    assert "name another --save-path" in judged.err
+    assert cli("status", "run.db", "--json").json["taken_over"] == 1
+    assert "1 answer was taken over from a CSV file without condition_id" in cli("status", "run.db").out
+
+
 def test_without_a_place_to_keep_the_answers_that_is_said(cli, pairs):
     assert "note: without --run nothing is kept" in cli("judge", pairs, "--judge", "mine:longer").err
     assert "note:" not in cli("judge", pairs, "--judge", "mine:longer", "--run", "run.db").err

@@ -18,7 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pairscale as ps
+from pairscale.collect.taken_over import count_taken_over
 from pairscale.errors import FileFormatError, InputError, StoreBusyError, StoreFullError, TableError
+from pairscale.report._facts import facts_of_run
 from pairscale.store import open_run
 from pairscale.tables import FAILED, RESULTS
 
@@ -328,6 +330,35 @@ class TestSavePath:
         )
         rows = list(csv.DictReader(path.read_text().splitlines()))
         assert [row["extra"] for row in rows] == ["kept", "kept", "", ""]
+
+    def test_rows_without_a_condition_are_taken_over_and_that_is_said(self, tmp_path, caplog):
+        """R's rows had another prompt: they count, but not silently, and the run file can tell them from the others."""
+        path, run = tmp_path / "r.csv", tmp_path / "run.db"
+        path.write_text("ID1,ID2,better_id\ns0,s1,s1\ns0,s2,s2\ns0,s3,NA\ns8,s9,s9\n")
+        judge = Counting()
+        assert submit(PAIRS[:4], judge, save_path=path, run=run).results.height == 4
+        assert [pair.uid for pair in judge.asked] == ["s0:s3#1", "s0:s4#1"]
+        said = [record.getMessage() for record in caplog.records]
+        (message,) = [message for message in said if "condition_id" in message]
+        assert message.startswith("2 of the saved results have no condition_id, as R's pairwiseLLM writes them")
+        assert "which prompt they were made with is not known; name another save_path to ask all" in message
+        with open_run(run) as store:
+            assert count_taken_over(store) == 2
+            assert count_taken_over(store, store.conditions()["condition_id"][0]) == 2
+            assert count_taken_over(store, "another") == 0
+        caplog.clear()
+        submit(PAIRS[:4], judge, save_path=path, run=run)  # nothing new is taken over
+        assert len(judge.asked) == 2
+        assert "condition_id" not in caplog.text
+        with open_run(run) as store:
+            assert count_taken_over(store) == 2
+            assert "2 answers were taken over from a CSV file without condition_id" in facts_of_run(store).notices[-1]
+
+    def test_rows_of_this_condition_are_not_called_unknown(self, tmp_path, caplog):
+        path = tmp_path / "out.csv"
+        submit(PAIRS[:3], Counting(), save_path=path)
+        submit(PAIRS[:3], Counting(), save_path=path)
+        assert "condition_id" not in caplog.text
 
     def test_a_callable_has_no_model_and_takes_what_the_file_has(self, tmp_path):
         path = tmp_path / "r.csv"

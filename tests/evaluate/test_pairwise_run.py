@@ -54,6 +54,10 @@ def judge(function=longer, key="longer", **options):
     return ps.pairwise_judge(function, criterion="says more", key=key, **options)
 
 
+def costless(A, B):
+    return {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"])), "cost": 0.0}
+
+
 def run(suite=SUITE, a=short, b=long, comparators=None, **options):
     comparators = [judge()] if comparators is None else comparators
     return ps.run_pairwise(suite, variant_a=a, variant_b=b, comparators=comparators, progress=False, **options)
@@ -181,7 +185,7 @@ def test_a_variant_object_that_raises_is_an_error_of_that_case(limit):
                 raise InputError("seven")
             return "no trace" if "8" in task.input else ps.Trace("A long answer.")
 
-    found = run(b=Own(), max_cost=limit)
+    found = run(b=Own(), comparators=[judge(costless)], max_cost=limit)
     assert found.counts("longer") == {"win": 10, "tie": 0, "flip": 0, "abstention": 0, "error": 2}
     assert found.cases[7].reasoning == "B raised InputError: seven"
     assert found.cases[8].reasoning == "B raised a variant must answer with a Trace, not 'no trace'"
@@ -496,17 +500,17 @@ def test_an_interrupted_run_keeps_what_it_has(tmp_path):
 
 def test_a_full_disk_ends_the_run_and_nothing_is_lost(tmp_path, monkeypatch):
     from pairscale.errors import StoreFullError
-    from pairscale.store import RunFile
+    from pairscale.store.writer import Writer
 
-    record, calls = RunFile.record, []
+    commit, calls = Writer.commit, []
 
-    def full(self, answers, *rest):
-        calls.extend(answers)
+    def full(self, entries):
+        calls.extend(entry for entry in entries if entry.asked is not None)
         if len(calls) > 10:
             raise StoreFullError("no room")
-        record(self, answers, *rest)
+        commit(self, entries)
 
-    monkeypatch.setattr(RunFile, "record", full)
+    monkeypatch.setattr(Writer, "commit", full)
     with pytest.raises(StoreFullError, match="no room"):
         run(run=tmp_path / "ab.db")
     monkeypatch.undo()
@@ -599,13 +603,20 @@ def test_max_cost_holds_when_the_price_is_not_known_beforehand(limit, concurrenc
 
 
 def test_one_is_asked_first_and_then_as_many_as_may_be():
-    till = Till(0.1, until=7)  # four cases, each in both orders, but for the first, which is answered
+    till = Till(0.1, until=4)
     found = run(comparators=[judge(till.judge)], max_cost=100, concurrency=4)
     assert (found.stopped, till.waited) == (None, False)
     assert till.most[:3] == [1, 1, 2]
-    free = Till(None, until=7)
-    run(comparators=[judge(free.judge)], max_cost=100, concurrency=4)
-    assert not free.waited, "who never says what it costs does not hold the others up"
+    assert max(till.most) == 4, "never more than concurrency"
+
+
+def test_a_judge_that_never_says_what_it_costs_is_stopped_after_its_first_answer(tmp_path):
+    free = Till(None)
+    with pytest.raises(ps.errors.JudgeError, match="does not say what its answers cost"):
+        run(comparators=[judge(free.judge)], max_cost=100, concurrency=4, run=tmp_path / "ab.db")
+    assert free.most == [1]
+    with ps.open_run(tmp_path / "ab.db") as store:
+        assert store.counts()["comparisons"] == 1, "the answer was given, and is stored"
 
 
 class Foretelling:
@@ -630,7 +641,7 @@ def test_what_is_open_is_waited_for_before_the_money_is_said_to_be_spent(concurr
 
 def test_variants_are_asked_one_first_too():
     till = Till(1.0)
-    found = run(b=till.variant, max_cost=1.5, concurrency=8)
+    found = run(b=till.variant, comparators=[judge(costless)], max_cost=1.5, concurrency=8)
     assert (found.stopped, found.cost) == ("max_cost", 1.0)
     assert till.most == [1]
 
@@ -652,7 +663,7 @@ def test_max_cost_stops_before_it_is_passed(tmp_path, caplog):
 
 
 def test_variants_spend_money_too():
-    found = run(b=awaited, max_cost=2.2, concurrency=1)
+    found = run(b=awaited, comparators=[judge(costless)], max_cost=2.2, concurrency=1)
     assert found.stopped == "max_cost"
     assert found.cost == 2.0
     assert len(found.cases) == 4
@@ -708,8 +719,8 @@ def test_after_looks_every_interval_is_that_of_the_sequence():
 
 def test_looks_follow_the_order_whatever_comes_first():
     """Fast cases that B loses come late in the order: the look waits for those before them."""
-    from pairscale.evaluate._desk import _Look
     from pairscale.evaluate.result import PairwiseCase
+    from pairscale.evaluate.source import _Look
 
     def case(name, winner):
         return PairwiseCase(name, "k", winner, "", {}, ps.Outcome.WIN)

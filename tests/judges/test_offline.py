@@ -179,7 +179,7 @@ class TestSimulatedJudge:
             ask(ps.SimulatedJudge(abilities))
 
     def test_a_column_that_holds_no_numbers_is_named(self):
-        with pytest.raises(InputError, match="'text' for 'a'"):
+        with pytest.raises(InputError, match="the ability of 'a' in column 'text' must be a number, not '"):
             ask(ps.SimulatedJudge("text"))
 
     @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ import traceback
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pairscale.collect._asking import ask
 
 import pairscale as ps
-from pairscale.collect._asking import ask
 from pairscale.errors import InputError, PairscaleError
 from pairscale.providers.keys import KEY_VARIABLES, Key, Redactor, _in_a_shell, find_key
 from pairscale.providers.registry import provider_named

@@ -9,10 +9,10 @@ from contextlib import closing
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pairscale.store.journal import Journal
 
 from pairscale.store import open_run
 from pairscale.store.chain import CHAINED, Problem, canonical, link, verify_chain
-from pairscale.store.journal import Journal
 
 STEPS, REFITS = 12, 4
 

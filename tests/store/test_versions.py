@@ -9,13 +9,13 @@ import sys
 import textwrap
 
 import pytest
+from pairscale.store.journal import Asked, Journal
 
 import pairscale as ps
 from pairscale.errors import FileFormatError, StoreBusyError, StoreDamagedError, StoreMismatchError, TableError
 from pairscale.files import write_table
 from pairscale.store import open_run
 from pairscale.store.chain import verify_chain
-from pairscale.store.journal import Asked, Journal
 
 ITEMS = [{"ID": i, "text": f"text {i}", "grade": n} for n, i in enumerate("abc")]
 NOW = "2026-01-01T00:00:00.000000+00:00"

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairscale.adaptive._arguments import whole_number
 from pairscale.adaptive._health import Health
 from pairscale.adaptive._pipeline import Scene
 from pairscale.adaptive._proposal import Proposal, Starved
@@ -37,6 +36,7 @@ from pairscale.adaptive.selectors import (
 )
 from pairscale.errors import InputError
 from pairscale.models.trueskill import win_probability
+from pairscale.options import require_int
 from pairscale.tables import listed
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Engine:
         if len(ids) < 2:
             raise InputError(f"ranking needs two items or more, not {len(ids)}")
         chooser = named_selector(selector)
-        self.seed, self.selector = whole_number(seed, "seed", 0), selector_name(chooser)
+        self.seed, self.selector = require_int(seed, "seed", least=0), selector_name(chooser)
         self._given: tuple[Mapping[str, Any] | None, Mapping[str, Any] | None] = adaptive_config, btl_config
         self._other: Selector | None = None if chooser == POLLITT else make_selector(chooser, self._known)
         self._missing = chooser if isinstance(chooser, MissingSelector) else None

@@ -15,7 +15,7 @@ from pairscale.adaptive.refits import fit_name
 from pairscale.adaptive.session import event_of, plain_settings, run_path, save_adaptive_session, writing
 from pairscale.adaptive.source import AdaptiveSource, Limits
 from pairscale.adaptive.state import AdaptiveState, _checked
-from pairscale.errors import InputError, StoreMismatchError
+from pairscale.errors import InputError, JudgeError, StoreMismatchError
 from pairscale.judges.base import Judge
 from pairscale.judges.resolve import make_judge
 from pairscale.notices import notice
@@ -178,7 +178,7 @@ def _run(source: AdaptiveSource, runtime: Runtime, journal: JournalWriter, judge
             await runtime.run()
         except BaseException as error:
             await source.interrupt()
-            source.end("interrupted" if isinstance(error, asyncio.CancelledError) else "failed")
+            source.end(_ENDS.get(type(error), "failed"))
             raise
         finally:
             await close(judge)
@@ -195,7 +195,13 @@ def _run(source: AdaptiveSource, runtime: Runtime, journal: JournalWriter, judge
             view.note("stopping: one last fit, so that the scores are up to date (Ctrl-C again to skip it)")
             run_sync(source.close)
         raise
+    except JudgeError:
+        run_sync(source.close)
+        raise
     run_sync(source.close)
+
+
+_ENDS = {asyncio.CancelledError: "interrupted", JudgeError: "judge_failed"}
 
 
 def _merge_settings(

@@ -17,17 +17,19 @@ from pairscale.adaptive.session import (
     adaptive_session_exists,
     event_of,
     plain_settings,
+    reading,
     run_path,
     writing,
 )
 from pairscale.adaptive.state import AdaptiveState, beliefs_of, summarize_adaptive
 from pairscale.display import Charted, Reported
-from pairscale.errors import InputError, StoreMismatchError
+from pairscale.errors import InputError, JudgeError, StoreMismatchError
 from pairscale.files import TABLE_SUFFIXES, write_table
 from pairscale.judges.base import Judge
 from pairscale.judges.resolve import make_judge
 from pairscale.models.logs import ITEM_FIGURES, summarize_items, summarize_refits
 from pairscale.notices import notice
+from pairscale.options import require_int, require_path, require_suffix
 from pairscale.providers.registry import PROVIDERS
 from pairscale.samples import read_samples
 from pairscale.tables import listed
@@ -54,7 +56,8 @@ class AdaptiveResult(Charted, Reported, table="items", columns=ITEM_FIGURES, cha
         summary: the run in one row.
         refits: one row a refit.
         items: the ranking: one row an item, best first; the item log of the last refit, and ``rank`` behind it.
-        logs: ``step_log``, ``round_log`` and ``item_log`` (a list of tables).
+        logs: ``step_log``, ``round_log`` and ``item_log`` (a list of tables); with ``include_raw``, also
+            ``raw_responses``.
         output_file: where the outputs were saved, when they were.
     """
 
@@ -81,7 +84,7 @@ def adaptive_rank(
     prompt_template: str | None = None,
     endpoint: str | None = None,
     api_key: str | None = None,
-    include_raw: bool = False,  # noqa: ARG001 - the run file always has it
+    include_raw: bool = False,
     judge_args: Mapping[str, Any] | None = None,
     judge_call_args: Mapping[str, Any] | None = None,
     n_steps: int | None = None,
@@ -122,7 +125,8 @@ def adaptive_rank(
         prompt_template: a template's name, file or text.
         endpoint: of OpenAI: ``chat.completions`` or ``responses``; None chooses by the model.
         api_key: the key of the provider; by default that of the environment. It is kept in no log and no file.
-        include_raw: the raw reply is always kept in the run file; here for scripts that say so.
+        include_raw: add ``raw_responses`` to ``logs``: ``step_id ID1 ID2 better_id outcome raw_response``, one row per
+            step that has an answer. The run file keeps the raw replies in any case.
         judge_args: settings of the judge.
         judge_call_args: keyword arguments of every call of a callable judge.
         n_steps: steps of this call, invalid ones included; None runs to the statistical stop.
@@ -154,6 +158,8 @@ def adaptive_rank(
 
     Raises:
         InputError: data, judge or a setting cannot be used.
+        JudgeError: the judge cannot be asked, or fails in the same way on ten different questions in a row; its
+            ``result`` is what came of the answers before.
         StoreError: the run file cannot be used.
 
     Example:
@@ -176,7 +182,7 @@ def adaptive_rank(
     samples = read_samples(data, id_col=id_col, text_col=text_col)
     where = run_path(session_dir, run)
     settings: dict[str, Any] = {
-        "seed": seed,
+        "seed": require_int(seed, "seed", least=0),
         "adaptive_config": plain_settings(adaptive_config, "adaptive_config"),
         "btl_config": plain_settings(btl_config, "btl_config"),
     }
@@ -191,12 +197,16 @@ def adaptive_rank(
         state = adaptive_rank_start(
             samples, run=where, persist_item_log=persist_item_log, selector=selector, **settings
         )
-    adaptive_rank_run_live(
-        state, judge_, n_steps, fit_fn, persist_item_log=persist_item_log, progress=progress,
-        progress_redraw_every=progress_redraw_every, progress_show_events=progress_show_events,
-        progress_errors=progress_errors, **options,
-    )  # fmt: skip
-    return _result(state, save_outputs or output_file is not None, output_file)
+    try:
+        adaptive_rank_run_live(
+            state, judge_, n_steps, fit_fn, persist_item_log=persist_item_log, progress=progress,
+            progress_redraw_every=progress_redraw_every, progress_show_events=progress_show_events,
+            progress_errors=progress_errors, **options,
+        )  # fmt: skip
+    except JudgeError as error:
+        error.result = _result(state, save_outputs or output_file is not None, output_file, raw=include_raw)
+        raise
+    return _result(state, save_outputs or output_file is not None, output_file, raw=include_raw)
 
 
 def _named(
@@ -234,10 +244,9 @@ def _trait(trait: str | Trait, name: str | None, description: str | None) -> str
 
 def _check_output(output_file: str | os.PathLike[str] | None) -> None:
     """Refuse a file that cannot be written before anything is asked rather than after it."""
-    if output_file is None or not (suffix := Path(output_file).suffix.lower()):
+    if output_file is None or not require_path(output_file, "output_file").suffix:
         return
-    if suffix not in TABLE_SUFFIXES:
-        raise InputError(f"output_file {output_file}: the ending must be one of {listed(TABLE_SUFFIXES, 9)}, or none")
+    require_suffix(output_file, "output_file", TABLE_SUFFIXES)
     if not Path(output_file).parent.is_dir():
         raise InputError(f"output_file {output_file}: there is no folder {Path(output_file).parent}")
 
@@ -281,11 +290,24 @@ def join_items(state: AdaptiveState, late: pl.DataFrame) -> None:
     notice(f"{len(ids):,} new items join the run: {listed(ids)}")
 
 
-def _result(state: AdaptiveState, save: bool, output_file: str | os.PathLike[str] | None) -> AdaptiveResult:
+def _result(
+    state: AdaptiveState, save: bool, output_file: str | os.PathLike[str] | None, *, raw: bool
+) -> AdaptiveResult:
     summary, refits = summarize_adaptive(state), summarize_refits(state)
     items = summarize_items(state).with_columns(rank=pl.col("rank_mean").rank("min").cast(pl.Int64))
     saved = _saved(state, {"summary": summary, "refits": refits, "items": items}, output_file) if save else None
-    return AdaptiveResult(state, summary, refits, items, state.logs, saved)
+    logs = state.logs | ({"raw_responses": _raw_responses(state)} if raw else {})
+    return AdaptiveResult(state, summary, refits, items, logs, saved)
+
+
+def _raw_responses(state: AdaptiveState) -> pl.DataFrame:
+    """The raw replies of the judge, one row per step that has an answer, from the run file."""
+    with reading(state) as store:
+        found = store.results(raw=True).filter(pl.col("custom_id").str.contains(r"^step-\d+$"))
+    if found.height and found["raw_response"].null_count() == found.height:
+        notice("include_raw: this judge gives no raw replies, so that raw_response is empty")
+    step_id = pl.col("custom_id").str.strip_prefix("step-").cast(pl.Int64)
+    return found.select(step_id.alias("step_id"), "ID1", "ID2", "better_id", "outcome", "raw_response")
 
 
 def _saved(state: AdaptiveState, tables: Mapping[str, pl.DataFrame], target: str | os.PathLike[str] | None) -> Path:

@@ -22,6 +22,7 @@ from pairscale.adaptive.state import AdaptiveState, as_items, beliefs_of
 from pairscale.adaptive.step_log import STEP_LOG
 from pairscale.errors import InputError, StoreDamagedError, StoreError, StoreMismatchError
 from pairscale.models.logs import ROUND_LOG
+from pairscale.options import optional, require_mapping
 from pairscale.provenance import utc_now
 from pairscale.store import RunFile, open_run
 from pairscale.store.chain import CHAIN, canonical, verify_chain
@@ -41,6 +42,7 @@ __all__ = [
     "event_of",
     "load_adaptive_session",
     "plain_settings",
+    "reading",
     "run_path",
     "save_adaptive_session",
     "session_facts",
@@ -50,6 +52,8 @@ __all__ = [
 
 LOG_VERSION = 1
 """Of what is written about an adaptive run."""
+_R_FILES = ("state.rds", "step_log.rds", "round_log.rds", "metadata.rds")
+"""What R's pairwiseLLM writes into the folder of a session."""
 
 
 def run_path(session_dir: Where | None, run: Where | None) -> str | None:
@@ -62,11 +66,24 @@ def run_path(session_dir: Where | None, run: Where | None) -> str | None:
     folder = Path(session_dir)
     if folder.is_file():
         raise InputError(f"session_dir {folder} is a file; name a folder, or give run={folder}")
+    if not (folder / "run.db").exists():
+        _refuse_r_session(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StoreError(f"session_dir {folder} cannot be made: {error.strerror}") from None
     return str(folder / "run.db")
+
+
+def _refuse_r_session(folder: Path) -> None:
+    """Refuse a folder in which R's pairwiseLLM keeps a session: nothing of it can be read here."""
+    if found := next((name for name in _R_FILES if (folder / name).is_file()), None):
+        raise InputError(
+            f"{folder} holds a session of R's pairwiseLLM ({found}), which cannot be read here. In R, "
+            f"write.csv(adaptive_results_history(load_adaptive_session({str(folder)!r})), 'results.csv', "
+            "row.names = FALSE) writes its comparisons, which fit_bt_model, `pairscale fit` and import_run read. For a "
+            "run of its own, name another folder"
+        )
 
 
 def _one_of(session_dir: Where | None, run: Where | None) -> None:
@@ -172,6 +189,17 @@ def writing(state: AdaptiveState, *, fresh: bool = False) -> Iterator[RunFile]:
     if state._memory is None:
         state._memory = open_run(None, write=True)
     yield state._memory
+
+
+@contextmanager
+def reading(state: AdaptiveState) -> Iterator[RunFile]:
+    """The run file of a state, open for reading; that in memory when it has none."""
+    if state.where is not None:
+        with open_run(state.where) as store:
+            yield store
+    else:
+        with writing(state) as store:
+            yield store
 
 
 def adaptive_session_exists(where: str | None) -> bool:
@@ -320,6 +348,7 @@ def _existing(session_dir: Where | None) -> str:
     path = Path(session_dir)
     target = path / "run.db" if path.is_dir() else path
     if "://" not in str(session_dir) and not target.exists():
+        _refuse_r_session(path)
         raise StoreError(f"{path}: there is no session" + (" (no run.db in it)" if path.is_dir() else ""))
     return str(session_dir) if "://" in str(session_dir) else str(target)
 
@@ -362,9 +391,7 @@ def plain_settings(config: Any, what: str) -> dict[str, Any]:
     """Settings as JSON keeps them."""
     if isinstance(config, AdaptiveConfig | BTLConfig):
         config = asdict(config)
-    if not isinstance(config, Mapping | None):
-        raise InputError(f"{what} must be a mapping of settings, not {config!r}")
-    return dict(json.loads(canonical(config or {})))
+    return dict(json.loads(canonical(optional(require_mapping, config, what) or {})))
 
 
 def adaptive_status(store: RunFile) -> dict[str, Any] | None:

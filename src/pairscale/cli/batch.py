@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 import typer
 
 from pairscale.cli import _names
-from pairscale.cli._common import Encoding, Json, Out, emit, printable, say, show_table
+from pairscale.cli._common import Encoding, Json, Out, emit, printable, resumable, say, show_table
 from pairscale.cli._inputs import (
     BaseUrl,
     JudgeArgs,
@@ -171,11 +171,8 @@ def resume(
         await desk.wait(interval=interval, timeout=timeout, told=_tell)
         return _tables(desk)
 
-    try:
+    with resumable(run):
         results, failed, rest, batches = _with_desk(run, work)
-    except KeyboardInterrupt:
-        say(f"interrupted; the batches go on without us: pairscale batch resume {run}")
-        raise typer.Exit(130) from None
     _show_results(run, results, failed, rest, batches, as_json=as_json, out=out)
 
 

@@ -43,6 +43,7 @@ def command(
     from pairscale.adaptive.session import adaptive_status
     from pairscale.cli._history import kept_settings
     from pairscale.collect.batch._registry import entries
+    from pairscale.collect.taken_over import count_taken_over, taken_over_line
 
     if follow:
         if as_json or out is not None:
@@ -56,6 +57,7 @@ def command(
         spending = store.spending()
         batches = entries(store)
         commands = kept_settings(store)
+        taken_over = count_taken_over(store)
 
     def show() -> None:
         typer.echo(f"{run}: {counts['items']:,} samples, {counts['pairs']:,} pairs, {counts['attempts']:,} attempts")
@@ -66,6 +68,8 @@ def command(
             typer.echo(_standing(adaptive))
         if going := sum(entry.open for entry in batches):
             typer.echo(f"{going:,} of {len(batches):,} batches not taken in yet: pairscale batch status {run}")
+        if taken_over:
+            typer.echo(taken_over_line(taken_over))
         typer.echo()
         if conditions.height:
             show_table(_shown(conditions), digits=4)
@@ -82,6 +86,7 @@ def command(
         "conditions": conditions,
         "spending": spending,
         "commands": commands,
+        "taken_over": taken_over,
     }
     emit(document, conditions, as_json=as_json, out=out, show=show)
 

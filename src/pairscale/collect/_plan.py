@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from pairscale.collect.taken_over import mark_taken_over
 from pairscale.comparisons import Condition, key_expressions, occurrence, ordered_key
 from pairscale.errors import TableError
 from pairscale.judges.base import Judge
@@ -105,9 +106,11 @@ class Plan:
         """Bring a CSV and the run file to the same state.
 
         Answers of the CSV that belong to these pairs and this condition go into the run file; those that only the run
-        file has (the process was killed between the two) are returned, to be added to the CSV.
+        file has (the process was killed between the two) are returned, to be added to the CSV. Rows without a
+        condition, as R writes them, count too; that they do is said, and the run file says which they are.
         """
         answers: list[Entry] = []
+        unsure: set[int] = set()
         columns = self._frame.select("custom_id", "ID1", "ID2", "pair_id").iter_rows()
         numbers = {(name, first, second): number for name, first, second, number in columns}
         seen: dict[str, int] = {}
@@ -131,6 +134,15 @@ class Plan:
             saved.add(number)
             if number not in self._known.answered:
                 answers.append(Entry(_taken_up(row, settled, number, self._known, self.condition_id)))
+                if not row.get("condition_id"):
+                    unsure.add(number)
+        if unsure:
+            notice(
+                f"{len(unsure):,} of the saved results have no condition_id, as R's pairwiseLLM writes them: they "
+                "count as answers, but which prompt they were made with is not known; name another save_path to ask "
+                "all pairs with this one"
+            )
+            mark_taken_over(store, self.condition_id, unsure)
         if foreign:
             notice(f"the saved results hold {foreign:,} rows of another judge or model; they count for nothing here")
         if answers:

@@ -12,12 +12,13 @@ import polars as pl
 from pairscale.collect._cost_model import Strategy, choose_pilot
 from pairscale.collect._cost_study import SUMMARY, Figures, Rates, Study, assumed_output, calibrated, rough, totals
 from pairscale.collect.live import SubmitResult, submit_into
-from pairscale.collect.llm import _trait, make_adaptive_judge_llm
+from pairscale.collect.llm import _trait, make_adaptive_judge_llm, progress_of
 from pairscale.display import Shown
 from pairscale.errors import InputError
 from pairscale.judges.base import Judge
 from pairscale.judges.resolve import make_judge
 from pairscale.notices import notice
+from pairscale.options import optional, require_int
 from pairscale.pairs._table import checked_seed, whole
 from pairscale.provenance import Provenance
 from pairscale.providers.registry import PROVIDERS
@@ -37,7 +38,6 @@ _OFFLINE_KEY = "no-key-needed"
 _SMALL = 10
 _UNLIKE = 0.2
 _UNSURE, _SURE = 0.15, 0.1
-_IGNORED = ("verbose", "status_every")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -166,6 +166,8 @@ def estimate_llm_pairs_cost(
     retries: int = 3,
     retry_wait: float = 1.0,
     include_raw: bool = False,
+    verbose: bool = True,
+    status_every: int | None = None,
     **settings: Any,
 ) -> CostEstimate:
     """Estimate the tokens and the cost of a set of pairs from a small pilot.
@@ -208,7 +210,8 @@ def estimate_llm_pairs_cost(
         offline: ask nothing; estimate from bytes alone. The figures are rough.
         bytes_per_token: of such an estimate; about 4 for English, less for most other languages.
         output_tokens: of each answer in such an estimate; by default 20, and 1,000 for a model that thinks.
-        progress: show a bar when standard error is a terminal.
+        progress: show a bar in a terminal, and lines elsewhere; see :func:`submit_llm_pairs`, also for ``verbose`` and
+            ``status_every``.
         save_path: a CSV of the pilot's results, as in :func:`submit_pairs`.
         parallel: ask ``workers`` questions at once.
         workers: how many.
@@ -216,6 +219,8 @@ def estimate_llm_pairs_cost(
         retries: how often to ask again when an error may pass.
         retry_wait: seconds before the first of these.
         include_raw: add ``raw_response`` to the pilot's results.
+        verbose: print lines on standard error that say how far the pilot is.
+        status_every: a line per so many pairs of the pilot.
         settings: of :class:`LLMJudge`: ``reasoning temperature max_tokens both_orders base_url price …``.
 
     Returns:
@@ -236,11 +241,11 @@ def estimate_llm_pairs_cost(
     _check(mode, budget_quantile, batch_discount, bytes_per_token, output_tokens)
     concurrency = concurrency if concurrency is not None else workers if parallel else 1
     options = RunOptions(concurrency, retries, retry_wait)
+    optional(require_int, status_every, "status_every", least=1)
     key = _OFFLINE_KEY if offline and api_key is None else api_key
 
     def made(price: Price | None = None) -> Judge:
-        more = {name: value for name, value in settings.items() if name not in _IGNORED}
-        more |= {} if price is None else {"price": price}
+        more = settings | ({} if price is None else {"price": price})
         if judge is None:
             return make_adaptive_judge_llm(
                 backend, model, trait, trait_name, trait_description, prompt_template, endpoint, key, judge_args=more
@@ -272,7 +277,8 @@ def estimate_llm_pairs_cost(
         notice("this judge has no name, so its answers will not be found again; give it one: FunctionJudge(f, name=…)")
     pilot = choose_pilot(study.bytes, n_test, strategy, seed)
     test_pairs = study.pairs[pilot[0]]
-    more = {"progress": progress, "save_path": save_path, "include_raw": include_raw}
+    bar, every = progress_of(test_pairs, verbose=verbose, status_every=status_every, progress=progress)
+    more = {"progress": bar, "status_every": every, "save_path": save_path, "include_raw": include_raw}
     done, usage = run_sync(lambda: _asked(run, test_pairs, asked, options, more))
     found = calibrated(study, rates, pilot, done, usage, budget_quantile)
     row = facts | {"method": "pilot", "test_strategy": strategy, "budget_quantile": budget_quantile}

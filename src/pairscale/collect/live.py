@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 from pairscale.collect._plan import Plan, make_plan
 from pairscale.collect._saved import SavedResults
 from pairscale.display import Shown
+from pairscale.errors import JudgeError
 from pairscale.judges.base import Judge
 from pairscale.judges.resolve import make_judge
 from pairscale.notices import notice
+from pairscale.options import optional, require_int
 from pairscale.provenance import Provenance
 from pairscale.runtime import (
     CONCURRENCY,
@@ -93,6 +95,7 @@ def submit_pairs(
     judge_call_args: Mapping[str, Any] | None = None,
     on_answer: Callable[[Mapping[str, Any]], None] | None = None,
     max_cost: float | None = None,
+    status_every: int | None = None,
 ) -> SubmitResult:
     """Have pairs judged, and keep every answer.
 
@@ -119,6 +122,7 @@ def submit_pairs(
         on_answer: called with each new result, after it is on the disk.
         max_cost: US dollars that the run may spend, all calls and resumptions together. A model without a known price
             is refused with it; a judge of your own that does not say what its answers cost is stopped.
+        status_every: Print a line on standard error per so many pairs, in place of the bar.
 
     Returns:
         A :class:`SubmitResult` with ``results``, ``failed_pairs`` and ``failed_attempts``.
@@ -126,7 +130,7 @@ def submit_pairs(
     Raises:
         InputError: the pairs or the judge cannot be used.
         JudgeError: the judge cannot be asked (a wrong key, an unknown model), or fails in the same way on ten different
-            questions in a row; every answer that came before is stored.
+            questions in a row; every answer that came before is stored, and is in ``result`` of the exception.
         StoreError: the run file cannot be used; what was answered before is kept.
 
     Example:
@@ -153,6 +157,7 @@ def submit_pairs(
             judge_call_args=judge_call_args,
             on_answer=on_answer,
             max_cost=max_cost,
+            status_every=status_every,
         )
     )
 
@@ -175,6 +180,7 @@ async def submit_pairs_async(
     judge_call_args: Mapping[str, Any] | None = None,
     on_answer: Callable[[Mapping[str, Any]], None] | None = None,
     max_cost: float | None = None,
+    status_every: int | None = None,
 ) -> SubmitResult:
     """The same as :func:`submit_pairs`, to be awaited.
 
@@ -186,13 +192,14 @@ async def submit_pairs_async(
         <SubmitResult: 3 pairs answered, 0 failed, 3 asked now>
     """
     options = RunOptions(concurrency, retries, retry_wait, timeout, max_cost)
+    optional(require_int, status_every, "status_every", least=1)
     judge = make_judge(judge, trait=trait, template=template, judge_args=judge_args, judge_call_args=judge_call_args)
     if "instance" in judge.condition.settings and (run or save_path):
         notice("this judge has no name, so its answers will not be found again; give it one: FunctionJudge(f, name=…)")
     with open_run(run, write=True) as store:
         return await submit_into(
-            store, pairs, judge, options, progress=progress, save_path=save_path, include_raw=include_raw,
-            on_answer=on_answer,
+            store, pairs, judge, options, progress=progress, status_every=status_every, save_path=save_path,
+            include_raw=include_raw, on_answer=on_answer,
         )  # fmt: skip
 
 
@@ -203,7 +210,7 @@ async def submit_into(
     options: RunOptions,
     *,
     progress: bool = True,
-    every: int | None = None,
+    status_every: int | None = None,
     save_path: str | os.PathLike[str] | None = None,
     include_raw: bool = False,
     on_answer: Callable[[Mapping[str, Any]], None] | None = None,
@@ -216,7 +223,7 @@ async def submit_into(
         judge: the judge.
         options: how to ask.
         progress: show progress.
-        every: print a line per so many pairs.
+        status_every: print a line per so many pairs.
         save_path: the CSV.
         include_raw: add ``raw_response``.
         on_answer: called with each new result.
@@ -230,19 +237,28 @@ async def submit_into(
         source = PairSource(plan, judge, store, on_answer)
         budget = Budget(options.max_cost, store.spent())
         also = None if saved is None else partial(_append, saved, plan)
-        with Progress(plan.total, plan.total - plan.missing(), show=progress, every=every) as bar:
+        show = progress or status_every is not None
+        with Progress(plan.total, plan.total - plan.missing(), show=show, every=status_every) as bar:
             async with GroupCommitWriter(store, also=also) as writer:
                 runtime = Runtime(source, writer, options, budget=budget, progress=bar)
-                await runtime.run()
+                try:
+                    await runtime.run()
+                except JudgeError as error:
+                    await writer.drain()
+                    error.result = _result(plan, store, runtime, options, include_raw=include_raw)
+                    raise
     finally:
         await close(judge)
         if saved is not None:
             saved.close()
+    return _result(plan, store, runtime, options, include_raw=include_raw)
+
+
+def _result(plan: Plan, store: RunFile, runtime: Runtime, options: RunOptions, *, include_raw: bool) -> SubmitResult:
     results, failed_pairs, failed_attempts = plan.outcome(store, raw=include_raw)
     settings = {"run": store.name, "concurrency": options.concurrency, "retries": options.retries}
-    provenance = Provenance(
-        "submit_pairs", settings | {"retry_wait": options.retry_wait}, inputs={"condition": plan.condition_id}
-    )
+    settings["retry_wait"] = options.retry_wait
+    provenance = Provenance("submit_pairs", settings, inputs={"condition": plan.condition_id})
     return SubmitResult(
         results, failed_pairs, failed_attempts, plan.condition_id, runtime.asked, provenance, runtime.cached,
         runtime.saved,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -12,10 +14,11 @@ from pairscale.collect.live import SubmitResult, submit_pairs
 from pairscale.errors import InputError
 from pairscale.judges.llm import LLMJudge
 from pairscale.notices import notice
+from pairscale.options import optional, require_int
 from pairscale.prompts import template_from
 from pairscale.providers.keys import KEY_VARIABLES, key_in_environment
 from pairscale.runtime import run_sync
-from pairscale.tables import RESULTS
+from pairscale.tables import RESULTS, to_frame
 from pairscale.traits import Trait, trait_description
 
 if TYPE_CHECKING:
@@ -30,6 +33,7 @@ __all__ = [
     "make_adaptive_judge_llm",
     "ollama_compare_pair_live",
     "openai_compare_pair_live",
+    "progress_of",
     "submit_anthropic_pairs_live",
     "submit_gemini_pairs_live",
     "submit_llm_pairs",
@@ -45,6 +49,8 @@ _MODELS = {
     "together": "deepseek-ai/DeepSeek-V3", "ollama": "llama3.2",
 }  # fmt: skip
 """A model of each, for the examples."""
+_LINES = 20
+"""About how many lines say how far it is where there is no terminal."""
 
 
 def make_adaptive_judge_llm(
@@ -56,7 +62,7 @@ def make_adaptive_judge_llm(
     prompt_template: str | None = None,
     endpoint: str | None = None,
     api_key: str | None = None,
-    include_raw: bool = False,  # noqa: ARG001 - the run file always has it
+    include_raw: bool = False,
     text_col: str = "text",
     judge_args: Mapping[str, Any] | None = None,
 ) -> LLMJudge:
@@ -71,7 +77,8 @@ def make_adaptive_judge_llm(
         prompt_template: a template's name, file or text; the default template when None.
         endpoint: of OpenAI: ``chat.completions`` or ``responses``; None chooses by the model.
         api_key: the key; by default that of the environment.
-        include_raw: the raw reply is always kept in the run file; here for scripts that say so.
+        include_raw: must be False: a judge has no results. The run file always keeps the raw replies; give
+            ``include_raw=True`` to :func:`adaptive_rank` or :func:`submit_pairs` to have them in what they return.
         text_col: must be ``text``: items carry their text under that name.
         judge_args: further settings of :class:`LLMJudge`, such as ``{"reasoning": "low"}``.
 
@@ -82,6 +89,11 @@ def make_adaptive_judge_llm(
         >>> make_adaptive_judge_llm("openai", "gpt-4.1", api_key="none").condition.judge_id
         'openai:gpt-4.1'
     """
+    if include_raw:
+        raise InputError(
+            "include_raw has no meaning for a judge, which has no results; give it to adaptive_rank or submit_pairs, "
+            "whose results then hold the raw replies"
+        )
     if text_col != "text":
         raise InputError("items carry their text in the column 'text'; name yours with text_col where they are read")
     if model is None:
@@ -105,8 +117,8 @@ def submit_llm_pairs(
     backend: str = "openai",
     endpoint: str | None = None,
     api_key: str | None = None,
-    verbose: bool = True,  # noqa: ARG001 - of the manual; notices are a logger's affair
-    status_every: int = 1,  # noqa: ARG001 - of the manual; the bar shows where things stand
+    verbose: bool = True,
+    status_every: int | None = None,
     progress: bool = True,
     include_raw: bool = False,
     save_path: str | os.PathLike[str] | None = None,
@@ -132,9 +144,10 @@ def submit_llm_pairs(
         backend: the provider.
         endpoint: of OpenAI: ``chat.completions`` or ``responses``; None chooses by the model.
         api_key: the key; by default that of the environment.
-        verbose: has no effect: messages are notices (see the logger ``pairscale``).
-        status_every: has no effect: the bar shows where things stand.
-        progress: show a bar when standard error is a terminal.
+        verbose: print lines on standard error that say how far it is; False prints none.
+        status_every: a line per so many pairs, in place of the bar. By default there are lines only where there is no
+            terminal, about twenty in all.
+        progress: show a bar in a terminal. False shows nothing, unless you give ``status_every``.
         include_raw: add ``raw_response`` to the results.
         save_path: a CSV that is kept up to date, and taken up again when it exists.
         parallel: ask ``workers`` questions at once.
@@ -164,18 +177,32 @@ def submit_llm_pairs(
     )
     if concurrency is None:
         concurrency = workers if parallel else 1
+    optional(require_int, status_every, "status_every", least=1)
+    bar, every = progress_of(pairs, verbose=verbose, status_every=status_every, progress=progress)
     return submit_pairs(
         pairs,
         judge,
         run=run,
         concurrency=concurrency,
-        progress=progress,
+        progress=bar,
         retries=retries,
         retry_wait=retry_wait,
         save_path=save_path,
         include_raw=include_raw,
         max_cost=max_cost,
+        status_every=every,
     )
+
+
+def progress_of(pairs: Table, *, verbose: bool, status_every: int | None, progress: bool) -> tuple[bool, int | None]:
+    """Whether to show a bar, and per how many pairs to print a line; None for no such lines."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        return progress, status_every if verbose else None
+    if not verbose:
+        return False, None
+    if status_every is None and progress:
+        status_every = max(1, math.ceil(to_frame(pairs, "pairs").height / _LINES))
+    return progress, status_every
 
 
 def llm_compare_pair(

@@ -24,6 +24,7 @@ T = TypeVar("T")
 _CHUNK = 1024 * 1024
 _LONGEST_WAIT = 60.0
 _MOST_JSON = 256 * 1024 * 1024
+_NOT_OURS = frozenset({402, 403, 404})  # of a call about a batch they never concern one question
 
 
 class Wire:
@@ -200,7 +201,10 @@ class Wire:
             body: Any = json.loads(content)
         except ValueError:
             body = content.decode("utf-8", "replace")
-        return self._client.refused(status, headers, body)
+        error = self._client.refused(status, headers, body)
+        if status in _NOT_OURS:
+            error.failure = "judge"
+        return error
 
     def _document(self, content: bytes, status: int) -> Any:
         """The JSON document of an answer, without keys: what it says is written down."""

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from pairscale.adaptive.session import adaptive_status
+from pairscale.collect.taken_over import count_taken_over, taken_over_line
 from pairscale.errors import InputError
 from pairscale.models.bradley_terry import fit_bt_model
 from pairscale.models.logs import ITEM_LOG
@@ -132,6 +133,7 @@ def facts_of_run(store: RunFile, condition_id: str | None = None) -> RankingFact
         answered = conditions.filter(pl.col("win") > 0)["condition_id"].to_list()
         found = _adaptive(store) if answered == [store.get_meta("adaptive_condition")] else None
         spending, origin = store.spending(condition_id), origin_of(store)
+        taken_over = count_taken_over(store, condition_id)
     if found is not None:
         items, more = found
     else:
@@ -141,6 +143,8 @@ def facts_of_run(store: RunFile, condition_id: str | None = None) -> RankingFact
         items = _items_of(fit.theta)
         more = {"model": fit.engine, "notices": fit.notices, "reliability": fit.reliability}
         more["n_groups"] = len(fit.components)
+    if taken_over:
+        more["notices"] = [*more["notices"], taken_over_line(taken_over)]
     return RankingFacts(
         texts=dict(samples.select("ID", "text").iter_rows()) if "text" in samples.columns else {},
         judges=conditions.select(_JUDGES),

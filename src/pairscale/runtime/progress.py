@@ -29,7 +29,7 @@ class Progress:
         done: how many of them have an answer already.
         show: whether to show anything.
         label: what is done.
-        every: print a line per so many pairs instead, also in a terminal.
+        every: print a line per so many pairs instead, also in a terminal, and one at the end.
         clock: seconds.
     """
 
@@ -45,25 +45,25 @@ class Progress:
     ) -> None:
         self._total, self._done, self._label, self._every, self._clock = total, done, label, every, clock
         self._failed = self._cached = self._new = 0
+        self._said_at: int | None = None
         self._cost = 0.0
         self._lines = show
-        self._has_line = False
-        self._bar: RichProgress | None = None
+        self._progress: RichProgress | None = None
         self._started = clock()
         self._next_line = self._started + _FIRST_LINE_S
         if show and every is None and sys.stderr is not None and sys.stderr.isatty():
-            self._lines, self._bar = False, _rich_progress()
-            self._task = self._bar.add_task(label, total=total, completed=done, note="")
+            self._lines, self._progress = False, _rich_progress()
+            self._task = self._progress.add_task(label, total=total, completed=done, note="")
 
     def __enter__(self) -> Self:
-        if self._bar is not None:
-            self._bar.start()
+        if self._progress is not None:
+            self._progress.start()
         return self
 
     def __exit__(self, *_exc: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-        elif self._lines and self._has_line:
+        if self._progress is not None:
+            self._progress.stop()
+        elif self._lines and self._new not in (0, self._said_at) and (self._every or self._said_at):
             self._line()
 
     def advance(self, verdict: Verdict) -> None:
@@ -77,34 +77,31 @@ class Progress:
         self._failed += failed
         self._cached += cached
         self._cost += cost or 0.0
-        if self._bar is not None:
-            self._bar.update(self._task, advance=1, note=self._notes())
+        if self._progress is not None:
+            self._progress.update(self._task, advance=1, note=", ".join(self._notes()))
         elif self._lines and self._is_due():
             self._line()
 
     def _is_due(self) -> bool:
-        if self._every is not None:
-            return self._new % self._every == 0
-        return self._clock() >= self._next_line
+        return self._new % self._every == 0 if self._every is not None else self._clock() >= self._next_line
 
-    def _notes(self) -> str:
+    def _notes(self) -> list[str]:
         notes = (
             f"{self._failed:,} failed" if self._failed else "",
             f"${self._cost:.4f}" if self._cost else "",
             f"{self._cached:,} from the cache" if self._cached else "",
         )
-        return ", ".join(part for part in notes if part)
+        return [part for part in notes if part]
 
     def _line(self) -> None:
         now = self._clock()
-        self._has_line, self._next_line = self._done < self._total, now + _LINE_S
+        self._said_at, self._next_line = self._new, now + _LINE_S
         seconds = now - self._started
-        rate = f"{self._new / seconds:,.1f} per second" if seconds > 0 else ""
-        notes = ", ".join(part for part in (self._notes(), rate) if part)
+        parts = [f"{self._label}: {self._done:,} of {self._total:,}", *self._notes()]
+        if seconds > 0:
+            parts.append(f"{self._new / seconds:,.1f} per second")
         with suppress(OSError, ValueError, AttributeError):  # standard error may be closed, and the run continues
-            print(  # noqa: T201
-                f"{self._label}: {self._done:,} of {self._total:,}, {notes}".rstrip(", "), file=sys.stderr, flush=True
-            )
+            print(", ".join(parts), file=sys.stderr, flush=True)  # noqa: T201
 
 
 def _rich_progress() -> RichProgress:

@@ -181,6 +181,10 @@ class GroupCommitWriter:
             self._loop.call_soon(self._due)
         return written
 
+    async def drain(self) -> None:
+        """Wait until everything is on the disk."""
+        self._write_all()
+
     def put(self, entry: Entry) -> None:
         """Write an entry without waiting for it; it is on the disk when the block is left."""
         self.write(entry).add_done_callback(_retrieved)

@@ -19,11 +19,7 @@ import polars as pl
 from pairscale.collect.batch._registry import here
 from pairscale.collect.batch._rest import REST
 from pairscale.collect.batch.calls import write_inline
-from pairscale.collect.batch.parse import (
-    parse_anthropic_batch_output,
-    parse_gemini_batch_output,
-    parse_openai_batch_output,
-)
+from pairscale.collect.batch.parse import read_output
 from pairscale.errors import FileFormatError, InputError, JudgeError
 from pairscale.failures import Failure, failure_of
 from pairscale.files import read_table
@@ -37,14 +33,8 @@ from pairscale.tables import FAILED, RESULTS, listed
 __all__ = ["Segment", "follow", "read_registry"]
 
 _NEEDED = ("provider", "model", "batch_id", "batch_output_path")
-_PARSERS: Mapping[str, Callable[..., pl.DataFrame]] = {
-    "openai": parse_openai_batch_output,
-    "together": parse_openai_batch_output,
-    "anthropic": parse_anthropic_batch_output,
-    "gemini": parse_gemini_batch_output,
-}
+_READ = {**RESULTS, "result_type": pl.String(), "raw_response": pl.String()}
 _CODES = {"expired": "timeout", "canceled": "cancelled"}
-_READ: dict[str, pl.DataType] = {**RESULTS, "result_type": pl.String(), "raw_response": pl.String()}
 _FAILED: dict[str, pl.DataType] = {
     **dict.fromkeys(("custom_id", "ID1", "ID2"), pl.String()),
     **FAILED,
@@ -101,6 +91,7 @@ async def follow(
     retries: int,
     api_key: str | None,
     verbose: bool,
+    raw: bool | None = False,
     taken: Callable[[Segment], None],
     sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
     clock: Callable[[], float] = time.monotonic,
@@ -120,6 +111,7 @@ async def follow(
         retries: how often to try again what may pass.
         api_key: the key; by default those of the environment.
         verbose: say in notices how they stand.
+        raw: add ``raw_response`` to the results.
         taken: called after each look with every batch whose results are there.
         sleep: how to wait.
         clock: tells the time, in seconds.
@@ -127,7 +119,7 @@ async def follow(
     Returns:
         The batches, every result without an answer, and the same as a table of the rest.
     """
-    batches = [_Batch(dict(row), folder, tags) for row in rows]
+    batches = [_Batch(dict(row), folder, tags, raw=bool(raw)) for row in rows]
     wires = {name: _wire(name, api_key, retries) for name in dict.fromkeys(str(row["provider"]) for row in rows)}
     end, turn = None if timeout is None else clock() + timeout, 0
     try:
@@ -165,8 +157,8 @@ def _wire(provider: str, api_key: str | None, retries: int) -> Wire:
 class _Batch:
     """One row of a registry, and what came of it."""
 
-    def __init__(self, row: dict[str, Any], folder: Path, tags: tuple[str, str]) -> None:
-        self.row, self._tags = row, tags
+    def __init__(self, row: dict[str, Any], folder: Path, tags: tuple[str, str], *, raw: bool) -> None:
+        self.row, self._tags, self._raw = row, tags, raw
         self.provider, self.batch_id = str(row["provider"]), str(row["batch_id"])
         self.state: str = "not looked at"
         self.message: str | None = None
@@ -236,25 +228,23 @@ class _Batch:
         self.row["done"] = True
         known, empty = self._requests(), pl.DataFrame(schema=_READ)
         try:
-            found = _PARSERS[self.provider](
-                self._output, requests_tbl=known, tag_prefix=self._tags[0], tag_suffix=self._tags[1], include_raw=True
-            )
+            found, nameless = read_output(self.provider, self._output, known, self._tags, raw=True)
         except FileFormatError:
-            found = empty.clear()
+            found, nameless = empty.clear(), []
         self.table = pl.concat([empty, found.select(pl.col(set(found.columns) & set(empty.columns)))], how="diagonal")
-        nameless = self.table.filter(pl.col("ID1").is_null() & pl.col("custom_id").is_not_null())["custom_id"]
-        if nameless.len():
+        if nameless:
             notice(
-                f"batch {self.batch_id}: the names {listed(nameless.to_list(), 2)} do not say which two samples they "
+                f"batch {self.batch_id}: the names {listed(nameless, 2)} do not say which two samples they "
                 f"are of; keep {self._input.name}, or write custom_id ID1 ID2 to a CSV file and name it in pairs_path"
             )
 
     def segment(self) -> Segment:
         """What is known of it now."""
-        table = pl.DataFrame(schema=RESULTS) if self.table is None else self.table
+        table = pl.DataFrame(schema=_READ) if self.table is None else self.table
         judge = pl.lit(f"{self.provider}:{self.row['model']}")
         answered = table.filter(pl.col("better_id").is_not_null()).with_columns(outcome=pl.lit("win"), judge_id=judge)
-        return Segment(self.row, self.state, self.message, answered.select(*RESULTS))
+        columns = [*RESULTS, *(["raw_response"] if self._raw else [])]
+        return Segment(self.row, self.state, self.message, answered.select(columns))
 
     def failed(self) -> pl.DataFrame:
         """The results without an answer, in the columns of both tables of those."""

@@ -24,10 +24,14 @@ if TYPE_CHECKING:
     from pairscale.providers.base import HTTPCall
     from pairscale.store import RunFile
 
-__all__ = ["Part", "custom_id", "even_sizes", "item_of", "pairs_from", "split_id", "write_again", "write_parts"]
+__all__ = [
+    "Part", "custom_id", "even_sizes", "item_of", "own_name", "pairs_from", "remove_files", "split_id", "write_again",
+    "write_parts",
+]  # fmt: skip
 
 _TURNED = "r"
 _NAME = re.compile(rf"(.*)-([1-9][0-9]{{0,17}})({_TURNED}?)", re.DOTALL)
+_KEY = re.compile("ps[0-9a-f]{20}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,14 @@ def split_id(name: str, key: str) -> tuple[int, bool] | None:
     if found is None or found[1] != key:
         return None
     return int(found[2]), found[3] == _TURNED
+
+
+def own_name(name: str) -> tuple[str, int, bool] | None:
+    """The batch's key, the pair's number and whether the samples were turned; None for a name that is not ours."""
+    found = _NAME.fullmatch(name)
+    if found is None or not _KEY.fullmatch(found[1]):
+        return None
+    return found[1], int(found[2]), found[3] == _TURNED
 
 
 def even_sizes(count: int, parts: int) -> Iterator[int]:
@@ -172,6 +184,12 @@ def write_again(judge: BatchJudge, form: BatchFormat, entry: Entry, store: RunFi
         writer.closed()
     finally:
         writer.dropped()
+
+
+def remove_files(entry: Entry) -> None:
+    """Delete the files of requests and results of a batch whose results are in the run file."""
+    for path in (entry.input_path, entry.output_path):
+        Path(path).unlink(missing_ok=True)
 
 
 def pairs_from(store: RunFile, numbers: Sequence[int]) -> Iterator[tuple[int, JudgePair]]:

@@ -75,6 +75,8 @@ class Entry:
         bad_lines: lines of the results that nobody can read.
         metadata: names and values that go to the provider.
         halves: of pairs that are asked in both orders, the one that was answered when the other was not.
+        keep_jsonl: whether its files are kept when its results are in the run file.
+        include_raw: whether its results are wanted with the raw replies.
     """
 
     key: str
@@ -105,6 +107,8 @@ class Entry:
     bad_lines: list[str] = field(default_factory=list[str])
     metadata: dict[str, str] = field(default_factory=dict[str, str])
     halves: dict[int, Half] = field(default_factory=dict[int, "Half"])
+    keep_jsonl: bool = True
+    include_raw: bool = False
 
     @property
     def open(self) -> bool:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from pairscale.collect._plan import Plan, make_plan
 from pairscale.collect.batch import _steps
 from pairscale.collect.batch._collecting import take_in
-from pairscale.collect.batch._parts import even_sizes, pairs_from, write_again, write_parts
+from pairscale.collect.batch._parts import even_sizes, pairs_from, remove_files, write_again, write_parts
 from pairscale.collect.batch._placing import is_placed, place, seen
 from pairscale.collect.batch._registry import (
     Entry,
@@ -65,6 +65,8 @@ class BatchDesk:
         sleep: how to wait.
         clock: tells the time, in seconds.
         retries: how often to try again what may pass.
+        keep_jsonl: whether files of requests and results stay when the results are in the run file; by default as it
+            was said when the batch was submitted.
     """
 
     def __init__(
@@ -77,8 +79,9 @@ class BatchDesk:
         sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
         clock: Callable[[], float] = time.time,
         retries: int = 4,
+        keep_jsonl: bool | None = None,
     ) -> None:
-        self._run = run
+        self._run, self._keep = run, keep_jsonl
         self._memory = open_run(None, write=True) if run is None else None
         self.folder = Path(folder) if folder is not None else _folder_of(run)
         self._key, self._base_url, self._retries = api_key, base_url, retries
@@ -137,6 +140,16 @@ class BatchDesk:
             await self._place_all(store, keys)
             return plan, self._entries(store, keys)
 
+    def wish(self, keys: Collection[str], *, keep_jsonl: bool, include_raw: bool) -> None:
+        """Remember how batches are to be collected: whether their files stay, and whether raw replies are wanted."""
+        wishes = {"keep_jsonl": keep_jsonl, "include_raw": include_raw}
+        with self._open(write=True) as store:
+            self._remember(store, self._entries(store, keys), wishes)
+
+    def _remember(self, store: RunFile, found: Iterable[Entry], wishes: Mapping[str, bool]) -> None:
+        news = [entry.key for entry in found if any(getattr(entry, name) != value for name, value in wishes.items())]
+        append(store, [event("wish", key, **wishes) for key in news])
+
     async def resume(self) -> list[Entry]:
         """Create the batches that were prepared and not created when somebody was interrupted."""
         with self._open(write=True) as store:
@@ -152,11 +165,15 @@ class BatchDesk:
             for condition_id in dict.fromkeys(entry.condition_id for entry in chosen):
                 answered = store.progress(condition_id).answered
                 busy = self._under_way(store, condition_id)
-                mine = (entry for entry in chosen if entry.condition_id == condition_id)
+                mine = [entry for entry in chosen if entry.condition_id == condition_id]
                 numbers = list(dict.fromkeys(n for entry in mine for n in entry.pair_ids))
                 again = [number for number in numbers if number not in answered and number not in busy]
                 judge = self._judge(store, condition_id)
-                made += self._prepare(store, judge, condition_id, pairs_from(store, again), repeat(len(again)))
+                new = self._prepare(store, judge, condition_id, pairs_from(store, again), repeat(len(again)))
+                wishes = {"keep_jsonl": all(entry.keep_jsonl for entry in mine)}
+                wishes |= {"include_raw": any(entry.include_raw for entry in mine)}
+                self._remember(store, self._entries(store, new), wishes)
+                made += new
             await self._place_all(store, made)
             return self._entries(store, made)
 
@@ -278,6 +295,8 @@ class BatchDesk:
                     continue
                 if take_in(store, form, judge, entry):
                     done.append(entry.key)
+                    if not (entry.keep_jsonl if self._keep is None else self._keep):
+                        remove_files(entry)
                 else:
                     notice(f"batch {entry.batch_id} is not {entry.key}, for which it was taken; looking on")
         with self._open() as store:

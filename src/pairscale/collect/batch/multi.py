@@ -93,7 +93,7 @@ def llm_submit_pairs_multi_batch(
     n_segments: int | None = None,
     output_dir: _PATHS | None = None,
     write_registry: bool = False,
-    keep_jsonl: bool = True,  # noqa: ARG001 - decided when the results are in
+    keep_jsonl: bool = True,
     verbose: bool = False,
     openai_max_retries: int = 3,
     **settings: Any,
@@ -114,10 +114,12 @@ def llm_submit_pairs_multi_batch(
         n_segments: how many batches; without either, as few as the provider takes.
         output_dir: the folder of everything; a temporary one by default.
         write_registry: write ``jobs_registry.csv`` there.
-        keep_jsonl: matters when results are in; see :func:`llm_resume_multi_batches`.
+        keep_jsonl: whether :func:`llm_resume_multi_batches` keeps the files of requests and results when the results
+            are in.
         verbose: say in notices what was created.
         openai_max_retries: how often to try again what may pass, with any provider.
-        settings: of :class:`LLMJudge`; ``run`` names another run file.
+        settings: of :class:`LLMJudge`; ``run`` names another run file; ``include_raw=True`` has
+            :func:`llm_resume_multi_batches` add ``raw_response`` to the results.
 
     Example:
         >>> import pairscale as ps
@@ -130,13 +132,15 @@ def llm_submit_pairs_multi_batch(
     folder.mkdir(parents=True, exist_ok=True)
     run, metadata = Path(settings.pop("run", None) or folder / "run.db"), settings.pop("metadata", None)
     question = Question(trait_name, trait_description, prompt_template)
-    settings.pop("include_raw", None)  # the run file always has it
+    include_raw = bool(settings.pop("include_raw", False))
     judge = judge_from(backend.lower(), model, question, settings.pop("api_key", None), settings)
 
     async def main() -> list[Entry]:
         desk = BatchDesk(run, folder=folder, retries=openai_max_retries)
         try:
-            await desk.submit(pairs, judge, batch_size=batch_size, n_segments=n_segments, metadata=metadata)
+            plan, _ = await desk.submit(pairs, judge, batch_size=batch_size, n_segments=n_segments, metadata=metadata)
+            mine = [entry.key for entry in desk.entries() if entry.open and entry.condition_id == plan.condition_id]
+            desk.wish(mine, keep_jsonl=keep_jsonl, include_raw=include_raw)
             return desk.entries()
         finally:
             await desk.aclose()
@@ -178,7 +182,7 @@ def llm_resume_multi_batches(
     interval_seconds: float = 60,
     per_job_delay: float = 2,
     write_results_csv: bool = False,
-    keep_jsonl: bool = True,
+    keep_jsonl: bool | None = None,
     write_registry: bool = False,
     tag_prefix: str = "<BETTER_SAMPLE>",
     tag_suffix: str = "</BETTER_SAMPLE>",
@@ -191,6 +195,7 @@ def llm_resume_multi_batches(
     timeout_seconds: float | None = None,
     poll: bool = True,
     api_key: str | None = None,
+    include_raw: bool | None = None,
 ) -> MultiBatchResult:
     """Wait for batches, take in what they give, and put it together.
 
@@ -203,7 +208,8 @@ def llm_resume_multi_batches(
         interval_seconds: between two looks; longer while nothing changes.
         per_job_delay: seconds between two batches of one look.
         write_results_csv: write the results of each batch to its ``csv_path``, as soon as they are there.
-        keep_jsonl: keep the files of requests and results when they are taken in.
+        keep_jsonl: keep the files of requests and results when they are taken in; by default as it was said when the
+            batches were submitted, else True.
         write_registry: write ``jobs_registry.csv`` again.
         tag_prefix: what stands before an answer, for batches that a registry alone knows of; a run file knows how
             its judges answer.
@@ -216,6 +222,7 @@ def llm_resume_multi_batches(
         timeout_seconds: to wait in all; by default until all have ended.
         poll: False looks once, takes in what is there, and returns.
         api_key: the key; by default those of the environment.
+        include_raw: add ``raw_response`` to the results; by default as it was said when the batches were submitted.
 
     Raises:
         InputError: there is neither a run file nor a registry to go on from.
@@ -234,21 +241,22 @@ def llm_resume_multi_batches(
     rounds = float("inf") if poll else 1
     options: dict[str, Any] = {"interval": interval_seconds, "timeout": timeout_seconds, "rounds": rounds}
     options |= {"delay": per_job_delay, "retries": openai_max_retries, "api_key": api_key, "verbose": verbose}
+    options["raw"] = include_raw
     csv = _Csv(write_results_csv)
 
     async def main() -> tuple[list[Segment], pl.DataFrame, pl.DataFrame]:
         if where is not None:
-            return await _by_run_file(where, folder, given, csv, **options)
+            return await _by_run_file(where, folder, given, csv, keep_jsonl=keep_jsonl, **options)
         rows, tags = read_registry(given or folder / _REGISTRY), (tag_prefix, tag_suffix)
         return await follow(rows, folder, tags=tags, taken=csv.keep_segment, **options)
 
     segments, failed, rest = run_sync(main)
     registry = pl.DataFrame([segment.job | {"results": None} for segment in segments], schema=REGISTRY)
     done = [segment for segment in segments if segment.job["done"]]
-    combined = pl.concat([segment.results for segment in done]) if done else None
+    combined = pl.concat([segment.results for segment in done], how="diagonal") if done else None
     if combined is not None:
         combined = combined.unique(["custom_id", "condition_id", "judge_id"], maintain_order=True)
-    if not keep_jsonl:
+    if keep_jsonl is False:
         for segment in done:
             for kind in ("input", "output"):
                 Path(segment.job[f"batch_{kind}_path"]).unlink(missing_ok=True)
@@ -281,7 +289,7 @@ class _Csv:
         """Write the results of batches that are in the run file."""
         for entry in found:
             if self._wanted and not entry.open and csv_path(entry) not in self._written:
-                write_table(desk.results([entry.key])[0], csv_path(entry))
+                write_table(desk.results([entry.key])[0], csv_path(entry))  # without raw replies, as in R
                 self._written.add(csv_path(entry))
 
 
@@ -294,10 +302,12 @@ async def _by_run_file(
     retries: int,
     api_key: str | None,
     verbose: bool,
+    raw: bool | None,
+    keep_jsonl: bool | None,
     **options: Any,
 ) -> tuple[list[Segment], pl.DataFrame, pl.DataFrame]:
     """Wait for batches that a run file knows; see :func:`follow` for those that it does not."""
-    desk = BatchDesk(run, folder=folder, api_key=api_key, retries=retries)
+    desk = BatchDesk(run, folder=folder, api_key=api_key, retries=retries, keep_jsonl=keep_jsonl)
 
     def told(found: Sequence[Entry]) -> None:
         csv.keep_entries(found, desk)
@@ -308,7 +318,8 @@ async def _by_run_file(
         wanted = None if given is None else {job["batch_id"] for job in given}
         keys = [entry.key for entry in desk.entries() if wanted is None or entry.batch_id in wanted]
         found = await desk.wait(keys, told=told, **options)
-        each = [desk.results([entry.key])[0] for entry in found]
+        wanted_raw = any(entry.include_raw for entry in found) if raw is None else raw
+        each = [desk.results([entry.key], raw=wanted_raw)[0] for entry in found]
         states = zip(_registry(found, run, folder).to_dicts(), found, each, strict=True)
         segments = [Segment(job, entry.state, entry.message, table) for job, entry, table in states]
         return segments, desk.results(keys)[1], desk.rest(keys)

@@ -1,15 +1,15 @@
 """Files of results, read on their own: no run file and no provider is needed.
 
-The judge's own code reads each reply. What the ids of the two samples are is said by a table of requests, when one is
-given; else they are taken out of the request's name, where it has the form ``PREFIX_ID1_vs_ID2`` or ``ID1:ID2#1``. A
-line that cannot be read is named in a notice.
+The judge's own code reads each reply. The ids of the two samples come from a table of requests, when one is given;
+else from the request's name, where it has the form ``PREFIX_ID1_vs_ID2`` or ``ID1:ID2#1``. Requests of our own pipeline
+have names without ids: their pairs are looked up in its run file, and without it the file is refused. A line that
+cannot be read, and a name that does not say its ids, is named in a notice.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,8 @@ from typing import Any
 import polars as pl
 
 from pairscale.collect.batch._collecting import read_lines
-from pairscale.errors import FileFormatError, TableError
+from pairscale.collect.batch._names import RequestNames, ids_of
+from pairscale.errors import FileFormatError, InputError
 from pairscale.judges._answers import read_structured, read_tag
 from pairscale.notices import notice
 from pairscale.providers import _read
@@ -25,9 +26,17 @@ from pairscale.providers.base import HTTPCall, LLMReply
 from pairscale.providers.batches import Line, batch_format
 from pairscale.providers.openai import read_chat, read_response
 from pairscale.providers.registry import provider_named
-from pairscale.tables import Table, to_frame
+from pairscale.tables import Table
 
-__all__ = ["ids_of", "parse_anthropic_batch_output", "parse_gemini_batch_output", "parse_openai_batch_output"]
+__all__ = [
+    "ids_of",
+    "parse_anthropic_batch_output",
+    "parse_gemini_batch_output",
+    "parse_openai_batch_output",
+    "read_output",
+]
+
+_PATHS = str | os.PathLike[str]
 
 _TEXT, _INT = pl.String(), pl.Int64()
 _HEAD: dict[str, pl.DataType] = {
@@ -41,41 +50,7 @@ _OPENAI = {**_HEAD, **_WHY, **_ANSWER, **_TOKENS, **_DETAILS}
 _ANTHROPIC = {**_HEAD, "result_type": _TEXT, **_WHY, **_ANSWER, **_TOKENS, **_DETAILS}
 _THOUGHTS: dict[str, pl.DataType] = {"thought_signature": _TEXT, "thoughts_token_count": _INT}
 _GEMINI = {**_HEAD, "result_type": _TEXT, **_WHY, **_THOUGHTS, **_ANSWER, **_TOKENS, "prompt_cached_tokens": _INT}
-
-
-_OWN = re.compile(r"([^:#]+):([^:#]+)#\d+")
-_ESCAPED = re.compile("%(25|3A|23)")  # the separators, where they stand in an id
-
-
-def ids_of(custom_id: str, prefix: str | None = None) -> tuple[str, str] | tuple[None, None]:
-    """The two ids in a request's name, ``PREFIX_ID1_vs_ID2``, or ``ID1:ID2#1`` as run files name pairs.
-
-    Args:
-        custom_id: the name.
-        prefix: what stands before the first id; by default everything up to the first underscore.
-
-    Returns:
-        The ids; None twice when the name does not say.
-
-    Example:
-        >>> ids_of("EXP_stu_01_vs_stu_02")
-        ('stu_01', 'stu_02')
-        >>> ids_of("stu_01:stu_02#1")
-        ('stu_01', 'stu_02')
-        >>> ids_of("EXP_A_vs_B_vs_C")
-        (None, None)
-    """
-    if prefix is None and (own := _OWN.fullmatch(custom_id)):
-        one, two = (_ESCAPED.sub(lambda found: chr(int(found[1], 16)), part) for part in own.groups())
-        return one, two
-    parts = custom_id.split("_vs_")
-    if len(parts) != 2 or not all(parts):
-        return None, None
-    first, second = parts
-    if prefix is not None:
-        return (first.removeprefix(f"{prefix}_"), second) if first.startswith(f"{prefix}_") else (None, None)
-    _, underscore, rest = first.partition("_")
-    return (rest if underscore and rest else first), second
+_SCHEMAS = {"openai": _OPENAI, "anthropic": _ANTHROPIC, "gemini": _GEMINI}
 
 
 def parse_openai_batch_output(
@@ -86,6 +61,7 @@ def parse_openai_batch_output(
     requests_tbl: Table | None = None,
     prefix: str | None = None,
     include_raw: bool = False,
+    run: _PATHS | None = None,
 ) -> pl.DataFrame:
     """Read a file of results of OpenAI's batches, or of Together's.
 
@@ -96,6 +72,7 @@ def parse_openai_batch_output(
         requests_tbl: ``custom_id ID1 ID2``, for names of requests that do not hold the ids.
         prefix: what stands before the first id in a request's name; by default up to the first underscore.
         include_raw: add ``raw_response``.
+        run: the run file of the pipeline that submitted the requests, when it is not beside the results.
 
     Returns:
         One row a line: ``custom_id ID1 ID2 model object_type status_code error_message thoughts content better_sample
@@ -108,8 +85,7 @@ def parse_openai_batch_output(
         >>> parse_openai_batch_output("openai.jsonl").select("ID1", "ID2", "better_id").rows()
         [('S01', 'S02', 'S01')]
     """
-    reader = _Reader("openai", _OPENAI, tag_prefix, tag_suffix, requests_tbl, prefix, include_raw)
-    return reader.table(path)
+    return _parsed("openai", path, (tag_prefix, tag_suffix), requests_tbl, prefix, run, raw=include_raw)
 
 
 def parse_anthropic_batch_output(
@@ -120,6 +96,7 @@ def parse_anthropic_batch_output(
     requests_tbl: Table | None = None,
     prefix: str | None = None,
     include_raw: bool = False,
+    run: _PATHS | None = None,
 ) -> pl.DataFrame:
     """Read a file of results of Anthropic's message batches.
 
@@ -130,6 +107,7 @@ def parse_anthropic_batch_output(
         requests_tbl: ``custom_id ID1 ID2``, for names of requests that do not hold the ids.
         prefix: what stands before the first id in a request's name; by default up to the first underscore.
         include_raw: add ``raw_response``.
+        run: the run file of the pipeline that submitted the requests, when it is not beside the results.
 
     Returns:
         One row a line, also for one that cannot be read: the columns of OpenAI's with ``result_type``.
@@ -143,8 +121,7 @@ def parse_anthropic_batch_output(
         >>> parse_anthropic_batch_output("anthropic.jsonl").select("ID1", "ID2", "better_id").rows()
         [('a', 'b', 'b')]
     """
-    reader = _Reader("anthropic", _ANTHROPIC, tag_prefix, tag_suffix, requests_tbl, prefix, include_raw)
-    return reader.table(jsonl_path)
+    return _parsed("anthropic", jsonl_path, (tag_prefix, tag_suffix), requests_tbl, prefix, run, raw=include_raw)
 
 
 def parse_gemini_batch_output(
@@ -154,6 +131,7 @@ def parse_gemini_batch_output(
     tag_suffix: str = "</BETTER_SAMPLE>",
     *,
     include_raw: bool = False,
+    run: _PATHS | None = None,
 ) -> pl.DataFrame:
     """Read a file of results of Gemini's batches, as Gemini writes it or as :func:`gemini_download_batch_results` does.
 
@@ -163,6 +141,7 @@ def parse_gemini_batch_output(
         tag_prefix: what stands before the answer.
         tag_suffix: what stands behind it.
         include_raw: add ``raw_response``.
+        run: the run file of the pipeline that submitted the requests, when it is not beside the results.
 
     Returns:
         One row a line, also for one that cannot be read: the columns of Anthropic's with ``thought_signature`` and
@@ -178,33 +157,57 @@ def parse_gemini_batch_output(
         >>> parse_gemini_batch_output("gemini.jsonl", requests).select("ID1", "ID2", "better_id").rows()
         [('a', 'b', 'b')]
     """
-    reader = _Reader("gemini", _GEMINI, tag_prefix, tag_suffix, requests_tbl, None, include_raw)
-    return reader.table(results_path)
+    return _parsed("gemini", results_path, (tag_prefix, tag_suffix), requests_tbl, None, run, raw=include_raw)
+
+
+def _parsed(
+    provider: str,
+    path: _PATHS,
+    tags: tuple[str, str],
+    requests: Table | None,
+    prefix: str | None,
+    run: _PATHS | None,
+    *,
+    raw: bool,
+) -> pl.DataFrame:
+    """The table of a file; refuses one of our own pipeline whose pairs cannot be found."""
+    names = RequestNames(Path(path), requests, prefix, run)
+    table = _Reader(provider, tags, names, raw=raw).table(path)
+    if names.unresolved is not None:
+        raise InputError(
+            f"{path}: pairscale's own pipeline named its requests ({names.unresolved}), and these names hold no ids; "
+            "pass run=, the run file of that pipeline, or requests_tbl= with custom_id ID1 ID2"
+        )
+    if count := len(names.unknown):
+        many, some = count != 1, ", ".join(names.unknown[:3]) + (", …" if count > 3 else "")
+        what = f"{path}: {count:,} name{'s' * many} of requests {'do' if many else 'does'} not"
+        if requests is None:
+            notice(f"{what} say which two samples they are of: {some}; pass requests_tbl=")
+        else:
+            notice(f"{what} stand in requests_tbl: {some}; their ids and winners are empty")
+    return table
+
+
+def read_output(
+    provider: str, path: _PATHS, requests: Table | None, tags: tuple[str, str], *, raw: bool = False
+) -> tuple[pl.DataFrame, list[str]]:
+    """The table of a provider's file of results, and the names of requests for which there are no ids.
+
+    Raises:
+        FileFormatError: there is no such file.
+    """
+    names = RequestNames(Path(path), requests)
+    return _Reader(provider, tags, names, raw=raw).table(path), names.unknown
 
 
 class _Reader:
     """Reads one provider's files."""
 
-    def __init__(
-        self,
-        provider: str,
-        schema: Mapping[str, pl.DataType],
-        tag_prefix: str,
-        tag_suffix: str,
-        requests: Table | None,
-        prefix: str | None,
-        raw: bool,
-    ) -> None:
+    def __init__(self, provider: str, tags: tuple[str, str], names: RequestNames, *, raw: bool = False) -> None:
+        provider = "openai" if provider == "together" else provider
         self._form, self._provider = batch_format(provider), provider_named(provider)
-        self._schema = {**schema, **({"raw_response": _TEXT} if raw else {})}
-        self._tags, self._prefix = (tag_prefix, tag_suffix), prefix
-        self._ids: dict[str, tuple[str, str]] | None = None
-        if requests is not None:
-            frame = to_frame(requests, "requests_tbl")
-            if missing := [name for name in ("custom_id", "ID1", "ID2") if name not in frame.columns]:
-                raise TableError(f"requests_tbl: no column {', '.join(missing)}")
-            rows = frame.select(pl.col("custom_id", "ID1", "ID2").cast(pl.String)).iter_rows()
-            self._ids = {name: (first, second) for name, first, second in rows}
+        self._schema = {**_SCHEMAS[provider], **({"raw_response": _TEXT} if raw else {})}
+        self._tags, self._names = tags, names
 
     def table(self, path: str | os.PathLike[str]) -> pl.DataFrame:
         """The whole file."""
@@ -231,7 +234,7 @@ class _Reader:
                 yield {"error_message": f"Failed to parse JSON line: {line}", **more}
 
     def _row(self, line: Line) -> dict[str, Any]:
-        first, second = self._samples(line.custom_id)
+        first, second = self._names.ids(line.custom_id)
         row: dict[str, Any] = {"custom_id": line.custom_id, "ID1": first, "ID2": second, "status_code": line.status}
         row |= {"result_type": line.result_type, "error_message": line.error, "raw_response": _written(line.body)}
         if self._provider.name == "gemini":
@@ -243,11 +246,6 @@ class _Reader:
         except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             return row | {"error_message": str(error)}
         return row | self._read(reply, line.body, first, second)
-
-    def _samples(self, name: str) -> tuple[str, str] | tuple[None, None]:
-        if self._ids is not None:
-            return self._ids.get(name, (None, None))
-        return ids_of(name, self._prefix)
 
     def _reply(self, body: Any) -> LLMReply:
         if self._provider.name != "openai":

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairscale.collect.batch._given import Question, judge_from
+from pairscale.collect.batch._names import copy_pairs
 from pairscale.collect.batch._registry import Entry
 from pairscale.collect.batch.desk import BatchDesk
 from pairscale.display import Shown
@@ -115,6 +116,8 @@ def _pipeline(
         try:
             plan, found = await desk.submit(pairs, judge, metadata=way.metadata, **splitting)
             mine = [entry.key for entry in desk.entries() if entry.condition_id == plan.condition_id]
+            if way.include_raw:  # also for a later call that collects them
+                desk.wish(mine, keep_jsonl=True, include_raw=True)
             if way.poll:
                 await desk.wait(
                     mine, interval=way.interval_seconds, timeout=way.timeout_seconds, rounds=way.max_attempts,
@@ -187,6 +190,8 @@ def _copied(found: Sequence[Entry], way: _Way, run: _PATHS) -> tuple[Path | None
             try:
                 with replacing(Path(wanted)) as temporary:
                     shutil.copyfile(path, temporary)
+                if wanted is way.batch_output_path:
+                    copy_pairs(run, found[0].key, Path(wanted))
             except FileFormatError as error:
                 raise FileFormatError(f"{error}; nothing is lost, it is all in the run file {run}") from None
             path = Path(wanted)  # noqa: PLW2901
@@ -227,7 +232,8 @@ def run_openai_batch_pipeline(
         include_raw: add ``raw_response`` to the results.
         endpoint: ``chat.completions`` or ``responses``; None chooses by the model.
         batch_input_path: where to put a copy of the requests.
-        batch_output_path: where to put a copy of the results.
+        batch_output_path: where to put a copy of the results; ``NAME.pairs.csv`` beside it says which two samples
+            each request is of, for :func:`parse_openai_batch_output`.
         poll: wait for the end; else return as soon as the batch is created.
         interval_seconds: between two looks; longer while nothing changes.
         timeout_seconds: to wait in all.
@@ -442,8 +448,8 @@ def llm_download_batch_results(x: Any) -> pl.DataFrame:
         async def main() -> pl.DataFrame:
             desk = BatchDesk(x.run)
             try:
-                await desk.wait(rounds=1)
-                return desk.results()[0]
+                found = await desk.wait(rounds=1)
+                return desk.results(raw=any(entry.include_raw for entry in found))[0]
             finally:
                 await desk.aclose()
 
