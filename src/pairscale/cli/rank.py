@@ -61,7 +61,10 @@ def command(
     dry_run: DryRun = False,
     concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="Questions open at once.")] = 1,
     reliability: Annotated[
-        float | None, typer.Option(min=0, max=1, metavar="R", help="Stop at this EAP reliability; 0.9 by default.")
+        float | None,
+        typer.Option(
+            min=0, max=1, metavar="R", help="Stop at this EAP reliability; 0.9 by default. May change in a pause."
+        ),
     ] = None,
     steps: Annotated[int | None, typer.Option(min=0, metavar="N", help="At most so many questions now.")] = None,
     max_comparisons: Annotated[
