@@ -5,7 +5,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 NUTPIE := build/nutpie/.installed
 
-.PHONY: demo test coverage validate nutpie lint types docs bench clean constraints
+PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --dist worksteal
+
+.PHONY: demo test test-slow coverage validate nutpie lint types docs bench clean constraints
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -15,11 +17,14 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)  ## rank the bundled texts with the embedded judge; no key, no network
 	@$(BIN)/pairscale demo
 
-test: $(STAMP)  ## the test suite; one thread a process, as several run beside each other; hundreds of them share bytecode
-	PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 3
+test: $(STAMP)  ## the tests to run after every change; one thread per process, and all processes share bytecode
+	PYTHONDONTWRITEBYTECODE= $(PYTEST) -n 3
 
-coverage: $(STAMP)  ## the same, with the lines and branches that it reaches
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --cov --cov-report=term
+test-slow: $(STAMP)  ## the rest: calibration, parity, long fits and pages, browser, archives, kills, PostgreSQL
+	PYTHONDONTWRITEBYTECODE= $(PYTEST) -n 3 -m 'slow and not validate'
+
+coverage: $(STAMP)  ## both of them, with the lines and branches that they reach
+	$(PYTEST) -n 2 -m 'not validate' --cov --cov-report=term
 
 $(NUTPIE): pyproject.toml benchmarks/nutpie.txt
 	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
@@ -31,7 +36,7 @@ nutpie: $(NUTPIE)  ## our sampler beside another one, live
 
 validate: $(STAMP) nutpie  ## the long statistical, load and fault suites; figures go to docs/validation.md
 	$(BIN)/python -m pytest -m validate -s
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --hypothesis-profile thorough
+	$(PYTEST) -n 2 -m 'not validate' --hypothesis-profile thorough
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

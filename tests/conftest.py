@@ -6,11 +6,12 @@ import signal
 from itertools import count
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-# No test depends on the clock. `make validate` runs every property on many more examples.
-settings.register_profile("pairscale", deadline=None, print_blob=True, max_examples=40)
-settings.register_profile("thorough", deadline=None, print_blob=True, max_examples=500)
+# No test depends on the clock or on a quiet machine. `make validate` runs every property on many more examples.
+PATIENT = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("pairscale", PATIENT, max_examples=40)
+settings.register_profile("thorough", PATIENT, max_examples=500)
 settings.load_profile("pairscale")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a shell; children would ignore it, too
@@ -44,7 +45,7 @@ def browser():
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"], timeout=120_000)
+        started = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"], timeout=600_000)
         yield started
         started.close()
 

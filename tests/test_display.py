@@ -456,6 +456,7 @@ def test_other_tables_by_their_names() -> None:
         made(ScaleSeparation).to_pandas("x")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["pandas", "pyarrow"])
 def test_without_pandas_the_install_command_is_named(module: str) -> None:
     code = (

@@ -28,7 +28,7 @@ from tests import strategies
 
 SUFFIXES = [".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".xlsx"]
 DELIMITED = [".csv", ".tsv"]
-once_per_example = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+once_per_example = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
 
 def test_the_endings():
@@ -68,6 +68,7 @@ def test_texts_and_ids_survive_every_kind_of_file(tmp_path, texts, ids, suffix):
     assert_frame_equal(read_table(path).cast({"text1": pl.String}), frame)
 
 
+@pytest.mark.slow
 @once_per_example
 @given(frame=strategies.pairs(), suffix=st.sampled_from(DELIMITED))
 def test_pairs_survive_text_files_with_their_types(tmp_path, frame, suffix):

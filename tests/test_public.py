@@ -51,9 +51,9 @@ run_pairwise_async run_variants run_variants_async save_trace
 
 # Lowest first: a module imports only from its own layer's package and from the layers before it.
 LAYERS = (
-    "_version", "errors", "notices", "home", "provenance", "display", "tables", "files", "samples", "traits", "prompts",
-    "comparisons", "datasets", "pairs", "store", "providers", "judges", "collect", "models", "checks", "adaptive",
-    "evaluate", "simulate", "report", "web", "testing", "cli", "__main__",
+    "_version", "errors", "options", "failures", "notices", "home", "provenance", "display", "tables", "files",
+    "samples", "traits", "prompts", "comparisons", "datasets", "pairs", "store", "providers", "judges", "runtime",
+    "collect", "models", "checks", "adaptive", "evaluate", "simulate", "report", "web", "testing", "cli", "__main__",
 )  # fmt: skip
 
 

@@ -91,7 +91,8 @@ def test_a_folder(tmp_path):
     assert_frame_equal(ps.read_samples_dir(tmp_path), expected)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@pytest.mark.slow
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=60)
 @given(samples=strategies.samples(min_size=1), suffix=st.sampled_from(TABLE_SUFFIXES))
 def test_any_samples_survive_a_file(tmp_path, samples, suffix):
     samples = samples.select(
@@ -220,6 +221,7 @@ def test_blank_texts_name_their_sample_and_row(blank):
     refused(rows, "samples: no text for 'b' in row 2; leave the sample out, or write what was handed in")
 
 
+@pytest.mark.slow
 def test_a_text_may_have_5_mb_and_no_more(tmp_path):
     most = module.MAX_TEXT_BYTES
     assert most == 5_000_000

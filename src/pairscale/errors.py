@@ -13,6 +13,7 @@
     │   ├── StoreBusyError      another process is writing to it
     │   ├── StoreDamagedError   it is not a run file, or it is broken
     │   ├── StoreFullError      the disk (or its quota) is full
+    │   ├── StoreGoneError      it was deleted or replaced while a run was writing to it
     │   └── StoreMismatchError  it holds another text, judge or setting than is given now
     ├── FitError                a model has no answer for these comparisons
     ├── JudgeError              a judge can judge nothing at all: a wrong key, an unknown model
@@ -23,6 +24,8 @@ Every message says what is wrong, where, and what to do next.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 __all__ = [
     "FileFormatError",
@@ -36,6 +39,7 @@ __all__ = [
     "StoreDamagedError",
     "StoreError",
     "StoreFullError",
+    "StoreGoneError",
     "StoreMismatchError",
     "TableError",
     "TemplateError",
@@ -87,6 +91,10 @@ class StoreFullError(StoreError):
     """There is no room left on the disk; what was answered before is kept."""
 
 
+class StoreGoneError(StoreError):
+    """The run file was deleted or replaced while a run was writing to it; the message names the copy that was saved."""
+
+
 class StoreMismatchError(StoreError):
     """The run file holds something else: another text under the same id, another judge, another setting."""
 
@@ -96,7 +104,13 @@ class FitError(PairscaleError):
 
 
 class JudgeError(PairscaleError):
-    """A judge can judge nothing at all, whatever it is asked: its key is not accepted, or its model does not exist."""
+    """A judge cannot be asked: its key is not accepted, its model does not exist, or it fails on every question.
+
+    Attributes:
+        result: what the call would have returned with the answers that came before; None where there is nothing.
+    """
+
+    result: Any = None
 
 
 class MissingExtraError(PairscaleError, ImportError):

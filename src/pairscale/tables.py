@@ -102,6 +102,14 @@ FAILED: dict[str, pl.DataType] = {
     "error_message": _TEXT,
     "attempt": _INT,
     "attempted_at": _TEXT,
+    "outcome": _TEXT,
+    "failure": _TEXT,
+    "content": _TEXT,
+    "raw_response": _TEXT,
+    "prompt_tokens": _INT,
+    "completion_tokens": _INT,
+    "total_tokens": _INT,
+    "cost": _REAL,
 }
 """What a failed pair or attempt says, behind the pair's own columns."""
 

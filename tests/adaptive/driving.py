@@ -88,7 +88,7 @@ def drive(
             proposal = engine.open[next_answer(sorted(engine.open))]
             y, is_error = answer(engine, proposal)
             run.rows.append(engine.record(proposal.step_id, y, invalid_reason=None if y is not None else "no",
-                                          is_error=is_error))  # fmt: skip
+                                          invalid_kind="error" if is_error else None))  # fmt: skip
         else:
             return run
 
@@ -118,7 +118,12 @@ def replay(engine: Engine, run: Run, *, waiting: tuple[Proposal, ...] = (), unti
                 engine.starve(row)
             else:
                 is_error = row["invalid_kind"] == "error"
-                engine.record(row["step_id"], row["Y"], invalid_reason=row["invalid_reason"], is_error=is_error)
+                engine.record(
+                    row["step_id"],
+                    row["Y"],
+                    invalid_reason=row["invalid_reason"],
+                    invalid_kind="error" if is_error else None,
+                )
     return engine
 
 

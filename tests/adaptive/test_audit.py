@@ -290,6 +290,7 @@ def test_tampering_alone_changes_nothing(run: Path) -> None:
     assert audit_run(run).passed
 
 
+@pytest.mark.slow
 def test_every_figure_of_the_step_log_is_looked_at(tmp_path: Path) -> None:
     """One value of every column but the clock, one after the other."""
     run = tmp_path / "run.db"

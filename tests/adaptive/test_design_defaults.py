@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -221,6 +222,48 @@ def test_impossible_settings_are_refused_by_name(field: dict[str, Any]) -> None:
 def test_settings_that_contradict_each_other(given: dict[str, Any], told: str) -> None:
     with pytest.raises(InputError, match=told):
         Engine(names(40), adaptive_config=given)
+
+
+@pytest.mark.parametrize("n", [2, 5, 29, 30, 200, 20_000])
+@pytest.mark.parametrize("kind", [AdaptiveConfig, BTLConfig])
+def test_every_setting_may_be_at_either_end_of_its_range(kind: type[AdaptiveConfig | BTLConfig], n: int) -> None:
+    """What follows from a setting stays inside its own range; only two settings that contradict are refused."""
+    for field in kind.describe():
+        if field["name"] in ("local_anchors", "model_variant", "mcmc", "prior_sd"):
+            continue
+        for value in (field["low"], field["high"]):
+            given = {field["name"]: value}
+            try:
+                btl = BTLConfig.for_items(n, given if kind is BTLConfig else None)
+                ours = AdaptiveConfig.for_items(
+                    n, given if kind is AdaptiveConfig else None, refit_pairs_target=btl.refit_pairs_target
+                )
+            except InputError as error:
+                form = r"\w+: (\w+) \(.+\) must (?:not be above|be at most half of) (\w+) \(.+\)"
+                contradiction = re.fullmatch(form, str(error))
+                if contradiction is None or field["name"] not in contradiction.groups():
+                    pytest.fail(f"{field['name']}={value}: {error}")
+            else:
+                assert getattr(btl if kind is BTLConfig else ours, field["name"]) == value
+
+
+def test_a_long_way_between_refits_is_not_refused_as_another_setting() -> None:
+    far = Engine(names(40), btl_config={"refit_pairs_target": 10**7})
+    assert (far.btl.refit_pairs_target, far.config.round_pairs_target, far.config.W_cap) == (10**7, 5 * 10**6, 2000)
+    assert far.config.round_pairs_effective(40) == 21  # what a round of 40 items can hold at most
+    assert BTLConfig.for_items(40, {"refit_pairs_target": 10**9}).refit_pairs_target == 10**9
+    with pytest.raises(
+        InputError, match=r"^btl_config: refit_pairs_target must be a whole number from 1 to 1,000,000,000"
+    ):
+        Engine(names(40), btl_config={"refit_pairs_target": 10**9 + 1})
+
+
+def test_settings_are_kept_as_plain_numbers() -> None:
+    given = {"K_base": np.int64(6), "explore_rate": np.float32(0.25), "cap_frac": 1, "k_total": 12.0}
+    ours = config(50, **given)
+    kept = {name: getattr(ours, name) for name in given}
+    assert kept == {"K_base": 6, "explore_rate": 0.25, "cap_frac": 1.0, "k_total": 12}
+    assert [type(value) for value in kept.values()] == [int, float, float, int]
 
 
 def test_settings_are_a_mapping() -> None:

@@ -56,7 +56,7 @@ def test_an_invalid_answer_changes_no_count(is_error: bool) -> None:
     finish_warm_start(engine)
     before = {name: value for name, value in state_of(engine).items() if name.removeprefix("ledger.") in COUNTED}
     found = ask(engine)
-    row = engine.record(found.step_id, None, invalid_reason="no tag", is_error=is_error)
+    row = engine.record(found.step_id, None, invalid_reason="no tag", invalid_kind="error" if is_error else None)
     after = state_of(engine)
     assert {name: after[name] for name in before} == before
     assert engine.committed == 5
@@ -257,13 +257,13 @@ def test_errors_are_held_against_nobody_but_pause_the_run() -> None:
     """Decision 8: twenty answers in a row without a valid one are too many; a valid one starts the count anew."""
     engine = Engine(names(30), seed=1)
     for at in range(19):
-        engine.record(ask(engine).step_id, None, is_error=True)
+        engine.record(ask(engine).step_id, None, invalid_kind="error")
         assert engine.failures_in_row == at + 1
     assert not engine.is_failing
     engine.record(ask(engine).step_id, 1)
     assert engine.failures_in_row == 0
     for _ in range(20):
-        engine.record(ask(engine).step_id, None, is_error=True)
+        engine.record(ask(engine).step_id, None, invalid_kind="error")
     assert engine.is_failing
     assert not engine.ledger.set_aside.any()
 

@@ -14,11 +14,13 @@ from typing import Any
 
 import polars as pl
 import pytest
+from pairscale.adaptive.runner import uid_of
 
 import pairscale as ps
-from pairscale.adaptive.runner import uid_of
 from pairscale.adaptive.session import adaptive_session_exists
 from tests.adaptive.running import asked, audited
+
+pytestmark = pytest.mark.slow
 
 N_ITEMS = 12
 

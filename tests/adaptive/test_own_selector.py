@@ -201,6 +201,7 @@ def test_one_that_wants_none_is_shown_more_and_then_the_run_ends(tmp_path: Path)
 # Its runs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("selector", [most_uncertain, by_chance, Named()])
 @pytest.mark.parametrize("concurrency", [1, 4])
 def test_a_run_goes_on_and_is_audited(selector: OwnSelector, concurrency: int, tmp_path: Path) -> None:

@@ -12,10 +12,10 @@ from typing import Any
 
 import polars as pl
 import pytest
+from pairscale.adaptive.runner import Runner
 
 import pairscale as ps
 from pairscale.adaptive import live
-from pairscale.adaptive.runner import Runner
 from pairscale.errors import InputError, UnknownNameError
 from pairscale.models.laplace import fit_btl_laplace
 from pairscale.models.logs import ITEM_LOG
@@ -88,7 +88,7 @@ class Priced:
         self.asked, self.spent = self.asked + 1, self.spent + price
         await asyncio.sleep(0)
         if self.asked % 5 == 0:
-            return ps.Verdict.fail("rate_limited", "later", passing=True, cost=price, retry_after=0)
+            return ps.Verdict.fail("rate_limited", "later", failure="transient", cost=price, retry_after=0)
         return ps.Verdict.win(1 if pair.first["ID"] > pair.second["ID"] else 2, cost=price)
 
 
@@ -119,7 +119,7 @@ def test_a_price_that_is_not_known_yet_is_asked_for_with_one_question() -> None:
 class Foretelling(Priced):
     """One that says beforehand what the longest texts may cost."""
 
-    def dearest(self, pair: ps.JudgePair) -> float:
+    def max_cost_of(self, pair: ps.JudgePair) -> float:
         return 1e-4 * (len(pair.first["text"]) + len(pair.second["text"]))
 
 
@@ -432,7 +432,7 @@ def test_a_refit_runs_while_judging_goes_on_and_takes_effect_in_its_turn() -> No
         nonlocal answered
         answered += 1
         if answered >= n + lag:  # proposed after the refit was due: they wait until it runs
-            assert fitting.wait(60), "the fit was never begun"
+            assert fitting.wait(600), "the fit was never begun"
         if fitting.is_set() and not release.is_set():
             while_fitting.append(answered)
             if len(while_fitting) == 3:
@@ -442,7 +442,7 @@ def test_a_refit_runs_while_judging_goes_on_and_takes_effect_in_its_turn() -> No
     def fit(*args: Any, **options: Any) -> Any:
         if not fitting.is_set():
             fitting.set()
-            assert release.wait(60), "nothing was asked while the fit ran"
+            assert release.wait(600), "nothing was asked while the fit ran"
         return fit_btl_laplace(*args, **options)
 
     result = rank(n, judge, n_steps=30, concurrency=lag, fit_fn=fit)

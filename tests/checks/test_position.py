@@ -278,6 +278,7 @@ def test_the_bias_of_a_simulated_judge_is_found_again():
     assert result.verdict.startswith("position bias: the first position is favoured: of ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("repeats", "method"), [(1, "exact"), (3, "score")])
 @pytest.mark.parametrize("bias", [0.0, 0.3])
 def test_intervals_cover_and_estimates_are_centred(bias, repeats, method):

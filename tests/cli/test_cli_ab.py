@@ -232,7 +232,7 @@ def test_an_interrupted_run_goes_on(process, answers):
             pass
         time.sleep(0.05)
     child.send_signal(signal.SIGINT)
-    _, err = child.communicate(timeout=60)
+    _, err = child.communicate(timeout=600)
     assert child.returncode == 130
     assert "the same command goes on" in err
     with ps.open_run("ab.db") as store:

@@ -128,6 +128,7 @@ def test_a_wrong_out_is_found_before_anything_is_asked(cli, bad):
     assert not Path("run.db").exists()
 
 
+@pytest.mark.slow
 def test_a_text_of_50_megabytes_is_refused_by_name(cli, bad):
     with Path("alone/huge.txt").open("wb") as file:
         file.truncate(50_000_000)

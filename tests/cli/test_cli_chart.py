@@ -90,6 +90,7 @@ def test_a_missing_package_is_one_line(cli, run, monkeypatch):
     assert not Path("a.svg").exists()
 
 
+@pytest.mark.slow
 def test_bias_study_draws_its_own_beside_the_published(cli, judgements):
     done = cli("bias-study", judgements, "--chart", "study.svg", "--json")
     assert done.code == 0, done.err
@@ -100,6 +101,7 @@ def test_bias_study_draws_its_own_beside_the_published(cli, judgements):
         assert shown in picture
 
 
+@pytest.mark.slow
 def test_bias_study_draws_the_published_once(cli, folder):
     assert cli("bias-study", "--published", "--chart", "study.html").code == 0
     assert text("study.html").count("whose wordings are not ours") == 1

@@ -156,6 +156,7 @@ def test_keys_of_other_names_are_not_kept_either(cli, given, kept_of_it):
     assert b"ted@" not in content
 
 
+@pytest.mark.slow
 def test_settings_are_there_before_the_first_answer(cli, folder):
     (folder / "dying.py").write_text("import os\n\n\ndef judge(A, B):\n    os._exit(9)\n", "utf-8")  # as kill -9 does
     line = [sys.executable, "-m", "pairscale", "rank", "essays", "--judge", "dying:judge", "--run", "run.db", *QUICK]

@@ -97,7 +97,7 @@ def post(link: str, page: str, choice: str) -> str:
 
 
 def get(link) -> str:
-    with urllib.request.urlopen(link, timeout=60) as reply:
+    with urllib.request.urlopen(link, timeout=600) as reply:
         return reply.read().decode()
 
 
@@ -112,6 +112,7 @@ def links_of(child, last: str) -> tuple[list[str], dict[str, str]]:
     return lines, dict(found)
 
 
+@pytest.mark.slow
 def test_served_stopped_and_served_again(process, manifest, cli):
     links = {}
     for round_ in range(2):
@@ -127,7 +128,7 @@ def test_served_stopped_and_served_again(process, manifest, cli):
             page = post(found["ann"], page, "1")
         assert "first_variant" not in page
         child.send_signal(signal.SIGINT)
-        out, err = child.communicate(timeout=60)
+        out, err = child.communicate(timeout=600)
         done = 2 + round_
         assert child.returncode == (0 if done == 3 else 130)
         assert json.loads(out)["done"] == done
@@ -135,6 +136,7 @@ def test_served_stopped_and_served_again(process, manifest, cli):
     assert cli("label", manifest, "--status", "--json").json["done"] == 3
 
 
+@pytest.mark.slow
 def test_people_as_the_judge_of_a_run(process, folder):
     options = ["--steps", 4, "--labellers", "ann", "--port", 0, "--run", "run.db", "--progress", "none", "--json"]
     child = process("rank", "essays", "--judge", "human", "--fit", "laplace", *options)
@@ -147,7 +149,7 @@ def test_people_as_the_judge_of_a_run(process, folder):
             answered += 1
         else:
             page = get(found["ann"])
-    out, err = child.communicate(timeout=120)
+    out, err = child.communicate(timeout=600)
     assert child.returncode == 0, err
     assert json.loads(out)["summary"][0]["committed_pairs"] == 4
     with ps.open_run(folder / "run.db") as store:

@@ -244,6 +244,7 @@ def test_notes_are_said_even_where_a_script_has_silenced_them(cli):
         log.setLevel(logging.NOTSET)
 
 
+@pytest.mark.slow
 def test_the_demo_ranks_reports_and_starts_anew(cli):
     first = cli("demo", "--folder", "there", "--json")
     assert first.code == 0
@@ -307,6 +308,7 @@ def test_a_text_that_is_called_id_has_its_column_in_the_covariance(cli):
     assert set(pl.read_csv("cov.csv").columns) == {"ID_", "ID", "x"}
 
 
+@pytest.mark.slow
 def test_the_prior_of_map_and_of_the_bayesian_model(cli, weighted, run):
     def widest(*args):
         return cli("fit", weighted, "--weights", "counts", *args, "--json").json["items"][0]["theta"]

@@ -137,7 +137,7 @@ def test_simulate_providers(process, cli, pairs):
     done = cli("judge", pairs, "--judge", "compatible:m", "--base-url", variables["OPENAI_BASE_URL"], "--json")
     assert {row["better_sample"] for row in done.json["results"]} == {"SAMPLE_1"}
     child.send_signal(signal.SIGINT)
-    _, err = child.communicate(timeout=60)
+    _, err = child.communicate(timeout=600)
     assert "7 requests were answered" in err
     assert child.returncode == 130
 

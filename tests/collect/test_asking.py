@@ -3,9 +3,9 @@
 import asyncio
 
 import pytest
+from pairscale.collect._asking import ask
 
 import pairscale as ps
-from pairscale.collect._asking import ask
 from pairscale.errors import InputError
 from pairscale.store._schema import attempts
 
@@ -60,7 +60,7 @@ def test_an_exception_is_a_verdict():
         "judge_error",
         "KeyError: 'text'",
     )
-    assert not verdict.passing
+    assert verdict.failure == "question"
     assert values["error_message"] == "KeyError: 'text'"
 
 
@@ -77,7 +77,7 @@ def test_no_answer_in_time_is_an_error_that_may_pass():
         await asyncio.sleep(60)
 
     verdict, values = asked(answer, timeout=0.05)
-    assert (verdict.error_code, verdict.passing) == ("timeout", True)
+    assert (verdict.error_code, verdict.failure) == ("timeout", "transient")
     assert verdict.error_message == "no answer within 0.05 seconds"
     assert values["latency_s"] >= 0.05
 

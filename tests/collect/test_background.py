@@ -6,8 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pairscale as ps
 from pairscale.collect._background import run_sync
+
+import pairscale as ps
 from pairscale.store._opened import on_writing
 
 PAIRS = ps.make_pairs([{"ID": name, "text": f"text {name}"} for name in "abc"])

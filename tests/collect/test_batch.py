@@ -7,11 +7,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 from batching import KEY, MODELS, Clock, expected, judge_of, pairs_of, simulator, with_desk
+from pairscale.judges._batched import verdict_of
 
 import pairscale as ps
 from pairscale.collect.batch._parts import custom_id, split_id
 from pairscale.errors import InputError, JudgeError
-from pairscale.judges._batched import verdict_of
 from pairscale.judges.base import JudgePair
 from pairscale.providers._wire import Wire
 from pairscale.providers.batches import Limits, batch_format
@@ -328,7 +328,7 @@ def test_headers_go_along_from_process_to_process_except_secrets(tmp_path):
 )
 def test_an_empty_account_leaves_the_batch_to_be_created_later(provider, status, error, tmp_path, monkeypatch):
     async def empty(_form, wire, _draft):
-        raise wire._client.refused(status, {}, {"error": error})
+        raise wire._refused(status, {}, json.dumps({"error": error}).encode())
 
     with simulator() as server, monkeypatch.context() as poor:
         poor.setattr(type(batch_format(provider)), "create", empty)
@@ -688,7 +688,7 @@ def test_a_filtered_question_is_an_abstention_as_it_is_live():
         plain = line | {"response": {"status_code": 400, "body": {"error": {"message": "no"}}}}
         failed = verdict_of(judge_of(server), pair, batch_format("openai").read(plain))
     assert (str(verdict.outcome), verdict.error_code) == ("abstention", "content_filter")
-    assert (str(failed.outcome), failed.error_code, failed.passing) == ("error", "http_error", False)
+    assert (str(failed.outcome), failed.error_code, failed.failure) == ("error", "http_error", "question")
 
 
 def test_the_judge_pair_of_the_run_file_asks_the_same(tmp_path):

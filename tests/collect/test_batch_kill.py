@@ -18,6 +18,8 @@ from batching import expected, judge_of, pairs_of, simulator, with_desk
 from pairscale.collect.batch import _collecting, _steps
 from pairscale.store import open_run
 
+pytestmark = pytest.mark.slow
+
 N_PAIRS, CHUNK = 10, 2
 FORMS = ("openai", "anthropic", "gemini", "gemini by file", "together")
 ANY = "any moment"

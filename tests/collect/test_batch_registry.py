@@ -116,6 +116,7 @@ def test_another_machine(server, tmp_path):
     assert (tmp_path / "batch_01_results.csv").is_file()
 
 
+@pytest.mark.slow
 def test_our_own_registry_without_its_run_file(server, tmp_path):
     pairs = pairs_of(5)
     for backend in MODELS:

@@ -7,8 +7,8 @@ import textwrap
 import threading
 
 import pytest
-
 from pairscale.collect._clerk import Clerk
+
 from pairscale.errors import StoreFullError
 
 
@@ -180,5 +180,5 @@ def test_a_process_that_does_not_wait_for_the_loop_loses_nothing(busy, tmp_path)
         if busy == "writing":
             atexit.register(go.set)  # the process is ending before anything is written
     """)
-    subprocess.run([sys.executable, "-c", script, busy, str(tmp_path / "written")], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", script, busy, str(tmp_path / "written")], check=True, timeout=600)
     assert (tmp_path / "written").read_text() == "12"

@@ -7,9 +7,9 @@ import pytest
 from batching import MODELS, pairs_of, simulator
 
 import pairscale as ps
-from pairscale.collect._progress import Bar
 from pairscale.collect.batch import multi, pipelines
 from pairscale.errors import InputError
+from pairscale.runtime import Progress
 
 PAIRS = pairs_of(4)  # 6 pairs
 MODEL = MODELS["openai"]
@@ -99,10 +99,10 @@ def shown(seconds, *, total, tick, monkeypatch, **settings):
     """What a bar prints when a pair takes ``tick`` seconds."""
     clock, err = Clock(), io.StringIO()
     monkeypatch.setattr("sys.stderr", err)
-    with Bar(total, 0, show=True, clock=clock, **settings) as bar:
+    with Progress(total, 0, show=True, clock=clock, **settings) as bar:
         for _ in range(int(seconds / tick)):
             clock.now += tick
-            bar.advance(failed=False, cost=0.25)
+            bar.count(failed=False, cost=0.25)
     return err.getvalue().splitlines()
 
 

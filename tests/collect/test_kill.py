@@ -111,7 +111,7 @@ def _stored(run) -> dict[str, str]:
         return dict(store.results().select("custom_id", "better_id").iter_rows())
 
 
-@pytest.mark.parametrize("save", [False, True])
+@pytest.mark.parametrize("save", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_kill_9_loses_nothing_and_duplicates_nothing(tmp_path, save):
     again, killed = kill_and_resume(tmp_path, 4, seed=2026 + save, save=save)
     assert killed == 4

@@ -159,7 +159,9 @@ def test_ids_with_separators_are_kept_apart():
 
 def test_passing_errors_are_asked_again_and_stay_on_record(tmp_path):
     judge = Counting(
-        lambda pair: ps.Verdict.win(2) if pair.attempt == 3 else ps.Verdict.fail("rate_limited", "429", passing=True)
+        lambda pair: (
+            ps.Verdict.win(2) if pair.attempt == 3 else ps.Verdict.fail("rate_limited", "429", failure="transient")
+        )
     )
     answers = submit(PAIRS[:3], judge, run=tmp_path / "run.db")
     assert answers.results.height == 3
@@ -170,7 +172,7 @@ def test_passing_errors_are_asked_again_and_stay_on_record(tmp_path):
 
 
 def test_retries_end(tmp_path):
-    judge = Counting(lambda pair: ps.Verdict.fail("timeout", f"attempt {pair.attempt}", passing=True))
+    judge = Counting(lambda pair: ps.Verdict.fail("timeout", f"attempt {pair.attempt}", failure="transient"))
     answers = submit(PAIRS[:1], judge, retries=2, run=tmp_path / "run.db")
     assert len(judge.asked) == 3
     assert answers.failed_pairs.select("ID1", "error_code", "error_message", "attempt").rows() == [
@@ -490,7 +492,7 @@ class Dear(Counting):
     def __init__(self):
         super().__init__(lambda pair: ps.Verdict.win(1, cost=0.1))
 
-    def dearest(self, pair):
+    def max_cost_of(self, pair):
         return 1.0
 
 
@@ -510,7 +512,7 @@ def test_what_open_questions_may_cost_ends_no_run(concurrency, caplog):
 
 @pytest.mark.parametrize("concurrency", [1, 8])
 def test_max_cost_holds_for_what_is_asked_again(concurrency):
-    judge = Counting(lambda pair: ps.Verdict.fail("timeout", "one of two orders", passing=True, cost=0.4))
+    judge = Counting(lambda pair: ps.Verdict.fail("timeout", "one of two orders", failure="transient", cost=0.4))
     done = submit(PAIRS, judge, max_cost=1.0, retries=9, concurrency=concurrency, retry_wait=0)
     assert len(judge.asked) == 2  # a third would make 1.2
     assert done.results.height == 0
@@ -563,7 +565,7 @@ def test_ctrl_c_keeps_what_was_done(tmp_path):
     assert process.stdout.readline() == "waiting\n"
     assert process.stdout.readline() == "waiting\n"
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=600)
     assert "KeyboardInterrupt" in errors
     with open_run(tmp_path / "run.db") as store:
         done = store.results().height

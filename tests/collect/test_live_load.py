@@ -15,6 +15,8 @@ import pytest
 from pairscale.store import open_run
 from pairscale.testing import Faults, ProviderSimulator
 
+pytestmark = pytest.mark.slow
+
 CHILD = textwrap.dedent("""
     import json, resource, sys
     import pairscale as ps

@@ -211,15 +211,16 @@ def test_max_cost_is_never_passed(server, concurrency, seed, tmp_path, said):
     everything = ps.submit_llm_pairs(pairs, "gpt-4.1", **(settings | {"run": None}))
     total = everything.results["cost"].sum()
     spent = 0.0
-    for share in (0.3, 0.3, 1.5):
-        limit = share * total
-        before = spent
+    for share in (0.3, 0.3, 0.6, 1.5):  # of the run: the second call may spend no more than the first has left
+        limit, before = share * total, spent
         done = ps.submit_llm_pairs(pairs, "gpt-4.1", max_cost=limit, **settings)
         spent = done.results["cost"].sum()
-        assert spent - before <= limit
+        assert spent <= limit
         if share < 1:
-            assert spent - before > 0.3 * limit  # and it is used
+            assert spent > 0.6 * limit  # and it is used
             assert "stopped before max_cost is passed" in said()[-1]
+        if before > 0.2 * total and share == 0.3:
+            assert spent - before < 0.1 * total
     assert done.results.height == pairs.height
     assert spent == pytest.approx(total)
 
@@ -345,7 +346,7 @@ def test_ctrl_c_keeps_everything(tmp_path):
             assert process.poll() is None
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=600)
         answered = sum(entry.status == 200 for entry in server.journal)
     assert b"KeyboardInterrupt" in err
     assert b"Unclosed" not in err

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pairscale.collect._purse import Purse, TooDear
 
 from pairscale import Verdict
-from pairscale.collect._purse import Purse, TooDear
 
 
 def run(scene):

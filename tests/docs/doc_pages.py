@@ -5,7 +5,7 @@ What a writer has to know:
 - ``python`` blocks of a page run in order, in one namespace and one folder. A ``text`` block directly below one is
   what it prints.
 - ``console`` blocks hold lines ``$ pairscale …``, each followed by what it prints. They run in the same folder and
-  must end with exit code 0: those of the README as processes, the others through the command's own ``main``.
+  must end with exit code 0. They call the command's own ``main`` in this process.
 - Of what is printed, every line that is shown must occur, in that order; runs of spaces are one space. ``...`` stands
   for anything, within a line or as a line of its own.
 - ``<!-- not run: reason -->`` before a block leaves it out. That is for ``pip``, ``make`` and ``git`` only.
@@ -20,7 +20,6 @@ import linecache
 import os
 import re
 import shlex
-import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -135,29 +134,13 @@ def run_command(line: str, environment: dict[str, str], place: str) -> str:
     for command in line.split(" && "):
         name, *arguments = shlex.split(command)
         assert name == "pairscale", f"{place}: only pairscale is run in console blocks, not {name!r}"
-        run = _in_a_process if place.startswith("README") else _in_this_process
-        code, output = run(arguments, environment)
+        code, output = _run_main(arguments, environment)
         assert code == 0, f"{place}: {command}: exit code {code}\n{output}"
         printed += output
     return printed
 
 
-def _in_a_process(arguments: list[str], environment: dict[str, str]) -> tuple[int, str]:
-    """The installed command, as a user starts it."""
-    done = subprocess.run(
-        [Path(sys.executable).parent / "pairscale", *arguments],
-        env=os.environ | environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        encoding="utf-8",
-        timeout=60,
-        check=False,
-    )
-    return done.returncode, done.stdout
-
-
-def _in_this_process(arguments: list[str], environment: dict[str, str]) -> tuple[int, str]:
+def _run_main(arguments: list[str], environment: dict[str, str]) -> tuple[int, str]:
     """The same function that the installed command calls, without a second of imports each time."""
     from pairscale.cli import main
 

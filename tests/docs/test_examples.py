@@ -53,7 +53,20 @@ def page_name(page: Path) -> str:
     return page.relative_to(pages.ROOT).as_posix()
 
 
-@pytest.mark.parametrize("page", pages.PAGES, ids=page_name)
+LONG_GUIDES = ("ab", "adaptive-ranking", "batches", "budget", "first-ranking", "providers")
+LONG = {"README.md", *(f"docs/guides/{name}.md" for name in LONG_GUIDES)}
+"""Pages that take long: they run in `make test-slow`."""
+
+
+def test_the_long_pages_are_there() -> None:
+    assert set(map(page_name, pages.PAGES)) >= LONG
+
+
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[pytest.mark.slow] * (page_name(page) in LONG)) for page in pages.PAGES],
+    ids=page_name,
+)
 def test_page(page: Path, folder: Path) -> None:
     pages.run_page(page, {"PYTHONUTF8": "1", "PYTHONWARNINGS": "error", "NO_COLOR": "1", "COLUMNS": "120"})
 

@@ -11,6 +11,8 @@ import pytest
 
 import pairscale as ps
 
+pytestmark = pytest.mark.slow
+
 N, CONCURRENCY = 40, 4
 
 # Variants and judge answer by the toss of a coin each time that they are asked, so that an answer that was lost and

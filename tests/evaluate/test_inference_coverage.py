@@ -106,6 +106,7 @@ def bootstrap(rng, runs, tasks, rate, ties, repeats):
     return covered
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cell", [(30, 0.8, 0.0), (100, 0.6, 0.3)])
 def test_several_cases_a_task_are_covered(cell):
     rng = np.random.default_rng([SEED, *(int(100 * part) for part in cell)])

@@ -12,7 +12,7 @@ from scipy.special import betaln, comb
 from scipy.stats import beta
 
 from pairscale.errors import InputError
-from pairscale.evaluate.inference import Sequence, confidence_sequence, slices, win_rate
+from pairscale.evaluate.inference import RunningSequence, confidence_sequence, slices, win_rate
 from pairscale.evaluate.inference.sequence import log_capital
 
 SCORES = st.sampled_from([0.0, 0.5, 1.0])
@@ -86,7 +86,7 @@ def test_the_capital_has_a_closed_form(wins, losses, ties, m):
 @settings(max_examples=25)
 @given(st.lists(SCORES, min_size=1, max_size=30))
 def test_the_interval_is_what_a_grid_of_means_leaves(scores):
-    sequence = Sequence()
+    sequence = RunningSequence()
     for score in scores:
         sequence.update(score)
     inside = [fast_log_capital(scores, m) < math.log(20) for m in np.linspace(0.01, 0.99, 99)]
@@ -113,7 +113,7 @@ def test_ties_say_nothing_of_which_is_better():
 @settings(max_examples=30)
 @given(st.lists(st.sampled_from([0.0, 0.5, 1.0, None]), max_size=40))
 def test_the_table_is_the_sequence_look_by_look(scores):
-    result, sequence, look = confidence_sequence(frame(scores)), Sequence(), 0
+    result, sequence, look = confidence_sequence(frame(scores)), RunningSequence(), 0
     for score in scores:
         if score is None:
             continue
@@ -134,7 +134,7 @@ def test_the_table_is_the_sequence_look_by_look(scores):
 @given(st.lists(SCORES, min_size=1, max_size=40), st.randoms(use_true_random=False))
 def test_order_and_sides_do_not_matter(scores, random):
     shuffled = random.sample(scores, len(scores))
-    here, there, mirrored = Sequence(), Sequence(), Sequence()
+    here, there, mirrored = RunningSequence(), RunningSequence(), RunningSequence()
     for x, y in zip(scores, shuffled, strict=True):
         here.update(x)
         there.update(y)
@@ -146,7 +146,7 @@ def test_order_and_sides_do_not_matter(scores, random):
 
 
 def test_before_the_first_score_nothing_is_known():
-    sequence = Sequence()
+    sequence = RunningSequence()
     assert (sequence.lower, sequence.upper, sequence.mean, sequence.decided, sequence.n) == (0, 1, 0.5, False, 0)
     assert confidence_sequence([]).table.height == 0
 
@@ -154,7 +154,7 @@ def test_before_the_first_score_nothing_is_known():
 @pytest.mark.parametrize("score", [0, 1])
 def test_the_same_score_again_and_again(score):
     """After n wins the capital at ½ is 2^n B(n + 1.5, 1.5) / B(1.5, 1.5): 20 is reached with the ninth."""
-    sequence = Sequence()
+    sequence = RunningSequence()
     for n in range(1, 15):
         sequence.update(score)
         capital = n * math.log(2) + betaln(n + 1.5, 1.5) - betaln(1.5, 1.5)
@@ -165,7 +165,7 @@ def test_the_same_score_again_and_again(score):
 
 
 def test_only_ties_are_never_decided():
-    sequence = Sequence()
+    sequence = RunningSequence()
     for _ in range(300):
         sequence.update(0.5)
     assert not sequence.decided
@@ -174,7 +174,7 @@ def test_only_ties_are_never_decided():
 
 
 def test_what_is_decided_stays_decided():
-    sequence = Sequence()
+    sequence = RunningSequence()
     for score in [1] * 9 + [0] * 20:
         sequence.update(score)
     assert sequence.decided
@@ -191,7 +191,7 @@ def test_a_task_with_several_cases_is_one_score():
 
 
 def test_scores_next_to_the_ends_are_no_trouble():
-    sequence = Sequence()
+    sequence = RunningSequence()
     for score in [1 - 1e-13, 1.0, 1 - 1e-9, 1.0] * 10:
         sequence.update(score)
     assert 0.8 < sequence.lower < sequence.mean <= sequence.upper <= 1
@@ -200,7 +200,7 @@ def test_scores_next_to_the_ends_are_no_trouble():
 def test_a_higher_level_is_a_wider_interval():
     ends = []
     for level in (0.8, 0.95, 0.99):
-        sequence = Sequence(level)
+        sequence = RunningSequence(level)
         for score in [1, 0, 0.5, 1, 1, 0, 1]:
             sequence.update(score)
         ends.append((sequence.lower, sequence.upper))
@@ -211,6 +211,6 @@ def test_a_higher_level_is_a_wider_interval():
 def test_wrong_scores_are_refused():
     for wrong in (-0.1, 1.1, math.nan):
         with pytest.raises(InputError, match="between 0 and 1"):
-            Sequence().update(wrong)
+            RunningSequence().update(wrong)
     with pytest.raises(InputError, match="level"):
-        Sequence(1.0)
+        RunningSequence(1.0)

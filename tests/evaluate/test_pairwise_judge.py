@@ -318,7 +318,7 @@ def test_majority_against_the_obvious_count(votes):
 
 @pytest.mark.parametrize(("retries", "asked", "outcome"), [(0, 2, "error"), (1, 3, "error"), (2, 4, "win")])
 def test_a_passing_error_is_asked_again_also_without_a_run(retries, asked, outcome):
-    busy = ps.Verdict.fail("http_error", "busy", passing=True, retry_after=0)
+    busy = ps.Verdict.fail("http_error", "busy", failure="transient", retry_after=0)
     attempts = []
 
     class Weak(Slots):

@@ -9,7 +9,7 @@ import pytest
 
 import pairscale as ps
 from pairscale.errors import InputError, JudgeError
-from pairscale.evaluate.inference import Sequence, confidence_sequence, win_rate
+from pairscale.evaluate.inference import RunningSequence, confidence_sequence, win_rate
 from pairscale.testing import Behaviour, Faults, ProviderSimulator
 
 SUITE = ps.Suite.from_list([{"input": f"Question {n}?", "tags": ["even" if n % 2 == 0 else "odd"]} for n in range(12)])
@@ -52,6 +52,10 @@ def longer(A, B):
 
 def judge(function=longer, key="longer", **options):
     return ps.pairwise_judge(function, criterion="says more", key=key, **options)
+
+
+def costless(A, B):
+    return {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"])), "cost": 0.0}
 
 
 def run(suite=SUITE, a=short, b=long, comparators=None, **options):
@@ -173,7 +177,7 @@ def test_a_variant_object_that_raises_is_an_error_of_that_case(limit):
     class Own:
         identity = "own"
 
-        def dearest(self, task):
+        def max_cost_of(self, task):
             raise LookupError(task.task_id)
 
         async def answer(self, task, repeat):
@@ -181,7 +185,7 @@ def test_a_variant_object_that_raises_is_an_error_of_that_case(limit):
                 raise InputError("seven")
             return "no trace" if "8" in task.input else ps.Trace("A long answer.")
 
-    found = run(b=Own(), max_cost=limit)
+    found = run(b=Own(), comparators=[judge(costless)], max_cost=limit)
     assert found.counts("longer") == {"win": 10, "tie": 0, "flip": 0, "abstention": 0, "error": 2}
     assert found.cases[7].reasoning == "B raised InputError: seven"
     assert found.cases[8].reasoning == "B raised a variant must answer with a Trace, not 'no trace'"
@@ -496,17 +500,17 @@ def test_an_interrupted_run_keeps_what_it_has(tmp_path):
 
 def test_a_full_disk_ends_the_run_and_nothing_is_lost(tmp_path, monkeypatch):
     from pairscale.errors import StoreFullError
-    from pairscale.store import RunFile
+    from pairscale.store.writer import Writer
 
-    record, calls = RunFile.record, []
+    commit, calls = Writer.commit, []
 
-    def full(self, answers, *rest):
-        calls.extend(answers)
+    def full(self, entries):
+        calls.extend(entry for entry in entries if entry.asked is not None)
         if len(calls) > 10:
             raise StoreFullError("no room")
-        record(self, answers, *rest)
+        commit(self, entries)
 
-    monkeypatch.setattr(RunFile, "record", full)
+    monkeypatch.setattr(Writer, "commit", full)
     with pytest.raises(StoreFullError, match="no room"):
         run(run=tmp_path / "ab.db")
     monkeypatch.undo()
@@ -569,7 +573,7 @@ class Till:
             await asyncio.sleep(0)
         if self.answered and not self.waited:
             try:
-                async with asyncio.timeout(30):
+                async with asyncio.timeout(600):
                     while max(self.most) < self.until:
                         await asyncio.sleep(0.001)
             except TimeoutError:
@@ -599,13 +603,20 @@ def test_max_cost_holds_when_the_price_is_not_known_beforehand(limit, concurrenc
 
 
 def test_one_is_asked_first_and_then_as_many_as_may_be():
-    till = Till(0.1, until=7)  # four cases, each in both orders, but for the first, which is answered
+    till = Till(0.1, until=4)
     found = run(comparators=[judge(till.judge)], max_cost=100, concurrency=4)
     assert (found.stopped, till.waited) == (None, False)
     assert till.most[:3] == [1, 1, 2]
-    free = Till(None, until=7)
-    run(comparators=[judge(free.judge)], max_cost=100, concurrency=4)
-    assert not free.waited, "who never says what it costs does not hold the others up"
+    assert max(till.most) == 4, "never more than concurrency"
+
+
+def test_a_judge_that_never_says_what_it_costs_is_stopped_after_its_first_answer(tmp_path):
+    free = Till(None)
+    with pytest.raises(ps.errors.JudgeError, match="does not say what its answers cost"):
+        run(comparators=[judge(free.judge)], max_cost=100, concurrency=4, run=tmp_path / "ab.db")
+    assert free.most == [1]
+    with ps.open_run(tmp_path / "ab.db") as store:
+        assert store.counts()["comparisons"] == 1, "the answer was given, and is stored"
 
 
 class Foretelling:
@@ -613,7 +624,7 @@ class Foretelling:
 
     condition = ps.Condition("foretelling")
 
-    def dearest(self, pair):
+    def max_cost_of(self, pair):
         return 0.01
 
     async def compare(self, pair):
@@ -630,7 +641,7 @@ def test_what_is_open_is_waited_for_before_the_money_is_said_to_be_spent(concurr
 
 def test_variants_are_asked_one_first_too():
     till = Till(1.0)
-    found = run(b=till.variant, max_cost=1.5, concurrency=8)
+    found = run(b=till.variant, comparators=[judge(costless)], max_cost=1.5, concurrency=8)
     assert (found.stopped, found.cost) == ("max_cost", 1.0)
     assert till.most == [1]
 
@@ -652,7 +663,7 @@ def test_max_cost_stops_before_it_is_passed(tmp_path, caplog):
 
 
 def test_variants_spend_money_too():
-    found = run(b=awaited, max_cost=2.2, concurrency=1)
+    found = run(b=awaited, comparators=[judge(costless)], max_cost=2.2, concurrency=1)
     assert found.stopped == "max_cost"
     assert found.cost == 2.0
     assert len(found.cases) == 4
@@ -661,7 +672,7 @@ def test_variants_spend_money_too():
 def test_it_stops_when_it_is_decided():
     suite = ps.Suite.from_list([f"Question {n}?" for n in range(200)])
     found = run(suite, stop_when="decided", concurrency=1)
-    look = Sequence()
+    look = RunningSequence()
     while not look.decided:
         look.update(1.0)
     assert len(found.cases) == look.n < 20
@@ -672,6 +683,7 @@ def test_it_stops_when_it_is_decided():
     assert [case.task_id for case in same.cases] == [case.task_id for case in found.cases]
 
 
+@pytest.mark.slow
 def test_after_looks_every_interval_is_that_of_the_sequence():
     """The judge gives B four of five, and every sixth case is a tie; each task is answered twice."""
 
@@ -707,8 +719,8 @@ def test_after_looks_every_interval_is_that_of_the_sequence():
 
 def test_looks_follow_the_order_whatever_comes_first():
     """Fast cases that B loses come late in the order: the look waits for those before them."""
-    from pairscale.evaluate._desk import _Look
     from pairscale.evaluate.result import PairwiseCase
+    from pairscale.evaluate.source import _Look
 
     def case(name, winner):
         return PairwiseCase(name, "k", winner, "", {}, ps.Outcome.WIN)
@@ -741,6 +753,7 @@ def served(server, prompt="{input}", **settings):
     return ps.ModelVariant("openai:gpt-4.1", prompt, **settings)
 
 
+@pytest.mark.slow
 def test_models_as_variants_and_judge_resume(tmp_path):
     with ProviderSimulator(Behaviour(quality={}), faults=Faults(script=[500, "ok", 429])) as server:
         options = {

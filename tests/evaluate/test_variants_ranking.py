@@ -296,6 +296,7 @@ print(identity_of(answer, "A") == identity_of(answer, "B"), identity_of(answer, 
 """
 
 
+@pytest.mark.slow
 def test_classes_are_known_again_in_another_process(tmp_path):
     """Whatever order sets have there, and at whatever place in memory things lie."""
     (tmp_path / "script.py").write_text(IDENTITIES)

@@ -22,7 +22,7 @@ def asked(board: Board, *steps, pairs: int = 1) -> list[ps.Verdict]:
         await asyncio.sleep(0)
         for step in steps:
             await asyncio.to_thread(step)
-        return list(await asyncio.wait_for(asyncio.gather(*questions), 60))
+        return list(await asyncio.wait_for(asyncio.gather(*questions), 600))
 
     return asyncio.run(main())
 
@@ -112,7 +112,7 @@ def test_those_who_wait_are_told_that_it_is_over():
     waiting = threading.Thread(target=board.take, args=("ann", 600))
     waiting.start()
     board.close()
-    waiting.join(60)
+    waiting.join(600)
     assert not waiting.is_alive()
     assert not board.is_open
 

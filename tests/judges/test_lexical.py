@@ -130,7 +130,7 @@ def test_nothing_but_the_text_is_read() -> None:
 @pytest.mark.parametrize("text", [None, 3, b"bytes"])
 def test_a_sample_without_text_is_a_failure_not_an_exception(text: object) -> None:
     verdict = compare("fine", text)
-    assert (verdict.outcome, verdict.error_code, verdict.passing) == (Outcome.ERROR, "judge_error", False)
+    assert (verdict.outcome, verdict.error_code, verdict.failure) == (Outcome.ERROR, "judge_error", "question")
     assert "'b'" in (verdict.error_message or "")
 
 

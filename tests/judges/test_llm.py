@@ -512,13 +512,13 @@ def test_the_dearest_is_more_than_what_it_costs():
                 await judge.aclose()
 
         verdict = asyncio.run(asked())
-    assert verdict.cost < judge.dearest(pair()) < 10 * verdict.cost
-    assert made(both_orders=True).dearest(pair()) == 2 * judge.dearest(pair())
-    assert made(model="unheard-of").dearest(pair()) is None
+    assert verdict.cost < judge.max_cost_of(pair()) < 10 * verdict.cost
+    assert made(both_orders=True).max_cost_of(pair()) == 2 * judge.max_cost_of(pair())
+    assert made(model="unheard-of").max_cost_of(pair()) is None
     long = replace(pair(), first={"ID": "a", "text": "Rain. " * 5000})
-    assert judge.dearest(long) > 5 * judge.dearest(pair())
+    assert judge.max_cost_of(long) > 5 * judge.max_cost_of(pair())
     told = made(system="Be strict. " * 2000)
-    assert told.dearest(pair()) - judge.dearest(pair()) == pytest.approx(22_000 // 2 * judge.price.input / 1e6)
+    assert told.max_cost_of(pair()) - judge.max_cost_of(pair()) == pytest.approx(22_000 // 2 * judge.price.input / 1e6)
 
 
 # Declining in words

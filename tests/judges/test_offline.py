@@ -29,7 +29,7 @@ class TestVerdict:
         assert ps.Verdict.win(2).winner_pos == 2
         assert ps.Verdict.tie().outcome is ps.Outcome.TIE
         assert ps.Verdict.abstain("no").error_code == "refusal"
-        assert ps.Verdict.fail("timeout", "slow", passing=True).passing
+        assert ps.Verdict.fail("timeout", "slow", failure="transient").failure == "transient"
 
     @pytest.mark.parametrize(
         "wrong",
@@ -93,22 +93,22 @@ class TestFunctionJudge:
     )
     def test_anything_else_is_an_error_of_that_pair(self, reply):
         verdict = ask(ps.FunctionJudge(lambda A, B: reply))
-        assert (verdict.outcome, verdict.error_code, verdict.passing) == ("error", "invalid_winner", False)
+        assert (verdict.outcome, verdict.error_code, verdict.failure) == ("error", "invalid_winner", "question")
 
     @pytest.mark.parametrize(
-        ("error", "code", "passing"),
+        ("error", "code", "failure"),
         [
-            (TimeoutError("slow"), "timeout", True),
-            (ConnectionResetError("gone"), "http_error", True),
-            (ValueError("bug"), "judge_error", False),
+            (TimeoutError("slow"), "timeout", "transient"),
+            (ConnectionResetError("gone"), "http_error", "transient"),
+            (ValueError("bug"), "judge_error", "question"),
         ],
     )
-    def test_what_it_raises_is_data(self, error, code, passing):
+    def test_what_it_raises_is_data(self, error, code, failure):
         def judge(A, B):
             raise error
 
         verdict = ask(ps.FunctionJudge(judge))
-        assert (verdict.outcome, verdict.error_code, verdict.passing) == ("error", code, passing)
+        assert (verdict.outcome, verdict.error_code, verdict.failure) == ("error", code, failure)
         assert str(error) in verdict.error_message
 
     def test_identity_follows_the_source_unless_it_has_a_name(self):
@@ -179,7 +179,7 @@ class TestSimulatedJudge:
             ask(ps.SimulatedJudge(abilities))
 
     def test_a_column_that_holds_no_numbers_is_named(self):
-        with pytest.raises(InputError, match="'text' for 'a'"):
+        with pytest.raises(InputError, match="the ability of 'a' in column 'text' must be a number, not '"):
             ask(ps.SimulatedJudge("text"))
 
     @pytest.mark.parametrize(

@@ -220,7 +220,9 @@ def two_items(variant, wins):
     }
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize(
+    "variant", [pytest.param(variant, marks=[pytest.mark.slow] * (variant != "btl_e_b")) for variant in VARIANTS]
+)
 def test_two_items_agree_with_brute_force(variant):
     wins = ((1, 14, 4), (-1, 9, 7))  # (who stands first, A won, A lost)
     rows = []
@@ -252,6 +254,7 @@ def test_the_same_seed_gives_the_same_draws(variant):
     np.testing.assert_allclose(one.theta.mean(axis=1), 0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_it_draws_until_the_gate_passes_and_no_further_than_it_may():
     rows, names = table(30, *simulated(30, 400, seed=8)[1:])
     settings = MCMCSettings(iter_sampling=50, extend=20)
@@ -419,6 +422,7 @@ def uniform_p(ranks, size, bins=10):
     return stats.chisquare(counts).pvalue
 
 
+@pytest.mark.slow
 def test_simulation_based_calibration_in_short():
     ranks, _, size = calibration("btl_e_b", 30, seed=7)
     for name in ranks.columns:

@@ -12,6 +12,8 @@ from tests.strategies import GOLDEN
 
 from pairscale.models import _btl
 
+pytestmark = pytest.mark.slow
+
 RECORDED = json.loads((GOLDEN / "nutpie_posteriors.json").read_text())
 
 

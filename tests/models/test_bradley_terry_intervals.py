@@ -103,6 +103,7 @@ def test_reference_goes_through_everything() -> None:
     assert (column(drawn, "lower")[3], column(drawn, "upper")[3]) == (0, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["sirt", "mle", "map", "firth"])
 def test_bootstrap_as_wide_as_the_model(engine: str) -> None:
     data, _ = simulated(6, 1_500, 4)
@@ -118,6 +119,7 @@ def test_bootstrap_as_wide_as_the_model(engine: str) -> None:
     assert fit.position.se == pytest.approx(model.position.se, rel=0.14)
 
 
+@pytest.mark.slow
 def test_bootstrap_of_clusters_as_wide_as_the_sandwich() -> None:
     data, _ = simulated(6, 3_000, 5, judges=60, taste=1.0)
     for engine in ("sirt", "mle"):

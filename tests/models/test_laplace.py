@@ -32,6 +32,7 @@ def compared(n: int, m: int, seed: int, eps: float = 0.05, b: float = 0.2) -> tu
     return pl.DataFrame({name: names.gather(values) for name, values in columns.items()}), names.to_list()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_posterior_is_that_of_the_sampler(variant: Any) -> None:
     rows, ids = compared(25, 250, seed=3)
@@ -58,6 +59,7 @@ def test_the_posterior_is_that_of_the_sampler(variant: Any) -> None:
     assert (found.epsilon is None, found.b is None) == (exact.epsilon is None, exact.b is None)
 
 
+@pytest.mark.slow
 def test_covariances_are_those_of_the_sampler() -> None:
     """The sd of differences, too: which items are near ties depends on it."""
     rows, ids = compared(15, 200, seed=5)

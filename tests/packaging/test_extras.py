@@ -94,6 +94,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[int, 
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("extra", EXTRAS)
 def test_a_missing_extra_is_one_line(said: dict[str, list[tuple[int, str]]], extra: str) -> None:
     assert said[extra]

@@ -16,6 +16,8 @@ from packages import EXTRAS, PROJECT, SRC, build_sdist, build_wheel
 
 import pairscale as ps
 
+pytestmark = pytest.mark.slow
+
 _MEGABYTE = 1_000_000
 
 # What only a file beside the code can answer; each command and each name reads at least one.

@@ -151,6 +151,7 @@ def test_shares_are_the_numbers_that_people_write():
     assert ps.sample_pairs(pairs, np.float32(0.5)).height == 150
 
 
+@pytest.mark.slow
 def test_every_part_is_equally_likely():
     pairs = numbered(4)  # 6 pairs, and 6 * 5 ordered choices of two
     draws = 900
@@ -320,6 +321,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs getrusage")
 def test_texts_are_shared_not_copied():
     """2 million pairs of texts of 3 kB would be 12 GB, were they copied."""
@@ -357,6 +359,7 @@ def test_some_pairs_are_rows_of_all_pairs(samples, n_pairs, seed):
     assert some.equals(some_pairs(samples, n_pairs, seed))
 
 
+@pytest.mark.slow
 def test_some_pairs_are_all_equally_likely():
     samples = {"ID": list("abcde"), "text": list("abcde")}
     drawn = Counter(pair for seed in range(2000) for pair in some_pairs(samples, 3, seed).select("ID1", "ID2").rows())

@@ -426,6 +426,7 @@ def _write(path, start, count):
             answers.keep(f"{number:064d}", {"n": number}, 200)
 
 
+@pytest.mark.slow
 def test_many_processes_at_once(tmp_path):
     """All begin with no file; every answer of each is there in the end."""
     path, context = tmp_path / "answers.db", multiprocessing.get_context("spawn")

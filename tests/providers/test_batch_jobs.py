@@ -45,7 +45,7 @@ def test_any_document_is_a_batch_or_says_that_it_is_none(provider, document):
     except ProviderError as stopped:
         error = stopped
     if job is None:
-        assert (error.code, error.passing, error.fatal) == ("parse_error", True, False)
+        assert (error.code, error.failure) == ("parse_error", "transient")
         assert error.message.startswith(f"{provider}: the reply cannot be read (")
         return
     assert isinstance(job.id, str)
@@ -103,4 +103,4 @@ def test_an_upload_that_gets_no_name_may_pass(provider, tmp_path, monkeypatch):
     wire.provider = None
     with pytest.raises(ProviderError, match=r"it has no (id|name|file_id)") as stopped:
         asyncio.run(batch_format(provider).upload(wire, draft))
-    assert stopped.value.passing
+    assert stopped.value.failure == "transient"

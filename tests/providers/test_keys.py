@@ -11,6 +11,7 @@ import traceback
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pairscale.collect._asking import ask
 
 import pairscale as ps
 from pairscale.errors import InputError, PairscaleError
@@ -315,7 +316,7 @@ def test_the_call_that_raises_shows_no_key():
     async def scene() -> str:
         judge = ps.make_judge("openai:gpt-4.1", judge_args={"base_url": f"{server.url}/v1", "api_key": PLANTED})
         try:
-            await judge.compare(pair())
+            await ask(judge, pair(), 1)
         except PairscaleError as error:
             return told(error)
         finally:

@@ -456,7 +456,7 @@ def test_anthropics_filter_is_a_filter():
     }
     client = LLMClient(provider_named("anthropic"), api_key="none-at-all")
     error = client.refused(400, {}, body)
-    assert (error.code, error.passing, error.fatal) == ("content_filter", False, False)
+    assert (error.code, error.failure) == ("content_filter", "question")
 
 
 # Rare refusals

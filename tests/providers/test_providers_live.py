@@ -170,7 +170,7 @@ def test_no_answer(case, failure):
         verdict = ask(judge_of(server, case))
         assert verdict.error_code == code
         assert str(verdict.outcome) == ("abstention" if code in {"refusal", "content_filter"} else "error")
-        assert not verdict.passing
+        assert verdict.failure == "question"
         assert verdict.error_message
         assert verdict.prompt_tokens > 100  # it is paid for all the same
         assert verdict.cost > 0
@@ -268,7 +268,7 @@ def test_the_wait_that_a_429_asks_for_reaches_whoever_asks_again(seconds, millis
         seconds = format_datetime(datetime.now(UTC) + timedelta(seconds=200), usegmt=True)
     with simulator(faults={"script": [429], "retry_after": seconds, "retry_after_ms": milliseconds}) as server:
         verdict = ask(judge_of(server, "openai"))
-    assert (verdict.error_code, verdict.status_code, verdict.passing) == ("rate_limited", 429, True)
+    assert (verdict.error_code, verdict.status_code, verdict.failure) == ("rate_limited", 429, "transient")
     assert verdict.retry_after == wait
 
 
@@ -305,7 +305,7 @@ def test_once(case, fault, code):
 def test_time_out(case, fault):
     with simulator(faults={"script": [fault], "slow_s": 60}) as server:
         verdict = ask(judge_of(server, case, timeout=0.1))
-    assert (verdict.error_code, verdict.passing, verdict.status_code) == ("timeout", True, None)
+    assert (verdict.error_code, verdict.failure, verdict.status_code) == ("timeout", "transient", None)
     assert "0.1 seconds" in verdict.error_message
 
 
@@ -317,18 +317,21 @@ def test_a_bad_request_is_not_asked_again():
 
 
 @pytest.mark.parametrize("status", [402, 403])
-def test_nothing_left_to_spend_and_no_right_stop_at_once(status):
-    with simulator(faults={"script": [status] * 9}) as server:
-        with pytest.raises(JudgeError, match=f"HTTP {status}"):
-            submit(judge_of(server, "together"))
-        assert server.served == 1
+def test_a_refusal_without_a_reason_concerns_one_question(status):
+    texts = [{"ID": f"s{n}", "text": f"Text {n}"} for n in range(4)]
+    with simulator(faults={"script": ["ok", status]}) as server:
+        done = submit(judge_of(server, "together"), ps.make_pairs(texts), concurrency=1)
+        assert server.served == 6
+    assert done.results.height == 5
+    assert done.failed_pairs.select("error_code", "failure").rows() == [("http_error", "question")]
+    assert f"HTTP {status}" in done.failed_pairs["error_message"][0]
 
 
 def test_nobody_there():
     with simulator() as server:
         pass
     verdict = ask(judge_of(server, "openai"))
-    assert (verdict.error_code, verdict.passing) == ("http_error", True)
+    assert (verdict.error_code, verdict.failure) == ("http_error", "transient")
     assert server.url in verdict.error_message
     ollama = ask(judge_of(server, "ollama"))
     assert "ollama serve" in ollama.error_message
@@ -394,8 +397,9 @@ def test_redirects_are_not_followed_with_the_key():
         url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
         judge = ps.make_judge("openai:gpt-4.1", judge_args={"base_url": url, "api_key": KEY})
         try:
-            with pytest.raises(JudgeError, match="another address"):
-                await judge.compare(PAIR)
+            verdict = await judge.compare(PAIR)
+            assert verdict.failure == "judge"
+            assert "another address" in verdict.error_message
         finally:
             await judge.aclose()
             await runner.cleanup()

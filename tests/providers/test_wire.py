@@ -129,7 +129,7 @@ def test_an_answer_has_a_limit_beyond_which_nobody_reads_on(events, monkeypatch)
     monkeypatch.setattr("pairscale.providers._wire._MOST_JSON", 50_000)
     with pytest.raises(ProviderError, match="openai: the answer is larger than 50,000 bytes") as stopped:
         asyncio.run(main())
-    assert (stopped.value.code, stopped.value.status, stopped.value.passing) == ("parse_error", 200, True)
+    assert (stopped.value.code, stopped.value.status, stopped.value.failure) == ("parse_error", 200, "transient")
     assert sum(sent) < 50_000_000
 
 

@@ -5,12 +5,12 @@ from dataclasses import replace
 from html import escape
 
 import pytest
+from pairscale.evaluate._kept import kept_result
 from tests.report.html_page import require_valid, unpacked
 from tests.report.runs import A_NAME, B_NAME, HOSTILE, SAYS, Grader, ab_run, answer_a, answer_b, suite
 
 import pairscale as ps
 from pairscale.errors import InputError
-from pairscale.evaluate._kept import kept_result
 from pairscale.evaluate.inference import length_controlled
 from pairscale.files import read_table, write_table
 from pairscale.report import write_report

@@ -19,6 +19,8 @@ from tests.report.runs import (
 import pairscale as ps
 from pairscale.report import save_chart, score_chart, study_chart, win_matrix, write_report
 
+pytestmark = pytest.mark.slow
+
 DESKTOP = {"viewport": {"width": 1280, "height": 900}}
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 KINDS = ("ranking", "bias", "ab")
@@ -51,7 +53,7 @@ def visit(browser, reports):
 
     def start(kind: str, **options):
         context = browser.new_context(**(options or DESKTOP))
-        context.set_default_timeout(60_000)
+        context.set_default_timeout(600_000)
         page = context.new_page()
         page.trouble = []
         page.on("console", lambda message: page.trouble.append(message.text))
@@ -196,7 +198,7 @@ def test_on_paper_nothing_asks_to_be_clicked(visit):
 
 def until(page, true: str) -> None:
     """Wait for something to be true; the browser's own way of waiting would need a policy that allows eval."""
-    for _ in range(600):
+    for _ in range(6000):
         if page.evaluate(true):
             return
         page.wait_for_timeout(100)

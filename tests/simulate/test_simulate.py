@@ -108,11 +108,11 @@ def test_small_and_hopeless_runs_end():
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"n_items": 1}, "n_items must be a whole number from 2 up, not 1"),
+        ({"n_items": 1}, "n_items must be a whole number of 2 or more, not 1"),
         ({"ability_sd": 0}, "ability_sd must be a number above 0, not 0"),
-        ({"lapse": 1.5}, "lapse=1.5 must be between 0 and 1"),
+        ({"lapse": 1.5}, "lapse must be a number from 0 to 1, not 1.5"),
         ({"abilities": [1.0, 2.0]}, "abilities must be 5 numbers"),
-        ({"concurrency": 0}, "concurrency must be a whole number from 1 up"),
+        ({"concurrency": 0}, "concurrency must be a whole number of 1 or more"),
         ({"max_comparisons": 2.5}, "max_comparisons must be a whole number"),
         ({"selector": "best"}, "no selector 'best'"),
         ({"btl_config": {"reliability": 1}}, "btl_config: no field 'reliability'"),
@@ -142,6 +142,7 @@ def test_the_estimate_is_the_mode():
     assert theta == pytest.approx(minimize(depth, np.zeros(n)).x, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_the_width_of_the_prior_is_learned():
     narrow, wide = (simulate_run(60, "random", 1, ability_sd=sd, max_comparisons=900) for sd in (0.6, 2.5))
     widths = []
@@ -169,6 +170,7 @@ def study():
     )
 
 
+@pytest.mark.slow
 def test_a_study_has_every_run_once(study):
     assert study.runs.schema == pl.Schema(RUNS)
     assert study.runs.height == 2 * 2 * 2 * 3
@@ -197,6 +199,7 @@ def test_its_means_and_differences_are_those_of_the_runs(study):
     assert base["kendall_map_gain"].unique().to_list() == [0.0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "selectors",
     [pytest.param(["pollitt"], id="one"), pytest.param(["random", "pollitt"], id="two", marks=pytest.mark.validate)],
@@ -237,7 +240,7 @@ def test_comparisons_to_a_target(study):
     assert table.filter(selector="random")["of_baseline"].drop_nulls().unique().to_list() in ([1.0], [])
     assert study.reach(2.0)["n_reached"].unique().to_list() == [0]
     assert study.reach(0.3, "reliability_claimed")["n_reached"].unique().to_list() == [3]
-    with pytest.raises(InputError, match="no figure 'luck'"):
+    with pytest.raises(InputError, match=r"figure must be .* or '.*', not 'luck'"):
         study.reach(0.5, "luck")
 
 
@@ -261,13 +264,13 @@ def test_one_run_has_no_interval():
     ("options", "why"),
     [
         ({"n_items": ()}, "n_items must hold one number or more"),
-        ({"baseline": "nearest"}, "baseline must be one of the selectors"),
-        ({"judges": ({"mood": 1},)}, "judges: each must be a mapping with some of 'bias', 'lapse', 'invalid_rate'"),
+        ({"baseline": "nearest"}, "baseline must be 'pollitt' or 'random', not 'nearest'"),
+        ({"judges": ({"mood": 1},)}, "each of judges must be a mapping with some of 'bias', 'lapse', 'invalid_rate'"),
         ({"judges": ()}, "judges must hold one mapping"),
-        ({"judges": ({"lapse": 2},)}, "lapse=2 must be between 0 and 1"),
+        ({"judges": ({"lapse": 2},)}, "lapse must be a number from 0 to 1, not 2"),
         ({"ability_sd": (1, -1)}, "ability_sd must be a number above 0"),
         ({"max_per_item": 0}, "max_per_item must be a number above 0"),
-        ({"n_seeds": 0}, "n_seeds must be a whole number from 1 up"),
+        ({"n_seeds": 0}, "n_seeds must be a whole number of 1 or more"),
         ({"adaptive_config": {"explore_rate": 7}}, "explore_rate must be a number from 0 to 1"),
     ],
 )
@@ -279,6 +282,7 @@ def test_an_impossible_study_is_refused_before_any_run(options, why, monkeypatch
         simulate_study(5, ("pollitt", "best"), progress=False)
 
 
+@pytest.mark.slow
 def test_its_chart_shows_every_setting(study):
     spec = simulation_chart(study).to_dict()
     text = str(spec)
@@ -295,7 +299,7 @@ def test_its_chart_shows_every_setting(study):
         assert lowest - 0.2 < low <= lowest - 0.1 + 1e-9  # wide bands of three seeds do not press the lines together
         assert high <= 1
     assert "Kendall" in str(simulation_chart(study, figure="kendall_mu").to_dict())
-    with pytest.raises(InputError, match="figure must be one of"):
+    with pytest.raises(InputError, match="figure must be "):
         simulation_chart(study, figure="luck")
 
 
@@ -310,6 +314,7 @@ def test_a_chart_of_nothing_is_refused():
 # Plans
 
 
+@pytest.mark.slow
 def test_a_plan_is_what_its_runs_needed():
     plan = ps.plan_comparisons(
         16, 0.6, ability_sd=1.5, invalid_rate=0.1, n_seeds=3, concurrency=4, price_per_comparison=0.01,
@@ -329,6 +334,7 @@ def test_a_plan_is_what_its_runs_needed():
     assert str(plan).startswith(f"16 items to reliability 0.6: about {plan.comparisons} comparisons")
 
 
+@pytest.mark.slow
 def test_a_large_plan_is_made_from_a_smaller_run(monkeypatch):
     monkeypatch.setattr("pairscale.simulate.plan.LARGEST", 16)
     small, large = (ps.plan_comparisons(n, 0.6, n_seeds=2, progress=False) for n in (16, 160))
@@ -400,11 +406,11 @@ def test_whatever_the_others_would_need_the_plan_is_not_too_low(ends, data):
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"reliability": 1}, "reliability must be a number between 0 and 1, not 1"),
-        ({"n_items": 1}, "n_items must be a whole number from 2 up"),
-        ({"price_per_comparison": -1}, "price_per_comparison must be a number from 0 up"),
-        ({"seconds_per_comparison": "2"}, "seconds_per_comparison must be a number from 0 up"),
-        ({"n_seeds": 0}, "n_seeds must be a whole number from 1 up"),
+        ({"reliability": 1}, "reliability must be a number above 0 and below 1, not 1"),
+        ({"n_items": 1}, "n_items must be a whole number of 2 or more"),
+        ({"price_per_comparison": -1}, "price_per_comparison must be a number of 0 or more"),
+        ({"seconds_per_comparison": "2"}, "seconds_per_comparison must be a number of 0 or more"),
+        ({"n_seeds": 0}, "n_seeds must be a whole number of 1 or more"),
     ],
 )
 def test_an_impossible_plan_is_refused(options, why):

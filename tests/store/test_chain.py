@@ -9,10 +9,10 @@ from contextlib import closing
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pairscale.store.journal import Journal
 
 from pairscale.store import open_run
 from pairscale.store.chain import CHAINED, Problem, canonical, link, verify_chain
-from pairscale.store.journal import Journal
 
 STEPS, REFITS = 12, 4
 
@@ -111,7 +111,9 @@ def test_rows_of_any_kind_hold(rows):
             assert read == json.loads(canonical(row))
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(data=st.data())
 def test_any_edit_of_any_field_is_found(made, tmp_path, data):
     log = data.draw(st.sampled_from(CHAINED))
@@ -152,7 +154,9 @@ def test_any_edit_of_the_letters_is_found(copy, log):
         assert change(copy, back) == []
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(data=st.data())
 def test_rows_that_are_removed_added_or_exchanged_are_found(made, tmp_path, data):
     log = data.draw(st.sampled_from(CHAINED))

@@ -16,6 +16,7 @@ from types import MappingProxyType
 import numpy as np
 import polars as pl
 import pytest
+from pairscale.store.journal import Asked, Journal
 from sqlalchemy import event
 
 import pairscale as ps
@@ -23,7 +24,6 @@ from pairscale.errors import InputError, StoreDamagedError, StoreError, StoreFul
 from pairscale.store import journal as journal_module
 from pairscale.store import open_run
 from pairscale.store.chain import digest_of, verify_chain
-from pairscale.store.journal import Asked, Journal
 
 NOW = "2026-01-01T00:00:00.000000+00:00"
 
@@ -449,6 +449,7 @@ def kill_and_check(path, kills: int, seed: int) -> int:
     return steps
 
 
+@pytest.mark.slow
 def test_kill_9_leaves_an_exact_beginning(tmp_path):
     assert kill_and_check(tmp_path / "run.db", 3, seed=1) >= 3 * 100
 

@@ -16,7 +16,7 @@ from pairscale.errors import StoreBusyError, StoreError
 from pairscale.store import open_run
 from pairscale.store.chain import verify_chain
 
-pytestmark = pytest.mark.validate
+pytestmark = pytest.mark.slow
 
 ITEMS = [{"ID": i, "text": f"text {i}", "theta_true": float(n)} for n, i in enumerate("abcdef")]
 

@@ -222,6 +222,7 @@ def _write_some(path, start, n, results):
     results.put(done)
 
 
+@pytest.mark.slow
 def test_two_processes_never_corrupt_the_file(tmp_path):
     path = tmp_path / "run.db"
     context = multiprocessing.get_context("spawn")
@@ -229,7 +230,7 @@ def test_two_processes_never_corrupt_the_file(tmp_path):
     writers = [context.Process(target=_write_some, args=(path, w, 50, queue)) for w in "xy"]
     for process in writers:
         process.start()
-    assert [queue.get(timeout=120) for _ in writers] == [50, 50]
+    assert [queue.get(timeout=600) for _ in writers] == [50, 50]
     for process in writers:
         process.join()
     with open_run(path) as store:

@@ -11,14 +11,13 @@ import pairscale as ps
 from pairscale.errors import InputError
 from pairscale.testing import Behaviour, Faults, ProviderSimulator
 
-with warnings.catch_warnings():  # of the SDKs' own imports
-    warnings.simplefilter("ignore")
-    anthropic = pytest.importorskip("anthropic")
-    genai = pytest.importorskip("google.genai")
-    ollama = pytest.importorskip("ollama")
-    openai = pytest.importorskip("openai")
-    together = pytest.importorskip("together")
-    from google.genai import errors as genai_errors
+
+def sdk(name):
+    """An SDK, imported where a test uses it: at the head of this file it would cost seconds whatever tests are run."""
+    with warnings.catch_warnings():  # of the SDKs' own imports
+        warnings.simplefilter("ignore")
+        return pytest.importorskip(name)
+
 
 KEY = "sk-simulated-0123456789abcdef"
 GOOD, BAD = "It rains, so we stay at home and read.", "Rain."
@@ -40,29 +39,30 @@ def server():
 
 
 def of_openai(server):
-    return openai.OpenAI(api_key=KEY, base_url=f"{server.url}/v1", max_retries=0)
+    return sdk("openai").OpenAI(api_key=KEY, base_url=f"{server.url}/v1", max_retries=0)
 
 
 def of_anthropic(server):
-    return anthropic.Anthropic(api_key=KEY, base_url=server.url, max_retries=0)
+    return sdk("anthropic").Anthropic(api_key=KEY, base_url=server.url, max_retries=0)
 
 
 def of_gemini(server, version="v1beta"):
-    options = genai.types.HttpOptions(base_url=server.url, api_version=version)
-    return genai.Client(api_key=KEY, http_options=options)
+    options = sdk("google.genai").types.HttpOptions(base_url=server.url, api_version=version)
+    return sdk("google.genai").Client(api_key=KEY, http_options=options)
 
 
 def of_together(server):
-    return together.Together(api_key=KEY, base_url=f"{server.url}/v1", max_retries=0)
+    return sdk("together").Together(api_key=KEY, base_url=f"{server.url}/v1", max_retries=0)
 
 
 def of_ollama(server):
-    return ollama.Client(host=server.url)
+    return sdk("ollama").Client(host=server.url)
 
 
 # Answers
 
 
+@pytest.mark.slow
 def test_openai_chat(server):
     with of_openai(server) as client:
         reply = client.chat.completions.create(
@@ -87,6 +87,7 @@ def test_openai_chat(server):
         assert [model.id for model in client.models.list()] == ["simulated-1"]
 
 
+@pytest.mark.slow
 def test_openai_responses(server):
     with of_openai(server) as client:
         reply = client.responses.create(
@@ -104,6 +105,7 @@ def test_openai_responses(server):
         assert json.loads(structured.output_text) == {"better_sample": "SAMPLE_1"}
 
 
+@pytest.mark.slow
 def test_anthropic(server):
     with of_anthropic(server) as client:
         asked = {"model": "claude-opus-4-5", "max_tokens": 2048, "messages": [{"role": "user", "content": PROMPT}]}
@@ -120,9 +122,10 @@ def test_anthropic(server):
         assert forced.stop_reason == "tool_use"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["v1", "v1beta"])
 def test_gemini(server, version):
-    types = genai.types
+    types = sdk("google.genai").types
     with of_gemini(server, version) as client:
         thoughts = types.ThinkingConfig(include_thoughts=True)
         config = types.GenerateContentConfig(response_logprobs=True, logprobs=2, thinking_config=thoughts)
@@ -138,6 +141,7 @@ def test_gemini(server, version):
     assert server.journal[-1].path.startswith(f"/{version}/models/")
 
 
+@pytest.mark.slow
 def test_together(server):
     with of_together(server) as client:
         reply = client.chat.completions.create(
@@ -147,6 +151,7 @@ def test_together(server):
     assert reply.usage.total_tokens > 100
 
 
+@pytest.mark.slow
 def test_ollama():
     with ProviderSimulator(Behaviour(quality={GOOD: 9.0, BAD: 0.0}), models=["qwen3:32b", "gemma3:27b"]) as server:
         client = of_ollama(server)
@@ -161,15 +166,16 @@ def test_ollama():
         assert [model.model for model in client.ps().models] == ["qwen3:32b", "gemma3:27b"]
         client.generate("qwen3:32b", keep_alive=0)
         assert [model.model for model in client.ps().models] == ["gemma3:27b"]
-        with pytest.raises(ollama.ResponseError, match="try pulling it") as raised:
+        with pytest.raises(sdk("ollama").ResponseError, match="try pulling it") as raised:
             client.generate("unheard-of", PROMPT)
         assert raised.value.status_code == 404
         client._client.close()
 
 
+@pytest.mark.slow
 def test_the_async_sdk_at_once(server):
     async def ask() -> list[str]:
-        async with openai.AsyncOpenAI(api_key=KEY, base_url=f"{server.url}/v1") as client:
+        async with sdk("openai").AsyncOpenAI(api_key=KEY, base_url=f"{server.url}/v1") as client:
             made = [
                 client.chat.completions.create(model="gpt-4.1", messages=[{"role": "user", "content": PROMPT}])
                 for _ in range(8)
@@ -186,6 +192,7 @@ def chat_with(client):
     return client.chat.completions.create(model="gpt-4.1", messages=[{"role": "user", "content": PROMPT}])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "error"),
     [
@@ -199,31 +206,33 @@ def chat_with(client):
 )
 def test_errors_of_the_sdks_of_openai_and_anthropic_and_together(settings, error):
     with ProviderSimulator(**settings) as server, of_openai(server) as client:
-        with pytest.raises(getattr(openai, error)) as raised:
+        with pytest.raises(getattr(sdk("openai"), error)) as raised:
             chat_with(client)
         if error == "BadRequestError":
             assert raised.value.param == "messages"
             assert raised.value.code == "unsupported_parameter"
     settings = {"rejects": {"claude": ["messages"]}} if "rejects" in settings else settings
     with ProviderSimulator(**settings) as server, of_anthropic(server) as client:
-        with pytest.raises(getattr(anthropic, error)):
+        with pytest.raises(getattr(sdk("anthropic"), error)):
             client.messages.create(
                 model="claude-opus-4-5", max_tokens=9, messages=[{"role": "user", "content": PROMPT}]
             )
     if "rejects" not in settings:
         with ProviderSimulator(**settings) as server, of_together(server) as client:
-            with pytest.raises(getattr(together, error)):
+            with pytest.raises(getattr(sdk("together"), error)):
                 chat_with(client)
 
 
+@pytest.mark.slow
 def test_the_overload_of_anthropic():
     with ProviderSimulator(faults=Faults(script=[529])) as server, of_anthropic(server) as client:
-        with pytest.raises(anthropic.APIStatusError) as raised:
+        with pytest.raises(sdk("anthropic").APIStatusError) as raised:
             client.messages.create(model="claude-opus-4-5", max_tokens=9, messages=[{"role": "user", "content": "x"}])
     assert raised.value.status_code == 529
     assert raised.value.body["error"]["type"] == "overloaded_error"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "error", "code"),
     [
@@ -235,19 +244,21 @@ def test_the_overload_of_anthropic():
 )
 def test_errors_of_the_sdk_of_gemini(settings, error, code):
     with ProviderSimulator(**settings) as server, of_gemini(server) as client:
-        with pytest.raises(getattr(genai_errors, error)) as raised:
+        with pytest.raises(getattr(sdk("google.genai").errors, error)) as raised:
             client.models.generate_content(model="gemini-3-pro-preview", contents=PROMPT)
     assert raised.value.code == code
 
 
+@pytest.mark.slow
 def test_the_sdk_of_openai_tries_again_as_it_always_does():
     faults = Faults(script=[429, 503], retry_after="", retry_after_ms="1")
     with ProviderSimulator(faults=faults) as server:
-        with openai.OpenAI(api_key=KEY, base_url=f"{server.url}/v1", max_retries=2) as client:
+        with sdk("openai").OpenAI(api_key=KEY, base_url=f"{server.url}/v1", max_retries=2) as client:
             assert chat_with(client).choices[0].message.content
         assert [entry.status for entry in server.journal] == [429, 503, 200]
 
 
+@pytest.mark.slow
 def test_refusals_filters_and_cuts_are_those_of_the_sdk():
     with ProviderSimulator(Behaviour(refusal_rate=1)) as server:
         with of_openai(server) as client:
@@ -269,6 +280,7 @@ def test_refusals_filters_and_cuts_are_those_of_the_sdk():
 # It keeps no keys, and what it draws is what it says
 
 
+@pytest.mark.slow
 def test_the_journal_has_no_keys():
     with ProviderSimulator() as server:
         with of_openai(server) as client:
@@ -397,6 +409,7 @@ def test_addresses_and_bodies_that_it_does_not_know(server):
         assert status("/v1/chat/completions", body) == 400
 
 
+@pytest.mark.slow
 def test_without_two_samples_it_says_so(server):
     with of_openai(server) as client:
         reply = client.chat.completions.create(model="gpt-4.1", messages=[{"role": "user", "content": "Hello"}])

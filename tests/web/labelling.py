@@ -13,7 +13,7 @@ import httpx
 
 from pairscale.web import Case
 
-get = partial(httpx.get, timeout=60)  # nothing here depends on how fast the machine is
+get = partial(httpx.get, timeout=600)  # nothing here depends on how fast the machine is
 
 
 def make_cases(n: int, criterion: str = "clearer", text: str = "Words of text {}, version {}.") -> list[Case]:
@@ -72,7 +72,7 @@ class Visitor:
 
     def __init__(self, link: str) -> None:
         self.link = link
-        self.http = httpx.Client(base_url=link.partition("/l/")[0], follow_redirects=True, timeout=60)
+        self.http = httpx.Client(base_url=link.partition("/l/")[0], follow_redirects=True, timeout=600)
         self.page = ""
 
     def __enter__(self):

@@ -35,6 +35,7 @@ def rank(judge, path, results):
     )
 
 
+@pytest.mark.slow
 def test_two_people_answer_a_run(tmp_path):
     judge, results = HumanJudge(ps.trait_description("clarity")), []
     page = serve_board(judge.board, ["ann", "bob"], trait=judge.trait, address=Address(port=0), linger=0)
@@ -50,7 +51,7 @@ def test_two_people_answer_a_run(tmp_path):
                     if person.has_question and answered < 8:
                         assert person.send(choice=longer(person.page)).status_code == 200
                         answered += 1
-            run.join(120)
+            run.join(600)
             assert not run.is_alive()
             assert "The next pair is being chosen" in ann.open()
             judge.board.close()
@@ -84,7 +85,7 @@ def test_a_choice_is_forced_and_nothing_is_taken_back(tmp_path):
                     ann.send("skip", reason="I cannot tell which is better")
                     steps += 1
                 ann.open()
-        run.join(120)
+        run.join(600)
     (result,) = results
     assert result.state.engine.committed == 0
     assert result.state.invalid == 8

@@ -18,6 +18,8 @@ from labelling import make_cases, sides, write_manifest
 
 from pairscale.web import Case, LabelStore, label_table, read_cases
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def visit(browser):
@@ -27,7 +29,7 @@ def visit(browser):
         def start(link: str, **options):
             context = browser.new_context(**options)
             stack.callback(context.close)
-            context.set_default_timeout(60_000)
+            context.set_default_timeout(600_000)
             page = context.new_page()
             page.trouble = []
             page.on("console", lambda message: page.trouble.append(message.text))
@@ -69,7 +71,7 @@ class Served:
 
     def stop(self, how: int) -> int:
         self.process.send_signal(how)
-        return self.process.wait(60)
+        return self.process.wait(600)
 
     def path(self, name: str) -> str:
         with LabelStore(f"{self.manifest}.labels.db", read_cases(self.manifest)) as store:

@@ -14,6 +14,8 @@ from pairscale.web._guard import signature
 from pairscale.web.app import create_app
 from pairscale.web.desk import LabelDesk
 
+pytestmark = pytest.mark.slow
+
 LINKS = "/l/{token}", "/l/{token}/answer", "/l/{token}/undo"
 
 
@@ -80,7 +82,12 @@ WORDS = st.text(max_size=60)
     choice=st.sampled_from(["1", "2", "tie", "skip"]),
     is_signed=st.booleans(),
 )
-@settings(max_examples=80, derandomize=True, database=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=80,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 def test_answers_of_any_kind_are_taken_or_refused_and_never_half(served, fields, choice, is_signed):
     """Rightly signed, too: what is behind the signature has to hold by itself."""
     app, store, ann = served

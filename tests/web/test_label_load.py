@@ -12,11 +12,13 @@ from labelling import form_of, make_cases, sides
 
 from pairscale.web import label_table
 
+pytestmark = pytest.mark.slow
+
 
 async def label(link: str, n_labels: list[int], rng: random.Random) -> dict[str, str]:
     """One labeller at a time of their own: labels until there is nothing left; what they believe to be saved."""
     believed: dict[str, str] = {}
-    async with httpx.AsyncClient(base_url=link.partition("/l/")[0], timeout=120, follow_redirects=True) as http:
+    async with httpx.AsyncClient(base_url=link.partition("/l/")[0], timeout=600, follow_redirects=True) as http:
         page = (await http.get(link)).text
         while "Done. Thank you!" not in page:
             if 'id="answer"' not in page:  # waiting

@@ -101,7 +101,7 @@ def test_without_ties(serve):
 
 def test_waiting_looks_again_by_itself(serve):
     _, where = serve(make_cases(1))
-    with Visitor(where.links["ann"]), httpx.Client(timeout=60) as bob:
+    with Visitor(where.links["ann"]), httpx.Client(timeout=600) as bob:
         reply = bob.get(where.links["bob"])
         assert "with other people now" in reply.text
         assert reply.headers["refresh"] == "15"
@@ -304,7 +304,7 @@ def test_the_owner_sees_progress_and_adds_a_labeller(site):
     store, where = site
     with Visitor(where.links["ann"]) as ann:
         ann.choose_version("one")
-    with httpx.Client(base_url=where.url, follow_redirects=True, timeout=60) as owner:
+    with httpx.Client(base_url=where.url, follow_redirects=True, timeout=600) as owner:
         page = owner.get(where.owner).text
         assert "1 of 6 labels, 2 for each case" in page
         action = f"{where.owner}/labellers"

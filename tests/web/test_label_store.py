@@ -371,6 +371,7 @@ CHILD = textwrap.dedent("""
 """)
 
 
+@pytest.mark.slow
 def test_kill_9_loses_no_label_and_doubles_none(tmp_path):
     """Whatever was told to be saved is there; at most one more, which was saved and not yet told."""
     rng, told, kills, code = random.Random(8), set(), 0, None

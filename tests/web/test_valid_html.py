@@ -89,7 +89,7 @@ def test_a_run_that_asks_people(valid, tmp_path):
                 ann.open()
             pages = {"question": ann.page, "waiting": bob.open()}
             ann.send(choice="1")
-            run.join(120)
+            run.join(600)
             judge.board.close()
             pages["done"] = ann.open()
     for name, page in pages.items():

@@ -76,8 +76,8 @@ def replay(store: RunFile, state: AdaptiveState, events: list[dict[str, Any]]) -
             if row["status"] == "starved":
                 engine.starve(row)
             else:
-                reason, is_error = row.get("invalid_reason"), row.get("invalid_kind") == "error"
-                engine.record(row["step_id"], row["Y"], invalid_reason=reason, is_error=is_error)
+                invalid = {name: row.get(name) for name in ("invalid_reason", "invalid_kind")}
+                engine.record(row["step_id"], row["Y"], **invalid)
             state.add_step(row)
 
 

@@ -15,8 +15,7 @@ from statistics import linear_regression
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 from pairscale.adaptive._words import diagnostics, no_pair, shown_figure, shown_limit, verdict
-from pairscale.errors import InputError, UnknownNameError
-from pairscale.tables import listed
+from pairscale.options import require_choice, require_int
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -72,10 +71,8 @@ class View:
         console: Console | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        if mode not in get_args(Mode):
-            raise UnknownNameError(f"progress {mode!r} is not known; choose one of {listed(get_args(Mode))}")
-        if redraw_every < 1:
-            raise InputError(f"progress_redraw_every must be a whole number from 1 up, not {redraw_every!r}")
+        require_choice(mode, "progress", get_args(Mode))
+        redraw_every = require_int(redraw_every, "progress_redraw_every", least=1)
         self._mode, self._n_items, self._target = mode, n_items, reliability_target
         self._show_events, self._show_errors = show_events, show_errors
         self._n_steps, self._max_comparisons, self._max_cost = n_steps, max_comparisons, max_cost

@@ -30,6 +30,7 @@ STOPS = {
 _LIMITS = ("max_comparisons", "max_cost", "max_minutes")
 _PAUSES = {
     "judge_failing": "paused: the judge gives no valid answers",
+    "judge_failed": "paused: the judge cannot be asked",
     "interrupted": "interrupted",
     "failed": "broken off by an error",
 }

@@ -19,8 +19,8 @@ from pairscale.adaptive._stop_rule import stops_now
 from pairscale.adaptive.config import BTLConfig
 from pairscale.adaptive.engine import Proposal, Starved
 from pairscale.adaptive.refits import CONVERGED, Belief, stop_decision
-from pairscale.adaptive.runner import uid_of
 from pairscale.adaptive.session import session_facts
+from pairscale.adaptive.source import uid_of
 from pairscale.display import Shown
 from pairscale.errors import InputError, PairscaleError, StoreDamagedError
 from pairscale.store import RunFile, open_run
@@ -168,7 +168,7 @@ class _Replay:
             logged["step_id"],
             logged["Y"],
             invalid_reason=logged.get("invalid_reason"),
-            is_error=logged.get("invalid_kind") == "error",
+            invalid_kind=logged.get("invalid_kind"),
         )
         _compare(f"step {logged['step_id']}", made, logged)
         self._answered(logged)
@@ -188,7 +188,7 @@ class _Replay:
                 raise _DifferenceError(
                     f"{where}: {name} is {logged.get(name)!r} in the log and {value!r} in the answer"
                 )
-        if y is None and (answer["outcome"] == "error") != (logged["invalid_kind"] == "error"):
+        if y is None and (answer["outcome"] == "error") != (logged["invalid_kind"] in {"error", "failure"}):
             kind = f"invalid_kind is {logged['invalid_kind']!r} in the log"
             raise _DifferenceError(f"{where}: {kind}, but the answer was {answer['outcome']!r}")
 

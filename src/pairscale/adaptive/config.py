@@ -9,12 +9,20 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields
-from numbers import Integral, Real
 from typing import Any, Literal, Self, get_args
 
 from pairscale.errors import InputError
 from pairscale.models._gate import DiagnosticsGate
 from pairscale.models.bayes import MCMCSettings, Variant
+from pairscale.options import (
+    optional,
+    require_choice,
+    require_flag,
+    require_int,
+    require_mapping,
+    require_number,
+    require_number_or,
+)
 from pairscale.tables import listed
 
 __all__ = ["STOP_SETTINGS", "AdaptiveConfig", "BTLConfig", "RoundQuotas"]
@@ -38,7 +46,7 @@ class AdaptiveConfig:
     """How pairs are chosen. Make one with :meth:`for_items`; :meth:`describe` lists every field."""
 
     explore_rate: float = field(metadata=_range("share of steps that explore", 0, 1, section="4.2"))
-    round_pairs_target: int = field(metadata=_range("comparisons that a round plans", 1, 10**6, section="4.6.1"))
+    round_pairs_target: int = field(metadata=_range("comparisons that a round plans", 1, 10**9, section="4.6.1"))
     W_cap: int = field(metadata=_range("comparisons that count as recent", 1, 10**6, section="6.1.1"))
     K_base: int = field(metadata=_range("strata below the top band", 1, 10**4, section="5.0.1"))
     long_min_dist: int = field(
@@ -124,15 +132,9 @@ class AdaptiveConfig:
 
     def __post_init__(self) -> None:
         _check(self, "adaptive_config")
-        for low, high in (("p_long_low", "p_long_high"), ("mid_min_dist", "mid_max_dist")):
-            least, most = getattr(self, low), getattr(self, high)
-            if least > most:
-                raise InputError(f"adaptive_config: {low} ({least!r}) must not be above {high} ({most!r})")
-        if self.dup_max_obs > self.dup_max_obs_relaxed:
-            raise InputError(
-                f"adaptive_config: dup_max_obs ({self.dup_max_obs}) must not be above dup_max_obs_relaxed "
-                f"({self.dup_max_obs_relaxed})"
-            )
+        _in_order(self, "adaptive_config", "p_long_low", "p_long_high")
+        _in_order(self, "adaptive_config", "mid_min_dist", "mid_max_dist")
+        _in_order(self, "adaptive_config", "dup_max_obs", "dup_max_obs_relaxed")
         if 2 * self.k_top > self.k_total:
             raise InputError(f"adaptive_config: k_top ({self.k_top}) must be at most half of k_total ({self.k_total})")
 
@@ -151,10 +153,11 @@ class AdaptiveConfig:
             InputError: that names an unknown field, or the range of an impossible one.
         """
         known = _given(cls, given, "adaptive_config")
-        n = n_items
-        refit = refit_pairs_target or _refit_pairs(n)
+        n = require_int(n_items, "n_items", least=1)
+        given_refit = optional(require_int, refit_pairs_target, "refit_pairs_target", least=1, most=10**9)
+        refit = given_refit or _refit_pairs(n)
         base = 5 if n < 60 else 10 if n < 150 else 12 if n < 400 else 20
-        base = _positive(known.get("K_base", base), "K_base")
+        base = require_int(known.get("K_base", base), "adaptive_config: K_base", least=1, most=10**4)
         total = min(40, max(10, round(0.10 * n))) if n >= SMALL else max(2, round(n / 3))
         total = known.get("k_total", total if n >= 6 else 0)
         by_size: dict[str, Any] = {
@@ -303,16 +306,11 @@ class BTLConfig:
 
     def __post_init__(self) -> None:
         _check(self, "btl_config", but=("model_variant", "prior_sd", "mcmc"))
-        if self.model_variant not in get_args(Variant):
-            raise InputError(
-                f"btl_config: model_variant must be one of {listed(get_args(Variant))}, not {self.model_variant!r}"
-            )
-        if self.prior_sd != "learned" and not (isinstance(self.prior_sd, float | int) and 0 < self.prior_sd < math.inf):
-            raise InputError(f"btl_config: prior_sd must be a positive number or 'learned', not {self.prior_sd!r}")
-        if self.near_tie_p_low > self.near_tie_p_high:
-            raise InputError("btl_config: near_tie_p_low must not be above near_tie_p_high")
-        if self.ess_bulk_min > self.ess_bulk_min_near_stop:
-            raise InputError("btl_config: ess_bulk_min must not be above ess_bulk_min_near_stop")
+        require_choice(self.model_variant, "btl_config: model_variant", get_args(Variant))
+        spread = require_number_or(self.prior_sd, "btl_config: prior_sd", ("learned",), above=0)
+        object.__setattr__(self, "prior_sd", spread)
+        _in_order(self, "btl_config", "near_tie_p_low", "near_tie_p_high")
+        _in_order(self, "btl_config", "ess_bulk_min", "ess_bulk_min_near_stop")
         if MCMCSettings.given(self.mcmc).seed is not None:
             raise InputError("btl_config: mcmc takes no seed; the seed of the run gives every fit its own")
 
@@ -325,12 +323,13 @@ class BTLConfig:
         """
         known = _given(cls, given, "btl_config")
         gate = DiagnosticsGate.for_items(n_items)
-        low = known.get("ess_bulk_min", gate.ess_bulk_min)
-        near = gate.ess_bulk_min_near_stop
+        low = require_number(
+            known.get("ess_bulk_min", gate.ess_bulk_min), "btl_config: ess_bulk_min", least=0, most=10**9
+        )
         by_size: dict[str, Any] = {
             "refit_pairs_target": _refit_pairs(n_items),
-            "ess_bulk_min": gate.ess_bulk_min,
-            "ess_bulk_min_near_stop": max(near, low) if isinstance(low, Real) else near,
+            "ess_bulk_min": low,
+            "ess_bulk_min_near_stop": max(gate.ess_bulk_min_near_stop, low),
         }
         return cls(**by_size | known)
 
@@ -354,45 +353,44 @@ def _ceil(value: float) -> int:
     return math.ceil(value - 1e-9)
 
 
-def _positive(value: Any, name: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise InputError(f"adaptive_config: {name} must be a whole number from 1 to 10000, not {value!r}")
-    return int(value)
-
-
 def _usable(value: Any, otherwise: int) -> int:
     """A whole number that other defaults may follow; anything else is refused by its own name a little later."""
-    return int(value) if isinstance(value, Integral) and 0 <= int(value) <= 10**4 else otherwise
+    try:
+        return require_int(value, "", least=0, most=10**4)
+    except InputError:
+        return otherwise
 
 
 def _given(cls: type, given: Mapping[str, Any] | None, what: str) -> dict[str, Any]:
     if isinstance(given, cls):
         return asdict(given)  # type: ignore[call-overload,no-any-return]
-    if not isinstance(given, Mapping | None):
-        raise InputError(f"{what} must be a mapping of settings, not {given!r}")
+    settings = optional(require_mapping, given, what) or {}
     names = [entry.name for entry in fields(cls)]
-    if unknown := sorted(str(name) for name in given or {} if name not in names):
+    if unknown := sorted(name for name in settings if name not in names):
         raise InputError(f"{what}: no field {listed(unknown)}; there are {listed(names, 60)}")
-    return dict(given or {})
+    return settings
 
 
 def _check(config: Any, what: str, but: tuple[str, ...] = ()) -> None:
+    """Validate every field by its type and range, and keep it as a plain Python value."""
     for entry in fields(config):
         if entry.name in but:
             continue
-        value, low, high = getattr(config, entry.name), entry.metadata["low"], entry.metadata["high"]
-        kind = str(entry.type)
-        if kind == "bool":
-            if not isinstance(value, bool):
-                raise InputError(f"{what}: {entry.name} must be true or false, not {value!r}")
-            continue
-        whole = kind == "int"
-        right = isinstance(value, Integral if whole else Real) and not isinstance(value, bool)
-        if not right or not low <= value <= high:
-            raise InputError(
-                f"{what}: {entry.name} must be a {'whole number' if whole else 'number'} from {low:g} to {high:g}, "
-                f"not {value!r}"
-            )
+        given, name, plain = getattr(config, entry.name), f"{what}: {entry.name}", entry.metadata
+        value: float
+        if str(entry.type) == "bool":
+            value = require_flag(given, name)
+        elif str(entry.type) == "int":
+            value = require_int(given, name, least=plain["low"], most=plain["high"])
+        else:
+            value = require_number(given, name, least=plain["low"], most=plain["high"])
+        object.__setattr__(config, entry.name, value)
+
+
+def _in_order(config: Any, what: str, low: str, high: str) -> None:
+    least, most = getattr(config, low), getattr(config, high)
+    if least > most:
+        raise InputError(f"{what}: {low} ({least!r}) must not be above {high} ({most!r})")
 
 
 def _described(cls: type) -> list[dict[str, Any]]:

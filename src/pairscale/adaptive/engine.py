@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairscale.adaptive._arguments import whole_number
 from pairscale.adaptive._changes import Changes
 from pairscale.adaptive._health import Health
 from pairscale.adaptive._pipeline import Scene
@@ -37,6 +36,7 @@ from pairscale.adaptive.selectors import (
 )
 from pairscale.errors import InputError
 from pairscale.models.trueskill import win_probability
+from pairscale.options import require_int
 
 if TYPE_CHECKING:
     from pairscale.adaptive.ledger import Flags
@@ -84,7 +84,7 @@ class Engine(Changes):
         if len(ids) < 2:
             raise InputError(f"ranking needs two items or more, not {len(ids)}")
         chooser = named_selector(selector)
-        self.seed, self.selector = whole_number(seed, "seed", 0), selector_name(chooser)
+        self.seed, self.selector = require_int(seed, "seed", least=0), selector_name(chooser)
         self._given: tuple[Mapping[str, Any] | None, Mapping[str, Any] | None] = adaptive_config, btl_config
         self._other: Selector | None = None if chooser == POLLITT else make_selector(chooser, self._known)
         self._missing = chooser if isinstance(chooser, MissingSelector) else None
@@ -331,7 +331,7 @@ class Engine(Changes):
         self._count(row)
 
     def record(
-        self, step_id: int, y: int | None, *, invalid_reason: str | None = None, is_error: bool = False
+        self, step_id: int, y: int | None, *, invalid_reason: str | None = None, invalid_kind: str | None = None
     ) -> dict[str, Any]:
         """An answer has come.
 
@@ -339,7 +339,8 @@ class Engine(Changes):
             step_id: of the proposal.
             y: 1 when the first won, 0 when the second did, None when there is no valid answer.
             invalid_reason: why there is none.
-            is_error: whether that was because the judge could not be asked, rather than by its choice.
+            invalid_kind: ``abstention`` (the default), ``failure`` (this pair cannot be judged) or ``error`` (the judge
+                could not be reached, which counts against no pair and no text).
 
         Returns:
             The row of the step log, without its timestamp.
@@ -351,7 +352,7 @@ class Engine(Changes):
         proposal = self.open.pop(step_id)
         row = dict(proposal.fields) | {"status": "invalid" if y is None else "committed", "Y": y}
         if y is None:
-            self._reject(proposal, row, invalid_reason, is_error=is_error)
+            self._reject(proposal, row, invalid_reason, invalid_kind or "abstention")
         else:
             self._commit(proposal, row, int(y))
         self._count(row)
@@ -373,12 +374,12 @@ class Engine(Changes):
         row |= {"p_ij": p, "U0_ij": p * (1 - p)}
         self.failures_in_row = 0
 
-    def _reject(self, proposal: Proposal, row: dict[str, Any], reason: str | None, *, is_error: bool) -> None:
+    def _reject(self, proposal: Proposal, row: dict[str, Any], reason: str | None, kind: str) -> None:
         a, b = proposal.first, proposal.second
         limits = self.config.max_invalid_per_pair, self.config.max_invalid_per_item
-        fallen = self.ledger.reject(a, b, is_error=is_error, pair_limit=limits[0], item_limit=limits[1])
+        fallen = self.ledger.reject(a, b, is_error=kind == "error", pair_limit=limits[0], item_limit=limits[1])
         row["invalid_reason"] = reason or "the judge gave no valid answer"
-        row["invalid_kind"] = "error" if is_error else "abstention"
+        row["invalid_kind"] = kind
         row["set_aside"] = ", ".join(self.ids[item] for item in fallen) or None
         if row["round_stage"] == WARM_START:
             self._warm.rejected(row["i"] - 1, row["j"] - 1, self.ledger)

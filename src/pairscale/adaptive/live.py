@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairscale.adaptive._arguments import above_zero, from_zero, whole_number
 from pairscale.adaptive._stop_rule import change_stop_rule, is_stop_rule
 from pairscale.adaptive._view import Mode, View
 from pairscale.adaptive._words import STOPS, starvation
 from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
 from pairscale.adaptive.refits import fit_name
-from pairscale.adaptive.runner import Limits, Runner
 from pairscale.adaptive.session import event_of, plain_settings, run_path, save_adaptive_session, writing
+from pairscale.adaptive.source import AdaptiveSource, Limits
 from pairscale.adaptive.state import AdaptiveState, _checked
-from pairscale.collect._background import run_sync
-from pairscale.errors import InputError, StoreMismatchError
+from pairscale.errors import InputError, JudgeError, StoreMismatchError
 from pairscale.judges.base import Judge
 from pairscale.judges.resolve import make_judge
 from pairscale.notices import notice
-from pairscale.store.journal import Journal
+from pairscale.runtime import RETRIES, TIMEOUT, Budget, RunOptions, Runtime, Terminated, close, require_price, run_sync
+from pairscale.store.writer import JournalWriter
 
 if TYPE_CHECKING:
     import os
@@ -50,9 +50,9 @@ def adaptive_rank_run_live(
     max_comparisons: int | None = None,
     max_cost: float | None = None,
     max_minutes: float | None = None,
-    retries: int = 3,
+    retries: int = RETRIES,
     retry_wait: float = 1.0,
-    timeout: float | None = 300.0,
+    timeout: float | None = TIMEOUT,
     **judge_call_args: Any,
 ) -> AdaptiveState:
     """Take a run further: choose a pair, ask the judge, commit the answer, refit when it is time.
@@ -76,13 +76,13 @@ def adaptive_rank_run_live(
         progress_redraw_every: steps between two drawings.
         progress_show_events: say what is notable.
         progress_errors: say which answers were not valid.
-        concurrency: how many judgements are kept in flight.
+        concurrency: Questions open at once.
         max_comparisons: stop at so many comparisons of the whole run.
-        max_cost: stop before the run has cost more US dollars.
+        max_cost: US dollars that the run may spend, all calls and resumptions together.
         max_minutes: stop this call after so long; what is being asked then is waited for, and not asked again.
-        retries: how often to ask again when an error may pass.
-        retry_wait: seconds before the first of these; doubled each time.
-        timeout: seconds that one answer may take; None for ever.
+        retries: How often to ask again after a transient failure.
+        retry_wait: Seconds before the first retry, where the provider does not say; doubled each time.
+        timeout: Seconds that one answer may take; None for no limit.
         judge_call_args: further keyword arguments of every call of a callable judge.
 
     Returns:
@@ -103,13 +103,10 @@ def adaptive_rank_run_live(
     """
     _checked(state)
     limits = Limits(n_steps, max_comparisons, max_cost, max_minutes)
-    whole_number(concurrency, "concurrency", 1)
-    whole_number(retries, "retries", 0)
-    from_zero(retry_wait, "retry_wait")
-    if timeout is not None:
-        above_zero(timeout, "timeout")
+    asking = RunOptions(concurrency, retries, retry_wait, timeout, max_cost)
     _same_fit(state, fit_name(fit_fn))
     asked = make_judge(judge, judge_call_args=judge_call_args or None)
+    require_price(asked, max_cost)
     if session_dir is not None:
         _keep_in(state, session_dir)
     if persist_item_log is not None:
@@ -135,20 +132,21 @@ def adaptive_rank_run_live(
     )
     with writing(state) as store:
         condition_id = _same_judge(state, store, asked)
-        with view, Journal(store, condition_id) as journal:
+        with view, JournalWriter(store) as journal:
             _log_changes(state, journal)
-            runner = Runner(
-                state, asked, journal, view, limits, concurrency=concurrency, fit_fn=fit_fn, retries=retries,
-                retry_wait=retry_wait, timeout=timeout,
-            )  # fmt: skip
+            budget = Budget(max_cost, store.spent())
+            source = AdaptiveSource(
+                state, asked, condition_id, journal, view, limits, budget, concurrency=concurrency, fit_fn=fit_fn
+            )
             if stopped is not None:  # a process that died before left the scores behind the answers
-                run_sync(runner.close)
+                run_sync(source.close)
                 return state
             state.engine.refit_lag = 0 if concurrency == 1 else concurrency
             call = {"concurrency": concurrency, "refit_lag": state.engine.refit_lag, **asdict(limits)}
             call |= {"condition_id": condition_id, "judged_by": asked.condition.condition_id, "fit_fn": state.fit_fn}
             journal.event(event_of("call", state.engine, **call))
-            _run(runner, view)
+            runtime = Runtime(source, journal, asking, budget=budget, deadline=source.deadline)
+            _run(source, runtime, journal, asked, view)
     _say_how_it_ended(state)
     return state
 
@@ -171,16 +169,40 @@ def _same_fit(state: AdaptiveState, name: str) -> None:
     state.fit_fn = name
 
 
-def _run(runner: Runner, view: View) -> None:
-    try:
-        run_sync(runner.run)
-    except KeyboardInterrupt:
-        if runner.is_running:  # a second Ctrl-C already: it is putting its things in order, and is left to it
+def _run(source: AdaptiveSource, runtime: Runtime, journal: JournalWriter, judge: Judge, view: View) -> None:
+    ended = False
+
+    async def ask() -> None:
+        nonlocal ended
+        source.start()
+        try:
+            await runtime.run()
+        except BaseException as error:
+            await source.interrupt()
+            source.end(_ENDS.get(type(error), "failed"))
             raise
-        view.note("stopping: one last fit, so that the scores are up to date (Ctrl-C again to skip it)")
-        run_sync(runner.close)
+        finally:
+            await close(judge)
+            ended = True
+            journal.flush()
+        source.end(source.reason(runtime.stopped))
+
+    try:
+        run_sync(ask)
+    except (KeyboardInterrupt, Terminated) as stop:
+        if not ended:  # a second Ctrl-C already: the run is storing its answers, and is left to it
+            raise
+        if isinstance(stop, KeyboardInterrupt):
+            view.note("stopping: one last fit, so that the scores are up to date (Ctrl-C again to skip it)")
+            run_sync(source.close)
         raise
-    run_sync(runner.close)
+    except JudgeError:
+        run_sync(source.close)
+        raise
+    run_sync(source.close)
+
+
+_ENDS = {asyncio.CancelledError: "interrupted", JudgeError: "judge_failed"}
 
 
 def _merge_settings(
@@ -233,7 +255,7 @@ def _made(
     return AdaptiveConfig.for_items(n, adaptive_config, refit_pairs_target=btl.refit_pairs_target), btl
 
 
-def _log_changes(state: AdaptiveState, journal: Journal) -> None:
+def _log_changes(state: AdaptiveState, journal: JournalWriter) -> None:
     for event in state.unlogged:
         journal.event(event)
     state.unlogged.clear()
@@ -285,7 +307,7 @@ def _say_how_it_ended(state: AdaptiveState) -> None:
     if state.ended == "judge_failing":
         notice(
             f"paused: {state.engine.config.max_failures_in_row} answers in a row were not valid; the last reason: "
-            f"{state.invalid_reason}. Nothing is lost: the same call goes on"
+            f"{state.invalid_reason}. Nothing was lost. Run the same call again to continue"
         )
     if state.ended == "candidate_starvation" and state.engine.ledger.given_up:
         notice(f"stopped: {_stopped(state, state.ended)}")

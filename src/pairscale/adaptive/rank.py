@@ -28,12 +28,13 @@ from pairscale.adaptive.session import (
 )
 from pairscale.adaptive.state import AdaptiveState, beliefs_of, summarize_adaptive
 from pairscale.display import Charted, Reported
-from pairscale.errors import InputError, StoreMismatchError
+from pairscale.errors import InputError, JudgeError, StoreMismatchError
 from pairscale.files import TABLE_SUFFIXES, write_table
 from pairscale.judges.base import Judge
 from pairscale.judges.resolve import make_judge
 from pairscale.models.logs import ITEM_FIGURES, summarize_items, summarize_refits
 from pairscale.notices import notice
+from pairscale.options import require_int, require_path, require_suffix
 from pairscale.providers.registry import PROVIDERS
 from pairscale.samples import read_samples
 from pairscale.tables import listed
@@ -165,6 +166,8 @@ def adaptive_rank(
 
     Raises:
         InputError: data, judge or a setting cannot be used.
+        JudgeError: the judge cannot be asked, or fails in the same way on ten different questions in a row; its
+            ``result`` is what came of the answers before.
         StoreError: the run file cannot be used.
 
     Example:
@@ -187,7 +190,7 @@ def adaptive_rank(
     samples = read_samples(data, id_col=id_col, text_col=text_col)
     where = run_path(session_dir, run)
     settings: dict[str, Any] = {
-        "seed": seed,
+        "seed": require_int(seed, "seed", least=0),
         "adaptive_config": plain_settings(adaptive_config, "adaptive_config"),
         "btl_config": plain_settings(btl_config, "btl_config"),
     }
@@ -202,11 +205,15 @@ def adaptive_rank(
         state = adaptive_rank_start(
             samples, run=where, persist_item_log=persist_item_log, selector=selector, **settings
         )
-    adaptive_rank_run_live(
-        state, judge_, n_steps, fit_fn, persist_item_log=persist_item_log, progress=progress,
-        progress_redraw_every=progress_redraw_every, progress_show_events=progress_show_events,
-        progress_errors=progress_errors, **options,
-    )  # fmt: skip
+    try:
+        adaptive_rank_run_live(
+            state, judge_, n_steps, fit_fn, persist_item_log=persist_item_log, progress=progress,
+            progress_redraw_every=progress_redraw_every, progress_show_events=progress_show_events,
+            progress_errors=progress_errors, **options,
+        )  # fmt: skip
+    except JudgeError as error:
+        error.result = _result(state, save_outputs or output_file is not None, output_file, raw=include_raw)
+        raise
     return _result(state, save_outputs or output_file is not None, output_file, raw=include_raw)
 
 
@@ -245,10 +252,9 @@ def _trait(trait: str | Trait, name: str | None, description: str | None) -> str
 
 def _check_output(output_file: str | os.PathLike[str] | None) -> None:
     """Refuse a file that cannot be written before anything is asked rather than after it."""
-    if output_file is None or not (suffix := Path(output_file).suffix.lower()):
+    if output_file is None or not require_path(output_file, "output_file").suffix:
         return
-    if suffix not in TABLE_SUFFIXES:
-        raise InputError(f"output_file {output_file}: the ending must be one of {listed(TABLE_SUFFIXES, 9)}, or none")
+    require_suffix(output_file, "output_file", TABLE_SUFFIXES)
     if not Path(output_file).parent.is_dir():
         raise InputError(f"output_file {output_file}: there is no folder {Path(output_file).parent}")
 

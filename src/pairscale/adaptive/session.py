@@ -22,10 +22,11 @@ from pairscale.adaptive.state import AdaptiveState, as_items, beliefs_of
 from pairscale.adaptive.step_log import STEP_LOG
 from pairscale.errors import InputError, StoreDamagedError, StoreError, StoreMismatchError
 from pairscale.models.logs import ROUND_LOG
+from pairscale.options import optional, require_mapping
 from pairscale.provenance import utc_now
 from pairscale.store import RunFile, open_run
 from pairscale.store.chain import CHAIN, canonical, verify_chain
-from pairscale.store.journal import Journal
+from pairscale.store.writer import JournalWriter
 from pairscale.tables import listed
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ def adaptive_rank_start(
         store.add_items(frame.iter_rows(named=True))
         # In this order: the run is there from its first event on, and a process that dies before leaves none.
         store.set_meta("adaptive", {"log_version": LOG_VERSION, "package_version": __version__})
-        with Journal(store, "") as journal:
+        with JournalWriter(store) as journal:
             journal.event(
                 event_of("start", engine, ids=engine.ids, **settings)
                 | {"mu": None if mu is None else mu.tolist(), "sigma": None if sigma is None else sigma.tolist()}
@@ -390,9 +391,7 @@ def plain_settings(config: Any, what: str) -> dict[str, Any]:
     """Settings as JSON keeps them."""
     if isinstance(config, AdaptiveConfig | BTLConfig):
         config = asdict(config)
-    if not isinstance(config, Mapping | None):
-        raise InputError(f"{what} must be a mapping of settings, not {config!r}")
-    return dict(json.loads(canonical(config or {})))
+    return dict(json.loads(canonical(optional(require_mapping, config, what) or {})))
 
 
 def adaptive_status(store: RunFile) -> dict[str, Any] | None:

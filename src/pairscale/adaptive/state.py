@@ -14,6 +14,7 @@ from pairscale.adaptive.step_log import STEP_LOG, step_frame
 from pairscale.display import Charted
 from pairscale.errors import InputError
 from pairscale.models.logs import ITEM_FIGURES, ITEM_LOG, ROUND_LOG, round_log_row, summarize_items
+from pairscale.options import optional, require_int
 from pairscale.tables import listed
 
 if TYPE_CHECKING:
@@ -222,8 +223,9 @@ def adaptive_item_log(state: AdaptiveState, refit_id: int | None = None, stack: 
     tables = _checked(state).item_log_list
     if stack and refit_id is not None:
         raise InputError("stack=True gives all refits; leave out refit_id, or stack")
-    if refit_id is not None and not (isinstance(refit_id, int) and 1 <= refit_id <= len(tables)):
-        raise InputError(f"there is no refit {refit_id!r}; there are {len(tables):,}")
+    refit_id = optional(require_int, refit_id, "refit_id", least=1)
+    if refit_id is not None and refit_id > len(tables):
+        raise InputError(f"there is no refit {refit_id:,}; there are {len(tables):,}")
     if not tables:
         return pl.DataFrame(schema=ITEM_LOG)
     return pl.concat(tables) if stack else tables[-1 if refit_id is None else refit_id - 1]

@@ -81,7 +81,10 @@ _STEP: dict[str, tuple[Any, str]] = {
     "A_id": (_TEXT, "the id of the item that stood first"),
     "B_id": (_TEXT, "the id of the item that stood second"),
     "invalid_reason": (_TEXT, "why an answer was not valid"),
-    "invalid_kind": (_TEXT, "abstention (the judge declined or gave no winner) or error (it could not be asked)"),
+    "invalid_kind": (
+        _TEXT,
+        "abstention (no winner was named), failure (this pair cannot be judged) or error (no connection)",
+    ),
     "proposed_after": (_INT, "rows of this log that there were when the step was chosen"),
     "in_flight": (_INT, "other pairs that were being asked then"),
     "belief_refit_id": (_INT, "the refit whose scores the choice knew of; missing before the first"),

@@ -250,8 +250,8 @@ def group(command_class: Any, **settings: Any) -> typer.Typer:
 
 
 def _with_desk(run: str, work: Callable[[BatchDesk], Awaitable[T]]) -> T:
-    from pairscale.collect._background import run_sync
     from pairscale.collect.batch.desk import BatchDesk
+    from pairscale.runtime import run_sync
 
     async def main() -> T:
         desk = BatchDesk(run)

@@ -84,7 +84,7 @@ def command(
     base_url: BaseUrl = None,
     cache: Cache = None,
     concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="Questions open at once.")] = 4,
-    retries: Annotated[int, typer.Option(min=0, metavar="N", help="How often to ask again after a passing error.")] = 3,
+    retries: Annotated[int, typer.Option(min=0, metavar="N", help="Retries after a transient failure.")] = 3,
     encoding: Encoding = None,
     as_json: Json = False,
     out: Out = None,

@@ -68,7 +68,7 @@ def command(
         typer.Option(metavar="NAME=VALUE", help="A setting of the judge, such as bias=0.3; may stand several times."),
     ] = None,
     concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="Questions open at once.")] = 1,
-    retries: Annotated[int, typer.Option(min=0, metavar="N", help="How often to ask again after a passing error.")] = 3,
+    retries: Annotated[int, typer.Option(min=0, metavar="N", help="Retries after a transient failure.")] = 3,
     base_url: BaseUrl = None,
     cache: Cache = None,
     max_cost: Annotated[float | None, typer.Option(min=0, metavar="USD", help="Stop before it costs more.")] = None,

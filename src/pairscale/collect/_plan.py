@@ -3,54 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
-from pairscale.collect._asking import comparison_of
 from pairscale.collect.taken_over import mark_taken_over
 from pairscale.comparisons import Condition, key_expressions, occurrence, ordered_key
 from pairscale.errors import TableError
-from pairscale.judges.base import Item, JudgePair, Verdict
+from pairscale.judges.base import Judge
 from pairscale.notices import notice
 from pairscale.pairs._table import as_pairs
 from pairscale.provenance import utc_now
-from pairscale.store import Answer, Progress, RunFile
+from pairscale.runtime import Question
+from pairscale.store import Progress, RunFile
+from pairscale.store.writer import Asked, Entry
 from pairscale.tables import FAILED, RESULTS, Table, listed
 
-__all__ = ["Plan", "Question", "make_plan"]
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """One pair that has no answer yet.
-
-    Attributes:
-        pair_id: its number in the run file.
-        uid: its name.
-        first: the sample shown first.
-        second: the sample shown second.
-        attempt: the number that the next attempt will have.
-        failed_before: whether the run file holds an earlier outcome that gives way.
-        occurrence: 2 for the second pair of the run file that asks the same, and so on.
-    """
-
-    pair_id: int
-    uid: str
-    first: Item
-    second: Item
-    attempt: int
-    failed_before: bool
-    occurrence: int = 1
-
-    def pair(self, turn: int) -> JudgePair:
-        """The question as the judge sees it, when it is asked for the ``turn``-th time again."""
-        return JudgePair(self.first, self.second, self.uid, self.attempt + turn, occurrence=self.occurrence)
-
-    def comparison(self, verdict: Verdict) -> dict[str, Any]:
-        """The outcome as it goes into the run file."""
-        return comparison_of(verdict, str(self.first["ID"]), str(self.second["ID"]))
+__all__ = ["Plan", "make_plan"]
 
 
 def make_plan(store: RunFile, pairs: Table, condition: Condition) -> Plan:
@@ -80,37 +49,49 @@ class Plan:
         """How many pairs have no answer yet, besides those whose numbers are given."""
         return sum(number not in self._known.answered and number not in besides for number in self._frame["pair_id"])
 
-    def questions(self, repeats: Mapping[int, int] | None = None, besides: Collection[int] = ()) -> Iterator[Question]:
-        """The pairs without an answer, in their order, made one by one.
+    def questions(
+        self, judge: Judge, repeats: Mapping[int, int] | None = None, besides: Collection[int] = ()
+    ) -> Iterator[Question]:
+        """The pairs without an answer, made one by one: those never asked first, then those asked without success.
 
         Args:
+            judge: who will be asked.
             repeats: the run file's, for a judge that has to know of them; see :meth:`RunFile.repeats`.
             besides: numbers of pairs to leave out.
         """
         repeats = repeats or {}
+        known = self._known
         sides = [(name, f"{name}1", f"{name}2") for name in self._columns]
-        for row in self._frame.iter_rows(named=True):
-            number = row["pair_id"]
-            if number in self._known.answered or number in besides:
-                continue
-            first = {name: row[one] for name, one, _ in sides}
-            second = {name: row[two] for name, _, two in sides}
-            first["item_id"], second["item_id"] = first["ID"], second["ID"]
-            asked = self._known.attempts.get(number, 0)
-            failed, which = number in self._known.failed, repeats.get(number, 1)
-            yield Question(number, row["custom_id"], first, second, asked + 1, failed, which)
+        for asked_before in (False, True) if known.attempts else (False,):
+            for row in self._frame.iter_rows(named=True):
+                number = row["pair_id"]
+                asked = known.attempts.get(number, 0)
+                if number in known.answered or number in besides or (asked > 0) is not asked_before:
+                    continue
+                first = {name: row[one] for name, one, _ in sides}
+                second = {name: row[two] for name, _, two in sides}
+                first["item_id"], second["item_id"] = first["ID"], second["ID"]
+                yield Question(
+                    judge,
+                    self.condition_id,
+                    row["custom_id"],
+                    first,
+                    second,
+                    pair_id=number,
+                    attempt=asked + 1,
+                    replaces=number in known.failed,
+                    occurrence=repeats.get(number, 1),
+                )
 
-    def result_row(
-        self, question: Question, comparison: Mapping[str, Any], values: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        """The outcome of an attempt as a row of the results table."""
+    def result_row(self, asked: Asked) -> dict[str, Any]:
+        """The outcome of a question as a row of the results table."""
+        values, comparison, condition = asked.attempts[-1], asked.comparison or {}, self._condition
         position = comparison["winner_pos"]
         known = {name: values[name] for name in RESULTS if name in values}
-        condition = self._condition
         return known | {
-            "custom_id": question.uid,
-            "ID1": question.first["ID"],
-            "ID2": question.second["ID"],
+            "custom_id": asked.uid,
+            "ID1": asked.ID1,
+            "ID2": asked.ID2,
             "model": values["model"] or condition.model,
             "better_sample": None if position is None else f"SAMPLE_{position}",
             "better_id": comparison["better_id"],
@@ -128,7 +109,7 @@ class Plan:
         file has (the process was killed between the two) are returned, to be added to the CSV. Rows without a
         condition, as R writes them, count too; that they do is said, and the run file says which they are.
         """
-        answers: list[Answer] = []
+        answers: list[Entry] = []
         unsure: set[int] = set()
         columns = self._frame.select("custom_id", "ID1", "ID2", "pair_id").iter_rows()
         numbers = {(name, first, second): number for name, first, second, number in columns}
@@ -152,7 +133,7 @@ class Plan:
                 continue
             saved.add(number)
             if number not in self._known.answered:
-                answers.append(_taken_up(row, settled, number, self._known))
+                answers.append(Entry(_taken_up(row, settled, number, self._known, self.condition_id)))
                 if not row.get("condition_id"):
                     unsure.add(number)
         if unsure:
@@ -165,7 +146,7 @@ class Plan:
         if foreign:
             notice(f"the saved results hold {foreign:,} rows of another judge or model; they count for nothing here")
         if answers:
-            store.record(answers, self.condition_id)
+            store.writer.commit(answers)
             self._known = store.progress(self.condition_id)
         unsaved = set(self._frame["pair_id"]) & self._known.answered - saved
         if not unsaved:
@@ -184,8 +165,9 @@ class Plan:
         mine = self._frame.select("pair_id").with_row_index("_row")
         settled = store.results(self.condition_id, raw=raw).filter(pl.col("outcome").is_in(["win", "tie", "flip"]))
         results = mine.join(settled, on="pair_id").sort("_row")
-        attempts = store.failed_attempts(self.condition_id).select("pair_id", *FAILED, "outcome")
-        attempts = self._frame.join(attempts, on="pair_id", maintain_order="left_right")
+        attempts = store.failed_attempts(self.condition_id).select("pair_id", *FAILED)
+        own = {name: f"{name}_of_pair" for name in self._frame.columns if name in FAILED}
+        attempts = self._frame.rename(own).join(attempts, on="pair_id", maintain_order="left_right")
         last = attempts.unique("pair_id", keep="last", maintain_order=True)
         failed = last.join(results, on="pair_id", how="anti", maintain_order="left")
         columns = [*RESULTS, *(["raw_response"] if raw else [])]
@@ -225,7 +207,9 @@ def _settled(row: Mapping[str, str | None]) -> tuple[str, int | None] | None:
     return outcome, position
 
 
-def _taken_up(row: Mapping[str, str | None], settled: tuple[str, int | None], number: int, known: Progress) -> Answer:
+def _taken_up(
+    row: Mapping[str, str | None], settled: tuple[str, int | None], number: int, known: Progress, condition_id: str
+) -> Asked:
     """The attempt and outcome that a saved row stands for."""
     outcome, position = settled
     values: dict[str, Any] = {
@@ -247,7 +231,7 @@ def _taken_up(row: Mapping[str, str | None], settled: tuple[str, int | None], nu
         "probability": float(probability) if probability else None,
         "received_at": values["attempted_at"],
     }
-    return Answer(number, values, comparison, number in known.failed)
+    return Asked(condition_id, (values,), comparison, number, replaces=number in known.failed)
 
 
 _WHOLE = (

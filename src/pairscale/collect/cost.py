@@ -9,19 +9,20 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 import polars as pl
 
-from pairscale.collect._background import run_sync
 from pairscale.collect._cost_model import Strategy, choose_pilot
 from pairscale.collect._cost_study import SUMMARY, Figures, Rates, Study, assumed_output, calibrated, rough, totals
-from pairscale.collect.live import SubmitResult, require_options, submit_into
+from pairscale.collect.live import SubmitResult, submit_into
 from pairscale.collect.llm import _trait, make_adaptive_judge_llm, progress_of
 from pairscale.display import Shown
 from pairscale.errors import InputError
 from pairscale.judges.base import Judge
 from pairscale.judges.resolve import make_judge
 from pairscale.notices import notice
+from pairscale.options import optional, require_int
 from pairscale.pairs._table import checked_seed, whole
 from pairscale.provenance import Provenance
 from pairscale.providers.registry import PROVIDERS
+from pairscale.runtime import RunOptions, run_sync
 from pairscale.store import open_run
 
 if TYPE_CHECKING:
@@ -239,7 +240,8 @@ def estimate_llm_pairs_cost(
     seed, n_test = checked_seed(seed), whole(n_test, "n_test")
     _check(mode, budget_quantile, batch_discount, bytes_per_token, output_tokens)
     concurrency = concurrency if concurrency is not None else workers if parallel else 1
-    require_options(concurrency, retries, retry_wait, status_every=status_every)
+    options = RunOptions(concurrency, retries, retry_wait)
+    optional(require_int, status_every, "status_every", least=1)
     key = _OFFLINE_KEY if offline and api_key is None else api_key
 
     def made(price: Price | None = None) -> Judge:
@@ -276,15 +278,8 @@ def estimate_llm_pairs_cost(
     pilot = choose_pilot(study.bytes, n_test, strategy, seed)
     test_pairs = study.pairs[pilot[0]]
     bar, every = progress_of(test_pairs, verbose=verbose, status_every=status_every, progress=progress)
-    options: dict[str, Any] = {
-        "concurrency": concurrency,
-        "retries": retries,
-        "retry_wait": retry_wait,
-        "progress": bar,
-        "status_every": every,
-    }
-    options |= {"save_path": save_path, "include_raw": include_raw}
-    done, usage = run_sync(lambda: _asked(run, test_pairs, asked, options))
+    more = {"progress": bar, "status_every": every, "save_path": save_path, "include_raw": include_raw}
+    done, usage = run_sync(lambda: _asked(run, test_pairs, asked, options, more))
     found = calibrated(study, rates, pilot, done, usage, budget_quantile)
     row = facts | {"method": "pilot", "test_strategy": strategy, "budget_quantile": budget_quantile}
     lengths = float(study.bytes[pilot[0]].mean()), float(study.bytes.mean())
@@ -301,11 +296,15 @@ def estimate_llm_pairs_cost(
 
 
 async def _asked(
-    run: str | os.PathLike[str] | None, pairs: pl.DataFrame, judge: Judge, options: Mapping[str, Any]
+    run: str | os.PathLike[str] | None,
+    pairs: pl.DataFrame,
+    judge: Judge,
+    options: RunOptions,
+    more: Mapping[str, Any],
 ) -> tuple[SubmitResult, pl.DataFrame]:
     """The pilot's answers, and every attempt that the run file has under its condition."""
     with open_run(run, write=True) as store:
-        done = await submit_into(store, pairs, judge, **options)
+        done = await submit_into(store, pairs, judge, options, **more)
         return done, store.usage(done.condition_id)
 
 

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
 
-from pairscale.collect._background import run_sync
-from pairscale.collect.live import SubmitResult, require_options, submit_pairs
+from pairscale.collect.live import SubmitResult, submit_pairs
 from pairscale.errors import InputError
 from pairscale.judges.llm import LLMJudge
 from pairscale.notices import notice
+from pairscale.options import optional, require_int
 from pairscale.prompts import template_from
 from pairscale.providers.keys import KEY_VARIABLES, key_in_environment
+from pairscale.runtime import run_sync
 from pairscale.tables import RESULTS, to_frame
 from pairscale.traits import Trait, trait_description
 
@@ -176,7 +177,7 @@ def submit_llm_pairs(
     )
     if concurrency is None:
         concurrency = workers if parallel else 1
-    require_options(concurrency, retries, retry_wait, max_cost, status_every)
+    optional(require_int, status_every, "status_every", least=1)
     bar, every = progress_of(pairs, verbose=verbose, status_every=status_every, progress=progress)
     return submit_pairs(
         pairs,

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from pairscale.collect._asking import close
 from pairscale.comparisons import Outcome
 from pairscale.errors import InputError
 from pairscale.evaluate._model_judge import TaskJudge, reasoning_of
-from pairscale.evaluate.comparators import Ask, PairwiseOutcome, Winner, ask_unrecorded, item_name, together
+from pairscale.evaluate.comparators import Ask, PairwiseOutcome, item_name, together
 from pairscale.evaluate.suite import Task, as_words
 from pairscale.evaluate.traces import Trace
 from pairscale.judges.base import Item, Judge, JudgePair, Verdict
+from pairscale.judges.orders import merge_orders
 from pairscale.judges.resolve import make_judge
+from pairscale.options import require_int
 from pairscale.provenance import fingerprint, text_hash
 from pairscale.providers.registry import PROVIDERS
+from pairscale.runtime import RETRIES, ask_unrecorded, close
 
 __all__ = ["JudgeComparator", "pairwise_judge", "require_names"]
 
@@ -33,7 +35,7 @@ def pairwise_judge(
     swap: bool = True,
     include_reference: bool = True,
     include_trace: bool = False,
-    retries: int = 1,
+    retries: int = RETRIES,
     judge_args: Mapping[str, Any] | None = None,
 ) -> JudgeComparator:
     """A judge that compares the two answers to a task, in both orders.
@@ -92,13 +94,17 @@ class JudgeComparator:
         include_trace: bool,
         retries: int,
     ) -> None:
-        if retries < 0:
-            raise InputError(f"retries must be 0 or more, not {retries!r}")
+        require_int(retries, "retries", least=0)
         self.judge, self.criterion, self.key = judge, criterion, key
         self._swap, self._reference, self._trace, self._retries = swap, include_reference, include_trace, retries
 
     def __repr__(self) -> str:
         return f"<pairwise_judge {self.judge.condition.judge_id}, key {self.key!r}>"
+
+    @property
+    def judges(self) -> tuple[Judge, ...]:
+        """Who is asked."""
+        return (self.judge,)
 
     async def aclose(self) -> None:
         """Have the judge close its connections."""
@@ -117,7 +123,7 @@ class JudgeComparator:
             orders = [orders[int(text_hash(f"{self.key}|{task.task_id}"), 16) % 2]]
         pairs = [self._pair(task, sides[first], sides[second]) for first, second in orders]
         verdicts = await together(*(ask(self.judge, pair, self._retries) for pair in pairs))
-        return agreed([order[0] for order in orders], verdicts, self.judge.condition.judge_id)
+        return merged_outcome([order[0] for order in orders], verdicts, self.judge.condition.judge_id)
 
     def _item(self, task: Task, trace: Trace, reference: str) -> dict[str, Any]:
         name = item_name(task.task_id, trace.output)
@@ -134,7 +140,7 @@ class JudgeComparator:
         return JudgePair(first, second, f"{task.task_id}:{fingerprint([self.criterion, first, second])}")
 
 
-def agreed(firsts: Sequence[Side], verdicts: Sequence[Verdict], judge_id: str) -> PairwiseOutcome:
+def merged_outcome(firsts: Sequence[Side], verdicts: Sequence[Verdict], judge_id: str) -> PairwiseOutcome:
     """One outcome of the verdicts of one or two orders.
 
     Args:
@@ -152,17 +158,13 @@ def agreed(firsts: Sequence[Side], verdicts: Sequence[Verdict], judge_id: str) -
     )
     costs = [verdict.cost for verdict in verdicts if verdict.cost is not None]
     more: dict[str, Any] = {"detail": detail, "cost": sum(costs) if costs else None}
-    kinds = [verdict.outcome for verdict in verdicts]
-    if Outcome.ERROR in kinds:
-        return PairwiseOutcome.fail(reasoning, **more)
-    if Outcome.ABSTENTION in kinds:
-        return PairwiseOutcome.abstain(reasoning, **more)
-    winners: set[Winner] = {order["winner"] for order in orders}
-    if Outcome.FLIP in kinds or winners == {"a", "b"}:
+    kind, winner = merge_orders(
+        [(verdict.outcome, order["winner"]) for verdict, order in zip(verdicts, orders, strict=True)]
+    )
+    if kind is Outcome.FLIP:
         slots = {order["preferred"] for order in orders}
         detail["direction"] = slots.pop() if len(slots) == 1 else None
-        return PairwiseOutcome.flip(reasoning, **more)
-    return PairwiseOutcome(winners.pop() if len(winners) == 1 else "tie", reasoning, **more)
+    return PairwiseOutcome("tie" if kind is Outcome.TIE else winner, reasoning, outcome=kind, **more)
 
 
 def _order(first: Side, verdict: Verdict) -> dict[str, Any]:

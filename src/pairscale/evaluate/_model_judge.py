@@ -111,9 +111,9 @@ class TaskJudge:
             },
         )
 
-    def dearest(self, pair: JudgePair) -> float | None:
+    def max_cost_of(self, pair: JudgePair) -> float | None:
         """What asking about a pair may cost, on the safe side; None when nobody knows the price."""
-        return self._model.dearest(self._model.request(self.prompt(pair)))
+        return self._model.max_cost_of(self._model.request(self.prompt(pair)))
 
     async def aclose(self) -> None:
         """Close the connections."""

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
-from pairscale.collect._asking import ask as ask_judge
-from pairscale.collect._asking import pause
 from pairscale.comparisons import Outcome
 from pairscale.errors import InputError
 from pairscale.evaluate.suite import Task
@@ -17,7 +14,7 @@ from pairscale.evaluate.traces import Trace
 from pairscale.judges.base import Judge, JudgePair, Verdict, plain_number
 from pairscale.provenance import text_hash
 
-__all__ = ["Ask", "PairwiseComparator", "PairwiseOutcome", "Winner", "ask_unrecorded", "item_name", "together"]
+__all__ = ["Ask", "PairwiseComparator", "PairwiseOutcome", "Winner", "item_name", "together"]
 
 T = TypeVar("T")
 
@@ -26,8 +23,8 @@ Winner: TypeAlias = Literal["a", "b", "tie"]
 """Which variant is better, or neither."""
 
 Ask: TypeAlias = Callable[[Judge, JudgePair, int], Awaitable[Verdict]]
-"""Puts a question to a judge, and again after a passing error, at most so often; a run looks first whether it has been
-answered before, and writes the answer down."""
+"""Puts a question to a judge, and again after a transient failure, at most so often; a run looks first whether it has
+been answered before, and stores the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +116,3 @@ async def together(*work: Awaitable[T]) -> list[T]:
         if isinstance(one, BaseException):
             raise one
     return [one for one in done if not isinstance(one, BaseException)]
-
-
-async def ask_unrecorded(judge: Judge, pair: JudgePair, retries: int) -> Verdict:
-    """Ask a judge without a run that remembers."""
-    jitter = random.Random(pair.uid)  # noqa: S311 - spreads retries, keeps no secret
-    for turn in range(retries + 1):
-        verdict, _ = await ask_judge(judge, replace(pair, attempt=turn + 1), turn + 1)
-        if not verdict.passing or turn == retries:
-            break
-        await asyncio.sleep(pause(verdict.retry_after, turn, jitter))
-    return verdict

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from pairscale.collect._background import run_sync
 from pairscale.display import Shown
 from pairscale.errors import InputError
-from pairscale.evaluate._jobs import paired
+from pairscale.evaluate.jobs import paired
 from pairscale.evaluate.labels import answers_digest, case_name, key_path, known_key, labelled_answers
 from pairscale.evaluate.result import Unmatched
 from pairscale.evaluate.suite import Suite
 from pairscale.evaluate.traces import TraceSource
 from pairscale.files import read_rows, replacing
+from pairscale.runtime import run_sync
 from pairscale.tables import listed
 
 __all__ = ["MANIFEST", "ExportedCases", "export_pairwise_cases", "export_pairwise_cases_async", "require_manifest"]

@@ -8,10 +8,11 @@ from typing import Any
 from pairscale.errors import InputError
 from pairscale.evaluate._judge import JudgeComparator, pairwise_judge, require_names
 from pairscale.evaluate._majority import majority
-from pairscale.evaluate.comparators import Ask, PairwiseOutcome, ask_unrecorded, together
+from pairscale.evaluate.comparators import Ask, PairwiseOutcome, together
 from pairscale.evaluate.suite import Task
 from pairscale.evaluate.traces import Trace
 from pairscale.judges.base import Judge
+from pairscale.runtime import ask_unrecorded
 from pairscale.tables import listed
 
 __all__ = ["PanelComparator", "pairwise_panel"]
@@ -63,6 +64,11 @@ class PanelComparator:
 
     def __repr__(self) -> str:
         return f"<pairwise_panel of {len(self.members)}, key {self.key!r}>"
+
+    @property
+    def judges(self) -> tuple[Judge, ...]:
+        """Who is asked."""
+        return tuple(member.judge for member in self.members)
 
     async def aclose(self) -> None:
         """Have the judges close their connections."""

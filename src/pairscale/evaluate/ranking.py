@@ -12,14 +12,10 @@ from uuid import uuid4
 
 import polars as pl
 
-from pairscale.collect._background import run_sync
-from pairscale.collect._purse import Purse
 from pairscale.display import Charted
 from pairscale.errors import InputError, UnknownNameError
-from pairscale.evaluate._book import Book
-from pairscale.evaluate._desk import Desk
-from pairscale.evaluate._jobs import Field
 from pairscale.evaluate.comparators import PairwiseComparator
+from pairscale.evaluate.grading import Evaluation
 from pairscale.evaluate.inference import score_of
 from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult
 from pairscale.evaluate.suite import Suite, require_suite
@@ -27,6 +23,7 @@ from pairscale.evaluate.variants import VariantLike, make_variant
 from pairscale.models import fit_bt_model
 from pairscale.pairs._table import checked_seed
 from pairscale.provenance import Provenance
+from pairscale.runtime import CONCURRENCY, TIMEOUT, RunOptions, run_sync
 from pairscale.store import open_run
 from pairscale.tables import listed
 
@@ -102,7 +99,8 @@ def run_variants(
     *,
     comparators: Iterable[PairwiseComparator],
     n_pairs: int | None = None,
-    concurrency: int = 4,
+    concurrency: int = CONCURRENCY,
+    timeout: float | None = TIMEOUT,
     run: _Path | None = None,
     max_cost: float | None = None,
     seed: int = 1,
@@ -122,9 +120,10 @@ def run_variants(
         comparators: who says which is better; see :func:`run_pairwise`.
         n_pairs: how many cases (a task and two variants) to compare, spread evenly over the pairs of variants; all of
             them by default.
-        concurrency: how many cases are worked on at once.
+        concurrency: Questions open at once; as many cases are worked on at once.
+        timeout: Seconds that one answer of a judge may take; None for no limit.
         run: the run file; the same call again asks only what is missing.
-        max_cost: stop before this call costs more US dollars.
+        max_cost: US dollars that the run may spend, all calls together.
         seed: of the sample and of the intervals.
         level: of the intervals.
         progress: show a bar when standard error is a terminal.
@@ -148,6 +147,7 @@ def run_variants(
             comparators=comparators,
             n_pairs=n_pairs,
             concurrency=concurrency,
+            timeout=timeout,
             run=run,
             max_cost=max_cost,
             seed=seed,
@@ -163,7 +163,8 @@ async def run_variants_async(
     *,
     comparators: Iterable[PairwiseComparator],
     n_pairs: int | None = None,
-    concurrency: int = 4,
+    concurrency: int = CONCURRENCY,
+    timeout: float | None = TIMEOUT,
     run: _Path | None = None,
     max_cost: float | None = None,
     seed: int = 1,
@@ -189,28 +190,26 @@ async def run_variants_async(
     made = {name: make_variant(given, name) for name, given in variants.items()}
     couples = list(combinations(names, 2))
     chosen = _chosen(len(suite), couples, n_pairs, checked_seed(seed))
-    desk = Desk(tuple(comparators), concurrency=concurrency, stop_when=None, seed=seed, on_case=None)
-    with open_run(run, write=True) as store, Book(store, Purse(max_cost)) as book:
-        field = Field(book, made)
-        jobs = [field.job(suite.tasks[at], 1, *couple) for at, couple in chosen]
-        try:
-            done = await desk.grade(book, jobs, progress=progress)
-        finally:
-            await field.aclose()
+    options = RunOptions(concurrency=concurrency, timeout=timeout, max_cost=max_cost)
+    with open_run(run, write=True) as store:
+        async with Evaluation(store, comparators, options, seed=seed) as evaluation:
+            runner = evaluation.runner(made)
+            jobs = [runner.job(suite.tasks[at], 1, *couple) for at, couple in chosen]
+            done = (await evaluation.grade(jobs, progress=progress)).done_cases
         settings = {"run": store.name, "suite": suite.name, "n_pairs": len(chosen), "level": level}
-        provenance = Provenance("run_variants", settings, seed, field.identities)
-        cost = book.purse.spent
+        provenance = Provenance("run_variants", settings, seed, runner.identities)
+    keys = evaluation.keys
     cases: dict[tuple[str, str], list[PairwiseCase]] = {couple: [] for couple in couples}
     for at, (_, couple) in enumerate(chosen):
         cases[couple] += done.get(at, [])
     group = uuid4().hex
     results = {
-        (a, b): PairwiseRunResult(f"{group}-{n}", tuple(found), desk.keys, a, b, group, provenance=provenance)
+        (a, b): PairwiseRunResult(f"{group}-{n}", tuple(found), keys, a, b, group, provenance=provenance)
         for n, ((a, b), found) in enumerate(cases.items())
     }
-    fits = {key: _fit(results.values(), key, names, level, seed) for key in desk.keys}
-    rankings = {key: _ranking(fits[key], results.values(), key) for key in desk.keys}
-    return VariantsResult(names, desk.keys, results, fits, rankings, desk.stopped, cost, provenance)
+    fits = {key: _fit(results.values(), key, names, level, seed) for key in keys}
+    rankings = {key: _ranking(fits[key], results.values(), key) for key in keys}
+    return VariantsResult(names, keys, results, fits, rankings, evaluation.stopped, evaluation.cost, provenance)
 
 
 def _chosen(

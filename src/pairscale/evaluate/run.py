@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from pairscale.collect._background import run_sync
-from pairscale.collect._purse import Purse
 from pairscale.errors import InputError
-from pairscale.evaluate._book import Book
-from pairscale.evaluate._desk import Desk
-from pairscale.evaluate._jobs import Field, paired
 from pairscale.evaluate.comparators import PairwiseComparator
+from pairscale.evaluate.grading import Evaluation
+from pairscale.evaluate.jobs import paired
 from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult
 from pairscale.evaluate.suite import Suite, require_suite
 from pairscale.evaluate.traces import TraceSource
 from pairscale.evaluate.variants import VariantLike, make_variant
+from pairscale.options import require_int
 from pairscale.provenance import Provenance
+from pairscale.runtime import CONCURRENCY, TIMEOUT, RunOptions, run_sync
 from pairscale.store import open_run
 
 __all__ = ["evaluate_pairwise", "evaluate_pairwise_async", "require_two_names", "run_pairwise", "run_pairwise_async"]
@@ -35,7 +34,8 @@ def run_pairwise(
     comparators: Iterable[PairwiseComparator],
     variant_a_name: str = "A",
     variant_b_name: str = "B",
-    concurrency: int = 4,
+    concurrency: int = CONCURRENCY,
+    timeout: float | None = TIMEOUT,
     repeats: int = 1,
     run: _Path | None = None,
     store_dir: _Path | None = None,
@@ -66,7 +66,8 @@ def run_pairwise(
             ``compare``.
         variant_a_name: what A is called.
         variant_b_name: what B is called.
-        concurrency: how many tasks are worked on at once.
+        concurrency: Questions open at once; as many tasks are worked on at once.
+        timeout: Seconds that one answer of a judge may take; None for no limit.
         repeats: how often each variant answers each task; statistics allow for repeats of a task being alike.
         run: the run file (made when missing); None keeps nothing.
         store_dir: a folder that the result is written to as ``RUN_ID.json``.
@@ -74,8 +75,8 @@ def run_pairwise(
         label: a name that several runs share.
         stop_when: ``decided`` ends the run as soon as the first comparator's decided cases show that one is better,
             by an interval that holds however often one looks. Tasks are then taken in a random order.
-        max_cost: stop before this call costs more US dollars, as far as judges and variants say what they cost; one
-            question is asked first of whoever does not say it beforehand.
+        max_cost: US dollars that the run may spend, all calls and resumptions together: judges and variants. A model
+            without a known price is refused with it.
         seed: of that order.
         progress: show a bar when standard error is a terminal.
         on_case: called with each case as soon as it is there.
@@ -109,6 +110,7 @@ def run_pairwise(
             variant_a_name=variant_a_name,
             variant_b_name=variant_b_name,
             concurrency=concurrency,
+            timeout=timeout,
             repeats=repeats,
             run=run,
             store_dir=store_dir,
@@ -131,7 +133,8 @@ async def run_pairwise_async(
     comparators: Iterable[PairwiseComparator],
     variant_a_name: str = "A",
     variant_b_name: str = "B",
-    concurrency: int = 4,
+    concurrency: int = CONCURRENCY,
+    timeout: float | None = TIMEOUT,
     repeats: int = 1,
     run: _Path | None = None,
     store_dir: _Path | None = None,
@@ -155,32 +158,25 @@ async def run_pairwise_async(
         (0, 1, 0)
     """
     require_suite(suite)
-    if repeats < 1:
-        raise InputError(f"repeats must be 1 or more, not {repeats!r}")
+    require_int(repeats, "repeats", least=1)
     names = require_two_names(variant_a_name, variant_b_name)
     variants = [make_variant(given, name) for given, name in zip((variant_a, variant_b), names, strict=True)]
-    desk = Desk(tuple(comparators), concurrency=concurrency, stop_when=stop_when, seed=seed, on_case=on_case)
-    with open_run(run, write=True) as store, Book(store, Purse(max_cost)) as book:
-        field = Field(book, dict(zip(names, variants, strict=True)))
-        jobs = [field.job(task, repeat, *names) for task in suite for repeat in range(1, repeats + 1)]
-        try:
-            return await desk.work(
-                book,
+    options = RunOptions(concurrency=concurrency, timeout=timeout, max_cost=max_cost)
+    choices: dict[str, Any] = {"stop_when": stop_when, "seed": seed, "on_case": on_case}
+    with open_run(run, write=True) as store:
+        async with Evaluation(store, comparators, options, **choices) as evaluation:
+            runner = evaluation.runner(dict(zip(names, variants, strict=True)))
+            jobs = [runner.job(task, repeat, *names) for task in suite for repeat in range(1, repeats + 1)]
+            settings = {"run": store.name, "suite": suite.name, "repeats": repeats, "stop_when": stop_when}
+            return await evaluation.result(
                 jobs,
                 names=names,
                 run_id=run_id,
                 label=label,
                 store_dir=store_dir,
                 progress=progress,
-                provenance=Provenance(
-                    "run_pairwise",
-                    {"run": store.name, "suite": suite.name, "repeats": repeats, "stop_when": stop_when},
-                    seed,
-                    field.identities,
-                ),
+                provenance=Provenance("run_pairwise", settings, seed, runner.identities),
             )
-        finally:
-            await field.aclose()
 
 
 def evaluate_pairwise(
@@ -191,7 +187,8 @@ def evaluate_pairwise(
     suite: Suite | None = None,
     variant_a: str = "A",
     variant_b: str = "B",
-    concurrency: int = 4,
+    concurrency: int = CONCURRENCY,
+    timeout: float | None = TIMEOUT,
     run: _Path | None = None,
     store_dir: _Path | None = None,
     run_id: str | None = None,
@@ -216,13 +213,14 @@ def evaluate_pairwise(
             recorded answers are used where they are there.
         variant_a: what A is called.
         variant_b: what B is called.
-        concurrency: how many tasks are worked on at once.
+        concurrency: Questions open at once; as many tasks are worked on at once.
+        timeout: Seconds that one answer of a judge may take; None for no limit.
         run: the run file of the verdicts.
         store_dir: a folder that the result is written to.
         run_id: the run's own name.
         label: a name that several runs share.
         stop_when: ``decided``, or None.
-        max_cost: in US dollars.
+        max_cost: US dollars that the run may spend, all calls together.
         seed: of the order with ``stop_when``.
         progress: show a bar when standard error is a terminal.
         on_case: called with each case as soon as it is there.
@@ -251,6 +249,7 @@ def evaluate_pairwise(
             variant_a=variant_a,
             variant_b=variant_b,
             concurrency=concurrency,
+            timeout=timeout,
             run=run,
             store_dir=store_dir,
             run_id=run_id,
@@ -272,7 +271,8 @@ async def evaluate_pairwise_async(
     suite: Suite | None = None,
     variant_a: str = "A",
     variant_b: str = "B",
-    concurrency: int = 4,
+    concurrency: int = CONCURRENCY,
+    timeout: float | None = TIMEOUT,
     run: _Path | None = None,
     store_dir: _Path | None = None,
     run_id: str | None = None,
@@ -295,24 +295,22 @@ async def evaluate_pairwise_async(
         (1, 0, 0)
     """
     names = require_two_names(variant_a, variant_b)
-    desk = Desk(tuple(comparators), concurrency=concurrency, stop_when=stop_when, seed=seed, on_case=on_case)
+    options = RunOptions(concurrency=concurrency, timeout=timeout, max_cost=max_cost)
+    choices: dict[str, Any] = {"stop_when": stop_when, "seed": seed, "on_case": on_case}
     jobs, unmatched = await paired(source_a, source_b, suite, names)
-    with open_run(run, write=True) as store, Book(store, Purse(max_cost)) as book:
-        return await desk.work(
-            book,
-            jobs,
-            names=names,
-            unmatched=unmatched,
-            run_id=run_id,
-            label=label,
-            store_dir=store_dir,
-            progress=progress,
-            provenance=Provenance(
-                "evaluate_pairwise",
-                {"run": store.name, "suite": None if suite is None else suite.name, "stop_when": stop_when},
-                seed,
-            ),
-        )
+    with open_run(run, write=True) as store:
+        async with Evaluation(store, comparators, options, **choices) as evaluation:
+            settings = {"run": store.name, "suite": None if suite is None else suite.name, "stop_when": stop_when}
+            return await evaluation.result(
+                jobs,
+                names=names,
+                unmatched=unmatched,
+                run_id=run_id,
+                label=label,
+                store_dir=store_dir,
+                progress=progress,
+                provenance=Provenance("evaluate_pairwise", settings, seed),
+            )
 
 
 def require_two_names(a: str, b: str) -> tuple[str, str]:

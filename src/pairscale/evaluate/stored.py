@@ -6,7 +6,7 @@ import os
 from collections.abc import AsyncIterator
 
 from pairscale.errors import UnknownNameError
-from pairscale.evaluate._book import stored_answers, stored_suite
+from pairscale.evaluate.store import stored_answers, stored_suite
 from pairscale.evaluate.suite import Suite
 from pairscale.evaluate.traces import Trace, TraceRef
 from pairscale.store import open_run

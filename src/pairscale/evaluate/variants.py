@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import os
 import random
@@ -14,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from pairscale.collect._asking import pause
 from pairscale.errors import InputError, JudgeError
 from pairscale.evaluate._identity import identity_of
 from pairscale.evaluate.suite import Task, as_words
@@ -26,6 +24,7 @@ from pairscale.provenance import fingerprint
 from pairscale.providers.client import Exchange, ProviderError
 from pairscale.providers.model import Model
 from pairscale.providers.registry import PROVIDERS, split_model
+from pairscale.runtime import retrying
 
 __all__ = ["ModelVariant", "Variant", "VariantLike", "make_variant"]
 
@@ -188,9 +187,9 @@ class ModelVariant:
             raise InputError(f"task {task.task_id!r} has no {', '.join(missing)}, which the prompt has a place for")
         return _PLACE.sub(lambda place: as_words(task.inputs[place[1]]), self._prompt)
 
-    def dearest(self, task: Task) -> float | None:
+    def max_cost_of(self, task: Task) -> float | None:
         """What an answer may cost, on the safe side; None when nobody knows the price."""
-        return self._model.dearest(self._model.request(self.prompt_for(task)))
+        return self._model.max_cost_of(self._model.request(self.prompt_for(task)))
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -203,17 +202,14 @@ class ModelVariant:
             JudgeError: when every other question would fail, too: a wrong key, an unknown model.
         """
         request = self._model.request(self.prompt_for(task))
-        done, turn = self._model.remembered(request, str(repeat)), 0
-        while done is None:
+        done = self._model.remembered(request, str(repeat))
+        if done is None:
             try:
-                done = await self._model.ask(request)
+                done = await retrying(lambda: self._model.ask(request), self._retries, self._jitter)
             except ProviderError as error:
-                if error.fatal:
+                if error.failure == "judge":
                     raise JudgeError(error.message) from None
-                if not error.passing or turn >= self._retries:
-                    return Trace(exception=f"{error.code}: {error.message}")
-                await asyncio.sleep(pause(error.retry_after, turn, self._jitter))
-                turn += 1
+                return Trace(exception=f"{error.code}: {error.message}")
         return self._trace(done, str(repeat))
 
     def _trace(self, done: Exchange, repeat: str) -> Trace:

@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from pairscale.comparisons import ERROR_CODES, Condition, Outcome
 from pairscale.errors import InputError
+from pairscale.failures import FAILURES, Failure
 
 __all__ = ["LARGEST", "Item", "Judge", "JudgePair", "Verdict", "plain_number"]
 
@@ -30,10 +31,11 @@ class JudgePair:
         first: the sample shown first, SAMPLE_1.
         second: the sample shown second, SAMPLE_2.
         uid: the pair's stable name; a judge that draws random numbers draws them from it.
-        attempt: 1 for the first time that this question is asked, 2 after one passing error, and so on.
+        attempt: 1 for the first time that this question is asked, 2 after one transient failure, and so on.
         state: the adaptive run that asks, when one does; a callable that takes ``state`` is given it.
         occurrence: 1 when a run asks about these two texts in this order for the first time, 2 when it does so on
             purpose for the second time, and so on; the same after the run was taken up again.
+        is_swapped: whether this is the other order of a question that is asked in both.
     """
 
     first: Item
@@ -42,6 +44,7 @@ class JudgePair:
     attempt: int = 1
     state: Any = field(default=None, repr=False, compare=False)
     occurrence: int = 1
+    is_swapped: bool = False
 
 
 _FIGURES: tuple[tuple[str, type[int] | type[float], int], ...] = (
@@ -72,7 +75,8 @@ class Verdict:
         status_code: of HTTP, where there was HTTP.
         error_code: one of :data:`pairscale.comparisons.ERROR_CODES`, for an abstention or an error.
         error_message: the reason in words.
-        passing: whether the error may pass, so that asking again makes sense.
+        failure: for an abstention or an error, ``transient`` (asking again makes sense), ``question`` (this question
+            cannot be answered) or ``judge`` (no question can be answered); None for an answer.
         retry_after: seconds that the judge asks to wait before that.
         prompt_tokens: tokens of the question.
         completion_tokens: tokens of the answer.
@@ -98,7 +102,7 @@ class Verdict:
     status_code: int | None = None
     error_code: str | None = None
     error_message: str | None = None
-    passing: bool = False
+    failure: Failure | None = None
     retry_after: float | None = None
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
@@ -122,13 +126,18 @@ class Verdict:
         for name, value in zip(_TEXTS, _texts_of(self), strict=True):
             if value is not None and not isinstance(value, str):  # some servers name their models by numbers
                 object.__setattr__(self, name, str(value))
-        for name in ("passing", "cached"):
-            if not isinstance(getattr(self, name), bool):
-                object.__setattr__(self, name, bool(getattr(self, name)))
+        object.__setattr__(self, "cached", bool(self.cached))
         if self.outcome.is_answer != (self.error_code is None):
             raise InputError("a verdict carries an error_code exactly when it is an abstention or an error")
         if self.error_code is not None and self.error_code not in ERROR_CODES:
             raise InputError(f"error_code {self.error_code!r} is not one of {', '.join(ERROR_CODES)}")
+        if self.failure is None and self.error_code is not None:
+            object.__setattr__(self, "failure", "question")
+        elif self.failure not in ((None,) if self.error_code is None else FAILURES):
+            raise InputError(
+                f"failure is one of {', '.join(FAILURES)} for an abstention or an error, and None for an answer, "
+                f"not {self.failure!r:.80}"
+            )
 
     @classmethod
     def win(cls, winner_pos: Literal[1, 2], **more: Any) -> Verdict:
@@ -146,9 +155,9 @@ class Verdict:
         return cls(Outcome.ABSTENTION, error_code=more.pop("error_code", "refusal"), error_message=reason, **more)
 
     @classmethod
-    def fail(cls, error_code: str, message: str, *, passing: bool = False, **more: Any) -> Verdict:
+    def fail(cls, error_code: str, message: str, *, failure: Failure = "question", **more: Any) -> Verdict:
         """There is no answer because something went wrong."""
-        return cls(Outcome.ERROR, error_code=error_code, error_message=message, passing=passing, **more)
+        return cls(Outcome.ERROR, error_code=error_code, error_message=message, failure=failure, **more)
 
 
 def plain_number(value: Any, what: str, kind: type[int] | type[float], most: int = LARGEST) -> Any:
@@ -170,6 +179,9 @@ class Judge(Protocol):
 
     ``condition`` says everything besides the pair that may change its answers. ``compare`` answers one question, and
     returns a failure as a :class:`Verdict` rather than raising it. It may be called again before it has answered.
+
+    A judge may also have ``max_cost_of(pair)`` (what one question may cost at most, in US dollars; None when the price
+    is unknown), ``uses_cache`` (whether answers may come from a cache) and ``aclose()`` (closes connections).
     """
 
     @property

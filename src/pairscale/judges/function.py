@@ -29,9 +29,10 @@ class FunctionJudge:
 
     ``A`` is shown first and ``B`` second; both are mappings with ``ID`` (also as ``item_id``), ``text`` and every
     other column of the samples. The function returns ``{"is_valid": bool, "Y": 1 | 0 | None, "invalid_reason": str |
-    None}``: ``Y`` is 1 when A is better, 0 when B is, 0.5 for a tie; ``is_valid`` false is an abstention. It may
-    return a :class:`Verdict` instead. What it raises is recorded as an error of that pair: a connection or time-out
-    error is asked again, anything else is not. A plain function runs in a thread, so it may block.
+    None}``: ``Y`` is 1 when A is better, 0 when B is, 0.5 for a tie; ``is_valid`` false is an abstention. The mapping
+    may also hold ``cost``, in US dollars, and ``probability``. The function may return a :class:`Verdict` instead.
+    What it raises is recorded as an error of that pair: a connection or time-out error is asked again, anything else
+    is not. A plain function runs in a thread, so it may block.
 
     Attributes:
         function: the callable.
@@ -88,9 +89,9 @@ class FunctionJudge:
                     answer = await answer
             return _verdict(answer)
         except TimeoutError as error:
-            return Verdict.fail("timeout", words_of(error), passing=True)
+            return Verdict.fail("timeout", words_of(error), failure="transient")
         except ConnectionError as error:
-            return Verdict.fail("http_error", words_of(error), passing=True)
+            return Verdict.fail("http_error", words_of(error), failure="transient")
         except Exception as error:  # noqa: BLE001 - whatever a user's code raises is the outcome of this pair
             return Verdict.fail("judge_error", words_of(error))
 
@@ -102,15 +103,18 @@ def _verdict(answer: Any) -> Verdict:
         return Verdict.fail(
             "invalid_winner", f"the judge must return a mapping with is_valid and Y, not {answer!r:.80}"
         )
+    cost = answer.get("cost")
     if not answer["is_valid"]:
         reason = str(answer.get("invalid_reason") or "the judge gave no valid answer")
-        return Verdict.abstain(reason, error_code=reason if reason in ERROR_CODES else "refusal")
+        return Verdict.abstain(reason, error_code=reason if reason in ERROR_CODES else "refusal", cost=cost)
     choice = answer.get("Y")
     if isinstance(choice, Real) and choice in (0, 1):
-        return Verdict.win(1 if choice == 1 else 2, probability=answer.get("probability"))
+        return Verdict.win(1 if choice == 1 else 2, probability=answer.get("probability"), cost=cost)
     if isinstance(choice, Real) and choice == 0.5:
-        return Verdict.tie()
-    return Verdict.fail("invalid_winner", f"Y must be 1 (A is better) or 0 (B is better), not {choice!r:.80}")
+        return Verdict.tie(cost=cost)
+    return Verdict.fail(
+        "invalid_winner", f"Y must be 1 (A is better) or 0 (B is better), not {choice!r:.80}", cost=cost
+    )
 
 
 def takes(function: Callable[..., Any], name: str) -> bool:

@@ -236,6 +236,10 @@ class HumanJudge:
         settings = {"definition": self.trait.description}
         return Condition("human", "human", None, self.trait.key or self.trait.name, settings=settings)
 
+    def max_cost_of(self, pair: JudgePair) -> float:  # noqa: ARG002 - every judge is asked alike
+        """Nothing: this judge costs no money."""
+        return 0.0
+
     async def compare(self, pair: JudgePair) -> Verdict:
         """Which of the two somebody finds better."""
         return await self.board.ask(pair)

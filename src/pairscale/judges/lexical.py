@@ -210,6 +210,10 @@ class LexicalJudge:
         settings = {"weights": fingerprint({name: list(weight) for name, weight in WEIGHTS.items()})}
         return Condition("lexical", backend="offline", model=MODEL, trait=self.trait, settings=settings)
 
+    def max_cost_of(self, pair: JudgePair) -> float:  # noqa: ARG002 - every judge is asked alike
+        """Nothing: this judge costs no money."""
+        return 0.0
+
     async def compare(self, pair: JudgePair) -> Verdict:
         """The better text by score, with the probability that it is the first; equal scores are a tie."""
         texts = []

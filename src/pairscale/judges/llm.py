@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pairscale.comparisons import Condition
-from pairscale.errors import InputError, JudgeError
+from pairscale.errors import InputError
 from pairscale.judges._answers import ANSWERS, Answer, declines, probability_of_first, read_structured, read_tag
 from pairscale.judges._guard import PromptBytes, guarded_prompt, prompt_bytes
-from pairscale.judges._orders import agreed, turned
 from pairscale.judges.base import JudgePair, Verdict
 from pairscale.provenance import text_hash
 from pairscale.providers.base import CHOICE_KEY
@@ -42,7 +40,6 @@ class LLMJudge:
         template: the prompt template's text.
         template_id: its name.
         answer: ``tag`` (between ``tag_prefix`` and ``tag_suffix``) or ``structured`` (JSON with two choices).
-        both_orders: ask both ways round: a win only when both agree, else a flip.
         tag_prefix: what stands before the answer.
         tag_suffix: what stands behind it.
         api_key: the key; by default that of the environment. It is kept in no log and no file.
@@ -82,7 +79,6 @@ class LLMJudge:
         template_id: str,
         *,
         answer: AnswerForm = "tag",
-        both_orders: bool = False,
         tag_prefix: str = "<BETTER_SAMPLE>",
         tag_suffix: str = "</BETTER_SAMPLE>",
         api_key: str | None = None,
@@ -113,7 +109,7 @@ class LLMJudge:
             provider_args=provider_args,
             **settings,
         )
-        self.provider, self.model, self.trait, self.both_orders = provider, model, trait, both_orders
+        self.provider, self.model, self.trait = provider, model, trait
         self._template, self._template_id = template, template_id
         self._answer, self._prefix, self._suffix = answer, tag_prefix, tag_suffix
 
@@ -129,8 +125,6 @@ class LLMJudge:
             "answer": self._answer,
             **self._model.identity,
         }
-        if self.both_orders:
-            settings["both_orders"] = True
         if self._answer == "tag":
             settings["tags"] = [self._prefix, self._suffix]
         return Condition(
@@ -162,13 +156,12 @@ class LLMJudge:
         call = self.client.prepared(self.request(pair))
         return self.client.base_url + call.path, call.body
 
-    def dearest(self, pair: JudgePair) -> float | None:
+    def max_cost_of(self, pair: JudgePair) -> float | None:
         """What asking about a pair may cost, on the safe side; None when nobody knows the price.
 
         Long answers cost more than this where ``max_tokens`` is not set.
         """
-        cost = self._model.dearest(self.request(pair))
-        return None if cost is None else cost * (2 if self.both_orders else 1)
+        return self._model.max_cost_of(self.request(pair))
 
     @property
     def client(self) -> LLMClient:
@@ -176,9 +169,9 @@ class LLMJudge:
         return self._model.client
 
     @property
-    def remembers(self) -> bool:
+    def uses_cache(self) -> bool:
         """Whether answers may come from the cache; then whoever asks says which ``occurrence`` a question is."""
-        return self._model.remembers
+        return self._model.uses_cache
 
     @property
     def reused(self) -> Reused:
@@ -197,7 +190,6 @@ class LLMJudge:
             "template": self._template,
             "template_id": self._template_id,
             "answer": self._answer,
-            "both_orders": self.both_orders,
             "tag_prefix": self._prefix,
             "tag_suffix": self._suffix,
             "base_url": self.client.base_url,
@@ -213,11 +205,8 @@ class LLMJudge:
 
     async def compare(self, pair: JudgePair) -> Verdict:
         """Ask the model."""
-        if not self.both_orders:
-            return await self._asked(pair, f"{pair.occurrence}")
-        # The turned question of one pair may be the question of another: each has answers of its own.
-        both = self._asked(pair, f"{pair.occurrence}"), self._asked(turned(pair), f"{pair.occurrence}~")
-        return agreed(*await asyncio.gather(*both))
+        # The swapped question of one pair may be the question of another: each has answers of its own in the cache.
+        return await self._asked(pair, f"{pair.occurrence}{'~' * pair.is_swapped}")
 
     async def _asked(self, pair: JudgePair, repeat: str) -> Verdict:
         request = self.request(pair)
@@ -262,20 +251,14 @@ class LLMJudge:
 
 
 def unanswered(error: ProviderError, known: Mapping[str, Any]) -> Verdict:
-    """The verdict that a request without a reply is.
-
-    Raises:
-        JudgeError: when every other question would fail, too.
-    """
-    if error.fatal:
-        raise JudgeError(error.message) from None
+    """The verdict that a request without a reply is."""
     if error.code == "content_filter":
         more = {"status_code": error.status, "raw_response": error.raw}
         return Verdict.abstain(error.message, error_code="content_filter", **known, **more)
     return Verdict.fail(
         error.code,
         error.message,
-        passing=error.passing,
+        failure=error.failure,
         retry_after=error.retry_after,
         status_code=error.status,
         raw_response=error.raw,

@@ -44,6 +44,10 @@ class ReplayJudge:
         """A digest of the recorded answers."""
         return Condition("replay", "offline", settings={"results": self._digest})
 
+    def max_cost_of(self, pair: JudgePair) -> float:  # noqa: ARG002 - every judge is asked alike
+        """Nothing: this judge costs no money."""
+        return 0.0
+
     async def compare(self, pair: JudgePair) -> Verdict:
         """Look the answer up."""
         first, second = pair.first["ID"], pair.second["ID"]

@@ -15,9 +15,11 @@ from pairscale.judges.base import Judge
 from pairscale.judges.function import FunctionJudge, takes
 from pairscale.judges.human import HumanJudge
 from pairscale.judges.lexical import LexicalJudge
+from pairscale.judges.orders import BothOrders
 from pairscale.judges.replay import ReplayJudge
 from pairscale.judges.simulated import SimulatedJudge
 from pairscale.notices import notice
+from pairscale.options import optional, require_flag, require_mapping
 from pairscale.prompts import template_from
 from pairscale.providers.registry import PROVIDERS, split_model
 from pairscale.tables import listed
@@ -52,7 +54,8 @@ def make_judge(
         template: a prompt template's name or file. A callable that takes it is given its text as
             ``prompt_template``; the embedded judges read no prompt, and say so.
         judge_args: settings of the judge, such as ``{"bias": 0.3, "seed": 1}`` for ``simulated``, or
-            ``{"reasoning": "low"}`` for a model; see :class:`LLMJudge`.
+            ``{"reasoning": "low"}`` for a model; see :class:`LLMJudge`. ``both_orders=True`` asks any judge in both
+            orders: a win only when both name the same text.
         judge_call_args: further keyword arguments of every call of a callable.
 
     Raises:
@@ -69,11 +72,13 @@ def make_judge(
         raise InputError(
             f"trait must be the key of a built-in trait or what trait_description gives, not {trait!r:.60}"
         )
-    for name, given in (("judge_args", judge_args), ("judge_call_args", judge_call_args)):
-        if given is not None and not isinstance(given, Mapping):
-            raise InputError(f"{name} must be settings by name, such as {{'seed': 1}}, not {type(given).__name__}")
+    optional(require_mapping, judge_args, "judge_args")
+    optional(require_mapping, judge_call_args, "judge_call_args")
     prompt = None if template is None else template_from(template)
     settings = dict(judge_args or {})
+    if not isinstance(judge, Judge) and require_flag(settings.pop("both_orders", False), "both_orders"):
+        others: dict[str, Any] = {"trait": trait, "template": template, "judge_call_args": judge_call_args}
+        return BothOrders(make_judge(judge, judge_args=settings, **others))
     if not isinstance(judge, str):
         if isinstance(judge, Judge):
             if trait or template or judge_args or judge_call_args:

@@ -7,11 +7,12 @@ import math
 import random
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from numbers import Real
+from typing import Any
 
 from pairscale.comparisons import Condition
 from pairscale.errors import InputError
 from pairscale.judges.base import Item, JudgePair, Verdict
+from pairscale.options import require_int, require_mapping, require_number, require_probability
 from pairscale.provenance import fingerprint
 
 __all__ = ["SimulatedJudge"]
@@ -30,7 +31,7 @@ class SimulatedJudge:
         lapse: the share of answers given by the toss of a coin.
         invalid_rate: the share of questions it declines.
         tie_rate: the share of questions it calls a tie.
-        error_rate: the share of attempts that fail with a passing error, and succeed when asked again.
+        error_rate: the share of attempts that fail with a transient error, and succeed when asked again.
         latency_s: how long it takes, on average (exponentially distributed).
         seed: of its random numbers.
 
@@ -50,14 +51,20 @@ class SimulatedJudge:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("bias", "lapse", "invalid_rate", "tie_rate", "error_rate", "latency_s"):
-            if not isinstance(getattr(self, name), Real):
-                raise InputError(f"{name}={getattr(self, name)!r} must be a number")
+        checked: dict[str, Any] = {
+            "bias": require_number(self.bias, "bias"),
+            "latency_s": require_number(self.latency_s, "latency_s", least=0),
+            "seed": require_int(self.seed, "seed", least=0),
+        }
         for name in ("lapse", "invalid_rate", "tie_rate", "error_rate"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise InputError(f"{name}={getattr(self, name)!r} must be between 0 and 1")
-        if self.latency_s < 0 or not math.isfinite(self.bias):
-            raise InputError("latency_s must not be negative, and bias must be a number")
+            checked[name] = require_probability(getattr(self, name), name)
+        if not isinstance(self.abilities, str):
+            checked["abilities"] = {
+                str(item): require_number(value, f"abilities: {item}")
+                for item, value in require_mapping(self.abilities, "abilities").items()
+            }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
 
     @property
     def condition(self) -> Condition:
@@ -77,6 +84,10 @@ class SimulatedJudge:
         logistic = 0.5 * (1 + math.tanh(difference / 2))
         return (1 - self.lapse) * logistic + self.lapse / 2
 
+    def max_cost_of(self, pair: JudgePair) -> float:  # noqa: ARG002 - every judge is asked alike
+        """Nothing: this judge costs no money."""
+        return 0.0
+
     async def compare(self, pair: JudgePair) -> Verdict:
         """Draw an answer."""
         uid = pair.uid or f"{pair.first['ID']}:{pair.second['ID']}"
@@ -84,7 +95,7 @@ class SimulatedJudge:
         if self.latency_s:
             await asyncio.sleep(-self.latency_s * math.log(1 - draw()))
         if draw() < self.error_rate:
-            return Verdict.fail("http_error", "simulated outage", passing=True, model="simulated-1")
+            return Verdict.fail("http_error", "simulated outage", failure="transient", model="simulated-1")
         if draw() < self.invalid_rate:
             return Verdict.abstain("simulated refusal", model="simulated-1")
         if draw() < self.tie_rate:
@@ -95,9 +106,7 @@ class SimulatedJudge:
     def _ability(self, item: Item) -> float:
         if isinstance(self.abilities, str):
             ability = item.get(self.abilities)
-            if not isinstance(ability, Real) or not math.isfinite(ability):
-                raise InputError(f"the simulated judge needs a number in column {self.abilities!r} for {item['ID']!r}")
-            return float(ability)
+            return require_number(ability, f"the ability of {item['ID']!r} in column {self.abilities!r}")
         if item["ID"] not in self.abilities:
             raise InputError(f"the simulated judge knows no ability of {item['ID']!r}")
-        return float(self.abilities[item["ID"]])
+        return self.abilities[item["ID"]]

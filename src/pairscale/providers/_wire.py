@@ -24,6 +24,7 @@ T = TypeVar("T")
 _CHUNK = 1024 * 1024
 _LONGEST_WAIT = 60.0
 _MOST_JSON = 256 * 1024 * 1024
+_NOT_OURS = frozenset({402, 403, 404})  # of a call about a batch they never concern one question
 
 
 class Wire:
@@ -114,7 +115,7 @@ class Wire:
             size += len(piece)
             if size > _MOST_JSON:  # it may pass: what was to be created may be there, and is looked for
                 words = f"{self.provider.name}: the answer is larger than {_MOST_JSON:,} bytes"
-                raise ProviderError("parse_error", words, status=response.status, passing=True)
+                raise ProviderError("parse_error", words, status=response.status, failure="transient")
             pieces.append(piece)
         return b"".join(pieces)
 
@@ -140,7 +141,7 @@ class Wire:
             try:
                 return await self._told(once)
             except ProviderError as error:
-                if not again or not error.passing or turn == self._retries:
+                if not again or error.failure != "transient" or turn == self._retries:
                     raise
                 wait = min(error.retry_after if error.retry_after is not None else 2.0**turn, _LONGEST_WAIT)
                 if turn:  # one failure is nothing to speak of
@@ -164,14 +165,14 @@ class Wire:
         try:
             return await once()
         except TimeoutError:
-            raise ProviderError("timeout", f"{where}: no answer in time", passing=True) from None
+            raise ProviderError("timeout", f"{where}: no answer in time", failure="transient") from None
         except aiohttp.ClientError as error:
             words = self._client.redactor.text(f"{type(error).__name__}: {error}")
-            raise ProviderError("http_error", f"{where}: {words}", passing=True) from None
+            raise ProviderError("http_error", f"{where}: {words}", failure="transient") from None
         except OSError as error:
             if error.filename is not None:  # ours: the file of requests, or the disk
                 raise
-            raise ProviderError("http_error", f"{where}: {error}", passing=True) from None
+            raise ProviderError("http_error", f"{where}: {error}", failure="transient") from None
         finally:
             self._close_files()
 
@@ -200,7 +201,10 @@ class Wire:
             body: Any = json.loads(content)
         except ValueError:
             body = content.decode("utf-8", "replace")
-        return self._client.refused(status, headers, body)
+        error = self._client.refused(status, headers, body)
+        if status in _NOT_OURS:
+            error.failure = "judge"
+        return error
 
     def _document(self, content: bytes, status: int) -> Any:
         """The JSON document of an answer, without keys: what it says is written down."""
@@ -213,7 +217,7 @@ class Wire:
             "parse_error",
             f"{self.provider.name}: the answer is not JSON: {found[:200]!r}",
             status=status,
-            passing=True,
+            failure="transient",
         )
 
     async def aclose(self) -> None:

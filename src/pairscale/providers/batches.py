@@ -76,7 +76,7 @@ def reading(provider: str, document: Any) -> Iterator[None]:
         yield
     except (LookupError, TypeError, ValueError, ArithmeticError) as error:
         words = f"{provider}: the reply cannot be read ({error}): {str(document)[:200]}"
-        raise ProviderError("parse_error", words, passing=True, raw=document) from None
+        raise ProviderError("parse_error", words, failure="transient", raw=document) from None
 
 
 def name_of(document: Mapping[str, Any], field: str = "id") -> str:

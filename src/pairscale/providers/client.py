@@ -21,6 +21,7 @@ from weakref import WeakKeyDictionary
 
 from pairscale._version import __version__
 from pairscale.errors import InputError
+from pairscale.failures import Failure, concerns_content, failure_of
 from pairscale.notices import notice
 from pairscale.providers.keys import Key, Redactor, find_key
 from pairscale.providers.limits import Breaker, Pace, retry_after
@@ -34,8 +35,6 @@ __all__ = ["Exchange", "LLMClient", "ProviderError", "base_url_of"]
 
 _LARGEST = 32 * 1024 * 1024
 _DOWN = frozenset({500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
-_PASSING = frozenset({408, 409, 425, 429}) | _DOWN
-_WRONG = frozenset({301, 302, 303, 307, 308, 401, 402, 403, 404})
 _BYTES_A_TOKEN = 4
 _OWN_HEADERS = {"Content-Type": "application/json", "User-Agent": f"pairscale/{__version__}"}
 _written = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -48,9 +47,9 @@ class ProviderError(Exception):
         code: one of :data:`pairscale.comparisons.ERROR_CODES`.
         message: in words, without keys.
         status: of HTTP, when there was any.
-        passing: whether asking again makes sense.
-        retry_after: seconds to wait before that.
-        fatal: whether every other question would fail, too (a wrong key, an unknown model).
+        failure: ``transient`` (asking again makes sense), ``question`` (this request cannot be answered) or ``judge``
+            (no request can be answered: a wrong key, an unknown model).
+        retry_after: seconds to wait before asking again.
         raw: the reply as it came, without keys.
     """
 
@@ -60,14 +59,13 @@ class ProviderError(Exception):
         message: str,
         *,
         status: int | None = None,
-        passing: bool = False,
+        failure: Failure = "question",
         wait: float | None = None,
-        fatal: bool = False,
         raw: Any = None,
     ) -> None:
         super().__init__(message)
-        self.code, self.message, self.status, self.passing = code, message, status, passing
-        self.retry_after, self.fatal, self.raw = wait, fatal, raw
+        self.code, self.message, self.status, self.failure = code, message, status, failure
+        self.retry_after, self.raw = wait, raw
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +211,7 @@ class LLMClient:
             ProviderError: when it has waited for long enough.
         """
         if (hopeless := self._breaker.failed(reason, tried, heard=heard)) is not None:
-            raise ProviderError("http_error", f"{self._where()} {hopeless}", fatal=True) from None
+            raise ProviderError("http_error", f"{self._where()} {hopeless}", failure="judge") from None
 
     @staticmethod
     def _wait(headers: Mapping[str, str], problem: Problem) -> float | None:
@@ -240,13 +238,13 @@ class LLMClient:
                 return response.status, response.headers, content
         except TimeoutError:
             self._is_down("no answer in time", tried)
-            raise ProviderError("timeout", f"no answer within {self._timeout:g} seconds", passing=True) from None
+            raise ProviderError("timeout", f"no answer within {self._timeout:g} seconds", failure="transient") from None
         except (aiohttp.ClientError, OSError) as error:
             message = self.redactor.text(f"{type(error).__name__}: {error}")
             if self.provider.name == "ollama" and isinstance(error, aiohttp.ClientConnectorError):
                 message = f"the server is not running, or not there; start it with `ollama serve` ({message})"
             self._is_down(message, tried)
-            raise ProviderError("http_error", f"{self._where()}: {message}", passing=True) from None
+            raise ProviderError("http_error", f"{self._where()}: {message}", failure="transient") from None
 
     def _reply(self, call: HTTPCall, body: Any, status: int) -> LLMReply:
         try:
@@ -257,32 +255,26 @@ class LLMClient:
                 "parse_error",
                 f"the reply is not one of {self.provider.name} ({type(error).__name__}: {error}): {shown}",
                 status=status,
-                passing=True,
+                failure="transient",
                 raw=body,
             ) from None
 
-    def refused(self, status: int, headers: Mapping[str, str], body: Any) -> ProviderError:
-        """What a reply without success means."""
-        problem = self.provider.problem(status, body)
+    def refused(self, status: int | None, headers: Mapping[str, str], body: Any) -> ProviderError:
+        """What a reply without success means; a line of a batch may have no status."""
+        problem = self.provider.problem(status or 0, body)
         message, code = problem.message, problem.code
         words = self.redactor.text(message)[:2000]  # batches come with bodies of their own
-        hint = _HINTS.get(status, "")
-        fatal = status in _WRONG or code in _FATAL or (status == 400 and bool(_REFUSED.search(message)))
-        if 300 <= status < 400:
+        failure = failure_of(status, code, message)
+        filtered = failure == "question" and concerns_content(code, message)
+        hint = "" if filtered else _HINTS.get((status, failure), "")
+        if status is not None and 300 <= status < 400:
             words = f"it points to another address, {self.redactor.text(headers.get('Location', ''))}; correct base_url"
         return ProviderError(
-            "rate_limited"
-            if status == 429
-            else "timeout"
-            if status == 408
-            else "content_filter"
-            if code in _FILTERED or (status == 400 and _BLOCKED.search(message))
-            else "http_error",
-            f"{self.provider.name}: HTTP {status}{hint}: {words}",
+            "content_filter" if filtered else _CODES.get(status, "http_error"),
+            f"{self.provider.name}: {'no status' if status is None else f'HTTP {status}'}{hint}: {words}",
             status=status,
-            passing=status in _PASSING and not fatal,
+            failure=failure,
             wait=self._wait(headers, problem),
-            fatal=fatal,
             raw=self.redactor.value(body),
         )
 
@@ -310,19 +302,14 @@ class LLMClient:
         return session
 
 
-_FATAL = frozenset({"insufficient_quota", "billing_not_active", "invalid_api_key", "account_deactivated"})
-_FILTERED = frozenset({"content_filter", "content_policy_violation"})
-_REFUSED = re.compile(r"api key not valid|api key expired|credit balance is too low", re.IGNORECASE)
-"""What some providers say with a 400 where others have a 401 or a 402."""
-_BLOCKED = re.compile(r"blocked by (?:our )?content[- ]filter", re.IGNORECASE)
-"""What Anthropic says with a 400 where others have a code."""
-
-_HINTS = {
-    401: " (the key is not accepted)",
-    402: " (nothing is left to spend)",
-    403: " (the key may not do this)",
-    404: " (no such model, or no such address)",
-    429: " (too many requests, or nothing left to spend)",
+_CODES: dict[int | None, str] = {429: "rate_limited", 408: "timeout"}
+_HINTS: dict[tuple[int | None, Failure], str] = {
+    (401, "judge"): " (the key is not accepted)",
+    (402, "judge"): " (nothing is left to spend)",
+    (403, "judge"): " (the key may not do this)",
+    (404, "judge"): " (no such model, or no such address)",
+    (429, "judge"): " (nothing is left to spend)",
+    (429, "transient"): " (too many requests)",
 }
 
 

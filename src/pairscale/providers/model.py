@@ -131,7 +131,7 @@ class Model:
         """A question, in no provider's words."""
         return LLMRequest(model=self.name, prompt=prompt, choices=choices, **self.settings)
 
-    def dearest(self, request: LLMRequest) -> float | None:
+    def max_cost_of(self, request: LLMRequest) -> float | None:
         """What a question may cost, on the safe side; None when nobody knows the price.
 
         Long answers cost more than this where ``max_tokens`` is not set.
@@ -141,7 +141,7 @@ class Model:
         return cost_of(Usage(prompt=prompt, completion=request.max_tokens or _USUAL_ANSWER), self.price)
 
     @property
-    def remembers(self) -> bool:
+    def uses_cache(self) -> bool:
         """Whether answers may come from the cache; then whoever asks says which repeat of a question it is."""
         return self._memory.is_on
 

@@ -10,8 +10,8 @@ import polars as pl
 
 from pairscale.comparisons import Outcome
 from pairscale.errors import InputError, StoreError
-from pairscale.evaluate._book import ANSWERS, RESULTS
-from pairscale.evaluate._kept import Shown, kept_result
+from pairscale.evaluate.saved import Compared, saved_result
+from pairscale.evaluate.store import ANSWERS, RESULTS
 from pairscale.report._cases import write_cases
 from pairscale.report._disguise import other_names, silent
 from pairscale.report._origin import moment, origin_of
@@ -47,7 +47,7 @@ class ABFacts:
     """
 
     result: PairwiseRunResult
-    shown: Mapping[Case, Shown]
+    shown: Mapping[Case, Compared]
     provenance: Mapping[str, str]
     notices: Sequence[str]
     judging: pl.DataFrame | None = None
@@ -178,7 +178,7 @@ def ab_of_run(store: RunFile) -> ABFacts:
         InputError: when it keeps none.
     """
     with store.snapshot():  # the run may be going on
-        kept, results = kept_result(store), store.log_length(RESULTS)
+        kept, results = saved_result(store), store.log_length(RESULTS)
         judging, answering, origin = store.spending(), _variants(store), origin_of(store)
     if kept is None:
         raise InputError(
@@ -197,7 +197,7 @@ def ab_of_result(result: PairwiseRunResult) -> ABFacts:
     if isinstance(run, str) and Path(run).is_file():
         try:
             with open_run(run) as store:
-                kept = kept_result(store)
+                kept = saved_result(store)
                 if kept is not None and _told(kept[0]) == _told(result):
                     return ab_of_run(store)
         except StoreError:  # it is another file by now
@@ -211,7 +211,7 @@ def _told(result: PairwiseRunResult) -> list[tuple[Any, ...]]:
     return [(*of_all, case.task_id, case.repeat, case.key, case.outcome, case.winner) for case in result.cases]
 
 
-def _facts(result: PairwiseRunResult, shown: Mapping[Case, Shown], notices: Sequence[str]) -> ABFacts:
+def _facts(result: PairwiseRunResult, shown: Mapping[Case, Compared], notices: Sequence[str]) -> ABFacts:
     made = result.provenance
     settings = {name: value for name, value in made.settings.items() if value is not None and name != "run"}
     provenance = {

@@ -132,7 +132,7 @@ def write_page(
 def kind_of(store: RunFile) -> Kind:
     """What a run file holds."""
     from pairscale.checks.templates import STUDY_MARK
-    from pairscale.evaluate._book import RESULTS, RUNS
+    from pairscale.evaluate.store import RESULTS, RUNS
 
     if store.log_length(RESULTS) or store.log_length(RUNS):
         return "ab"

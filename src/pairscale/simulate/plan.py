@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
-from pairscale.adaptive._arguments import from_zero, whole_number
 from pairscale.adaptive.selectors import POLLITT, OwnSelector
-from pairscale.collect._progress import Bar
 from pairscale.display import Shown
-from pairscale.errors import InputError
+from pairscale.options import optional, require_int, require_number
+from pairscale.runtime import Progress
 from pairscale.simulate.run import MOST_PER_ITEM, simulate_run
 
 if TYPE_CHECKING:
@@ -134,27 +133,24 @@ def plan_comparisons(
         >>> plan.n_reached, plan.cost == plan.questions * 0.002
         (2, True)
     """
-    n = whole_number(n_items, "n_items", 2)
-    if not isinstance(reliability, float | int) or not 0 < reliability < 1:
-        raise InputError(f"reliability must be a number between 0 and 1, not {reliability!r}")
-    price, seconds = (
-        None if value is None else from_zero(value, name)
-        for value, name in (
-            (price_per_comparison, "price_per_comparison"), (seconds_per_comparison, "seconds_per_comparison"),
-        )
-    )  # fmt: skip
-    simulated, seeds = min(n, LARGEST), whole_number(n_seeds, "n_seeds", 1)
+    n = require_int(n_items, "n_items", least=2)
+    reliability = require_number(reliability, "reliability", above=0, below=1)
+    seed = require_int(seed, "seed", least=0)
+    concurrency = require_int(concurrency, "concurrency", least=1)
+    price = optional(require_number, price_per_comparison, "price_per_comparison", least=0)
+    seconds = optional(require_number, seconds_per_comparison, "seconds_per_comparison", least=0)
+    simulated, seeds = min(n, LARGEST), require_int(n_seeds, "n_seeds", least=1)
     runs: list[SimulatedRun] = []
-    with Bar(seeds, 0, show=progress, label="simulating") as bar:
+    with Progress(seeds, 0, show=progress, label="simulating") as bar:
         for at in range(seeds):
             run = simulate_run(
-                simulated, selector, whole_number(seed, "seed", 0) + at, ability_sd=ability_sd, bias=bias, lapse=lapse,
+                simulated, selector, seed + at, ability_sd=ability_sd, bias=bias, lapse=lapse,
                 invalid_rate=invalid_rate, concurrency=concurrency, checkpoints=(),
-                btl_config={"eap_reliability_min": float(reliability)},
+                btl_config={"eap_reliability_min": reliability},
             )  # fmt: skip
             runs.append(run)
-            bar.advance(failed=False, cost=None)
-    return _plan(n, float(reliability), runs, price, seconds, concurrency)
+            bar.count(failed=False, cost=None)
+    return _plan(n, reliability, runs, price, seconds, concurrency)
 
 
 def _plan(

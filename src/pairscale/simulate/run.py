@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from pairscale.adaptive._arguments import above_zero, whole_number
 from pairscale.adaptive.engine import Engine, Starved
 from pairscale.adaptive.refits import FitFn, RefitOutcome, refit
 from pairscale.adaptive.selectors import POLLITT, OwnSelector
@@ -18,6 +17,7 @@ from pairscale.display import Shown
 from pairscale.errors import InputError
 from pairscale.judges.simulated import SimulatedJudge
 from pairscale.models._correlations import kendall, pearson, spearman
+from pairscale.options import optional, require_int, require_list, require_number
 from pairscale.simulate._estimate import MapEstimate
 from pairscale.simulate._summary import three_decimals
 
@@ -146,16 +146,20 @@ def simulate_run(
         >>> run.comparisons, run.curve["comparisons"].to_list(), run.stop_reason
         (60, [20, 40, 60], 'max_comparisons')
     """
-    n = whole_number(n_items, "n_items", 2)
-    truth = _truth(n, whole_number(seed, "seed", 0), ability_sd, abilities)
+    n, seed = require_int(n_items, "n_items", least=2), require_int(seed, "seed", least=0)
+    truth = _truth(n, seed, ability_sd, abilities)
     judge = _Judge(truth, seed, bias, lapse, invalid_rate)
-    limit = MOST_PER_ITEM * n if max_comparisons is None else whole_number(max_comparisons, "max_comparisons", 1)
+    limit = optional(require_int, max_comparisons, "max_comparisons", least=1) or MOST_PER_ITEM * n
     marks = (
-        range(n, limit + 1, n) if checkpoints is None else [whole_number(at, "checkpoints", 1) for at in checkpoints]
+        range(n, limit + 1, n)
+        if checkpoints is None
+        else require_list(checkpoints, "checkpoints", require_int, least=1)
     )
     ids = [f"i{number:0{len(str(n))}d}" for number in range(1, n + 1)]
     engine = Engine(ids, seed=seed, selector=selector, adaptive_config=adaptive_config, btl_config=btl_config)
-    drive = _Drive(engine, judge, whole_number(concurrency, "concurrency", 1), limit, set(marks), fit_fn, stop_early)
+    drive = _Drive(
+        engine, judge, require_int(concurrency, "concurrency", least=1), limit, set(marks), fit_fn, stop_early
+    )
     reason = drive.run()
     return SimulatedRun(
         n_items=n,
@@ -178,9 +182,9 @@ class _Judge:
     """Answers by the truth and by luck that depends on the pair and on how often it was asked, not on when."""
 
     def __init__(self, truth: Floats, seed: int, bias: float, lapse: float, invalid_rate: float) -> None:
-        SimulatedJudge("truth", bias=bias, lapse=lapse, invalid_rate=invalid_rate)  # refuses what is impossible
+        like = SimulatedJudge("truth", bias=bias, lapse=lapse, invalid_rate=invalid_rate)  # validates them
         self.truth, self._seed, self._n = truth, seed, len(truth)
-        self._bias, self._lapse, self._invalid = bias, lapse, invalid_rate
+        self._bias, self._lapse, self._invalid = like.bias, like.lapse, like.invalid_rate
         self._asked: dict[int, int] = {}
         self._luck: list[Floats] = []  # per asking, a number for every pair
         self._silence: list[Floats] = []
@@ -309,4 +313,4 @@ def _truth(n: int, seed: int, sd: float, given: Sequence[float] | Floats | None)
         if truth.shape != (n,) or not np.isfinite(truth).all():
             raise InputError(f"abilities must be {n:,} numbers, one for each item")
         return truth
-    return np.random.default_rng((seed, _TRUTH)).normal(0, above_zero(sd, "ability_sd"), n)
+    return np.random.default_rng((seed, _TRUTH)).normal(0, require_number(sd, "ability_sd", above=0), n)

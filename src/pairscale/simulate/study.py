@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pairscale.adaptive._arguments import above_zero, whole_number
 from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
 from pairscale.adaptive.selectors import POLLITT, OwnSelector, named_selector, selector_name
-from pairscale.collect._progress import Bar
 from pairscale.display import Charted
 from pairscale.errors import InputError
 from pairscale.judges.simulated import SimulatedJudge
+from pairscale.options import optional, require_choice, require_int, require_list, require_number, shown
+from pairscale.runtime import Progress
 from pairscale.simulate._summary import crossing, differences, means, three_decimals
 from pairscale.simulate.run import CURVE, REFITS, SimulatedRun, simulate_run
 from pairscale.tables import listed
@@ -109,8 +108,8 @@ class SimulationStudy(Charted, table="stops", columns=_STOPS, charts=("selectors
             InputError: when there is no such figure.
         """
         figures = [*FIGURES, *(name for name in REFITS if name.startswith(("reliability", "spearman")))]
-        if figure not in figures:
-            raise InputError(f"figure: no figure {figure!r}; there are {listed(figures)}")
+        require_choice(figure, "figure", figures)
+        target = require_number(target, "target")
         of_runs, of_means = (self.curves, self.summary) if figure in CURVE else (self.refits, self.reliability)
         one = _crossings(of_runs, [*SETTING, "seed"], figure, target).rename({"_at": "comparisons"})
         each = means(one, list(SETTING), ["comparisons"]).with_columns(
@@ -187,20 +186,20 @@ def simulate_study(
         >>> study.runs.height, study.summary["per_item"].unique().to_list()
         (4, [1.0, 2.0, 3.0, 4.0])
     """
-    sizes = [whole_number(n, "n_items", 2) for n in _several(n_items, "n_items")]
+    sizes = [require_int(n, "n_items", least=2) for n in _several(n_items, "n_items")]
     chosen = _selectors(selectors)
-    if baseline is not None and baseline not in chosen:
-        raise InputError(f"baseline must be one of the selectors {listed(list(chosen))}, not {baseline!r}")
+    baseline = optional(require_choice, baseline, "baseline", chosen)
     base = baseline or ("random" if "random" in chosen and len(chosen) > 1 else None)
     faults = _judges(judges)
-    spreads = [above_zero(sd, "ability_sd") for sd in _several(ability_sd, "ability_sd")]
-    flights = [whole_number(k, "concurrency", 1) for k in _several(concurrency, "concurrency")]
-    limit = None if max_per_item is None else above_zero(max_per_item, "max_per_item")
-    marks = None if checkpoints is None else [above_zero(at, "checkpoints") for at in checkpoints]
+    spreads = [require_number(sd, "ability_sd", above=0) for sd in _several(ability_sd, "ability_sd")]
+    flights = [require_int(k, "concurrency", least=1) for k in _several(concurrency, "concurrency")]
+    limit = optional(require_number, max_per_item, "max_per_item", above=0)
+    marks = optional(require_list, checkpoints, "checkpoints", require_number, above=0)
     for n in sizes:  # refused before any run
         btl = BTLConfig.for_items(n, btl_config)
         AdaptiveConfig.for_items(n, adaptive_config, refit_pairs_target=btl.refit_pairs_target)
-    seeds = range(whole_number(first_seed, "first_seed", 0), first_seed + whole_number(n_seeds, "n_seeds", 1))
+    first_seed, n_seeds = require_int(first_seed, "first_seed", least=0), require_int(n_seeds, "n_seeds", least=1)
+    seeds, workers = range(first_seed, first_seed + n_seeds), require_int(workers, "workers", least=1)
     same = {
         "stop_early": stop_early, "fit_fn": fit_fn, "adaptive_config": adaptive_config, "btl_config": btl_config,
     }  # fmt: skip
@@ -212,10 +211,10 @@ def simulate_study(
         for n, sd, judge, k, seed, selector in product(sizes, spreads, faults, flights, seeds, chosen)
     ]
     runs = []
-    with Bar(len(tasks), 0, show=progress, label="simulating") as bar:
-        for run in _all(tasks, whole_number(workers, "workers", 1)):
+    with Progress(len(tasks), 0, show=progress, label="simulating") as bar:
+        for run in _all(tasks, workers):
             runs.append(run)
-            bar.advance(failed=False, cost=None)
+            bar.count(failed=False, cost=None)
     settings = {
         "n_items": sizes, "selectors": list(chosen), "n_seeds": n_seeds, "first_seed": first_seed,
         "ability_sd": spreads, "judges": faults, "concurrency": flights, "max_per_item": limit,
@@ -349,7 +348,7 @@ def _selectors(given: Any) -> dict[str, str | OwnSelector]:
 
 
 def _several(value: Any, name: str) -> list[Any]:
-    values = [value] if isinstance(value, Real) else list(value)
+    values = [value] if isinstance(value, str) or not isinstance(value, Iterable) else list(value)
     if not values:
         raise InputError(f"{name} must hold one number or more")
     return list(dict.fromkeys(values))
@@ -357,20 +356,20 @@ def _several(value: Any, name: str) -> list[Any]:
 
 def _judges(judges: Any) -> dict[str, dict[str, float]]:
     """The faults of every judge, by its name."""
-    named = (
-        list(judges.items())
-        if isinstance(judges, Mapping)
-        else [(_named(one) if isinstance(one, Mapping) else "", one) for one in judges]
-    )
-    found: dict[str, dict[str, float]] = {}
-    for name, faults in named:
-        if not isinstance(faults, Mapping) or not set(faults) <= set(_FAULTS):
-            raise InputError(f"judges: each must be a mapping with some of {listed(_FAULTS)}, not {faults!r}")
-        SimulatedJudge("truth", **faults)
-        found[str(name)] = dict(faults)
+    if isinstance(judges, Mapping):
+        found = {str(name): _faults(faults, "each of judges") for name, faults in judges.items()}
+    else:
+        found = {_named(faults): faults for faults in require_list(judges, "judges", _faults)}
     if not found:
         raise InputError("judges must hold one mapping of faults or more; {} is a judge without any")
     return found
+
+
+def _faults(faults: Any, name: str) -> dict[str, float]:
+    if not isinstance(faults, Mapping) or not set(faults) <= set(_FAULTS):
+        raise InputError(f"{name} must be a mapping with some of {listed(_FAULTS)}, not {shown(faults)}")
+    judge = SimulatedJudge("truth", **faults)
+    return {fault: getattr(judge, fault) for fault in faults}
 
 
 def _named(faults: Mapping[str, float]) -> str:

@@ -51,11 +51,11 @@ def write_companion(store: RunFile, path: Path) -> Path | None:
                 target.unlink()
             return None
         with replacing(target) as temporary, temporary.open("w", encoding="utf-8") as file:
-            file.writelines(f"{line}\n" for line in _lines(connection, with_blobs=store._version > 1))
+            file.writelines(f"{line}\n" for line in _lines(connection))
     return target
 
 
-def _lines(connection: Connection, *, with_blobs: bool) -> Iterator[str]:
+def _lines(connection: Connection) -> Iterator[str]:
     stream = connection.execution_options(stream_results=True).execute
     yield json.dumps(_HEAD)
     for key, value in stream(select(metadata).order_by(metadata.c.key)):
@@ -66,9 +66,8 @@ def _lines(connection: Connection, *, with_blobs: bool) -> Iterator[str]:
     written = select(logs.c.log, logs.c.row, cast(logs.c.data, Text)).order_by(logs.c.log, logs.c.row)
     for log, row, data in stream(written):  # to the letter: the hashes are of the letters
         yield f'{_line(log=log, row=row)[:-1]},"data":{data}}}'
-    if with_blobs:
-        for name, row, data in stream(select(blobs).order_by(blobs.c.name, blobs.c.row)):
-            yield _line(blob=name, row=row, data=base64.b64encode(data).decode("ascii"))
+    for name, row, data in stream(select(blobs).order_by(blobs.c.name, blobs.c.row)):
+        yield _line(blob=name, row=row, data=base64.b64encode(data).decode("ascii"))
 
 
 def _line(**values: Any) -> str:
@@ -106,6 +105,7 @@ def enter_companion(store: RunFile, path: Path) -> None:
             connection.execute(insert(blobs), [{"name": line["blob"], "row": line["row"], "data": line["data"]}])
         for line in _read(path, "fact"):
             set_fact(connection, line["fact"], line["value"])
+    store.writer.renumber()
 
 
 def _read(path: Path, kind: str) -> Iterator[dict[str, Any]]:

@@ -8,11 +8,11 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import JSON, Text, cast, create_engine, delete, func, insert, select, update
+from sqlalchemy import JSON, Text, cast, create_engine, delete, insert, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from pairscale.errors import InputError, MissingExtraError, StoreError
-from pairscale.store._schema import logs, metadata
+from pairscale.store._schema import metadata
 from pairscale.tables import listed
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Prepared",
     "Written",
-    "append_log",
     "copy_rows",
     "following",
     "get_fact",
@@ -170,14 +169,6 @@ def following(connection: Connection, column: Any) -> int:
         return int((cursor.fetchone() or (0,))[0] or 0) + 1
     finally:
         cursor.close()
-
-
-def append_log(connection: Connection, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Append rows to a named log, numbered on."""
-    last = connection.execute(select(func.max(logs.c.row)).where(logs.c.log == name)).scalar() or 0
-    numbered = [{"log": name, "row": n, "data": whole(row)} for n, row in enumerate(rows, start=last + 1)]
-    if numbered:
-        connection.execute(insert(logs), numbered)
 
 
 def get_fact(connection: Connection, key: str) -> Any:

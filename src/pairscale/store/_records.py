@@ -1,29 +1,11 @@
-"""What is written into a run file, and what it knows, as records."""
+"""What a run file knows, as records."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-__all__ = ["Answer", "Progress"]
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """One attempt to have a pair judged, as it goes into the run file.
-
-    Attributes:
-        pair_id: the pair's number in the run file.
-        values: the columns of the attempt.
-        comparison: the columns of the comparison that it settles, or None when the pair will be asked again.
-        replaces: whether an earlier outcome of this pair and condition (an error, an abstention) gives way.
-    """
-
-    pair_id: int
-    values: Mapping[str, Any]
-    comparison: Mapping[str, Any] | None
-    replaces: bool = False
+__all__ = ["Progress"]
 
 
 @dataclass(frozen=True, slots=True)

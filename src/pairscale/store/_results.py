@@ -42,8 +42,9 @@ def results_query(condition_id: str | None, *, raw: bool) -> tuple[Select[Any], 
 def failed_query(condition_id: str | None) -> tuple[Select[Any], dict[str, Any]]:
     """Attempts that gave no answer."""
     a, p = attempts.c, pairs.c
+    columns = [cast(a[name], Text) if name == "raw_response" else a[name] for name in FAILED]
     query = (
-        select(p.custom_id, p.ID1, p.ID2, *(a[name] for name in FAILED), a.outcome, a.condition_id, a.pair_id)
+        select(p.custom_id, p.ID1, p.ID2, *columns, a.condition_id, a.pair_id)
         .select_from(attempts.join(pairs, p.pair_id == a.pair_id))
         .where(a.error_code.is_not(None))
         .order_by(a.attempt_id)
@@ -51,5 +52,5 @@ def failed_query(condition_id: str | None) -> tuple[Select[Any], dict[str, Any]]
     if condition_id is not None:
         query = query.where(a.condition_id == condition_id)
     text = pl.String()
-    schema = {"custom_id": text, "ID1": text, "ID2": text, **FAILED, "outcome": text, "condition_id": text}
+    schema = {"custom_id": text, "ID1": text, "ID2": text, **FAILED, "condition_id": text}
     return query, {**schema, "pair_id": pl.Int64()}

@@ -21,7 +21,6 @@ from sqlalchemy import (
 )
 
 __all__ = [
-    "FIRST_TABLES",
     "SCHEMA_VERSION",
     "attempts",
     "blobs",
@@ -34,8 +33,8 @@ __all__ = [
     "tables",
 ]
 
-SCHEMA_VERSION = 2
-"""2 has ``blobs``, 1 had not; all else is the same, so that a file of version 1 can be read as it is."""
+SCHEMA_VERSION = 3
+"""The one version that is read and written; pairscale 0.1 wrote 1 and 2."""
 
 tables = MetaData()
 
@@ -90,6 +89,7 @@ attempts = Table(
     Column("outcome", String(16), nullable=False),
     Column("error_code", String(32)),
     Column("error_message", Text),
+    Column("failure", String(16)),  # transient, question or judge; empty for an answer
     Column("status_code", Integer),
     Column("prompt_hash", String(64)),
     Column("request", JSON(none_as_null=True)),
@@ -133,9 +133,6 @@ logs = Table(
     Column("data", JSON, nullable=False),
 )
 """Rows of any named log, in order."""
-
-FIRST_TABLES = frozenset(tables.tables)
-"""The tables that a run file of any version has."""
 
 blobs = Table(
     "blobs",

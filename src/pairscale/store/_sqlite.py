@@ -16,7 +16,7 @@ from pairscale.notices import notice
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection, Engine
 
-__all__ = ["explain", "open_file", "open_memory"]
+__all__ = ["explain", "open_file", "open_memory", "save_copy"]
 
 _BUSY_SECONDS = 30
 _MAGIC = b"SQLite format 3\0"
@@ -68,6 +68,20 @@ def open_file(path: Path, expected: set[str], *, write: bool, **options: Any) ->
     event.listen(engine, "connect", configure)
     event.listen(engine, "begin", _begin)
     return engine
+
+
+def save_copy(engine: Engine, path: Path) -> Path:
+    """Copy a database whose file was deleted, and that is still open, to a new file beside it."""
+    number = 1
+    while (target := path.with_name(f"{path.stem}.recovered-{number}{path.suffix}")).exists():
+        number += 1
+    connection = engine.raw_connection()
+    try:
+        with closing(sqlite3.connect(target)) as copy:
+            connection.driver_connection.backup(copy)  # type: ignore[union-attr]
+    finally:
+        connection.close()
+    return target
 
 
 def _write_ahead(connection: Any) -> str:

@@ -109,9 +109,8 @@ def verify_chain(run_file: RunFile) -> list[Problem]:
                 problems += [] if problem is None else [problem]
             elif present or head is not None:
                 problems.append(Problem(log, 1, "head", "the metadata do not say how many rows there are"))
-        if run_file._version >= 2:
-            whole = all(problem.log != "round_log" for problem in problems)
-            problems += _differing_blobs(connection, digests, whole=whole)
+        whole = all(problem.log != "round_log" for problem in problems)
+        problems += _differing_blobs(connection, digests, whole=whole)
     return problems
 
 

@@ -3,38 +3,34 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import polars as pl
-from sqlalchemy import Select, Text, cast, delete, func, insert, inspect, select
+from sqlalchemy import Select, Text, cast, func, insert, inspect, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from pairscale._version import __version__
-from pairscale.errors import StoreDamagedError, StoreError, StoreMismatchError
+from pairscale.errors import StoreDamagedError, StoreError, StoreGoneError, StoreMismatchError
 from pairscale.provenance import text_hash, utc_now
 from pairscale.store import _sqlite
 from pairscale.store._database import (
-    append_log,
     copy_rows,
-    following,
     get_fact,
     open_address,
     prepared_insert,
     read_columns,
     set_fact,
-    storable,
     write_json,
 )
 from pairscale.store._lock import DatabaseLock, WriterLock, whoami
 from pairscale.store._opened import opened_for_writing
-from pairscale.store._records import Answer, Progress
+from pairscale.store._records import Progress
 from pairscale.store._results import failed_query, results_query
 from pairscale.store._schema import (
-    FIRST_TABLES,
     SCHEMA_VERSION,
     attempts,
     blobs,
@@ -46,6 +42,7 @@ from pairscale.store._schema import (
     tables,
 )
 from pairscale.store._spending import SPENDING, USAGE, spending_query, usage_query
+from pairscale.store.writer import Entry, Writer
 from pairscale.tables import listed
 
 if TYPE_CHECKING:
@@ -55,9 +52,10 @@ if TYPE_CHECKING:
 
     from pairscale.comparisons import Condition
 
-__all__ = ["Answer", "Progress", "RunFile", "open_run"]
+__all__ = ["Progress", "RunFile", "open_run"]
 
 _CHUNK = 5_000
+_MARKS = {"metadata", "items", "pairs", "attempts"}  # by these a run file of any version is known
 
 
 def open_run(where: str | os.PathLike[str] | None, *, write: bool = False) -> RunFile:
@@ -70,7 +68,7 @@ def open_run(where: str | os.PathLike[str] | None, *, write: bool = False) -> Ru
 
     Raises:
         StoreBusyError: another process is writing.
-        StoreDamagedError: the file is not a run file, or newer than this version knows.
+        StoreDamagedError: the file is not a run file, or of another version of pairscale.
 
     Example:
         >>> with open_run(None, write=True) as store:
@@ -89,7 +87,7 @@ def open_run(where: str | os.PathLike[str] | None, *, write: bool = False) -> Ru
     if where is None:
         return RunFile(_sqlite.open_memory(**options), "memory", None)._prepared(write=True)
     path = Path(where)
-    engine = _sqlite.open_file(path, set(FIRST_TABLES), write=write, **options)
+    engine = _sqlite.open_file(path, _MARKS, write=write, **options)
     return RunFile(engine, name or str(path), WriterLock(path) if write else None)._prepared(write=write)
 
 
@@ -100,8 +98,9 @@ class RunFile:
         self.name = name
         self._engine = engine
         self._lock = lock
-        self._version = SCHEMA_VERSION
-        self._writer: Connection | None = None  # answers come one behind the other, and share a connection
+        self._connection: Connection | None = None  # of the writer
+        self.writer = Writer(self)
+        self._identity: tuple[int, int] | None = None  # of the file, so that its loss is noticed
         self._turn = threading.RLock()  # threads of this process take turns; in memory they share one connection
         self._snapshot: Connection | None = None
 
@@ -114,8 +113,9 @@ class RunFile:
     def close(self) -> None:
         """Close it, once no thread is writing any more, and let others write."""
         with self._turn:
-            if self._writer is not None:
-                self._writer.close()
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
             self._engine.dispose()
         if self._lock is not None:
             self._lock.release()
@@ -130,8 +130,9 @@ class RunFile:
             if write:
                 with self.transaction() as connection:
                     set_fact(connection, "writer", f"{whoami()}, since {utc_now()[:19]} UTC")
-                self._writer = self._engine.connect()
+                self._connection = self._engine.connect()
                 opened_for_writing(self)
+                self._identity = _identity(Path(self.name)) if isinstance(self._lock, WriterLock) else None
         except BaseException:
             self.close()
             raise
@@ -155,18 +156,21 @@ class RunFile:
                 ):
                     set_fact(connection, key, value)
                 return
-            if not present >= FIRST_TABLES:
+            if not present >= _MARKS:
                 raise StoreDamagedError(f"{self.name} is a database but not a run file; name another file")
-            self._version = get_fact(connection, "schema_version")
-            if self._version not in range(1, SCHEMA_VERSION + 1):
+            version = get_fact(connection, "schema_version")
+            if version in {1, 2}:
                 raise StoreDamagedError(
-                    f"{self.name} has schema version {self._version}, this pairscale reads up to {SCHEMA_VERSION}; "
+                    f"{self.name} was written by pairscale 0.1, whose run files this version does not read; "
+                    "use a new run file"
+                )
+            if version != SCHEMA_VERSION:
+                raise StoreDamagedError(
+                    f"{self.name} has schema version {version}, and this pairscale reads {SCHEMA_VERSION} alone; "
                     "use the version of pairscale that wrote it"
                 )
-            if create and self._version < SCHEMA_VERSION:
-                blobs.create(connection, checkfirst=True)
-                set_fact(connection, "schema_version", SCHEMA_VERSION)
-                self._version = SCHEMA_VERSION
+            if missing := tables.tables.keys() - present:
+                raise StoreDamagedError(f"{self.name} lacks {listed(sorted(missing))}; restore it from a copy")
 
     @contextmanager
     def transaction(self, held: Connection | None = None) -> Iterator[Connection]:
@@ -202,14 +206,22 @@ class RunFile:
                 self._snapshot = outer
 
     @contextmanager
-    def _held(self) -> Iterator[Connection]:
-        """A connection for many transactions, given back when it is nobody's turn."""
-        connection = self._engine.connect()
-        try:
+    def writing(self) -> Iterator[Connection]:
+        """A transaction of the writer; afterwards the file must still be there.
+
+        Raises:
+            StoreGoneError: the file was deleted or replaced; a copy of everything is saved beside it.
+        """
+        with self.transaction(self._connection) as connection:
             yield connection
-        finally:
+        if self._identity is not None and _identity(Path(self.name)) != self._identity:
             with self._turn:
-                connection.close()
+                self._identity = None
+                saved = _sqlite.save_copy(self._engine, Path(self.name))
+            raise StoreGoneError(
+                f"{self.name} was deleted or replaced while the run was writing to it. Everything is saved in {saved}; "
+                "rename it to continue the run"
+            )
 
     # Writing
 
@@ -276,6 +288,7 @@ class RunFile:
                     new = []
             if new:
                 prepared_insert(pairs, connection.dialect).execute(connection, new)
+        self.writer.renumber()
         return numbers
 
     def repeats(self) -> dict[int, int]:
@@ -299,49 +312,9 @@ class RunFile:
                 connection.execute(insert(conditions), [values])
         return name
 
-    def record(
-        self, answers: Sequence[Answer], condition_id: str, also: Callable[[Connection], None] | None = None
-    ) -> None:
-        """Make attempts, and the outcomes they settle, durable: all of them, and ``also``, in one transaction."""
-        try:
-            self._record(answers, condition_id, also)
-        except (TypeError, ValueError, RecursionError):
-            cleaned = [replace(answer, values=storable(answer.values)) for answer in answers]
-            self._record(cleaned, condition_id, also)
-
-    def _record(self, answers: Sequence[Answer], condition_id: str, also: Callable[[Connection], None] | None) -> None:
-        with self.transaction(self._writer) as connection:
-            if also is not None:
-                also(connection)
-            if not answers:
-                return
-            numbered = list(enumerate(answers, start=following(connection, attempts.c.attempt_id)))
-            blank = dict.fromkeys(attempts.c.keys())  # one statement for all rows: each needs every column
-            rows = [
-                blank | {"attempt_id": number, "pair_id": answer.pair_id, "condition_id": condition_id, **answer.values}
-                for number, answer in numbered
-            ]
-            prepared_insert(attempts, connection.dialect).execute(connection, rows)
-            if giving_way := [answer.pair_id for answer in answers if answer.replaces and answer.comparison]:
-                connection.execute(
-                    delete(comparisons).where(
-                        comparisons.c.condition_id == condition_id, comparisons.c.pair_id.in_(giving_way)
-                    )
-                )
-            unsettled = dict.fromkeys(("winner_pos", "better_id", "probability"))
-            settled = [
-                unsettled
-                | {"pair_id": answer.pair_id, "condition_id": condition_id, "attempt_id": number, **answer.comparison}
-                for number, answer in numbered
-                if answer.comparison is not None
-            ]
-            if settled:
-                prepared_insert(comparisons, connection.dialect, "comparison_id").execute(connection, settled)
-
     def log(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Append rows to a named log."""
-        with self.transaction() as connection:
-            append_log(connection, name, rows)
+        self.writer.commit([Entry(rows=[(name, row) for row in rows])])
 
     def set_meta(self, key: str, value: Any) -> None:
         """Remember a fact about the run."""
@@ -358,8 +331,7 @@ class RunFile:
             StoreDamagedError: what is there is not a run file; it is left as it is.
         """
         with open_run(where, write=True) as other, self.transaction() as source, other.transaction() as target:
-            known = [table for table in tables.sorted_tables if self._version > 1 or table is not blobs]
-            copy_rows(source, target, known)
+            copy_rows(source, target, tables.sorted_tables)
 
     # Reading
 
@@ -392,7 +364,7 @@ class RunFile:
         return frame.with_columns(pl.format("SAMPLE_{}", "better_sample").alias("better_sample"))
 
     def failed_attempts(self, condition_id: str | None = None) -> pl.DataFrame:
-        """Every attempt that gave no answer: ``custom_id ID1 ID2`` and why."""
+        """Every attempt that gave no answer: ``custom_id ID1 ID2``, why, and all that came back."""
         return self._frame(*failed_query(condition_id))
 
     def items(self) -> pl.DataFrame:
@@ -448,8 +420,6 @@ class RunFile:
 
     def read_blob(self, name: str, row: int) -> bytes | None:
         """The bytes that stand under a name and number, or None."""
-        if self._version < 2:
-            return None
         with self.transaction() as connection:
             found = connection.execute(select(blobs.c.data).where(blobs.c.name == name, blobs.c.row == row)).first()
             return None if found is None else bytes(found.data)
@@ -497,3 +467,12 @@ class RunFile:
             for block in found.partitions(_CHUNK):
                 parts.append(pl.DataFrame([tuple(row) for row in block], schema=schema, orient="row"))  # noqa: PERF401
         return pl.concat(parts) if parts else pl.DataFrame(schema=schema)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """What tells a file from another of the same name; None when there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

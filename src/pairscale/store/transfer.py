@@ -15,7 +15,8 @@ from pairscale.files import read_table, write_table
 from pairscale.provenance import utc_now
 from pairscale.samples import read_samples
 from pairscale.store._companion import companion_of, enter_companion, named_pairs, write_companion
-from pairscale.store.runfile import Answer, RunFile, open_run
+from pairscale.store.runfile import RunFile, open_run
+from pairscale.store.writer import Asked, Entry
 from pairscale.tables import RESULTS, Table, listed
 
 __all__ = ["export_run", "import_run"]
@@ -120,12 +121,12 @@ def _add_group(store: RunFile, group: pl.DataFrame, named: Mapping[str, Mapping[
     progress = store.progress(condition_id)
     settled = progress.answered | progress.failed
     answers = [
-        _answer(row, number)
+        Entry(_asked(row, number, condition_id))
         for row, number in zip(group.iter_rows(named=True), numbers, strict=True)
         if number not in settled
     ]
     if answers:
-        store.record(answers, condition_id)
+        store.writer.commit(answers)
     return len(answers)
 
 
@@ -137,7 +138,7 @@ def _pair(row: Mapping[str, Any], named: Mapping[str, Mapping[str, Any]]) -> dic
     return {"custom_id": row["_name"], "ID1": row["ID1"], "ID2": row["ID2"], "columns": {}}
 
 
-def _answer(row: Mapping[str, Any], number: int) -> Answer:
+def _asked(row: Mapping[str, Any], number: int, condition_id: str) -> Asked:
     position = {row["ID1"]: 1, row["ID2"]: 2}.get(row["better_id"])
     outcome = "win" if position else row["outcome"] or "abstention"
     if outcome == "win" and position is None:
@@ -146,6 +147,7 @@ def _answer(row: Mapping[str, Any], number: int) -> Answer:
     values = {name: row.get(name) for name in _ATTEMPT}
     codes = {"error": "judge_error", "abstention": "refusal"}
     values |= {"attempt": 1, "attempted_at": str(now), "outcome": outcome, "error_code": codes.get(outcome)}
+    values["failure"] = "question" if outcome in codes else None
     comparison = {
         "outcome": outcome,
         "winner_pos": position,
@@ -153,4 +155,4 @@ def _answer(row: Mapping[str, Any], number: int) -> Answer:
         "probability": row.get("probability"),
         "received_at": str(now),
     }
-    return Answer(number, values, comparison)
+    return Asked(condition_id, (values,), comparison, number)

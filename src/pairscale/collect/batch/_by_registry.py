@@ -21,6 +21,7 @@ from pairscale.collect.batch._rest import REST
 from pairscale.collect.batch.calls import write_inline
 from pairscale.collect.batch.parse import read_output
 from pairscale.errors import FileFormatError, InputError, JudgeError
+from pairscale.failures import Failure, failure_of
 from pairscale.files import read_table
 from pairscale.notices import notice
 from pairscale.providers._wire import Wire
@@ -37,7 +38,7 @@ _CODES = {"expired": "timeout", "canceled": "cancelled"}
 _FAILED: dict[str, pl.DataType] = {
     **dict.fromkeys(("custom_id", "ID1", "ID2"), pl.String()),
     **FAILED,
-    **dict.fromkeys(("outcome", "condition_id"), pl.String()),
+    "condition_id": pl.String(),
 }
 
 
@@ -188,7 +189,7 @@ class _Batch:
                 if self.state != "unknown":
                     notice(f"batch {self.batch_id}: {self.message}")
                 self.state = "unknown"
-            elif error.fatal:
+            elif error.failure == "judge":
                 raise JudgeError(error.message) from None
             else:
                 notice(f"batch {self.batch_id}: {error.message}; it is asked again later")
@@ -251,10 +252,20 @@ class _Batch:
         code = pl.col("result_type").replace_strict(_CODES, default=None)
         plain = pl.when(pl.col("status_code") == 200).then(pl.lit("parse_error")).otherwise(pl.lit("http_error"))
         none = pl.lit(None, pl.String)
-        return table.filter(pl.col("better_id").is_null()).with_columns(
+        rows = table.filter(pl.col("better_id").is_null())
+        read = rows.select("result_type", "status_code", "error_message").iter_rows()
+        return rows.with_columns(
+            pl.Series("failure", [_failure(*row) for row in read], pl.String),
             error_code=pl.coalesce(code, plain), attempt=pl.lit(1, pl.Int64), attempted_at=none, key=none,
             outcome=pl.lit("error"), batch_id=pl.lit(self.batch_id), state=pl.lit(self.state),
         )  # fmt: skip
+
+
+def _failure(result_type: str | None, status: int | None, message: str | None) -> Failure:
+    """The kind of failure of a line without an answer; a reply that cannot be read has the status of success."""
+    if result_type in _CODES:
+        return "transient"
+    return "question" if status is not None and 200 <= status < 300 else failure_of(status, None, message or "")
 
 
 def _here(path: Any, folder: Path) -> Path | None:

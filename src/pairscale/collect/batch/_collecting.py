@@ -8,14 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairscale.collect._asking import Stopwatch, comparison_of
 from pairscale.collect.batch import _steps
 from pairscale.collect.batch._parts import item_of, split_id
 from pairscale.collect.batch._registry import (
+    EVENTS,
     Entry,
     Half,
     append,
-    appending,
     entries,
     event,
     halves_of,
@@ -23,15 +22,18 @@ from pairscale.collect.batch._registry import (
     pairs_named,
     remember_left_out,
 )
-from pairscale.judges._batched import joined_verdict, verdict_of
+from pairscale.failures import failure_of
 from pairscale.judges.base import JudgePair, Verdict
+from pairscale.judges.batched import BatchJudge, is_both_orders, verdict_of
+from pairscale.judges.orders import merge_verdicts
 from pairscale.notices import notice
 from pairscale.provenance import utc_now
 from pairscale.providers.batches import BatchFormat, Line
-from pairscale.store import Answer
+from pairscale.runtime import Stopwatch, comparison_of
+from pairscale.store.writer import Asked
+from pairscale.store.writer import Entry as StoreEntry
 
 if TYPE_CHECKING:
-    from pairscale.judges.llm import LLMJudge
     from pairscale.store import Progress, RunFile
 
 __all__ = ["read_lines", "take_in"]
@@ -58,7 +60,7 @@ def read_lines(path: Path, form: BatchFormat) -> Iterator[tuple[int, Line | str]
                 yield number, f"line {number}: {error}"
 
 
-def take_in(store: RunFile, form: BatchFormat, judge: LLMJudge, entry: Entry) -> bool:
+def take_in(store: RunFile, form: BatchFormat, judge: BatchJudge, entry: Entry) -> bool:
     """Enter the results of a batch that has ended into the run file, and say of the rest why there is none.
 
     Returns:
@@ -99,15 +101,15 @@ def _is_foreign(path: Path, form: BatchFormat, entry: Entry) -> bool:
 class _Intake:
     """Takes results as they come, and writes them down a thousand at a time."""
 
-    def __init__(self, store: RunFile, judge: LLMJudge, entry: Entry) -> None:
+    def __init__(self, store: RunFile, judge: BatchJudge, entry: Entry) -> None:
         self._store, self._judge, self._entry = store, judge, entry
         self._known: Progress = store.progress(entry.condition_id)
         self._named = pairs_named(store, entry.pair_ids)
         self._texts = dict(store.items().select("ID", "text").iter_rows())
-        self._both = judge.both_orders
+        self._both = is_both_orders(judge)
         self._left_out = left_out_of(store, entry.condition_id)
         self._done = set(entry.recorded)
-        self._waiting: list[Answer] = []
+        self._waiting: list[Asked] = []
         self._kept: list[dict[str, Any]] = []
         self._halves: dict[int, dict[bool, tuple[Verdict, Line | None]]] = {}
         if self._both:
@@ -142,7 +144,7 @@ class _Intake:
             body = self._judge.client.redactor.value(line.body)
             kept = {"pair": number, "turned": answered[0], "status": line.status, "body": body}
             self._kept.append(event("half", self._entry.key, **kept))
-        return joined_verdict(self._judge, [both[False][0], both[True][0]])
+        return merge_verdicts(both[False][0], both[True][0])
 
     def _paid(self, number: int, half: Half) -> Verdict:
         """The verdict of an order that an earlier batch answered; its tokens count there."""
@@ -174,12 +176,14 @@ class _Intake:
     def _missing(self) -> Verdict:
         state, message = self._entry.state, self._entry.message
         if state == "expired":
-            return Verdict.fail("timeout", "the batch expired before this request was worked off", passing=True)
+            return Verdict.fail("timeout", "the batch expired before this request was worked off", failure="transient")
         if state == "cancelled":
-            return Verdict.fail("cancelled", "the batch was cancelled before this request was worked off")
+            words = "the batch was cancelled before this request was worked off"
+            return Verdict.fail("cancelled", words, failure="transient")
         if state == "failed":
-            return Verdict.fail("http_error", f"the batch failed: {message or 'the provider does not say why'}")
-        return Verdict.fail("parse_error", "the batch's results hold nothing for this request", passing=True)
+            words = f"the batch failed: {message or 'the provider does not say why'}"
+            return Verdict.fail("http_error", words, failure=failure_of(None, None, message or ""))
+        return Verdict.fail("parse_error", "the batch's results hold nothing for this request", failure="transient")
 
     def _pair(self, number: int) -> JudgePair:
         uid, first, second = self._named[number]
@@ -191,7 +195,8 @@ class _Intake:
         values |= {"latency_s": None, "attempted_at": self._entry.created_at or self._entry.prepared_at}
         settles = number not in self._known.answered and verdict.error_code != "cancelled"
         comparison = comparison_of(verdict, *self._named[number][1:]) if settles else None
-        self._waiting.append(Answer(number, values, comparison, number in self._known.failed))
+        replaces = number in self._known.failed
+        self._waiting.append(Asked(self._entry.condition_id, (values,), comparison, number, replaces=replaces))
         if len(self._waiting) >= _CHUNK:
             self._write()
 
@@ -199,5 +204,6 @@ class _Intake:
         """The answers, and that they are in, in one transaction."""
         answers, self._waiting, kept, self._kept = self._waiting, [], self._kept, []
         rows = [*kept, event("recorded", self._entry.key, pairs=[answer.pair_id for answer in answers]), *more]
-        self._store.record(answers, self._entry.condition_id, appending(rows))
+        settled = [StoreEntry(one) for one in answers]
+        self._store.writer.commit([*settled, StoreEntry(rows=[(EVENTS, row) for row in rows])])
         _steps.reached("recorded")

@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING
 
 from pairscale.collect.batch._registry import Entry, Half, new_key, pairs_named
 from pairscale.errors import InputError
-from pairscale.judges._batched import calls_of
 from pairscale.judges.base import JudgePair
+from pairscale.judges.batched import BatchJudge, calls_of
 from pairscale.providers.batches import BatchFormat, Limits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pairscale.judges.llm import LLMJudge
     from pairscale.providers.base import HTTPCall
     from pairscale.store import RunFile
 
@@ -84,7 +83,7 @@ def even_sizes(count: int, parts: int) -> Iterator[int]:
 
 
 def write_parts(
-    judge: LLMJudge,
+    judge: BatchJudge,
     form: BatchFormat,
     questions: Iterable[tuple[int, JudgePair]],
     folder: Path,
@@ -172,7 +171,7 @@ class _Writer:
             Path(self._file.name).unlink()
 
 
-def write_again(judge: LLMJudge, form: BatchFormat, entry: Entry, store: RunFile, halves: Mapping[int, Half]) -> None:
+def write_again(judge: BatchJudge, form: BatchFormat, entry: Entry, store: RunFile, halves: Mapping[int, Half]) -> None:
     """Make the file of a batch anew when it is not there, or not whole: another machine, an emptied folder."""
     path = Path(entry.input_path)
     if path.is_file() and path.stat().st_size == entry.bytes:

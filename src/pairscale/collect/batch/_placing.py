@@ -114,13 +114,13 @@ async def _created(at: _Place) -> Job:
 def _refused(at: _Place, error: ProviderError, *, last: bool) -> float | None:
     """What a failed creation means: the seconds to wait, or an exception."""
     key = at.entry.key
-    if error.passing:
+    if error.failure == "transient":
         if error.status == 429:  # it was refused, so it cannot be there
             at.note("refused", state="prepared")
         if not last:
             return error.retry_after
         raise JudgeError(f"batch {key} could not be created: {error.message}; resume later")
-    if error.fatal and error.status != 404:  # a wrong key, an empty account: the batch itself may be as it is
+    if error.failure == "judge" and error.status != 404:  # a wrong key, an empty account: the batch is fine
         at.note("refused", state="prepared")
         raise JudgeError(f"batch {key} was not created: {error.message}; put that right, and resume")
     at.note("dropped", state="dropped", message=error.message)

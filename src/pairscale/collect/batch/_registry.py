@@ -9,7 +9,7 @@ asked in both orders and only one is answered, that *half* is kept, so that only
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -19,16 +19,13 @@ import polars as pl
 from sqlalchemy import select
 
 from pairscale.provenance import utc_now
-from pairscale.store._database import append_log
 from pairscale.store._schema import pairs
 
 if TYPE_CHECKING:
-    from sqlalchemy.engine import Connection
-
     from pairscale.store import RunFile
 
 __all__ = [
-    "REGISTRY", "STATUS", "Entry", "Half", "append", "appending", "csv_path", "entries", "event", "halves_of", "here",
+    "EVENTS", "REGISTRY", "STATUS", "Entry", "Half", "append", "csv_path", "entries", "event", "halves_of", "here",
     "judge_of", "left_out_of", "new_key", "pairs_named", "registry_table", "remember_judge", "remember_left_out",
     "status_table",
 ]  # fmt: skip
@@ -160,11 +157,6 @@ def append(store: RunFile, rows: Sequence[Mapping[str, Any]]) -> None:
 def event(kind: str, key: str, **values: Any) -> dict[str, Any]:
     """One event, as it is written down."""
     return {"event": kind, "key": key, "at": utc_now(), **values}
-
-
-def appending(rows: Sequence[Mapping[str, Any]]) -> Callable[[Connection], None]:
-    """Write events down in somebody else's transaction."""
-    return lambda connection: append_log(connection, EVENTS, rows)
 
 
 def entries(store: RunFile, keys: Iterable[str] | None = None, folder: Path | None = None) -> list[Entry]:

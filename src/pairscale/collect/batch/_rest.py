@@ -35,7 +35,7 @@ def results_of(store: RunFile, chosen: Sequence[Entry], *, raw: bool = False) ->
     if not answers:
         answers, failures = [store.results(raw=raw).clear()], [store.failed_attempts().clear()]
     columns = [*RESULTS, *(["raw_response"] if raw else [])]
-    failed = pl.concat(failures).select("custom_id", "ID1", "ID2", *FAILED, "outcome", "condition_id")
+    failed = pl.concat(failures).select("custom_id", "ID1", "ID2", *FAILED, "condition_id")
     return pl.concat(answers).select(columns), failed
 
 

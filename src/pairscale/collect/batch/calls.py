@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pairscale.collect._background import run_sync
 from pairscale.errors import InputError, JudgeError
 from pairscale.files import replacing
 from pairscale.notices import notice
@@ -23,6 +22,7 @@ from pairscale.providers._wire import Wire
 from pairscale.providers.batches import Draft, batch_format
 from pairscale.providers.client import LLMClient, ProviderError
 from pairscale.providers.registry import provider_named
+from pairscale.runtime import run_sync
 from pairscale.tables import Table, to_frame
 
 __all__ = [

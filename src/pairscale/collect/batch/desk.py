@@ -36,8 +36,8 @@ from pairscale.collect.batch._registry import (
 )  # fmt: skip
 from pairscale.collect.batch._rest import rest_of, results_of
 from pairscale.errors import InputError, JudgeError, StoreBusyError
-from pairscale.judges._batched import restored
 from pairscale.judges.base import JudgePair
+from pairscale.judges.batched import BatchJudge, is_both_orders, restored
 from pairscale.notices import notice
 from pairscale.providers._wire import Wire
 from pairscale.providers.batches import ENDED, Job, Limits, batch_format
@@ -47,7 +47,6 @@ from pairscale.store import RunFile, open_run
 if TYPE_CHECKING:
     import polars as pl
 
-    from pairscale.judges.llm import LLMJudge
     from pairscale.tables import Table
 
 __all__ = ["BatchDesk"]
@@ -87,7 +86,7 @@ class BatchDesk:
         self.folder = Path(folder) if folder is not None else _folder_of(run)
         self._key, self._base_url, self._retries = api_key, base_url, retries
         self._sleep, self._clock = sleep, clock
-        self._judges: dict[str, LLMJudge] = {}
+        self._judges: dict[str, BatchJudge] = {}
         self._unknown: set[str] = set()  # batches that the provider did not know when they were last looked at
 
     async def aclose(self) -> None:
@@ -103,7 +102,7 @@ class BatchDesk:
     async def submit(
         self,
         pairs: Table,
-        judge: LLMJudge,
+        judge: BatchJudge,
         *,
         batch_size: int | None = None,
         n_segments: int | None = None,
@@ -134,7 +133,7 @@ class BatchDesk:
             remember_judge(store, plan.condition_id, judge.describe())
             self._learned(store, plan.condition_id, judge)
             busy = self._under_way(store, plan.condition_id)
-            questions = ((q.pair_id, q.pair(0)) for q in plan.questions(besides=busy))
+            questions = ((q.pair_id, q.pair()) for q in plan.questions(judge, besides=busy) if q.pair_id is not None)
             missing = plan.missing(besides=busy)
             sizes = even_sizes(missing, n_segments) if n_segments else repeat(batch_size or missing)
             keys = self._prepare(store, judge, plan.condition_id, questions, sizes, limits, metadata)
@@ -190,7 +189,7 @@ class BatchDesk:
     def _prepare(
         self,
         store: RunFile,
-        judge: LLMJudge,
+        judge: BatchJudge,
         condition_id: str,
         questions: Iterable[tuple[int, JudgePair]],
         sizes: Iterator[int],
@@ -199,7 +198,7 @@ class BatchDesk:
     ) -> list[str]:
         """Write the files, then write down that they are batches to be."""
         form = batch_format(judge.provider)
-        halves = halves_of(self._entries(store), condition_id) if judge.both_orders else {}
+        halves = halves_of(self._entries(store), condition_id) if is_both_orders(judge) else {}
         parts = list(write_parts(judge, form, questions, self.folder, sizes, limits, halves))
         _steps.reached("written")
         rows = [
@@ -257,14 +256,14 @@ class BatchDesk:
                 _steps.reached("seen")
         return changed
 
-    async def _seen(self, entry: Entry, judge: LLMJudge) -> dict[str, Any] | None:
+    async def _seen(self, entry: Entry, judge: BatchJudge) -> dict[str, Any] | None:
         try:
             job = await batch_format(entry.provider).get(self._wire(judge), str(entry.batch_id))
         except ProviderError as error:
             if error.status == 404:
                 self._is_unknown(entry)
                 return None
-            if error.fatal:
+            if error.failure == "judge":
                 raise JudgeError(error.message) from None
             notice(f"batch {entry.batch_id}: {error.message}; it is asked again later")
             return None
@@ -303,7 +302,7 @@ class BatchDesk:
         with self._open() as store:
             return self._entries(store, done)
 
-    async def _download(self, entry: Entry, judge: LLMJudge) -> bool:
+    async def _download(self, entry: Entry, judge: BatchJudge) -> bool:
         """Get the results, unless they are here; False when that has to wait."""
         path = Path(entry.output_path)
         if path.is_file():
@@ -323,7 +322,7 @@ class BatchDesk:
                 if not given_up:
                     self._is_unknown(entry)
                 return given_up
-            if error.fatal:
+            if error.failure == "judge":
                 raise JudgeError(error.message) from None
             notice(f"batch {entry.batch_id}: its results cannot be had: {error.message}; tried again later")
             return False
@@ -403,7 +402,7 @@ class BatchDesk:
                 try:
                     await (form.get if ended else form.cancel)(self._wire(judge), str(entry.batch_id))
                 except ProviderError as error:
-                    if error.fatal and error.status != 404:
+                    if error.failure == "judge" and error.status != 404:
                         raise JudgeError(error.message) from None
                     notice(f"batch {entry.batch_id} could not be cancelled: {error.message}")
                     if error.status == 404:
@@ -450,7 +449,7 @@ class BatchDesk:
         with open_run(self._run, write=write) as store:
             yield store
 
-    def _judge(self, store: RunFile, condition_id: str) -> LLMJudge:
+    def _judge(self, store: RunFile, condition_id: str) -> BatchJudge:
         if condition_id not in self._judges:
             description = judge_of(store, condition_id)
             if description is None:
@@ -460,11 +459,11 @@ class BatchDesk:
         return self._judges[condition_id]
 
     @staticmethod
-    def _learned(store: RunFile, condition_id: str, judge: LLMJudge) -> None:
+    def _learned(store: RunFile, condition_id: str, judge: BatchJudge) -> None:
         """What results of batches said that the model does not take."""
         judge.client.leave_out(judge.model, *left_out_of(store, condition_id))
 
-    def _wire(self, judge: LLMJudge) -> Wire:
+    def _wire(self, judge: BatchJudge) -> Wire:
         return Wire(judge.client, sleep=self._sleep, retries=self._retries)
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pairscale.collect._background import run_sync
 from pairscale.collect.batch._by_registry import Segment, follow, read_registry
 from pairscale.collect.batch._given import Question, judge_from
 from pairscale.collect.batch._parts import custom_id, pairs_from
@@ -22,6 +21,7 @@ from pairscale.display import Shown
 from pairscale.errors import InputError
 from pairscale.files import write_table
 from pairscale.notices import notice
+from pairscale.runtime import run_sync
 from pairscale.store import open_run
 from pairscale.tables import ANSWER_COLUMNS, to_frame
 

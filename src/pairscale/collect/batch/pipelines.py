@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairscale.collect._background import run_sync
 from pairscale.collect.batch._given import Question, judge_from
 from pairscale.collect.batch._names import copy_pairs
 from pairscale.collect.batch._registry import Entry
@@ -23,6 +22,7 @@ from pairscale.notices import notice
 from pairscale.providers._wire import Wire
 from pairscale.providers.batches import batch_format
 from pairscale.providers.client import ProviderError
+from pairscale.runtime import run_sync
 from pairscale.tables import ANSWER_COLUMNS
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ import polars as pl
 from pairscale.collect.batch._given import Question, judge_from
 from pairscale.errors import InputError, TableError
 from pairscale.files import replacing
-from pairscale.judges._batched import calls_of
 from pairscale.judges.base import JudgePair
+from pairscale.judges.batched import calls_of
 from pairscale.pairs._table import as_pairs
 from pairscale.providers.batches import batch_format
 from pairscale.tables import Table, listed, to_frame

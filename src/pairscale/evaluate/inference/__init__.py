@@ -3,7 +3,7 @@
 from pairscale.evaluate.inference._cases import Tally, score_of
 from pairscale.evaluate.inference.corrected import CorrectedWinRate, corrected_win_rate
 from pairscale.evaluate.inference.length import LengthControlled, length_controlled
-from pairscale.evaluate.inference.sequence import ConfidenceSequence, Sequence, confidence_sequence
+from pairscale.evaluate.inference.sequence import ConfidenceSequence, RunningSequence, confidence_sequence
 from pairscale.evaluate.inference.slices import RunDifference, Slices, compare_runs, slices
 from pairscale.evaluate.inference.win_rate import (
     CasesNeeded,
@@ -23,7 +23,7 @@ __all__ = [
     "LengthControlled",
     "ProbabilityBetter",
     "RunDifference",
-    "Sequence",
+    "RunningSequence",
     "SignTest",
     "Slices",
     "Tally",

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float64]
 
-__all__ = ["ConfidenceSequence", "Sequence", "confidence_sequence", "last_limits", "log_capital"]
+__all__ = ["ConfidenceSequence", "RunningSequence", "confidence_sequence", "last_limits", "log_capital"]
 
 _HALVINGS = 30  # to 1e-9
 _EDGE = 1e-12
@@ -109,7 +109,7 @@ def last_limits(scores: Floats, level: float) -> tuple[float, float]:
     return float(lower[0]), float(upper[0])
 
 
-class Sequence:
+class RunningSequence:
     """A confidence sequence that grows score by score. Look after every one, and stop when you like.
 
     Attributes:
@@ -120,7 +120,7 @@ class Sequence:
         better: ``b`` or ``a`` once it is decided, None before.
 
     Example:
-        >>> sequence = Sequence()
+        >>> sequence = RunningSequence()
         >>> for score in [1, 1, 1, 0.5, 1, 1, 1, 1, 1, 1]:
         ...     sequence.update(score)
         >>> round(sequence.lower, 3), round(sequence.upper, 3), sequence.decided
@@ -179,7 +179,7 @@ class Sequence:
 
     def __repr__(self) -> str:
         state = f"{self.better.upper()} is better" if self.better else "undecided"
-        return f"<Sequence of {self.n} scores: {self.mean:.3f}, {self.lower:.3f} to {self.upper:.3f}, {state}>"
+        return f"<RunningSequence of {self.n} scores: {self.mean:.3f}, {self.lower:.3f} to {self.upper:.3f}, {state}>"
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -1,24 +1,29 @@
-"""Asking a judge once: whatever it does, there is a verdict, and the columns of the attempt."""
+"""Ask a judge once: whatever it does, there is a verdict, and the columns of the attempt."""
 
 from __future__ import annotations
 
 import asyncio
 import random
 import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from itertools import count
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeVar
 
 from pairscale.errors import PairscaleError
 from pairscale.judges.base import Judge, JudgePair, Verdict
 from pairscale.provenance import utc_now, utc_text
+from pairscale.providers.client import ProviderError
 
-__all__ = ["Stopwatch", "ask", "close", "comparison_of", "pause"]
+__all__ = ["Stopwatch", "ask_once", "ask_unrecorded", "close", "comparison_of", "pause", "retrying"]
 
+T = TypeVar("T")
 _LONGEST_WAIT = 60.0
 
 _FROM_VERDICT = (
-    "error_code", "error_message", "status_code", "prompt_hash", "request", "raw_response", "model", "object_type",
-    "thoughts", "content", "prompt_tokens", "completion_tokens", "total_tokens", "prompt_cached_tokens",
+    "failure", "error_code", "error_message", "status_code", "prompt_hash", "request", "raw_response", "model",
+    "object_type", "thoughts", "content", "prompt_tokens", "completion_tokens", "total_tokens", "prompt_cached_tokens",
     "reasoning_tokens", "cost",
 )  # fmt: skip
 _from_verdict = attrgetter(*_FROM_VERDICT)
@@ -42,7 +47,7 @@ class Stopwatch:
         return values
 
 
-async def ask(
+async def ask_once(
     judge: Judge, pair: JudgePair, number: int, timeout: float | None = None
 ) -> tuple[Verdict, dict[str, Any]]:
     """Ask a judge one question, once.
@@ -57,7 +62,7 @@ async def ask(
         The verdict, and the columns of the attempt for the run file. An exception of the judge is a verdict, too.
 
     Raises:
-        PairscaleError: the judge cannot judge these pairs at all, so that asking for others makes no sense.
+        PairscaleError: the judge cannot judge these pairs at all, so that asking about others is pointless.
     """
     watch = Stopwatch()
     limit = None if timeout is None else asyncio.timeout(timeout)
@@ -73,19 +78,46 @@ async def ask(
         raise
     except Exception as error:  # noqa: BLE001 - a failed judgement is data
         if limit is not None and limit.expired() and isinstance(error, TimeoutError):
-            verdict = Verdict.fail("timeout", f"no answer within {timeout:g} seconds", passing=True)
+            verdict = Verdict.fail("timeout", f"no answer within {timeout:g} seconds", failure="transient")
         else:
             verdict = Verdict.fail("judge_error", f"{type(error).__name__}: {error}")
     return verdict, watch.attempt(verdict, number)
 
 
+async def ask_unrecorded(judge: Judge, pair: JudgePair, retries: int) -> Verdict:
+    """Ask a judge outside a run, and again after a transient failure, at most ``retries`` times."""
+    jitter = random.Random(pair.uid)  # noqa: S311 - spreads retries, keeps no secret
+    for turn in range(retries + 1):
+        verdict, _ = await ask_once(judge, replace(pair, attempt=turn + 1), turn + 1)
+        if verdict.failure != "transient" or turn == retries:
+            break
+        await asyncio.sleep(pause(verdict.retry_after, turn, jitter))
+    return verdict
+
+
+async def retrying(ask: Callable[[], Awaitable[T]], retries: int, jitter: random.Random) -> T:
+    """Ask a provider, and again after a transient failure, at most ``retries`` times.
+
+    Raises:
+        ProviderError: the last failure.
+    """
+    for turn in count():
+        try:
+            return await ask()
+        except ProviderError as error:
+            if error.failure != "transient" or turn >= retries:
+                raise
+            await asyncio.sleep(pause(error.retry_after, turn, jitter))
+    raise AssertionError  # count() never ends
+
+
 def pause(retry_after: float | None, turn: int, jitter: random.Random, first: float = 1.0) -> float:
-    """Seconds to wait before asking again after an error that may pass.
+    """Seconds to wait before asking again after a transient failure.
 
     Args:
-        retry_after: what the judge asks for; else it is twice as long each time, at most a minute.
+        retry_after: what the provider asks for; else the wait doubles each time, up to a minute.
         turn: 0 after the first time, 1 after the second, and so on.
-        jitter: spreads those who were refused together.
+        jitter: spreads requests that were refused together.
         first: seconds after the first time.
     """
     wait = retry_after if retry_after is not None else first * 2**turn
@@ -97,8 +129,8 @@ def comparison_of(verdict: Verdict, first: str, second: str) -> dict[str, Any]:
 
     Args:
         verdict: what the judge said.
-        first: the id of the sample shown first.
-        second: that of the other.
+        first: ID of the sample shown first.
+        second: ID of the other.
     """
     return {
         "outcome": str(verdict.outcome),

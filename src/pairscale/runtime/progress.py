@@ -9,14 +9,16 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
+    from rich.progress import Progress as RichProgress
 
-__all__ = ["Bar"]
+    from pairscale.judges.base import Verdict
+
+__all__ = ["Progress"]
 
 _FIRST_LINE_S, _LINE_S = 5.0, 30.0
 
 
-class Bar:
+class Progress:
     """Shows how far a run is.
 
     In a terminal there is a live bar. Elsewhere (a log file, a notebook, CI) there is a line after five seconds, then
@@ -34,9 +36,9 @@ class Bar:
     def __init__(
         self,
         total: int,
-        done: int,
+        done: int = 0,
         *,
-        show: bool,
+        show: bool = True,
         label: str = "judging",
         every: int | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -46,7 +48,7 @@ class Bar:
         self._said_at: int | None = None
         self._cost = 0.0
         self._lines = show
-        self._progress: Progress | None = None
+        self._progress: RichProgress | None = None
         self._started = clock()
         self._next_line = self._started + _FIRST_LINE_S
         if show and every is None and sys.stderr is not None and sys.stderr.isatty():
@@ -64,8 +66,12 @@ class Bar:
         elif self._lines and self._new not in (0, self._said_at) and (self._every or self._said_at):
             self._line()
 
-    def advance(self, *, failed: bool, cost: float | None, cached: bool = False) -> None:
+    def advance(self, verdict: Verdict) -> None:
         """One more pair has its outcome."""
+        self.count(failed=not verdict.outcome.is_answer, cost=verdict.cost, cached=verdict.cached)
+
+    def count(self, *, failed: bool, cost: float | None, cached: bool = False) -> None:
+        """One more is done."""
         self._done += 1
         self._new += 1
         self._failed += failed
@@ -98,7 +104,7 @@ class Bar:
             print(", ".join(parts), file=sys.stderr, flush=True)  # noqa: T201
 
 
-def _rich_progress() -> Progress:
+def _rich_progress() -> RichProgress:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
     from rich.progress import TimeRemainingColumn as TimeLeft

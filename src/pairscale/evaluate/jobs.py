@@ -8,17 +8,17 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from pairscale.collect._asking import close
 from pairscale.errors import InputError, JudgeError
-from pairscale.evaluate._book import Book
 from pairscale.evaluate.comparators import together
 from pairscale.evaluate.result import Unmatched
+from pairscale.evaluate.store import EvaluationStore
 from pairscale.evaluate.suite import Suite, Task
 from pairscale.evaluate.traces import Trace, TraceRef, TraceSource, source_at
 from pairscale.evaluate.variants import Variant
 from pairscale.judges.function import words_of
+from pairscale.runtime import Budget, close
 
-__all__ = ["Field", "Job", "paired"]
+__all__ = ["Job", "VariantRunner", "paired"]
 
 Answers: TypeAlias = tuple[Task, Trace, Trace]
 
@@ -40,23 +40,29 @@ class Job:
     load: Callable[[], Awaitable[Answers]]
 
 
-class Field:
-    """Variants that answer tasks, each answer once, and kept.
+class VariantRunner:
+    """Has variants answer tasks, each task once, and stores the answers.
 
     Args:
-        book: what the run file knows.
+        store: what the run file knows.
         variants: by their names.
+        budget: what may be spent.
+
+    Attributes:
+        identities: by name, what the answers of a variant are found again by.
+        asked: answers that variants were asked for.
     """
 
-    def __init__(self, book: Book, variants: Mapping[str, Variant]) -> None:
-        self._book, self._variants = book, variants
+    def __init__(self, store: EvaluationStore, variants: Mapping[str, Variant], budget: Budget) -> None:
+        self._store, self._variants, self._budget = store, variants, budget
+        self.asked = 0
         known = Counter(variant.identity for variant in variants.values())
         # The same function under two names answers for each of them.
         self.identities = {
             name: f"{variant.identity}|{name}" if known[variant.identity] > 1 else variant.identity
             for name, variant in variants.items()
         }
-        book.called(self.identities)
+        store.add_names(self.identities)
 
     def job(self, task: Task, repeat: int, a: str, b: str) -> Job:
         """A task to be answered by two of them."""
@@ -68,24 +74,25 @@ class Field:
         return Job(task.task_id, repeat, (a, b), load)
 
     async def _answer(self, name: str, task: Task, repeat: int) -> Trace:
-        variant, identity, purse = self._variants[name], self.identities[name], self._book.purse
+        variant, identity = self._variants[name], self.identities[name]
         if getattr(variant, "recorded", False):
             trace = await _answer(variant, task, repeat)
-            self._book.note_answer(identity, name, task, repeat, trace)
+            self._store.note_answer(identity, name, task, repeat, trace)
             return trace
-        async with self._book.turn(identity, f"{task.digest}#{repeat}"):
-            known = self._book.answer(identity, task, repeat)
+        async with self._store.turn(identity, f"{task.digest}#{repeat}"):
+            known = self._store.answer(identity, task, repeat)
             if known is not None:
                 return known
-            promised = await purse.promise(identity, None if purse.limit is None else _dearest(variant, task))
-            self._book.asked += 1
+            most = None if self._budget.limit is None else _max_cost(variant, task)
+            reserved = await self._budget.reserve(identity, most)
+            self.asked += 1
             cost, answered = None, False
             try:
                 trace = await _answer(variant, task, repeat)
                 cost, answered = trace.cost, trace.exception is None
             finally:
-                purse.settle(promised, cost, tells=cost is not None or answered)
-            await self._book.keep_answer(identity, name, task, repeat, trace)
+                self._budget.settle(reserved, cost, known=cost is not None or answered)
+            await self._store.add_answer(identity, name, task, repeat, trace)
             return trace
 
     async def aclose(self) -> None:
@@ -105,11 +112,11 @@ async def _answer(variant: Variant, task: Task, repeat: int) -> Trace:
     return said if isinstance(said, Trace) else Trace(exception=f"a variant must answer with a Trace, not {said!r:.80}")
 
 
-def _dearest(variant: Variant, task: Task) -> float | None:
-    """What an answer may cost, where the variant says so; a task that it cannot answer costs nothing."""
-    says: Callable[[Task], float | None] | None = getattr(variant, "dearest", None)
+def _max_cost(variant: Variant, task: Task) -> float | None:
+    """What an answer may cost at most, where the variant says so."""
+    declared: Callable[[Task], float | None] | None = getattr(variant, "max_cost_of", None)
     try:
-        return None if says is None else says(task)
+        return None if declared is None else declared(task)
     except Exception:  # noqa: BLE001 - the answer will fail as well, and say why
         return None
 

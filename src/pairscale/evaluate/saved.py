@@ -1,4 +1,4 @@
-"""What a run gave in the end, kept in its run file beside the texts that were compared: to be reported later."""
+"""The result of a run, saved in its run file beside the texts that were compared, to be reported later."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pairscale.evaluate._book import RESULTS
 from pairscale.evaluate.result import PairwiseRunResult
+from pairscale.evaluate.store import RESULTS
 from pairscale.provenance import text_hash
 
 if TYPE_CHECKING:
     from pairscale.store import RunFile
 
-__all__ = ["Shown", "kept_result", "result_row"]
+__all__ = ["Compared", "result_row", "saved_result"]
 
 _ONCE = ("run_id", "asked", "cost", "duration_ms", "created_at", "provenance")  # of a call, not of what it found
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class Compared:
     """What was compared in a case.
 
     Attributes:
@@ -34,7 +34,7 @@ class Shown:
     b: str | None
 
 
-def result_row(result: PairwiseRunResult, shown: Mapping[tuple[str, int], Shown]) -> dict[str, Any]:
+def result_row(result: PairwiseRunResult, shown: Mapping[tuple[str, int], Compared]) -> dict[str, Any]:
     """A result as the run file keeps it; the digest is the same when only the call was another.
 
     Args:
@@ -50,14 +50,14 @@ def result_row(result: PairwiseRunResult, shown: Mapping[tuple[str, int], Shown]
     return {**row, "digest": text_hash(json.dumps([found, sorted(row["shown"])], sort_keys=True))}
 
 
-def kept_result(store: RunFile) -> tuple[PairwiseRunResult, dict[tuple[str, int], Shown]] | None:
+def saved_result(store: RunFile) -> tuple[PairwiseRunResult, dict[tuple[str, int], Compared]] | None:
     """The last result that a run file keeps, and by task and repeat what was compared; None when it keeps none."""
     rows = store.read_log(RESULTS, last=1)
     if not rows:
         return None
     texts = dict(store.items().select("ID", "text").iter_rows())
     shown = {
-        (task_id, repeat): Shown(task_input, texts.get(a), texts.get(b))
+        (task_id, repeat): Compared(task_input, texts.get(a), texts.get(b))
         for task_id, repeat, task_input, a, b in rows[0]["shown"]
     }
     return PairwiseRunResult.from_dict(rows[0]["result"], store.name), shown

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pairscale.errors import InputError
-from pairscale.judges import _orders
 from pairscale.judges.base import JudgePair, Verdict
 from pairscale.judges.llm import LLMJudge
+from pairscale.judges.orders import BothOrders, swapped
 from pairscale.provenance import text_hash
 from pairscale.providers.client import Exchange
 from pairscale.traits import Trait
@@ -18,10 +17,18 @@ if TYPE_CHECKING:
     from pairscale.providers.base import HTTPCall
     from pairscale.providers.batches import Line
 
-__all__ = ["calls_of", "joined_verdict", "restored", "verdict_of"]
+__all__ = ["BatchJudge", "calls_of", "is_both_orders", "restored", "verdict_of"]
+
+BatchJudge: TypeAlias = LLMJudge | BothOrders
+"""A language model, asked once per pair or in both orders."""
 
 
-def restored(description: Mapping[str, Any], api_key: str | None = None, base_url: str | None = None) -> LLMJudge:
+def is_both_orders(judge: BatchJudge) -> bool:
+    """Whether a judge is asked about every pair in both orders."""
+    return isinstance(judge, BothOrders)
+
+
+def restored(description: Mapping[str, Any], api_key: str | None = None, base_url: str | None = None) -> BatchJudge:
     """The judge of a description.
 
     Args:
@@ -34,16 +41,18 @@ def restored(description: Mapping[str, Any], api_key: str | None = None, base_ur
     provider, model = known.pop("provider"), known.pop("model")
     template, template_id = known.pop("template"), known.pop("template_id")
     known["base_url"] = base_url or known.pop("base_url")
-    return LLMJudge(provider, model, trait, template, template_id, api_key=api_key, **known, **settings)
+    both_orders = known.pop("both_orders", False)
+    judge = LLMJudge(provider, model, trait, template, template_id, api_key=api_key, **known, **settings)
+    return BothOrders(judge) if both_orders else judge
 
 
-def calls_of(judge: LLMJudge, pair: JudgePair) -> list[HTTPCall]:
+def calls_of(judge: BatchJudge, pair: JudgePair) -> list[HTTPCall]:
     """What live judging would send for a pair: one call, or two when the judge asks in both orders."""
-    asked = [pair, _orders.turned(pair)] if judge.both_orders else [pair]
+    asked = [pair, swapped(pair)] if is_both_orders(judge) else [pair]
     return [judge.client.prepared(judge.request(one)) for one in asked]
 
 
-def verdict_of(judge: LLMJudge, pair: JudgePair, line: Line, *, turned: bool = False) -> Verdict:
+def verdict_of(judge: BatchJudge, pair: JudgePair, line: Line, *, turned: bool = False) -> Verdict:
     """The verdict that stands in one line of a batch's results.
 
     Args:
@@ -52,7 +61,7 @@ def verdict_of(judge: LLMJudge, pair: JudgePair, line: Line, *, turned: bool = F
         line: what came back.
         turned: whether the samples were shown the other way round.
     """
-    asked = _orders.turned(pair) if turned else pair
+    asked = swapped(pair) if turned else pair
     request = judge.request(asked)
     if line.kind != "succeeded":
         return _failed(judge, line, text_hash(request.prompt))
@@ -63,29 +72,20 @@ def verdict_of(judge: LLMJudge, pair: JudgePair, line: Line, *, turned: bool = F
         words = clean.text(f"the reply is not one of {judge.provider} ({type(error).__name__}: {error})")[:2000]
         known = {"prompt_hash": text_hash(request.prompt), "raw_response": clean.value(line.body)}
         return Verdict.fail("parse_error", words, status_code=line.status, **known)
-    verdict = judge.read(Exchange(call, reply, line.status or 200, 0.0), asked, request, batch=True)
+    verdict: Verdict = judge.read(Exchange(call, reply, line.status or 200, 0.0), asked, request, batch=True)
     return replace(verdict, latency_s=None)
 
 
-def _failed(judge: LLMJudge, line: Line, prompt_hash: str) -> Verdict:
+def _failed(judge: BatchJudge, line: Line, prompt_hash: str) -> Verdict:
     """Why a request of a batch was not answered."""
     clean = judge.client.redactor
     words = clean.text(line.error or "there is no answer")[:2000]
     known = {"prompt_hash": prompt_hash, "status_code": line.status, "raw_response": clean.value(line.body)}
     if line.kind == "expired":
-        return Verdict.fail("timeout", words, passing=True, **known)
+        return Verdict.fail("timeout", words, failure="transient", **known)
     if line.kind == "cancelled":
-        return Verdict.fail("cancelled", words, passing=True, **known)
-    error = judge.client.refused(line.status or 0, {}, line.body)
+        return Verdict.fail("cancelled", words, failure="transient", **known)
+    error = judge.client.refused(line.status, {}, line.body)
     if error.code == "content_filter":
         return Verdict.abstain(words, error_code="content_filter", **known)
-    return Verdict.fail(error.code, words, passing=error.passing or line.status is None, **known)
-
-
-def joined_verdict(judge: LLMJudge, verdicts: Sequence[Verdict]) -> Verdict:
-    """One verdict of those of both orders; the only one when there is one."""
-    if not judge.both_orders:
-        return verdicts[0]
-    if len(verdicts) != 2:
-        raise InputError("a judge that asks in both orders needs two answers")
-    return _orders.agreed(*verdicts)
+    return Verdict.fail(error.code, words, failure=error.failure, **known)

@@ -1,0 +1,149 @@
+"""One call of an A/B run: the run file, the writer and the budget that variants and judges share."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Self
+from uuid import uuid4
+
+from pairscale.evaluate.comparators import PairwiseComparator
+from pairscale.evaluate.jobs import Job, VariantRunner
+from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult, Unmatched
+from pairscale.evaluate.saved import result_row
+from pairscale.evaluate.source import CaseSource, comparator_keys
+from pairscale.evaluate.store import EvaluationStore
+from pairscale.evaluate.variants import Variant
+from pairscale.options import require_choice
+from pairscale.provenance import Provenance, utc_now
+from pairscale.runtime import Budget, Progress, RunOptions, Runtime, require_price
+from pairscale.store import RunFile
+from pairscale.store.writer import GroupCommitWriter
+
+__all__ = ["Evaluation"]
+
+
+class Evaluation:
+    """Compares cases and stores everything; use it in an ``async with`` block.
+
+    Args:
+        store: the run file, open for writing.
+        comparators: who says which is better.
+        options: how to ask.
+        stop_when: ``decided`` to stop when the first comparator's answers are decided; else None.
+        seed: of the order of the cases with ``stop_when``.
+        on_case: called with each case.
+
+    Raises:
+        InputError: a comparator cannot be used, or ``max_cost`` is set for a model without a known price.
+    """
+
+    def __init__(
+        self,
+        store: RunFile,
+        comparators: Iterable[PairwiseComparator],
+        options: RunOptions,
+        *,
+        stop_when: str | None = None,
+        seed: int | None = None,
+        on_case: Callable[[PairwiseCase], None] | None = None,
+    ) -> None:
+        self._comparators = tuple(comparators)
+        self.keys = comparator_keys(self._comparators)
+        require_choice(stop_when, "stop_when", (None, "decided"))
+        for comparator in self._comparators:
+            for judge in getattr(comparator, "judges", ()):
+                require_price(judge, options.max_cost)
+        self._options, self._sequential, self._seed, self._on_case = options, stop_when is not None, seed, on_case
+        self._writer = GroupCommitWriter(store)
+        self._run_file = store
+        self._runner: VariantRunner | None = None
+        self.stopped: str | None = None
+
+    async def __aenter__(self) -> Self:
+        await self._writer.__aenter__()
+        self.store = EvaluationStore(self._run_file, self._writer)
+        self.budget = Budget(self._options.max_cost, self.store.spent())
+        self._spent_before = self.budget.spent
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        try:
+            if self._runner is not None:
+                await self._runner.aclose()
+        finally:
+            await self._writer.__aexit__(*exc)
+
+    @property
+    def cost(self) -> float:
+        """US dollars that this call has cost."""
+        return self.budget.spent - self._spent_before
+
+    def runner(self, variants: Mapping[str, Variant]) -> VariantRunner:
+        """What has variants answer tasks, by their names."""
+        self._runner = VariantRunner(self.store, variants, self.budget)
+        return self._runner
+
+    async def grade(self, jobs: Sequence[Job], *, progress: bool) -> CaseSource:
+        """Compare every case, or as many as it takes."""
+        with Progress(len(jobs), show=progress, label="comparing") as bar:
+            source = CaseSource(
+                self.store,
+                self._comparators,
+                jobs,
+                concurrency=self._options.concurrency,
+                sequential=self._sequential,
+                seed=self._seed,
+                on_case=self._on_case,
+                progress=bar,
+            )
+            runtime = Runtime(source, self._writer, self._options, budget=self.budget)
+            try:
+                await runtime.run()
+            finally:
+                await source.aclose()
+                self.asked = runtime.asked + (0 if self._runner is None else self._runner.asked)
+        self.stopped = source.stopped or runtime.stopped
+        if source.stopped == "max_cost" and runtime.stopped is None:
+            runtime.tell_budget()
+        return source
+
+    async def result(
+        self,
+        jobs: Sequence[Job],
+        *,
+        names: tuple[str, str],
+        provenance: Provenance,
+        unmatched: tuple[Unmatched, ...] = (),
+        run_id: str | None = None,
+        label: str | None = None,
+        store_dir: str | os.PathLike[str] | None = None,
+        progress: bool = True,
+    ) -> PairwiseRunResult:
+        """Compare every case, and say what came of it."""
+        created, start = utc_now(), time.perf_counter()
+        source = await self.grade(jobs, progress=progress)
+        done: dict[int, list[Any]] = source.done_cases
+        result = PairwiseRunResult(
+            run_id or uuid4().hex,
+            tuple(case for at in source.order for case in done.get(at, ())),
+            self.keys,
+            *names,
+            label=label,
+            unmatched=unmatched,
+            unasked=tuple(dict.fromkeys(jobs[at].task_id for at in source.order if at not in done)),
+            stopped=self.stopped,
+            sequential=self._sequential,
+            asked=self.asked,
+            cost=self.cost,
+            duration_ms=round((time.perf_counter() - start) * 1000, 3),
+            created_at=created,
+            provenance=provenance,
+            store_dir=None if store_dir is None else os.fspath(store_dir),
+        )
+        if store_dir is not None:
+            result.save()
+        if self.store.is_kept:
+            self.store.add_result(result_row(result, source.compared))
+        return result

@@ -1,0 +1,293 @@
+"""The cases of an A/B run as a source of questions: each case is compared by every comparator, until all are done."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import random
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pairscale.comparisons import Outcome
+from pairscale.errors import InputError, JudgeError, StoreError
+from pairscale.evaluate.comparators import PairwiseComparator, PairwiseOutcome
+from pairscale.evaluate.inference import RunningSequence, score_of
+from pairscale.evaluate.jobs import Job
+from pairscale.evaluate.result import PairwiseCase
+from pairscale.evaluate.saved import Compared
+from pairscale.evaluate.store import EvaluationStore
+from pairscale.evaluate.suite import Task
+from pairscale.evaluate.traces import Trace
+from pairscale.judges.base import Judge, JudgePair, Verdict
+from pairscale.judges.function import words_of
+from pairscale.provenance import fingerprint
+from pairscale.runtime import BudgetExceeded, LogRows, Progress, Question, Recorded, Wait, close
+from pairscale.store._database import whole
+from pairscale.tables import listed
+
+__all__ = ["CaseSource", "comparator_keys"]
+
+
+class _GivenUp(Exception):  # noqa: N818 - the run is being stopped, nothing went wrong
+    """A question was not asked, because the run is being stopped."""
+
+
+class CaseSource:
+    """Cases that wait to be compared.
+
+    A case is worked on in a task of its own. What it asks a judge goes through :meth:`ask` into the queue that the
+    runtime takes its questions from.
+
+    Args:
+        store: what the run file knows.
+        comparators: who says which is better.
+        jobs: the cases.
+        concurrency: cases that are worked on at once.
+        sequential: take the tasks in random order, and stop when the first comparator's answers are decided.
+        seed: of that order.
+        on_case: called with each case.
+        progress: what is shown.
+
+    Attributes:
+        done_cases: by the number of the job, its cases.
+        compared: by task and repeat, what was compared.
+        stopped: ``decided`` or ``max_cost``; None when all cases were taken.
+    """
+
+    def __init__(
+        self,
+        store: EvaluationStore,
+        comparators: Sequence[PairwiseComparator],
+        jobs: Sequence[Job],
+        *,
+        concurrency: int,
+        sequential: bool = False,
+        seed: int | None = None,
+        on_case: Callable[[PairwiseCase], None] | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self._store, self._comparators, self._jobs = store, comparators, jobs
+        self._takes = {one.key: frozenset(inspect.signature(one.compare).parameters) for one in comparators}
+        self._concurrency, self._on_case, self._progress = concurrency, on_case, progress
+        self.order = _order(jobs, seed, shuffled=sequential)
+        self._places = deque(enumerate(self.order))
+        self._look = _Look([jobs[at].task_id for at in self.order]) if sequential else None
+        self.done_cases: dict[int, list[PairwiseCase]] = {}
+        self.compared: dict[tuple[str, int], Compared] = {}
+        self.stopped: str | None = None
+        self._questions: deque[Question] = deque()
+        self._answers: dict[int, asyncio.Future[Recorded]] = {}
+        self._asked = 0
+        self._open: set[asyncio.Task[None]] = set()
+        self._failure: BaseException | None = None
+        self._changed: asyncio.Future[None] | None = None
+
+    # The source of questions
+
+    def next(self) -> Question | Wait | None:
+        """A question of a case that is open; else the cases are worked on further."""
+        if self._failure is not None:
+            raise self._failure
+        if self._questions:
+            return self._questions.popleft()
+        if len(self._open) < self._concurrency and self._places and self.stopped is None:
+            task = asyncio.create_task(self._case(*self._places.popleft()))
+            self._open.add(task)
+            task.add_done_callback(self._ended)
+        if not self._open:
+            return None
+        if self._changed is None or self._changed.done():
+            self._changed = asyncio.get_running_loop().create_future()
+        return Wait(self._changed)
+
+    def done(self, question: Question, recorded: Recorded | None) -> LogRows:
+        """Hand an outcome to the case that asked."""
+        answer = self._answers.pop(question.key, None)
+        if answer is not None and not answer.done():
+            if recorded is None:
+                answer.set_exception(_GivenUp())
+            else:
+                self._store.take(question, recorded)
+                answer.set_result(recorded)
+        return ()
+
+    async def aclose(self) -> None:
+        """End the cases that are open, and have comparators close their connections."""
+        for task in self._open:
+            task.cancel()
+        await asyncio.gather(*self._open, return_exceptions=True)
+        for comparator in self._comparators:
+            await close(comparator)
+
+    def _tell(self) -> None:
+        if self._changed is not None and not self._changed.done():
+            self._changed.set_result(None)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._open.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            if isinstance(error, BudgetExceeded):
+                self.stopped = self.stopped or "max_cost"
+            elif not isinstance(error, _GivenUp):
+                self._failure = self._failure or error
+        self._tell()
+
+    # Asking judges
+
+    async def ask(self, judge: Judge, pair: JudgePair, retries: int) -> Verdict:
+        """The answer that is known, or else what the judge says now, once it is on the disk."""
+        uid = str(whole(pair.uid))
+        async with self._store.turn(judge.condition.condition_id, uid):
+            known = self._store.verdict(judge, uid)
+            if known is not None:
+                return known
+            self._asked += 1
+            question = self._store.question(judge, pair, uid, retries, key=self._asked)
+            answer: asyncio.Future[Recorded] = asyncio.get_running_loop().create_future()
+            self._answers[self._asked] = answer
+            self._questions.append(question)
+            self._tell()
+            return (await answer).verdict
+
+    # Cases
+
+    async def _case(self, place: int, number: int) -> None:
+        cases = await self._cases(self._jobs[number])
+        self.done_cases[number] = cases
+        if self._progress is not None:
+            failed = any(not case.outcome.is_answer for case in cases)
+            self._progress.count(failed=failed, cost=sum(case.cost or 0.0 for case in cases))
+        if self._on_case is not None:
+            for case in cases:
+                self._on_case(case)
+        if self._look is not None and self._look.decided(place, cases[0]):
+            self.stopped = self.stopped or "decided"
+
+    async def _cases(self, job: Job) -> list[PairwiseCase]:
+        task, *traces = await job.load()
+        raised = [
+            f"{name} raised {trace.exception}"
+            for name, trace in zip(job.names, traces, strict=True)
+            if trace.exception is not None
+        ]
+        if self._store.is_kept:
+            names = (
+                None if one.exception is not None else self._store.add_text(task.task_id, one.output) for one in traces
+            )
+            self.compared[job.task_id, job.repeat] = Compared(task.input, *names)
+        cases = []
+        for comparator in self._comparators:
+            if raised:
+                outcome = PairwiseOutcome.fail("; ".join(raised), detail={"variant_error": True})
+            else:
+                outcome = await self._outcome(comparator, job, task, traces)
+            cases.append(
+                PairwiseCase(
+                    job.task_id,
+                    comparator.key,
+                    outcome.winner,
+                    outcome.reasoning,
+                    dict(outcome.detail),
+                    outcome.outcome or Outcome.ERROR,
+                    outcome.cost,
+                    job.repeat,
+                    task.tags,
+                    *(len(trace.output) for trace in traces),
+                )
+            )
+        return cases
+
+    async def _outcome(
+        self, comparator: PairwiseComparator, job: Job, task: Task, traces: Sequence[Trace]
+    ) -> PairwiseOutcome:
+        """What a comparator says now, or has said before."""
+        offered: dict[str, Any] = {"ask": self.ask, "repeat": job.repeat}
+        more = {name: value for name, value in offered.items() if name in self._takes[comparator.key]}
+        is_stored = "ask" not in more and getattr(comparator, "remember", True)
+        question = _question(task, traces, job.repeat) if is_stored else None
+        if question is not None and (known := self._store.outcome(comparator.key, question)) is not None:
+            return known
+        try:
+            outcome: Any = await comparator.compare(
+                task=task, trace_a=traces[0], trace_b=traces[1], reference_outputs=task.reference_outputs, **more
+            )
+        except (JudgeError, StoreError, BudgetExceeded, _GivenUp):
+            raise  # every other case would fail, too
+        except Exception as error:  # noqa: BLE001 - anything else that a comparator raises is the outcome of this case
+            return PairwiseOutcome.fail(words_of(error), detail={"raised": True})
+        if not isinstance(outcome, PairwiseOutcome):
+            return PairwiseOutcome.fail(f"a comparator must return a PairwiseOutcome, not {outcome!r:.80}")
+        if question is not None:
+            await self._store.add_outcome(comparator.key, question, task.task_id, outcome)
+        return outcome
+
+
+def _question(task: Task, traces: Sequence[Trace], repeat: int) -> str | None:
+    """A digest of what a comparator is shown, to which its outcome belongs; None when a part has no lasting name."""
+    shown: list[Any] = [task.task_id, task.input, *(trace.output for trace in traces)]
+    besides = {
+        "inputs": {name: value for name, value in task.inputs.items() if name != "input"} or None,
+        "reference": task.reference_outputs,
+        "events": [trace.to_dict()["events"] for trace in traces] if any(trace.events for trace in traces) else None,
+    }
+    known = {name: value for name, value in besides.items() if value is not None}
+    try:
+        return fingerprint([*shown, *([repeat] if repeat > 1 else []), *([known] if known else [])])
+    except InputError:
+        return None
+
+
+def _order(jobs: Sequence[Job], seed: int | None, *, shuffled: bool) -> list[int]:
+    """The order in which the cases are taken; when outcomes decide when to stop, tasks are taken at random."""
+    tasks: dict[str, list[int]] = {}
+    for at, job in enumerate(jobs):
+        tasks.setdefault(job.task_id, []).append(at)
+    groups = list(tasks.values())
+    if shuffled:
+        random.Random(seed).shuffle(groups)  # noqa: S311 - an order, not a secret
+    return [at for group in groups for at in group]
+
+
+class _Look:
+    """Looks at the tasks in the order in which they were to be taken, however long each of them took.
+
+    Args:
+        tasks: the task of each case, in that order; the cases of a task follow each other.
+    """
+
+    def __init__(self, tasks: Sequence[str]) -> None:
+        self._tasks, self._sequence, self._next = tasks, RunningSequence(), 0
+        self._ahead: dict[int, PairwiseCase] = {}
+        self._scores: list[float] = []
+
+    def decided(self, place: int, case: PairwiseCase) -> bool:
+        """Whether one variant is known to be better, now that this case is done."""
+        self._ahead[place] = case
+        while self._next in self._ahead:
+            done = self._ahead.pop(self._next)
+            score = score_of(str(done.outcome), done.winner)
+            self._scores += [] if score is None else [score]
+            self._next += 1
+            if self._next == len(self._tasks) or self._tasks[self._next] != done.task_id:
+                if self._scores:
+                    self._sequence.update(sum(self._scores) / len(self._scores))
+                self._scores = []
+        return bool(self._sequence.decided)
+
+
+def comparator_keys(comparators: Sequence[Any]) -> tuple[str, ...]:
+    """The keys of comparators.
+
+    Raises:
+        InputError: there are none, one is not a comparator, or two have the same key.
+    """
+    if not comparators:
+        raise InputError("name at least one comparator, such as pairwise_judge(…)")
+    for one in comparators:
+        if not isinstance(one, PairwiseComparator):
+            raise InputError(f"a comparator has a key and an async compare; a {type(one).__name__} has not")
+    keys = tuple(one.key for one in comparators)
+    if twice := sorted({key for key in keys if keys.count(key) > 1}):
+        raise InputError(f"two comparators have the key {listed(twice)}; give each its own")
+    return keys

@@ -1,0 +1,242 @@
+"""What a run file knows of an evaluation: answers of variants, verdicts of judges, outcomes of other comparators.
+
+Verdicts are comparisons like all others: in the tables ``items``, ``pairs``, ``conditions``, ``attempts`` and
+``comparisons``, each order a pair of its own. Answers of variants are in the log ``ab_answers``, their tasks in
+``ab_tasks``, the names of variants in ``ab_runs``, outcomes of comparators that are not judges in ``ab_outcomes``, and
+the result of a run in ``ab_results``. What is used is on the disk before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import select
+
+from pairscale.comparisons import Outcome
+from pairscale.evaluate.comparators import PairwiseOutcome, item_name
+from pairscale.evaluate.suite import Suite, Task
+from pairscale.evaluate.traces import Trace
+from pairscale.judges.base import Judge, JudgePair, Verdict
+from pairscale.notices import notice
+from pairscale.provenance import text_hash, utc_now
+from pairscale.runtime import Question, Recorded
+from pairscale.store import RunFile
+from pairscale.store._database import whole, write_json
+from pairscale.store._schema import items, pairs
+from pairscale.store.writer import Entry, GroupCommitWriter
+
+__all__ = ["ANSWERS", "OUTCOMES", "RESULTS", "RUNS", "TASKS", "EvaluationStore", "stored_answers", "stored_suite"]
+
+ANSWERS, TASKS, OUTCOMES, RUNS = "ab_answers", "ab_tasks", "ab_outcomes", "ab_runs"
+RESULTS = "ab_results"
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is known under one condition, by the names of pairs: answers, attempts, and pairs that failed."""
+
+    answers: dict[str, Verdict]
+    attempts: dict[str, int]
+    failed: set[str]
+
+
+class EvaluationStore:
+    """The run file of an evaluation.
+
+    Args:
+        store: the run file, open for writing.
+        writer: writes into it.
+    """
+
+    def __init__(self, store: RunFile, writer: GroupCommitWriter) -> None:
+        self._store, self._writer = store, writer
+        self._conditions: dict[str, _Known] = {}
+        self._turns: dict[tuple[str, str], asyncio.Lock] = {}
+        with store.transaction() as connection:
+            self._items = set(connection.execute(select(items.c.item_id)).scalars())
+            found = connection.execute(select(pairs.c.pair_id, pairs.c.custom_id))
+            self._names = {row.pair_id: row.custom_id for row in found}
+        self._tasks = {row["task"] for row in store.read_log(TASKS)}
+        self._answers: dict[tuple[str, str, int], Trace] = {}
+        for row in store.read_log(ANSWERS):
+            self._answers[row["variant"], row["task"], row["repeat"]] = Trace.from_dict(row["trace"])
+        self._outcomes = {(row["key"], row["question"]): _outcome(row["outcome"]) for row in store.read_log(OUTCOMES)}
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether there is a file, or everything is gone when the run ends."""
+        return self._store.name != "memory"
+
+    def spent(self) -> float:
+        """What the run has cost so far, in US dollars: judges and variants together."""
+        return self._store.spent() + sum(trace.cost or 0.0 for trace in self._answers.values())
+
+    def turn(self, who: str, question: str) -> asyncio.Lock:
+        """The right to put a question: two cases may ask the same, and one answer is enough."""
+        return self._turns.setdefault((who, question), asyncio.Lock())
+
+    # Answers of variants
+
+    def add_names(self, names: Mapping[str, str]) -> None:
+        """Write what the variants of a run are called: by name, the identity of their answers."""
+        self._log(RUNS, {"variants": dict(names), "at": utc_now()})
+
+    def answer(self, variant: str, task: Task, repeat: int) -> Trace | None:
+        """What a variant has answered before; None when it has not, or failed."""
+        found = self._answers.get((variant, task.digest, repeat))
+        return found if found is not None and found.exception is None else None
+
+    async def add_answer(self, variant: str, name: str, task: Task, repeat: int, trace: Trace) -> None:
+        """Write an answer, and wait until it is on the disk."""
+        rows = self._answer_rows(variant, name, task, repeat, trace)
+        await self._writer.write(Entry(rows=rows))
+
+    def note_answer(self, variant: str, name: str, task: Task, repeat: int, trace: Trace) -> None:
+        """Write a recorded answer without waiting, unless it is there already."""
+        known = self._answers.get((variant, task.digest, repeat))
+        if known is None or write_json(known.to_dict()) != write_json(trace.to_dict()):
+            self._writer.put(Entry(rows=self._answer_rows(variant, name, task, repeat, trace)))
+
+    def _answer_rows(
+        self, variant: str, name: str, task: Task, repeat: int, trace: Trace
+    ) -> list[tuple[str, Mapping[str, Any]]]:
+        rows: list[tuple[str, Mapping[str, Any]]] = []
+        digest = task.digest
+        if digest not in self._tasks:
+            self._tasks.add(digest)
+            rows.append((TASKS, {"task": digest, **task.to_dict()}))
+        row = {"variant": variant, "name": name, "task": digest, "task_id": task.task_id, "repeat": repeat}
+        rows.append((ANSWERS, {**row, "trace": trace.to_dict(), "at": utc_now()}))
+        self._answers[variant, digest, repeat] = trace
+        return rows
+
+    def add_text(self, task_id: str, text: str) -> str:
+        """Write a text that is compared, under the name that judges know it by; returns that name."""
+        name = str(whole(item_name(task_id, text)))
+        self._add_items([{"ID": name, "text": text, "task_id": task_id}])
+        return name
+
+    def _add_items(self, given: list[dict[str, Any]]) -> None:
+        rows = []
+        for item in given:
+            if item["ID"] not in self._items:
+                self._items.add(item["ID"])
+                text = str(whole(item["text"]))
+                row = {"item_id": item["ID"], "text": text, "text_hash": text_hash(text)}
+                rows.append({**row, "columns": {"task_id": whole(item["task_id"])}})
+        if rows:
+            self._writer.put(Entry(samples=rows))
+
+    def add_result(self, row: Mapping[str, Any]) -> None:
+        """Write the result of a run, to be reported later; once, however often it is the same."""
+        last = self._store.read_log(RESULTS, last=1)
+        if not last or last[0]["digest"] != row["digest"]:
+            self._log(RESULTS, row)
+
+    # Outcomes of comparators that are not judges
+
+    def outcome(self, key: str, question: str) -> PairwiseOutcome | None:
+        """What a comparator has said before; None when it has not, or failed."""
+        found = self._outcomes.get((key, question))
+        return found if found is not None and found.outcome is not None and found.outcome.is_answer else None
+
+    async def add_outcome(self, key: str, question: str, task_id: str, outcome: PairwiseOutcome) -> None:
+        """Write what a comparator said."""
+        row = {"key": key, "question": question, "task_id": task_id, "outcome": _row(outcome), "at": utc_now()}
+        await self._writer.write(Entry(rows=[(OUTCOMES, row)]))
+        self._outcomes[key, question] = outcome
+
+    def _log(self, name: str, row: Mapping[str, Any]) -> None:
+        self._writer.put(Entry(rows=[(name, row)]))
+
+    # Verdicts of judges
+
+    def verdict(self, judge: Judge, uid: str) -> Verdict | None:
+        """The answer that a judge has given to a question before."""
+        return self._known(judge).answers.get(uid)
+
+    def question(self, judge: Judge, pair: JudgePair, uid: str, retries: int, key: int) -> Question:
+        """A question to a judge; its texts are written before it is asked."""
+        known = self._known(judge)
+        sides = [{name: whole(item[name]) for name in ("ID", "text", "task_id")} for item in (pair.first, pair.second)]
+        self._add_items(sides)
+        return Question(
+            judge,
+            judge.condition.condition_id,
+            uid,
+            {**pair.first, "ID": sides[0]["ID"]},
+            {**pair.second, "ID": sides[1]["ID"]},
+            key=key,
+            attempt=known.attempts.get(uid, 0) + 1,
+            replaces=uid in known.failed,
+            occurrence=pair.occurrence,
+            columns={"task_id": sides[0]["task_id"]},
+            retries=retries,
+        )
+
+    def take(self, question: Question, recorded: Recorded) -> None:
+        """Take in the outcome of a question, which is on the disk."""
+        known = self._conditions[question.condition_id]
+        known.attempts[question.uid] = recorded.attempt["attempt"]
+        if recorded.verdict.outcome.is_answer:
+            known.answers[question.uid] = recorded.verdict
+        else:
+            known.failed.add(question.uid)
+
+    def _known(self, judge: Judge) -> _Known:
+        condition = judge.condition
+        name = condition.condition_id
+        if name not in self._conditions:
+            if "instance" in condition.settings and self.is_kept:
+                notice(
+                    "this judge has no name, so its answers cannot be found again; name it: FunctionJudge(f, name=…)"
+                )
+            self._store.add_condition(condition)
+            progress = self._store.progress(name)
+            answers = {
+                row["custom_id"]: _verdict(row)
+                for row in self._store.results(name).iter_rows(named=True)
+                if Outcome(row["outcome"]).is_answer
+            }
+            attempts = {self._names[number]: count for number, count in progress.attempts.items()}
+            self._conditions[name] = _Known(answers, attempts, {self._names[number] for number in progress.failed})
+        return self._conditions[name]
+
+
+def _verdict(row: Mapping[str, Any]) -> Verdict:
+    """A verdict that the run file holds."""
+    place = {"SAMPLE_1": 1, "SAMPLE_2": 2}.get(row["better_sample"] or "")
+    kept = {name: row[name] for name in ("probability", "content", "thoughts", "model", "cost", "total_tokens")}
+    return Verdict(Outcome(row["outcome"]), place, **kept)  # type: ignore[arg-type]
+
+
+def _row(outcome: PairwiseOutcome) -> dict[str, Any]:
+    kept = {"winner": outcome.winner, "reasoning": outcome.reasoning, "outcome": str(outcome.outcome)}
+    return {**kept, "detail": dict(outcome.detail), "cost": outcome.cost}
+
+
+def _outcome(row: Mapping[str, Any]) -> PairwiseOutcome:
+    return PairwiseOutcome(row["winner"], row["reasoning"], row["detail"], Outcome(row["outcome"]), row["cost"])
+
+
+def stored_suite(store: RunFile) -> Suite | None:
+    """The tasks that a run file has answers for; None when there are none."""
+    tasks: dict[str, Task] = {}
+    for row in store.read_log(TASKS):
+        fields = {name: row[name] for name in ("inputs", "task_id", "reference_outputs", "metadata")}
+        tasks[row["task_id"]] = Task(**fields, tags=tuple(row["tags"]))
+    return Suite(tuple(tasks.values()), source=store.name) if tasks else None
+
+
+def stored_answers(store: RunFile) -> dict[str, dict[tuple[str, int], Trace]]:
+    """By the names that variants have in the last run with such a name, their answers by task and repeat."""
+    names: dict[str, str] = {}
+    for row in store.read_log(RUNS):
+        names |= row["variants"]
+    answers: dict[str, dict[tuple[str, int], Trace]] = {}
+    for row in store.read_log(ANSWERS):
+        answers.setdefault(row["variant"], {})[row["task_id"], row["repeat"]] = Trace.from_dict(row["trace"])
+    return {name: answers[identity] for name, identity in names.items() if identity in answers}

@@ -1,0 +1,147 @@
+"""Any judge, asked in both orders: a win only when both orders name the same text."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal, TypeVar, cast
+
+from pairscale.comparisons import Condition, Outcome
+from pairscale.judges.base import Judge, JudgePair, Verdict
+
+__all__ = ["BothOrders", "merge_orders", "merge_verdicts", "swapped"]
+
+T = TypeVar("T")
+
+_SUMMED = (
+    "prompt_tokens", "completion_tokens", "total_tokens", "prompt_cached_tokens", "reasoning_tokens", "cost",
+    "saved",
+)  # fmt: skip
+
+
+def merge_orders(outcomes: Sequence[tuple[Outcome, T | None]]) -> tuple[Outcome, T | None]:
+    """One outcome of those of the two orders.
+
+    Two wins of the same text are a win, wins of different texts a flip. A win and a tie are a tie, and so are two ties:
+    the judge did not stand by its preference. An error in one order is an error, else an abstention an abstention.
+
+    Args:
+        outcomes: of each order, the outcome and the text that won, whatever names it; None without a winner.
+    """
+    kinds = [kind for kind, _ in outcomes]
+    for kind in (Outcome.ERROR, Outcome.ABSTENTION, Outcome.FLIP):
+        if kind in kinds:
+            return kind, None
+    winners = {winner for kind, winner in outcomes if kind is Outcome.WIN}
+    if len(winners) > 1:
+        return Outcome.FLIP, None
+    return (Outcome.TIE, None) if Outcome.TIE in kinds else (Outcome.WIN, winners.pop())
+
+
+def swapped(pair: JudgePair) -> JudgePair:
+    """The same question with the samples in the other order, under a name of its own."""
+    return replace(pair, first=pair.second, second=pair.first, uid=f"{pair.uid}~", is_swapped=True)
+
+
+def merge_verdicts(forward: Verdict, backward: Verdict) -> Verdict:
+    """One verdict of those of the two orders; the place of the winner is that of the forward order."""
+    other: dict[int | None, Literal[1, 2] | None] = {1: 2, 2: 1, None: None}
+    sides: list[tuple[Outcome, Literal[1, 2] | None]] = [
+        (forward.outcome, forward.winner_pos),
+        (backward.outcome, other[backward.winner_pos]),
+    ]
+    kind, better = merge_orders(sides)
+    winner = cast("Literal[1, 2] | None", better)
+    both = (forward, backward)
+    more: dict[str, Any] = {
+        "content": _joined(forward.content, backward.content),
+        "thoughts": _joined(forward.thoughts, backward.thoughts),
+        "raw_response": [forward.raw_response, backward.raw_response],
+        "latency_s": max((one.latency_s for one in both if one.latency_s is not None), default=None),
+        "cached": forward.cached and backward.cached,
+        "probability": None,
+    }
+    for name in _SUMMED:
+        values = [value for one in both if (value := getattr(one, name)) is not None]
+        more[name] = sum(values) if values else None
+    if not kind.is_answer:
+        failed = [one for one in both if one.outcome is kind]
+        # When one order may be asked again, so may the pair.
+        base = next((one for one in failed if one.failure == "transient"), failed[0])
+        return replace(base, **more)
+    if forward.probability is not None and backward.probability is not None:
+        more["probability"] = (forward.probability + 1 - backward.probability) / 2
+    return replace(forward, outcome=kind, winner_pos=winner, **more)
+
+
+def _joined(forward: str | None, backward: str | None) -> str | None:
+    if forward is None and backward is None:
+        return None
+    return f"{forward or ''}\n--- in the other order ---\n{backward or ''}"
+
+
+def _of_both(max_cost_of: Callable[[JudgePair], float | None], pair: JudgePair) -> float | None:
+    costs = [cost for one in (pair, swapped(pair)) if (cost := max_cost_of(one)) is not None]
+    return sum(costs) if len(costs) == 2 else None
+
+
+class BothOrders:
+    """A judge that is asked about every pair in both orders.
+
+    When one order fails for the moment, its answered half is kept, so that a retry asks for the other alone.
+
+    Args:
+        judge: any judge.
+
+    Example:
+        >>> import pairscale as ps
+        >>> judge = BothOrders(ps.make_judge("lexical"))
+        >>> judge.condition.judge_id
+        'lexical'
+    """
+
+    both_orders = True
+
+    def __init__(self, judge: Judge) -> None:
+        self.judge = judge
+        self._halves: dict[tuple[str, bool], Verdict] = {}
+
+    def __repr__(self) -> str:
+        return f"<BothOrders of {self.judge!r}>"
+
+    def __getattr__(self, name: str) -> Any:
+        """Everything else is the judge's own; what a question may cost is twice as much."""
+        if name == "judge":
+            raise AttributeError(name)
+        found = getattr(self.judge, name)
+        return partial(_of_both, found) if name == "max_cost_of" else found
+
+    @property
+    def condition(self) -> Condition:
+        """The judge's own, and that it is asked in both orders."""
+        own = self.judge.condition
+        return replace(own, settings={**own.settings, "both_orders": True})
+
+    def describe(self) -> dict[str, Any]:
+        """Everything that another process needs to be the same judge."""
+        return {**self.judge.describe(), "both_orders": True}  # type: ignore[attr-defined]
+
+    async def compare(self, pair: JudgePair) -> Verdict:
+        """Ask in both orders at once."""
+        forward, backward = await asyncio.gather(
+            self._half(pair, is_swapped=False), self._half(swapped(pair), is_swapped=True)
+        )
+        verdict = merge_verdicts(forward, backward)
+        for is_swapped, half in ((False, forward), (True, backward)):
+            if verdict.failure == "transient" and half.outcome.is_answer:
+                # Paid for already: it costs nothing when the pair is asked again.
+                free: dict[str, Any] = dict.fromkeys(_SUMMED)
+                self._halves[pair.uid, is_swapped] = replace(half, **free)
+        return verdict
+
+    async def _half(self, pair: JudgePair, *, is_swapped: bool) -> Verdict:
+        uid = pair.uid.removesuffix("~") if is_swapped else pair.uid
+        known = self._halves.pop((uid, is_swapped), None)
+        return await self.judge.compare(pair) if known is None else known

@@ -1,0 +1,38 @@
+"""Ask judges: retries, budget, recording, progress, interrupts and resuming, for every kind of run."""
+
+from pairscale.runtime.asking import Stopwatch, ask_once, ask_unrecorded, close, comparison_of, pause, retrying
+from pairscale.runtime.budget import Budget, BudgetExceeded, Reservation, require_price
+from pairscale.runtime.progress import Progress
+from pairscale.runtime.run import CONCURRENCY, RETRIES, TIMEOUT, RunOptions, Runtime
+from pairscale.runtime.source import LogRows, Question, Recorded, Source, Wait
+from pairscale.runtime.streak import MOST_ALIKE, FailureStreak
+from pairscale.runtime.sync import Terminated, run_sync
+
+__all__ = [
+    "CONCURRENCY",
+    "MOST_ALIKE",
+    "RETRIES",
+    "TIMEOUT",
+    "Budget",
+    "BudgetExceeded",
+    "FailureStreak",
+    "LogRows",
+    "Progress",
+    "Question",
+    "Recorded",
+    "Reservation",
+    "RunOptions",
+    "Runtime",
+    "Source",
+    "Stopwatch",
+    "Terminated",
+    "Wait",
+    "ask_once",
+    "ask_unrecorded",
+    "close",
+    "comparison_of",
+    "pause",
+    "require_price",
+    "retrying",
+    "run_sync",
+]

@@ -1,0 +1,159 @@
+"""What a run may spend: money is reserved before a question is asked, and settled when its cost is known."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+from pairscale.errors import InputError, JudgeError
+from pairscale.judges.base import Judge, JudgePair, Verdict
+from pairscale.notices import notice
+
+__all__ = ["Budget", "BudgetExceeded", "Reservation", "require_price"]
+
+_ROUNDING = 1 + 1e-9  # ten times ten cents are a dollar
+
+
+class BudgetExceeded(Exception):  # noqa: N818 - a limit was reached, nothing went wrong
+    """The next question might cost more than is left."""
+
+
+@dataclass(slots=True, eq=False)
+class Reservation:
+    """Money that is reserved for a question.
+
+    Attributes:
+        who: the judge or variant that is asked.
+        most: what the question may cost at most; None when it is unknown.
+    """
+
+    who: str
+    most: float | None
+
+
+@dataclass(slots=True)
+class Budget:
+    """What a run may spend, and what it has spent.
+
+    Attributes:
+        limit: US dollars; None for no limit.
+        spent: so far, by the whole run: all calls and resumptions together.
+    """
+
+    limit: float | None = None
+    spent: float = 0.0
+    _open: list[Reservation] = field(default_factory=list[Reservation])
+    _highest: dict[str, float] = field(default_factory=dict[str, float])
+    _settled: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __str__(self) -> str:
+        return f"${self.spent:.4f} of ${self.limit:g} are spent"
+
+    async def reserve(self, who: str, most: float | None) -> Reservation:
+        """Reserve what a question may cost: what the asked one says, or the highest cost of its answers so far.
+
+        Open questions may turn out to cost less, and are waited for before the budget counts as exceeded. While the
+        cost of an answer is unknown, one question is asked at a time.
+
+        Args:
+            who: the judge or variant that is asked.
+            most: what the question may cost at most; None when it is unknown.
+
+        Raises:
+            BudgetExceeded: that is more than is left.
+        """
+        reservation = Reservation(who, most)
+        if self.limit is not None:
+            while self._open and (self._is_too_much(reservation) or self._must_learn(reservation)):
+                self._settled.clear()
+                await self._settled.wait()
+            if self._is_too_much(reservation):
+                raise BudgetExceeded
+        self._open.append(reservation)
+        return reservation
+
+    def may_ask(self, who: str, most: float | None) -> bool:
+        """Whether another question could be asked now, without waiting for those that are open."""
+        if self.limit is None:
+            return True
+        reservation = Reservation(who, most)
+        return not self._is_too_much(reservation) and not (self._open and self._must_learn(reservation))
+
+    @property
+    def has_open(self) -> bool:
+        """Whether questions are open that may turn out to cost less than is reserved."""
+        return bool(self._open)
+
+    def pay(self, reservation: Reservation, verdict: Verdict | None) -> None:
+        """Settle a judge's verdict; None when the question was given up.
+
+        Raises:
+            JudgeError: there is a limit, and the answer of a judge that declares no bound says no cost.
+        """
+        if verdict is None:
+            self.settle(reservation, None, known=False)
+            return
+        known = verdict.cost is not None and not verdict.cached
+        self.settle(reservation, verdict.cost, known=known)
+        unpriced = verdict.outcome.is_answer and verdict.cost is None
+        if self.limit is not None and unpriced and reservation.most is None:
+            raise JudgeError(
+                "max_cost is set, but the judge does not say what its answers cost; return the cost in US dollars as "
+                "'cost' (or Verdict(cost=…)), give the judge a method max_cost_of(pair), or leave out max_cost"
+            )
+
+    def settle(self, reservation: Reservation, cost: float | None, *, known: bool = True) -> None:
+        """Count a cost and release the reservation.
+
+        Args:
+            reservation: of :meth:`reserve`.
+            cost: what the answer cost; None when it does not say.
+            known: whether other answers may cost as much: not after a failure, nor for an answer from the cache.
+        """
+        self._open.remove(reservation)
+        self.spent += cost or 0.0
+        if known:
+            self._highest[reservation.who] = max(self._highest.get(reservation.who, 0.0), cost or 0.0)
+        self._settled.set()
+
+    def _is_too_much(self, reservation: Reservation) -> bool:
+        reserved = sum(map(self._may_cost, (*self._open, reservation)))
+        return self.limit is not None and (
+            self.spent + reserved > self.limit * _ROUNDING
+            or (self.spent >= self.limit and not self._is_free(reservation))
+        )
+
+    def _may_cost(self, reservation: Reservation) -> float:
+        return max(self._highest.get(reservation.who, 0.0), reservation.most or 0.0)
+
+    def _is_free(self, reservation: Reservation) -> bool:
+        return reservation.most == 0.0 and self._may_cost(reservation) == 0.0
+
+    def _must_learn(self, reservation: Reservation) -> bool:
+        """Whether its cost is unknown, and an open question is about to tell."""
+        return self._is_unknown(reservation) and any(map(self._is_unknown, self._open))
+
+    def _is_unknown(self, reservation: Reservation) -> bool:
+        return reservation.most is None and reservation.who not in self._highest
+
+
+def require_price(judge: Judge, max_cost: float | None) -> None:
+    """Refuse a limit on costs for a model without a known price; without a limit, say that costs are unknown.
+
+    Raises:
+        InputError: the limit would have no effect.
+    """
+    declared = getattr(judge, "max_cost_of", None)
+    if declared is None or declared(_ANY_PAIR) is not None:
+        return
+    name = judge.condition.judge_id
+    how = (
+        "give it with --price input=1.25,output=10 (US dollars per million tokens; in Python "
+        "judge_args={'price': {'input': 1.25, 'output': 10}})"
+    )
+    if max_cost is not None:
+        raise InputError(f"max_cost needs the price of {name}, which is not known; {how}, or leave out max_cost")
+    notice(f"the price of {name} is not known, so costs are not counted; {how}")
+
+
+_ANY_PAIR = JudgePair({"ID": "a", "item_id": "a", "text": ""}, {"ID": "b", "item_id": "b", "text": ""})

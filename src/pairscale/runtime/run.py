@@ -1,0 +1,320 @@
+"""The runtime: asks judges, retries, keeps the budget, records every attempt, and stops without losing an answer.
+
+Everything in pairscale that asks a judge does it here. A :class:`~pairscale.runtime.source.Source` says what to ask and
+takes the outcomes. Failures are of three kinds (:mod:`pairscale.failures`): a *transient* one is asked again, a
+*question* failure is recorded and the run continues, a *judge* failure ends the run once the open answers are stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from pairscale.errors import JudgeError, PairscaleError
+from pairscale.judges.base import Verdict
+from pairscale.notices import notice
+from pairscale.options import optional, require_int, require_number
+from pairscale.runtime.asking import Stopwatch, ask_once, comparison_of, pause
+from pairscale.runtime.budget import Budget, BudgetExceeded, Reservation
+from pairscale.runtime.progress import Progress
+from pairscale.runtime.source import Question, Recorded, Source, Wait
+from pairscale.runtime.streak import MOST_ALIKE, FailureStreak
+from pairscale.store.writer import Asked, Entry, GroupCommitWriter, JournalWriter
+
+__all__ = ["CONCURRENCY", "RETRIES", "TIMEOUT", "RunOptions", "Runtime"]
+
+AnyWriter: TypeAlias = GroupCommitWriter | JournalWriter
+
+CONCURRENCY, RETRIES, TIMEOUT = 8, 3, 300.0
+"""The defaults of every function that asks judges; adaptive ranking has a concurrency of 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How to ask; the same in every function that asks judges.
+
+    Attributes:
+        concurrency: Questions open at once.
+        retries: How often to ask again after a transient failure.
+        retry_wait: Seconds before the first retry, where the provider does not say; doubled each time, with jitter.
+        timeout: Seconds that one answer may take; None for no limit.
+        max_cost: US dollars that the run may spend, all calls and resumptions together; None for no limit.
+    """
+
+    concurrency: int = CONCURRENCY
+    retries: int = RETRIES
+    retry_wait: float = 1.0
+    timeout: float | None = TIMEOUT
+    max_cost: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (
+            ("concurrency", require_int(self.concurrency, "concurrency", least=1)),
+            ("retries", require_int(self.retries, "retries", least=0)),
+            ("retry_wait", require_number(self.retry_wait, "retry_wait", least=0)),
+            ("timeout", optional(require_number, self.timeout, "timeout", above=0)),
+            ("max_cost", optional(require_number, self.max_cost, "max_cost", least=0)),
+        ):
+            object.__setattr__(self, name, value)
+
+
+class Runtime:
+    """One call of a run: asks until its source has no more questions, or a limit is reached.
+
+    Args:
+        source: where questions come from.
+        writer: where everything is written; its policy decides whether an outcome is handed over before or after.
+        options: how to ask.
+        budget: what may be spent.
+        progress: what is shown.
+        deadline: when to stop asking, by ``clock``.
+        clock: seconds that never go back.
+
+    Attributes:
+        asked: attempts of this call, without answers from the cache.
+        cached: answers from the cache.
+        saved: US dollars that asking for those would have cost.
+        stopped: why it stopped early: ``max_cost``, ``max_minutes`` or ``judge``; None when it did not.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        writer: AnyWriter,
+        options: RunOptions,
+        *,
+        budget: Budget | None = None,
+        progress: Progress | None = None,
+        deadline: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.asked, self.cached, self.saved = 0, 0, 0.0
+        self.stopped: str | None = None
+        self.budget = budget or Budget(options.max_cost)
+        self._source, self._writer, self._options, self._progress = source, writer, options, progress
+        self._deadline, self._clock = deadline, clock
+        self._failure: PairscaleError | None = None
+        self._streaks: dict[str, FailureStreak] = {}
+        self._open = 0
+        self._hold: asyncio.Future[None] | None = None
+        self._jitter = random.Random(0)  # noqa: S311 - spreads retries, keeps no secret
+
+    async def run(self) -> None:
+        """Ask, until there is nothing more to ask.
+
+        Raises:
+            JudgeError: the judge cannot be asked at all; every answer that came before is stored.
+            StoreError: the run file cannot be written.
+        """
+        self._outcome, self._stop = asyncio.Event(), asyncio.Event()
+        workers: list[asyncio.Task[None]] = []
+        try:
+            workers += [asyncio.create_task(self._work()) for _ in range(self._options.concurrency)]
+            await asyncio.gather(*workers)
+        finally:
+            for task in workers:
+                task.cancel()
+            await asyncio.gather(*workers, return_exceptions=True)
+        if self.stopped == "max_cost":
+            self.tell_budget()
+        if self._failure is not None:
+            raise self._failure
+
+    def tell_budget(self) -> None:
+        """Say that the budget ended the run."""
+        notice(
+            f"stopped before max_cost is passed: {self.budget}. Run the same call with a higher max_cost to continue"
+        )
+
+    def stop(self, reason: str, failure: PairscaleError | None = None) -> None:
+        """Ask nothing more; what is open is waited for and stored."""
+        self.stopped = self.stopped or reason
+        self._failure = self._failure or failure
+        self._stop.set()
+
+    # Asking
+
+    async def _work(self) -> None:
+        while (question := await self._next()) is not None:
+            self._open += 1
+            try:
+                await self._settle(question)
+            finally:
+                self._open -= 1
+                self._outcome.set()
+
+    async def _next(self) -> Question | None:
+        while not self._stop.is_set():
+            if self._is_late():
+                self.stop("max_minutes")
+                break
+            found = self._source.next()
+            if self._hold is not None and not (isinstance(found, Wait) and found.hold):
+                self._hold.set_result(None)
+                self._hold = None
+            if not isinstance(found, Wait):
+                return found
+            if found.hold and self._hold is None:
+                self._hold = asyncio.get_running_loop().create_future()
+            if found.until is not None:
+                await asyncio.wait([asyncio.ensure_future(found.until)])
+            elif self._open:
+                self._outcome.clear()
+                await self._outcome.wait()
+            else:
+                return None
+        return None
+
+    def _is_late(self, wait: float = 0.0) -> bool:
+        """Whether the deadline has passed, or will have passed after so many seconds."""
+        return self._deadline is not None and self._clock() + wait >= self._deadline
+
+    async def _settle(self, question: Question) -> None:
+        """Ask until the question is settled; if it cannot be, give it back to the source."""
+        is_settled = False
+        try:
+            is_settled = await self._is_settled(question)
+        finally:
+            if not is_settled:
+                self._source.done(question, None)
+
+    async def _is_settled(self, question: Question) -> bool:
+        """Ask until there is an answer, a failure that asking again does not mend, or a limit."""
+        retries = self._options.retries if question.retries is None else question.retries
+        turn = 0
+        while (found := await self._attempt(question, turn)) is not None:
+            verdict, values = found
+            if verdict.failure == "judge":
+                await self._record(question, values)
+                message = verdict.error_message or "the judge cannot be asked"
+                self.stop(
+                    "judge", JudgeError(f"{message}. Every answer is stored; run the same call again to continue")
+                )
+                break
+            if verdict.failure != "transient" or turn == retries:
+                await self._finish(question, verdict, values)
+                return True
+            await self._record(question, values)
+            wait = pause(verdict.retry_after, turn, self._jitter, self._options.retry_wait)
+            if self._is_late(wait) or await self._stopped_within(wait):
+                break
+            turn += 1
+        return False
+
+    async def _attempt(self, question: Question, turn: int) -> tuple[Verdict, dict[str, Any]] | None:
+        """Ask once, if the budget allows it; None when nothing may be asked any more."""
+        if self.budget.limit is None:
+            found = await self._ask(question, turn)
+            self.budget.spent += (found[0].cost or 0.0) if found is not None else 0.0
+            return found
+        pair = question.pair(turn)
+        declared = getattr(question.judge, "max_cost_of", None)
+        try:
+            reserved = await self.budget.reserve(question.condition_id, None if declared is None else declared(pair))
+        except BudgetExceeded:
+            self.stop("max_cost")
+            return None
+        if self._stop.is_set():  # while it waited for the budget
+            self.budget.pay(reserved, None)
+            return None
+        return await self._paid(question, turn, reserved)
+
+    async def _paid(
+        self, question: Question, turn: int, reserved: Reservation
+    ) -> tuple[Verdict, dict[str, Any]] | None:
+        found = None
+        try:
+            found = await self._ask(question, turn)
+        finally:
+            try:
+                self.budget.pay(reserved, None if found is None else found[0])
+            except JudgeError as error:
+                self.stop("judge", error)
+        return found
+
+    async def _ask(self, question: Question, turn: int) -> tuple[Verdict, dict[str, Any]] | None:
+        number, watch = question.attempt + turn, Stopwatch()
+        timeout = None if getattr(question.judge, "waits_for_people", False) else self._options.timeout
+        try:
+            verdict, values = await ask_once(question.judge, question.pair(turn), number, timeout)
+        except asyncio.CancelledError:  # it may be paid for all the same
+            stopped = Verdict.fail("cancelled", "interrupted before the answer came", failure="transient")
+            self._writer.put(self._entry(question, watch.attempt(stopped, number), None))
+            raise
+        except PairscaleError as error:  # the judge can judge none of these pairs
+            self.stop("judge", error)
+            return None
+        if verdict.cached:
+            self.cached += 1
+            self.saved += verdict.saved or 0.0
+        else:
+            self.asked += 1
+        return verdict, values
+
+    async def _stopped_within(self, seconds: float) -> bool:
+        """Wait; True as soon as the run is being stopped."""
+        try:
+            await asyncio.wait_for(self._stop.wait(), seconds)
+        except TimeoutError:
+            return False
+        return True
+
+    # Recording
+
+    async def _record(self, question: Question, values: Mapping[str, Any]) -> None:
+        """Write an attempt that settles nothing."""
+        entry = self._entry(question, values, None)
+        if isinstance(self._writer, JournalWriter):
+            self._writer.put(entry)
+        else:
+            await self._writer.write(entry)
+
+    async def _finish(self, question: Question, verdict: Verdict, values: Mapping[str, Any]) -> None:
+        """Write the attempt that settles a question, and hand its outcome over."""
+        comparison = comparison_of(verdict, str(question.first["ID"]), str(question.second["ID"]))
+        recorded = Recorded(verdict, values, comparison)
+        if isinstance(self._writer, JournalWriter):
+            try:
+                while self._hold is not None:
+                    await asyncio.shield(self._hold)
+            finally:  # also when interrupted: the answer is there
+                rows = self._source.done(question, recorded)
+                self._writer.put(self._entry(question, values, comparison, rows))
+        else:
+            await self._writer.write(self._entry(question, values, comparison))
+            self._source.done(question, recorded)
+        if self._progress is not None:
+            self._progress.advance(verdict)
+        self._count(question, verdict)
+
+    def _count(self, question: Question, verdict: Verdict) -> None:
+        """Find out whether a failure concerns the judge, and show the first exception of a judge function."""
+        if verdict.error_code == "judge_error" and question.condition_id not in self._streaks:
+            notice(f"the judge raised an exception, and the run continues: {verdict.error_message}")
+        streak = self._streaks.setdefault(question.condition_id, FailureStreak())
+        if streak.count(verdict, str(question.first["ID"]), str(question.second["ID"])):
+            name = question.judge.condition.judge_id
+            self.stop(
+                "judge",
+                JudgeError(
+                    f"{name} failed in the same way on {MOST_ALIKE} different questions in a row: "
+                    f"{verdict.error_message}. Every answer is stored; run the same call again to continue"
+                ),
+            )
+
+    @staticmethod
+    def _entry(
+        question: Question,
+        values: Mapping[str, Any],
+        comparison: Mapping[str, Any] | None,
+        rows: Any = (),
+    ) -> Entry:
+        asked = Asked(
+            question.condition_id, (values,), comparison, question.pair_id, question.uid, str(question.first["ID"]),
+            str(question.second["ID"]), question.columns, question.replaces,
+        )  # fmt: skip
+        return Entry(asked, rows, question.samples)

@@ -1,0 +1,85 @@
+"""The one bridge from async to sync: an event loop in a thread, so that scripts and notebooks work alike."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import signal
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import Future, wait
+from contextlib import contextmanager
+from typing import Any, NoReturn, TypeVar
+
+__all__ = ["Terminated", "run_sync"]
+
+T = TypeVar("T")
+_WAKE_S = 0.2
+_START_S = 5.0
+
+
+class Terminated(SystemExit):
+    """The process was told to end (SIGTERM); it ends like on Ctrl-C, with exit code 143."""
+
+    def __init__(self) -> None:
+        super().__init__(128 + signal.SIGTERM)
+
+
+def run_sync(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run a coroutine to its end in a thread of its own, with the caller's context variables, and return its result.
+
+    On Ctrl-C and on SIGTERM the coroutine is cancelled and given the time to store what was answered. Then
+    KeyboardInterrupt or :class:`Terminated` is raised.
+    """
+    outcome: Future[T] = Future()
+    started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = Future()
+
+    async def main() -> T:
+        task = asyncio.ensure_future(make())
+        started.set_result((asyncio.get_running_loop(), task))
+        return await task
+
+    def target() -> None:
+        try:
+            outcome.set_result(asyncio.run(main()))
+        except BaseException as error:  # noqa: BLE001 - it is raised again in the caller's thread
+            outcome.set_exception(error)
+
+    thread = threading.Thread(target=contextvars.copy_context().run, args=(target,), name="pairscale", daemon=True)
+    with _terminable():
+        try:
+            thread.start()
+            # In short waits: another thread may get the signal, and only a waking main thread sees it.
+            while not outcome.done():
+                wait([outcome], _WAKE_S)
+            return outcome.result()
+        except (KeyboardInterrupt, Terminated):
+            wait([started], _START_S)
+            if started.done() and not outcome.done():
+                loop, task = started.result()
+                loop.call_soon_threadsafe(task.cancel)
+            thread.join()
+            raise
+        except asyncio.CancelledError:
+            raise KeyboardInterrupt from None
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """While the block runs, SIGTERM raises :class:`Terminated`; a second one ends the process at once.
+
+    A handler that the program has set itself stays, and other threads than the main one cannot set any.
+    """
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+        yield
+        return
+
+    def terminate(_signal: int, _frame: object) -> NoReturn:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        raise Terminated
+
+    signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -1,0 +1,474 @@
+"""The same events, whichever way judges are asked: success, each kind of failure, budgets, a second writer, a lost file.
+
+A case that fails because of a known fault stands in ``KNOWN_FAULTS``; when the fault is gone, the case says so. Events
+that need a process of their own (kill, Ctrl-C, SIGTERM) are in ``test_events_of_processes.py``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pairscale as ps
+from pairscale.errors import InputError, JudgeError, PairscaleError, StoreBusyError, StoreError
+from tests.runtime.known_faults import across
+from tests.runtime.server import COST, Asked, Reply, Server
+from tests.runtime.workflows import (
+    FUNCTIONS,
+    LIVE,
+    MODELS,
+    WORKFLOWS,
+    Attempt,
+    Call,
+    attempts_in,
+    known_judge,
+    outcomes_in,
+    spent_in,
+)
+
+Script = Callable[[Asked], Reply | None]
+BAD_TEXT = "t02"
+ALWAYS = tuple(WORKFLOWS)
+OPEN = {"ab": 8, "people": 1, "batch": 0}
+"""Questions that are open at once with a concurrency of 4, where these are not 4."""
+
+TRANSIENT = {
+    "429": Reply(429, {"message": "Slow down."}, headers={"Retry-After": "0"}),
+    "503": Reply(503, {"message": "Overloaded."}),
+    "time-out": Reply(fate="never"),
+    "reset": Reply(fate="reset"),
+}
+CONTEXT = "This model's maximum context length is 8192 tokens. Your messages have 9000 tokens."
+FLAGGED = {"reasons": ["violence"], "flagged_input": "A text of number 2"}
+QUESTION = {
+    "400 context length": Reply(400, {"message": CONTEXT, "code": "context_length_exceeded"}),
+    "403 flagged input": Reply(403, {"message": "Your input was flagged.", "code": 403, "metadata": FLAGGED}),
+    "refused": Reply(refusal="I will not compare these."),
+    "filtered": Reply(content="", finish="content_filter"),
+    "unparsable": Reply(content="Both have their merits."),
+}
+JUDGE = {
+    "401": Reply(401, {"message": "Incorrect API key provided.", "code": "invalid_api_key"}),
+    "404 unknown model": Reply(404, {"message": "The model `test-model` does not exist.", "code": "model_not_found"}),
+}
+
+
+def call_of(server: Server, folder: Path, **given: Any) -> Call:
+    return Call(run=str(folder / "run.db"), url=server.url, **given)
+
+
+def ask(workflow: str, call: Call) -> Any:
+    return WORKFLOWS[workflow](call)
+
+
+def wins(run: str) -> int:
+    return sum(outcome == "win" for _, outcome in outcomes_in(run))
+
+
+def at(number: int, reply: Reply, kind: str = "question") -> Script:
+    """A reply to one request of a kind, by its number."""
+    return lambda asked: reply if (asked.kind, asked.number) == (kind, number) else None
+
+
+def about(name: str, reply: Reply) -> Script:
+    """A reply to every question about a text."""
+    return lambda asked: reply if name in asked.texts else None
+
+
+def checked_record(run: str, server: Server, replies: dict[int, Reply]) -> list[Attempt]:
+    """The attempts of a run file: one for each question that came in, with what the server said and what it cost."""
+    attempts = attempts_in(run)
+    assert sorted(one.texts for one in attempts) == sorted(asked.texts for asked in server.questions)
+    assert spent_in(run) == pytest.approx(len(server.good) * COST)
+    for one in attempts:
+        assert one.is_answer == (one["error_code"] is None)
+    return attempts
+
+
+# Success
+
+
+@across(ALWAYS, "success")
+def test_every_question_is_asked_once_and_kept(workflow: str, event: str, tmp_path: Path) -> None:
+    with Server() as server:
+        call = call_of(server, tmp_path)
+        ask(workflow, call)
+        assert len(server.questions) == len(server.good) == wins(call.run) == call.questions
+        attempts = attempts_in(call.run)
+        assert sorted(one.texts for one in attempts) == sorted(asked.texts for asked in server.questions)
+        if workflow in MODELS:
+            said = {f"Reply {asked.number}. " for asked in server.questions}
+            assert {one["content"].partition("<")[0] for one in attempts} == said
+            assert spent_in(call.run) == pytest.approx(call.questions * COST)
+        before = len(server.asked)
+        ask(workflow, call)
+        assert len([one for one in server.asked[before:] if one.kind in {"question", "upload", "create"}]) == 0
+
+
+@across(ALWAYS, "success, recorded")
+def test_an_answer_is_no_failure(workflow: str, event: str, tmp_path: Path) -> None:
+    with Server() as server:
+        call = call_of(server, tmp_path, questions=4)
+        ask(workflow, call)
+    assert [one["failure"] for one in attempts_in(call.run)] == [None] * 4
+
+
+# Failures that pass
+
+
+def passed(workflow: str, event: str, folder: Path, n: int = 3) -> tuple[Server, Call]:
+    """A run in which one question, or for batches the first call, fails once."""
+    kind, number = ("create", 1) if workflow == "batch" else ("question", n)
+    timing = {"judge_args": {"timeout": 1.0}} if event.startswith("time-out") else {}
+    retries = {"options": {"retries": 10}} if timing and workflow not in {"study", "check"} else {}
+    with Server(at(number, TRANSIENT[event.partition(",")[0]], kind)) as server:
+        call = call_of(server, folder, **timing, **retries)
+        ask(workflow, call)
+        return server, call
+
+
+@across(LIVE, *TRANSIENT)
+@across(("batch",), "429", "503", "reset")
+def test_a_transient_failure_is_asked_again(workflow: str, event: str, tmp_path: Path) -> None:
+    server, call = passed(workflow, event, tmp_path)
+    assert wins(call.run) == call.questions == len(server.good)
+    assert spent_in(call.run) == pytest.approx(call.questions * COST)
+    if workflow == "batch":
+        assert len(server.batches) == 2
+        return
+    failed = server.questions[2].texts
+    outcomes = [one["outcome"] for one in attempts_in(call.run) if one.texts == failed]
+    assert outcomes[0] == "error"
+    assert outcomes[-1] == "win"
+    assert len(attempts_in(call.run)) == len(server.questions)
+
+
+@across(LIVE, *(f"{name}, recorded" for name in TRANSIENT))
+def test_a_transient_failure_is_recorded_as_one(workflow: str, event: str, tmp_path: Path) -> None:
+    server, call = passed(workflow, event, tmp_path)
+    kinds = [(one.is_answer, one["failure"]) for one in attempts_in(call.run)]
+    assert set(kinds) == {(True, None), (False, "transient")}
+    assert kinds.count((False, "transient")) == len(server.questions) - call.questions
+
+
+@across(("batch",), "503 in the results")
+def test_a_request_of_a_batch_that_failed_in_passing_is_sent_again(workflow: str, event: str, tmp_path: Path) -> None:
+    with Server(at(3, TRANSIENT["503"])) as server:
+        call = call_of(server, tmp_path)
+        ask(workflow, call)
+        ask(workflow, call)
+        assert len(server.questions) == call.questions + 1
+        assert wins(call.run) == call.questions
+    assert [one["failure"] for one in attempts_in(call.run) if not one.is_answer] == ["transient"]
+
+
+@across(LIVE, "503 that stays")
+def test_a_question_whose_failure_does_not_pass_is_given_up_after_its_retries(
+    workflow: str, event: str, tmp_path: Path
+) -> None:
+    failing: list[tuple[str, ...]] = []
+
+    def script(asked: Asked) -> Reply | None:
+        if asked.number == 3:
+            failing.append(asked.texts)
+        return TRANSIENT["503"] if asked.texts in failing else None
+
+    with Server(script) as server:
+        call = call_of(server, tmp_path, options={"retries": 1})
+        ask(workflow, call)
+        expected = call.questions if workflow == "adaptive" else call.questions - (2 if workflow == "study" else 1)
+        assert wins(call.run) == len(server.good) == expected
+        failed = [one for one in attempts_in(call.run) if not one.is_answer]
+        assert len(failed) == server.bad >= 2
+        assert {(one.texts, one["failure"]) for one in failed} == {(failing[0], "transient")}
+
+
+# Failures of one question
+
+
+def failed_on_one_text(
+    workflow: str, event: str, folder: Path, raises: Callable[..., Any] | None = None
+) -> tuple[Server, Call]:
+    """A run in which every question about one text fails, and no other does."""
+    reply = QUESTION.get(event.partition(",")[0], Reply(content="skipped"))
+    with Server(about(BAD_TEXT, reply)) as server:
+        call = call_of(server, folder, n_texts=8, function=None if raises is None else known_judge(raises))
+        ask(workflow, call)
+        return server, call
+
+
+def raises_on_one_text(A: Any, B: Any) -> dict[str, Any]:
+    if BAD_TEXT in A["text"] + B["text"]:
+        raise ZeroDivisionError("this text has no length")
+    return {"is_valid": True, "Y": int(A["text"] > B["text"])}
+
+
+@across(MODELS, *QUESTION)
+@across(("people",), "skipped")
+def test_a_question_that_fails_does_not_stop_the_others(workflow: str, event: str, tmp_path: Path) -> None:
+    server, call = failed_on_one_text(workflow, event, tmp_path)
+    asked = {one.texts for one in server.questions}
+    about_it = [texts for texts in asked if BAD_TEXT in texts]
+    assert about_it
+    answered = [texts for texts, outcome in outcomes_in(call.run) if outcome == "win"]
+    if workflow in {"adaptive", "people"}:
+        assert len(answered) == call.questions
+    else:
+        left_out = sum(BAD_TEXT in texts for texts in (one.texts for one in server.questions if one.turn <= 2))
+        assert len(answered) >= call.questions - left_out
+        assert set(answered) == asked - set(about_it)
+    assert not {texts for texts in answered if BAD_TEXT in texts}
+    assert sorted(one.texts for one in attempts_in(call.run)) == sorted(one.texts for one in server.questions)
+
+
+@across(MODELS, *(f"{name}, recorded" for name in QUESTION))
+@across(("people",), "skipped, recorded")
+def test_a_question_that_fails_is_recorded_with_all_that_came_back(workflow: str, event: str, tmp_path: Path) -> None:
+    server, call = failed_on_one_text(workflow, event, tmp_path)
+    failed = [one for one in attempts_in(call.run) if BAD_TEXT in one.texts]
+    assert {one["failure"] for one in failed} == {"question"}
+    assert not any(one.is_answer or one["error_code"] is None for one in failed)
+    if workflow != "people":
+        assert_all_there([one.row for one in failed], QUESTION[event.partition(",")[0]])
+        assert spent_in(call.run) == pytest.approx(len(server.good) * COST)
+
+
+@across(MODELS, *(f"{name}, in failed_attempts" for name in QUESTION))
+def test_failed_attempts_have_all_that_came_back(workflow: str, event: str, tmp_path: Path) -> None:
+    _, call = failed_on_one_text(workflow, event, tmp_path)
+    n = sum(BAD_TEXT in one.texts for one in attempts_in(call.run))
+    with ps.open_run(call.run) as store:
+        rows = store.failed_attempts().to_dicts()
+    assert len(rows) == n > 0
+    assert {row["failure"] for row in rows} == {"question"}
+    assert_all_there(rows, QUESTION[event.partition(",")[0]])
+
+
+def assert_all_there(rows: list[Any], reply: Reply) -> None:
+    """Content, tokens, cost and raw reply, as far as the server gave them."""
+    for row in rows:
+        raw = str(row["raw_response"])
+        if reply.status != 200:
+            assert row["status_code"] == reply.status
+            assert reply.error["message"].partition(".")[0] in raw.replace("\\", "")
+            continue
+        assert "chatcmpl-" in raw
+        assert (row["prompt_tokens"], row["completion_tokens"], row["total_tokens"]) == (200, 100, 300)
+        assert row["cost"] == pytest.approx(COST)
+        if reply.content:
+            assert row["content"] == reply.content
+        if reply.refusal:
+            assert reply.refusal in raw
+
+
+@across(FUNCTIONS, "function raises")
+def test_a_judge_function_that_raises_for_one_text_does_not_stop_the_others(
+    workflow: str, event: str, tmp_path: Path
+) -> None:
+    _, call = failed_on_one_text(workflow, event, tmp_path, raises_on_one_text)
+    attempts = attempts_in(call.run)
+    failed = [one for one in attempts if BAD_TEXT in one.texts]
+    assert failed
+    assert wins(call.run) == (call.questions if workflow == "adaptive" else call.questions - len(failed))
+    assert all(one.is_answer for one in attempts if BAD_TEXT not in one.texts)
+    assert {one["error_message"] for one in failed} == {"ZeroDivisionError: this text has no length"}
+
+
+@across(FUNCTIONS, "function raises, recorded")
+def test_what_a_judge_function_raises_is_a_failure_of_the_question(workflow: str, event: str, tmp_path: Path) -> None:
+    _, call = failed_on_one_text(workflow, event, tmp_path, raises_on_one_text)
+    kinds = {(BAD_TEXT in one.texts, one["failure"]) for one in attempts_in(call.run)}
+    assert kinds == {(False, None), (True, "question")}
+
+
+@across(FUNCTIONS, "function raises at once")
+def test_an_exception_on_the_first_question_is_shown_with_its_line(
+    workflow: str, event: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = threading.Event()
+
+    def judge(A: Any, B: Any) -> dict[str, Any]:
+        if not first.is_set():
+            first.set()
+            raise ZeroDivisionError("at once")
+        return {"is_valid": True, "Y": int(A["text"] > B["text"])}
+
+    line = next(n for n, words in enumerate(*inspect.getsourcelines(judge)[:1]) if "raise " in words)
+    line += inspect.getsourcelines(judge)[1]
+    ask(workflow, Call(run=str(tmp_path / "run.db"), concurrency=1, function=known_judge(judge)))
+    shown = [record.getMessage() for record in caplog.records if "at once" in record.getMessage()]
+    assert len(shown) == 1
+    assert "test_events.py" in shown[0]
+    assert str(line) in shown[0]
+
+
+@across(("adaptive", "people"), "one text of thirty")
+def test_a_text_that_always_fails_is_set_aside_and_the_run_goes_to_its_end(
+    workflow: str, event: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    reply = Reply(content="no") if workflow == "people" else QUESTION["400 context length"]
+    with Server(about(BAD_TEXT, reply)) as server:
+        call = call_of(server, tmp_path, questions=100, n_texts=30, concurrency=1)
+        result = ask(workflow, call)
+        assert wins(call.run) == result.state.engine.committed == 100
+        assert result.state.ended == "max_comparisons"
+        failed = [one for one in server.questions if BAD_TEXT in one.texts]
+    assert len(failed) == result.state.engine.config.max_invalid_per_item
+    assert any(BAD_TEXT in record.getMessage() and "set aside" in record.getMessage() for record in caplog.records)
+
+
+@across(("pairs", "study", "batch"), "one text everywhere")
+def test_many_failures_of_one_text_are_not_a_failure_of_the_judge(workflow: str, event: str, tmp_path: Path) -> None:
+    with Server(about("t00", QUESTION["400 context length"])) as server:
+        call = call_of(server, tmp_path, questions=80 if workflow == "study" else 20, star=True)
+        ask(workflow, call)
+        others = [one for one in server.questions if "t00" not in one.texts]
+        assert wins(call.run) == len(others) == (16 if workflow == "study" else 4)
+        assert len(attempts_in(call.run)) == len(server.questions)
+
+
+# Failures of the judge
+
+
+def refused_with_others_open(workflow: str, event: str) -> Script:
+    """One question is refused while the others are open, whose answers come afterwards."""
+    n_open, refusal = OPEN.get(workflow, 4), JUDGE[event.partition(",")[0]]
+    if workflow == "batch":
+        return at(2, refusal, "create")
+
+    def script(asked: Asked) -> Reply | None:
+        if asked.number == 2:
+            return replace(refusal, until=lambda server: server.open == n_open)
+        return Reply(until=lambda server: server.bad > 0, delay=0.5) if asked.number <= n_open else None
+
+    return script
+
+
+@across(MODELS, *JUDGE)
+def test_a_judge_that_cannot_judge_stops_the_run_after_the_open_answers(
+    workflow: str, event: str, tmp_path: Path
+) -> None:
+    with Server(refused_with_others_open(workflow, event)) as server:
+        call = call_of(server, tmp_path)
+        with pytest.raises(JudgeError, match=r"key|model"):
+            ask(workflow, call)
+        if workflow == "batch":
+            assert len(server.batches) == 1
+        else:
+            server.wait(lambda found: found.open == 0)
+            assert len(server.questions) == OPEN.get(workflow, 4)
+            assert wins(call.run) == len(server.good) == OPEN.get(workflow, 4) - 1
+        ask(workflow, call)
+        assert len(server.good) == wins(call.run) == call.questions
+        assert spent_in(call.run) == pytest.approx(call.questions * COST)
+
+
+@across(LIVE, *(f"{name}, recorded" for name in JUDGE))
+def test_a_failure_of_the_judge_is_recorded(workflow: str, event: str, tmp_path: Path) -> None:
+    with Server(refused_with_others_open(workflow, event)) as server:
+        call = call_of(server, tmp_path)
+        with pytest.raises(JudgeError):
+            ask(workflow, call)
+    failed = [one for one in attempts_in(call.run) if not one.is_answer]
+    assert [(one["failure"], one["status_code"]) for one in failed] == [("judge", int(event[:3]))]
+    assert "message" in str(failed[0]["raw_response"])
+
+
+@across(("people",), "nobody answers")
+def test_people_who_leave_stop_the_run(workflow: str, event: str, tmp_path: Path) -> None:
+    with Server(at(3, Reply(leave=True))) as server:
+        call = call_of(server, tmp_path)
+        with pytest.raises(JudgeError, match="nobody is there"):
+            ask(workflow, call)
+        assert wins(call.run) == len(server.good) == 3
+        ask(workflow, call)
+        assert wins(call.run) == len(server.good) == call.questions
+
+
+@across(("people",), "nobody answers, recorded")
+def test_people_who_leave_are_recorded(workflow: str, event: str, tmp_path: Path) -> None:
+    with Server(at(3, Reply(leave=True))) as server:
+        call = call_of(server, tmp_path)
+        with pytest.raises(JudgeError):
+            ask(workflow, call)
+    assert [one["failure"] for one in attempts_in(call.run)] == [None] * 3 + ["judge"]
+
+
+@across(MODELS, "the same on ten")
+def test_the_same_failure_on_ten_questions_is_a_failure_of_the_judge(workflow: str, event: str, tmp_path: Path) -> None:
+    with Server(lambda asked: Reply(400, {"message": "It is malformed."}) if asked.texts else None) as server:
+        call = call_of(server, tmp_path, questions=40, n_texts=41)
+        with pytest.raises(JudgeError, match=r"It is malformed\."):
+            ask(workflow, call)
+        assert len(server.questions) >= 10
+        assert len(server.questions) <= (call.questions if workflow == "batch" else 9 + OPEN.get(workflow, 4))
+        assert len(attempts_in(call.run)) == len(server.questions)
+
+
+@across(MODELS, "the same on ten, recorded")
+def test_the_same_failure_on_ten_questions_is_recorded_ten_times(workflow: str, event: str, tmp_path: Path) -> None:
+    with Server(lambda asked: Reply(400, {"message": "It is malformed."}) if asked.texts else None) as server:
+        call = call_of(server, tmp_path, questions=40, n_texts=41)
+        with pytest.raises(JudgeError):
+            ask(workflow, call)
+    kinds = [one["failure"] for one in attempts_in(call.run)]
+    assert len(kinds) >= 10
+    assert set(kinds) <= {"question", "judge"}
+
+
+@across(FUNCTIONS, "function always raises")
+def test_a_judge_function_that_always_raises_is_a_failure_of_the_judge(
+    workflow: str, event: str, tmp_path: Path
+) -> None:
+    def judge(A: Any, B: Any) -> dict[str, Any]:
+        raise ZeroDivisionError("always")
+
+    call = Call(run=str(tmp_path / "run.db"), questions=40, n_texts=41, function=known_judge(judge))
+    with pytest.raises(JudgeError, match="ZeroDivisionError: always"):
+        ask(workflow, call)
+    assert 10 <= len(attempts_in(call.run)) <= 9 + OPEN.get(workflow, 4)
+
+
+# Two writers, and a file that is gone
+
+
+@across(ALWAYS, "second writer")
+def test_a_second_writer_is_refused_and_the_first_is_not_disturbed(workflow: str, event: str, tmp_path: Path) -> None:
+    on, kind = threading.Event(), "create" if workflow == "batch" else "question"
+    with Server(at(1, Reply(until=lambda _server: on.is_set()), kind)) as server, ThreadPoolExecutor(1) as pool:
+        call = call_of(server, tmp_path)
+        first = pool.submit(ask, workflow, call)
+        server.wait(lambda found: any(one.kind == kind for one in found.asked), lambda: not first.done())
+        try:
+            before = {one.kind for one in server.asked}
+            with pytest.raises(StoreBusyError, match=r"run\.db"):
+                ask(workflow, call)
+            assert {one.kind for one in server.asked} == before
+        finally:
+            on.set()
+            server.release()
+        first.result()
+        assert len(server.questions) == len(server.good) == wins(call.run) == call.questions
+
+
+@across(ALWAYS, "deleted file")
+def test_a_run_file_that_disappears_is_an_error(workflow: str, event: str, tmp_path: Path) -> None:
+    def script(asked: Asked) -> None:
+        if (asked.kind, asked.number) == (("look", 1) if workflow == "batch" else ("question", 6)):
+            for file in tmp_path.glob("run.db*"):
+                if file.is_file() and file.suffix != ".lock":
+                    file.unlink()
+
+    with Server(script) as server:
+        call = call_of(server, tmp_path, concurrency=1)
+        with pytest.raises(StoreError, match=r"run\.db"):
+            ask(workflow, call)
+        assert len(server.questions) < call.questions or workflow == "batch"
