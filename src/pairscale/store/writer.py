@@ -213,13 +213,15 @@ class GroupCommitWriter:
 
     def _write(self, taken: list[tuple[Entry, asyncio.Future[None]]]) -> None:
         failure: Exception | None = None
+        is_committed = False
         try:
             entries = [entry for entry, _ in taken]
             self._writer.commit(entries)
+            is_committed = True
             if self._also is not None:
                 self._also(entries)
         except Exception as error:  # noqa: BLE001 - it is raised where the write is awaited
-            if len(taken) > 1 and not isinstance(error, StoreError):
+            if len(taken) > 1 and not is_committed and not isinstance(error, StoreError):
                 for one in taken:  # an entry that cannot be written must not take others with it
                     self._write([one])
                 return
@@ -283,8 +285,9 @@ class JournalWriter:
         self.close()
 
     def put(self, entry: Entry) -> None:
-        """Have an entry written after all that came before it."""
+        """Have an entry written after all that came before it; the caller may change its rows of logs afterwards."""
         _check(entry)
+        entry = replace(entry, rows=[(log, dict(row)) for log, row in entry.rows])
         with self._changed:
             while len(self._waiting) >= self._MOST and self._failure is None:
                 self._changed.wait()
