@@ -31,7 +31,8 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rank(samples(10), judge, n_steps=20, run=run, btl_config=LATE, concurrency=4)
     state = ps.adaptive_rank_resume(run=run)
     ps.adaptive_rank_run_live(state, judge, 25, btl_config={"refit_pairs_target": 7}, concurrency=3, **FAST)
-    ps.adaptive_rank_run_live(state, judge, None, btl_config=SOON, **FAST)
+    # More than another stop rule, so that a refit is what stops it.
+    ps.adaptive_rank_run_live(state, judge, None, btl_config=SOON | {"near_tie_p_low": 0.39}, **FAST)
     assert state.stop_reason == "btl_converged"
     return run
 

@@ -192,8 +192,8 @@ def test_a_paused_run_goes_on_when_a_default_is_said(tmp_path: Path) -> None:
     again = rank(8, n_steps=4, run=run, **said)
     assert again.state.engine.committed == 8
     assert "configure" not in [event["event"] for event in events_of(run)]
-    with pytest.raises(ps.StoreMismatchError, match=r"was started with btl_config=\{\}, not .*0\.8"):
-        rank(8, n_steps=4, run=run, adaptive_config=said["adaptive_config"], btl_config={"eap_reliability_min": 0.8})
+    with pytest.raises(ps.StoreMismatchError, match=r"was started with btl_config=\{\}, not .*1\.2"):
+        rank(8, n_steps=4, run=run, adaptive_config=said["adaptive_config"], btl_config={"max_rhat": 1.2})
     with pytest.raises(ps.StoreMismatchError, match="was started with seed="):
         rank(8, n_steps=4, run=run, seed=99, **said)
     audited(run)

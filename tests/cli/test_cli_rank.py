@@ -86,10 +86,14 @@ def test_reliable_enough_and_more_reliable(cli):
     assert more.code == 0
     assert more.json["summary"][0]["committed_pairs"] == 11
     assert more.json["summary"][0]["last_stop_reason"] == "max_comparisons"
-    refused = cli(*line, "--reliability", "0.1")
-    assert refused.code == 1
-    assert "eap_reliability_min" in refused.err
     assert "paused at --max-comparisons" in cli(*line, "--reliability", "0.99", "--max-comparisons", "11").out
+    lower = cli(*line, "--reliability", "0.1")  # of a paused run: its last refit meets the rule
+    assert lower.code == 0
+    assert "note: another stop rule from here on: eap_reliability_min is 0.1, was 0.99; the last refit" in lower.err
+    assert "11 comparisons" in lower.out
+    assert "stopped: the ranking is reliable and stable" in lower.out
+    assert cli("audit", "run.db").out.endswith("all reproduced\n")
+    assert "stopped: btl_converged" in cli("status", "run.db").out
 
 
 def test_json_and_out(cli):

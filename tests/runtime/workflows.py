@@ -111,7 +111,9 @@ def adaptive(call: Call) -> Any:
 
 def ab(call: Call) -> Any:
     """``run_pairwise``: two variants whose answers are known, each case in both orders."""
-    config, settings = (call.function, None) if call.function is not None else ("compatible:test-model", call.settings())
+    config, settings = (
+        (call.function, None) if call.function is not None else ("compatible:test-model", call.settings())
+    )
     options = dict(call.options)
     asking = {name: options.pop(name) for name in ("retries",) if name in options}
     judge = ps.pairwise_judge(config, criterion="better", key="better", judge_args=settings, **asking)

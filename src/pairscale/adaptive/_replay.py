@@ -149,6 +149,10 @@ def _replay_event(
         engine.configure(event["adaptive_config"], event["btl_config"])
         state.settings |= {name: event[name] for name in ("adaptive_config", "btl_config")}
         state.ended = None
+    elif kind == "stop_rule":
+        engine.change_stop_rule(event["btl_config"], stop_reason=event["stop_reason"])
+        state.settings["btl_config"] = event["btl_config"]
+        state.ended = None
     elif kind == "join":
         engine.join(event["ids"], event["mu"], event["sigma"])
         state.ended = None

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from pairscale.adaptive._refit_audit import belief_faults, item_columns, round_columns
 from pairscale.adaptive._replay import engine_at_start, in_order, unanswered
+from pairscale.adaptive._stop_rule import stops_now
+from pairscale.adaptive.config import BTLConfig
 from pairscale.adaptive.engine import Proposal, Starved
 from pairscale.adaptive.refits import CONVERGED, Belief, stop_decision
 from pairscale.adaptive.session import session_facts
@@ -117,6 +119,7 @@ class _Replay:
         self._engine.require_selector()
         self._call: dict[str, Any] = {}
         self._ended: str | None = None
+        self._last: Mapping[str, Any] | None = None  # the row of the last refit that was no closing one
 
     def all(self) -> None:
         for at, happened in enumerate(in_order(len(self._rows), self._events[1:], self._asked)):
@@ -201,6 +204,8 @@ class _Replay:
         elif kind == "configure":
             engine.configure(event["adaptive_config"], event["btl_config"])
             self._ended = None
+        elif kind == "stop_rule":
+            self._change_stop_rule(event)
         elif kind == "join":
             engine.join(event["ids"], event["mu"], event["sigma"])
             self._ended = None
@@ -210,6 +215,17 @@ class _Replay:
             self._refit(event["refit_id"], is_closing=event["is_closing"])
         else:
             raise _DifferenceError(f"nothing is known of an event {kind!r}")
+
+    def _change_stop_rule(self, event: Mapping[str, Any]) -> None:
+        """Another rule for a run that is paused; whether it stops by it must follow from the last refit."""
+        engine, where = self._engine, f"the stop rule behind {self._engine.rows} steps"
+        if engine.stop_reason is not None:
+            raise _DifferenceError(f"{where} is logged, but in the replay the run has stopped ({engine.stop_reason})")
+        reason = stops_now(engine, self._last, BTLConfig.for_items(len(engine.ids), event["btl_config"]))
+        if reason != event["stop_reason"]:
+            raise _DifferenceError(f"{where}: stop_reason is {event['stop_reason']!r}, and {reason!r} in the replay")
+        engine.change_stop_rule(event["btl_config"], stop_reason=reason)
+        self._ended = None
 
     def _end(self, reason: str | None) -> None:
         """The reason of an end must hold, as far as the log can tell: the clock and the purse are not in it."""
@@ -254,6 +270,7 @@ class _Replay:
         _compare(where, {"stop_decision": decision, "stop_reason": reason}, logged, only_made=True)
         if not is_closing:
             self._engine.apply(belief, stop_reason=reason)
+            self._last = logged
         self.refits += 1
 
 

@@ -25,7 +25,7 @@ from pairscale.options import (
 )
 from pairscale.tables import listed
 
-__all__ = ["AdaptiveConfig", "BTLConfig", "RoundQuotas"]
+__all__ = ["STOP_SETTINGS", "AdaptiveConfig", "BTLConfig", "RoundQuotas"]
 
 SMALL = 30
 """Below so many items the document is silent, and rules of our own hold (docs/adaptive.md)."""
@@ -260,6 +260,12 @@ class RoundQuotas:
     def of(self, stage: str) -> int:
         """The quota of a stage."""
         return int(getattr(self, stage))
+
+
+STOP_SETTINGS = (
+    "eap_reliability_min", "stability_lag", "theta_corr_min", "theta_sd_rel_change_max", "rank_spearman_min",
+)  # fmt: skip
+"""The fields of :class:`BTLConfig` that only say when the run stops. They may change while a run is paused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,18 +1,18 @@
 """The engine of adaptive ranking: which pair next, and what follows from its answer. Pure: no clock, no file, no judge.
 
-Four things can happen, and everything that is known follows from their sequence: a pair is *proposed*, its answer is
-*recorded*, a refit is *applied*, items *join*. A run is resumed by letting them happen again from the log, and audited
-by choosing again in between.
+Everything that is known follows from a sequence of events: a pair is *proposed*, its answer is *recorded*, a refit is
+*applied*; and, from outside, items *join* or are *withdrawn*, and settings change. A run is resumed by letting them
+happen again from the log, and audited by choosing again in between.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pairscale.adaptive._changes import Changes
 from pairscale.adaptive._health import Health
 from pairscale.adaptive._pipeline import Scene
 from pairscale.adaptive._proposal import Proposal, Starved
@@ -37,7 +37,6 @@ from pairscale.adaptive.selectors import (
 from pairscale.errors import InputError
 from pairscale.models.trueskill import win_probability
 from pairscale.options import require_int
-from pairscale.tables import listed
 
 if TYPE_CHECKING:
     from pairscale.adaptive.ledger import Flags
@@ -48,8 +47,8 @@ __all__ = ["Engine", "Proposal", "Starved"]
 WARM_START = "warm_start"
 
 
-class Engine:
-    """The state of a run, and its two verbs, :meth:`propose` and :meth:`record`.
+class Engine(Changes):
+    """The state of a run, and its two verbs, :meth:`propose` and :meth:`record`; see :class:`Changes` for the others.
 
     Attributes:
         ids: the items, in the order in which they came in.
@@ -462,38 +461,3 @@ class Engine:
         if self._other is None:
             self._refresh_anchors(belief.theta_mean)
         self.stop_reason = stop_reason
-
-    # Changes from outside
-
-    def configure(self, adaptive_config: Mapping[str, Any], btl_config: Mapping[str, Any]) -> None:
-        """Go on with other settings; a run that has stopped may go on with stricter ones."""
-        self._given = dict(adaptive_config), dict(btl_config)
-        self._settle_size(())
-        if self.config.W_cap != self.ledger.window:
-            self.ledger.resize_window(self.config.W_cap)
-        self.ledger.forgive(pair_limit=self.config.max_invalid_per_pair, item_limit=self.config.max_invalid_per_item)
-        if self.pending is not None:  # it is fitted, and decided on, by the settings that hold then
-            self.pending = replace(self.pending, adaptive=self.config, btl=self.btl, lag=self._lag_point())
-        self._round.is_stale = True
-        self.stop_reason = None
-
-    def join(self, ids: Sequence[str], mu: Floats | None = None, sigma: Floats | None = None) -> None:
-        """More items: they start from the prior, and are tied to others spread over the scale.
-
-        The scale has to be found again with them, so what the last refit said guides no choice until the next one.
-        """
-        if known := sorted(set(ids) & set(self._number_of)):
-            raise InputError(f"{listed(known)} already there; only new items can join")
-        before = best_first(self.ledger.mu, self._by_id)
-        before = before[~self.ledger.set_aside[before]]
-        old = self.ledger.n
-        self._settle_size(ids)
-        self.ledger.join(len(ids), self.config.W_cap, mu, sigma)
-        self._warm.join(np.arange(old, self.ledger.n), before)
-        self._round.used = np.concatenate([self._round.used, np.zeros(len(ids), dtype=np.int64)])
-        self._anchors = np.concatenate([self._anchors, np.zeros(len(ids), dtype=np.bool_)])
-        self._round.is_stale = True
-        self.belief, self.identified = None, False
-        self.stop_reason = None
-        if self._other is not None:
-            self._other.joined(self.ledger)

@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pairscale.adaptive._stop_rule import change_stop_rule, is_stop_rule
 from pairscale.adaptive._view import Mode, View
 from pairscale.adaptive._words import STOPS, starvation
 from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
@@ -68,7 +69,7 @@ def adaptive_rank_run_live(
         fit_fn: what fits: ``exact``, the sampler (default); ``laplace``, the fast normal approximation; or a function
             (see ``pairscale.adaptive.refits.FitFn``). A run keeps to the one that it began with.
         adaptive_config: settings to change from here on; the log says so.
-        btl_config: likewise.
+        btl_config: likewise. A change of the stop rule alone leaves every choice as it would have been.
         session_dir: keep a run that was in memory in this folder from now on.
         persist_item_log: write the items of every refit as a CSV file beside the run file.
         progress: ``all``, ``refits``, ``steps`` or ``none``.
@@ -116,7 +117,7 @@ def adaptive_rank_run_live(
         state.engine.require_selector()
     else:
         notice(f"this run has stopped ({stopped}): {_stopped(state, stopped)}")
-        if not state.needs_closing:
+        if not state.needs_closing and not state.unlogged:
             return state
     view = View(
         progress,
@@ -216,9 +217,15 @@ def _merge_settings(
 
 
 def reconfigure(state: AdaptiveState, adaptive_config: dict[str, Any], btl_config: dict[str, Any]) -> None:
-    """Go on with exactly these settings; if they come to those of before, nothing happens."""
+    """Continue with exactly these settings; if they come to those of before, nothing happens.
+
+    A run that is paused takes another stop rule as such, so that all its choices stay as they would have been.
+    """
     new = {"adaptive_config": adaptive_config, "btl_config": btl_config}
     if all(state.settings[name] == value for name, value in new.items()) or not changed_settings(state, **new):
+        return
+    if changes_stop_rule_only(state, **new):
+        change_stop_rule(state, btl_config)
         return
     state.unlogged.append(event_of("configure", state.engine, **new))
     state.settings |= new
@@ -228,11 +235,24 @@ def reconfigure(state: AdaptiveState, adaptive_config: dict[str, Any], btl_confi
 
 def changed_settings(state: AdaptiveState, adaptive_config: dict[str, Any], btl_config: dict[str, Any]) -> list[str]:
     """Which of the two come to something else than a run goes by: a default is the same, said or not."""
-    n = len(state.ids)
-    btl = BTLConfig.for_items(n, btl_config)
-    adaptive = AdaptiveConfig.for_items(n, adaptive_config, refit_pairs_target=btl.refit_pairs_target)
+    adaptive, btl = _made(state, adaptive_config, btl_config)
     now = {"adaptive_config": adaptive == state.engine.config, "btl_config": btl == state.engine.btl}
     return [name for name, same in now.items() if not same]
+
+
+def changes_stop_rule_only(state: AdaptiveState, adaptive_config: dict[str, Any], btl_config: dict[str, Any]) -> bool:
+    """Whether a run is paused, not stopped, and these settings change nothing but its stop rule."""
+    adaptive, btl = _made(state, adaptive_config, btl_config)
+    engine = state.engine
+    return engine.stop_reason is None and adaptive == engine.config and is_stop_rule(engine, btl)
+
+
+def _made(
+    state: AdaptiveState, adaptive_config: dict[str, Any], btl_config: dict[str, Any]
+) -> tuple[AdaptiveConfig, BTLConfig]:
+    n = len(state.ids)
+    btl = BTLConfig.for_items(n, btl_config)
+    return AdaptiveConfig.for_items(n, adaptive_config, refit_pairs_target=btl.refit_pairs_target), btl
 
 
 def _log_changes(state: AdaptiveState, journal: JournalWriter) -> None:

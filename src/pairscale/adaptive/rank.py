@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pairscale.adaptive.live import adaptive_rank_run_live, changed_settings, reconfigure
+from pairscale.adaptive.live import (
+    adaptive_rank_run_live,
+    changed_settings,
+    changes_stop_rule_only,
+    reconfigure,
+)
 from pairscale.adaptive.selectors import POLLITT, OwnSelector
 from pairscale.adaptive.session import (
     adaptive_rank_resume,
@@ -110,8 +115,11 @@ def adaptive_rank(
     """Rank texts adaptively: the run chooses which pairs to ask about, and stops when the ranking is reliable.
 
     The same call again goes on where the run file (``run`` or ``session_dir``) is: after a limit, a Ctrl-C or a crash.
-    New rows in ``data`` join the run; a changed text, seed or setting is an error that names it. Only a run that has
-    stopped goes on with other settings, such as a higher ``eap_reliability_min``; the log says from where on.
+    New rows in ``data`` join the run; a changed text, seed or setting is an error that names it. A run that has stopped
+    goes on with other settings, such as a higher ``eap_reliability_min``. One that is paused takes another stop rule
+    (``eap_reliability_min``, ``stability_lag``, ``theta_corr_min``, ``theta_sd_rel_change_max``,
+    ``rank_spearman_min``) and nothing else; it stops at once if its last refit meets the rule. The log says from where
+    on settings hold.
 
     Args:
         data: samples: a table, a file (csv, tsv, jsonl, parquet, xlsx) or a folder of ``.txt`` files.
@@ -252,11 +260,12 @@ def _check_output(output_file: str | os.PathLike[str] | None) -> None:
 
 
 def _same_settings(state: AdaptiveState, settings: Mapping[str, Any]) -> None:
-    """What a run goes by must be as it was; one that has stopped may go on with other limits."""
+    """What a run goes by must be as it was; after a stop it may be anything, in a pause the stop rule may change."""
     changed = [name for name, value in settings.items() if state.settings[name] != value]
     if changed and changed != ["seed"]:
         configs = {name: settings[name] for name in ("adaptive_config", "btl_config")}
-        other = [] if state.engine.stop_reason is not None else changed_settings(state, **configs)
+        allowed = state.engine.stop_reason is not None or changes_stop_rule_only(state, **configs)
+        other = [] if allowed else changed_settings(state, **configs)
         changed = [name for name in changed if name in ("seed", *other)]
     for name in changed:
         raise StoreMismatchError(

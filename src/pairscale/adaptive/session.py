@@ -425,8 +425,8 @@ def _ended(events: Sequence[Mapping[str, Any]], rounds: Sequence[Mapping[str, An
     ended: tuple[bool, str | None] = True, None
     decisions = {row["refit_id"]: row["stop_reason"] for row in rounds if row["stop_decision"]}
     for event in events:
-        if event["event"] in {"call", "configure", "join"}:
-            ended = event["event"] != "call", None
+        if event["event"] in {"call", "configure", "join", "stop_rule"}:
+            ended = event["event"] != "call", event.get("stop_reason")
         elif event["event"] == "end":
             ended = True, event["reason"]
         elif event["event"] == "refit" and not event["is_closing"]:

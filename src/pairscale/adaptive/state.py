@@ -144,6 +144,12 @@ class AdaptiveState(Charted, table="_ranking", columns=ITEM_FIGURES, charts=("sc
                 self._new_steps = []
 
     @property
+    def last_refit(self) -> dict[str, Any] | None:
+        """The row of the round log of the last refit that was no closing one."""
+        rows = (frame.row(0, named=True) for frame in reversed(self._rounds))
+        return next((row for row in rows if not row["is_closing"]), None)
+
+    @property
     def n_logged_refits(self) -> int:
         """How many rows the round log has."""
         return len(self._rounds)

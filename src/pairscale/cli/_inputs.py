@@ -114,7 +114,7 @@ PriceOption = Annotated[
     str | None,
     typer.Option(
         metavar="PRICE",
-        help="US dollars per million tokens: input=1.25,output=10, also cached= and batch= (such as 0.5); or a JSON file "
+        help="US dollars per million tokens: input=1.25,output=10, also cached= and batch=; or a JSON file "
         "of prices. By default the dated table.",
     ),
 ]

@@ -80,7 +80,10 @@ def command(
     timeout: Timeout = 300.0,
     price: PriceOption = None,
     reliability: Annotated[
-        float | None, typer.Option(min=0, max=1, metavar="R", help="Stop at this EAP reliability; 0.9 by default.")
+        float | None,
+        typer.Option(
+            min=0, max=1, metavar="R", help="Stop at this EAP reliability; 0.9 by default. May change in a pause."
+        ),
     ] = None,
     steps: Annotated[int | None, typer.Option(min=0, metavar="N", help="At most so many questions now.")] = None,
     max_comparisons: Annotated[

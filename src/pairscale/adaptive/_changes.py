@@ -1,0 +1,108 @@
+"""What changes a run from outside: other settings, another stop rule, items that join."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pairscale.adaptive._strata import best_first
+from pairscale.adaptive.config import STOP_SETTINGS, BTLConfig
+from pairscale.errors import InputError
+from pairscale.tables import listed
+
+if TYPE_CHECKING:
+    from pairscale.adaptive._belief import Belief
+    from pairscale.adaptive._round import Round
+    from pairscale.adaptive._warm_start import WarmStart
+    from pairscale.adaptive.config import AdaptiveConfig
+    from pairscale.adaptive.ledger import Flags, Ledger
+    from pairscale.adaptive.refits import LagPoint, RefitRequest
+    from pairscale.adaptive.selectors import Selector
+    from pairscale.models._counts import Floats, Ints
+
+__all__ = ["Changes", "other_settings"]
+
+
+def other_settings(one: AdaptiveConfig | BTLConfig, two: AdaptiveConfig | BTLConfig) -> list[str]:
+    """The fields in which two configurations of the same kind differ."""
+    return [entry.name for entry in fields(one) if getattr(one, entry.name) != getattr(two, entry.name)]
+
+
+class Changes:
+    """The part of the engine that takes changes; see :class:`pairscale.adaptive.engine.Engine` for its attributes."""
+
+    ids: list[str]
+    config: AdaptiveConfig
+    btl: BTLConfig
+    ledger: Ledger
+    pending: RefitRequest | None
+    belief: Belief | None
+    identified: bool
+    stop_reason: str | None
+    _given: tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]
+    _round: Round
+    _warm: WarmStart
+    _anchors: Flags
+    _by_id: Ints
+    _number_of: dict[str, int]
+    _other: Selector | None
+
+    def _settle_size(self, more: Iterable[str]) -> None:
+        raise NotImplementedError
+
+    def _lag_point(self) -> LagPoint | None:
+        raise NotImplementedError
+
+    def configure(self, adaptive_config: Mapping[str, Any], btl_config: Mapping[str, Any]) -> None:
+        """Go on with other settings; a run that has stopped may go on with stricter ones."""
+        self._given = dict(adaptive_config), dict(btl_config)
+        self._settle_size(())
+        if self.config.W_cap != self.ledger.window:
+            self.ledger.resize_window(self.config.W_cap)
+        self.ledger.forgive(pair_limit=self.config.max_invalid_per_pair, item_limit=self.config.max_invalid_per_item)
+        if self.pending is not None:  # it is fitted, and decided on, by the settings that hold then
+            self.pending = replace(self.pending, adaptive=self.config, btl=self.btl, lag=self._lag_point())
+        self._round.is_stale = True
+        self.stop_reason = None
+
+    def change_stop_rule(self, btl_config: Mapping[str, Any], *, stop_reason: str | None = None) -> None:
+        """Take another stop rule, and nothing else: the pairs that are chosen from here on are the same.
+
+        Args:
+            btl_config: all that is given of the configuration; only :data:`STOP_SETTINGS` may be otherwise than before.
+            stop_reason: why the run stops here, if the new rule holds already.
+
+        Raises:
+            InputError: when something else would change.
+        """
+        new = BTLConfig.for_items(len(self.ids), btl_config)
+        if other := [name for name in other_settings(self.btl, new) if name not in STOP_SETTINGS]:
+            raise InputError(f"btl_config: {listed(other)} would change, which is not only about the stop")
+        self._given, self.btl = (self._given[0], dict(btl_config)), new
+        if self.pending is not None:
+            self.pending = replace(self.pending, btl=new, lag=self._lag_point())
+        self.stop_reason = stop_reason
+
+    def join(self, ids: Sequence[str], mu: Floats | None = None, sigma: Floats | None = None) -> None:
+        """More items: they start from the prior, and are tied to others spread over the scale.
+
+        The scale has to be found again with them, so what the last refit said guides no choice until the next one.
+        """
+        if known := sorted(set(ids) & set(self._number_of)):
+            raise InputError(f"{listed(known)} already there; only new items can join")
+        before = best_first(self.ledger.mu, self._by_id)
+        before = before[~self.ledger.set_aside[before]]
+        old = self.ledger.n
+        self._settle_size(ids)
+        self.ledger.join(len(ids), self.config.W_cap, mu, sigma)
+        self._warm.join(np.arange(old, self.ledger.n), before)
+        self._round.used = np.concatenate([self._round.used, np.zeros(len(ids), dtype=np.int64)])
+        self._anchors = np.concatenate([self._anchors, np.zeros(len(ids), dtype=np.bool_)])
+        self._round.is_stale = True
+        self.belief, self.identified = None, False
+        self.stop_reason = None
+        if self._other is not None:
+            self._other.joined(self.ledger)
