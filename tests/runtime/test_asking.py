@@ -3,9 +3,9 @@
 import asyncio
 
 import pytest
-from pairscale.collect._asking import ask
 
 import pairscale as ps
+from pairscale.collect._asking import ask
 from pairscale.errors import InputError
 from pairscale.store._schema import attempts
 
