@@ -5,8 +5,9 @@ import asyncio
 import pytest
 
 import pairscale as ps
-from pairscale.collect._asking import ask
 from pairscale.errors import InputError
+from pairscale.providers.client import ProviderError
+from pairscale.runtime import ask_once, ask_unrecorded, close, comparison_of, pause, retrying
 from pairscale.store._schema import attempts
 
 PAIR = ps.JudgePair({"ID": "a", "text": "a"}, {"ID": "b", "text": "b"}, "step-000001")
@@ -23,12 +24,12 @@ class Judge:
 
 
 def asked(answer, number=1, timeout=None):
-    return asyncio.run(ask(Judge(answer), PAIR, number, timeout))
+    return asyncio.run(ask_once(Judge(answer), PAIR, number, timeout))
 
 
 def test_an_answer_and_the_columns_of_its_attempt(monkeypatch):
     now = [100.0]
-    monkeypatch.setattr("pairscale.collect._asking.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("pairscale.runtime.asking.time.perf_counter", lambda: now[0])
 
     async def answer(pair):
         now[0] += 0.25
@@ -64,7 +65,7 @@ def test_an_exception_is_a_verdict():
     assert values["error_message"] == "KeyError: 'text'"
 
 
-def test_our_own_errors_go_on():
+def test_errors_of_pairscale_are_raised():
     async def answer(pair):
         raise InputError("these samples have no column 'truth'")
 
@@ -96,7 +97,7 @@ def test_an_interruption_is_left_alone(timeout):
         await asyncio.sleep(60)
 
     async def interrupted():
-        task = asyncio.create_task(ask(Judge(answer), PAIR, 1, timeout))
+        task = asyncio.create_task(ask_once(Judge(answer), PAIR, 1, timeout))
         await asyncio.sleep(0.02)
         task.cancel()
         await task
@@ -136,3 +137,134 @@ def test_nor_does_it_stop_an_adaptive_run(tmp_path):
     ps.adaptive_rank(texts, judge=Judge(compare), n_steps=5, run=tmp_path / "run.db", progress="none")
     with ps.open_run(tmp_path / "run.db") as store:
         assert store.results(raw=True)["raw_response"].to_list() == ["\"{('a', 'b'): 1}\""] * 5
+
+
+# Asking again, outside a run
+
+
+class Fixed:
+    """Stands in for a random number."""
+
+    def __init__(self, value):
+        self._value = value
+
+    def random(self):
+        return self._value
+
+
+@pytest.fixture
+def slept(monkeypatch):
+    """The waits, which are not waited."""
+    waits = []
+
+    async def sleep(seconds):
+        waits.append(seconds)
+
+    monkeypatch.setattr("pairscale.runtime.asking.asyncio.sleep", sleep)
+    return waits
+
+
+@pytest.mark.parametrize(
+    ("retry_after", "turn", "first", "wait"),
+    [
+        (None, 0, 1.0, 1.0),
+        (None, 3, 1.0, 8.0),
+        (None, 1, 0.5, 1.0),
+        (None, 20, 1.0, 60.0),
+        (None, 0, 0.0, 0.0),
+        (7.0, 3, 1.0, 7.0),
+        (0.0, 2, 1.0, 0.0),
+        (3600.0, 0, 1.0, 60.0),
+    ],  # fmt: skip
+)
+def test_the_wait_is_the_providers_or_doubles_up_to_a_minute_and_a_quarter_of_jitter(retry_after, turn, first, wait):
+    assert pause(retry_after, turn, Fixed(0.0), first) == wait
+    assert pause(retry_after, turn, Fixed(1.0), first) == wait * 1.25
+
+
+@pytest.mark.parametrize(
+    ("failures", "retries", "asked", "outcome"),
+    [(0, 3, 1, "win"), (2, 3, 3, "win"), (3, 3, 4, "win"), (4, 3, 4, "error"), (1, 0, 1, "error")],
+)
+def test_a_transient_failure_is_asked_again_as_often_as_allowed(failures, retries, asked, outcome, slept):
+    seen = []
+
+    async def answer(pair):
+        seen.append(pair.attempt)
+        if len(seen) <= failures:
+            return ps.Verdict.fail("rate_limited", "slow down", failure="transient", retry_after=0.0)
+        return ps.Verdict.win(1)
+
+    verdict = asyncio.run(ask_unrecorded(Judge(answer), PAIR, retries))
+    assert (str(verdict.outcome), seen) == (outcome, list(range(1, asked + 1)))
+    assert slept == [0.0] * (asked - 1)
+
+
+@pytest.mark.parametrize("failure", ["question", "judge"])
+def test_other_failures_are_not_asked_again(failure, slept):
+    seen = []
+
+    async def answer(pair):
+        seen.append(pair.attempt)
+        return ps.Verdict.fail("http_error", "no", failure=failure)
+
+    assert asyncio.run(ask_unrecorded(Judge(answer), PAIR, 3)).failure == failure
+    assert (seen, slept) == ([1], [])
+
+
+@pytest.mark.parametrize(("failure", "asked"), [("transient", 4), ("question", 1), ("judge", 1)])
+def test_a_provider_is_asked_again_after_transient_failures_alone(failure, asked, slept):
+    calls = []
+
+    async def ask():
+        calls.append(1)
+        raise ProviderError("server_error", f"failure {len(calls)}", failure=failure, wait=2.0)
+
+    with pytest.raises(ProviderError, match=f"failure {asked}"):
+        asyncio.run(retrying(ask, 3, Fixed(0.0)))
+    assert (len(calls), slept) == (asked, [2.0] * (asked - 1))
+
+
+def test_a_provider_that_answers_at_last_has_answered(slept):
+    calls = []
+
+    async def ask():
+        calls.append(1)
+        if len(calls) < 3:
+            raise ProviderError("server_error", "busy", failure="transient")
+        return "done"
+
+    assert asyncio.run(retrying(ask, 3, Fixed(0.0))) == "done"
+    assert slept == [1.0, 2.0]
+
+
+# The columns of a comparison, and closing
+
+
+@pytest.mark.parametrize(
+    ("verdict", "columns"),
+    [
+        (ps.Verdict.win(2, probability=0.25), ("win", 2, "b", 0.25)),
+        (ps.Verdict.win(1), ("win", 1, "a", None)),
+        (ps.Verdict.tie(), ("tie", None, None, None)),
+        (ps.Verdict.abstain("no"), ("abstention", None, None, None)),
+        (ps.Verdict.fail("timeout", "late"), ("error", None, None, None)),
+    ],
+)
+def test_the_winner_of_a_comparison_is_named(verdict, columns):
+    found = comparison_of(verdict, "a", "b")
+    assert found.pop("received_at").endswith("+00:00")
+    assert tuple(found[name] for name in ("outcome", "winner_pos", "better_id", "probability")) == columns
+
+
+def test_what_holds_something_open_is_closed_and_all_else_is_left_alone():
+    class Open:
+        closed = False
+
+        async def aclose(self):
+            self.closed = True
+
+    one = Open()
+    asyncio.run(close(one))
+    asyncio.run(close(object()))
+    assert one.closed
