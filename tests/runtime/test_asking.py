@@ -175,7 +175,7 @@ def slept(monkeypatch):
         (7.0, 3, 1.0, 7.0),
         (0.0, 2, 1.0, 0.0),
         (3600.0, 0, 1.0, 60.0),
-    ],  # fmt: skip
+    ],
 )
 def test_the_wait_is_the_providers_or_doubles_up_to_a_minute_and_a_quarter_of_jitter(retry_after, turn, first, wait):
     assert pause(retry_after, turn, Fixed(0.0), first) == wait
