@@ -160,8 +160,8 @@ def file_tables(run: Path, *, ordered: bool, prefix: str = "") -> Tables:
         failed = store.failed_attempts().drop("pair_id")
         counts, spent = store.counts(), store.spent()
     if not ordered:
-        results = results.sort("judge_id", "template_id", "custom_id")
-        failed = failed.sort("custom_id", "attempt")
+        results = results.sort("judge_id", "template_id", "custom_id", "condition_id")
+        failed = failed.sort("custom_id", "condition_id", "attempt")
     return {
         f"{prefix}file_results": results,
         f"{prefix}file_failed": failed,
