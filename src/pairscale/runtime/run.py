@@ -148,18 +148,19 @@ class Runtime:
                 self._outcome.set()
 
     async def _next(self) -> Question | None:
-        while not self._stop.is_set():
+        while True:
             if self._is_late():
                 self.stop("max_minutes")
-                break
-            found = self._source.next()
-            if self._hold is not None and not (isinstance(found, Wait) and found.hold):
-                self._hold.set_result(None)
-                self._hold = None
+            if self._stop.is_set() and self._hold is None:
+                return None
+            found = self._source.next()  # also while stopping: outcomes that are held back wait for it
+            self._hold_back(isinstance(found, Wait) and found.hold)
+            if self._stop.is_set() and self._hold is None:
+                if isinstance(found, Question):
+                    self._source.done(found, None)
+                return None
             if not isinstance(found, Wait):
                 return found
-            if found.hold and self._hold is None:
-                self._hold = asyncio.get_running_loop().create_future()
             if found.until is not None:
                 await asyncio.wait([asyncio.ensure_future(found.until)])
             elif self._open:
@@ -167,7 +168,14 @@ class Runtime:
                 await self._outcome.wait()
             else:
                 return None
-        return None
+
+    def _hold_back(self, is_holding: bool) -> None:
+        """Hold outcomes back from now on, or hand them over."""
+        if is_holding and self._hold is None:
+            self._hold = asyncio.get_running_loop().create_future()
+        elif not is_holding and self._hold is not None:
+            self._hold.set_result(None)
+            self._hold = None
 
     def _is_late(self, wait: float = 0.0) -> bool:
         """Whether the deadline has passed, or will have passed after so many seconds."""
@@ -200,7 +208,11 @@ class Runtime:
                 return True
             await self._record(question, values)
             wait = pause(verdict.retry_after, turn, self._jitter, self._options.retry_wait)
-            if self._is_late(wait) or await self._stopped_within(wait):
+            if self._deadline is not None and self._is_late(wait):
+                if not await self._stopped_within(max(self._deadline - self._clock(), 0.0)):
+                    self.stop("max_minutes")
+                break
+            if await self._stopped_within(wait):
                 break
             turn += 1
         return False
