@@ -37,7 +37,7 @@ from tests.runtime.workflows import (
 Script = Callable[[Asked], Reply | None]
 BAD_TEXT = "t02"
 ALWAYS = tuple(WORKFLOWS)
-OPEN = {"ab": 8, "people": 1, "batch": 0}
+OPEN = {"people": 1, "batch": 0}
 """Questions that are open at once with a concurrency of 4, where these are not 4."""
 
 TRANSIENT = {

@@ -247,7 +247,8 @@ class Runtime:
             raise
         except PairscaleError as error:  # the judge can judge none of these pairs
             self.stop("judge", error)
-            return None
+            verdict = Verdict.fail("judge_error", str(error), failure="judge")
+            values = watch.attempt(verdict, number)
         if verdict.cached:
             self.cached += 1
             self.saved += verdict.saved or 0.0

@@ -401,6 +401,12 @@ class RunFile:
         with self.transaction() as connection:
             return float(connection.execute(select(func.sum(attempts.c.cost))).scalar() or 0.0)
 
+    def highest_costs(self) -> dict[str, float]:
+        """By condition, what the most expensive attempt cost in US dollars."""
+        query = select(attempts.c.condition_id, func.max(attempts.c.cost)).group_by(attempts.c.condition_id)
+        with self.transaction() as connection:
+            return {name: float(cost) for name, cost in connection.execute(query) if cost is not None}
+
     def spending(self, condition_id: str | None = None) -> pl.DataFrame:
         """What was used and paid (by one judge): ``model template_id day attempts``, tokens, ``cost``; days are UTC."""
         return self._frame(spending_query(condition_id), SPENDING)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from pairscale.collect._plan import Plan, make_plan
 from pairscale.collect.batch import _steps
-from pairscale.collect.batch._collecting import take_in
+from pairscale.collect.batch._collecting import ingest_results
 from pairscale.collect.batch._parts import even_sizes, pairs_from, remove_files, write_again, write_parts
 from pairscale.collect.batch._placing import is_placed, place, seen
 from pairscale.collect.batch._registry import (
@@ -35,26 +35,29 @@ from pairscale.collect.batch._registry import (
     status_table,
 )  # fmt: skip
 from pairscale.collect.batch._rest import rest_of, results_of
-from pairscale.errors import InputError, JudgeError, StoreBusyError
+from pairscale.errors import InputError, JudgeError, StoreBusyError, StoreGoneError
 from pairscale.judges.base import JudgePair
-from pairscale.judges.batched import BatchJudge, is_both_orders, restored
+from pairscale.judges.batched import BatchJudge, calls_of, is_both_orders, restored
 from pairscale.notices import notice
+from pairscale.options import optional, require_int, require_number
 from pairscale.providers._wire import Wire
 from pairscale.providers.batches import ENDED, Job, Limits, batch_format
 from pairscale.providers.client import ProviderError
+from pairscale.runtime import Budget, require_prices
 from pairscale.store import RunFile, open_run
+from pairscale.store._database import write_json
 
 if TYPE_CHECKING:
     import polars as pl
 
     from pairscale.tables import Table
 
-__all__ = ["BatchDesk"]
+__all__ = ["BatchManager"]
 
 _LONGEST_INTERVAL = 600.0
 
 
-class BatchDesk:
+class BatchManager:
     """All batches of one run file.
 
     Args:
@@ -87,6 +90,8 @@ class BatchDesk:
         self._key, self._base_url, self._retries = api_key, base_url, retries
         self._sleep, self._clock = sleep, clock
         self._judges: dict[str, BatchJudge] = {}
+        self._born: str | None = None  # when the run file was made, so that another one is noticed
+        self._failure: JudgeError | None = None
         self._unknown: set[str] = set()  # batches that the provider did not know when they were last looked at
 
     async def aclose(self) -> None:
@@ -108,6 +113,7 @@ class BatchDesk:
         n_segments: int | None = None,
         limits: Limits | None = None,
         metadata: Mapping[str, str] | None = None,
+        max_cost: float | None = None,
     ) -> tuple[Plan, list[Entry]]:
         """Create the batches that these pairs need: those without an answer, and in no batch that is under way.
 
@@ -118,23 +124,32 @@ class BatchDesk:
             n_segments: how many batches; by default as few as the provider takes.
             limits: other limits than the provider's own.
             metadata: names and values that the provider keeps with the batch, where it does.
+            max_cost: US dollars that the run may spend, with what is under way and all earlier calls; pairs beyond it
+                are left for a call with a higher limit.
 
         Returns:
             The plan, and the entries of this call, each with the provider's id.
         """
         if batch_size is not None and n_segments is not None:
             raise InputError("give batch_size or n_segments, not both")
-        if min(batch_size or 1, n_segments or 1) < 1:
-            raise InputError("batch_size and n_segments must be 1 or more")
+        for name, value in (("batch_size", batch_size), ("n_segments", n_segments)):
+            optional(require_int, value, name, least=1)
+        optional(require_number, max_cost, "max_cost", least=0)
         batch_format(judge.provider)
+        require_prices([judge], max_cost)
         with self._open(write=True) as store:
             plan = make_plan(store, pairs, judge.condition)
             judge = self._judges.setdefault(plan.condition_id, judge)
             remember_judge(store, plan.condition_id, judge.describe())
             self._learned(store, plan.condition_id, judge)
             busy = self._under_way(store, plan.condition_id)
-            questions = ((q.pair_id, q.pair()) for q in plan.questions(judge, besides=busy) if q.pair_id is not None)
+            questions: Iterable[tuple[int, JudgePair]] = (
+                (q.pair_id, q.pair()) for q in plan.questions(judge, besides=busy) if q.pair_id is not None
+            )
             missing = plan.missing(besides=busy)
+            if max_cost is not None:
+                questions = self._affordable(store, judge, questions, max_cost)
+                missing = len(questions)
             sizes = even_sizes(missing, n_segments) if n_segments else repeat(batch_size or missing)
             keys = self._prepare(store, judge, plan.condition_id, questions, sizes, limits, metadata)
             await self._place_all(store, keys)
@@ -177,6 +192,27 @@ class BatchDesk:
             await self._place_all(store, made)
             return self._entries(store, made)
 
+    def _affordable(
+        self, store: RunFile, judge: BatchJudge, questions: Iterable[tuple[int, JudgePair]], max_cost: float
+    ) -> list[tuple[int, JudgePair]]:
+        """The questions, in their order, that cannot make the run cost more than it may."""
+        under_way = sum(entry.max_cost or 0.0 for entry in self._entries(store) if entry.open)
+        budget = Budget(max_cost, store.spent() + under_way)
+        chosen: list[tuple[int, JudgePair]] = []
+        for number, pair in questions:
+            most = _batch_cost(judge, pair)
+            if not budget.may_ask("", most):
+                reserved = f" and ${under_way:.4f} are reserved for batches under way" if under_way else ""
+                notice(
+                    f"{len(chosen):,} pairs are submitted, the others might pass max_cost: ${store.spent():.4f} of "
+                    f"${max_cost:g} are spent{reserved}. Run the same call again, later or with a higher max_cost, to "
+                    "continue"
+                )
+                break
+            budget.spent += most
+            chosen.append((number, pair))
+        return chosen
+
     def _under_way(self, store: RunFile, condition_id: str) -> set[int]:
         """Pairs in batches that are prepared, created or not yet collected."""
         return {
@@ -216,6 +252,7 @@ class BatchDesk:
                 output_path=str(part.path.with_name(f"{part.key}.results.jsonl")),
                 endpoint=part.endpoint,
                 metadata=dict(metadata or {}),
+                max_cost=judge.max_batch_cost(part.bytes, part.n_requests),
             )
             for number, part in enumerate(parts, start=1)
         ]
@@ -280,7 +317,21 @@ class BatchDesk:
         self._unknown.add(entry.key)
 
     async def collect(self, keys: Collection[str] | None = None) -> list[Entry]:
-        """Download what has ended and enter it into the run file; those entries."""
+        """Download what has ended and enter it into the run file; those entries.
+
+        Raises:
+            JudgeError: the model failed in the same way on ten different questions in a row; all of it is stored.
+        """
+        done = await self._collect(keys)
+        self._raise()
+        return done
+
+    def _raise(self) -> None:
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    async def _collect(self, keys: Collection[str] | None) -> list[Entry]:
         with self._open() as store:
             ready = [e for e in self._entries(store, keys) if e.open and e.batch_id is not None and e.state in ENDED]
             judges = {entry.key: self._judge(store, entry.condition_id) for entry in ready}
@@ -293,8 +344,10 @@ class BatchDesk:
                 entry = self._entries(store, [entry.key])[0]  # noqa: PLW2901 - another process may have been here meanwhile
                 if not entry.open or entry.batch_id is None:
                     continue
-                if take_in(store, form, judge, entry):
+                taken = ingest_results(store, form, judge, entry)
+                if taken is not None:
                     done.append(entry.key)
+                    self._failure = self._failure or taken.failure
                     if not (entry.keep_jsonl if self._keep is None else self._keep):
                         remove_files(entry)
                 else:
@@ -365,6 +418,7 @@ class BatchDesk:
             left = end - self._clock()
             waiting = any(entry.open and entry.key not in self._unknown for entry in found)
             if not waiting or turn >= rounds or left <= 0:
+                self._raise()
                 return found
             pause = interval if changed else min(pause * 1.5, max(interval, min(10 * interval, _LONGEST_INTERVAL)))
             await self._sleep(min(pause, left))
@@ -374,7 +428,7 @@ class BatchDesk:
             if any(entry.open and entry.batch_id is None for entry in self.entries(keys)):
                 await self.resume()
             changed = await self.look(keys, delay=delay)
-            return bool(await self.collect(keys)) or changed
+            return bool(await self._collect(keys)) or changed
         except StoreBusyError as error:
             notice(f"{error}; tried again at the next look")
             return False
@@ -446,7 +500,15 @@ class BatchDesk:
         if self._memory is not None:
             yield self._memory
             return
+        if self._born is not None and "://" not in str(self._run) and not Path(str(self._run)).exists():
+            raise StoreGoneError(f"{self._run} was deleted while its batches were under way; restore it from a copy")
         with open_run(self._run, write=write) as store:
+            born = store.get_meta("created_at")
+            if self._born not in (None, born):
+                raise StoreGoneError(
+                    f"{self._run} was replaced while its batches were under way; restore it from a copy"
+                )
+            self._born = born
             yield store
 
     def _judge(self, store: RunFile, condition_id: str) -> BatchJudge:
@@ -465,6 +527,12 @@ class BatchDesk:
 
     def _wire(self, judge: BatchJudge) -> Wire:
         return Wire(judge.client, sleep=self._sleep, retries=self._retries)
+
+
+def _batch_cost(judge: BatchJudge, pair: JudgePair) -> float:
+    """What a pair may cost at most in a batch."""
+    calls = calls_of(judge, pair)
+    return judge.max_batch_cost(sum(len(write_json(call.body).encode()) for call in calls), len(calls)) or 0.0
 
 
 def _folder_of(run: str | os.PathLike[str] | None) -> Path:
