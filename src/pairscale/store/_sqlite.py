@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
+import tempfile
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,17 +72,20 @@ def open_file(path: Path, expected: set[str], *, write: bool, **options: Any) ->
     return engine
 
 
-def save_copy(engine: Engine, path: Path) -> Path:
-    """Copy a database whose file was deleted, and that is still open, to a new file beside it."""
-    number = 1
-    while (target := path.with_name(f"{path.stem}.recovered-{number}{path.suffix}")).exists():
-        number += 1
-    connection = engine.raw_connection()
-    try:
-        with closing(sqlite3.connect(target)) as copy:
-            connection.driver_connection.backup(copy)  # type: ignore[union-attr]
-    finally:
-        connection.close()
+def save_copy(connection: Connection, path: Path, target: Path | None = None) -> Path:
+    """Copy a database whose file was deleted to a new file beside it, or to the folder for temporary files.
+
+    Args:
+        connection: one that was open when the file was deleted; a new one would find nothing, or another file.
+        path: where the file was.
+        target: the copy of before, which is replaced; None takes a new name.
+    """
+    if target is None:
+        folder = path.parent if path.parent.is_dir() else Path(tempfile.gettempdir())
+        names = (f"{path.stem}.recovered-{number}{path.suffix}" for number in count(1))
+        target = next(free for name in names if not (free := folder / name).exists())
+    with closing(sqlite3.connect(target)) as copy:
+        connection.connection.driver_connection.backup(copy)  # type: ignore[union-attr]
     return target
 
 

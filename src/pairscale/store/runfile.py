@@ -101,6 +101,7 @@ class RunFile:
         self._connection: Connection | None = None  # of the writer
         self.writer = Writer(self)
         self._identity: tuple[int, int] | None = None  # of the file, so that its loss is noticed
+        self._saved: Path | None = None  # the copy that was saved then
         self._turn = threading.RLock()  # threads of this process take turns; in memory they share one connection
         self._snapshot: Connection | None = None
 
@@ -210,17 +211,18 @@ class RunFile:
         """A transaction of the writer; afterwards the file must still be there.
 
         Raises:
-            StoreGoneError: the file was deleted or replaced; a copy of everything is saved beside it.
+            StoreGoneError: the file was deleted or replaced; a copy of everything, this write included, is saved
+                beside it.
         """
         with self.transaction(self._connection) as connection:
             yield connection
         if self._identity is not None and _identity(Path(self.name)) != self._identity:
             with self._turn:
-                self._identity = None
-                saved = _sqlite.save_copy(self._engine, Path(self.name))
+                assert self._connection is not None  # noqa: S101
+                self._saved = _sqlite.save_copy(self._connection, Path(self.name), self._saved)
             raise StoreGoneError(
-                f"{self.name} was deleted or replaced while the run was writing to it. Everything is saved in {saved}; "
-                "rename it to continue the run"
+                f"{self.name} was deleted or replaced while the run was writing to it. Everything is saved in "
+                f"{self._saved}; rename it to continue the run"
             )
 
     # Writing

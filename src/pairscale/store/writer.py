@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Self
 import polars as pl
 from sqlalchemy import Text, bindparam, cast, delete, func, insert, select, update
 
-from pairscale.errors import InputError, StoreDamagedError, StoreError
+from pairscale.errors import InputError, StoreDamagedError, StoreError, StoreGoneError
 from pairscale.store._database import Prepared, Written, following, get_fact, set_fact, storable
 from pairscale.store._schema import attempts, blobs, comparisons, items, logs, metadata, pairs
 from pairscale.store.chain import CHAIN, CHAINED, canonical, digest_of, link
@@ -116,6 +116,7 @@ class Writer:
 
         Raises:
             InputError: an entry has a column that the run file does not have; nothing is written.
+            StoreGoneError: the run file is gone; the entries are in the copy that was saved.
             StoreError: the run file cannot be written; nothing is written.
         """
         with self._turn:
@@ -125,15 +126,19 @@ class Writer:
                 self._commit([_cleaned(entry) for entry in entries])
 
     def _commit(self, entries: Sequence[Entry]) -> None:
-        with self._run_file.writing() as connection:
-            if self._statements is None:
-                self._statements = _Statements(connection.dialect)
-            if self._numbers is None:
-                self._numbers = _Numbers.read(connection)
-            group = _Group(self._numbers.copied(), connection)
-            for entry in entries:
-                group.add(entry)
-            group.write(connection, self._statements)
+        try:
+            with self._run_file.writing() as connection:
+                if self._statements is None:
+                    self._statements = _Statements(connection.dialect)
+                if self._numbers is None:
+                    self._numbers = _Numbers.read(connection)
+                group = _Group(self._numbers.copied(), connection)
+                for entry in entries:
+                    group.add(entry)
+                group.write(connection, self._statements)
+        except StoreError:  # written (StoreGoneError) or not: count again
+            self.renumber()
+            raise
         self._numbers = group.numbers
 
 
@@ -254,7 +259,8 @@ class JournalWriter:
     """Writes entries in order, in the background; use it in a ``with`` block.
 
     :meth:`put` returns at once. When something cannot be written (the disk is full), nothing later is written, and
-    every further call raises the reason.
+    every further call raises the reason. When the file is gone, every further call raises that, too, but what it was
+    given is in the copy that was saved.
 
     Args:
         run_file: open for writing; it must stay open until the journal is closed.
@@ -291,13 +297,15 @@ class JournalWriter:
         with self._changed:
             while len(self._waiting) >= self._MOST and self._failure is None:
                 self._changed.wait()
-            self._raise()
+            if not isinstance(self._failure, StoreGoneError):
+                self._raise()
             if self._closing:
                 raise StoreError(f"{self._name}: the journal is closed")
             self._waiting.append(entry)
             self._accepted += 1
             if len(self._waiting) == 1:
                 self._changed.notify_all()
+            self._raise()
 
     def event(self, row: Mapping[str, Any]) -> None:
         """Have a row of ``adaptive_events`` written: a call, a limit, a join, a stop."""
@@ -328,17 +336,19 @@ class JournalWriter:
             raise self._failure
 
     def _work(self) -> None:
-        try:
-            while batch := self._taken():
+        while batch := self._taken():
+            failure: BaseException | None = None
+            try:
                 self._writer.commit(batch)
-                with self._changed:
-                    self._written += len(batch)
-                    self._changed.notify_all()
-        except BaseException as error:  # noqa: BLE001 - it is raised by the next call
+            except BaseException as error:  # noqa: BLE001 - it is raised by the next call
+                failure = error
             with self._changed:
-                self._failure = error
-                self._waiting.clear()
+                self._failure = self._failure or failure
+                self._written += len(batch)
                 self._changed.notify_all()
+                if failure is not None and not isinstance(failure, StoreGoneError):
+                    self._waiting.clear()
+                    return
 
     def _taken(self) -> list[Entry]:
         """Everything that waits, as soon as anything does; nothing when the journal is closed."""
