@@ -21,7 +21,7 @@ from pairscale.judges.base import Judge
 from pairscale.judges.resolve import make_judge
 from pairscale.notices import notice
 from pairscale.runtime import RETRIES, TIMEOUT, Budget, RunOptions, Runtime, Terminated, close, require_prices, run_sync
-from pairscale.store.writer import JournalWriter
+from pairscale.store.policies import JournalWriter
 
 if TYPE_CHECKING:
     import os

@@ -32,7 +32,8 @@ from pairscale.runtime import (
     run_sync,
 )
 from pairscale.store import RunFile, open_run
-from pairscale.store.writer import Asked, Entry, GroupCommitWriter
+from pairscale.store.policies import GroupCommitWriter
+from pairscale.store.writer import Asked, Entry
 from pairscale.tables import ANSWER_COLUMNS
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from pairscale.options import require_choice
 from pairscale.provenance import Provenance, utc_now
 from pairscale.runtime import Budget, Progress, RunOptions, Runtime, require_prices
 from pairscale.store import RunFile
-from pairscale.store.writer import GroupCommitWriter
+from pairscale.store.policies import GroupCommitWriter
 
 __all__ = ["Evaluation"]
 

@@ -26,7 +26,8 @@ from pairscale.runtime import Question, Recorded
 from pairscale.store import RunFile
 from pairscale.store._database import whole, write_json
 from pairscale.store._schema import items, pairs
-from pairscale.store.writer import Entry, GroupCommitWriter
+from pairscale.store.policies import GroupCommitWriter
+from pairscale.store.writer import Entry
 
 __all__ = ["ANSWERS", "OUTCOMES", "RESULTS", "RUNS", "TASKS", "EvaluationStore", "stored_answers", "stored_suite"]
 

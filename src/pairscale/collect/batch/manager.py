@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from pairscale.collect._plan import Plan, make_plan
 from pairscale.collect.batch import _steps
+from pairscale.collect.batch._affordable import affordable
 from pairscale.collect.batch._collecting import ingest_results
 from pairscale.collect.batch._parts import even_sizes, pairs_from, remove_files, write_again, write_parts
 from pairscale.collect.batch._placing import is_placed, place, seen
@@ -37,15 +38,14 @@ from pairscale.collect.batch._registry import (
 from pairscale.collect.batch._rest import rest_of, results_of
 from pairscale.errors import InputError, JudgeError, StoreBusyError, StoreGoneError
 from pairscale.judges.base import JudgePair
-from pairscale.judges.batched import BatchJudge, calls_of, is_both_orders, restored
+from pairscale.judges.batched import BatchJudge, is_both_orders, restored
 from pairscale.notices import notice
 from pairscale.options import optional, require_int, require_number
 from pairscale.providers._wire import Wire
 from pairscale.providers.batches import ENDED, Job, Limits, batch_format
 from pairscale.providers.client import ProviderError
-from pairscale.runtime import Budget, require_prices
+from pairscale.runtime import require_prices
 from pairscale.store import RunFile, open_run
-from pairscale.store._database import write_json
 
 if TYPE_CHECKING:
     import polars as pl
@@ -148,7 +148,7 @@ class BatchManager:
             )
             missing = plan.missing(besides=busy)
             if max_cost is not None:
-                questions = self._affordable(store, judge, questions, max_cost)
+                questions = affordable(store, judge, questions, max_cost, self._entries(store))
                 missing = len(questions)
             sizes = even_sizes(missing, n_segments) if n_segments else repeat(batch_size or missing)
             keys = self._prepare(store, judge, plan.condition_id, questions, sizes, limits, metadata)
@@ -191,27 +191,6 @@ class BatchManager:
                 made += new
             await self._place_all(store, made)
             return self._entries(store, made)
-
-    def _affordable(
-        self, store: RunFile, judge: BatchJudge, questions: Iterable[tuple[int, JudgePair]], max_cost: float
-    ) -> list[tuple[int, JudgePair]]:
-        """The questions, in their order, that cannot make the run cost more than it may."""
-        under_way = sum(entry.max_cost or 0.0 for entry in self._entries(store) if entry.open)
-        budget = Budget(max_cost, store.spent() + under_way)
-        chosen: list[tuple[int, JudgePair]] = []
-        for number, pair in questions:
-            most = _batch_cost(judge, pair)
-            if not budget.may_ask("", most):
-                reserved = f" and ${under_way:.4f} are reserved for batches under way" if under_way else ""
-                notice(
-                    f"{len(chosen):,} pairs are submitted, the others might pass max_cost: ${store.spent():.4f} of "
-                    f"${max_cost:g} are spent{reserved}. Run the same call again, later or with a higher max_cost, to "
-                    "continue"
-                )
-                break
-            budget.spent += most
-            chosen.append((number, pair))
-        return chosen
 
     def _under_way(self, store: RunFile, condition_id: str) -> set[int]:
         """Pairs in batches that are prepared, created or not yet collected."""
@@ -527,12 +506,6 @@ class BatchManager:
 
     def _wire(self, judge: BatchJudge) -> Wire:
         return Wire(judge.client, sleep=self._sleep, retries=self._retries)
-
-
-def _batch_cost(judge: BatchJudge, pair: JudgePair) -> float:
-    """What a pair may cost at most in a batch."""
-    calls = calls_of(judge, pair)
-    return judge.max_batch_cost(sum(len(write_json(call.body).encode()) for call in calls), len(calls)) or 0.0
 
 
 def _folder_of(run: str | os.PathLike[str] | None) -> Path:
