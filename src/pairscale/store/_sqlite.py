@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["explain", "open_file", "open_memory"]
 
 _BUSY_SECONDS = 30
-_MAGIC = b"SQLite format 3\0"
 
 
 def open_memory(**options: Any) -> Engine:
@@ -86,23 +85,28 @@ def _begin(connection: Connection) -> None:
 
 
 def _check(path: Path, expected: set[str], *, write: bool) -> None:
-    """Refuse what is not a run file before anything could change it."""
+    """Refuse what is not a run file before anything could change it.
+
+    Only SQLite may open the file: to close any other handle on it would, on POSIX systems, drop the locks that a writer
+    in this process holds, and another process could then remove the write-ahead log under it.
+    """
     try:
-        with path.open("rb") as file:
-            start = file.read(len(_MAGIC))
+        size = path.stat().st_size
     except FileNotFoundError:
         return
     except OSError as error:
         raise StoreError(f"{path} cannot be opened: {error.strerror}") from None
-    if not start and write:
+    if not size and write:
         return
     foreign = StoreDamagedError(f"{path} is not a run file; name another file (it was left as it is)")
-    if start != _MAGIC:
+    if not size:
         raise foreign
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
             found = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_NOTADB:
+            raise foreign from None
         raise explain(error, str(path)) or foreign from None
     if found and not expected <= found:
         raise foreign
