@@ -11,6 +11,7 @@ from pathlib import Path
 
 import httpx
 
+from pairscale.evaluate.manifest import MANIFEST
 from pairscale.web import Case
 
 get = partial(httpx.get, timeout=60)  # nothing here depends on how fast the machine is
@@ -33,7 +34,7 @@ def make_cases(n: int, criterion: str = "clearer", text: str = "Words of text {}
 
 def write_manifest(path: Path, cases: Sequence[Case], **more: object) -> Path:
     """The cases as a manifest in the single-file form, key and all."""
-    rows = [{name: getattr(case, name) for name in Case.__slots__} | {"first_variant": "b"} | more for case in cases]
+    rows = [{name: getattr(case, name) for name in MANIFEST} | {"first_variant": "b"} | more for case in cases]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     return path
 

@@ -72,8 +72,8 @@ class Served:
         return self.process.wait(60)
 
     def path(self, name: str) -> str:
-        with LabelStore(f"{self.manifest}.labels.db", read_cases(self.manifest)) as store:
-            return f"/l/{store.add_labeller(name).token}"
+        with LabelStore(self.manifest.with_suffix(".db"), read_cases(self.manifest), write=False) as store:
+            return next(f"/l/{one.token}" for one in store.labellers() if one.name == name)
 
 
 class Wire:
@@ -159,7 +159,7 @@ def test_two_label_by_keyboard_and_mouse_through_a_crash(tmp_path, visit, size):
     assert wire.sent.count(b"version one.") >= 2 * size  # it is what was sent, and not compressed
     assert re.search(rb"champion|first_variant|gpt-", wire.sent) is None
     assert [page.trouble for page in (ann, bob)] == [[], []]
-    with LabelStore(f"{manifest}.labels.db", cases) as store:
+    with LabelStore(manifest.with_suffix(".db"), cases) as store:
         table = label_table(store)
     got = {(row["labeller"], row["case_id"]): row["preferred"] for row in table.iter_rows(named=True)}
     assert table.height == len(got) == 2 * size

@@ -8,6 +8,7 @@ from labelling import make_cases, write_manifest
 
 import pairscale as ps
 from pairscale.errors import InputError, StoreError, TableError
+from pairscale.evaluate.manifest import MANIFEST
 from pairscale.files import write_table
 from pairscale.web import Case, read_cases
 from pairscale.web.cases import reading_length
@@ -16,8 +17,8 @@ from pairscale.web.cases import reading_length
 def test_a_manifest_without_its_key(tmp_path):
     cases = make_cases(3)
     assert read_cases(write_manifest(tmp_path / "cases.jsonl", cases)) == cases
-    assert "first_variant" not in Case.__slots__
-    table = pl.DataFrame([{name: getattr(case, name) for name in Case.__slots__} for case in cases])
+    assert not hasattr(Case, "first_variant")
+    table = pl.DataFrame([{name: getattr(case, name) for name in MANIFEST} for case in cases])
     assert read_cases(write_table(table, tmp_path / "cases.csv")) == cases
 
 
@@ -46,7 +47,7 @@ def test_cells_of_any_kind(tmp_path):
     ],
 )
 def test_manifests_that_cannot_be_used(tmp_path, change, words):
-    rows = change([{name: getattr(case, name) for name in Case.__slots__} for case in make_cases(2)])
+    rows = change([{name: getattr(case, name) for name in MANIFEST} for case in make_cases(2)])
     (tmp_path / "m.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     with pytest.raises(InputError, match=words):
         read_cases(tmp_path / "m.jsonl")

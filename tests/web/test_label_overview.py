@@ -32,7 +32,7 @@ def labelled(tmp_path):
                 if wanted == "skip":
                     store.answer(person, found.question_id, None, skipped="cannot tell")
                 else:
-                    turned = {"1": "2", "2": "1"}.get(wanted, wanted) if found.turned else wanted
+                    turned = {"1": "2", "2": "1"}.get(wanted, wanted) if found.swapped else wanted
                     store.answer(person, found.question_id, turned)
 
         yield store, {case.case_id: case for case in cases}, enter

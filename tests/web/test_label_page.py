@@ -107,10 +107,10 @@ def test_waiting_looks_again_by_itself(serve):
         assert reply.headers["refresh"] == "15"
 
 
-def test_plain_texts(serve):
+def test_plain_texts(serve, tmp_path):
     case = Case("c", "t", "clearer", "", "# not a *heading*", "")
     for plain, heading in ((True, "# not a *heading*"), (False, "<h3>not a <em>heading</em></h3>")):
-        _, where = serve([case], plain=plain)
+        _, where = serve([case], plain=plain, path=tmp_path / f"{plain}.db")
         page = get(where.links["ann"]).text
         assert heading in page
         assert "(empty)" in page
@@ -288,7 +288,7 @@ def test_a_full_disk_is_told_and_nothing_goes_on(site, monkeypatch, caplog):
         def full(*_all, **_more):
             raise StoreFullError("the disk is full")
 
-        monkeypatch.setattr(store._database, "transaction", full)
+        monkeypatch.setattr(store.run, "transaction", full)
         reply = ann.send(choice="1")
     assert reply.status_code == 503
     assert "could not be saved" in reply.text

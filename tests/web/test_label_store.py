@@ -1,6 +1,7 @@
 """Assignment and durability: each case its labels, nobody twice, nothing lost."""
 
 import collections
+import json
 import random
 import signal
 import sqlite3
@@ -10,19 +11,37 @@ import sys
 import textwrap
 import threading
 
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from labelling import make_cases
+from sqlalchemy import select
 
-from pairscale.errors import InputError, StoreDamagedError, StoreError, StoreMismatchError
+import pairscale as ps
+from pairscale.errors import (
+    FileFormatError,
+    InputError,
+    StoreBusyError,
+    StoreDamagedError,
+    StoreError,
+    StoreMismatchError,
+    TableError,
+)
 from pairscale.store import open_run
-from pairscale.web import LabelStore
+from pairscale.store.labels import LABELS, label_cases, label_questions, label_results, labellers, labels
+from pairscale.web import Case, LabelStore, read_cases
 from pairscale.web.labels import Assigned, other_side
 
 
 def recount(store: LabelStore) -> collections.Counter:
     return collections.Counter(row["case_id"] for row in store.rows() if row["preferred"] is not None)
+
+
+def column(store: LabelStore, wanted) -> list:
+    """A column of the run file, by the number of the row."""
+    with store.run.transaction() as connection:
+        return list(connection.execute(select(wanted).order_by(*wanted.table.primary_key)).scalars())
 
 
 def work_off(store: LabelStore, people: list, rng: random.Random) -> None:
@@ -48,11 +67,9 @@ def work_off(store: LabelStore, people: list, rng: random.Random) -> None:
     moves=st.lists(st.tuples(st.integers(0, 4), st.sampled_from("nnaaaasup"), st.integers(0, 40)), max_size=60),
 )
 @settings(max_examples=60)
-def test_each_case_gets_its_labels_and_nobody_sees_one_twice(tmp_path_factory, n_cases, n_people, k, seed, moves):
+def test_each_case_gets_its_labels_and_nobody_sees_one_twice(n_cases, n_people, k, seed, moves):
     now = [0.0]
-    path = tmp_path_factory.mktemp("labels") / "labels.db"
-    with LabelStore(path, make_cases(n_cases), labels_per_case=k, seed=seed, hold=100, clock=lambda: now[0]) as store:
-        store._database._connection.execute("PRAGMA synchronous = OFF")  # this test is not about power cuts
+    with LabelStore(None, make_cases(n_cases), labels_per_case=k, seed=seed, hold=100, clock=lambda: now[0]) as store:
         people = [store.add_labeller(f"p{i}") for i in range(n_people)]
         seen: dict[str, dict[int, str]] = collections.defaultdict(dict)
         for at, move, pause in moves:
@@ -74,7 +91,7 @@ def test_each_case_gets_its_labels_and_nobody_sees_one_twice(tmp_path_factory, n
             elif move == "s":
                 assert store.answer(person, found.question_id, None, skipped="no idea")
             counted = recount(store)
-            held = [row["n_labels"] for row in store._database.rows("SELECT n_labels FROM cases ORDER BY number")]
+            held = column(store, label_cases.c.n_labels)
             assert held == [counted[case.case_id] for case in make_cases(n_cases)]
         now[0] += 1000  # whatever was held is free again
         work_off(store, people, random.Random(seed))
@@ -149,14 +166,12 @@ def test_looking_again_keeps_the_question_and_the_hold(tmp_path):
         assert store.next(bob) == "waiting"
 
 
-def test_threads_and_two_connections_at_once(tmp_path):
-    """Forty cases, eight people, half of them through another connection to the same file."""
+def test_threads_at_once(tmp_path):
+    """Forty cases, eight people, each in a thread."""
     cases, k = make_cases(40), 3
-    stores = [LabelStore(tmp_path / "l.db", cases, labels_per_case=k), LabelStore(tmp_path / "l.db", cases)]
     failures: list[BaseException] = []
 
     def label(number: int) -> None:
-        store = stores[number % 2]
         person = store.add_labeller(f"p{number}")
         try:
             while (found := store.next(person)) != "done" and not failures:
@@ -165,17 +180,42 @@ def test_threads_and_two_connections_at_once(tmp_path):
         except BaseException as error:  # noqa: BLE001
             failures.append(error)
 
-    threads = [threading.Thread(target=label, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
-    rows = stores[0].rows()
-    assert set(recount(stores[0]).values()) == {k}
-    assert len(rows) == len({(row["case_id"], row["labeller"]) for row in rows}) == 40 * k
-    for store in stores:
-        store.close()
+    with LabelStore(tmp_path / "l.db", cases, labels_per_case=k) as store:
+        threads = [threading.Thread(target=label, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert failures == []
+        rows = store.rows()
+        assert set(recount(store).values()) == {k}
+        assert len(rows) == len({(row["case_id"], row["labeller"]) for row in rows}) == 40 * k
+
+
+def test_a_second_writer_is_refused_and_a_reader_is_not(tmp_path):
+    cases, run = make_cases(2), tmp_path / "l.db"
+    with LabelStore(run, cases, labellers=["ann", "bob"]) as store:
+        (ann, _) = store.labellers()
+        with pytest.raises(StoreBusyError, match="is being written by another run"):
+            LabelStore(run, cases)
+        with pytest.raises(StoreBusyError):
+            open_run(run, write=True)
+        child = "import sys; from pairscale.store import open_run; open_run(sys.argv[1], write=True)"
+        line = [sys.executable, "-c", child, run]
+        done = subprocess.run(line, capture_output=True, text=True, timeout=600, check=False)
+        assert "StoreBusyError" in done.stderr
+        with LabelStore(run, cases, write=False) as reader:
+            assert reader.labels_per_case == 2  # there are several labellers
+            assert reader.rows() == []
+            store.answer(ann, store.next(ann).question_id, "1")
+            assert [row["labeller"] for row in reader.rows()] == ["ann"]
+            assert reader.totals() == (1, 4)
+            for change in (lambda: reader.add_labeller("cat"), lambda: reader.next(ann), lambda: reader.undo(ann)):
+                with pytest.raises(StoreError, match="opened to read its labels"):
+                    change()
+        with pytest.raises(StoreError, match="opened to read its labels"):
+            LabelStore(run, cases, labels_per_case=5, write=False)
+        assert store.totals() == (1, 4)
 
 
 # Sides
@@ -187,8 +227,8 @@ def test_labels_are_told_in_the_order_of_the_manifest(tmp_path):
         turned, expected = {}, {}
         for choice in ["1", "2", "tie", "1"] * 10:
             found = store.next(ann)
-            turned[found.case_id] = found.turned
-            expected[found.case_id] = {"1": "2", "2": "1", "tie": "tie"}[choice] if found.turned else choice
+            turned[found.case_id] = found.swapped
+            expected[found.case_id] = {"1": "2", "2": "1", "tie": "tie"}[choice] if found.swapped else choice
             store.answer(ann, found.question_id, choice)
         assert {row["case_id"]: row["preferred"] for row in store.rows()} == expected
         assert 10 < sum(turned.values()) < 30  # drawn by chance; the seed is fixed
@@ -204,7 +244,7 @@ def test_sides_differ_between_labellers_and_stay_what_they_were(tmp_path):
                 for _ in range(30):
                     found = store.next(person)
                     known = drawn.setdefault(name, {})
-                    assert known.setdefault(found.case_id, found.turned) == found.turned
+                    assert known.setdefault(found.case_id, found.swapped) == found.swapped
                     store.answer(person, found.question_id, "1")
                     if len(known) == 15:
                         store.undo(person)
@@ -254,8 +294,8 @@ def test_undo_brings_the_case_back_and_keeps_the_history(tmp_path):
             assert store.next(ann) == expected
             store.answer(ann, expected.question_id, "tie")
         assert [row["preferred"] for row in store.rows()] == ["tie"] * 3
-        kept = store._database.rows("SELECT count(*) AS n, count(undone_at) AS undone FROM labels")[0]
-        assert (kept["n"], kept["undone"]) == (5, 2)
+        undone = column(store, labels.c.undone_at)
+        assert [when is not None for when in undone] == [True, True, False, False, False]
 
 
 def test_what_cannot_be_answered(tmp_path):
@@ -324,27 +364,231 @@ def test_the_same_file_goes_on(tmp_path):
 
 def test_other_cases_are_refused(tmp_path):
     LabelStore(tmp_path / "l.db", make_cases(3)).close()
-    with pytest.raises(StoreMismatchError, match="other texts under 'task-0::clearer'"):
+    with pytest.raises(StoreMismatchError, match="other texts or another criterion under 'task-0::clearer'"):
         LabelStore(tmp_path / "l.db", make_cases(3, text="Another {} {}"))
-    with pytest.raises(StoreMismatchError, match="knows 'task-2::clearer', which the manifest lacks"):
+    with pytest.raises(StoreMismatchError, match="holds the cases 'task-2::clearer', which are not"):
         LabelStore(tmp_path / "l.db", make_cases(2))
 
 
 def test_other_files_are_left_as_they_are(tmp_path):
-    open_run(tmp_path / "run.db", write=True).close()
+    with sqlite3.connect(tmp_path / "old.db") as other:  # as version 0.1 kept labels
+        other.execute("CREATE TABLE label_facts (key TEXT PRIMARY KEY, value TEXT NOT NULL)")
+    other.close()
     (tmp_path / "notes.db").write_text("my notes, much longer than the header of a database " * 20)
-    for name in ("run.db", "notes.db"):
-        before = (tmp_path / name).read_bytes()
-        with pytest.raises(StoreDamagedError, match="is not a file of labels"):
+    for name in ("old.db", "notes.db"):
+        before, mode = (tmp_path / name).read_bytes(), (tmp_path / name).stat().st_mode
+        with pytest.raises(StoreDamagedError, match="is not a run file"):
             LabelStore(tmp_path / name, make_cases(1))
-        assert (tmp_path / name).read_bytes() == before
+        assert ((tmp_path / name).read_bytes(), (tmp_path / name).stat().st_mode) == (before, mode)
     for place, words in ((tmp_path, "is a folder"), (tmp_path / "no" / "l.db", "does not exist")):
         with pytest.raises(StoreError, match=words):
             LabelStore(place, make_cases(1))
-    with LabelStore(tmp_path / "l.db", make_cases(1)) as store:
-        store._database.set_fact("version", 99)
-    with pytest.raises(StoreDamagedError, match="version 99, this pairscale knows 1"):
-        LabelStore(tmp_path / "l.db", make_cases(1))
+
+
+def test_a_run_file_that_gets_labels_becomes_private(tmp_path, caplog):
+    run = tmp_path / "run.db"
+    open_run(run, write=True).close()
+    run.chmod(0o644)
+    with LabelStore(run, make_cases(1), labellers=["ann"]) as store:
+        store.next(store.labellers()[0])
+        beside = [path for path in tmp_path.iterdir() if path.name.startswith("run.db-")]
+        assert [stat.S_IMODE(path.stat().st_mode) for path in (run, *beside)] == [0o600] * (1 + len(beside))
+        assert beside
+    assert "only you may read it" in caplog.text
+    caplog.clear()
+    LabelStore(run, make_cases(1)).close()
+    LabelStore(tmp_path / "new.db", make_cases(1)).close()
+    assert caplog.text == ""
+    with open_run(run) as store:
+        store.copy_to(tmp_path / "copy.db")
+    assert stat.S_IMODE((tmp_path / "copy.db").stat().st_mode) == 0o600
+
+
+def test_what_is_refused_leaves_nothing(tmp_path):
+    LabelStore(tmp_path / "l.db", make_cases(3), labels_per_case=3).close()
+    other = [*make_cases(2), *make_cases(1, "warmer"), Case("p", "p", "clearer", "", "one", "two", "a", "b")]
+    with pytest.raises(StoreMismatchError):
+        LabelStore(tmp_path / "l.db", other, labellers=["ann"], labels_per_case=9)
+    with open_run(tmp_path / "l.db") as store:
+        assert store.get_meta("labelling")["labels_per_case"] == 3
+        assert store.items().height == 0
+    with LabelStore(tmp_path / "l.db", make_cases(3)) as store:
+        assert store.labellers() == []
+
+
+# The same run file holds labels and judgements
+
+
+PAIRS = [
+    {"ID1": "a", "text1": "text a", "ID2": "b", "text2": "text b"},
+    {"ID1": "c", "text1": "text c", "ID2": "a", "text2": "text a"},
+]
+
+
+def test_labels_of_pairs_are_read_as_comparisons(tmp_path):
+    run = tmp_path / "run.db"
+    ps.submit_pairs(PAIRS, "lexical", run=run, progress=False)
+    cases = read_cases(run, criterion="clearer")
+    with LabelStore(run, cases, labellers=["ann", "bob"], seed=3) as store:
+        shown = {}
+        for person, choice in zip(store.labellers(), ("1", "tie"), strict=True):
+            for at in range(2):
+                asked = store.next(person)
+                shown[person.name, asked.case_id] = asked.swapped
+                if at:
+                    store.answer(person, asked.question_id, None, skipped="no idea")
+                else:
+                    store.answer(person, asked.question_id, choice, comment="so", elapsed_ms=0)
+    assert {True, False} == set(shown.values())
+    table = label_results(run)
+    by = {(row["judge_id"], row["custom_id"]): row for row in table.iter_rows(named=True)}
+    assert by.keys() == shown.keys()
+    for (who, name), swapped in shown.items():
+        row = by[who, name]
+        case = next(case for case in cases if case.case_id == name)
+        assert (row["ID1"], row["ID2"]) == ((case.ID2, case.ID1) if swapped else (case.ID1, case.ID2))
+        assert (row["trait"], row["model"]) == ("clearer", who)
+    wins = table.filter(outcome="win")
+    assert wins["judge_id"].to_list() == ["ann"]
+    assert wins["better_sample"].to_list() == ["SAMPLE_1"]  # the left one was chosen
+    assert wins["better_id"].to_list() == wins["ID1"].to_list()
+    assert sorted(table["outcome"]) == ["abstention", "abstention", "tie", "win"]
+    assert table.filter(outcome="abstention")["error_message"].to_list() == ["no idea"] * 2
+    assert table["condition_id"].n_unique() == 2
+    with open_run(run) as store:
+        assert store.results().height == 2  # what the judge said stays by itself
+        assert store.labels().columns == list(LABELS)
+
+
+def test_pairs_of_a_table_enter_their_texts(tmp_path):
+    pl.DataFrame(PAIRS).write_csv(tmp_path / "pairs.csv")
+    run = tmp_path / "run.db"
+    with LabelStore(run, read_cases(tmp_path / "pairs.csv")) as store:
+        assert dict(store.run.items().rows()) == {name: f"text {name}" for name in "abc"}
+        assert column(store, label_cases.c.response_1) == [None, None]
+    assert read_cases(run) == read_cases(tmp_path / "pairs.csv")
+    other = [{**PAIRS[0], "text1": "another"}]
+    pl.DataFrame(other).write_csv(tmp_path / "other.csv")
+    ps.submit_pairs(PAIRS, "lexical", run=tmp_path / "judged.db", progress=False)
+    with pytest.raises(StoreMismatchError, match="holds another text for 'a'"):
+        LabelStore(tmp_path / "judged.db", read_cases(tmp_path / "other.csv"))
+
+
+def test_a_run_file_knows_the_cases_that_are_labelled_in_it(tmp_path):
+    run, cases = tmp_path / "run.db", make_cases(2)
+    ps.submit_pairs(PAIRS, "lexical", run=run, progress=False)
+    LabelStore(run, cases).close()
+    assert read_cases(run) == cases
+    with pytest.raises(InputError, match="labels of a manifest, with its own criteria"):
+        read_cases(run, criterion="x")
+    judged = tmp_path / "judged.db"
+    ps.submit_pairs(PAIRS[:1], "lexical", run=judged, progress=False)
+    LabelStore(judged, read_cases(judged, criterion="warmer")).close()
+    ps.submit_pairs(PAIRS, "lexical", run=judged, progress=False)
+    assert [(case.ID1, case.ID2, case.criterion) for case in read_cases(judged)] == [
+        ("a", "b", "warmer"), ("c", "a", "warmer"),
+    ]  # fmt: skip
+    with pytest.raises(StoreMismatchError, match="other texts or another criterion"):
+        LabelStore(judged, read_cases(judged, criterion="clearer"))
+
+
+def everything(run) -> dict[str, list]:
+    """Every row of every table of labels."""
+    with open_run(run) as store, store.transaction() as connection:
+        return {
+            table.name: [dict(row) for row in connection.execute(select(table)).mappings()]
+            for table in (labellers, label_cases, label_questions, labels)
+        }
+
+
+@pytest.mark.parametrize("kind", ["manifest", "pairs"])
+def test_copies_exports_and_imports_carry_labels(tmp_path, kind):
+    run = tmp_path / "run.db"
+    ps.submit_pairs(PAIRS, "lexical", run=run, progress=False)
+    cases = make_cases(3) if kind == "manifest" else read_cases(run)
+    with LabelStore(run, cases, labellers=["ann", "bob"], seed=5, ties=False) as store:
+        for person in store.labellers():
+            for choice in ("1", "2"):
+                store.answer(person, store.next(person).question_id, choice, comment="“so”\n")
+        store.undo(person)
+        store.answer(person, store.next(person).question_id, None, skipped="no idea")
+        store.undo(person)
+        links = {store.owner_token, store.secret, *(one.token for one in store.labellers())}
+    before = everything(run)
+    with open_run(run) as store:
+        store.copy_to(tmp_path / "copy.db")
+    assert everything(tmp_path / "copy.db") == before
+    ps.export_run(run, tmp_path / "out.csv")
+    exported = "".join(path.read_text("utf-8") for path in tmp_path.glob("out.csv*"))
+    assert not [link for link in links if link in exported]
+    assert not [case for case in cases if case.response_1 in exported]
+    samples = [{"ID": name, "text": f"text {name}"} for name in "abc"]
+    for _ in range(2):  # the second time it is all there already
+        ps.import_run(tmp_path / "out.csv", tmp_path / "in.db", samples)
+    assert stat.S_IMODE((tmp_path / "in.db").stat().st_mode) == 0o600
+    after = everything(tmp_path / "in.db")
+    left_out = {"token", "task_input", "response_1", "response_2"}
+    for name, rows in before.items():
+        kept = [{key: value for key, value in row.items() if key not in left_out} for row in rows]
+        assert [{key: row[key] for key in kept[0]} for row in after[name]] == kept
+    assert not links & {row["token"] for row in after["labellers"]}
+    if kind == "manifest":
+        with pytest.raises(InputError, match="without the texts of its cases; name the manifest"):
+            read_cases(tmp_path / "in.db")
+    with LabelStore(tmp_path / "in.db", cases) as store, LabelStore(run, cases) as old:
+        assert store.rows() == old.rows()
+        assert (store.labels_per_case, store.ties) == (2, False)
+        for one, two in zip(store.labellers(), old.labellers(), strict=True):
+            assert store.next(one) == old.next(two)  # the same seed, so the same order and sides
+    assert everything(tmp_path / "in.db")["label_cases"] == before["label_cases"]
+    with LabelStore(tmp_path / "other.db", make_cases(1)), pytest.raises(StoreBusyError):
+        ps.import_run(tmp_path / "out.csv", tmp_path / "other.db", samples)
+    with pytest.raises(StoreMismatchError, match="has other labels than"):
+        ps.import_run(tmp_path / "out.csv", tmp_path / "other.db", samples)
+
+
+def test_labels_alone_are_exported_and_imported(tmp_path):
+    pl.DataFrame(PAIRS).write_csv(tmp_path / "pairs.csv")
+    with LabelStore(tmp_path / "run.db", read_cases(tmp_path / "pairs.csv"), labellers=["ann"]) as store:
+        (ann,) = store.labellers()
+        store.answer(ann, store.next(ann).question_id, "1")
+        rows = store.rows()
+    ps.export_run(tmp_path / "run.db", tmp_path / "out.csv")
+    with pytest.raises(TableError, match="the text of 'a', 'b', 'c' is not known; give samples="):
+        ps.import_run(tmp_path / "out.csv", tmp_path / "in.db")
+    samples = [{"ID": name, "text": f"text {name}"} for name in "abc"]
+    assert ps.import_run(tmp_path / "out.csv", tmp_path / "in.db", samples) == 0
+    with open_run(tmp_path / "in.db") as store:
+        assert store.labels().to_dicts() == rows
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "words"),
+    [
+        ("label", {"decision_ms": "7"}, "decision_ms is '7'"),
+        ("label", {"decision_ms": None}, "decision_ms is None"),
+        ("label", {"label_id": True}, "label_id is True"),
+        ("label_question", {"done": 1}, "done is 1"),
+        ("labeller", {"name": None}, "name is None"),
+        ("label_case", {"digest": ...}, "no 'digest'"),
+    ],
+)
+def test_an_export_that_was_changed_is_refused(tmp_path, kind, change, words):
+    with LabelStore(tmp_path / "run.db", make_cases(1), labellers=["ann"]) as store:
+        (ann,) = store.labellers()
+        store.answer(ann, store.next(ann).question_id, "1")
+    ps.export_run(tmp_path / "run.db", tmp_path / "out.csv")
+    beside = tmp_path / "out.csv.logs.jsonl"
+    lines = [json.loads(line) for line in beside.read_text("utf-8").splitlines()]
+    for line in lines:
+        if kind in line:
+            line[kind] = {name: value for name, value in (line[kind] | change).items() if value is not ...}
+    beside.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines[1:]), "utf-8")
+    beside.write_text(json.dumps(lines[0]) + "\n" + beside.read_text("utf-8"), "utf-8")
+    with pytest.raises(FileFormatError, match=words):
+        ps.import_run(tmp_path / "out.csv", tmp_path / "in.db")
+    with open_run(tmp_path / "in.db") as store:
+        assert store.labels().height == 0
 
 
 @pytest.mark.parametrize("options", [{"labels_per_case": 0}, {"owner_token": "short"}, {"owner_token": "x/" * 10}])

@@ -25,7 +25,7 @@ def test_the_layout(tmp_path):
     with LabelStore(tmp_path / "l.db", [case], seed=2) as store:
         given, said = converse(store, [case], "2")
         (row,) = store.rows()
-    first, second = ("Paris.", "The capital of France is Paris.")[:: -1 if not row["turned"] else 1]
+    first, second = ("Paris.", "The capital of France is Paris.")[:: -1 if not row["swapped"] else 1]
     assert said == [
         "Also: skip REASON, undo, quit.",
         f"\nCriterion: more helpful\nTask: What's the capital of France?\n[1] {first}\n[2] {second}",
@@ -33,7 +33,7 @@ def test_the_layout(tmp_path):
         "Done. Thank you!",
     ]
     assert given == 1
-    assert row["preferred"] == ("1" if row["turned"] else "2")
+    assert row["preferred"] == ("1" if row["swapped"] else "2")
 
 
 def test_every_word(tmp_path):

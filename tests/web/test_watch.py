@@ -6,12 +6,13 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+from labelling import make_cases
 from starlette.testclient import TestClient
 
 import pairscale as ps
 from pairscale.errors import StoreError
 from pairscale.judges.base import Verdict
-from pairscale.web import Address, serve_run
+from pairscale.web import Address, LabelStore, serve_run
 from pairscale.web.watch import create_watch_app, look_at
 
 HOSTILE = "<script>alert(1)</script>"
@@ -43,6 +44,15 @@ def test_it_says_how_the_run_stands(run):
     assert [row["rank"] for row in moment.top] == [1, 2, 3, 4, 4]  # nobody would say who of the last two is better
     assert not moment.is_running
     assert moment.problems == [("refusal", int(tiles["without a valid answer"]))]
+
+
+def test_labels_of_people_are_counted(run):
+    cases = make_cases(3)
+    with LabelStore(run, cases, labellers=["ann"], labels_per_case=2) as store:
+        (ann,) = store.labellers()
+        store.answer(ann, store.next(ann).question_id, "1")
+    with ps.open_run(run) as store:
+        assert ("1 of 6", "labels of people") in look_at(store).tiles
 
 
 def test_a_look_does_not_read_the_whole_run(run, monkeypatch):

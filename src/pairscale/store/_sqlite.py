@@ -16,7 +16,7 @@ from pairscale.notices import notice
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection, Engine
 
-__all__ = ["explain", "open_file", "open_memory"]
+__all__ = ["explain", "make_private", "open_file", "open_memory"]
 
 _BUSY_SECONDS = 30
 
@@ -82,6 +82,33 @@ def _plain_connection(connection: Any, _record: Any) -> None:
 
 def _begin(connection: Connection) -> None:
     connection.connection.cursor().execute("BEGIN")
+
+
+def make_private(engine: Engine) -> bool:
+    """Let only its owner read a file, and what SQLite keeps beside it: it holds, or will hold, secrets.
+
+    Returns:
+        Whether others could read it before.
+
+    Raises:
+        StoreError: when that is not possible.
+    """
+    if engine.dialect.name != "sqlite" or not engine.url.database:
+        return False
+    path, changed = Path(engine.url.database), False
+    for part in (path, *(path.with_name(path.name + ending) for ending in ("-wal", "-shm", "-journal"))):
+        try:
+            if part.stat().st_mode & 0o077:
+                part.chmod(0o600)
+                changed = True
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise StoreError(
+                f"{part} cannot be made private ({error.strerror}), and it would hold the links of labellers; "
+                "use a run file of your own"
+            ) from None
+    return changed
 
 
 def _check(path: Path, expected: set[str], *, write: bool) -> None:

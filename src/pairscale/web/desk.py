@@ -108,7 +108,7 @@ class LabelDesk:
         if isinstance(found, str):
             return found
         case = self.cases[found.case_id]
-        texts = (case.response_2, case.response_1) if found.turned else (case.response_1, case.response_2)
+        texts = (case.response_2, case.response_1) if found.swapped else (case.response_1, case.response_2)
         return Question(found.question_id, case.criterion, "", case.task_input, *texts)
 
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import logging
-import threading
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pairscale.errors import InputError
+from pairscale.report.labels import label_alpha, label_pairs
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from pairscale.checks import Agreement
     from pairscale.web.cases import Case
     from pairscale.web.labels import Labeller, LabelStore
 
@@ -29,7 +25,6 @@ FAST_LETTERS = 100.0
 
 _LEAN_P = 0.01
 _FEWEST = 5  # labels before anybody is called fast
-_BOOT = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +120,7 @@ def overview(store: LabelStore, cases: Mapping[str, Case]) -> Overview:
         wanted,
         [_labeller(one, by_name.get(one.name, []), cases) for one in store.labellers()],
         [_criterion(name, by_criterion.get(name, []), cases, store.labels_per_case) for name in names],
-        _pairs(rows),
+        label_pairs(rows),
         _stuck(rows, cases, len(store.labellers()), store.labels_per_case),
     )
 
@@ -143,7 +138,7 @@ def _labeller(labeller: Labeller, rows: Sequence[_Row], cases: Mapping[str, Case
     labels = [row for row in rows if row["preferred"] is not None]
     ties = sum(row["preferred"] == "tie" for row in labels)
     sided = len(labels) - ties
-    left = sum(row["preferred"] == ("2" if row["turned"] else "1") for row in labels)
+    left = sum(row["preferred"] == ("2" if row["swapped"] else "1") for row in labels)
     speeds = [1000 * cases[row["case_id"]].length / max(1, row["decision_ms"]) for row in labels]
     letters = median(speeds) if speeds else None
     chance = sign_test(left, sided)
@@ -166,7 +161,7 @@ def _labeller(labeller: Labeller, rows: Sequence[_Row], cases: Mapping[str, Case
 def _criterion(name: str, rows: Sequence[_Row], cases: Mapping[str, Case], k: int) -> CriterionView:
     labels = [row for row in rows if row["preferred"] is not None]
     counts = Counter(row["case_id"] for row in labels)
-    alpha, interval, units = _alpha(labels)
+    alpha, interval, units = label_alpha(labels)
     return CriterionView(
         name,
         cases=sum(case.criterion == name for case in cases.values()),
@@ -180,53 +175,11 @@ def _criterion(name: str, rows: Sequence[_Row], cases: Mapping[str, Case], k: in
     )
 
 
-def _alpha(labels: Sequence[_Row]) -> tuple[float | None, tuple[float, float] | None, int]:
-    with _quiet():
-        try:
-            table = _agreement(labels, n_boot=_BOOT).table
-        except InputError:  # there are not yet two labels of one case
-            return None, None, 0
-    row = next(row for row in table.iter_rows(named=True) if row["statistic"] == "krippendorff_alpha")
-    interval = None if row["lower"] is None else (row["lower"], row["upper"])
-    return row["estimate"], interval, row["n_units"]
-
-
-def _agreement(labels: Sequence[_Row], n_boot: int) -> Agreement:
-    from pairscale.checks import agreement
-
-    return agreement(list(labels), unit="case_id", rater="labeller", label="preferred", n_boot=n_boot, seed=1)
-
-
-def _pairs(rows: Sequence[_Row]) -> list[_Row]:
-    labels = [row for row in rows if row["preferred"] is not None]
-    with _quiet():
-        try:
-            table = _agreement(labels, n_boot=0).pairs
-        except InputError:
-            return []
-    return [row for row in table.iter_rows(named=True) if row["n_units"]]
-
-
 def _stuck(rows: Sequence[_Row], cases: Mapping[str, Case], people: int, k: int) -> int:
     """Cases that have too few labels, and nobody left to give the others."""
     seen = Counter(row["case_id"] for row in rows)
     labelled = Counter(row["case_id"] for row in rows if row["preferred"] is not None)
     return sum(labelled[name] < k and labelled[name] + people - seen[name] < k for name in cases)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Notices of the agreement are for whoever asks for it; here they would come with every look at the page."""
-    log, here = logging.getLogger("pairscale"), threading.get_ident()
-
-    def elsewhere(record: logging.LogRecord) -> bool:
-        return record.thread != here
-
-    log.addFilter(elsewhere)
-    try:
-        yield
-    finally:
-        log.removeFilter(elsewhere)
 
 
 def label_table(store: LabelStore, *, for_spreadsheets: bool = False) -> pl.DataFrame:

@@ -23,6 +23,7 @@ from pairscale.report._picture import Lines, number, score_picture
 from pairscale.report._svg import svg
 from pairscale.store import open_run
 from pairscale.store._schema import attempts, comparisons
+from pairscale.store.labels import label_counts
 from pairscale.web._guard import Guard
 from pairscale.web._pages import HTML, STATIC, add_errors, page
 
@@ -121,6 +122,7 @@ def look_at(store: RunFile, now: datetime | None = None) -> Moment:
     now = now or datetime.now(UTC)
     with store.snapshot():
         status, conditions, problems = adaptive_status(store), store.conditions(), _problems(store)
+        labelled = label_counts(store)
         answered = _answered_since(store, now - _RECENT)
         refits = pl.DataFrame(store.read_log("round_log") if status is not None else [], infer_schema_length=None)
         items: Sequence[Mapping[str, Any]] = items_so_far(store).to_dicts() if refits.height else ()
@@ -139,6 +141,8 @@ def look_at(store: RunFile, now: datetime | None = None) -> Moment:
     tiles.append((f"{per_minute:,.1f}", "answers a minute, lately"))
     if spent:
         tiles.append((f"${spent:,.2f}", "spent"))
+    if labelled is not None:
+        tiles.append((f"{labelled['complete']:,} of {labelled['wanted']:,}", "labels of people"))
     failed = int(conditions.select(pl.sum_horizontal("abstention", "error")).to_series().sum() or 0)
     if failed:
         tiles.append((f"{failed:,}", "without a valid answer"))
