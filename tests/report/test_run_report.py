@@ -15,6 +15,7 @@ from tests.report.html_page import require_valid, unpacked
 
 import pairscale as ps
 from pairscale.errors import InputError
+from pairscale.people import LabelStore, read_cases
 from pairscale.report import write_report
 from pairscale.report._attention import circular_triads, look_again
 from pairscale.report._disguise import silent
@@ -25,7 +26,6 @@ from pairscale.report._svg import svg
 from pairscale.report.page import facts_of
 from pairscale.store import RunFile
 from pairscale.tables import listed
-from pairscale.web import LabelStore, read_cases
 
 HOSTILE = (
     "<script>alert(1)</script>", "</script><b>", "{{ 7 * 7 }}", "{% raw %}", "</td>", 'say "hello"', "a&b", "]]>",

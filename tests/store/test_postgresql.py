@@ -13,10 +13,10 @@ import pytest
 import pairscale as ps
 from pairscale.adaptive.session import adaptive_status
 from pairscale.errors import StoreBusyError, StoreError
+from pairscale.people import LabelStore, read_cases
 from pairscale.store import open_run
 from pairscale.store.chain import verify_chain
 from pairscale.store.labels import label_results
-from pairscale.web import LabelStore, read_cases
 
 pytestmark = pytest.mark.validate
 

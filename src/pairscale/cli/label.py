@@ -16,7 +16,7 @@ from pairscale.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pairscale.web import Address, Case, LabelStore
+    from pairscale.people import Address, Case, LabelStore
 
 __all__ = ["EXAMPLES", "SUMMARY", "command"]
 
@@ -93,7 +93,8 @@ def command(
     The page listens on this machine alone. For others, put a proxy with https before it and name its --url, or give
     --host.
     """
-    from pairscale.web import Address, LabelStore, read_cases
+    from pairscale.people import Address, LabelStore, read_cases
+    from pairscale.people.serve import require_page
 
     if terminal and status:
         raise InputError("give --terminal or --status, not both")
@@ -110,9 +111,11 @@ def command(
         _show_status(kept, cases, names, settings, as_json=as_json, out=out)
         return
     address = Address(host, port, url)
+    if not terminal:
+        require_page()
     with LabelStore(kept, cases, labellers=names, **settings) as store:
         if terminal:
-            from pairscale.web.terminal import label_in_terminal
+            from pairscale.people.terminal import label_in_terminal
 
             label_in_terminal(store, cases, names[0] if names else "terminal")
         else:
@@ -129,7 +132,7 @@ def _show_status(
     run: str, cases: Sequence[Case], names: list[str], settings: dict[str, Any], *, as_json: bool, out: Path | None
 ) -> None:
     """Show how far it is; only reads, so that it works while another process labels."""
-    from pairscale.web import LabelStore
+    from pairscale.people import LabelStore
 
     if names or any(value is not None for value in settings.values()):
         raise InputError("--status changes nothing; leave out --labellers and the settings of labelling")
@@ -142,7 +145,7 @@ def _show_status(
 
 def _serve(store: LabelStore, cases: Sequence[Case], address: Address, instructions: str, plain: bool) -> None:
     """Serve until Ctrl-C."""
-    from pairscale.web import serve_labels
+    from pairscale.people import serve_labels
 
     if not store.labellers():
         store.add_labeller("labeller-1")
@@ -164,8 +167,8 @@ def _report(store: LabelStore, cases: Sequence[Case], as_json: bool, out: Path |
     """How far it is, and the labels."""
     import polars as pl
 
-    from pairscale.web import label_table
-    from pairscale.web.overview import overview
+    from pairscale.people import label_table
+    from pairscale.people.overview import overview
 
     labels = label_table(store, for_spreadsheets=out is not None and out.suffix.lower() in {".csv", ".tsv"})
     view = overview(store, {case.case_id: case for case in cases})

@@ -1,7 +1,7 @@
 """Labels of people in the run file: their tables, the queries of labelling, and how labels are read.
 
 One row of ``labels`` is one answer of one labeller; :meth:`RunFile.labels` reads those that stand, and
-:func:`label_results` reads them as comparisons. :class:`pairscale.web.LabelStore` writes them.
+:func:`label_results` reads them as comparisons. :class:`pairscale.people.LabelStore` writes them.
 """
 
 from __future__ import annotations
@@ -223,7 +223,7 @@ def label_results(run: RunFile | str | os.PathLike[str]) -> pl.DataFrame:
 
     Example:
         >>> import pairscale as ps
-        >>> from pairscale.web import LabelStore, read_cases
+        >>> from pairscale.people import LabelStore, read_cases
         >>> pairs = ps.make_pairs(ps.synthetic_essays(3, seed=1))
         >>> pairs.write_csv("pairs.csv")
         >>> with LabelStore("people.db", read_cases("pairs.csv"), labellers=["ann"]) as store:
