@@ -53,7 +53,7 @@ run_pairwise_async run_variants run_variants_async save_trace
 LAYERS = (
     "_version", "errors", "options", "failures", "notices", "home", "provenance", "display", "tables", "files",
     "samples", "traits", "prompts", "comparisons", "datasets", "pairs", "store", "providers", "judges", "runtime",
-    "collect", "models", "checks", "adaptive", "evaluate", "simulate", "report", "web", "testing", "cli", "__main__",
+    "collect", "models", "checks", "adaptive", "evaluate", "simulate", "report", "people", "testing", "cli", "__main__",
 )  # fmt: skip
 
 
