@@ -3,33 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-__all__ = ["KNOWN_FAULTS", "across"]
+__all__ = ["KNOWN_FAULTS", "Fault", "across"]
 
-KNOWN_FAULTS: dict[tuple[str, str], str] = {}
-"""By workflow and event, why the test fails. A row whose fault is gone fails its test: delete it."""
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A fault that is known.
+
+    Attributes:
+        reason: what is wrong.
+        raises: how the test fails.
+        workflows: where.
+        events: with which events.
+    """
+
+    reason: str
+    raises: type[BaseException]
+    workflows: tuple[str, ...]
+    events: tuple[str, ...]
+
+
+KNOWN_FAULTS: list[Fault] = []
+"""Tests of these workflows and events fail, and must: when a fault is gone, its tests say so until it is deleted."""
 
 
 def across(workflows: Iterable[str], *events: str, slow: bool = False) -> Any:
-    """Run a test with each of the workflows and events; a known fault is an expected failure."""
+    """Run a test with each of the workflows and events; a known fault is an expected failure.
+
+    A test may carry several of these marks, which together are one list of cases.
+    """
+    cases = [
+        pytest.param(workflow, event, id=f"{workflow}: {event}", marks=_marks(workflow, event, slow))
+        for workflow in workflows
+        for event in events
+    ]
 
     def parametrised(test: Any) -> Any:
-        # A test may have several of these marks; together they are one list of cases.
-        cases = [pytest.param(name, event, id=f"{name}: {event}", marks=_marks(name, event, slow)) for name in workflows for event in events]  # fmt: skip
-        for at, mark in enumerate(getattr(test, "pytestmark", [])):
-            if mark.name == "parametrize":
-                test.pytestmark[at] = pytest.mark.parametrize(mark.args[0], [*cases, *mark.args[1]]).mark
-                return test
-        return pytest.mark.parametrize(("workflow", "event"), cases)(test)
+        marks = getattr(test, "pytestmark", [])
+        more = [case for mark in marks for case in mark.args[1]]
+        test.pytestmark = [pytest.mark.parametrize(("workflow", "event"), [*cases, *more]).mark]
+        return test
 
     return parametrised
 
 
 def _marks(workflow: str, event: str, slow: bool) -> list[pytest.MarkDecorator]:
-    marks = [pytest.mark.slow] if slow else []
-    if (reason := KNOWN_FAULTS.get((workflow, event))) is not None:
-        marks.append(pytest.mark.xfail(strict=True, reason=reason))
-    return marks
+    known = [fault for fault in KNOWN_FAULTS if workflow in fault.workflows and event in fault.events]
+    expected = [pytest.mark.xfail(strict=True, reason=fault.reason, raises=fault.raises) for fault in known]
+    return expected + [pytest.mark.slow] * slow

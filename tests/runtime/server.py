@@ -116,7 +116,7 @@ class Server:
         return [asked for asked in self.asked if asked.kind == "question"]
 
     def hold(self, after: int) -> None:
-        """Answer so many questions, and leave the others open until :meth:`release`; of a batch, leave the look open."""
+        """Answer so many questions, and leave the others (of a batch: the looks) open until :meth:`release`."""
         self._hold_after = after
 
     def release(self) -> None:

@@ -1,12 +1,12 @@
-"""The same events, whichever way judges are asked: success, each kind of failure, budgets, a second writer, a lost file.
+"""The same events, whichever way judges are asked: success, each kind of failure, a second writer, a lost file.
 
 A case that fails because of a known fault stands in ``KNOWN_FAULTS``; when the fault is gone, the case says so. Events
-that need a process of their own (kill, Ctrl-C, SIGTERM) are in ``test_events_of_processes.py``.
+of budgets are in ``test_events_of_budgets.py``, those that need a process of their own in
+``test_events_of_processes.py``.
 """
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import threading
 from collections.abc import Callable
@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 
 import pairscale as ps
-from pairscale.errors import InputError, JudgeError, PairscaleError, StoreBusyError, StoreError
+from pairscale.errors import JudgeError, StoreBusyError, StoreError
+from tests.runtime.conftest import Once
 from tests.runtime.known_faults import across
 from tests.runtime.server import COST, Asked, Reply, Server
 from tests.runtime.workflows import (
@@ -26,7 +27,6 @@ from tests.runtime.workflows import (
     LIVE,
     MODELS,
     WORKFLOWS,
-    Attempt,
     Call,
     attempts_in,
     known_judge,
@@ -37,7 +37,7 @@ from tests.runtime.workflows import (
 Script = Callable[[Asked], Reply | None]
 BAD_TEXT = "t02"
 ALWAYS = tuple(WORKFLOWS)
-OPEN = {"ab": 8, "people": 1, "batch": 0}
+OPEN = {"people": 1, "batch": 0}
 """Questions that are open at once with a concurrency of 4, where these are not 4."""
 
 TRANSIENT = {
@@ -83,16 +83,6 @@ def about(name: str, reply: Reply) -> Script:
     return lambda asked: reply if name in asked.texts else None
 
 
-def checked_record(run: str, server: Server, replies: dict[int, Reply]) -> list[Attempt]:
-    """The attempts of a run file: one for each question that came in, with what the server said and what it cost."""
-    attempts = attempts_in(run)
-    assert sorted(one.texts for one in attempts) == sorted(asked.texts for asked in server.questions)
-    assert spent_in(run) == pytest.approx(len(server.good) * COST)
-    for one in attempts:
-        assert one.is_answer == (one["error_code"] is None)
-    return attempts
-
-
 # Success
 
 
@@ -124,12 +114,12 @@ def test_an_answer_is_no_failure(workflow: str, event: str, tmp_path: Path) -> N
 # Failures that pass
 
 
-def passed(workflow: str, event: str, folder: Path, n: int = 3) -> tuple[Server, Call]:
-    """A run in which one question, or for batches the first call, fails once."""
-    kind, number = ("create", 1) if workflow == "batch" else ("question", n)
-    timing = {"judge_args": {"timeout": 1.0}} if event.startswith("time-out") else {}
+def passed(workflow: str, event: str, folder: Path) -> tuple[Server, Call]:
+    """A run in which the third question, or for batches the first call, fails once."""
+    kind, number = ("create", 1) if workflow == "batch" else ("question", 3)
+    timing = {"judge_args": {"timeout": 1.0}} if event == "time-out" else {}
     retries = {"options": {"retries": 10}} if timing and workflow not in {"study", "check"} else {}
-    with Server(at(number, TRANSIENT[event.partition(",")[0]], kind)) as server:
+    with Server(at(number, TRANSIENT[event], kind)) as server:
         call = call_of(server, folder, **timing, **retries)
         ask(workflow, call)
         return server, call
@@ -137,8 +127,8 @@ def passed(workflow: str, event: str, folder: Path, n: int = 3) -> tuple[Server,
 
 @across(LIVE, *TRANSIENT)
 @across(("batch",), "429", "503", "reset")
-def test_a_transient_failure_is_asked_again(workflow: str, event: str, tmp_path: Path) -> None:
-    server, call = passed(workflow, event, tmp_path)
+def test_a_transient_failure_is_asked_again(workflow: str, event: str, once: Once) -> None:
+    server, call = once(passed, workflow, event.partition(",")[0])
     assert wins(call.run) == call.questions == len(server.good)
     assert spent_in(call.run) == pytest.approx(call.questions * COST)
     if workflow == "batch":
@@ -152,8 +142,8 @@ def test_a_transient_failure_is_asked_again(workflow: str, event: str, tmp_path:
 
 
 @across(LIVE, *(f"{name}, recorded" for name in TRANSIENT))
-def test_a_transient_failure_is_recorded_as_one(workflow: str, event: str, tmp_path: Path) -> None:
-    server, call = passed(workflow, event, tmp_path)
+def test_a_transient_failure_is_recorded_as_one(workflow: str, event: str, once: Once) -> None:
+    server, call = once(passed, workflow, event.partition(",")[0])
     kinds = [(one.is_answer, one["failure"]) for one in attempts_in(call.run)]
     assert set(kinds) == {(True, None), (False, "transient")}
     assert kinds.count((False, "transient")) == len(server.questions) - call.questions
@@ -194,13 +184,11 @@ def test_a_question_whose_failure_does_not_pass_is_given_up_after_its_retries(
 # Failures of one question
 
 
-def failed_on_one_text(
-    workflow: str, event: str, folder: Path, raises: Callable[..., Any] | None = None
-) -> tuple[Server, Call]:
+def failed_on_one_text(workflow: str, event: str, folder: Path) -> tuple[Server, Call]:
     """A run in which every question about one text fails, and no other does."""
-    reply = QUESTION.get(event.partition(",")[0], Reply(content="skipped"))
-    with Server(about(BAD_TEXT, reply)) as server:
-        call = call_of(server, folder, n_texts=8, function=None if raises is None else known_judge(raises))
+    function = known_judge(raises_on_one_text) if event == "function raises" else None
+    with Server(about(BAD_TEXT, QUESTION.get(event, Reply(content="skipped")))) as server:
+        call = call_of(server, folder, n_texts=5 if workflow == "check" else 8, function=function)
         ask(workflow, call)
         return server, call
 
@@ -213,8 +201,8 @@ def raises_on_one_text(A: Any, B: Any) -> dict[str, Any]:
 
 @across(MODELS, *QUESTION)
 @across(("people",), "skipped")
-def test_a_question_that_fails_does_not_stop_the_others(workflow: str, event: str, tmp_path: Path) -> None:
-    server, call = failed_on_one_text(workflow, event, tmp_path)
+def test_a_question_that_fails_does_not_stop_the_others(workflow: str, event: str, once: Once) -> None:
+    server, call = once(failed_on_one_text, workflow, event.partition(",")[0])
     asked = {one.texts for one in server.questions}
     about_it = [texts for texts in asked if BAD_TEXT in texts]
     assert about_it
@@ -231,8 +219,8 @@ def test_a_question_that_fails_does_not_stop_the_others(workflow: str, event: st
 
 @across(MODELS, *(f"{name}, recorded" for name in QUESTION))
 @across(("people",), "skipped, recorded")
-def test_a_question_that_fails_is_recorded_with_all_that_came_back(workflow: str, event: str, tmp_path: Path) -> None:
-    server, call = failed_on_one_text(workflow, event, tmp_path)
+def test_a_question_that_fails_is_recorded_with_all_that_came_back(workflow: str, event: str, once: Once) -> None:
+    server, call = once(failed_on_one_text, workflow, event.partition(",")[0])
     failed = [one for one in attempts_in(call.run) if BAD_TEXT in one.texts]
     assert {one["failure"] for one in failed} == {"question"}
     assert not any(one.is_answer or one["error_code"] is None for one in failed)
@@ -242,8 +230,8 @@ def test_a_question_that_fails_is_recorded_with_all_that_came_back(workflow: str
 
 
 @across(MODELS, *(f"{name}, in failed_attempts" for name in QUESTION))
-def test_failed_attempts_have_all_that_came_back(workflow: str, event: str, tmp_path: Path) -> None:
-    _, call = failed_on_one_text(workflow, event, tmp_path)
+def test_failed_attempts_have_all_that_came_back(workflow: str, event: str, once: Once) -> None:
+    _, call = once(failed_on_one_text, workflow, event.partition(",")[0])
     n = sum(BAD_TEXT in one.texts for one in attempts_in(call.run))
     with ps.open_run(call.run) as store:
         rows = store.failed_attempts().to_dicts()
@@ -271,9 +259,9 @@ def assert_all_there(rows: list[Any], reply: Reply) -> None:
 
 @across(FUNCTIONS, "function raises")
 def test_a_judge_function_that_raises_for_one_text_does_not_stop_the_others(
-    workflow: str, event: str, tmp_path: Path
+    workflow: str, event: str, once: Once
 ) -> None:
-    _, call = failed_on_one_text(workflow, event, tmp_path, raises_on_one_text)
+    _, call = once(failed_on_one_text, workflow, event.partition(",")[0])
     attempts = attempts_in(call.run)
     failed = [one for one in attempts if BAD_TEXT in one.texts]
     assert failed
@@ -283,8 +271,8 @@ def test_a_judge_function_that_raises_for_one_text_does_not_stop_the_others(
 
 
 @across(FUNCTIONS, "function raises, recorded")
-def test_what_a_judge_function_raises_is_a_failure_of_the_question(workflow: str, event: str, tmp_path: Path) -> None:
-    _, call = failed_on_one_text(workflow, event, tmp_path, raises_on_one_text)
+def test_what_a_judge_function_raises_is_a_failure_of_the_question(workflow: str, event: str, once: Once) -> None:
+    _, call = once(failed_on_one_text, workflow, event.partition(",")[0])
     kinds = {(BAD_TEXT in one.texts, one["failure"]) for one in attempts_in(call.run)}
     assert kinds == {(False, None), (True, "question")}
 
@@ -357,7 +345,7 @@ def test_a_judge_that_cannot_judge_stops_the_run_after_the_open_answers(
     workflow: str, event: str, tmp_path: Path
 ) -> None:
     with Server(refused_with_others_open(workflow, event)) as server:
-        call = call_of(server, tmp_path)
+        call = call_of(server, tmp_path, questions=16)
         with pytest.raises(JudgeError, match=r"key|model"):
             ask(workflow, call)
         if workflow == "batch":
@@ -374,7 +362,7 @@ def test_a_judge_that_cannot_judge_stops_the_run_after_the_open_answers(
 @across(LIVE, *(f"{name}, recorded" for name in JUDGE))
 def test_a_failure_of_the_judge_is_recorded(workflow: str, event: str, tmp_path: Path) -> None:
     with Server(refused_with_others_open(workflow, event)) as server:
-        call = call_of(server, tmp_path)
+        call = call_of(server, tmp_path, questions=16)
         with pytest.raises(JudgeError):
             ask(workflow, call)
     failed = [one for one in attempts_in(call.run) if not one.is_answer]

@@ -24,13 +24,13 @@ def ask(workflow: str, call: Call) -> Any:
 
 
 def ended(workflow: str, call: Call, caplog: pytest.LogCaptureFixture) -> str:
-    """What a call that may not be complete says: in notices, or in the error that it ends with."""
+    """What a call that may not be complete says: in notices, in its result, or in the error that it ends with."""
     caplog.clear()
     try:
-        ask(workflow, call)
+        result = ask(workflow, call)
     except PairscaleError as error:
         return f"{caplog.text}\n{error}"
-    return caplog.text
+    return f"{caplog.text}\n{result.state.ended if workflow == 'adaptive' else ''}"
 
 
 def call_of(server: Server, folder: Path, max_cost: Any = LIMIT, **given: Any) -> Call:

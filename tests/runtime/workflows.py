@@ -111,7 +111,9 @@ def adaptive(call: Call) -> Any:
 
 def ab(call: Call) -> Any:
     """``run_pairwise``: two variants whose answers are known, each case in both orders."""
-    config, settings = (call.function, None) if call.function is not None else ("compatible:test-model", call.settings())
+    config, settings = (
+        (call.function, None) if call.function is not None else ("compatible:test-model", call.settings())
+    )
     options = dict(call.options)
     asking = {name: options.pop(name) for name in ("retries",) if name in options}
     judge = ps.pairwise_judge(config, criterion="better", key="better", judge_args=settings, **asking)
@@ -177,7 +179,7 @@ def people(call: Call) -> Any:
 @contextmanager
 def _somebody(judge: ps.HumanJudge, url: str) -> Any:
     """A person who answers what the judge is asked, as the server says."""
-    board, here = judge.board, threading.Event()
+    board, here = judge.queue, threading.Event()
     board.open(["ann"])
 
     def answer() -> None:

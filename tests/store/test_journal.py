@@ -16,14 +16,14 @@ from types import MappingProxyType
 import numpy as np
 import polars as pl
 import pytest
-from pairscale.store.journal import Asked, Journal
 from sqlalchemy import event
 
 import pairscale as ps
 from pairscale.errors import InputError, StoreDamagedError, StoreError, StoreFullError
-from pairscale.store import journal as journal_module
 from pairscale.store import open_run
 from pairscale.store.chain import digest_of, verify_chain
+from pairscale.store.policies import JournalWriter
+from pairscale.store.writer import Asked, Entry
 
 NOW = "2026-01-01T00:00:00.000000+00:00"
 
@@ -32,36 +32,55 @@ def attempt(number: int = 1, outcome: str = "win", **more) -> dict:
     return {"attempt": number, "attempted_at": NOW, "outcome": outcome, **more}
 
 
-def asked(step: int, *attempts: dict, winner: int | None = 1) -> Asked:
-    better = None if winner is None else "ab"[winner - 1]
-    comparison = {"outcome": "win" if winner else "error", "winner_pos": winner, "better_id": better}
-    return Asked(
-        f"step-{step:06d}", "a", "b", {"step_id": step}, attempts or [attempt()], comparison | {"received_at": NOW}
-    )
+WIN = {"outcome": "win", "winner_pos": 1, "better_id": "a", "received_at": NOW}
+
+
+def asked(step: int, *attempts: dict, comparison: dict | None = WIN, **more) -> Asked:
+    given = {"uid": f"step-{step:06d}", "ID1": "a", "ID2": "b", "columns": {"step_id": step}} | more
+    return Asked("judge", attempts or [attempt()], comparison, **given)
 
 
 def row(step: int) -> dict:
     return {"step_id": step, "status": "committed", "Y": 1, "mu_i": step / 3, "reason": None}
 
 
+def step_of(values: dict, question: Asked | None = None) -> Entry:
+    return Entry(question, [("step_log", values)])
+
+
+def answered(number: int) -> Entry:
+    """A step that was answered at once."""
+    return step_of(row(number), asked(number))
+
+
+def refit(values: dict, scores=(), blobs=None) -> Entry:
+    return Entry(rows=[("round_log", values)], scores=scores, blobs=blobs or {})
+
+
+def opened(where):
+    """A run file with two samples and a condition, open for writing."""
+    store = open_run(where, write=True)
+    store.add_items([{"ID": i, "text": i} for i in "ab"])
+    store.add_condition(ps.Condition("judge"), "judge")
+    return store
+
+
 @pytest.fixture(params=["file", "memory"])
 def store(request, tmp_path):
-    with open_run(tmp_path / "run.db" if request.param == "file" else None, write=True) as opened:
-        opened.add_items([{"ID": i, "text": i} for i in "ab"])
-        opened.condition = opened.add_condition(ps.Condition("judge"))
-        yield opened
+    with opened(tmp_path / "run.db" if request.param == "file" else None) as made:
+        yield made
 
 
 def test_everything_comes_out_as_it_went_in(store):
     items = [{"refit_id": 1, "ID": i, "theta_mean": n / 3} for n, i in enumerate("ab")]
-    with Journal(store, store.condition) as journal:
+    with JournalWriter(store) as journal:
         journal.event({"event": "start", "seed": 7})
-        journal.proposed([{"step_id": 1}, {"step_id": 2}])
-        journal.step(row(1), asked(1, attempt(outcome="error", error_code="timeout"), attempt(2, cost=0.5)))
-        journal.step({"step_id": 2, "status": "starved"})
-        journal.refit({"refit_id": 1, "reliability_EAP": 0.9}, items, {"belief": b"\0\xff", "warm": b""})
-        journal.refit({"refit_id": 2, "reliability_EAP": 0.95}, pl.DataFrame(items), {"belief": b"two"})
-        journal.refit({"refit_id": 3})
+        journal.put(Entry(rows=[("adaptive_open", {"step_id": 1}), ("adaptive_open", {"step_id": 2})]))
+        journal.put(step_of(row(1), asked(1, attempt(outcome="error", error_code="timeout"), attempt(2, cost=0.5))))
+        journal.put(step_of({"step_id": 2, "status": "starved"}))
+        journal.put(refit({"refit_id": 1, "reliability_EAP": 0.9}, items, {"belief": b"\0\xff", "warm": b""}))
+        journal.put(refit({"refit_id": 2, "reliability_EAP": 0.95}, pl.DataFrame(items), {"belief": b"two"}))
+        journal.put(refit({"refit_id": 3}))
     assert store.read_columns("adaptive_events") == {"event": ["start"], "seed": [7]}
     assert store.read_log("adaptive_open") == [{"step_id": 1}, {"step_id": 2}]
     assert store.read_columns("step_log") == {
@@ -83,7 +102,7 @@ def test_everything_comes_out_as_it_went_in(store):
     assert (first["refit_id"], second["refit_id"]) == (1, 2)
     assert (store.read_blob("belief", 1), store.read_blob("warm", 1)) == (b"\0\xff", b"")
     assert store.read_blob("belief", 3) is store.read_blob("other", 1) is None
-    results = store.results(store.condition)
+    results = store.results("judge")
     assert results.select("custom_id", "ID1", "ID2", "better_id", "outcome", "cost").rows() == [
         ("step-000001", "a", "b", "a", "win", 0.5)
     ]
@@ -94,10 +113,9 @@ def test_everything_comes_out_as_it_went_in(store):
 
 
 def test_the_columns_of_a_pair_hold_its_step(tmp_path):
-    with open_run(tmp_path / "run.db", write=True) as store:
-        store.add_items([{"ID": i, "text": i} for i in "ab"])
-        with Journal(store, store.add_condition(ps.Condition("judge"))) as journal:
-            journal.step(row(17), asked(17, attempt(raw_response={"a": ["ü", None]})))
+    with opened(tmp_path / "run.db") as store:
+        with JournalWriter(store) as journal:
+            journal.put(step_of(row(17), asked(17, attempt(raw_response={"a": ["ü", None]}))))
     with contextlib.closing(sqlite3.connect(tmp_path / "run.db")) as connection:
         assert connection.execute("SELECT custom_id, columns FROM pairs").fetchall() == [
             ("step-000017", '{"step_id": 17}')
@@ -108,64 +126,59 @@ def test_the_columns_of_a_pair_hold_its_step(tmp_path):
 
 def test_attempts_in_vain_are_kept_before_the_step_is_finished(store):
     """Also over the end of a process: what was paid for stays, and the question keeps its number."""
-    question = asked(1, attempt(1, "error", error_code="timeout", cost=0.25))
-    unsettled = Asked(question.uid, "a", "b", question.columns, question.attempts)
-    with Journal(store, store.condition) as journal:
-        journal.asked(unsettled)
-        journal.asked(Asked(question.uid, "a", "b", {}, [attempt(2, "error", error_code="cancelled")]))
+    failed = [attempt(1, "error", error_code="timeout", cost=0.25), attempt(2, "error", error_code="cancelled")]
+    with JournalWriter(store) as journal:
+        for one in failed:
+            journal.put(Entry(asked(1, one, comparison=None)))
     assert store.counts() == {"items": 2, "pairs": 1, "attempts": 2, "comparisons": 0}
-    with Journal(store, store.condition) as journal:
-        journal.step(row(1), asked(1, attempt(3, cost=0.5)))
-        journal.step(row(2), asked(2))
+    with JournalWriter(store) as journal:
+        journal.put(step_of(row(1), asked(1, attempt(3, cost=0.5))))
+        journal.put(answered(2))
     assert store.counts() == {"items": 2, "pairs": 2, "attempts": 4, "comparisons": 2}
     assert store.spent() == 0.75
-    assert store.progress(store.condition).answered == {1, 2}
+    assert store.progress("judge").answered == {1, 2}
 
 
-def test_an_attempt_written_before_may_settle_the_step(store):
-    with Journal(store, store.condition) as journal:
-        journal.asked(Asked("step-000001", "a", "b", {}, [attempt(1, "error", error_code="timeout")]))
-        settled = {"outcome": "error", "received_at": NOW}
-        journal.step(row(1), Asked("step-000001", "a", "b", {}, [], settled))
-    assert store.results()["outcome"].to_list() == ["error"]
-    with pytest.raises(InputError, match="needs the attempt"):
-        with Journal(store, store.condition) as journal:
-            journal.step(row(2), Asked("step-000002", "a", "b", {}, [], settled))
+def test_an_outcome_needs_its_attempt(store):
+    settled = Asked("judge", (), WIN, uid="step-000001", ID1="a", ID2="b")
+    with pytest.raises(InputError, match="step-000001: an outcome needs the attempt that it came from"):
+        with JournalWriter(store) as journal:
+            journal.put(step_of(row(1), settled))
+    assert store.counts()["pairs"] == store.log_length("step_log") == 0
 
 
-def test_it_goes_on_where_it_ended(store):
+def test_it_continues_where_it_ended(store):
     for step in range(1, 6):
-        with Journal(store, store.condition) as journal:
-            journal.step(row(step), asked(step))
+        with JournalWriter(store) as journal:
+            journal.put(answered(step))
     assert store.read_columns("step_log")["step_id"] == [1, 2, 3, 4, 5]
     assert verify_chain(store) == []
 
 
 def test_pairs_that_were_asked_otherwise_stay(store):
     store.add_pairs([{"custom_id": "a:b#1", "ID1": "a", "ID2": "b", "columns": {}}])
-    with Journal(store, store.condition) as journal:
-        journal.step(row(1), asked(1))
+    with JournalWriter(store) as journal:
+        journal.put(answered(1))
     assert store.counts()["pairs"] == 2
 
 
 def test_calls_return_at_once_and_what_waits_goes_together(store):
     began = []
     event.listen(store._engine, "begin", lambda connection: began.append(threading.current_thread().name))
-    with Journal(store, store.condition) as journal, store._turn:  # nobody can write while this thread has its turn
+    with JournalWriter(store) as journal, store._turn:  # nothing can be written while this thread has its turn
         for step in range(1, 501):
-            journal.step(row(step), asked(step))
+            journal.put(answered(step))
         assert "pairscale-journal" not in began
     assert began.count("pairscale-journal") <= 2  # what was waiting when it looked first, and all the rest
     assert store.log_length("step_log") == 500
 
 
 def test_flush_means_on_the_disk(tmp_path):
-    with open_run(tmp_path / "run.db", write=True) as store:
-        store.add_items([{"ID": i, "text": i} for i in "ab"])
-        with Journal(store, store.add_condition(ps.Condition("judge"))) as journal:
+    with opened(tmp_path / "run.db") as store:
+        with JournalWriter(store) as journal:
             journal.flush()
             for step in range(1, 30):
-                journal.step(row(step), asked(step))
+                journal.put(answered(step))
                 journal.flush()
                 with open_run(tmp_path / "run.db") as reader:
                     assert reader.counts()["comparisons"] == reader.log_length("step_log") == step
@@ -174,9 +187,9 @@ def test_flush_means_on_the_disk(tmp_path):
 def test_many_threads_may_write(store):
     def write(part):
         for step in range(part * 100 + 1, part * 100 + 101):
-            journal.step(row(step), asked(step))
+            journal.put(answered(step))
 
-    with Journal(store, store.condition) as journal:
+    with JournalWriter(store) as journal:
         threads = [threading.Thread(target=write, args=(part,)) for part in range(4)]
         for thread in threads:
             thread.start()
@@ -188,19 +201,19 @@ def test_many_threads_may_write(store):
     assert verify_chain(store) == []
 
 
-def test_whoever_is_much_faster_than_the_disk_waits(store, monkeypatch):
-    monkeypatch.setattr(journal_module, "_MOST", 10)
-    with Journal(store, store.condition) as journal:
+def test_a_caller_that_is_much_faster_than_the_disk_waits(store, monkeypatch):
+    monkeypatch.setattr(JournalWriter, "_MOST", 10)
+    with JournalWriter(store) as journal:
         for step in range(1, 200):
-            journal.step(row(step), asked(step))
+            journal.put(answered(step))
             assert len(journal._waiting) <= 10
     assert store.log_length("step_log") == 199
 
 
 def test_a_row_may_be_changed_after_it_was_given(store):
     mine = row(1)
-    with Journal(store, store.condition) as journal:
-        journal.step(mine)
+    with JournalWriter(store) as journal:
+        journal.put(step_of(mine))
         mine["status"] = "changed"
     assert store.read_columns("step_log")["status"] == ["committed"]
 
@@ -210,9 +223,9 @@ def test_not_a_number_is_nothing_and_numpy_is_plain(store):
         "a": float("nan"), "b": np.float64("inf"), "c": np.float32("nan"), "d": np.int64(3), "e": np.bool_(True),
         "f": [1.0, -np.inf], "g": {"x": np.array([1.5, np.nan])}, "h": 0.1 + 0.2,
     }  # fmt: skip
-    with Journal(store, store.condition) as journal:
-        journal.step(values)
-        journal.refit({"refit_id": 1}, [{"ID": "a", "sd": float("nan")}])
+    with JournalWriter(store) as journal:
+        journal.put(step_of(values))
+        journal.put(refit({"refit_id": 1}, [{"ID": "a", "sd": float("nan")}]))
     assert store.read_columns("step_log") == {
         "a": [None], "b": [None], "c": [None], "d": [3], "e": [True], "f": [[1.0, None]], "g": [{"x": [1.5, None]}],
         "h": [0.30000000000000004],
@@ -224,7 +237,7 @@ def test_not_a_number_is_nothing_and_numpy_is_plain(store):
 def test_what_json_has_no_word_for_is_written_plainly(store):
     when = dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC)
     values = {"t": when, "n": np.int64(3), "b": np.bool_(False), "v": np.arange(2), "m": MappingProxyType({"x": 1})}
-    with Journal(store, store.condition) as journal:
+    with JournalWriter(store) as journal:
         journal.event(values | {"d": decimal.Decimal("1.50")})
     assert store.read_columns("adaptive_events") == {
         "t": ["2026-01-02T03:04:05.000000+00:00"], "n": [3], "b": [False], "v": [[0, 1]], "m": [{"x": 1}],
@@ -235,81 +248,81 @@ def test_what_json_has_no_word_for_is_written_plainly(store):
 
 def test_half_a_character_from_a_server_stops_nothing(store):
     half = "wow \ud83d!"
-    with Journal(store, store.condition) as journal:
-        journal.step({"step_id": 1, "why": half}, asked(1, attempt(content=half, raw_response={"t": [half, 1]})))
-        journal.step(row(2), asked(2))
+    with JournalWriter(store) as journal:
+        journal.put(
+            step_of({"step_id": 1, "why": half}, asked(1, attempt(content=half, raw_response={"t": [half, 1]})))
+        )
+        journal.put(answered(2))
     assert store.results(raw=True)["content"].to_list() == ["wow \ufffd!", None]
     assert store.read_columns("step_log")["why"] == ["wow \ufffd!", None]
     assert verify_chain(store) == []
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("entry", "message"),
     [
-        (lambda j: j.step({"hash": 1}), "'hash'"),
-        (lambda j: j.refit({"refit_id": 1, "blobs": {}}), "'blobs'"),
-        (lambda j: j.refit({"round": 1}), "refit_id"),
-        (lambda j: j.step({}, Asked("s", "a", "b", {}, [{"tokens": 1}])), "no column 'tokens'"),
-        (lambda j: j.step({}, Asked("s", "a", "b", {}, [attempt()], {"winner": 1})), "no column 'winner'"),
+        (step_of({"hash": 1}), "'hash'"),
+        (refit({"refit_id": 1, "blobs": {}}), "'blobs'"),
+        (refit({"round": 1}), "refit_id"),
+        (step_of({}, asked(1, attempt(tokens=1))), "step-000001: the run file has no column 'tokens'"),
+        (step_of({}, asked(1, comparison={"winner": 1})), "step-000001: the run file has no column 'winner'"),
     ],
 )
-def test_what_cannot_be_written_is_refused_at_once(store, call, message):
-    with Journal(store, store.condition) as journal:
+def test_what_cannot_be_written_is_refused_at_once(store, entry, message):
+    with JournalWriter(store) as journal:
         with pytest.raises(InputError, match=message):
-            call(journal)
-        journal.step(row(1), asked(1))
+            journal.put(entry)
+        journal.put(answered(1))
     assert store.counts()["comparisons"] == 1
 
 
 def test_an_error_comes_with_the_next_call_and_nothing_is_written_after_it(store):
-    journal = Journal(store, store.condition)
-    journal.step(row(1), asked(1))
+    journal = JournalWriter(store)
+    journal.put(answered(1))
     journal.flush()
-    journal.step(row(2), Asked("step-000002", "a", "nobody", {}, [attempt()]))
-    journal.step(row(3), asked(3))
+    journal.put(step_of(row(2), asked(2, ID2="unknown")))
+    journal.put(answered(3))
     with pytest.raises(StoreError, match="FOREIGN KEY"):
         journal.flush()
     with pytest.raises(StoreError, match="FOREIGN KEY"):
-        journal.step(row(4), asked(4))
+        journal.put(answered(4))
     journal.close()  # it was said
     assert store.read_columns("step_log")["step_id"] == [1]
     assert store.counts()["pairs"] == 1
     assert verify_chain(store) == []
 
 
-def test_an_error_that_nobody_heard_of_is_raised_at_the_end(store):
+def test_an_error_that_no_call_has_raised_is_raised_at_the_end(store):
     with pytest.raises(StoreError, match="FOREIGN KEY"):
-        with Journal(store, store.condition) as journal:
-            journal.step(row(1), Asked("step-000001", "a", "nobody", {}, [attempt()]))
-    journal = Journal(store, store.condition)
-    journal.step(row(1), Asked("step-000001", "a", "nobody", {}, [attempt()]))
+        with JournalWriter(store) as journal:
+            journal.put(step_of(row(1), asked(1, ID2="unknown")))
+    journal = JournalWriter(store)
+    journal.put(step_of(row(1), asked(1, ID2="unknown")))
     journal.__exit__(ZeroDivisionError, ZeroDivisionError(), None)  # one error at a time, the first
     assert store.log_length("step_log") == 0
 
 
 def test_a_closed_journal_says_so(store):
-    with Journal(store, store.condition) as journal:
+    with JournalWriter(store) as journal:
         pass
     journal.close()
     with pytest.raises(StoreError, match="closed"):
-        journal.step(row(1))
+        journal.put(step_of(row(1)))
 
 
 def test_a_full_disk_leaves_the_beginning(tmp_path):
     """SQLite's own limit on pages gives the very error that a full disk gives."""
-    with open_run(tmp_path / "run.db", write=True) as store:
-        store.add_items([{"ID": i, "text": i} for i in "ab"])
-        condition = store.add_condition(ps.Condition("judge"))
+    with opened(tmp_path / "run.db") as store:
 
         @event.listens_for(store._engine, "begin")
         def limit(connection):
             connection.exec_driver_sql("PRAGMA max_page_count=120")
 
-        journal = Journal(store, condition)
+        journal = JournalWriter(store)
 
         def fill():
             for step in range(1, 2000):
-                journal.step(row(step), asked(step, attempt(content="x" * 500)))
+                journal.put(step_of(row(step), asked(step, attempt(content="x" * 500))))
                 if step % 7 == 0:
                     journal.flush()
 
@@ -322,21 +335,21 @@ def test_a_full_disk_leaves_the_beginning(tmp_path):
 
 
 def test_a_log_that_was_cut_is_not_continued(tmp_path, store):
-    with Journal(store, store.condition) as journal:
+    with JournalWriter(store) as journal:
         for step in (1, 2, 3):
-            journal.step(row(step))
+            journal.put(step_of(row(step)))
     with store.transaction() as connection:
         connection.exec_driver_sql("DELETE FROM logs WHERE row = 3")
     with pytest.raises(StoreDamagedError, match="step_log was changed"):
-        Journal(store, store.condition)
+        JournalWriter(store)
 
 
 def read_back(path, steps: int) -> float:
     wide = {f"column_{n}": n / 7 if n % 3 else None for n in range(60)}
     with open_run(path, write=True) as store:
-        with Journal(store, "") as journal:
+        with JournalWriter(store) as journal:
             for step in range(1, steps + 1):
-                journal.step(wide | {"step_id": step})
+                journal.put(step_of(wide | {"step_id": step}))
         took = float("inf")
         for _ in range(3):  # the best of three: others may need the machine
             start = time.process_time()
@@ -366,21 +379,23 @@ CHILD = textwrap.dedent("""
     import sys
     import pairscale as ps
     from pairscale.store import open_run
-    from pairscale.store.journal import Asked, Journal
+    from pairscale.store.policies import JournalWriter
+from pairscale.store.writer import Asked, Entry
 
     with open_run(sys.argv[1], write=True) as store:
         store.add_items([{"ID": i, "text": i} for i in "ab"])
-        condition = store.add_condition(ps.Condition("judge"))
+        store.add_condition(ps.Condition("judge"), "judge")
         step, refits, events = (store.log_length(name) for name in ("step_log", "round_log", "adaptive_events"))
 
         def after(step):
             n = step // 50
             if n * 50 == step and n > refits:
-                journal.refit({"refit_id": n, "steps": step}, [{"ID": "a", "theta": n / 3}], {"belief": b"z" * n})
+                journal.put(Entry(rows=[("round_log", {"refit_id": n, "steps": step})],
+                                  scores=[{"ID": "a", "theta": n / 3}], blobs={"belief": b"z" * n}))
             if n * 50 == step and n > events:
                 journal.event({"event": "refit", "after": step})
 
-        with Journal(store, condition) as journal:
+        with JournalWriter(store) as journal:
             after(step)
             while True:
                 step += 1
@@ -388,9 +403,9 @@ CHILD = textwrap.dedent("""
                          for n in range(1, step % 3 + 1)]
                 tries.append({"attempt": len(tries) + 1, "attempted_at": "x", "outcome": "win", "content": "y" * 300})
                 settled = {"outcome": "win", "winner_pos": 1, "better_id": "a", "received_at": "x"}
-                journal.proposed([{"step_id": step}])
-                journal.step({"step_id": step, "Y": 1, "mu": step / 7},
-                             Asked(f"step-{step:06d}", "a", "b", {"step_id": step}, tries, settled))
+                journal.put(Entry(rows=[("adaptive_open", {"step_id": step})]))
+                asked = Asked("judge", tries, settled, None, f"step-{step:06d}", "a", "b", {"step_id": step})
+                journal.put(Entry(asked, [("step_log", {"step_id": step, "Y": 1, "mu": step / 7})]))
                 after(step)
                 if step % 100 == 0:
                     journal.flush()

@@ -26,7 +26,7 @@ from pairscale.options import optional, require_mapping
 from pairscale.provenance import utc_now
 from pairscale.store import RunFile, open_run
 from pairscale.store.chain import CHAIN, canonical, verify_chain
-from pairscale.store.writer import JournalWriter
+from pairscale.store.policies import JournalWriter
 from pairscale.tables import listed
 
 if TYPE_CHECKING:

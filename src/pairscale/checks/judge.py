@@ -18,6 +18,7 @@ from pairscale.judges.resolve import make_judge
 from pairscale.pairs import randomize_pair_order
 from pairscale.pairs._table import swapped
 from pairscale.pairs.make import some_pairs
+from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT
 from pairscale.samples import read_samples
 
 if TYPE_CHECKING:
@@ -77,7 +78,10 @@ def check_judge(
     n_pairs: int = 30,
     seed: int = 1,
     run: str | os.PathLike[str] | None = None,
-    concurrency: int = 4,
+    concurrency: int = CONCURRENCY,
+    retries: int = RETRIES,
+    timeout: float | None = TIMEOUT,
+    max_cost: float | None = None,
     progress: bool = True,
     **options: Any,
 ) -> JudgeCheck:
@@ -89,8 +93,11 @@ def check_judge(
         n_pairs: how many pairs; each is asked twice.
         seed: which pairs.
         run: the run file; the same call again asks nothing twice.
-        concurrency: questions open at once.
-        progress: show a bar when standard error is a terminal.
+        concurrency: Questions open at once.
+        retries: How often to ask again after a transient failure.
+        timeout: Seconds that one answer may take; None for no limit.
+        max_cost: US dollars that the run may spend, all calls together.
+        progress: Show progress on standard error.
         options: ``trait``, ``template``, ``judge_args``, ``judge_call_args`` of :func:`make_judge`.
 
     Returns:
@@ -107,7 +114,10 @@ def check_judge(
     asked = make_judge(judge, **options)
     forward = randomize_pair_order(some_pairs(samples, n_pairs, seed), seed=seed)
     both = pl.concat([forward, swapped(forward, np.ones(forward.height, dtype=bool))])
-    done = submit_pairs(both, asked, run=run, concurrency=concurrency, progress=progress)
+    done = submit_pairs(
+        both, asked, run=run, concurrency=concurrency, retries=retries, timeout=timeout, max_cost=max_cost,
+        progress=progress,
+    )  # fmt: skip
     results = done.results
     bias = None
     if results.filter(pl.col("better_id").is_not_null()).height:

@@ -16,11 +16,13 @@ from pairscale.errors import InputError, TableError
 from pairscale.notices import notice
 from pairscale.pairs._table import as_pairs, checked_level, swapped
 from pairscale.providers.families import capabilities
+from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT, RunOptions, require_prices, run_sync
 from pairscale.tables import Table, as_text, listed, require_columns, row_numbers, to_frame
 
 if TYPE_CHECKING:
     import os
 
+    from pairscale.collect import SubmitResult
     from pairscale.comparisons import Condition
     from pairscale.judges import Judge
 
@@ -125,7 +127,10 @@ def template_study(
     templates: Sequence[str] = (),
     judge: JudgeFactory | Mapping[str, JudgeFactory] | None = None,
     run: str | os.PathLike[str] | None = None,
-    concurrency: int = 1,
+    concurrency: int = CONCURRENCY,
+    retries: int = RETRIES,
+    timeout: float | None = TIMEOUT,
+    max_cost: float | None = None,
     progress: bool = True,
     level: float = 0.95,
 ) -> TemplateStudy:
@@ -142,8 +147,11 @@ def template_study(
         templates: with ``judge``: the templates' names or files.
         judge: ``judge(template)`` makes the judge that uses this template; a mapping gives several, by name.
         run: the run file; None keeps nothing.
-        concurrency: how many questions may be open at once.
-        progress: show a bar when standard error is a terminal.
+        concurrency: Questions open at once.
+        retries: How often to ask again after a transient failure.
+        timeout: Seconds that one answer may take; None for no limit.
+        max_cost: US dollars that the study may spend, all templates, judges and calls together.
+        progress: Show progress on standard error.
         level: of the intervals.
 
     Raises:
@@ -164,7 +172,8 @@ def template_study(
         cells = list(data) if _are_cells(data) else _cells_of(data)
         notices: list[str] = []
     else:
-        cells, notices = _asked(data, templates, judge, run, concurrency, progress)
+        options = RunOptions(concurrency, retries, timeout=timeout, max_cost=max_cost)
+        cells, notices = _asked(data, templates, judge, run, options, progress)
     if not cells:
         raise InputError("there are no judgements to study")
     rows = []
@@ -273,12 +282,10 @@ def _asked(
     templates: Sequence[str],
     judge: JudgeFactory | Mapping[str, JudgeFactory],
     run: str | os.PathLike[str] | None,
-    concurrency: int,
+    options: RunOptions,
     progress: bool,
 ) -> tuple[list[StudyCell], list[str]]:
-    from pairscale.collect import submit_pairs  # the run file is of no use to judgements that were made already
-    from pairscale.judges import make_judge
-    from pairscale.store import open_run
+    from pairscale.judges import make_judge  # judgements that were made already need no judge
 
     if isinstance(templates, str) or not templates:
         raise InputError("say which templates to study, such as templates=['default', 'concise']")
@@ -299,20 +306,9 @@ def _asked(
         conditions = {asked.condition.condition_id for who, _, asked in judges if who == name}
         if len(conditions) < len(templates):
             notices.append(notice(f"{name or 'the judge'} answers without regard to the template; templates are equal"))
-    if run is not None:
-        with open_run(run, write=True) as store:
-            known = {(cell["template_id"], cell["judge"]): cell for cell in store.get_meta(STUDY_MARK) or ()}
-            for name, template, asked in judges:
-                judge_id, condition_id = name or asked.condition.judge_id, asked.condition.condition_id
-                cell = {"template_id": template, "judge": judge_id, "condition_id": condition_id}
-                known[template, judge_id] = cell
-            store.set_meta(STUDY_MARK, list(known.values()))
+    answered = run_sync(lambda: _answered(run, judges, (forward, reverse), options, progress))
     cells = []
-    for name, template, asked in judges:
-        answers = [
-            submit_pairs(pairs, asked, run=run, concurrency=concurrency, progress=progress)
-            for pairs in (forward, reverse)
-        ]
+    for (name, template, asked), answers in zip(judges, answered, strict=True):
         condition = asked.condition
         cells.append(
             StudyCell(
@@ -327,6 +323,30 @@ def _asked(
             )
         )
     return cells, notices
+
+
+async def _answered(
+    run: str | os.PathLike[str] | None,
+    judges: Sequence[tuple[str, str, Judge]],
+    orders: tuple[pl.DataFrame, pl.DataFrame],
+    options: RunOptions,
+    progress: bool,
+) -> list[list[SubmitResult]]:
+    """What each judge says to the pairs as they stand and the other way round, in one run file and one budget."""
+    from pairscale.collect.live import submit_into
+    from pairscale.store import open_run
+
+    require_prices([asked for _, _, asked in judges], options.max_cost)
+    with open_run(run, write=True) as store:
+        known = {(cell["template_id"], cell["judge"]): cell for cell in store.get_meta(STUDY_MARK) or ()}
+        for name, template, asked in judges:
+            judge_id, condition_id = name or asked.condition.judge_id, asked.condition.condition_id
+            known[template, judge_id] = {"template_id": template, "judge": judge_id, "condition_id": condition_id}
+        store.set_meta(STUDY_MARK, list(known.values()))
+        return [
+            [await submit_into(store, pairs, asked, options, progress=progress) for pairs in orders]
+            for _, _, asked in judges
+        ]
 
 
 def _thinking(condition: Condition) -> str | None:

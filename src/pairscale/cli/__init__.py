@@ -71,6 +71,9 @@ or step by step:
 `pairscale COMMAND --help` explains a command and shows examples."""
 
 
+_TERMINATED = 143
+
+
 class _Group(TyperGroup):
     """Says that it was interrupted, which Typer does silently."""
 
@@ -80,6 +83,11 @@ class _Group(TyperGroup):
         except KeyboardInterrupt:
             say("interrupted")
             raise typer.Exit(130) from None
+        except SystemExit as stop:
+            if stop.code == _TERMINATED:
+                say("terminated")
+                raise typer.Exit(_TERMINATED) from None
+            raise
 
 
 class _Command(TyperCommand):
@@ -150,7 +158,7 @@ class _Notes(logging.Handler):
 
 
 def main(args: Sequence[str] | None = None) -> None:
-    """Run the command: exit code 0 done, 1 could not be done, 2 wrong usage, 130 interrupted.
+    """Run the command: exit code 0 done, 1 could not be done, 2 wrong usage, 130 interrupted, 143 terminated.
 
     Args:
         args: what stands behind ``pairscale``; by default, what the process was given.

@@ -7,7 +7,8 @@ import math
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,16 +20,21 @@ if TYPE_CHECKING:
     import polars as pl
 
 __all__ = [
+    "Concurrency",
     "Encoding",
     "IdCol",
     "Json",
+    "MaxCost",
     "Out",
+    "Retries",
     "Seed",
     "TextCol",
+    "Timeout",
     "chart_file",
     "complain",
     "emit",
     "printable",
+    "resumable",
     "say",
     "show_table",
     "terminal_width",
@@ -114,9 +120,36 @@ IdCol = Annotated[
 TextCol = Annotated[
     str | None, typer.Option(metavar="NAME", help="The column of texts; otherwise the one called text, or the second.")
 ]
+Concurrency = Annotated[int, typer.Option(min=1, metavar="N", help="Questions open at once.")]
+Retries = Annotated[int, typer.Option(min=0, metavar="N", help="Retries after a transient failure.")]
+Timeout = Annotated[float, typer.Option(min=0.001, metavar="S", help="Seconds that one answer may take.")]
+MaxCost = Annotated[
+    float | None,
+    typer.Option(min=0, metavar="USD", help="Stop before the run, all calls together, costs more; needs known prices."),
+]
 Encoding = Annotated[
     str | None, typer.Option(metavar="NAME", help="Of text files that are not UTF-8, such as cp1252 or utf-16.")
 ]
+
+
+@contextmanager
+def resumable(kept: object | None) -> Iterator[None]:
+    """On Ctrl-C and SIGTERM, say where the answers are and how to resume, and exit with 130 or 143.
+
+    Args:
+        kept: the file that holds the answers; None when nothing is kept.
+    """
+    from pairscale.runtime.sync import Terminated
+
+    try:
+        yield
+    except (KeyboardInterrupt, Terminated) as stop:
+        where = (
+            f"The answers so far are in {kept}. Run the same command again to resume." if kept else "Nothing was kept."
+        )
+        is_terminated = isinstance(stop, Terminated)
+        say(f"{'terminated' if is_terminated else 'interrupted'}. {where}")
+        raise typer.Exit(143 if is_terminated else 130) from None
 
 
 def emit(

@@ -26,10 +26,12 @@ __all__ = [
     "DryRun",
     "JudgeArgs",
     "JudgeName",
+    "PriceOption",
     "TemplateName",
     "TraitName",
     "condition_of",
     "make_named_judge",
+    "price_of",
     "read_pairs",
     "read_results",
     "run_file",
@@ -108,6 +110,14 @@ def run_file(run: str | None) -> str | None:
 BaseUrl = Annotated[
     str | None, typer.Option(metavar="URL", help="Where the provider is, such as http://localhost:8000/v1.")
 ]
+PriceOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PRICE",
+        help="US dollars per million tokens: input=1.25,output=10, also cached= and batch=; or a JSON file "
+        "of prices. By default the dated table.",
+    ),
+]
 JudgeName = Annotated[str, typer.Option(metavar="JUDGE", autocompletion=_names.judges, help="As in `pairscale judge`.")]
 TraitName = Annotated[
     str | None,
@@ -142,13 +152,17 @@ def make_named_judge(
     given: Sequence[str] | None,
     base_url: str | None = None,
     cache: bool | None = None,
+    price: str | None = None,
 ) -> ps.Judge:
     """A judge by its name; settings go to a model or an embedded judge itself, and to every call of a function."""
     from pairscale.providers.registry import PROVIDERS
 
     settings: dict[str, Any] = dict(setting(text) for text in given or [])
     kind = judge.partition(":")[0]
-    for name, option, value in (("base_url", "--base-url", base_url), ("cache", "--cache", cache)):
+    prices = None if price is None else price_of(price)
+    for name, option, value in (
+        ("base_url", "--base-url", base_url), ("cache", "--cache", cache), ("price", "--price", prices),
+    ):  # fmt: skip
         if value is not None:
             if kind not in PROVIDERS:
                 raise InputError(f"{option} belongs to a provider's model, such as compatible:MODEL, not to {judge}")
@@ -163,24 +177,39 @@ def make_named_judge(
     )
 
 
+def price_of(price: str) -> dict[str, Any]:
+    """The prices that ``--price`` gives: a text, or the name of a JSON file."""
+    if "=" in price:
+        parts = dict(setting(part.strip(), "--price") for part in price.split(","))
+        if not {"input", "output"} <= set(parts) <= {"input", "output", "cached", "batch"}:
+            raise InputError(f"--price {price!r} must look like input=1.25,output=10, also with cached= and batch=")
+        return parts
+    try:
+        found = json.loads(Path(price).read_text("utf-8"))
+    except OSError as error:
+        raise InputError(f"--price {price}: {error.strerror}; write input=1.25,output=10, or name a file") from None
+    except ValueError as error:
+        raise InputError(f"--price {price} is no JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise InputError(f'--price {price} must hold {{"input": …, "output": …}}, or a table {{"prices": […]}}')
+    return found
+
+
 def say_reused(judge: ps.Judge) -> None:
     """How many answers came from the cache, if any did, and what that saved."""
-    from pairscale.judges.llm import LLMJudge
-
-    if isinstance(judge, LLMJudge) and judge.reused.answers:
-        say(str(judge.reused))
+    reused = getattr(judge, "reused", None)
+    if reused is not None and reused.answers:
+        say(str(reused))
 
 
 def show_request(judge: ps.Judge, pair: dict[str, Any], *, calls: int, as_json: bool) -> None:
     """What would be sent for the first pair, and how often something would be."""
-    from pairscale.judges.llm import LLMJudge
-
-    if not isinstance(judge, LLMJudge):
+    if not hasattr(judge, "preview"):
         raise InputError(f"--dry-run shows what a model would be sent; {judge.condition.judge_id} is no model")
     sides = [{"ID": pair[f"ID{side}"], "text": pair[f"text{side}"]} for side in "12"]
     question = ps.JudgePair(sides[0], sides[1])
     address, body = judge.preview(question)
-    prompt = judge.request(question).prompt
+    prompt = judge.request(question).prompt  # type: ignore[attr-defined]
     if as_json:
         typer.echo(json.dumps({"calls": calls, "address": address, "body": body, "prompt": prompt}, indent=2))
         return

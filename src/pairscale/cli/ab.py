@@ -12,8 +12,20 @@ import typer
 
 import pairscale as ps
 from pairscale.cli import _names
-from pairscale.cli._common import Json, Out, emit, printable, say, show_table
-from pairscale.cli._inputs import BaseUrl, run_file, setting
+from pairscale.cli._common import (
+    Concurrency,
+    Json,
+    MaxCost,
+    Out,
+    Retries,
+    Timeout,
+    emit,
+    printable,
+    resumable,
+    say,
+    show_table,
+)
+from pairscale.cli._inputs import BaseUrl, PriceOption, price_of, run_file, setting
 from pairscale.errors import InputError
 
 if TYPE_CHECKING:
@@ -87,8 +99,11 @@ def command(
         bool, typer.Option("--swap/--no-swap", help="Ask judges in both orders; a win only when they agree.")
     ] = True,
     repeats: Annotated[int, typer.Option(min=1, metavar="N", help="With a suite: answers of each to a task.")] = 1,
-    concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="Tasks worked on at once.")] = 4,
-    max_cost: Annotated[float | None, typer.Option(min=0, metavar="USD", help="Stop before it costs more.")] = None,
+    concurrency: Concurrency = 8,
+    retries: Retries = 3,
+    timeout: Timeout = 300.0,
+    max_cost: MaxCost = None,
+    price: PriceOption = None,
     stop_when: Annotated[
         str | None,
         typer.Option(metavar="decided", help="Stop as soon as one is shown to be better, however often one looks."),
@@ -117,37 +132,33 @@ def command(
     With --run, every answer and every verdict is kept as it comes. Run the same line again after a crash or Ctrl-C: it
     asks only what is missing. With another --judge, the same answers are graded without running the variants again.
     """
-    try:
-        with contextlib.redirect_stdout(sys.stderr):  # what is printed meanwhile is no part of the result
-            shared: dict[str, Any] = {
-                "comparators": _comparators(criterion, judge, labels, key, swap, judge_arg, base_url),
-                "concurrency": 1 if judge == ["human"] else concurrency, "run": run, "store_dir": save,
-                "stop_when": stop_when, "max_cost": max_cost, "seed": seed,
-            }  # fmt: skip
-            if manifest is not None:
-                _check_manifest(manifest, has_answers=second is not None or run is not None)
-            if run is None:
-                say("note: without --run nothing is kept when this is interrupted")
-            if second is not None:
-                if variant_a or variant_b or prompt_a or prompt_b or repeats > 1:
-                    raise InputError("--variant, --prompt and --repeats belong to a suite, not to two files of answers")
-                tasks = None if suite is None else _suite(suite)
-                found = ps.evaluate_pairwise(first, second, suite=tasks, variant_a=name_a, variant_b=name_b, **shared)
-            elif suite is not None:
-                raise InputError("--suite belongs to two files of answers; a suite alone is the first argument")
-            else:
-                found = ps.run_pairwise(
-                    _suite(first),
-                    variant_a=_variant(variant_a, prompt_a, "a"),
-                    variant_b=_variant(variant_b, prompt_b, "b"),
-                    variant_a_name=name_a,
-                    variant_b_name=name_b,
-                    repeats=repeats,
-                    **shared,
-                )
-    except KeyboardInterrupt:
-        say(f"interrupted; {f'what was answered is in {run}; the same command goes on' if run else 'nothing was kept'}")
-        raise typer.Exit(130) from None
+    with resumable(run), contextlib.redirect_stdout(sys.stderr):  # what is printed meanwhile is no part of the result
+        shared: dict[str, Any] = {
+            "comparators": _comparators(criterion, judge, labels, key, swap, judge_arg, base_url, retries, price),
+            "concurrency": 1 if judge == ["human"] else concurrency, "run": run, "store_dir": save,
+            "stop_when": stop_when, "max_cost": max_cost, "seed": seed, "timeout": timeout,
+        }  # fmt: skip
+        if manifest is not None:
+            _check_manifest(manifest, has_answers=second is not None or run is not None)
+        if run is None:
+            say("note: without --run nothing is kept when this is interrupted")
+        if second is not None:
+            if variant_a or variant_b or prompt_a or prompt_b or repeats > 1:
+                raise InputError("--variant, --prompt and --repeats belong to a suite, not to two files of answers")
+            tasks = None if suite is None else _suite(suite)
+            found = ps.evaluate_pairwise(first, second, suite=tasks, variant_a=name_a, variant_b=name_b, **shared)
+        elif suite is not None:
+            raise InputError("--suite belongs to two files of answers; a suite alone is the first argument")
+        else:
+            found = ps.run_pairwise(
+                _suite(first),
+                variant_a=_variant(variant_a, prompt_a, "a"),
+                variant_b=_variant(variant_b, prompt_b, "b"),
+                variant_a_name=name_a,
+                variant_b_name=name_b,
+                repeats=repeats,
+                **shared,
+            )
     _report(found)
     if out is not None:
         _verdicts(found, say)
@@ -197,6 +208,18 @@ def _variant(variant: str | None, prompt: str | None, side: str) -> Any:
     return ps.ModelVariant(variant, text)
 
 
+def _of_model(judges: Sequence[str], base_url: str | None, price: str | None) -> dict[str, Any]:
+    """Settings that only a provider's model has."""
+    from pairscale.providers.registry import PROVIDERS
+
+    is_model = any(judge.partition(":")[0] in PROVIDERS for judge in judges)
+    for option, value in (("--base-url", base_url), ("--price", price)):
+        if value is not None and not is_model:
+            raise InputError(f"{option} belongs to a provider's model, such as compatible:MODEL")
+    found = {"base_url": base_url, "price": None if price is None else price_of(price)}
+    return {name: value for name, value in found.items() if value is not None}
+
+
 def _comparators(
     criteria: Sequence[str] | None,
     judges: Sequence[str] | None,
@@ -205,33 +228,29 @@ def _comparators(
     swap: bool,
     given: Sequence[str] | None,
     base_url: str | None,
+    retries: int,
+    price: str | None,
 ) -> list[Any]:
-    from pairscale.providers.registry import PROVIDERS
-
     if not criteria:
         raise InputError('say what "better" means: --criterion "more helpful"')
     if key is not None and labels is None:
         raise InputError("--key belongs to --labels")
     names = list(judges or ([] if labels else ["lexical"]))
     settings: dict[str, Any] = dict(setting(text) for text in given or [])
-    if base_url is not None:
-        if not any(name.partition(":")[0] in PROVIDERS for name in names):
-            raise InputError("--base-url belongs to a provider's model, such as compatible:MODEL")
-        settings["base_url"] = base_url
+    settings |= _of_model(names, base_url, price)
     if names == ["lexical"]:
         say("note: the judge is lexical, a baseline that reads no criterion; name a better one with --judge")
     made: list[Any] = []
+    how: dict[str, Any] = {"swap": swap, "retries": retries, "judge_args": settings or None}
     for criterion in dict.fromkeys(criteria):
         if "human" in names:
             if len(names) > 1:
                 raise InputError("--judge human stands alone; people and models are compared with --labels")
             made.append(ps.human_pairwise(key=criterion, criterion=criterion))
         elif len(names) == 1:
-            made.append(
-                ps.pairwise_judge(names[0], criterion=criterion, key=criterion, swap=swap, judge_args=settings or None)
-            )
+            made.append(ps.pairwise_judge(names[0], criterion=criterion, key=criterion, **how))
         elif names:
-            made.append(ps.pairwise_panel(names, criterion=criterion, key=criterion, swap=swap, judge_args=settings))
+            made.append(ps.pairwise_panel(names, criterion=criterion, key=criterion, **how))
         if labels is not None:
             name = f"{criterion} (people)" if names else criterion
             made.append(ps.human_labels(labels, criterion=criterion, key=name, key_file=key))

@@ -11,8 +11,20 @@ import typer
 
 import pairscale as ps
 from pairscale.cli import _names
-from pairscale.cli._common import Json, Out, chart_file, emit, say, show_table
-from pairscale.cli._inputs import TraitName, make_named_judge, read_pairs, run_file
+from pairscale.cli._common import (
+    Concurrency,
+    Json,
+    MaxCost,
+    Out,
+    Retries,
+    Timeout,
+    chart_file,
+    emit,
+    resumable,
+    say,
+    show_table,
+)
+from pairscale.cli._inputs import PriceOption, TraitName, make_named_judge, read_pairs, run_file
 from pairscale.errors import InputError
 
 if TYPE_CHECKING:
@@ -63,7 +75,11 @@ def command(
     n_pairs: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="At most this many pairs, drawn at random.")
     ] = None,
-    concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="Questions open at once.")] = 1,
+    concurrency: Concurrency = 8,
+    retries: Retries = 3,
+    timeout: Timeout = 300.0,
+    max_cost: MaxCost = None,
+    price: PriceOption = None,
     level: Annotated[float, typer.Option(metavar="SHARE", help="Of the intervals.")] = 0.95,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="The same seed gives the same pairs.")] = 1,
     published: Annotated[
@@ -89,7 +105,10 @@ def command(
     A template is good when the same text wins in both orders (prop_consistent near 1), the first position wins half
     of the comparisons (prop_pos1 near 0.5), and the effect is near 0 logits.
     """
-    study = _study(data, judge, template, run, trait, judge_arg, n_pairs, concurrency, level, seed, published)
+    study = _study(
+        data, judge, template, run, trait, judge_arg, n_pairs, price, level, seed, published, concurrency=concurrency,
+        retries=retries, timeout=timeout, max_cost=max_cost,
+    )  # fmt: skip
     biased = int((study.table["p_paired"] < 1 - study.level).sum())
     best = study.ranking.row(0, named=True)
     verdict = (
@@ -133,10 +152,11 @@ def _study(
     trait: str | None,
     judge_arg: list[str] | None,
     n_pairs: int | None,
-    concurrency: int,
+    price: str | None,
     level: float,
     seed: int,
     published: bool,
+    **options: Any,
 ) -> TemplateStudy:
     from pairscale.checks import published_template_study, template_study
     from pairscale.files import read_table
@@ -158,27 +178,23 @@ def _study(
                 f"{data} has no column 'direction', so these are no judgements; say who judges with --judge"
             )
         return template_study(table, level=level)
-    factories = {name: _factory(name, trait, judge_arg) for name in dict.fromkeys(judge)}
+    factories = {name: _factory(name, trait, judge_arg, price) for name in dict.fromkeys(judge)}
     if run is None:
         say("note: without --run nothing is kept when this is interrupted")
-    try:
-        with contextlib.redirect_stdout(sys.stderr):  # what a judge of the user's prints is no part of the result
-            return template_study(
-                _pairs(data, n_pairs, seed),
-                templates=template or ["default"],
-                judge=factories,
-                run=run,
-                concurrency=concurrency,
-                level=level,
-            )
-    except KeyboardInterrupt:
-        kept = f"the answers so far are in {run}; the same command goes on from there" if run else "nothing was kept"
-        say(f"interrupted; {kept}")
-        raise typer.Exit(130) from None
+    # What a judge function prints is no part of the result.
+    with resumable(run), contextlib.redirect_stdout(sys.stderr):
+        return template_study(
+            _pairs(data, n_pairs, seed),
+            templates=template or ["default"],
+            judge=factories,
+            run=run,
+            level=level,
+            **options,
+        )
 
 
-def _factory(name: str, trait: str | None, judge_arg: list[str] | None) -> Any:
-    return lambda template: make_named_judge(name, trait, template, judge_arg)
+def _factory(name: str, trait: str | None, judge_arg: list[str] | None, price: str | None) -> Any:
+    return lambda template: make_named_judge(name, trait, template, judge_arg, price=price)
 
 
 def _pairs(data: Path, n_pairs: int | None, seed: int) -> pl.DataFrame:

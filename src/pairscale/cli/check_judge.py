@@ -10,12 +10,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import pairscale as ps
-from pairscale.cli._common import Encoding, IdCol, Json, Out, TextCol, emit, printable, say
+from pairscale.cli._common import (
+    Concurrency,
+    Encoding,
+    IdCol,
+    Json,
+    MaxCost,
+    Out,
+    Retries,
+    TextCol,
+    Timeout,
+    emit,
+    printable,
+    resumable,
+    say,
+)
 from pairscale.cli._inputs import (
     BaseUrl,
     Cache,
     JudgeArgs,
     JudgeName,
+    PriceOption,
     TemplateName,
     TraitName,
     make_named_judge,
@@ -48,7 +63,11 @@ def command(
     judge_arg: JudgeArgs = None,
     base_url: BaseUrl = None,
     cache: Cache = None,
-    concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="Questions open at once.")] = 4,
+    concurrency: Concurrency = 8,
+    retries: Retries = 3,
+    timeout: Timeout = 300.0,
+    max_cost: MaxCost = None,
+    price: PriceOption = None,
     reliability: Annotated[
         float, typer.Option(min=0, max=1, metavar="R", help="What the study is to reach, for the estimate.")
     ] = 0.9,
@@ -65,9 +84,12 @@ def command(
     cost, and how many comparisons and how much money will this data set need?
     """
     samples = ps.read_samples(data, id_col=id_col, text_col=text_col, encoding=encoding)
-    with contextlib.redirect_stdout(sys.stderr):
-        asked = make_named_judge(judge, trait, template, judge_arg, base_url, cache)
-        found = ps.check_judge(samples, asked, n_pairs=pairs, run=run, concurrency=concurrency, seed=seed)
+    with resumable(run), contextlib.redirect_stdout(sys.stderr):
+        asked = make_named_judge(judge, trait, template, judge_arg, base_url, cache, price)
+        found = ps.check_judge(
+            samples, asked, n_pairs=pairs, run=run, concurrency=concurrency, retries=retries, timeout=timeout,
+            max_cost=max_cost, seed=seed,
+        )  # fmt: skip
     say_reused(asked)
     say("estimating what the whole data set will need …")
     plan = ps.plan_comparisons(

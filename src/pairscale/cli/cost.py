@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -12,14 +11,16 @@ import typer
 
 import pairscale as ps
 from pairscale.cli import _names
-from pairscale.cli._common import Encoding, Json, Out, emit, printable, say
+from pairscale.cli._common import Concurrency, Encoding, Json, Out, Retries, emit, printable, resumable, say
 from pairscale.cli._inputs import (
     BaseUrl,
     Cache,
     JudgeArgs,
+    PriceOption,
     TemplateName,
     TraitName,
     make_named_judge,
+    price_of,
     read_pairs,
     run_file,
     setting,
@@ -61,14 +62,7 @@ def command(
     output_tokens: Annotated[
         float | None, typer.Option(min=0, metavar="N", help="Of an answer, for --offline; else assumed by the model.")
     ] = None,
-    price: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PRICE",
-            help="US dollars for a million tokens: input=1.25,output=10, also cached= and batch= (such as 0.5); or a "
-            "JSON file of prices. By default the dated table.",
-        ),
-    ] = None,
+    price: PriceOption = None,
     quantile: Annotated[
         float, typer.Option(min=0.5, max=0.999, metavar="Q", help="The probability of staying within the budget.")
     ] = 0.9,
@@ -83,8 +77,8 @@ def command(
     judge_arg: JudgeArgs = None,
     base_url: BaseUrl = None,
     cache: Cache = None,
-    concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="Questions open at once.")] = 4,
-    retries: Annotated[int, typer.Option(min=0, metavar="N", help="Retries after a transient failure.")] = 3,
+    concurrency: Concurrency = 8,
+    retries: Retries = 3,
     encoding: Encoding = None,
     as_json: Json = False,
     out: Out = None,
@@ -96,25 +90,21 @@ def command(
     is rough: thoughts, above all, can cost many times what it assumes.
     """
     table, _ = read_pairs(pairs, None, None, encoding)
-    try:
-        with contextlib.redirect_stdout(sys.stderr):
-            found = ps.estimate_llm_pairs_cost(
-                table,
-                mode="batch" if batch else "live",
-                n_test=pilot,
-                test_strategy=select,
-                seed=seed,
-                budget_quantile=quantile,
-                offline=offline,
-                output_tokens=output_tokens,
-                run=run,
-                concurrency=concurrency,
-                retries=retries,
-                **_judge(judge, trait, template, judge_arg, base_url, price, cache),
-            )
-    except KeyboardInterrupt:
-        say(f"interrupted; {f'the answers so far are in {run}' if run else 'nothing was kept'}")
-        raise typer.Exit(130) from None
+    with resumable(run), contextlib.redirect_stdout(sys.stderr):
+        found = ps.estimate_llm_pairs_cost(
+            table,
+            mode="batch" if batch else "live",
+            n_test=pilot,
+            test_strategy=select,
+            seed=seed,
+            budget_quantile=quantile,
+            offline=offline,
+            output_tokens=output_tokens,
+            run=run,
+            concurrency=concurrency,
+            retries=retries,
+            **_judge(judge, trait, template, judge_arg, base_url, price, cache),
+        )
     document: dict[str, Any] = found.summary.row(0, named=True)
     document |= {"calibration": dict(found.calibration), "notes": list(found.notes)}
     document["failed_pairs"] = found.failed_pairs.drop("text1", "text2")
@@ -139,7 +129,7 @@ def _judge(
     """The judge and its prices, as the function takes them."""
     from pairscale.providers.registry import PROVIDERS
 
-    prices = None if price is None else _price(price)
+    prices = None if price is None else price_of(price)
     if judge.partition(":")[0] in PROVIDERS:
         settings: dict[str, Any] = dict(setting(text) for text in given or [])
         more = {
@@ -153,23 +143,6 @@ def _judge(
         made |= {f"cost_per_million_{kind}": prices[kind] for kind in ("input", "output")}
         made["batch_discount"] = prices.get("batch")
     return made
-
-
-def _price(price: str) -> dict[str, Any]:
-    if "=" in price:
-        parts = dict(setting(part.strip(), "--price") for part in price.split(","))
-        if not {"input", "output"} <= set(parts) <= {"input", "output", "cached", "batch"}:
-            raise InputError(f"--price {price!r} must look like input=1.25,output=10, also with cached= and batch=")
-        return parts
-    try:
-        found = json.loads(Path(price).read_text("utf-8"))
-    except OSError as error:
-        raise InputError(f"--price {price}: {error.strerror}; write input=1.25,output=10, or name a file") from None
-    except ValueError as error:
-        raise InputError(f"--price {price} is no JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise InputError(f'--price {price} must hold {{"input": …, "output": …}}, or a table {{"prices": […]}}')
-    return found
 
 
 def _show(found: ps.CostEstimate) -> None:

@@ -11,11 +11,25 @@ import typer
 
 import pairscale as ps
 from pairscale.cli import _names
-from pairscale.cli._common import Encoding, Json, Out, emit, printable, say, show_table
+from pairscale.cli._common import (
+    Concurrency,
+    Encoding,
+    Json,
+    MaxCost,
+    Out,
+    Retries,
+    Timeout,
+    emit,
+    printable,
+    resumable,
+    say,
+    show_table,
+)
 from pairscale.cli._inputs import (
     BaseUrl,
     Cache,
     DryRun,
+    PriceOption,
     TemplateName,
     TraitName,
     make_named_judge,
@@ -67,11 +81,13 @@ def command(
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="A setting of the judge, such as bias=0.3; may stand several times."),
     ] = None,
-    concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="Questions open at once.")] = 1,
-    retries: Annotated[int, typer.Option(min=0, metavar="N", help="Retries after a transient failure.")] = 3,
+    concurrency: Concurrency = 8,
+    retries: Retries = 3,
+    timeout: Timeout = 300.0,
     base_url: BaseUrl = None,
+    price: PriceOption = None,
     cache: Cache = None,
-    max_cost: Annotated[float | None, typer.Option(min=0, metavar="USD", help="Stop before it costs more.")] = None,
+    max_cost: MaxCost = None,
     dry_run: DryRun = False,
     save_path: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also keep this CSV up to date, and resume from it.")
@@ -90,20 +106,16 @@ def command(
     """
     table = _read(pairs, encoding)
     kept = run or save_path
-    try:
-        with contextlib.redirect_stdout(sys.stderr):  # what a judge of the user's prints is no part of the result
-            asked = make_named_judge(judge, trait, template, judge_arg, base_url, cache)
-            if not dry_run and kept is None:
-                say("note: without --run nothing is kept when this is interrupted")
-            if not dry_run:
-                answers = ps.submit_pairs(
-                    table, asked, run=run, concurrency=concurrency, retries=retries, save_path=save_path,
-                    max_cost=max_cost,
-                )  # fmt: skip
-    except KeyboardInterrupt:
-        where = f"the answers so far are in {kept}; the same command goes on from there" if kept else "nothing was kept"
-        say(f"interrupted; {where}")
-        raise typer.Exit(130) from None
+    # What a judge function prints is no part of the result.
+    with resumable(kept), contextlib.redirect_stdout(sys.stderr):
+        asked = make_named_judge(judge, trait, template, judge_arg, base_url, cache, price)
+        if not dry_run and kept is None:
+            say("note: without --run nothing is kept when this is interrupted")
+        if not dry_run:
+            answers = ps.submit_pairs(
+                table, asked, run=run, concurrency=concurrency, retries=retries, timeout=timeout, save_path=save_path,
+                max_cost=max_cost,
+            )  # fmt: skip
     if dry_run:
         show_request(asked, table.row(0, named=True), calls=table.height, as_json=as_json)
         return

@@ -11,13 +11,29 @@ import typer
 
 import pairscale as ps
 from pairscale.cli import _names
-from pairscale.cli._common import Encoding, IdCol, Json, Out, TextCol, emit, printable, say, show_table
+from pairscale.cli._common import (
+    Concurrency,
+    Encoding,
+    IdCol,
+    Json,
+    MaxCost,
+    Out,
+    Retries,
+    TextCol,
+    Timeout,
+    emit,
+    printable,
+    resumable,
+    say,
+    show_table,
+)
 from pairscale.cli._inputs import (
     BaseUrl,
     Cache,
     DryRun,
     JudgeArgs,
     JudgeName,
+    PriceOption,
     TemplateName,
     TraitName,
     make_named_judge,
@@ -59,7 +75,10 @@ def command(
     base_url: BaseUrl = None,
     cache: Cache = None,
     dry_run: DryRun = False,
-    concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="Questions open at once.")] = 1,
+    concurrency: Concurrency = 1,
+    retries: Retries = 3,
+    timeout: Timeout = 300.0,
+    price: PriceOption = None,
     reliability: Annotated[
         float | None,
         typer.Option(
@@ -74,7 +93,7 @@ def command(
     max_comparisons: Annotated[
         int | None, typer.Option(min=0, metavar="N", help="At most so many comparisons in the whole run.")
     ] = None,
-    max_cost: Annotated[float | None, typer.Option(min=0, metavar="USD", help="Stop before it costs more.")] = None,
+    max_cost: MaxCost = None,
     max_minutes: Annotated[float | None, typer.Option(min=0, metavar="M", help="Stop after so long.")] = None,
     selector: Annotated[
         str,
@@ -118,7 +137,7 @@ def command(
     if fit not in {"exact", "laplace"}:
         raise InputError(f"--fit {fit}: choose exact or laplace")
     with contextlib.redirect_stdout(sys.stderr):  # what a judge of the user's prints is no part of the result
-        asked = make_named_judge(judge, trait, template, judge_arg, base_url, cache)
+        asked = make_named_judge(judge, trait, template, judge_arg, base_url, cache, price)
     if dry_run:
         if samples.height < 2:
             raise InputError(f"{data} holds {samples.height} text: there is nothing to compare it with")
@@ -129,29 +148,26 @@ def command(
     if run is None:
         say("note: without --run nothing is kept when this is interrupted")
     page = answering(asked, labellers, (host, port, url), instructions, concurrency)
-    try:
-        with contextlib.redirect_stdout(sys.stderr), page as options:
-            result = ps.adaptive_rank(
-                samples,
-                judge=asked,
-                n_steps=steps,
-                run=run,
-                seed=seed,
-                selector=selector,
-                max_comparisons=max_comparisons,
-                max_cost=max_cost,
-                max_minutes=max_minutes,
-                fit_fn=fit,
-                adaptive_config=adaptive,
-                btl_config=btl,
-                without=without or (),
-                progress=progress,  # type: ignore[arg-type]
-                **options,
-            )
-    except KeyboardInterrupt:
-        kept = f"the answers so far are in {run}; the same command goes on from there" if run else "nothing was kept"
-        say(f"interrupted; {kept}")
-        raise typer.Exit(130) from None
+    with resumable(run), contextlib.redirect_stdout(sys.stderr), page as options:
+        result = ps.adaptive_rank(
+            samples,
+            judge=asked,
+            n_steps=steps,
+            run=run,
+            seed=seed,
+            selector=selector,
+            max_comparisons=max_comparisons,
+            max_cost=max_cost,
+            max_minutes=max_minutes,
+            retries=retries,
+            timeout=timeout,
+            fit_fn=fit,
+            adaptive_config=adaptive,
+            btl_config=btl,
+            without=without or (),
+            progress=progress,  # type: ignore[arg-type]
+            **options,
+        )
     say_reused(asked)
     document = {"summary": result.summary, "run": run, "items": result.items, "refits": result.refits}
     emit(document, result.items, as_json=as_json, out=out, show=lambda: _show(result, run, selector))

@@ -12,9 +12,11 @@ import polars as pl
 
 from pairscale.collect.live import SubmitResult, submit_pairs
 from pairscale.errors import InputError
+from pairscale.judges.batched import BatchJudge
 from pairscale.judges.llm import LLMJudge
+from pairscale.judges.orders import BothOrders
 from pairscale.notices import notice
-from pairscale.options import optional, require_int
+from pairscale.options import optional, require_flag, require_int
 from pairscale.prompts import template_from
 from pairscale.providers.keys import KEY_VARIABLES, key_in_environment
 from pairscale.runtime import run_sync
@@ -65,7 +67,7 @@ def make_adaptive_judge_llm(
     include_raw: bool = False,
     text_col: str = "text",
     judge_args: Mapping[str, Any] | None = None,
-) -> LLMJudge:
+) -> BatchJudge:
     """A judge that asks a model, for :func:`adaptive_rank_run_live` or :func:`submit_pairs`.
 
     Args:
@@ -80,7 +82,7 @@ def make_adaptive_judge_llm(
         include_raw: must be False: a judge has no results. The run file always keeps the raw replies; give
             ``include_raw=True`` to :func:`adaptive_rank` or :func:`submit_pairs` to have them in what they return.
         text_col: must be ``text``: items carry their text under that name.
-        judge_args: further settings of :class:`LLMJudge`, such as ``{"reasoning": "low"}``.
+        judge_args: further settings of :class:`LLMJudge`, such as ``{"reasoning": "low"}``; and ``both_orders``.
 
     Raises:
         InputError: when the model or the key is missing, or a setting is unknown.
@@ -103,9 +105,10 @@ def make_adaptive_judge_llm(
     settings = dict(judge_args or {})
     if endpoint is not None:
         settings["endpoint"] = endpoint
-    return LLMJudge(
-        backend, model, what, template, template_id, api_key=api_key or settings.pop("api_key", None), **settings
-    )
+    both_orders = require_flag(settings.pop("both_orders", False), "both_orders")
+    key = api_key or settings.pop("api_key", None)
+    judge = LLMJudge(backend, model, what, template, template_id, api_key=key, **settings)
+    return BothOrders(judge) if both_orders else judge
 
 
 def submit_llm_pairs(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pairscale.collect.llm import make_adaptive_judge_llm
 
 if TYPE_CHECKING:
-    from pairscale.judges.llm import LLMJudge
+    from pairscale.judges.batched import BatchJudge
 
 __all__ = ["Question", "judge_from"]
 
@@ -22,7 +22,7 @@ class Question(NamedTuple):
 
 def judge_from(
     backend: str, model: str | None, question: Question, api_key: str | None, settings: dict[str, Any]
-) -> LLMJudge:
+) -> BatchJudge:
     """The judge; settings that are None are left to the model's rules."""
     kept = {name: value for name, value in settings.items() if value is not None}
     trait, endpoint = kept.pop("trait", "overall_quality"), kept.pop("endpoint", None)

@@ -1,0 +1,230 @@
+"""Recorded runs: two variants and more, compared by judges, panels, people and functions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.runtime import recorded_calls as call
+from tests.runtime import recorded_calls_ab as ab
+from tests.runtime.recorded_tables import Tables, recorded
+from tests.runtime.runs_given import longer
+
+TASKS = [
+    {"inputs": {"input": f"Question {n}?"}, "task_id": f"t{n:02d}", "tags": ["even" if n % 2 == 0 else "odd"]}
+    | ({"reference_outputs": f"Answer {n}."} if n % 3 == 0 else {})
+    for n in range(1, 13)
+]
+
+
+def number(task: Any) -> int:
+    return int(task.task_id[1:])
+
+
+def old(task: Any) -> str:
+    return "The same." if number(task) == 5 else f"{task.input} " + "Yes. " * (number(task) % 4)
+
+
+def new(task: Any) -> str:
+    return "The same." if number(task) == 5 else f"{task.input} " + "No, since it rains. " * (number(task) % 3)
+
+
+def often_first(A: Any, B: Any) -> Any:
+    """Prefers the place in some tasks, says tie in one order of another, and declines one."""
+    task = A["task_id"]
+    if task in {"t02", "t08"}:
+        return {"is_valid": True, "Y": int(task == "t02")}
+    if task == "t04":
+        return {"is_valid": True, "Y": 0.5 if len(A["text"]) > len(B["text"]) else 0}
+    if task == "t07":
+        return {"is_valid": False, "invalid_reason": "no opinion"}
+    return longer(A, B)
+
+
+def skilled(bonus: float) -> Any:
+    """A variant whose answers say how good they are, for a judge who knows."""
+
+    def answer(task: Any) -> Any:
+        return ab.trace(f"Answer {bonus} to {task.input}", metadata={"theta": bonus + number(task) % 3}, cost=0.002)
+
+    return answer
+
+
+class Agent:
+    """A variant that counts its calls; in a run file it is known by its type and its name."""
+
+    def __init__(self, raises: tuple[str, ...] = ()) -> None:
+        self.raises, self.calls = raises, []
+
+    async def ask(self, text: str) -> str:
+        self.calls.append(text)
+        if text in self.raises:
+            raise RuntimeError("no answer today")
+        return f"{text} " + "No, since it rains. " * (int(text[9:-1]) % 3)
+
+
+def same_cases(one: Any, two: Any) -> bool:
+    rows = ([ab.case_row(case) for case in done.cases] for done in (one, two))
+    return next(rows) == next(rows)
+
+
+class Shorter:
+    """A comparator of one's own, with every kind of outcome."""
+
+    key = "concise"
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def compare(self, *, task: Any, trace_a: Any, trace_b: Any, reference_outputs: Any) -> Any:
+        self.asked += 1
+        kinds = {"t03": "flip", "t06": "abstain", "t09": "fail"}
+        if task.task_id in kinds:
+            return ab.no_outcome(kinds[task.task_id], "by its name")
+        if task.task_id == "t10":
+            raise ValueError("this case cannot be compared")
+        a, b = len(trace_a.output), len(trace_b.output)
+        winner = "tie" if a == b else "a" if a < b else "b"
+        return ab.outcome(winner, f"{a} and {b}, {reference_outputs}", cost=0.5)
+
+
+@recorded
+def ab_both_orders(folder: Path) -> Tables:
+    """A judge in both orders: wins, flips in both directions, ties, an abstention; then another judge, same answers."""
+    suite, run, agent = ab.suite_of(TASKS), folder / "run.db", Agent()
+    judge = ab.by_judge(call.function_judge(often_first, "often first"), "more")
+    done = ab.compare_variants(suite, old, agent, [judge], concurrency=1, run=run, store_dir=folder / "results")
+    saved = ab.saved_evaluation(next((folder / "results").glob("*.json")))
+    again = ab.compare_variants(suite, old, agent, [judge], concurrency=1, run=run)
+    other = ab.by_judge(call.function_judge(longer, "longer"), "longer")
+    more = ab.compare_variants(suite, old, agent, [other], concurrency=1, run=run)
+    stored = [ab.stored_source(run, name) for name in ("old", "new")]
+    graded = ab.compare_recorded(*stored, [other], suite=suite, concurrency=1)
+    facts = {"saved": same_cases(saved, done), "again": same_cases(again, done), "graded": same_cases(graded, more)}
+    facts |= {"asked_again": again.asked, "calls": len(agent.calls), "tasks": ab.stored_tasks(run)}
+    tables = ab.evaluation_tables(done) | ab.evaluation_tables(more, "more_")
+    return tables | {"verdicts": ab.verdict_table(run), "same": facts}
+
+
+@recorded
+def ab_one_order_and_two_judges(folder: Path) -> Tables:
+    """Judges who draw their answers: one asked in both orders, one in a single order; errors and abstentions."""
+    both = ab.by_judge(call.simulated(bias=0.8, tie_rate=0.15, seed=1), "both", retries=0)
+    single = ab.by_judge(
+        call.simulated(bias=0.8, tie_rate=0.1, invalid_rate=0.1, error_rate=0.1, seed=2),
+        "single",
+        swap=False,
+        retries=0,
+    )
+    suite, run = (
+        ab.suite_of([*TASKS, *({**one, "task_id": f"u{one['task_id'][1:]}"} for one in TASKS)]),
+        folder / "run.db",
+    )
+    done = ab.compare_variants(suite, skilled(0.0), skilled(0.6), [both, single], concurrency=1, run=run)
+    return ab.evaluation_tables(done) | {"verdicts": ab.verdict_table(run)}
+
+
+@recorded
+def ab_panel_person_and_function(folder: Path) -> Tables:
+    """Three kinds of comparators in one run, several cases at once; the same call again asks only what failed."""
+    suite, run, own, questions = ab.suite_of(TASKS), folder / "run.db", Shorter(), []
+    panel = ab.by_panel(
+        [call.function_judge(longer, "longer"), call.function_judge(often_first, "often first"), "lexical"], "panel"
+    )
+
+    def person(task: Any, first: str, second: str) -> str | None:
+        questions.append(task.task_id)
+        return None if task.task_id == "t11" else "tie" if task.task_id == "t12" else "1" if first < second else "2"
+
+    comparators = [panel, own, ab.by_person(person, "person")]
+    done = ab.compare_variants(suite, old, new, comparators, concurrency=4, run=run)
+    first = {"asked": own.asked, "questions": len(questions)}
+    again = ab.compare_variants(suite, old, new, comparators, concurrency=4, run=run)
+    second = {"asked": own.asked - first["asked"], "questions": questions[first["questions"] :]}
+    agreement = done.agreement("panel", "concise")
+    facts = {"agreement": agreement.rate, "kappa": agreement.cohen_kappa, "agreement_n": agreement.n}
+    tables = ab.evaluation_tables(done) | {"verdicts": ab.verdict_table(run), "agreement": facts}
+    second |= {"asked_judges": again.asked, "same": same_cases(again, done)}
+    return tables | {"calls": first, "calls_again": second}
+
+
+@recorded
+def ab_repeats_and_exceptions(folder: Path) -> Tables:
+    """Each variant answers twice; one raises in some tasks, and is run again there by the next call."""
+    suite, run = ab.suite_of(TASKS[:7]), folder / "run.db"
+    judge = ab.by_judge(call.function_judge(longer, "longer"), "longer")
+    shaky, steady = Agent(raises=("Question 2?", "Question 6?")), Agent()
+    first = ab.compare_variants(suite, old, shaky, [judge], concurrency=1, repeats=2, run=run)
+    done = ab.compare_variants(suite, old, steady, [judge], concurrency=1, repeats=2, run=run)
+    facts = {"first_calls": shaky.calls, "second_calls": steady.calls}
+    return ab.evaluation_tables(first, "first_") | ab.evaluation_tables(done) | {"calls": facts}
+
+
+@recorded
+def ab_stopped_when_decided(folder: Path) -> Tables:
+    """Tasks in a random order, until it is decided; the same call again asks nothing."""
+    tasks = [{"inputs": {"input": f"Question {n}?"}, "task_id": f"t{n:02d}"} for n in range(60)]
+    run, seen = folder / "run.db", []
+    judge = ab.by_judge(call.simulated(seed=5), "better")
+    options: dict[str, Any] = {"concurrency": 1, "run": run, "stop_when": "decided", "seed": 4}
+    sides = (ab.suite_of(tasks), skilled(0.0), skilled(3.0), [judge])
+    done = ab.compare_variants(*sides, **options, on_case=lambda case: seen.append(case.task_id))
+    again = ab.compare_variants(*sides, **options)
+    tables = ab.evaluation_tables(done) | {"order": [{"task_id": name} for name in seen]}
+    return tables | {"again": {"asked": again.asked, "stopped": again.stopped, "cases": len(again.cases)}}
+
+
+@recorded
+def ab_recorded_answers(folder: Path) -> Tables:
+    """Answers from files: some without a partner, some repeated, one that raised."""
+    rows_a = [{"task_id": f"t{n:02d}", "output": f"Short {n}.", "input": f"Question {n}?"} for n in range(1, 9)]
+    rows_b = [{"task_id": f"t{n:02d}", "output": f"A longer answer to {n}." * (n % 3)} for n in range(3, 11)]
+    rows_a += [{"task_id": "t04", "output": "A second answer."}, {"task_id": "t05", "output": "Another one."}]
+    rows_b += [{"task_id": "t04", "output": "More."}, {"task_id": "t06", "output": None, "exception": "it broke"}]
+    for name, rows in (("a", rows_a), ("b", rows_b)):
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    comparators = [ab.by_judge(call.function_judge(longer, "longer"), "longer"), Shorter()]
+    done = ab.compare_recorded(
+        folder / "a.jsonl", folder / "b.jsonl", comparators, concurrency=4, run=folder / "run.db"
+    )
+    return ab.evaluation_tables(done) | {"verdicts": ab.verdict_table(folder / "run.db")}
+
+
+@recorded
+def ab_model_judge(folder: Path) -> Tables:
+    """A model as the judge of answers, and a model as one of the variants."""
+    suite, run = ab.suite_of(TASKS[:8]), folder / "run.db"
+    with call.provider(bias=1.0, seed=3) as server:
+        judge = ab.by_model(server, "model", include_reference=True)
+        done = ab.compare_variants(suite, old, new, [judge], concurrency=4, run=run)
+        served = server.served
+        again = ab.compare_variants(suite, old, new, [judge], concurrency=4, run=run)
+        variant = ab.model_variant(server, "Answer briefly: {input}")
+        mixed = ab.compare_variants(suite, variant, new, [judge], concurrency=4, run=folder / "mixed.db")
+        total = server.served
+    tables = ab.evaluation_tables(done) | ab.evaluation_tables(mixed, "mixed_")
+    return tables | {"served": {"first": served, "all": total, "asked_again": again.asked}}
+
+
+@recorded
+def ab_several_variants(folder: Path) -> Tables:
+    """A ranking of four variants, all cases and a sample of them; one variant raises now and then."""
+    suite, run = ab.suite_of(TASKS), folder / "run.db"
+
+    def shaky(task: Any) -> Any:
+        if task.task_id in {"t03", "t11"}:
+            raise RuntimeError("no answer")
+        return skilled(0.5)(task)
+
+    variants = {"low": skilled(-0.5), "mid": skilled(0.0), "shaky": shaky, "high": skilled(1.5)}
+    judges = [ab.by_judge(call.simulated(bias=0.5, seed=6), "skill"), Shorter()]
+    tables: Tables = {}
+    for name, n_pairs in (("sample", 30), ("all", None)):
+        done = ab.rank_variants(suite, variants, judges, concurrency=4, n_pairs=n_pairs, run=run, seed=2)
+        for key in done.keys:
+            tables[f"{name}_{key}_ranking"] = done.ranking(key)
+        tables[f"{name}_facts"] = {"cost": done.cost, "stopped": done.stopped}
+        for (a, b), found in done.results.items():
+            tables[f"{name}_{a}_{b}"] = [ab.case_row(case) for case in found.cases]
+    return tables

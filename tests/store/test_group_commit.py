@@ -1,0 +1,358 @@
+"""Group commit: an entry is on the disk before its future is done, and is written however the rest ends."""
+
+import asyncio
+import gc
+import subprocess
+import sys
+import textwrap
+import threading
+from dataclasses import replace
+
+import pytest
+
+import pairscale as ps
+from pairscale.errors import InputError, StoreFullError
+from pairscale.store import open_run
+from pairscale.store.policies import GroupCommitWriter
+from pairscale.store.writer import Asked, Entry
+
+
+class Written:
+    """Stands in for a run file: its transactions are calls of a function."""
+
+    def __init__(self, commit):
+        self.writer, self.commit = self, commit
+
+
+def writer_of(commit, **options):
+    return GroupCommitWriter(Written(commit), **options)
+
+
+def test_everything_is_written_in_order_before_its_future_is_done():
+    written = []
+
+    async def main():
+        async with writer_of(written.extend) as writer:
+            await asyncio.gather(*(writer.write(number) for number in range(100)))
+            assert written == list(range(100))
+            writer.write(100)
+
+    asyncio.run(main())
+    assert written == list(range(101))
+
+
+def test_a_failure_reaches_the_one_that_waits_and_the_next_are_written():
+    written = []
+
+    def write(what):
+        if 1 in what:
+            raise OSError("full")
+        written.extend(what)
+
+    async def main():
+        async with writer_of(write) as writer:
+            with pytest.raises(OSError, match="full"):
+                await writer.write(1)
+            await writer.write(2)
+
+    asyncio.run(main())
+    assert written == [2]
+
+
+@pytest.mark.parametrize(("error", "kept"), [(OverflowError, [0, 1, 3]), (StoreFullError, [])])
+def test_an_entry_that_cannot_be_written_takes_no_other_along_but_a_full_disk_does(error, kept):
+    written = []
+
+    def write(what):
+        if 2 in what:
+            raise error("too large")
+        written.extend(what)
+
+    async def main():
+        async with writer_of(write) as writer:
+            return await asyncio.gather(*(writer.write(number) for number in range(4)), return_exceptions=True)
+
+    said = asyncio.run(main())
+    assert written == kept
+    assert [number for number, one in enumerate(said) if one is None] == kept
+
+
+def test_what_comes_in_one_turn_of_the_loop_is_written_together():
+    groups = []
+
+    async def worker(writer, number):
+        await writer.write(number)
+        await writer.write(number + 10)
+
+    async def main():
+        async with writer_of(groups.append) as writer:
+            await asyncio.gather(*(worker(writer, number) for number in range(3)))
+
+    asyncio.run(main())
+    assert groups == [[0, 1, 2], [10, 11, 12]]
+
+
+def test_quick_writing_stays_in_the_thread_of_the_loop_and_slow_writing_moves_to_another():
+    threads = []
+
+    async def main(patience):
+        threads.clear()
+        async with writer_of(lambda _: threads.append(threading.get_ident()), patience=patience) as writer:
+            for number in range(5):
+                await writer.write(number)
+        return [thread == threading.get_ident() for thread in threads]
+
+    assert asyncio.run(main(float("inf"))) == [True] * 5
+    assert asyncio.run(main(0.0)) == [True] + [False] * 4  # the first one shows how long it takes
+
+
+def test_in_a_thread_what_arrives_meanwhile_is_next_and_leaving_waits_for_it_though_interrupted():
+    groups, begun, go = [], threading.Event(), threading.Event()
+
+    def write(what):
+        if what != [0]:
+            begun.set()
+            go.wait()
+        groups.append(what)
+
+    async def main():
+        async with writer_of(write, patience=0.0) as writer:
+            await writer.write(0)
+            writer.write(1)
+            while not begun.is_set():
+                await asyncio.sleep(0)
+            writer.write(2)
+            writer.write(3)
+            await asyncio.sleep(0)  # they are not begun: the writing of 1 is under way
+            assert groups == [[0]]
+            threading.Timer(0.05, go.set).start()
+            asyncio.current_task().cancel()
+            await asyncio.sleep(0)
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(main())
+    assert groups == [[0], [1], [2, 3]]
+
+
+def test_a_failure_in_a_thread_reaches_the_one_that_waits():
+    def write(what):
+        if what == [1]:
+            raise StoreFullError("full")
+
+    async def main():
+        async with writer_of(write, patience=0.0) as writer:
+            await writer.write(0)
+            with pytest.raises(StoreFullError):
+                await writer.write(1)
+            await writer.write(2)
+
+    asyncio.run(main())
+
+
+def test_a_loop_that_is_closed_loses_nothing():
+    written = []
+    writer = writer_of(written.extend)
+
+    async def main():
+        await writer.__aenter__()
+        writer.write(1)
+        writer.write(2)
+
+    asyncio.run(main())
+    writer._write_all()
+    assert written == [1, 2]
+
+
+@pytest.mark.parametrize("busy", ["writing", "otherwise"])
+def test_a_process_that_does_not_wait_for_the_loop_loses_nothing(busy, tmp_path):
+    """As after a second Ctrl-C: the main thread ends while the loop's is busy, with this or with something else."""
+    script = textwrap.dedent("""
+        import asyncio, atexit, sys, threading
+        from pathlib import Path
+        from pairscale.store.policies import GroupCommitWriter
+
+        busy, file = sys.argv[1:]
+        begun, go = threading.Event(), threading.Event()
+
+        def stay():
+            begun.set()
+            go.wait()
+
+        def write(what):
+            if busy == "writing":
+                stay()
+            Path(file).write_text("".join(map(str, what)))
+
+        class RunFile:
+            pass
+
+        RunFile.writer, RunFile.commit = RunFile, staticmethod(write)
+
+        async def main():
+            async with GroupCommitWriter(RunFile) as writer:
+                writer.write(1)
+                writer.write(2)
+                if busy == "otherwise":
+                    stay()
+                await asyncio.sleep(1000)
+
+        threading.Thread(target=lambda: asyncio.run(main()), daemon=True).start()
+        begun.wait()
+        if busy == "writing":
+            atexit.register(go.set)  # the process is ending before anything is written
+    """)
+    subprocess.run([sys.executable, "-c", script, busy, str(tmp_path / "written")], check=True, timeout=600)
+    assert (tmp_path / "written").read_text() == "12"
+
+
+def test_what_is_put_is_written_when_the_block_is_left_and_its_failure_is_not_complained_about():
+    """The writes that are awaited raise it."""
+    written, complaints = [], []
+
+    def write(what):
+        if what == ["bad"]:
+            raise OSError("full")
+        written.extend(what)
+
+    async def main():
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, context: complaints.append(context["message"]))
+        async with writer_of(write) as writer:
+            writer.put("bad")
+            await asyncio.sleep(0)
+            writer.put("good")
+        assert written == ["good"]
+        await asyncio.sleep(0)
+        gc.collect()
+
+    asyncio.run(main())
+    assert complaints == []
+
+
+def test_what_is_given_up_while_it_waits_is_written_all_the_same():
+    written = []
+
+    async def main():
+        async with writer_of(written.extend) as writer:
+            waiting = asyncio.ensure_future(wait_for(writer.write(1)))
+            await asyncio.sleep(0)
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+
+    async def wait_for(future):
+        await future
+
+    asyncio.run(main())
+    assert written == [1]
+
+
+@pytest.mark.parametrize("patience", [float("inf"), 0.0])
+def test_what_follows_a_transaction_is_done_before_the_futures_and_its_failure_is_theirs(patience):
+    happened = []
+
+    def also(entries):
+        happened.append(("also", tuple(entries)))
+        if 2 in entries:
+            raise OSError("the csv is gone")
+
+    async def main():
+        async with writer_of(lambda what: happened.append(("commit", tuple(what))), also=also, patience=patience) as to:
+            for number in (0, 1):
+                await to.write(number)
+                happened.append(("done", number))
+            with pytest.raises(OSError, match="csv"):
+                await to.write(2)
+
+    asyncio.run(main())
+    each = [[("commit", (number,)), ("also", (number,)), ("done", number)] for number in (0, 1, 2)]
+    assert happened == [*each[0], *each[1], *each[2][:2]]
+
+
+def test_a_failure_of_what_follows_a_transaction_does_not_repeat_the_transaction():
+    committed = []
+
+    def also(_entries):
+        raise OSError("the csv is gone")
+
+    async def main():
+        async with writer_of(committed.extend, also=also) as writer:
+            return await asyncio.gather(writer.write(1), writer.write(2), return_exceptions=True)
+
+    assert [str(one) for one in asyncio.run(main())] == ["the csv is gone"] * 2
+    assert committed == [1, 2]
+
+
+# With a run file
+
+
+def answer(number: int, **more) -> Entry:
+    attempt = {"attempt": 1, "attempted_at": "x", "outcome": "win"} | more
+    comparison = {"outcome": "win", "winner_pos": 1, "better_id": "a", "received_at": "x"}
+    return Entry(Asked("judge", (attempt,), comparison, uid=f"pair-{number}", ID1="a", ID2="b"))
+
+
+def prepared(where):
+    store = open_run(where, write=True)
+    store.add_items([{"ID": name, "text": name} for name in "ab"])
+    store.add_condition(ps.Condition("judge"), "judge")
+    return store
+
+
+def test_an_answer_is_on_the_disk_before_its_future_is_done(tmp_path):
+    async def main():
+        with prepared(tmp_path / "run.db") as store:
+            async with GroupCommitWriter(store) as writer:
+                for number in range(1, 6):
+                    await writer.write(answer(number))
+                    with open_run(tmp_path / "run.db") as reader:
+                        assert reader.counts()["comparisons"] == number
+
+    asyncio.run(main())
+
+
+def test_a_group_without_its_faulty_entry_is_in_the_file():
+    async def main():
+        with prepared(None) as store:
+            async with GroupCommitWriter(store) as writer:
+                entries = answer(1), answer(2, tokens=1), answer(3)
+                said = await asyncio.gather(*map(writer.write, entries), return_exceptions=True)
+            assert [type(one) for one in said] == [type(None), InputError, type(None)]
+            assert store.results()["custom_id"].to_list() == ["pair-1", "pair-3"]
+
+    asyncio.run(main())
+
+
+def test_samples_and_logs_go_with_their_answer_or_not_at_all():
+    sample = {"item_id": "c", "text": "c", "text_hash": "0", "columns": {}}
+
+    def entry(number: int, **more) -> Entry:
+        return replace(answer(number, **more), samples=[sample], rows=[("notes", {"pair": number})])
+
+    async def main():
+        with prepared(None) as store:
+            async with GroupCommitWriter(store) as writer:
+                with pytest.raises(InputError, match="no column 'tokens'"):
+                    await writer.write(entry(1, tokens=1))
+                assert store.counts()["items"] == 2
+                assert store.read_log("notes") == []
+                await writer.write(entry(1))
+            assert store.counts() == {"items": 3, "pairs": 1, "attempts": 1, "comparisons": 1}
+            assert store.read_log("notes") == [{"pair": 1}]
+
+    asyncio.run(main())
+
+
+def test_a_later_outcome_replaces_the_failure_and_attempts_are_kept():
+    async def main():
+        with prepared(None) as store:
+            async with GroupCommitWriter(store) as writer:
+                failed = {"attempt": 1, "attempted_at": "x", "outcome": "error", "error_code": "timeout", "cost": 0.25}
+                settled = {"outcome": "error", "received_at": "x"}
+                await writer.write(Entry(Asked("judge", (failed,), settled, uid="pair-1", ID1="a", ID2="b")))
+                assert store.progress("judge").failed == {1}
+                again = answer(1, attempt=2, cost=0.5)
+                await writer.write(replace(again, asked=replace(again.asked, pair_id=1, replaces=True)))
+            assert store.results()["better_id"].to_list() == ["a"]
+            assert store.counts() == {"items": 2, "pairs": 1, "attempts": 2, "comparisons": 1}
+            assert (store.spent(), store.progress("judge").failed) == (0.75, set())
+
+    asyncio.run(main())
