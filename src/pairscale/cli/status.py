@@ -133,7 +133,8 @@ def _standing(run: Mapping[str, Any]) -> str:
 
     reliability = run["reliability_EAP"]
     known = "not known yet" if reliability is None else f"{reliability:.2f}"
-    said = [f"{run['n_items']:,} items", f"{run['committed_pairs']:,} comparisons"]
+    gone = f" ({len(run['withdrawn']):,} withdrawn)" if run["withdrawn"] else ""
+    said = [f"{run['n_items']:,} items{gone}", f"{run['committed_pairs']:,} comparisons"]
     said += [f"{run['invalid']:,} invalid answers"] if run["invalid"] else []
     said += [f"reliability {known}", f"{run['stage'].replace('_', ' ')}, round {run['round_id']}"]
     if run["stop_reason"] is not None:
