@@ -82,7 +82,7 @@ class Call:
 
 def text(number: int) -> str:
     """The text of a number, with its mark."""
-    return f"[[t{number:02d}]] A text of number {number}, which has nothing else to say."
+    return f"[[t{number:02d}]] A text of number {number}, which {'really ' * number}has nothing else to say."
 
 
 def known_judge(function: Callable[..., Any]) -> ps.Judge:
@@ -179,7 +179,7 @@ def people(call: Call) -> Any:
 @contextmanager
 def _somebody(judge: ps.HumanJudge, url: str) -> Any:
     """A person who answers what the judge is asked, as the server says."""
-    board, here = judge.board, threading.Event()
+    board, here = judge.queue, threading.Event()
     board.open(["ann"])
 
     def answer() -> None:

@@ -12,7 +12,8 @@ import pairscale as ps
 from pairscale.errors import StoreGoneError
 from pairscale.store import open_run
 from pairscale.store.chain import verify_chain
-from pairscale.store.writer import Asked, Entry, GroupCommitWriter, JournalWriter
+from pairscale.store.policies import GroupCommitWriter, JournalWriter
+from pairscale.store.writer import Asked, Entry
 
 TEXTS = [{"ID": f"t{number:02d}", "text": f"text of number {number}"} for number in range(12)]
 PAIRS = ps.make_pairs(TEXTS)

@@ -22,7 +22,8 @@ from pairscale.options import optional, require_int, require_number
 from pairscale.provenance import utc_now
 from pairscale.runtime import Budget, FailureStreak, LogRows, Question, Recorded, Wait
 from pairscale.store._database import whole
-from pairscale.store.writer import Entry, JournalWriter
+from pairscale.store.policies import JournalWriter
+from pairscale.store.writer import Entry
 
 if TYPE_CHECKING:
     from pairscale.adaptive._view import View

@@ -23,7 +23,8 @@ from pairscale.runtime.budget import Budget, BudgetExceeded, Reservation
 from pairscale.runtime.progress import Progress
 from pairscale.runtime.source import Question, Recorded, Source, Wait
 from pairscale.runtime.streak import MOST_ALIKE, FailureStreak
-from pairscale.store.writer import Asked, Entry, GroupCommitWriter, JournalWriter
+from pairscale.store.policies import GroupCommitWriter, JournalWriter
+from pairscale.store.writer import Asked, Entry
 
 __all__ = ["CONCURRENCY", "RETRIES", "TIMEOUT", "RunOptions", "Runtime"]
 
@@ -259,7 +260,8 @@ class Runtime:
             raise
         except PairscaleError as error:  # the judge can judge none of these pairs
             self.stop("judge", error)
-            return None
+            verdict = Verdict.fail("judge_error", str(error), failure="judge")
+            values = watch.attempt(verdict, number)
         if verdict.cached:
             self.cached += 1
             self.saved += verdict.saved or 0.0
