@@ -14,7 +14,8 @@ import pairscale as ps
 from pairscale.errors import InputError, JudgeError, StoreFullError
 from pairscale.runtime import Budget, Progress, Question, Recorded, RunOptions, Runtime, Wait
 from pairscale.store import RunFile, open_run
-from pairscale.store.writer import GroupCommitWriter, JournalWriter, Writer
+from pairscale.store.policies import GroupCommitWriter, JournalWriter
+from pairscale.store.writer import Writer
 
 Answer = Callable[[ps.JudgePair], Awaitable[ps.Verdict]]
 SAMPLES = {name: {"ID": name, "item_id": name, "text": f"text {name}"} for name in "abcdefghijklmnopqrstuvwxyz"}
