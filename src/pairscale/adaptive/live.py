@@ -177,6 +177,7 @@ def _run(source: AdaptiveSource, runtime: Runtime, journal: JournalWriter, judge
         source.start()
         try:
             await runtime.run()
+            await source.finish()
         except BaseException as error:
             await source.interrupt()
             source.end(_ENDS.get(type(error), "failed"))

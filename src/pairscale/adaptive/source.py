@@ -244,6 +244,12 @@ class AdaptiveSource:
             for proposal in self._engine.open.values():
                 self._journal.put(Entry(rows=[("adaptive_open", proposal.fields)]))
 
+    async def finish(self) -> None:
+        """Wait for a refit that is running, and apply it: the next call starts from it."""
+        if self._fitting is not None:
+            await asyncio.wait([self._fitting])
+            self._apply()
+
     def reason(self, stopped: str | None) -> str | None:
         """Why a call ended before its steps were used up, given what stopped the runtime; None when nothing did."""
         return self._engine.stop_reason or stopped or self.limit()

@@ -154,27 +154,41 @@ class Runtime:
                 self.stop("max_minutes")
             if self._stop.is_set() and self._hold is None:
                 return None
-            found = self._source.next()  # also while stopping: outcomes that are held back wait for it
-            self._hold_back(isinstance(found, Wait) and found.hold)
-            if self._stop.is_set() and self._hold is None:
+            found = self._source.next()
+            holds = isinstance(found, Wait) and found.hold
+            if not holds:
+                self._release()
+            if self._stop.is_set() and not holds:
                 if isinstance(found, Question):
                     self._source.done(found, None)
                 return None
             if not isinstance(found, Wait):
                 return found
-            if found.until is not None:
-                await asyncio.wait([asyncio.ensure_future(found.until)])
-            elif self._open:
-                self._outcome.clear()
-                await self._outcome.wait()
-            else:
+            if not await self._waited(found):
                 return None
 
-    def _hold_back(self, is_holding: bool) -> None:
-        """Hold outcomes back from now on, or hand them over."""
-        if is_holding and self._hold is None:
-            self._hold = asyncio.get_running_loop().create_future()
-        elif not is_holding and self._hold is not None:
+    async def _waited(self, wait: Wait) -> bool:
+        """Wait as a source asks for, or until the run is being stopped; False when there is nothing to wait for."""
+        if wait.hold:
+            self._hold = self._hold or asyncio.get_running_loop().create_future()
+        if wait.until is not None:
+            moments = [asyncio.ensure_future(wait.until)]
+            stop = asyncio.ensure_future(self._stop.wait())
+            try:
+                # Outcomes that are held back come after the moment, also when the run is being stopped.
+                await asyncio.wait(moments if wait.hold else [*moments, stop], return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                stop.cancel()
+        elif self._open:
+            self._outcome.clear()
+            await self._outcome.wait()
+        else:
+            return False
+        return True
+
+    def _release(self) -> None:
+        """Hand over the outcomes that were held back."""
+        if self._hold is not None:
             self._hold.set_result(None)
             self._hold = None
 
