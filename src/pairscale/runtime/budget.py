@@ -125,7 +125,7 @@ class Budget:
         self._settled.set()
 
     def _is_used_up(self, reservation: Reservation) -> bool:
-        return 0 < self.spent and self.spent * _ROUNDING >= (self.limit or 0.0) and not self._is_free(reservation)
+        return self.spent * _ROUNDING >= (self.limit or 0.0) and not self._is_free(reservation)
 
     def _is_too_much(self, reservation: Reservation) -> bool:
         reserved = sum(map(self._may_cost, (*self._open, reservation)))

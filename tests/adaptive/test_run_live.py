@@ -1,4 +1,4 @@
-"""The runner: limits, judges of every kind, many questions at once, refits in the background, Ctrl-C."""
+"""Adaptive runs: limits, judges of every kind, many questions at once, refits in the background, Ctrl-C."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from typing import Any
 
 import polars as pl
 import pytest
-from pairscale.adaptive.runner import Runner
 
 import pairscale as ps
 from pairscale.adaptive import live
+from pairscale.adaptive.source import AdaptiveSource
 from pairscale.errors import InputError, UnknownNameError
 from pairscale.models.laplace import fit_btl_laplace
 from pairscale.models.logs import ITEM_LOG
+from pairscale.runtime import Runtime
 from pairscale.testing import Behaviour, ProviderSimulator
 from tests.adaptive.running import FAST, LATE, SOON, answers, asked, audited, better, rank, samples, simulated, steps
 
@@ -134,14 +135,27 @@ def test_a_price_that_is_said_beforehand_is_not_found_out_by_paying_it() -> None
     assert cheap.spent == pytest.approx(0.1005, abs=0.0006)
 
 
-def test_max_minutes_by_the_clock_of_this_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [1000.0]
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time by the clock of a run, in a list; what waits for it waits no longer than a moment."""
+    seconds = [1000.0]
+
+    async def at_once(_runtime: Runtime, _seconds: float) -> bool:
+        await asyncio.sleep(0)
+        return False
+
+    for name, made in (("AdaptiveSource", AdaptiveSource), ("Runtime", Runtime)):
+        monkeypatch.setattr(live, name, partial(made, clock=lambda: seconds[0]))
+    monkeypatch.setattr(Runtime, "_stopped_within", at_once)
+    return seconds
+
+
+def test_max_minutes_by_the_clock_of_this_call(now: list[float]) -> None:
 
     def slow(A: Any, B: Any) -> dict[str, Any]:
         now[0] += 6.0
         return better(A, B)
 
-    monkeypatch.setattr(live, "Runner", partial(Runner, clock=lambda: now[0]))
     result = rank(10, slow, max_minutes=2)
     assert result.state.engine.committed == 20
     closed(result, "max_minutes")
@@ -150,23 +164,27 @@ def test_max_minutes_by_the_clock_of_this_call(monkeypatch: pytest.MonkeyPatch) 
     assert again.stop_reason == "max_minutes"
 
 
-@pytest.mark.parametrize(("wait", "questions"), [(0.0, 1), (3600.0, 3)])
-def test_when_the_time_is_up_nothing_is_tried_again(
-    wait: float, questions: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("concurrency", [1, 4])
+@pytest.mark.parametrize(("wait", "attempts"), [(0.0, 3), (3600.0, 1)])
+def test_when_the_time_is_up_nothing_is_asked_again(
+    wait: float, attempts: int, concurrency: int, now: list[float], tmp_path: Any
 ) -> None:
-    """Nor is anything that would have to wait for longer than there is time."""
-    now, calls = [0.0], [0]
+    """Nor is anything that would have to wait for longer than there is time; the next call asks the same question."""
+    given = {"run": tmp_path / "run.db", "concurrency": concurrency, "retries": 50, "retry_wait": wait}
 
     def failing(A: Any, B: Any) -> dict[str, Any]:
         now[0] += 20.0
-        calls[0] += 1
         raise ConnectionError("gone")
 
-    monkeypatch.setattr(live, "Runner", partial(Runner, clock=lambda: now[0]))
-    result = rank(10, failing, max_minutes=1, retries=50, retry_wait=wait)
-    log = result.logs["step_log"]
-    assert (calls[0], log.height, result.state.stop_reason) == (3, questions, "max_minutes")
-    assert log["invalid_reason"].unique().to_list() == ["ConnectionError: gone"]
+    result = rank(10, ps.FunctionJudge(failing, name="mine"), max_minutes=1, **given)
+    assert result.state.ended == "max_minutes"
+    assert result.logs["step_log"].is_empty()
+    tried = Counter(uid for uid, _ in asked(given["run"]))
+    assert tried["step-000001"] == attempts if concurrency == 1 else len(tried) <= 4
+    assert attempts <= tried.total() <= attempts + 2 * concurrency
+    again = rank(10, ps.FunctionJudge(better, name="mine"), n_steps=12, **given)
+    assert sorted(again.logs["step_log"]["step_id"]) == list(range(1, 13))
+    audited(given["run"])
 
 
 @pytest.mark.parametrize(
@@ -529,12 +547,14 @@ def test_what_was_answered_when_ctrl_c_came_is_taken_in(tmp_path: Any) -> None:
 
 
 @pytest.mark.parametrize("is_over", [False, True])
-def test_a_second_ctrl_c_leaves_a_run_that_is_putting_its_things_in_order(is_over: bool) -> None:
-    """Else two threads would go on with one run."""
+def test_a_second_ctrl_c_leaves_a_run_that_is_storing_its_answers(is_over: bool) -> None:
+    """Else two threads would continue one run."""
     closed, began, go = [], threading.Event(), threading.Event()
 
     class Slow:
-        is_running = False
+        """A source and a runtime in one."""
+
+        stopped, is_running = None, False
 
         async def run(self) -> None:
             self.is_running = True
@@ -545,10 +565,25 @@ def test_a_second_ctrl_c_leaves_a_run_that_is_putting_its_things_in_order(is_ove
         async def close(self) -> None:
             closed.append(self.is_running)
 
+        async def finish(self) -> None:
+            pass
+
+        def start(self) -> None:
+            pass
+
+        def end(self, reason: str | None) -> None:
+            pass
+
+        def reason(self, stopped: str | None) -> str | None:
+            pass
+
+        def flush(self) -> None:
+            pass
+
     def twice(make: Any) -> None:
         thread = threading.Thread(target=lambda: asyncio.run(make()))
         thread.start()
-        if make == runner.close:
+        if make == slow.close:
             return thread.join()
         began.wait()
         if is_over:
@@ -556,10 +591,11 @@ def test_a_second_ctrl_c_leaves_a_run_that_is_putting_its_things_in_order(is_ove
             thread.join()
         raise KeyboardInterrupt
 
-    runner = Slow()
+    slow: Any = Slow()
+    view: Any = SimpleNamespace(note=lambda said: None)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(live, "run_sync", twice)
         with pytest.raises(KeyboardInterrupt):
-            live._run(runner, SimpleNamespace(note=lambda said: None))  # type: ignore[arg-type]
+            live._run(slow, slow, slow, slow, view)
     go.set()
     assert closed == ([False] if is_over else [])
