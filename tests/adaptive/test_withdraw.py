@@ -247,7 +247,7 @@ def test_a_text_that_is_no_longer_there(tmp_path: Path) -> None:
     run = tmp_path / "run.db"
     rank(8, n_steps=9, run=run)
     fewer = samples(8).filter(pl.col("ID") != "s06")
-    with pytest.raises(StoreMismatchError, match="ranks 's06', which the data lack.*name it in without="):
+    with pytest.raises(StoreMismatchError, match=r"ranks 's06', which the data lack.*name it in without="):
         rank(fewer, n_steps=9, run=run)
     assert rank(fewer, n_steps=9, run=run, without="s06").state.withdrawn == ["s06"]
     assert rank(fewer, n_steps=9, run=run).state.engine.rows == 27
