@@ -158,30 +158,27 @@ def rows_of(run: str | Path) -> list[dict[str, Any]]:
     return [dict(one.row) for one in attempts_in(run, cancelled=True)]
 
 
-@across(tuple(WORKFLOWS), *SIGNALS, slow=True)
-@across(tuple(COMMANDS), "Ctrl-C", "SIGTERM", slow=True)
-def test_everything_answered_is_in_the_main_file(workflow: str, event: str, once: Once) -> None:
-    found = once(broken_off, workflow, event)
-    assert found.ended.code == SIGNALS[event][1], found.ended.said
-    assert sum(row["error_code"] is None for row in found.alone) == found.answered
+@across(tuple(WORKFLOWS), "kill", "kill, again", slow=True)
+@across(EVERY, *(f"{name}{part}" for name in ("Ctrl-C", "SIGTERM") for part in ("", ", again", ", message")), slow=True)
+def test_a_process_that_is_broken_off(workflow: str, event: str, once: Once) -> None:
+    name, _, aspect = event.partition(", ")
+    found = once(broken_off, workflow, name)
+    if aspect == "again":
+        assert_only_what_was_open_is_asked_again(found, 2 if workflow == "batch" else 0)
+    elif aspect == "message":
+        assert RESUME.search(found.ended.said), found.ended.said
+        assert "Traceback" not in found.ended.said
+    else:
+        assert found.ended.code == SIGNALS[name][1], found.ended.said
+        assert sum(row["error_code"] is None for row in found.alone) == found.answered
 
 
-@across(tuple(WORKFLOWS), *(f"{name}, again" for name in SIGNALS), slow=True)
-@across(tuple(COMMANDS), "Ctrl-C, again", "SIGTERM, again", slow=True)
-def test_the_same_call_again_asks_only_what_was_open_or_not_asked(workflow: str, event: str, once: Once) -> None:
-    found = once(broken_off, workflow, event.partition(",")[0])
+def assert_only_what_was_open_is_asked_again(found: BrokenOff, n_batches: int) -> None:
     assert found.again.code == 0, found.again.said
     assert found.attempts[: len(found.alone)] == found.alone
     assert found.outcomes == ["win"] * N_QUESTIONS
     assert found.asked <= N_QUESTIONS + found.open
-    assert found.n_batches == (2 if workflow == "batch" else 0)
-
-
-@across(EVERY, "Ctrl-C, message", "SIGTERM, message", slow=True)
-def test_a_run_that_was_broken_off_says_how_to_resume(workflow: str, event: str, once: Once) -> None:
-    said = once(broken_off, workflow, event.partition(",")[0]).ended.said
-    assert RESUME.search(said), said
-    assert "Traceback" not in said
+    assert found.n_batches == n_batches
 
 
 @across(tuple(COMMANDS), "deleted file", slow=True)

@@ -82,7 +82,7 @@ class Call:
 
 def text(number: int) -> str:
     """The text of a number, with its mark."""
-    return f"[[t{number:02d}]] A text of number {number}, which has nothing else to say."
+    return f"[[t{number:02d}]] A text of number {number}, which {'really ' * number}has nothing else to say."
 
 
 def known_judge(function: Callable[..., Any]) -> ps.Judge:
