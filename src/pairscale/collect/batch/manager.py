@@ -21,7 +21,7 @@ from pairscale.collect._plan import Plan, make_plan
 from pairscale.collect.batch import _steps
 from pairscale.collect.batch._affordable import affordable
 from pairscale.collect.batch._collecting import ingest_results
-from pairscale.collect.batch._parts import even_sizes, pairs_from, remove_files, write_again, write_parts
+from pairscale.collect.batch._parts import even_sizes, pairs_from, prepared, remove_files, write_again, write_parts
 from pairscale.collect.batch._placing import is_placed, place, seen
 from pairscale.collect.batch._registry import (
     Entry,
@@ -217,22 +217,7 @@ class BatchManager:
         parts = list(write_parts(judge, form, questions, self.folder, sizes, limits, halves))
         _steps.reached("written")
         rows = [
-            event(
-                "prepared",
-                part.key,
-                provider=judge.provider,
-                model=judge.model,
-                condition_id=condition_id,
-                segment=number,
-                pair_ids=part.pair_ids,
-                n_requests=part.n_requests,
-                bytes=part.bytes,
-                input_path=str(part.path),
-                output_path=str(part.path.with_name(f"{part.key}.results.jsonl")),
-                endpoint=part.endpoint,
-                metadata=dict(metadata or {}),
-                max_cost=judge.max_batch_cost(part.bytes, part.n_requests),
-            )
+            prepared(part, judge, condition_id, segment=number, metadata=metadata)
             for number, part in enumerate(parts, start=1)
         ]
         append(store, rows)
