@@ -125,12 +125,13 @@ class Foretelling(Priced):
 
 def test_a_price_that_is_said_beforehand_is_not_found_out_by_paying_it() -> None:
     texts = [{"ID": f"t{n}", "text": "long " * (10 if n < 8 else 200)} for n in range(10)]  # at most 0.2 a question
+    given = {"concurrency": 8, "seed": 1, "progress": "none", "fit_fn": "laplace"}
     for limit, questions in ((0.19, 0), (0.21, 1)):
         judge = Foretelling(0.2)
-        result = ps.adaptive_rank(texts, judge=judge, max_cost=limit, concurrency=8, seed=1, progress="none")
+        result = ps.adaptive_rank(texts, judge=judge, max_cost=limit, **given)
         assert (judge.asked, result.state.ended) == (questions, "max_cost")
     cheap = Foretelling(0.001)  # what is open may cost 0.2 each, and costs less: it goes on until 0.2 is not left
-    ps.adaptive_rank(texts, judge=cheap, max_cost=0.3, concurrency=8, seed=1, progress="none", max_comparisons=150)
+    ps.adaptive_rank(texts, judge=cheap, max_cost=0.3, max_comparisons=150, **given)
     assert cheap.spent == pytest.approx(0.1005, abs=0.0006)
 
 

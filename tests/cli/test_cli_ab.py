@@ -31,9 +31,13 @@ def longer(A, B):
     return {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
 
 
+asked = []
+
+
 def slow(A, B):
     import time
-    time.sleep(0.2)
+    asked.append(1)
+    time.sleep(0.1 if len(asked) < 6 else 5)  # too slow to end by itself, however late the signal comes
     return longer(A, B)
 '''
 

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import math
+import time
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -88,7 +89,7 @@ def expected_tokens(judge: ps.LLMJudge, said: str, thoughts: str = "") -> tuple[
 @EVERY
 def test_success(case):
     with simulator({"sharpness": 20}) as server:
-        judge = judge_of(server, case)
+        judge, start = judge_of(server, case), time.perf_counter()
         verdict = ask(judge)
         journal = list(server.journal)
     assert (verdict.outcome, verdict.winner_pos, verdict.error_code) == (ps.Outcome.WIN, 1, None)
@@ -103,7 +104,7 @@ def test_success(case):
     assert (verdict.prompt_tokens, verdict.completion_tokens) == (prompt, completion)
     assert verdict.total_tokens == prompt + completion
     assert verdict.cost == pytest.approx((prompt * 1.0 + completion * 4.0) / 1e6)
-    assert 0 < verdict.latency_s < 30
+    assert 0 < verdict.latency_s < time.perf_counter() - start
     assert verdict.raw_response
     assert not {"messages", "input", "contents", "prompt"} & set(verdict.request)
 

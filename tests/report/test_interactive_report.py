@@ -148,6 +148,7 @@ def test_a_comparison_of_variants_has_no_condition_to_choose(runs, tmp_path):
 ENDS = st.one_of(st.none(), st.just(math.inf), st.floats(0, 50))
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.floats(-50, 50), ENDS, ENDS), min_size=1, max_size=8), st.booleans())
 def test_what_has_no_limit_ends_with_the_axis(figures, many):
     rows = [
