@@ -13,6 +13,7 @@ from pairscale.collect.live import SubmitResult, submit_pairs
 from pairscale.errors import InputError
 from pairscale.judges.llm import LLMJudge
 from pairscale.notices import notice
+from pairscale.options import require_int
 from pairscale.prompts import template_from
 from pairscale.providers.keys import KEY_VARIABLES, key_in_environment
 from pairscale.tables import RESULTS
@@ -106,7 +107,7 @@ def submit_llm_pairs(
     endpoint: str | None = None,
     api_key: str | None = None,
     verbose: bool = True,  # noqa: ARG001 - of the manual; notices are a logger's affair
-    status_every: int = 1,  # noqa: ARG001 - of the manual; the bar shows where things stand
+    status_every: int = 1,
     progress: bool = True,
     include_raw: bool = False,
     save_path: str | os.PathLike[str] | None = None,
@@ -162,6 +163,8 @@ def submit_llm_pairs(
     judge = make_adaptive_judge_llm(
         backend, model, trait, trait_name, trait_description, prompt_template, endpoint, api_key, judge_args=settings
     )
+    workers = require_int(workers, "workers", least=1)
+    require_int(status_every, "status_every", least=1)
     if concurrency is None:
         concurrency = workers if parallel else 1
     return submit_pairs(

@@ -18,6 +18,7 @@ from pairscale.judges.lexical import LexicalJudge
 from pairscale.judges.replay import ReplayJudge
 from pairscale.judges.simulated import SimulatedJudge
 from pairscale.notices import notice
+from pairscale.options import optional, require_mapping
 from pairscale.prompts import template_from
 from pairscale.providers.registry import PROVIDERS, split_model
 from pairscale.tables import listed
@@ -70,8 +71,7 @@ def make_judge(
             f"trait must be the key of a built-in trait or what trait_description gives, not {trait!r:.60}"
         )
     for name, given in (("judge_args", judge_args), ("judge_call_args", judge_call_args)):
-        if given is not None and not isinstance(given, Mapping):
-            raise InputError(f"{name} must be settings by name, such as {{'seed': 1}}, not {type(given).__name__}")
+        optional(require_mapping, given, name)
     prompt = None if template is None else template_from(template)
     settings = dict(judge_args or {})
     if not isinstance(judge, str):

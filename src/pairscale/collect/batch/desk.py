@@ -39,6 +39,7 @@ from pairscale.errors import InputError, JudgeError, StoreBusyError
 from pairscale.judges._batched import restored
 from pairscale.judges.base import JudgePair
 from pairscale.notices import notice
+from pairscale.options import optional, require_int, require_number
 from pairscale.providers._wire import Wire
 from pairscale.providers.batches import ENDED, Job, Limits, batch_format
 from pairscale.providers.client import ProviderError
@@ -79,6 +80,7 @@ class BatchDesk:
         clock: Callable[[], float] = time.time,
         retries: int = 4,
     ) -> None:
+        retries = require_int(retries, "retries", least=0)
         self._run = run
         self._memory = open_run(None, write=True) if run is None else None
         self.folder = Path(folder) if folder is not None else _folder_of(run)
@@ -122,8 +124,8 @@ class BatchDesk:
         """
         if batch_size is not None and n_segments is not None:
             raise InputError("give batch_size or n_segments, not both")
-        if min(batch_size or 1, n_segments or 1) < 1:
-            raise InputError("batch_size and n_segments must be 1 or more")
+        batch_size = optional(require_int, batch_size, "batch_size", least=1)
+        n_segments = optional(require_int, n_segments, "n_segments", least=1)
         batch_format(judge.provider)
         with self._open(write=True) as store:
             plan = make_plan(store, pairs, judge.condition)
@@ -223,7 +225,7 @@ class BatchDesk:
 
     async def look(self, keys: Collection[str] | None = None, *, delay: float = 0.0) -> bool:
         """Ask how the batches stand that have not ended; True when something has changed."""
-        changed = False
+        changed, delay = False, require_number(delay, "delay", least=0)
         with self._open() as store:
             found = self._entries(store, keys)
             judges = {entry.key: self._judge(store, entry.condition_id) for entry in found if entry.open}
@@ -336,6 +338,9 @@ class BatchDesk:
         Returns:
             The entries as they are then.
         """
+        interval, delay = require_number(interval, "interval", least=0), require_number(delay, "delay", least=0)
+        timeout = optional(require_number, timeout, "timeout", least=0, infinite=True)
+        rounds = require_number(rounds, "rounds", least=0, infinite=True)
         end = math.inf if timeout is None else self._clock() + timeout
         pause, turn = interval, 0
         while True:
