@@ -137,7 +137,7 @@ def test_the_manifest_for_labellers(cli, answers):
 def test_a_manifest_that_cannot_be_written_is_said_before_anybody_is_asked(cli, answers):
     done = cli(*FILES, "--judge", "vary:longer", "--run", "ab.db", "--manifest", "cases.csv")
     assert (done.code, done.out) == (1, "")
-    assert "cases.csv: a manifest has one JSON object a line, and ends in .jsonl" in done.lines[-1]
+    assert "the manifest must be a file that ends in '.jsonl' or '.ndjson', not 'cases.csv'" in done.lines[-1]
     assert not (answers / "ab.db").exists()
 
 

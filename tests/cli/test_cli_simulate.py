@@ -39,9 +39,12 @@ def test_simulate_refuses_before_any_work(cli):
             ("--selector", "best"),
             f"error: selector: no selector 'best'; there are {SELECTORS}, or module:function",
         ),
-        (("--target", 2), "error: --target 2: it must be above 0 and at most 1"),
-        (("--reliability", 1), "error: --reliability 1: it must be between 0 and 1"),
-        (("--chart", "a.txt"), "error: --chart a.txt: the ending must be .svg, .png, .html or .json"),
+        (("--target", 2), "error: --target must be a number above 0 and at most 1, not 2.0"),
+        (("--reliability", 1), "error: --reliability must be a number above 0 and below 1, not 1.0"),
+        (
+            ("--chart", "a.txt"),
+            "error: --chart must be a file that ends in '.svg', '.png', '.html' or '.json', not 'a.txt'",
+        ),
     ):
         done = cli(*SMALL, *options)
         assert (done.code, done.out, done.lines) == (1, "", [why])
@@ -68,5 +71,5 @@ def test_plan_writes_json_and_says_what_to_know(cli):
 def test_plan_needs_the_number_of_items(cli):
     assert cli("plan").code == 2
     assert cli("plan", "--items", 5, "--reliability", 1.5).lines == [
-        "error: reliability must be a number between 0 and 1, not 1.5"
+        "error: --reliability must be a number above 0 and below 1, not 1.5"
     ]

@@ -210,7 +210,7 @@ def test_a_higher_level_is_a_wider_interval():
 
 def test_wrong_scores_are_refused():
     for wrong in (-0.1, 1.1, math.nan):
-        with pytest.raises(InputError, match="between 0 and 1"):
+        with pytest.raises(InputError, match=r"^score must be a number from 0 to 1, not "):
             RunningSequence().update(wrong)
     with pytest.raises(InputError, match="level"):
         RunningSequence(1.0)

@@ -141,11 +141,13 @@ def test_words_are_kept_as_text():
 
 
 def test_a_position_is_one_of_two_and_of_a_win_alone():
-    for position in (1, True, 1.0, np.int64(1), Decimal(1)):
+    for position in (1, 1.0, np.int64(1), Decimal(1)):
         assert type(Verdict.win(position).winner_pos) is int
     for position in (0, 3, -1, 10**30, math.nan, math.inf, None, "1"):
         with pytest.raises(InputError, match="winner_pos is 1 or 2"):
             Verdict.win(position)
+    with pytest.raises(InputError, match="winner_pos of a verdict must be a whole number from 0 to 2, not True"):
+        Verdict.win(True)
     for position in (1, 5, 10**30, math.nan):
         with pytest.raises(InputError, match="winner_pos is 1 or 2"):
             Verdict(Outcome.TIE, position)

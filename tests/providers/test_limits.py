@@ -4,6 +4,7 @@ import asyncio
 import collections
 import heapq
 import logging
+import math
 import random
 from datetime import UTC, datetime, timedelta
 
@@ -101,9 +102,9 @@ def test_without_limits_everything_passes():
     assert admitted(*pace_of(), *[10] * 100) == [0.0] * 100
 
 
-@pytest.mark.parametrize("limits", [(0,), (-1,), (None, 0), ("many",), (True and -2.5,)])
+@pytest.mark.parametrize("limits", [(0,), (-1,), (None, 0), ("many",), (-2.5,), (True,), (math.nan,)])
 def test_limits_must_be_above_zero(limits):
-    with pytest.raises(InputError, match="must be above 0"):
+    with pytest.raises(InputError, match="_per_minute must be a number above 0, not "):
         Pace(*limits)
 
 

@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 
     from pairscale.people import Address, Case, LabelStore
 
-__all__ = ["EXAMPLES", "SUMMARY", "command"]
+__all__ = ["EXAMPLES", "command"]
 
-SUMMARY = "Have people label pairs, blinded, in the browser or in the terminal."
 EXAMPLES = (
     "pairscale label cases.jsonl --run run.db --labellers ann,bob",
     "pairscale label cases.jsonl --labellers 5 --instructions how.md --port 8484",

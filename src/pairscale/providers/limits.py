@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from pairscale.errors import InputError
 from pairscale.notices import notice
+from pairscale.options import optional, require_number
 
 __all__ = ["Breaker", "Pace", "duration", "longest_wait", "retry_after"]
 
@@ -71,9 +71,8 @@ class Pace:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        for name, value in (("requests_per_minute", requests_per_minute), ("tokens_per_minute", tokens_per_minute)):
-            if value is not None and not (isinstance(value, int | float) and value > 0):
-                raise InputError(f"{name} must be above 0, not {value!r}")
+        requests_per_minute = optional(require_number, requests_per_minute, "requests_per_minute", above=0)
+        tokens_per_minute = optional(require_number, tokens_per_minute, "tokens_per_minute", above=0)
         self._most_requests = requests_per_minute
         self._requests, self._tokens = requests_per_minute, tokens_per_minute
         self._clock, self._sleep = clock, sleep

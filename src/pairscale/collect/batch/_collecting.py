@@ -147,7 +147,11 @@ class _Intake:
             if len(halves) < 2:
                 return
             verdict = self._joined(number)
-        if self._streak.count(verdict, str(pair.first["ID"]), str(pair.second["ID"])) and self.failure is None:
+        # What is transient, such as a batch that expired, is submitted again, and says nothing of the judge.
+        fails = verdict.failure != "transient" and self._streak.count(
+            verdict, str(pair.first["ID"]), str(pair.second["ID"])
+        )
+        if fails and self.failure is None:
             self.failure = JudgeError(
                 f"{self._judge.provider}:{self._judge.model} failed in the same way on {MOST_ALIKE} different "
                 f"questions in a row: {verdict.error_message}. Every answer is stored"

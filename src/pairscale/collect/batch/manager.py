@@ -84,6 +84,7 @@ class BatchManager:
         retries: int = 4,
         keep_jsonl: bool | None = None,
     ) -> None:
+        retries = require_int(retries, "retries", least=0)
         self._run, self._keep = run, keep_jsonl
         self._memory = open_run(None, write=True) if run is None else None
         self.folder = Path(folder) if folder is not None else _folder_of(run)
@@ -132,9 +133,9 @@ class BatchManager:
         """
         if batch_size is not None and n_segments is not None:
             raise InputError("give batch_size or n_segments, not both")
-        for name, value in (("batch_size", batch_size), ("n_segments", n_segments)):
-            optional(require_int, value, name, least=1)
-        optional(require_number, max_cost, "max_cost", least=0)
+        batch_size = optional(require_int, batch_size, "batch_size", least=1)
+        n_segments = optional(require_int, n_segments, "n_segments", least=1)
+        max_cost = optional(require_number, max_cost, "max_cost", least=0)
         batch_format(judge.provider)
         require_prices([judge], max_cost)
         with self._open(write=True) as store:
@@ -240,7 +241,7 @@ class BatchManager:
 
     async def look(self, keys: Collection[str] | None = None, *, delay: float = 0.0) -> bool:
         """Ask how the batches stand that have not ended; True when something has changed."""
-        changed = False
+        changed, delay = False, require_number(delay, "delay", least=0)
         with self._open() as store:
             found = self._entries(store, keys)
             judges = {entry.key: self._judge(store, entry.condition_id) for entry in found if entry.open}
@@ -371,6 +372,9 @@ class BatchManager:
         Returns:
             The entries as they are then.
         """
+        interval, delay = require_number(interval, "interval", least=0), require_number(delay, "delay", least=0)
+        timeout = optional(require_number, timeout, "timeout", least=0, infinite=True)
+        rounds = require_number(rounds, "rounds", least=0, infinite=True)
         end = math.inf if timeout is None else self._clock() + timeout
         pause, turn = interval, 0
         while True:
