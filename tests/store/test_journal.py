@@ -380,7 +380,7 @@ CHILD = textwrap.dedent("""
     import pairscale as ps
     from pairscale.store import open_run
     from pairscale.store.policies import JournalWriter
-from pairscale.store.writer import Asked, Entry
+    from pairscale.store.writer import Asked, Entry
 
     with open_run(sys.argv[1], write=True) as store:
         store.add_items([{"ID": i, "text": i} for i in "ab"])
