@@ -14,10 +14,10 @@ from typing import Any
 
 import polars as pl
 import pytest
-from pairscale.adaptive.runner import uid_of
 
 import pairscale as ps
 from pairscale.adaptive.session import adaptive_session_exists
+from pairscale.adaptive.source import uid_of
 from tests.adaptive.running import asked, audited
 
 pytestmark = pytest.mark.slow

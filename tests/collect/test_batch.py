@@ -7,12 +7,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 from batching import KEY, MODELS, Clock, expected, judge_of, pairs_of, simulator, with_manager
-from pairscale.judges._batched import verdict_of
 
 import pairscale as ps
 from pairscale.collect.batch._parts import custom_id, split_id
 from pairscale.errors import InputError, JudgeError
 from pairscale.judges.base import JudgePair
+from pairscale.judges.batched import verdict_of
 from pairscale.providers._wire import Wire
 from pairscale.providers.batches import Limits, batch_format
 from pairscale.store import open_run

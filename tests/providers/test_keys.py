@@ -11,12 +11,12 @@ import traceback
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pairscale.collect._asking import ask
 
 import pairscale as ps
 from pairscale.errors import InputError, PairscaleError
 from pairscale.providers.keys import KEY_VARIABLES, Key, Redactor, _in_a_shell, find_key
 from pairscale.providers.registry import provider_named
+from pairscale.runtime import ask_once
 from pairscale.testing import Behaviour, Faults, ProviderSimulator
 
 PLANTED = "pl4nted-Zebra_9817236450-key"  # looks like no provider's: only being known gives it away
@@ -316,7 +316,7 @@ def test_the_call_that_raises_shows_no_key():
     async def scene() -> str:
         judge = ps.make_judge("openai:gpt-4.1", judge_args={"base_url": f"{server.url}/v1", "api_key": PLANTED})
         try:
-            await ask(judge, pair(), 1)
+            await ask_once(judge, pair(), 1)
         except PairscaleError as error:
             return told(error)
         finally:

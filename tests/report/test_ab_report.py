@@ -5,13 +5,13 @@ from dataclasses import replace
 from html import escape
 
 import pytest
-from pairscale.evaluate._kept import kept_result
 from tests.report.html_page import require_valid, unpacked
 from tests.report.runs import A_NAME, B_NAME, HOSTILE, SAYS, Grader, ab_run, answer_a, answer_b, suite
 
 import pairscale as ps
 from pairscale.errors import InputError
 from pairscale.evaluate.inference import length_controlled
+from pairscale.evaluate.saved import saved_result
 from pairscale.files import read_table, write_table
 from pairscale.people import read_cases
 from pairscale.report import write_report
@@ -44,7 +44,7 @@ def rows_of(page, table):
 def test_the_run_keeps_its_result_and_the_answers(run):
     with ps.open_run(run[0]) as store:
         assert kind_of(store) == "ab"
-        result, shown = kept_result(store)
+        result, shown = saved_result(store)
     assert result.cases == run[1].cases
     assert result.summary() == run[1].summary()
     assert len(shown) == len(SAYS)

@@ -9,10 +9,11 @@ from contextlib import closing
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pairscale.store.journal import Journal
 
 from pairscale.store import open_run
 from pairscale.store.chain import CHAINED, Problem, canonical, link, verify_chain
+from pairscale.store.policies import JournalWriter
+from pairscale.store.writer import Entry
 
 STEPS, REFITS = 12, 4
 
@@ -20,14 +21,16 @@ STEPS, REFITS = 12, 4
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     path = tmp_path_factory.mktemp("chain") / "run.db"
-    with open_run(path, write=True) as store, Journal(store, "") as journal:
+    with open_run(path, write=True) as store, JournalWriter(store) as journal:
         journal.event({"event": "start", "ids": ["ä", "b"], "seed": 3})
         for step in range(1, STEPS + 1):
-            journal.step({"step_id": step, "Y": step % 2, "mu": step / 7, "why": None, "flag": step > 3, "id": "ö"})
+            values = {"step_id": step, "Y": step % 2, "mu": step / 7, "why": None, "flag": step > 3, "id": "ö"}
+            journal.put(Entry(rows=[("step_log", values)]))
             if step % 3 == 0:
                 n = step // 3
                 items = [{"ID": i, "theta": n / 3} for i in "ab"]
-                journal.refit({"refit_id": n, "eap": n / 9}, items, {"belief": b"b" * n, "warm": b"w" * n})
+                blobs = {"belief": b"b" * n, "warm": b"w" * n}
+                journal.put(Entry(rows=[("round_log", {"refit_id": n, "eap": n / 9})], scores=items, blobs=blobs))
                 journal.event({"event": "refit", "after": step})
         journal.event({"event": "end", "reason": "btl_converged"})
     with closing(sqlite3.connect(path)) as connection:
@@ -102,9 +105,9 @@ JSON = st.recursive(
 @given(st.lists(st.dictionaries(st.text().filter(lambda name: name != "hash"), JSON, max_size=4), max_size=4))
 def test_rows_of_any_kind_hold(rows):
     with open_run(None) as store:
-        with Journal(store, "") as journal:
+        with JournalWriter(store) as journal:
             for row in rows:
-                journal.step(row)
+                journal.put(Entry(rows=[("step_log", row)]))
         assert verify_chain(store) == []
         for row, read in zip(rows, store.read_log("step_log"), strict=True):
             del read["hash"]

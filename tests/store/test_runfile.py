@@ -11,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from dataclasses import replace
 
 import pytest
 from sqlalchemy import create_engine, event
@@ -25,26 +26,31 @@ from pairscale.errors import (
     StoreMismatchError,
     TableError,
 )
-from pairscale.store import Answer, open_run
+from pairscale.store import open_run
 from pairscale.store._lock import DatabaseLock
+from pairscale.store.writer import Asked, Entry
 from pairscale.tables import RESULTS
 
 ITEMS = [{"ID": i, "text": f"text {i}", "grade": n} for n, i in enumerate("abc")]
 PAIRS = [{"custom_id": f"{i}:{j}#1", "ID1": i, "ID2": j, "columns": {"why": "x"}} for i, j in ("ab", "ac", "bc")]
 
 
-def win(pair_id: int, position: int = 1, better: str = "a", **more) -> Answer:
+def win(pair_id: int, position: int = 1, better: str = "a", **more) -> Asked:
     values = {"attempt": 1, "attempted_at": "2026-01-01T00:00:00", "outcome": "win", **more}
     comparison = {"outcome": "win", "winner_pos": position, "better_id": better, "received_at": "2026-01-01T00:00:00"}
-    return Answer(pair_id, values, comparison)
+    return Asked("", [values], comparison, pair_id)
 
 
-def error(pair_id: int, *, replaces: bool = False) -> Answer:
+def error(pair_id: int, *, replaces: bool = False) -> Asked:
     values = {
         "attempt": 1, "attempted_at": "2026-01-01T00:00:00", "outcome": "error", "error_code": "timeout",
         "error_message": "slow",
     }  # fmt: skip
-    return Answer(pair_id, values, {"outcome": "error", "received_at": "2026-01-01T00:00:00"}, replaces)
+    return Asked("", [values], {"outcome": "error", "received_at": "2026-01-01T00:00:00"}, pair_id, replaces=replaces)
+
+
+def record(store, given: list[Asked], condition_id: str) -> None:
+    store.writer.commit([Entry(replace(one, condition_id=condition_id)) for one in given])
 
 
 @pytest.fixture
@@ -59,7 +65,9 @@ def store(tmp_path):
 def test_what_goes_in_comes_out(store):
     assert store.numbers == [1, 2, 3]
     reply = {"a": [1, "ü"]}
-    store.record([win(1, cost=0.5, total_tokens=7, content="yes", raw_response=reply), win(2, 2, "c")], store.condition)
+    record(
+        store, [win(1, cost=0.5, total_tokens=7, content="yes", raw_response=reply), win(2, 2, "c")], store.condition
+    )
     frame = store.results(store.condition, raw=True)
     assert frame.columns[: len(RESULTS)] == list(RESULTS)
     assert frame.select("custom_id", "ID1", "ID2", "better_sample", "better_id", "model", "outcome").rows() == [
@@ -77,39 +85,40 @@ def test_what_goes_in_comes_out(store):
 
 def test_half_a_character_from_a_server_stops_nothing(store):
     half = "wow \ud83d!"
-    store.record([win(1, content=half, raw_response={"t": [half, ("x", 1)]}), win(2, content="ü 😀")], store.condition)
+    record(store, [win(1, content=half, raw_response={"t": [half, ("x", 1)]}), win(2, content="ü 😀")], store.condition)
     frame = store.results(raw=True)
     assert frame["content"].to_list() == ["wow \ufffd!", "ü 😀"]
     assert json.loads(frame["raw_response"][0]) == {"t": ["wow \ufffd!", ["x", 1]]}
 
 
 def test_a_tie_has_no_better_sample(store):
-    tie = Answer(1, win(1).values | {"outcome": "tie"}, {"outcome": "tie", "received_at": "x"})
-    store.record([tie], store.condition)
+    values = {**win(1).attempts[0], "outcome": "tie"}
+    tie = Asked("", [values], {"outcome": "tie", "received_at": "x"}, 1)
+    record(store, [tie], store.condition)
     assert store.results().select("better_sample", "better_id", "outcome").rows() == [(None, None, "tie")]
 
 
 def test_an_error_gives_way_to_an_answer_and_stays_in_the_attempts(store):
-    store.record([error(1), win(2)], store.condition)
+    record(store, [error(1), win(2)], store.condition)
     before = store.progress(store.condition)
     assert (before.answered, before.failed, dict(before.attempts)) == ({2}, {1}, {1: 1, 2: 1})
     answer = win(1)
-    store.record([Answer(1, answer.values, answer.comparison, replaces=True)], store.condition)
+    record(store, [replace(answer, replaces=True)], store.condition)
     after = store.progress(store.condition)
     assert (after.answered, after.failed, dict(after.attempts)) == ({1, 2}, frozenset(), {1: 2, 2: 1})
     assert store.failed_attempts().select("ID1", "ID2", "error_code").rows() == [("a", "b", "timeout")]
 
 
 def test_a_second_outcome_for_a_pair_is_refused_and_changes_nothing(store):
-    store.record([win(1)], store.condition)
+    record(store, [win(1)], store.condition)
     with pytest.raises(StoreError):
-        store.record([win(2), win(1)], store.condition)
+        record(store, [win(2), win(1)], store.condition)
     assert store.counts()["attempts"] == 1
 
 
 def test_foreign_keys_hold(store):
     with pytest.raises(StoreError):
-        store.record([win(99)], store.condition)
+        record(store, [win(99)], store.condition)
     with pytest.raises(StoreError):
         store.add_pairs([{"custom_id": "x", "ID1": "a", "ID2": "nobody", "columns": {}}])
 
@@ -117,9 +126,9 @@ def test_foreign_keys_hold(store):
 def test_conditions_are_kept_apart(store):
     other = store.add_condition(ps.Condition("judge", model="m", settings={"t": 2}))
     assert other != store.condition
-    store.record([win(1)], store.condition)
+    record(store, [win(1)], store.condition)
     assert store.progress(other).answered == frozenset()
-    store.record([win(1, 2, "b")], other)
+    record(store, [win(1, 2, "b")], other)
     assert store.results(store.condition)["better_id"].to_list() == ["a"]
     assert store.results(other)["better_id"].to_list() == ["b"]
     assert store.results().height == 2
@@ -163,10 +172,10 @@ def test_durable_settings_are_on(tmp_path, store):
 
 
 def test_readers_during_a_run_see_what_is_committed(tmp_path, store):
-    store.record([win(1)], store.condition)
+    record(store, [win(1)], store.condition)
     with open_run(tmp_path / "run.db") as reader:
         assert reader.results().height == 1
-        store.record([win(2)], store.condition)
+        record(store, [win(2)], store.condition)
         assert reader.results().height == 2
 
 
@@ -418,7 +427,7 @@ def test_without_wal_it_says_so_once_and_works(tmp_path, monkeypatch, caplog):
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
 def test_export_and_import_go_round(tmp_path, store, suffix):
     more = {"cost": 0.25, "total_tokens": 12, "content": 'He said "a, b"\nand left'}
-    store.record([win(1, **more), error(2), win(3, 2, "c")], store.condition)
+    record(store, [win(1, **more), error(2), win(3, 2, "c")], store.condition)
     path = ps.export_run(tmp_path / "run.db", tmp_path / f"out.{suffix}")
     copy = tmp_path / "copy.db"
     assert ps.import_run(path, copy, samples=ITEMS) == 3
@@ -477,13 +486,13 @@ def test_a_snapshot_is_of_one_moment(store, tmp_path):
         with reader.snapshot() as same, reader.snapshot():  # one may stand in another
             assert same is reader
             assert reader.counts()["comparisons"] == 0
-            store.record([win(1)], store.condition)
+            record(store, [win(1)], store.condition)
             assert reader.counts()["comparisons"] == reader.results().height == 0
         assert reader.counts()["comparisons"] == reader.results().height == 1
         with contextlib.suppress(ZeroDivisionError), reader.snapshot():
             reader.counts()
             raise ZeroDivisionError
-        store.record([win(2)], store.condition)
+        record(store, [win(2)], store.condition)
         assert reader.counts()["comparisons"] == 2
 
 
@@ -502,9 +511,9 @@ def test_threads_take_turns_with_a_snapshot(store):
 
 def test_columns_that_do_not_exist_or_are_missing_are_refused(store):
     with pytest.raises(InputError, match="has no column 'nonsense'"):
-        store.record([win(1, nonsense=1)], store.condition)
+        record(store, [win(1, nonsense=1)], store.condition)
     with pytest.raises(InputError, match="lacks 'received_at'"):
-        store.record([Answer(1, win(1).values, {"outcome": "win"})], store.condition)
+        record(store, [replace(win(1), comparison={"outcome": "win"})], store.condition)
     assert store.counts()["attempts"] == 0
 
 

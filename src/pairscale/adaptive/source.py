@@ -235,14 +235,11 @@ class AdaptiveSource:
         self.fit_if_due()
 
     async def interrupt(self) -> None:
-        """End a refit that is running, and write down what is still open."""
+        """End a refit that is running."""
         if self._fitting is not None:
             self._fitting.cancel()
             await asyncio.gather(self._fitting, return_exceptions=True)
             self._fitting = None
-        if self._concurrency == 1:  # else it is written already; with it, the next call asks the same
-            for proposal in self._engine.open.values():
-                self._journal.put(Entry(rows=[("adaptive_open", proposal.fields)]))
 
     async def finish(self) -> None:
         """Wait for a refit that is running, and apply it: the next call starts from it."""
@@ -255,8 +252,11 @@ class AdaptiveSource:
         return self._engine.stop_reason or stopped or self.limit()
 
     def end(self, reason: str | None) -> None:
-        """Log why a call ended."""
+        """Log why a call ended, and what is still open: the next call asks it first."""
         self._state.ended = reason
+        if self._concurrency == 1:  # else it was written before it was asked
+            for proposal in self._engine.open.values():
+                self._journal.put(Entry(rows=[("adaptive_open", proposal.fields)]))
         self._journal.event(event_of("end", self._engine, reason=reason))
 
     # Refits
