@@ -535,7 +535,7 @@ def test_the_schema_compiles_for_postgresql():
     from pairscale.store._schema import tables
 
     statements = [str(CreateTable(table).compile(dialect=postgresql.dialect())) for table in tables.sorted_tables]
-    assert len(statements) == 8
+    assert len(statements) == 12
     assert all("CREATE TABLE" in statement for statement in statements)
 
 

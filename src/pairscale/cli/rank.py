@@ -146,7 +146,7 @@ def command(
         return
     if run is None:
         say("note: without --run nothing is kept when this is interrupted")
-    page = answering(asked, labellers, (host, port, url), instructions, concurrency)
+    page = answering(asked, labellers, (host, port, url), instructions, concurrency, timeout)
     with resumable(run), contextlib.redirect_stdout(sys.stderr), page as options:
         result = ps.adaptive_rank(
             samples,
@@ -159,7 +159,6 @@ def command(
             max_cost=max_cost,
             max_minutes=max_minutes,
             retries=retries,
-            timeout=timeout,
             fit_fn=fit,
             adaptive_config=adaptive,
             btl_config=btl,
