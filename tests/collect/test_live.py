@@ -290,7 +290,7 @@ def test_a_full_disk_keeps_what_was_answered(tmp_path):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(live, "open_run", small)
         with pytest.raises(StoreFullError):
-            submit(PAIRS, judge, run=run, on_answer=lambda row: acknowledged.append(row["custom_id"]))
+            submit(PAIRS, judge, run=run, concurrency=1, on_answer=lambda row: acknowledged.append(row["custom_id"]))
     assert 0 < len(acknowledged) < PAIRS.height
     with open_run(run) as store:
         assert set(acknowledged) <= set(store.results()["custom_id"])
@@ -304,8 +304,9 @@ class TestSavePath:
         path = tmp_path / "out.csv"
         lines = []
         answers = submit(
-            PAIRS[:5], Counting(), save_path=path, on_answer=lambda row: lines.append(path.read_text().count("\n"))
-        )
+            PAIRS[:5], Counting(), save_path=path, concurrency=1,
+            on_answer=lambda row: lines.append(path.read_text().count("\n")),
+        )  # fmt: skip
         assert lines == [2, 3, 4, 5, 6]
         judge = Counting()
         again = submit(PAIRS[:7], judge, save_path=path)
