@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import pairscale as ps
 from pairscale.errors import InputError, JudgeError
-from pairscale.evaluate._judge import agreed
+from pairscale.evaluate._judge import merged_outcome
 from pairscale.evaluate._majority import majority
 from pairscale.evaluate._model_judge import prompt_for, reasoning_of
 from pairscale.providers.base import HTTPCall, LLMReply
@@ -84,7 +84,7 @@ def test_the_reasons_of_both_orders_are_kept():
 @pytest.mark.parametrize("firsts", [("a",), ("b",)])
 @pytest.mark.parametrize("verdict", [FIRST, SECOND, TIE, FAILED, DECLINED])
 def test_one_order_says_what_it_says(firsts, verdict):
-    said = agreed(list(firsts), [verdict], "j")
+    said = merged_outcome(list(firsts), [verdict], "j")
     winner = {1: firsts[0], 2: "b" if firsts[0] == "a" else "a"}.get(verdict.winner_pos)
     assert said.winner == ("tie" if verdict is TIE else winner)
     assert said.outcome == verdict.outcome
@@ -105,7 +105,7 @@ def test_costs_are_added_up():
     assert compare(ps.pairwise_judge(Slots(FIRST, SECOND), criterion="c", key="k")).cost is None
 
 
-def test_equal_answers_are_a_tie_and_nobody_is_asked():
+def test_equal_answers_are_a_tie_and_no_judge_is_asked():
     said = compare(ps.pairwise_judge(Slots(), criterion="c", key="k"), a=A, b=ps.Trace(A.output, cost=1.0))
     assert (said.winner, said.detail) == ("tie", {"identical": True})
 

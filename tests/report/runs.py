@@ -102,7 +102,7 @@ class Grader:
         if says == "N":
             return ps.Verdict.abstain(f"I will not. {HOSTILE[0]}")
         if says == "E":
-            return ps.Verdict.fail("bad_reply", f"Nothing useful: {HOSTILE[0]}")
+            return ps.Verdict.fail("parse_error", f"Nothing useful: {HOSTILE[0]}")
         if says == "T":
             return ps.Verdict.tie(content=words)
         if says == "F":

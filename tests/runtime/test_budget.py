@@ -10,7 +10,7 @@ import pairscale as ps
 from pairscale import Verdict
 from pairscale.errors import InputError, JudgeError
 from pairscale.judges.orders import BothOrders
-from pairscale.runtime import Budget, BudgetExceeded, require_price
+from pairscale.runtime import Budget, BudgetExceeded, require_prices
 
 
 def run(scene):
@@ -214,21 +214,21 @@ def priceless(**more):
 
 def test_a_limit_without_a_known_price_is_refused_and_the_option_is_named(caplog):
     with pytest.raises(InputError, match=r"max_cost needs the price of openai:some-model-of-mine.*--price input=1.25"):
-        require_price(priceless(), 1.0)
+        require_prices([priceless()], 1.0)
     with pytest.raises(InputError, match="max_cost needs the price"):
-        require_price(BothOrders(priceless()), 1.0)
+        require_prices([BothOrders(priceless())], 1.0)
     assert caplog.messages == []
 
 
 def test_without_a_limit_one_line_says_that_costs_are_unknown(caplog):
-    require_price(priceless(), None)
+    require_prices([priceless()], None)
     (line,) = caplog.messages
     assert "the price of openai:some-model-of-mine is not known, so costs are not counted" in line
 
 
 @pytest.mark.parametrize("limit", [None, 1.0])
 def test_a_price_is_enough_and_judges_without_one_are_left_to_their_answers(limit, caplog):
-    require_price(priceless(price={"input": 1, "output": 2}), limit)
-    require_price(ps.make_judge("lexical"), limit)
-    require_price(ps.make_judge(lambda A, B: {"is_valid": True, "Y": 1}), limit)
+    priced = priceless(price={"input": 1, "output": 2})
+    own = ps.make_judge(lambda A, B: {"is_valid": True, "Y": 1})
+    require_prices([priced, ps.make_judge("lexical"), own], limit)
     assert caplog.messages == []

@@ -24,13 +24,13 @@ def made(tmp_path_factory):
     with open_run(path, write=True) as store, JournalWriter(store) as journal:
         journal.event({"event": "start", "ids": ["ä", "b"], "seed": 3})
         for step in range(1, STEPS + 1):
-            values = {"step_id": step, "Y": step % 2, "mu": step / 7, "why": None, "flag": step > 3, "id": "ö"}
-            journal.put(Entry(rows=[("step_log", values)]))
+            row = {"step_id": step, "Y": step % 2, "mu": step / 7, "why": None, "flag": step > 3, "id": "ö"}
+            journal.put(Entry(rows=[("step_log", row)]))
             if step % 3 == 0:
                 n = step // 3
                 items = [{"ID": i, "theta": n / 3} for i in "ab"]
-                blobs = {"belief": b"b" * n, "warm": b"w" * n}
-                journal.put(Entry(rows=[("round_log", {"refit_id": n, "eap": n / 9})], scores=items, blobs=blobs))
+                kept = {"belief": b"b" * n, "warm": b"w" * n}
+                journal.put(Entry(rows=[("round_log", {"refit_id": n, "eap": n / 9})], scores=items, blobs=kept))
                 journal.event({"event": "refit", "after": step})
         journal.event({"event": "end", "reason": "btl_converged"})
     with closing(sqlite3.connect(path)) as connection:

@@ -20,30 +20,32 @@ from pairscale.store.writer import Asked, Entry
 
 ITEMS = [{"ID": i, "text": f"text {i}", "grade": n} for n, i in enumerate("abc")]
 NOW = "2026-01-01T00:00:00.000000+00:00"
-CONDITION = ps.Condition("judge", model="m", settings={"t": 1})
 
 
-def asked(step: int, **more) -> Asked:
+def step_of(condition_id: str, step: int, **more) -> Entry:
     values = {"attempt": 1, "attempted_at": NOW, "outcome": "win", **more}
     settled = {"outcome": "win", "winner_pos": 1, "better_id": "a", "received_at": NOW}
-    return Asked(CONDITION.condition_id, [values], settled, None, f"step-{step:06d}", "a", "b", {"step_id": step})
+    asked = Asked(condition_id, [values], settled, None, f"step-{step:06d}", "a", "b", {"step_id": step})
+    return Entry(asked, [("step_log", {"step_id": step, "mu": step / 7})])
 
 
-def step_of(step: int, **more) -> Entry:
-    return Entry(asked(step, **more), [("step_log", {"step_id": step, "mu": step / 7})])
+def continue_run(store) -> None:
+    """One more step of the same judge."""
+    with JournalWriter(store) as journal:
+        journal.put(step_of(store.conditions()["condition_id"][0], 8))
 
 
 def fill(store) -> None:
     store.add_items(ITEMS)
     store.add_pairs([{"custom_id": "a:c#1", "ID1": "a", "ID2": "c", "columns": {"why": "x"}}])
-    store.add_condition(CONDITION)
+    condition_id = store.add_condition(ps.Condition("judge", model="m", settings={"t": 1}))
     with JournalWriter(store) as journal:
         journal.event({"event": "start", "ids": ["a", "b", "ü"], "tiny": 5e-324})
         for step in range(1, 8):
             journal.put(Entry(rows=[("adaptive_open", {"step_id": step})]))
-            journal.put(step_of(step, cost=0.5, raw_response={"ü": [1, None]}))
-        refit, scores = {"refit_id": 1, "eap": 0.1}, [{"ID": "a", "theta": 1 / 3}]
-        journal.put(Entry(rows=[("round_log", refit)], scores=scores, blobs={"belief": bytes(range(256))}))
+            journal.put(step_of(condition_id, step, cost=0.5, raw_response={"ü": [1, None]}))
+        scores, kept = [{"ID": "a", "theta": 1 / 3}], {"belief": bytes(range(256))}
+        journal.put(Entry(rows=[("round_log", {"refit_id": 1, "eap": 0.1})], scores=scores, blobs=kept))
     store.set_meta("adaptive", {"version": 1})
     store.log("mine", [{"b": 1, "a": None}])
 
@@ -175,9 +177,8 @@ def test_an_adaptive_run_goes_out_and_in(made, tmp_path, suffix):
         assert store.get_meta("adaptive") == {"version": 1}
         assert store.get_meta("chain") == original.get_meta("chain")
         assert store.results().drop("pair_id").equals(original.results().drop("pair_id"))
-    with open_run(copy, write=True) as store:  # and it goes on
-        with JournalWriter(store) as journal:
-            journal.put(step_of(8))
+    with open_run(copy, write=True) as store:
+        continue_run(store)
         assert verify_chain(store) == []
 
 
@@ -206,8 +207,8 @@ def test_an_export_is_of_one_moment(made, tmp_path, monkeypatch):
     logged = ps.export_run(made, tmp_path / "before.csv").with_name("before.csv.logs.jsonl").read_text()
 
     def interrupted(frame, path):
-        with open_run(made, write=True) as store, JournalWriter(store) as journal:
-            journal.put(step_of(8))
+        with open_run(made, write=True) as store:
+            continue_run(store)
         return write_table(frame, path)
 
     monkeypatch.setattr("pairscale.store.transfer.write_table", interrupted)

@@ -207,7 +207,7 @@ def _run(source: AdaptiveSource, runtime: Runtime, journal: JournalWriter, judge
     run_sync(source.close)
 
 
-_ENDS = {asyncio.CancelledError: "interrupted", JudgeError: "judge_failed"}
+_ENDS = {asyncio.CancelledError: "interrupted", KeyboardInterrupt: "interrupted", JudgeError: "judge_failed"}
 
 
 def _merge_settings(

@@ -1,4 +1,4 @@
-"""The runner: limits, judges of every kind, many questions at once, refits in the background, Ctrl-C."""
+"""Adaptive runs: limits, judges of every kind, many questions at once, refits in the background, Ctrl-C."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import logging
 import threading
 from collections import Counter
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,9 +15,11 @@ import pytest
 
 import pairscale as ps
 from pairscale.adaptive import live
+from pairscale.adaptive.source import AdaptiveSource
 from pairscale.errors import InputError, UnknownNameError
 from pairscale.models.laplace import fit_btl_laplace
 from pairscale.models.logs import ITEM_LOG
+from pairscale.runtime import Runtime
 from pairscale.testing import Behaviour, ProviderSimulator
 from tests.adaptive.running import FAST, LATE, SOON, answers, asked, audited, better, rank, samples, simulated, steps
 
@@ -123,24 +126,36 @@ class Foretelling(Priced):
 
 def test_a_price_that_is_said_beforehand_is_not_found_out_by_paying_it() -> None:
     texts = [{"ID": f"t{n}", "text": "long " * (10 if n < 8 else 200)} for n in range(10)]  # at most 0.2 a question
-    given = {"concurrency": 8, "seed": 1, "progress": "none", "fit_fn": "laplace"}
     for limit, questions in ((0.19, 0), (0.21, 1)):
         judge = Foretelling(0.2)
-        result = ps.adaptive_rank(texts, judge=judge, max_cost=limit, **given)
+        result = ps.adaptive_rank(texts, judge=judge, max_cost=limit, concurrency=8, seed=1, progress="none")
         assert (judge.asked, result.state.ended) == (questions, "max_cost")
     cheap = Foretelling(0.001)  # what is open may cost 0.2 each, and costs less: it goes on until 0.2 is not left
-    ps.adaptive_rank(texts, judge=cheap, max_cost=0.3, max_comparisons=150, **given)
+    ps.adaptive_rank(texts, judge=cheap, max_cost=0.3, concurrency=8, seed=1, progress="none", max_comparisons=150)
     assert cheap.spent == pytest.approx(0.1005, abs=0.0006)
 
 
-def test_max_minutes_by_the_clock_of_this_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [1000.0]
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time by the clock of a run, in a list; what waits for it waits no longer than a moment."""
+    seconds = [1000.0]
+
+    async def at_once(_runtime: Runtime, _seconds: float) -> bool:
+        await asyncio.sleep(0)
+        return False
+
+    for name, made in (("AdaptiveSource", AdaptiveSource), ("Runtime", Runtime)):
+        monkeypatch.setattr(live, name, partial(made, clock=lambda: seconds[0]))
+    monkeypatch.setattr(Runtime, "_stopped_within", at_once)
+    return seconds
+
+
+def test_max_minutes_by_the_clock_of_this_call(now: list[float]) -> None:
 
     def slow(A: Any, B: Any) -> dict[str, Any]:
         now[0] += 6.0
         return better(A, B)
 
-    monkeypatch.setattr(live, "_clock", lambda: now[0])
     result = rank(10, slow, max_minutes=2)
     assert result.state.engine.committed == 20
     closed(result, "max_minutes")
@@ -149,20 +164,27 @@ def test_max_minutes_by_the_clock_of_this_call(monkeypatch: pytest.MonkeyPatch) 
     assert again.stop_reason == "max_minutes"
 
 
-@pytest.mark.parametrize(("wait", "asked"), [(0.0, 3), (3600.0, 1)])
-def test_when_the_time_is_up_nothing_is_tried_again(wait: float, asked: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor is anything that would have to wait for longer than there is time; the question is still open."""
-    now, calls = [0.0], [0]
+@pytest.mark.parametrize("concurrency", [1, 4])
+@pytest.mark.parametrize(("wait", "attempts"), [(0.0, 3), (3600.0, 1)])
+def test_when_the_time_is_up_nothing_is_asked_again(
+    wait: float, attempts: int, concurrency: int, now: list[float], tmp_path: Any
+) -> None:
+    """Nor is anything that would have to wait for longer than there is time; the next call asks the same question."""
+    given = {"run": tmp_path / "run.db", "concurrency": concurrency, "retries": 50, "retry_wait": wait}
 
     def failing(A: Any, B: Any) -> dict[str, Any]:
         now[0] += 20.0
-        calls[0] += 1
         raise ConnectionError("gone")
 
-    monkeypatch.setattr(live, "_clock", lambda: now[0])
-    result = rank(10, failing, max_minutes=1, retries=50, retry_wait=wait)
-    assert (calls[0], result.logs["step_log"].height, result.state.stop_reason) == (asked, 0, "max_minutes")
-    assert len(result.state.engine.open) == 1
+    result = rank(10, ps.FunctionJudge(failing, name="mine"), max_minutes=1, **given)
+    assert result.state.ended == "max_minutes"
+    assert result.logs["step_log"].is_empty()
+    tried = Counter(uid for uid, _ in asked(given["run"]))
+    assert tried["step-000001"] == attempts if concurrency == 1 else len(tried) <= 4
+    assert attempts <= tried.total() <= attempts + 2 * concurrency
+    again = rank(10, ps.FunctionJudge(better, name="mine"), n_steps=12, **given)
+    assert sorted(again.logs["step_log"]["step_id"]) == list(range(1, 13))
+    audited(given["run"])
 
 
 @pytest.mark.parametrize(
@@ -530,23 +552,33 @@ def test_a_second_ctrl_c_leaves_a_run_that_is_storing_its_answers(is_over: bool)
     closed, began, go = [], threading.Event(), threading.Event()
 
     class Slow:
-        def start(self) -> None:
-            began.set()
+        """A source and a runtime in one."""
+
+        stopped, is_running = None, False
 
         async def run(self) -> None:
+            self.is_running = True
+            began.set()
             await asyncio.to_thread(go.wait)
-
-        async def finish(self) -> None:
-            return None
-
-        def reason(self, stopped: Any) -> None:
-            return None
-
-        def end(self, reason: Any) -> None:
-            return None
+            self.is_running = False
 
         async def close(self) -> None:
-            closed.append(True)
+            closed.append(self.is_running)
+
+        async def finish(self) -> None:
+            pass
+
+        def start(self) -> None:
+            pass
+
+        def end(self, reason: str | None) -> None:
+            pass
+
+        def reason(self, stopped: str | None) -> str | None:
+            pass
+
+        def flush(self) -> None:
+            pass
 
     def twice(make: Any) -> None:
         thread = threading.Thread(target=lambda: asyncio.run(make()))
@@ -559,11 +591,11 @@ def test_a_second_ctrl_c_leaves_a_run_that_is_storing_its_answers(is_over: bool)
             thread.join()
         raise KeyboardInterrupt
 
-    slow = Slow()
-    slow.stopped = None  # type: ignore[attr-defined]
+    slow: Any = Slow()
+    view: Any = SimpleNamespace(note=lambda said: None)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(live, "run_sync", twice)
         with pytest.raises(KeyboardInterrupt):
-            live._run(slow, slow, SimpleNamespace(flush=lambda: None), slow, SimpleNamespace(note=lambda said: None))  # type: ignore[arg-type]
+            live._run(slow, slow, slow, slow, view)
     go.set()
-    assert closed == ([True] if is_over else [])
+    assert closed == ([False] if is_over else [])
