@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+from fnmatch import fnmatchcase
 from itertools import count
 
 import pytest
@@ -64,6 +65,15 @@ def fast_limits(monkeypatch):
     for waits in (Pace, Breaker):
         monkeypatch.setitem(waits.__init__.__kwdefaults__, "clock", lambda: time.monotonic() * 1000)
         monkeypatch.setitem(waits.__init__.__kwdefaults__, "sleep", sleep)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Of some tests only a few parameters are worth their time in `make test`; the others are slow."""
+    for item in items:
+        kept = item.get_closest_marker("slow_except")
+        if kept is not None and not any(fnmatchcase(item.callspec.id, name) for name in kept.args):
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -141,6 +141,7 @@ def test_a_manifest_that_cannot_be_written_is_said_before_anybody_is_asked(cli, 
     assert not (answers / "ab.db").exists()
 
 
+@pytest.mark.slow
 def test_the_verdict_is_there_whatever_happens_to_the_manifest(cli, answers):
     """Exported again, labels stay true; where they would not, nothing is written, and the verdict is shown."""
     arguments = (*FILES, "--judge", "vary:longer", "--manifest", "cases.jsonl")
@@ -224,6 +225,7 @@ def test_what_cannot_be_done_is_one_line(cli, answers, arguments, words):
     assert "Traceback" not in done.err
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_goes_on(process, answers):
     arguments = (*FILES, "--judge", "vary:slow", "--run", "ab.db", "--concurrency", "1")
     child = process(*arguments)

@@ -3,12 +3,14 @@
 from pathlib import Path
 
 import polars as pl
+import pytest
 
 SELECTORS = "'pollitt', 'random', 'nearest', 'information'"
 
 SMALL = ("simulate", "--items", 10, "--seeds", 2, "--per-item", 3, "--bias", 0.3, "--lapse", 0.05)
 
 
+@pytest.mark.slow
 def test_simulate_shows_curves_ends_and_targets(cli):
     done = cli(*SMALL)
     assert done.code == 0, done.err
@@ -22,6 +24,7 @@ def test_simulate_shows_curves_ends_and_targets(cli):
     assert max(map(len, done.out.splitlines())) <= 140
 
 
+@pytest.mark.slow
 def test_simulate_writes_json_table_and_chart(cli):
     done = cli(*SMALL, "--in-flight", 4, "--selector", "random", "--out", "curves.csv", "--chart", "a.svg", "--json")
     assert done.code == 0, done.err

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import pairscale as ps
 from pairscale.collect._background import run_sync
 from pairscale.store._opened import on_writing
@@ -36,6 +38,7 @@ def test_what_is_to_be_written_first_is_in_the_file_before_any_answer(tmp_path):
     assert opened == [(run, 0)]
 
 
+@pytest.mark.slow
 def test_a_command_that_is_killed_has_left_its_settings(tmp_path):
     judge = "import os, signal\n\n\ndef judge(A, B):\n    os.kill(os.getpid(), signal.SIGKILL)\n"
     (tmp_path / "dying.py").write_text(judge, "utf-8")

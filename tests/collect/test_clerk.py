@@ -147,6 +147,7 @@ def test_a_loop_that_is_closed_loses_nothing():
     assert written == [1, 2]
 
 
+@pytest.mark.slow_except("writing")
 @pytest.mark.parametrize("busy", ["writing", "otherwise"])
 def test_a_process_that_does_not_wait_for_the_loop_loses_nothing(busy, tmp_path):
     """As after a second Ctrl-C: the main thread ends while the loop's is busy, with this or with something else."""
