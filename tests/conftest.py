@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 from fnmatch import fnmatchcase
+from functools import cache
 from itertools import count
 
 import pytest
@@ -35,6 +36,16 @@ def clean_environment(monkeypatch, homes):
     home = folder / str(next(number))
     home.mkdir()
     monkeypatch.setenv("PAIRSCALE_HOME", str(home))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def commands_built_once():
+    """Typer builds all commands again at every call, which takes most of its time; here they never change."""
+    import typer.main
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.main, "get_command", cache(typer.main.get_command))
+        yield
 
 
 @pytest.fixture(scope="module")
