@@ -141,7 +141,6 @@ def test_a_manifest_that_cannot_be_written_is_said_before_anybody_is_asked(cli, 
     assert not (answers / "ab.db").exists()
 
 
-@pytest.mark.slow
 def test_the_verdict_is_there_whatever_happens_to_the_manifest(cli, answers):
     """Exported again, labels stay true; where they would not, nothing is written, and the verdict is shown."""
     arguments = (*FILES, "--judge", "vary:longer", "--manifest", "cases.jsonl")

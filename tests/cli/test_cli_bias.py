@@ -75,7 +75,6 @@ def test_bias_as_json_and_file(call, orders):
     assert len(document["details"]) == pl.read_csv("pairs.csv").height == 20
 
 
-@pytest.mark.slow
 def test_one_table_or_run_file_may_hold_both_orders(call, cli, orders, pairs):
     pl.concat([pl.read_csv(name) for name in orders]).write_csv("both.csv")
     assert call("bias", "both.csv", "--seed", 1).stdout == call("bias", *orders).stdout

@@ -25,7 +25,6 @@ def server(monkeypatch):
         yield running
 
 
-@pytest.mark.slow
 def test_a_pilot_is_kept_and_judging_goes_on_from_it(cli, pairs, server):
     line = ("cost", pairs, "--judge", "openai:gpt-5.1", "--pilot", 3, "--run", "run.db")
     outcome = cli(*line)
@@ -67,7 +66,6 @@ def test_offline_needs_no_key(cli, pairs, monkeypatch):
     assert "there is no key for openai" in failed.err
 
 
-@pytest.mark.slow
 def test_prices_by_option_and_by_file(cli, pairs):
     line = ("cost", pairs, "--judge", "openai:gpt-5.1", "--offline", "--json", "--price")
     given = cli(*line, "input=2,output=4,batch=0.25").json
@@ -107,7 +105,6 @@ def test_a_judge_of_ones_own(cli, pairs):
     assert "tokens it uses" in cli("cost", pairs, "--judge", "lexical").err
 
 
-@pytest.mark.slow
 def test_status_shows_what_was_spent(cli, pairs, run, server):
     assert "spent so far" not in cli("status", run).out
     assert cli("judge", pairs, "--judge", "openai:gpt-5.1", "--run", run, "--template", "concise").code == 0

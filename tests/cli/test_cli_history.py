@@ -67,7 +67,6 @@ def test_a_line_that_is_refused_is_not_the_last_of_its_run(cli):
     assert [row["settings"]["data"] for row in kept()] == ["essays"]
 
 
-@pytest.mark.slow
 def test_a_line_that_is_refused_after_it_opened_the_file_is_not_either(cli):
     """Only the last command of a run is taken up by others, such as `init --from` and the report."""
     line = ("rank", "essays", "--judge", "mine:longer", "--run", "run.db", *QUICK)
@@ -178,7 +177,6 @@ def test_a_command_is_kept_once_however_often_it_opens_the_file(cli):
     assert kept("other.db") == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("target", ["again.toml", "elsewhere/again.toml"])
 def test_a_study_of_a_run_does_the_same(cli, target):
     Path("elsewhere").mkdir()

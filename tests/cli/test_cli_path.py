@@ -127,7 +127,6 @@ def test_a_judge_that_answers_nothing_is_an_error_and_its_words_cannot_command_t
     assert cli("judge", pairs, "--judge", "mine:shy", "--json").json["results"] == []
 
 
-@pytest.mark.slow
 def test_some_of_the_pairs(cli):
     few = cli("pairs", "essays", "--n-pairs", "1", "--json")
     assert few.json["n_pairs"] == 1
@@ -161,7 +160,6 @@ def test_columns_by_name(cli):
     ]
 
 
-@pytest.mark.slow
 def test_a_run_file_with_two_judges_asks_which(cli, run, pairs):
     cli("judge", pairs, "--judge", "mine:weighed", "--run", run)
     which = cli("fit", run)

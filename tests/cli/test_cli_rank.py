@@ -43,7 +43,6 @@ def test_a_ranking_and_the_same_line_again(cli):
     assert (audit.code, audit.out, audit.err) == (0, "9 steps, 2 refits, all reproduced\n", "")
 
 
-@pytest.mark.slow
 def test_a_selector_of_ones_own(cli):
     Path("chooser.py").write_text("def first(now):\n    return [items[0] for items in now.pairs]\n", encoding="utf-8")
     line = (*RANK, "--run", "run.db", "--steps", "4")
@@ -77,7 +76,6 @@ def test_to_the_end_and_beyond(cli):
     assert cli("audit", "run.db").code == 0
 
 
-@pytest.mark.slow
 def test_reliable_enough_and_more_reliable(cli):
     easy = ("--set", "stability_lag=1", "--set", "theta_corr_min=-1", "--set", "rank_spearman_min=-1")
     line = (*RANK, *easy, "--set", "theta_sd_rel_change_max=1000000", "--run", "run.db")
@@ -128,7 +126,6 @@ def test_settings_that_are_true_or_false(cli):
     assert cli(*RANK, "--steps", "2", "--set", "local_anchors=perhaps").code == 1
 
 
-@pytest.mark.slow_except("information")
 @pytest.mark.parametrize("selector", ["random", "nearest", "information"])
 def test_other_selectors_and_many_at_once(cli, selector):
     line = (*RANK, "--run", "run.db", "--steps", "10", "--selector", selector, "--concurrency", "3", "--seed", "4")

@@ -65,7 +65,6 @@ def test_what_is_wrong_is_named(cli, run, args, said):
     assert said in done.err
 
 
-@pytest.mark.slow
 def test_charts_to_point_at(cli, run):
     assert cli("report", run, "--interactive").code == 0
     source = Path("run.html").read_text("utf-8")

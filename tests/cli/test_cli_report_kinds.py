@@ -89,7 +89,6 @@ def test_to_share_an_ab_run(cli, ab):
     assert not [text for text in hidden if text in source]
 
 
-@pytest.mark.slow
 def test_a_table_to_share_has_no_words_and_neither_has_json(cli, folder, ab):
     line = [*ab]
     line[line.index("swaying:brief")] = "lexical"
@@ -106,7 +105,6 @@ def test_a_page_to_share_does_not_name_the_run_file(cli, folder, ab):
     assert "class of ann" not in Path("s.html").read_text("utf-8")
 
 
-@pytest.mark.slow
 def test_a_database_has_no_place_for_its_page(cli, ab):
     done = cli("report", "sqlite:///ab.db")
     assert (done.code, len(done.lines)) == (1, 1)
@@ -114,7 +112,6 @@ def test_a_database_has_no_place_for_its_page(cli, ab):
     assert cli("report", "sqlite:///ab.db", "--out", "r.html").code == 0
 
 
-@pytest.mark.slow
 def test_what_flipped_goes_to_a_person_and_back(cli, ab, typed):
     done = cli("report", "ab.db", "--again", "again.jsonl")
     assert done.code == 0
@@ -131,7 +128,6 @@ def test_what_flipped_goes_to_a_person_and_back(cli, ab, typed):
     assert "people who labelled the cases blinded" in Path("ab.html").read_text("utf-8")
 
 
-@pytest.mark.slow
 def test_pairs_that_the_order_decided_go_to_a_person(cli, study, typed):
     assert cli("report", study, "--again", "again.jsonl").code == 0
     typed("1", "2", "tie")

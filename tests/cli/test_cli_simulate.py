@@ -10,7 +10,6 @@ SELECTORS = "'pollitt', 'random', 'nearest', 'information'"
 SMALL = ("simulate", "--items", 10, "--seeds", 2, "--per-item", 3, "--bias", 0.3, "--lapse", 0.05)
 
 
-@pytest.mark.slow
 def test_simulate_shows_curves_ends_and_targets(cli):
     done = cli(*SMALL)
     assert done.code == 0, done.err

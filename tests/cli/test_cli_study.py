@@ -101,7 +101,6 @@ def test_init_writes_a_study_that_runs_and_never_over_another(cli):
     assert "ends in .toml" in cli("init", "study.txt").err
 
 
-@pytest.mark.slow
 def test_a_new_study_does_what_the_line_without_options_does(cli):
     """The same questions in the same order, with the same settings, so that the one goes on with the other's run."""
     assert cli("init").code == 0
@@ -136,7 +135,6 @@ def test_quotes_in_the_name_of_the_data(cli):
     assert Path(found["data"]).name == 'a "b" c'
 
 
-@pytest.mark.slow
 def test_essays_to_try_it_with(cli):
     assert cli("init", "--data", "made", "--essays", "5").code == 0
     made = ps.read_samples("made")
