@@ -51,7 +51,7 @@ run_pairwise_async run_variants run_variants_async save_trace
 
 # Lowest first: a module imports only from its own layer's package and from the layers before it.
 LAYERS = (
-    "_version", "errors", "notices", "home", "provenance", "display", "tables", "files", "samples", "traits", "prompts",
+    "_version", "errors", "options", "notices", "home", "provenance", "display", "tables", "files", "samples", "traits", "prompts",
     "comparisons", "datasets", "pairs", "store", "providers", "judges", "collect", "models", "checks", "adaptive",
     "evaluate", "simulate", "report", "web", "testing", "cli", "__main__",
 )  # fmt: skip
