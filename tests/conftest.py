@@ -88,9 +88,13 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Say in the last lines when the page was not tried in a browser."""
-    left_out = [report for report in terminalreporter.stats.get("skipped", []) if "no Chromium" in str(report.longrepr)]
-    if left_out:
-        terminalreporter.write_line(
-            f"{len(left_out)} browser tests were NOT run: no Chromium was found (Debian: apt-get install chromium)"
-        )
+    """Say in the last lines when the page was not tried in a browser, or no run in a PostgreSQL database."""
+    skipped = [str(report.longrepr) for report in terminalreporter.stats.get("skipped", [])]
+    for what, reason, package in (
+        ("browser", "no Chromium", "chromium"),
+        ("PostgreSQL", "no PostgreSQL", "postgresql"),
+    ):
+        if left_out := sum(reason in said for said in skipped):
+            terminalreporter.write_line(
+                f"{left_out} {what} tests were NOT run: {reason} was found (Debian: apt-get install {package})"
+            )
