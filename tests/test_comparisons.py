@@ -163,6 +163,7 @@ def test_nothing_is_said_when_nothing_is_left_out(caplog):
     assert not caplog.records
 
 
+@pytest.mark.slow
 @given(strategies.pairs(), st.data())
 def test_the_three_tables_agree(pairs, data):
     winners = [data.draw(st.sampled_from([row["ID1"], row["ID2"]])) for row in pairs.iter_rows(named=True)]

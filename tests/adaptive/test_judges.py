@@ -92,6 +92,7 @@ def test_errors_that_pass_are_asked_again_until_they_do(tmp_path: Any) -> None:
     assert steps(result.state).equals(steps(rank(5, better, n_steps=10).state))
 
 
+@pytest.mark.slow_except("4")
 @pytest.mark.parametrize("concurrency", [1, 4])
 def test_an_item_that_is_always_refused_is_set_aside_and_the_others_are_ranked(
     concurrency: int, tmp_path: Any, caplog: pytest.LogCaptureFixture
@@ -174,6 +175,7 @@ def test_so_few_items_that_every_pair_is_given_up_first(
     audited(run)
 
 
+@pytest.mark.slow_except("pollitt")
 @pytest.mark.parametrize("selector", ["pollitt", "random", "information"])
 def test_a_raised_limit_takes_items_back_that_were_set_aside(
     selector: str, tmp_path: Any, caplog: pytest.LogCaptureFixture

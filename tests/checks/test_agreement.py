@@ -185,6 +185,7 @@ def test_perfect_agreement_has_no_bootstrap_interval(caplog):
 # Intervals.
 
 
+@pytest.mark.slow
 def test_intervals_cover():
     """Two raters who see the truth in 80 of 100 cases and toss a coin otherwise: kappa is 0.64 (alpha too)."""
     rng = np.random.default_rng(23)

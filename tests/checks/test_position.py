@@ -73,6 +73,7 @@ def test_bias_matches_r_exactly_but_for_its_random_numbers(case):
         assert abs(result.summary[name][0] - binom.ppf(tail, n, share) / n) <= 1.0 / n + 1e-9, name
 
 
+@pytest.mark.slow
 def test_the_bootstrap_draws_pairs_with_replacement():
     consistency = compute_reverse_consistency(BIAS["input"]["case_40"]["main"], BIAS["input"]["case_40"]["reverse"])
     flags = consistency.details["is_consistent"].to_numpy()
@@ -129,6 +130,7 @@ def majority(votes: list[tuple[str, str]], pair: tuple[str, str]) -> str | None:
     return None if wins[0] == wins[1] else pair[wins[1] > wins[0]]
 
 
+@pytest.mark.slow
 @given(judgements(), judgements())
 @settings(max_examples=60)
 def test_consistency_is_what_a_loop_finds(main, reverse):
@@ -262,6 +264,7 @@ def simulated(
     return rows(*halves[0]), rows(*halves[1])
 
 
+@pytest.mark.slow
 def test_the_bias_of_a_simulated_judge_is_found_again():
     essays = ps.synthetic_essays(40, seed=4)
     pairs = ps.randomize_pair_order(ps.make_pairs(essays), seed=1)

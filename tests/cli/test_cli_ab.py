@@ -224,6 +224,7 @@ def test_what_cannot_be_done_is_one_line(cli, answers, arguments, words):
     assert "Traceback" not in done.err
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_goes_on(process, answers):
     arguments = (*FILES, "--judge", "vary:slow", "--run", "ab.db", "--concurrency", "1")
     child = process(*arguments)

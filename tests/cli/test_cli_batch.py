@@ -81,7 +81,6 @@ def test_the_whole_way(cli, server, pairs, tmp_path):
     assert cli("fit", run).code == 0
 
 
-@pytest.mark.slow
 def test_resume_cancel_and_again(cli, server, pairs, tmp_path):
     run = str(tmp_path / "run.db")
     server.batches.looks = 50
@@ -107,7 +106,6 @@ def test_resume_cancel_and_again(cli, server, pairs, tmp_path):
     assert "nothing to submit again" in cli("batch", "resume", run, "--again").err
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("ended", [False, True])
 def test_a_batch_that_the_provider_does_not_know_is_kept_until_it_is_given_up(cli, server, pairs, tmp_path, ended):
     run = str(tmp_path / "run.db")

@@ -50,6 +50,7 @@ def test_fit_draws_ranks_and_wins(cli, run):
     assert {"row": "dot", "column": "ann", "share": 1.0, "times": 1} in cells
 
 
+@pytest.mark.slow_except("elo")
 @pytest.mark.parametrize("model", ["elo", "bayes"])
 def test_fit_draws_other_models(cli, run, model):
     done = cli("fit", run, "--model", model, "--chart", "a.json", "--json")

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import polars as pl
+import pytest
 
 SELECTORS = "'pollitt', 'random', 'nearest', 'information'"
 
@@ -22,6 +23,7 @@ def test_simulate_shows_curves_ends_and_targets(cli):
     assert max(map(len, done.out.splitlines())) <= 140
 
 
+@pytest.mark.slow
 def test_simulate_writes_json_table_and_chart(cli):
     done = cli(*SMALL, "--in-flight", 4, "--selector", "random", "--out", "curves.csv", "--chart", "a.svg", "--json")
     assert done.code == 0, done.err

@@ -155,6 +155,7 @@ def test_essays_never_go_over_another_text(cli):
     assert cli("init", "four.toml", "--data", "one.toml", "--essays", "3").code == 1
 
 
+@pytest.mark.slow
 def test_a_default_that_is_said_does_not_open_a_stopped_run_again(cli):
     """Nobody pays for further answers because a study file says what held anyway."""
     assert cli("init", "--data", "made", "--essays", "12").code == 0

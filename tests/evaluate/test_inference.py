@@ -402,6 +402,7 @@ def test_two_runs_by_hand():
     assert compare_runs([], old).change is None
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from("ab")), min_size=1, max_size=40))
 def test_without_ties_it_is_mcnemars_test(pairs):
     new, old = ("".join(side) for side in zip(*pairs, strict=True))

@@ -309,6 +309,7 @@ def test_it_finds_the_truth_and_passes_its_gate():
     assert fit.round_log["reliability_EAP"][0] > 0.9
 
 
+@pytest.mark.slow
 def test_a_learned_scale_finds_a_sharp_judge():
     rows, names = table(30, *simulated(30, 2500, seed=5, spread=2.5, eps=0.0, b=0.0)[1:])
     learned = fit_bayes_btl_mcmc(rows, names, "btl", seed=1, prior_sd="learned").fit
@@ -317,6 +318,7 @@ def test_a_learned_scale_finds_a_sharp_judge():
     assert learned.posterior.theta.mean(axis=0).std() > fixed.posterior.theta.mean(axis=0).std()
 
 
+@pytest.mark.slow
 def test_growing_subsets_are_warm_and_agree_with_cold_fits():
     rows, names = table(30, *simulated(30, 900, seed=6)[1:])
     fit = fit_bayes_btl_mcmc(rows, names, pair_counts=[900, 300], seed=3)
@@ -333,6 +335,7 @@ def test_growing_subsets_are_warm_and_agree_with_cold_fits():
     assert sampled.fit.n_comparisons == 300
 
 
+@pytest.mark.slow
 def test_items_without_a_comparison_keep_the_prior():
     rows = [{"ID1": "a", "ID2": "b", "better_id": "a"}] * 10
     fit = fit_bayes_btl_mcmc(rows, ["a", "b", "c"], "btl", seed=1, mcmc={"iter_sampling": 3000}).fit

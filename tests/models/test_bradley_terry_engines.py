@@ -280,6 +280,7 @@ def small_data(draw: st.DrawFn) -> pl.DataFrame:
     return games(*zip(*rows, strict=True), w=weights)
 
 
+@pytest.mark.slow_except("mle-*", "map-drop-True", "firth-drop-False")
 @pytest.mark.parametrize("position", [False, True])
 @pytest.mark.parametrize("ties", ["drop", "half", "davidson"])
 @pytest.mark.parametrize("kind", LIKELIHOOD)
@@ -414,6 +415,7 @@ def test_groups_without_a_loss_are_named() -> None:
         fit_bt_model(won("ab", "ba", "cd", "dc", "ac", "bd"), engine="mle")
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=14))
 @settings(max_examples=80, deadline=None)
 def test_a_maximum_is_found_when_and_only_when_there_is_one(pairs: list[tuple[int, int]]) -> None:

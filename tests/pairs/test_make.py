@@ -96,6 +96,7 @@ def test_every_pair_once_in_the_order_of_ids(samples):
         assert side(row, 2) == of[row["ID2"]]
 
 
+@pytest.mark.slow
 @given(strategies.samples(), st.randoms(use_true_random=False))
 def test_the_order_of_the_samples_does_not_matter(samples, random):
     rows = samples.to_dicts()
@@ -200,6 +201,7 @@ def turned(pairs: pl.DataFrame) -> pl.DataFrame:
     return pairs.rename(names).select(pairs.columns)
 
 
+@pytest.mark.slow
 @given(strategies.pairs(), st.integers(0, 2**32))
 def test_reversing_all_pairs_exchanges_both_sides_and_twice_is_nothing(pairs, seed):
     pairs = pairs.select("ID1", "text1", "ID2", "text2", pl.exclude("ID1", "text1", "ID2", "text2")).with_row_index(
@@ -221,6 +223,7 @@ def test_randomizing_turns_rows_or_leaves_them(pairs, seed):
     assert_frame_equal(result, ps.randomize_pair_order(pairs, seed))
 
 
+@pytest.mark.slow
 @given(strategies.pairs())
 def test_alternating_turns_every_second_row(pairs):
     result = ps.alternate_pair_order(pairs)

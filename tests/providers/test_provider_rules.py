@@ -148,6 +148,7 @@ def open_rules(provider: str, request: LLMRequest, body: dict[str, Any]) -> None
             assert body["options"]["temperature"] == (0.6 if qwen else 0)
 
 
+@pytest.mark.slow_except("openai", "anthropic")
 @pytest.mark.parametrize("provider", PROVIDERS)
 @settings(max_examples=120)
 @given(data=st.data(), fields=REQUESTS, few=FEW)

@@ -227,6 +227,7 @@ def study():
     return ps.template_study(pairs, templates=["weigh"], judge=swayed, progress=False)
 
 
+@pytest.mark.slow
 def test_a_study_beside_the_published_one(study):
     published = ps.published_template_study()
     spec = study_chart(study, published).to_dict()
@@ -267,6 +268,7 @@ def test_names_stay_apart():
     assert len(names(HOSTILE)[4]) == 200
 
 
+@pytest.mark.slow_except(".svg", ".json")
 @pytest.mark.parametrize("suffix", CHART_SUFFIXES)
 def test_every_kind_of_file(fit, study, tmp_path, suffix):
     charts = [score_chart(fit), rank_chart(fit), win_matrix(fit), study_chart(study)]
