@@ -337,7 +337,7 @@ def test_a_small_or_unlike_pilot_is_said():
         ({"n_test": 2.5}, "n_test"),
         ({"bytes_per_token": 0}, "bytes_per_token"),
         ({"concurrency": 0}, "concurrency"),
-        ({"cost_per_million_input": -1.0}, "price"),
+        ({"cost_per_million_input": -1.0}, "cost_per_million_input must be a number of 0 or more"),
     ],
 )
 def test_bad_settings_are_refused_before_anything_is_asked(options, message):

@@ -81,7 +81,7 @@ def test_several_criteria_and_labellers(tmp_path):
 def test_what_cannot_be_exported(tmp_path):
     for options, words in (
         ({"criteria": []}, "criteria must be"),
-        ({"out": tmp_path / "cases.csv"}, r"ends in \.jsonl"),
+        ({"out": tmp_path / "cases.csv"}, r"the manifest must be a file that ends in '\.jsonl' or '\.ndjson', not "),
         ({"labellers": ["a/b"]}, "labellers need names"),
         ({"labellers": ["ann", "ann"]}, "labellers need names"),
         ({"labellers": ["ann"], "overlap": 2}, "overlap=2"),

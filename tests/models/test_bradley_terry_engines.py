@@ -590,7 +590,7 @@ def test_without_standard_errors() -> None:
         ({"weights": 3}, InputError, "weights is a int; give the name of a column, or a value a row"),
         ({"cluster": ["x", None, "y", "z"]}, TableError, "cluster: no value in row 2; every row needs one"),
         ({"cluster": ["x"] * 4}, FitError, "robust standard errors need at least 2 clusters"),
-        ({"bootstrap": 1}, InputError, "bootstrap must be a whole number of 2 or more, or 0 for none, not 1"),
+        ({"bootstrap": 1}, InputError, "bootstrap must be a whole number of 2 or more, not 1"),
         ({"interval": "robust"}, InputError, "interval='robust' needs cluster="),
         ({"interval": "wide"}, InputError, "interval must be 'auto', 'model', 'robust' or 'bootstrap', not 'wide'"),
         ({"se": False, "bootstrap": 10}, InputError, "se=False leaves nothing for"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
     from pairscale.store import RunFile
 
 __all__ = ["adaptive_rank_run_live"]
-
-_clock = time.monotonic
 
 
 def adaptive_rank_run_live(
@@ -139,9 +136,8 @@ def adaptive_rank_run_live(
             _log_changes(state, journal)
             budget = Budget.of(store, max_cost)
             source = AdaptiveSource(
-                state, asked, condition_id, journal, view, limits, budget, concurrency=concurrency, fit_fn=fit_fn,
-                clock=_clock,
-            )  # fmt: skip
+                state, asked, condition_id, journal, view, limits, budget, concurrency=concurrency, fit_fn=fit_fn
+            )
             if stopped is not None:  # a process that died before left the scores behind the answers
                 run_sync(source.close)
                 return state
@@ -149,7 +145,7 @@ def adaptive_rank_run_live(
             call = {"concurrency": concurrency, "refit_lag": state.engine.refit_lag, **asdict(limits)}
             call |= {"condition_id": condition_id, "judged_by": asked.condition.condition_id, "fit_fn": state.fit_fn}
             journal.event(event_of("call", state.engine, **call))
-            runtime = Runtime(source, journal, asking, budget=budget, deadline=source.deadline, clock=_clock)
+            runtime = Runtime(source, journal, asking, budget=budget, deadline=source.deadline)
             _run(source, runtime, journal, asked, view)
     _say_how_it_ended(state)
     return state

@@ -271,8 +271,8 @@ def _asked(
     seed: int | None,
 ) -> Asked:
     level, bootstrap = require_level(level), require_int(bootstrap, "bootstrap", least=0)
-    if bootstrap == 1:
-        raise InputError("bootstrap must be a whole number of 2 or more, or 0 for none, not 1")
+    if bootstrap:
+        require_int(bootstrap, "bootstrap", least=2)
     best: Interval = "bootstrap" if bootstrap else "robust" if clusters else "model"
     asked = require_choice(interval, "interval", ("auto", *get_args(Interval)))
     kind: Interval = best if asked == "auto" else asked
