@@ -76,9 +76,9 @@ class MockServer:
             return json.load(reply)
 
     def judge(self, judge: str, **settings: Any) -> ps.Judge:
-        known = {"base_url": self.url + JUDGES[self.name][judge], "cache": False, **settings}
+        known = {"base_url": self.url + JUDGES[self.name][judge], "cache": False, "price": {"input": 1, "output": 10}}
         known |= {} if judge.startswith("ollama") else {"api_key": KEY}
-        return ps.make_judge(judge, judge_args={"price": {"input": 1, "output": 10}, **known})
+        return ps.make_judge(judge, judge_args={**known, **settings})
 
     def verdict(self) -> dict[str, Any]:
         """What llmock finds about the client: ``calls``, ``attempts``, ``errors``, ``warnings``, ``findings``."""
@@ -159,7 +159,7 @@ def assert_all_answered(server: MockServer, done: Any) -> None:
     assert done.failed_pairs.height == 0
     for name in ("prompt_tokens", "completion_tokens", "cost"):
         assert done.results[name].null_count() == 0
-        assert done.results[name].min() > 0
+        assert done.results[name].min() > 0 or server.name == "aimock"  # which counts no tokens for most providers
 
 
 @pytest.fixture(scope="module", params=PROGRAMS)
@@ -198,16 +198,17 @@ def test_thirty_pairs_are_judged_through_faults(
         print(f"\n{name}, {judge}: {N_PAIRS} of {N_PAIRS} answered in {done.asked} requests ({codes}){grade}")
 
 
-@pytest.mark.parametrize("judge", JUDGES["llmock"])
+@pytest.mark.parametrize("judge", ["openai:gpt-4.1", "anthropic:claude-sonnet-4-5"])
 def test_a_quota_is_kept(judge: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Ten requests per second, and 16 open at once."""
-    with running("llmock", tmp_path, "--rpm", "600") as server:
+    """Twenty requests at once and one every three seconds after that, with 16 open at once."""
+    with running("llmock", tmp_path, "--rpm", "20") as server:
         done = judged(server, server.judge(judge), concurrency=16)
         found = server.verdict()
     assert_all_answered(server, done)
     assert [finding for finding in found["findings"] if finding["severity"] == "error"] == []
     with capsys.disabled():
-        print(f"\nllmock, {judge}, 600 a minute: {done.asked} requests, {found['warnings']} warnings")
+        warned = dict(Counter(finding["code"] for finding in found["findings"]))
+        print(f"\nllmock, {judge}, 20 a minute: {done.asked} requests for {N_PAIRS} answers, warnings {warned}")
 
 
 @pytest.mark.parametrize("judge", JUDGES["llmock"])
