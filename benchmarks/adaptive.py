@@ -20,10 +20,10 @@ FLIGHT = (200, 64, 1.0, 1_200)
 def steps(n_items: int, start: int, n: int) -> dict[str, float | str]:
     """CPU of a step, sequentially, from a given step on; earlier steps are not logged, to get there."""
     import numpy as np
+    from pairscale.store.journal import Asked, Journal
 
     import pairscale as ps
     from pairscale.adaptive.engine import Engine, Proposal
-    from pairscale.store.journal import Asked, Journal
 
     rng = np.random.default_rng(0)
     truth = rng.normal(size=n_items)

@@ -12,8 +12,8 @@ from typing import Any
 from playwright.sync_api import Browser, sync_playwright
 
 import pairscale as ps
-from pairscale.web import Address, Case, LabelStore, serve_labels, serve_run
-from pairscale.web.labels import Assigned
+from pairscale.people import Address, Case, LabelStore, serve_labels, serve_run
+from pairscale.people.labels import Assigned
 
 IMAGES = Path(__file__).with_name("images")
 DESKTOP: dict[str, Any] = {"viewport": {"width": 1280, "height": 800}}

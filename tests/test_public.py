@@ -34,7 +34,7 @@ trait_description
 ComparisonPlan SimulationStudy plan_comparisons simulate_study
 CostEstimate estimate_llm_pairs_cost
 register_provider
-BatchDesk BatchResult MultiBatch MultiBatchResult anthropic_create_batch anthropic_download_batch_results
+BatchManager BatchResult MultiBatch MultiBatchResult anthropic_create_batch anthropic_download_batch_results
 anthropic_get_batch anthropic_poll_batch_until_complete build_anthropic_batch_requests build_gemini_batch_requests
 build_openai_batch_requests gemini_create_batch gemini_download_batch_results gemini_get_batch
 gemini_poll_batch_until_complete llm_download_batch_results llm_resume_multi_batches llm_submit_pairs_batch
@@ -53,7 +53,7 @@ run_pairwise_async run_variants run_variants_async save_trace
 LAYERS = (
     "_version", "errors", "options", "failures", "notices", "home", "provenance", "display", "tables", "files",
     "samples", "traits", "prompts", "comparisons", "datasets", "pairs", "store", "providers", "judges", "runtime",
-    "collect", "models", "checks", "adaptive", "evaluate", "simulate", "report", "web", "testing", "cli", "__main__",
+    "collect", "models", "checks", "adaptive", "evaluate", "simulate", "report", "people", "testing", "cli", "__main__",
 )  # fmt: skip
 
 

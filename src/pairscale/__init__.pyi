@@ -52,7 +52,7 @@ from .collect import submit_pairs as submit_pairs
 from .collect import submit_pairs_async as submit_pairs_async
 from .collect import submit_together_pairs_live as submit_together_pairs_live
 from .collect import together_compare_pair_live as together_compare_pair_live
-from .collect.batch import BatchDesk as BatchDesk
+from .collect.batch import BatchManager as BatchManager
 from .collect.batch import BatchResult as BatchResult
 from .collect.batch import MultiBatch as MultiBatch
 from .collect.batch import MultiBatchResult as MultiBatchResult

@@ -104,6 +104,7 @@ FAILED: dict[str, pl.DataType] = {
     "attempted_at": _TEXT,
     "outcome": _TEXT,
     "failure": _TEXT,
+    "status_code": _INT,
     "content": _TEXT,
     "raw_response": _TEXT,
     "prompt_tokens": _INT,

@@ -1,10 +1,13 @@
 """``pairscale label``, and ``pairscale rank --judge human``."""
 
 import builtins
+import contextlib
+import http.client
 import io
 import json
 import re
 import signal
+import threading
 import urllib.parse
 import urllib.request
 
@@ -41,7 +44,8 @@ def test_in_the_terminal_and_out_again(cli, manifest, typed, folder):
     assert outcome.json["done"] == 2
     assert [row["labeller"] for row in outcome.json["labels"]] == ["ann", "ann"]
     assert "Which is better? 1 / 2 / tie: " in outcome.err
-    assert outcome.lines[-1].endswith(f"2 of 3 labels are in {manifest}.labels.db; the same command goes on")
+    kept = manifest.with_suffix(".db")
+    assert outcome.lines[-1].endswith(f"2 of 3 labels are in {kept}; run the same command again to continue")
     typed("2")
     outcome = cli("label", manifest, "--terminal", "--labellers", "ann", "--out", "labels.csv")
     assert outcome.code == 0
@@ -51,12 +55,54 @@ def test_in_the_terminal_and_out_again(cli, manifest, typed, folder):
     assert outcome.out.splitlines()[0].split() == "labeller labels ties skipped seconds left side warning".split()
     assert outcome.out.splitlines()[-1] == "clearer: 3 of 3 cases complete"
     assert outcome.err == ""
+    assert cli("label", kept, "--status", "--json").json == cli("label", manifest, "--status", "--json").json
+    with ps.open_run(kept) as store:
+        assert [row["settings"]["source"] for row in store.read_log("commands")] == [str(manifest)] * 2
+
+
+def test_the_run_file_is_read_by_other_commands(cli, manifest, typed, folder):
+    ps.submit_pairs([{"ID1": "a", "text1": "Yes.", "ID2": "b", "text2": "No."}], "lexical", run="run.db")
+    for name, choices in (("ann", ("1", "2", "tie")), ("bob", ("1", "2", "skip no idea"))):
+        typed(*choices)
+        options = ["--labellers", name, "--labels-per-case", 2, "--owner-token", "a-token-of-my-own"]
+        assert cli("label", manifest, "--run", "run.db", "--terminal", *options).code == 0
+    outcome = cli("status", "run.db")
+    assert "5 of 6 labels of 3 cases, 1 skipped" in outcome.out
+    rows = [line.split() for line in outcome.out.splitlines()]
+    assert [row[:4] for row in rows if row and row[0] in {"ann", "bob"}] == [
+        ["ann", "3", "1", "0"],
+        ["bob", "2", "0", "1"],
+    ]
+    status = cli("status", "run.db", "--json")
+    counts = {"cases": 3, "labellers": 2, "labels": 5, "skipped": 1, "complete": 5, "wanted": 6}
+    assert status.json["labels"] == counts
+    with ps.open_run("run.db") as store:
+        assert store.results().height == 1
+        secrets = {store.get_meta("labelling_links")["owner_token"], store.get_meta("labelling_links")["secret"]}
+    assert "a-token-of-my-own" in secrets
+    assert not [secret for secret in secrets if secret in status.out]
+    agreed = cli("agreement", "run.db", "--json")
+    assert (agreed.json["n_units"], agreed.json["n_raters"]) == (3, 2)
+    labels = cli("label", "run.db", "--status", "--out", "labels.jsonl")
+    assert labels.code == 0
+    assert cli("agreement", "labels.jsonl", "--json").json["table"] == agreed.json["table"]
+
+
+def test_a_run_without_labels(cli, manifest):
+    ps.submit_pairs([{"ID1": "a", "text1": "Yes.", "ID2": "b", "text2": "No."}], "lexical", run="run.db")
+    for line in (("agreement", "run.db"), ("label", manifest, "--run", "run.db", "--status")):
+        outcome = cli(*line)
+        assert outcome.code == 1
+        assert "run.db holds no labels" in outcome.lines[-1]
+    assert cli("status", "run.db", "--json").json["labels"] is None
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--status"], "no labels yet; `pairscale label"),
+        (["--status"], "no labels yet; run the same command without --status"),
+        (["--status", "--labellers", "ann"], "--status changes nothing"),
+        (["--status", "--no-ties"], "--status changes nothing"),
         (["--status", "--terminal"], "not both"),
         (["--terminal", "--labellers", "a,b"], "one person sits at a terminal"),
         (["--labellers", "ann,,bob"], "different names with commas"),
@@ -66,7 +112,8 @@ def test_in_the_terminal_and_out_again(cli, manifest, typed, folder):
         (["--url", "nonsense"], "must look like https://labels.example.org"),
         (["--owner-token", "short"], "16 letters, digits"),
         (["--instructions", "none.md"], "none.md: no such file"),
-        (["--db", "essays"], "is a folder"),
+        (["--run", "essays"], "is a folder"),
+        (["--run", "labels.csv"], "that is the ending of a table"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_line(cli, manifest, options, words):
@@ -118,12 +165,16 @@ def test_served_stopped_and_served_again(process, manifest, cli):
     for round_ in range(2):
         child = process("label", manifest, "--labellers", "ann,bob", "--labels-per-case", 1, "--port", 0, "--json")
         lines, found = links_of(child, "send each labeller")
-        assert lines[0] == f"3 cases, 1 label each, kept in {manifest}.labels.db"
+        assert lines[0] == f"3 cases, 1 label each, kept in {manifest.with_suffix('.db')}"
         assert list(found) == ["owner", "ann", "bob"]
         paths = {name: urllib.parse.urlsplit(link).path for name, link in found.items()}
         links = links or paths
         assert paths == links  # everybody keeps their link
         page = get(found["ann"])
+        second = cli("label", manifest, "--terminal", "--labellers", "cat")  # one process writes at a time
+        assert second.code == 1
+        assert "is being written by another run" in second.lines[-1]
+        assert cli("label", manifest, "--status", "--json").json["done"] == 2 * round_  # and any may read
         for _ in range(2 - round_):
             page = post(found["ann"], page, "1")
         assert "first_variant" not in page
@@ -134,6 +185,46 @@ def test_served_stopped_and_served_again(process, manifest, cli):
         assert json.loads(out)["done"] == done
         assert "Traceback" not in err
     assert cli("label", manifest, "--status", "--json").json["done"] == 3
+
+
+@pytest.mark.slow
+def test_kill_9_of_the_server_loses_no_label_that_was_acknowledged(process, folder):
+    """Three people label at once; the server is killed twice, in the middle of it."""
+    rows = [dict(zip(FIELDS, (f"c{n}", f"t{n}", "x", f"Question {n}?", "A", "B"), strict=True)) for n in range(40)]
+    (folder / "many.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    names, saved = ("ann", "bob", "cat"), set()
+    enough = threading.Semaphore(0)
+
+    def label(name: str, link: str) -> None:
+        with contextlib.suppress(OSError, http.client.HTTPException):  # the server was killed
+            page = get(link)
+            while 'id="answer"' in page:
+                asked = page.partition("Question ")[2].partition("?")[0]
+                page = post(link, page, "1")  # a page comes back: it is saved
+                saved.add((name, f"c{asked}"))
+                enough.release()
+
+    for kill_after in (17, 23, None):
+        options = ["--labellers", ",".join(names), "--labels-per-case", 2, "--port", 0]
+        child = process("label", "many.jsonl", "--run", "run.db", *options)
+        _, found = links_of(child, "send each labeller")
+        people = [threading.Thread(target=label, args=(name, found[name])) for name in names]
+        for one in people:
+            one.start()
+        if kill_after is not None:
+            for _ in range(kill_after):
+                enough.acquire()
+            child.kill()
+        for one in people:
+            one.join()
+        child.send_signal(signal.SIGINT)
+        child.communicate(timeout=600)
+        with ps.open_run("run.db") as store:
+            kept = store.labels().select("labeller", "case_id").rows()
+        assert len(kept) == len(set(kept))
+        assert saved <= set(kept)
+        assert len(kept) >= (kill_after or 80)
+    assert sorted(name for _, name in kept) == sorted(2 * [row["case_id"] for row in rows])
 
 
 @pytest.mark.slow

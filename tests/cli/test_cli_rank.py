@@ -96,6 +96,30 @@ def test_reliable_enough_and_more_reliable(cli):
     assert "stopped: btl_converged" in cli("status", "run.db").out
 
 
+def test_a_text_is_withdrawn(cli):
+    line = (*RANK, "--run", "run.db", "--steps", "5")
+    assert cli(*line).code == 0
+    out = cli(*line, "--without", "cem")
+    assert out.code == 0
+    assert "note: withdrawn from the run, and not asked about any more: 'cem'" in out.err
+    assert "withdrawn: cem" in out.out
+    assert "4 items (1 withdrawn)" in cli("status", "run.db").out
+    later = cli(*line, "--json")
+    assert [row["ID"] for row in later.json["items"] if row["withdrawn"]] == ["cem"]
+    assert cli("audit", "run.db").out.endswith("all reproduced\n")
+    wrong = cli(*line, "--without", "cam")
+    assert wrong.code == 1
+    assert "--without: the run has no text 'cam'. Did you mean 'cem'" in wrong.err
+    few = cli(*line, "--without", "ann", "--without", "bob")
+    assert few.code == 1
+    assert "a ranking needs two items or more" in few.err
+    Path("essays/dot.txt").unlink()
+    gone = cli(*line)
+    assert gone.code == 1
+    assert "give its id to --without" in gone.err
+    assert cli(*line, "--without", "dot").code == 0
+
+
 def test_json_and_out(cli):
     done = cli(*RANK, "--run", "run.db", "--steps", "8", "--json", "--out", "ranking.csv")
     assert done.code == 0

@@ -121,6 +121,9 @@ def test_what_flipped_goes_to_a_person_and_back(cli, ab, typed):
     assert done.code == 0
     assert "Done. Thank you!" in done.err
     done = cli(*ab, "--labels", "labels.jsonl", "--key", "again.key.jsonl", "--json")
+    kept = cli(*ab, "--labels", "again.db", "--json")  # the run file itself, with the key beside it
+    assert kept.json["counts"] == done.json["counts"]
+    assert kept.json["counts"]["brief (people)"]["win"] == 1
     assert done.code == 0
     people = [(row["task_id"], row["outcome"]) for row in done.json["cases"] if row["key"] == "brief (people)"]
     assert people == [("t0", "abstention"), ("t1", "abstention"), ("t2", "win")]

@@ -1,9 +1,9 @@
-"""What the tests of batches share: texts with a known order, judges of every provider, and a desk without waiting."""
+"""What the tests of batches share: texts with a known order, judges of every provider, a manager that does not wait."""
 
 import asyncio
 
 import pairscale as ps
-from pairscale.collect.batch import BatchDesk
+from pairscale.collect.batch import BatchManager
 from pairscale.judges.llm import LLMJudge
 from pairscale.testing import Batches, Behaviour, ProviderSimulator
 
@@ -58,16 +58,16 @@ class Clock:
         await asyncio.sleep(0)
 
 
-def with_desk(run, work, **settings):
-    """Do something with a desk, in a loop of its own, and return what it gives."""
+def with_manager(run, work, **settings):
+    """Do something with a manager, in a loop of its own, and return what it gives."""
 
     async def main():
         clock = settings.pop("clock", None) or Clock()
-        desk = BatchDesk(run, sleep=clock.sleep, clock=clock, api_key=settings.pop("api_key", KEY), **settings)
+        manager = BatchManager(run, sleep=clock.sleep, clock=clock, api_key=settings.pop("api_key", KEY), **settings)
         try:
-            return await work(desk)
+            return await work(manager)
         finally:
-            await desk.aclose()
+            await manager.aclose()
 
     return asyncio.run(main())
 

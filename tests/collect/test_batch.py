@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from batching import KEY, MODELS, Clock, expected, judge_of, pairs_of, simulator, with_desk
+from batching import KEY, MODELS, Clock, expected, judge_of, pairs_of, simulator, with_manager
 from pairscale.judges._batched import verdict_of
 
 import pairscale as ps
@@ -33,7 +33,9 @@ def whole(pairs, judge, **settings):
 def test_everything_comes_back(provider, tmp_path):
     pairs = pairs_of(9)
     with simulator() as server:
-        found, results, failed = with_desk(tmp_path / "run.db", whole(pairs, judge_of(server, provider), n_segments=3))
+        found, results, failed = with_manager(
+            tmp_path / "run.db", whole(pairs, judge_of(server, provider), n_segments=3)
+        )
         assert server.batches.created == 3
     assert [entry.state for entry in found] == ["done"] * 3
     assert not any(entry.open for entry in found)
@@ -53,7 +55,7 @@ def test_live_and_batch_send_the_same_body_and_read_the_same_answer(provider, tm
         sent = {}
         for entry in server.journal:
             sent[json.dumps(entry.body, sort_keys=True)] = entry
-        found, results, _ = with_desk(tmp_path / "batch.db", whole(pairs, judge))
+        found, results, _ = with_manager(tmp_path / "batch.db", whole(pairs, judge))
         lines = [json.loads(line) for line in Path(found[0].input_path).read_text("utf-8").splitlines()]
     inner = {"anthropic": "params", "gemini": "request"}.get(provider, "body")
     assert {json.dumps(line[inner], sort_keys=True) for line in lines} == set(sent)
@@ -68,10 +70,10 @@ def test_both_orders_and_two_providers_in_one_run_file(tmp_path):
     pairs, run = pairs_of(5), tmp_path / "run.db"
     with simulator() as server:
         server.behaviour = ps_behaviour = type(server.behaviour)(quality=server.behaviour.quality, bias=1e6)
-        with_desk(run, whole(pairs, judge_of(server, "anthropic", both_orders=True), batch_size=4))
+        with_manager(run, whole(pairs, judge_of(server, "anthropic", both_orders=True), batch_size=4))
         server.behaviour = type(ps_behaviour)(quality=ps_behaviour.quality)
-        with_desk(run, whole(pairs, judge_of(server, "openai", both_orders=True), batch_size=4))
-        with_desk(run, whole(pairs, judge_of(server, "openai")))
+        with_manager(run, whole(pairs, judge_of(server, "openai", both_orders=True), batch_size=4))
+        with_manager(run, whole(pairs, judge_of(server, "openai")))
     with open_run(run) as store:
         counts = store.conditions().select("judge_id", "win", "flip").rows()
     assert counts == [
@@ -85,7 +87,7 @@ def test_gemini_by_file(tmp_path, monkeypatch):
     monkeypatch.setattr("pairscale.providers._gemini_batches._INLINE", 100)
     pairs = pairs_of(5)
     with simulator() as server:
-        found, results, _ = with_desk(tmp_path / "run.db", whole(pairs, judge_of(server, "gemini")))
+        found, results, _ = with_manager(tmp_path / "run.db", whole(pairs, judge_of(server, "gemini")))
     assert found[0].file_id.startswith("files/")
     assert results.height == 10
 
@@ -109,7 +111,7 @@ def test_gemini_by_file(tmp_path, monkeypatch):
 def test_splitting(tmp_path, settings, sizes):
     pairs = pairs_of(5)
     with simulator() as server:
-        found, results, _ = with_desk(tmp_path / "run.db", whole(pairs, judge_of(server), **settings))
+        found, results, _ = with_manager(tmp_path / "run.db", whole(pairs, judge_of(server), **settings))
     if sizes is None:
         assert len(found) > 1
         assert all(entry.bytes <= 9_000 for entry in found)
@@ -122,13 +124,13 @@ def test_splitting(tmp_path, settings, sizes):
 def test_what_cannot_be_split_is_said(tmp_path):
     with simulator() as server:
         with pytest.raises(InputError, match="more than a batch may have"):
-            with_desk(tmp_path / "run.db", whole(pairs_of(3), judge_of(server), limits=Limits(10, 50)))
+            with_manager(tmp_path / "run.db", whole(pairs_of(3), judge_of(server), limits=Limits(10, 50)))
         with pytest.raises(InputError, match="not both"):
-            with_desk(tmp_path / "run.db", whole(pairs_of(3), judge_of(server), batch_size=1, n_segments=2))
+            with_manager(tmp_path / "run.db", whole(pairs_of(3), judge_of(server), batch_size=1, n_segments=2))
         ollama = judge_of(server, "openai")
         ollama.provider = "ollama"
         with pytest.raises(InputError, match="has no batches"):
-            with_desk(tmp_path / "run.db", whole(pairs_of(3), ollama))
+            with_manager(tmp_path / "run.db", whole(pairs_of(3), ollama))
 
 
 def test_names_of_requests():
@@ -147,7 +149,7 @@ def test_names_of_requests():
 def test_a_creation_that_fails_is_tried_again_and_never_doubled(provider, fault, tmp_path):
     pairs = pairs_of(5)
     with simulator(create_faults=[fault, fault] if fault == 429 else [fault]) as server:
-        found, results, _ = with_desk(tmp_path / "run.db", whole(pairs, judge_of(server, provider)))
+        found, results, _ = with_manager(tmp_path / "run.db", whole(pairs, judge_of(server, provider)))
         assert server.batches.created == 1
     assert results.height == 10
     assert found[0].batch_id in server.batches.jobs
@@ -157,7 +159,7 @@ def test_a_creation_that_fails_is_tried_again_and_never_doubled(provider, fault,
 def test_failures_in_looking_and_downloading_pass(provider, tmp_path):
     faults = {"look_faults": [500, "reset", 503, 502, 500, 500, 429], "download_faults": [500, "reset", 503]}
     with simulator(**faults) as server:
-        _, results, _ = with_desk(tmp_path / "run.db", whole(pairs_of(5), judge_of(server, provider)))
+        _, results, _ = with_manager(tmp_path / "run.db", whole(pairs_of(5), judge_of(server, provider)))
     assert results.height == 10
 
 
@@ -165,7 +167,7 @@ def test_failures_in_looking_and_downloading_pass(provider, tmp_path):
 def test_failures_in_uploading_pass_and_the_batch_is_created_once(provider, tmp_path, monkeypatch):
     monkeypatch.setattr("pairscale.providers._gemini_batches._INLINE", 0)
     with simulator(upload_faults=[500, "reset", 429]) as server:
-        _, results, _ = with_desk(tmp_path / "run.db", whole(pairs_of(5), judge_of(server, provider)))
+        _, results, _ = with_manager(tmp_path / "run.db", whole(pairs_of(5), judge_of(server, provider)))
         assert server.batches.created == 1
         faults = [entry.fault for entry in server.journal if entry.method == "POST" and "files" in entry.path][:4]
     assert faults == ["500", "reset", "429", "ok"]
@@ -177,7 +179,7 @@ def test_failures_in_uploading_pass_and_the_batch_is_created_once(provider, tmp_
 def test_a_batch_that_ends_early_gives_what_it_has_and_only_the_rest_is_submitted_again(provider, ends, tmp_path):
     pairs, run = pairs_of(8), tmp_path / "run.db"
     with simulator(ends=[ends]) as server:
-        found, results, failed = with_desk(run, whole(pairs, judge_of(server, provider)))
+        found, results, failed = with_manager(run, whole(pairs, judge_of(server, provider)))
         assert found[0].state == ("partly" if (provider, ends) == ("anthropic", "failed") else ends)
         got = results.height
         assert got == 0 if ends == "failed" else 0 < got < 28
@@ -189,7 +191,7 @@ def test_a_batch_that_ends_early_gives_what_it_has_and_only_the_rest_is_submitte
             await desk.wait(interval=1)
             return rest, new, desk.rest(), *desk.results()
 
-        rest, new, after, results, _ = with_desk(run, again)
+        rest, new, after, results, _ = with_manager(run, again)
         assert rest.height == 28 - got
         assert [len(entry.pair_ids) for entry in new] == [28 - got]
         code = {"expired": "timeout", "cancelled": "cancelled", "failed": "http_error"}[ends]
@@ -205,7 +207,7 @@ def test_a_batch_that_ends_early_gives_what_it_has_and_only_the_rest_is_submitte
 def test_single_failures_unordered_results_and_bad_lines(provider, tmp_path, caplog):
     pairs, run = pairs_of(20), tmp_path / "run.db"
     with simulator(failing=0.3, gone=0.1, garbage=2) as server:
-        found, results, failed = with_desk(run, whole(pairs, judge_of(server, provider)))
+        found, results, failed = with_manager(run, whole(pairs, judge_of(server, provider)))
         lost = failed.height
         assert found[0].state == "partly"
         assert results.height + lost == 190
@@ -221,7 +223,7 @@ def test_single_failures_unordered_results_and_bad_lines(provider, tmp_path, cap
             await desk.wait(interval=1)
             return desk.results()[0]
 
-        results = with_desk(run, again)
+        results = with_manager(run, again)
     assert results["custom_id"].n_unique() == results.height == 190
 
 
@@ -230,7 +232,7 @@ def test_of_both_orders_only_the_one_that_failed_is_asked_again(provider, tmp_pa
     pairs, run = pairs_of(16), tmp_path / "run.db"
     with simulator(failing=0.5) as server:
         judge = judge_of(server, provider, both_orders=True)
-        first, results, failed = with_desk(run, whole(pairs, judge))
+        first, results, failed = with_manager(run, whole(pairs, judge))
         assert first[0].n_requests == 2 * 120
         rest, half = failed.height, len(first[0].halves)
         assert results.height + rest == 120
@@ -243,7 +245,7 @@ def test_of_both_orders_only_the_one_that_failed_is_asked_again(provider, tmp_pa
             await desk.wait(interval=1)
             return new, desk.results()[0]
 
-        new, results = with_desk(run, again)
+        new, results = with_manager(run, again)
         assert new[0].n_requests == 2 * (rest - half) + half
         assert server.batches.created == 2
         live = ps.submit_pairs(pairs, judge, run=tmp_path / "live.db", progress=False).results
@@ -257,7 +259,7 @@ def test_of_both_orders_only_the_one_that_failed_is_asked_again(provider, tmp_pa
 def test_a_model_that_does_not_exist_is_no_endless_story(tmp_path):
     with simulator() as server:
         server.models = ["gpt-5"]
-        _, results, failed = with_desk(tmp_path / "run.db", whole(pairs_of(4), judge_of(server)))
+        _, results, failed = with_manager(tmp_path / "run.db", whole(pairs_of(4), judge_of(server)))
     assert results.height == 0
     assert failed["error_message"][0].startswith("model 'gpt-4.1' not found")
 
@@ -267,13 +269,13 @@ def test_a_wrong_key_leaves_the_batch_to_be_created_later(tmp_path):
     with simulator() as server:
         server.keys = ["right-key-12345"]
         with pytest.raises(JudgeError, match="401"):
-            with_desk(run, whole(pairs_of(4), judge_of(server)))
+            with_manager(run, whole(pairs_of(4), judge_of(server)))
 
         async def again(desk):
             await desk.wait(interval=1)
             return desk.results()[0]
 
-        assert with_desk(run, again, api_key="right-key-12345").height == 6
+        assert with_manager(run, again, api_key="right-key-12345").height == 6
         assert server.batches.created == 1
     assert b"simulated-key-123" not in Path(run).read_bytes()
     assert b"right-key-12345" not in Path(run).read_bytes()
@@ -291,7 +293,7 @@ def test_a_key_in_what_the_provider_says_of_a_batch_is_written_nowhere(provider,
             await desk.look()
             return desk.entries()[0], desk.status()
 
-        entry, status = with_desk(run, work)
+        entry, status = with_manager(run, work)
     if provider != "anthropic":  # which says nothing of a batch
         assert entry.message == status["message"][0] == "the key [key] may not do this"
     assert not [file for file in tmp_path.rglob("*") if file.is_file() and KEY.encode() in file.read_bytes()]
@@ -304,14 +306,14 @@ def test_headers_go_along_from_process_to_process_except_secrets(tmp_path):
         async def submit(desk):
             await desk.submit(pairs_of(4), judge_of(server, headers=sent))
 
-        with_desk(run, submit)
+        with_manager(run, submit)
         before = len(server.journal)
 
         async def go_on(desk):
             await desk.wait(interval=1)
             return desk.results()[0]
 
-        assert with_desk(run, go_on).height == 6
+        assert with_manager(run, go_on).height == 6
         later = list(server.journal)[before:]
     assert later
     assert {(entry.headers.get("x-team"), entry.headers.get("x-team-token")) for entry in later} == {("blue", None)}
@@ -340,7 +342,7 @@ def test_an_empty_account_leaves_the_batch_to_be_created_later(provider, status,
             await desk.wait(interval=1)
             return desk.results()[0]
 
-        assert with_desk(tmp_path / "run.db", work).height == 6
+        assert with_manager(tmp_path / "run.db", work).height == 6
         assert server.batches.created == 1
 
 
@@ -361,7 +363,7 @@ def test_a_batch_that_the_provider_does_not_know_is_kept(tmp_path, ended, caplog
             server.batches.jobs.update(jobs)
             return desk.entries(), desk.rest(), await desk.resubmit(), await desk.submit(pairs_of(4), judge_of(server))
 
-        (entry,), rest, again, (_, more) = with_desk(run, work)
+        (entry,), rest, again, (_, more) = with_manager(run, work)
         assert (entry.open, entry.state) == (True, "done" if ended else "validating")
         assert (rest.height, again, more) == (0, [], [])  # its pairs are under way still
         assert caplog.text.count("openai does not know it; is this the key of the project that") == 1
@@ -370,7 +372,7 @@ def test_a_batch_that_the_provider_does_not_know_is_kept(tmp_path, ended, caplog
             await desk.wait(interval=1)
             return desk.results()[0]
 
-        assert with_desk(run, later).height == 6
+        assert with_manager(run, later).height == 6
         assert server.batches.created == 1
 
 
@@ -388,14 +390,14 @@ def test_a_batch_that_nobody_knows_can_be_given_up(tmp_path, ended):
             await desk.wait(interval=1)
             return desk.rest(), await desk.resubmit()
 
-        rest, again = with_desk(tmp_path / "run.db", work)
+        rest, again = with_manager(tmp_path / "run.db", work)
     assert rest["error_message"].unique().to_list() == ["the batch failed: openai does not know the batch"]
     assert len(again[0].pair_ids) == 6
 
 
 def test_results_that_are_gone_are_said_to_be(tmp_path, caplog):
     with simulator(download_faults=[404]) as server:
-        found, results, failed = with_desk(tmp_path / "run.db", whole(pairs_of(4), judge_of(server)))
+        found, results, failed = with_manager(tmp_path / "run.db", whole(pairs_of(4), judge_of(server)))
     assert (found[0].open, results.height, failed.height) == (False, 0, 6)
     assert "openai does not have its results any more" in caplog.text
 
@@ -405,7 +407,7 @@ def test_what_a_simulated_batch_loses_is_no_matter_of_chance(tmp_path, settings)
     lost = []
     for name in "ab":  # the keys of the two, and so the names of their requests, are drawn
         with simulator(**settings) as server:
-            found, _, failed = with_desk(tmp_path / f"{name}.db", whole(pairs_of(7), judge_of(server, "anthropic")))
+            found, _, failed = with_manager(tmp_path / f"{name}.db", whole(pairs_of(7), judge_of(server, "anthropic")))
         lost.append((found[0].state, sorted(failed["custom_id"])))
     assert lost[0] == lost[1]
     assert 0 < len(lost[0][1]) < 21
@@ -422,7 +424,7 @@ def test_anothers_batch_is_not_taken_for_ours(tmp_path):
         async def create(desk):
             await desk.submit(pairs_of(4), other)
 
-        with_desk(tmp_path / "other.db", create)
+        with_manager(tmp_path / "other.db", create)
 
         async def work(desk):
             desk._retries = 0
@@ -433,7 +435,7 @@ def test_anothers_batch_is_not_taken_for_ours(tmp_path):
             found = await desk.wait(interval=1)
             return found, desk.results()[0]
 
-        found, results = with_desk(run, work)
+        found, results = with_manager(run, work)
         assert server.batches.created == 2
     assert found[0].foreign == ["msgbatch_000001"]
     assert found[0].batch_id == "msgbatch_000002"
@@ -455,7 +457,7 @@ def test_submit_again_asks_only_what_is_neither_answered_nor_under_way(tmp_path)
             _, done = await desk.submit(pairs_of(5), judge_of(server))
             return more, none, done
 
-        more, none, done = with_desk(run, work)
+        more, none, done = with_manager(run, work)
     assert [len(entry.pair_ids) for entry in more] == [4]
     assert none == done == []
 
@@ -467,7 +469,7 @@ def test_another_process_with_neither_files_nor_judge_goes_on(tmp_path):
         async def submit(desk):
             await desk.submit(pairs_of(5), judge_of(server), n_segments=2)
 
-        with_desk(run, submit)
+        with_manager(run, submit)
         for file in Path(f"{run}.batches").iterdir():
             file.unlink()
         run.rename(moved)
@@ -477,7 +479,7 @@ def test_another_process_with_neither_files_nor_judge_goes_on(tmp_path):
             await desk.wait(interval=1)
             return desk.results()[0]
 
-        results = with_desk(moved, go_on)
+        results = with_manager(moved, go_on)
         assert server.batches.created == 2
     assert results.height == 10
 
@@ -495,7 +497,7 @@ def test_another_machine_has_other_folders(tmp_path):
             with pytest.raises(JudgeError, match="resume later"):
                 await desk.submit(pairs_of(5), judge_of(server), n_segments=2)
 
-        with_desk(run, submit)
+        with_manager(run, submit)
         run.rename(moved)
         shutil.rmtree(run.parent)
         run.parent.write_text("not a folder")
@@ -504,7 +506,7 @@ def test_another_machine_has_other_folders(tmp_path):
             found = await desk.wait(interval=1)
             return found, desk.results()[0]
 
-        found, results = with_desk(moved, go_on)
+        found, results = with_manager(moved, go_on)
         assert server.batches.created == 2
     assert results.height == 10
     assert {Path(entry.output_path).parent for entry in found} == {Path(f"{moved}.batches")}
@@ -513,7 +515,7 @@ def test_another_machine_has_other_folders(tmp_path):
 def test_collecting_twice_changes_nothing(tmp_path):
     run = tmp_path / "run.db"
     with simulator() as server:
-        with_desk(run, whole(pairs_of(5), judge_of(server)))
+        with_manager(run, whole(pairs_of(5), judge_of(server)))
         with open_run(run) as store:
             before = store.counts()
 
@@ -521,7 +523,7 @@ def test_collecting_twice_changes_nothing(tmp_path):
             await desk.wait(interval=1)
             return await desk.collect()
 
-        assert with_desk(run, again) == []
+        assert with_manager(run, again) == []
     with open_run(run) as store:
         assert store.counts() == before
 
@@ -534,14 +536,14 @@ def test_a_live_answer_that_came_first_stays(tmp_path):
         async def work(desk):
             await desk.submit(pairs, judge)
 
-        with_desk(run, work)
+        with_manager(run, work)
         live = ps.submit_pairs(pairs, judge, run=run, progress=False).results
 
         async def go_on(desk):
             await desk.wait(interval=1)
             return desk.results()[0]
 
-        results = with_desk(run, go_on)
+        results = with_manager(run, go_on)
     assert results.select("custom_id", "latency_s").equals(live.select("custom_id", "latency_s"))
     with open_run(run) as store:
         assert store.counts()["attempts"] == 12  # both were paid for
@@ -557,7 +559,7 @@ def test_cancel(tmp_path):
             found = await desk.wait(interval=1)
             return found, *desk.results()
 
-        found, results, failed = with_desk(tmp_path / "run.db", work)
+        found, results, failed = with_manager(tmp_path / "run.db", work)
     assert (found[0].state, found[0].cancel_asked) == ("cancelled", True)
     assert results.height + failed.height == 15
     assert set(failed["error_code"]) == {"cancelled"}
@@ -574,7 +576,7 @@ def test_cancelling_an_interrupted_creation_looks_for_it_and_creates_nothing(tmp
             await desk.cancel()
             return await desk.wait(interval=1)
 
-        found = with_desk(tmp_path / "run.db", work)
+        found = with_manager(tmp_path / "run.db", work)
         assert server.batches.created == created
     assert found[0].state == state
 
@@ -590,7 +592,7 @@ def test_cancelling_what_was_only_prepared_asks_nobody(tmp_path):
             await desk.cancel()
             return server.served - asked, desk.entries()
 
-        asked, found = with_desk(tmp_path / "run.db", work)
+        asked, found = with_manager(tmp_path / "run.db", work)
     assert (asked, found[0].state) == (0, "dropped")
 
 
@@ -604,7 +606,7 @@ def test_a_batch_that_will_not_be_cancelled_is_said_and_the_others_are(tmp_path)
             await desk.cancel()
             return await desk.wait(interval=1)
 
-        found = with_desk(run, work)
+        found = with_manager(run, work)
     assert [entry.state for entry in found] == ["failed", "cancelled"]
 
 
@@ -627,7 +629,7 @@ def test_a_reply_that_describes_no_batch_does_not_end_the_waiting(provider, tmp_
     monkeypatch.setattr(Wire, "json", json_of)
     pairs = pairs_of(3)
     with simulator(looks=4) as server:
-        found, results, _ = with_desk(tmp_path / "run.db", whole(pairs, judge_of(server, provider)))
+        found, results, _ = with_manager(tmp_path / "run.db", whole(pairs, judge_of(server, provider)))
         assert server.batches.created == 1
     assert [(entry.state, entry.open) for entry in found] == [("done", False)]
     assert results.height == pairs.height
@@ -642,7 +644,7 @@ def test_a_reply_that_describes_no_batch_does_not_end_the_waiting(provider, tmp_
 def test_polling_is_polite(tmp_path):
     clock = Clock()
     with simulator(looks=30) as server:
-        with_desk(None, whole(pairs_of(3), judge_of(server)), clock=clock, folder=tmp_path)
+        with_manager(None, whole(pairs_of(3), judge_of(server)), clock=clock, folder=tmp_path)
     assert clock.waits[0] == pytest.approx(1.0, rel=0.51)
     assert max(clock.waits) <= 10
     assert sorted(clock.waits[2:20]) == clock.waits[2:20]
@@ -654,7 +656,7 @@ def test_polling_is_polite(tmp_path):
 
     clock = Clock()
     with simulator(looks=30) as server:
-        assert with_desk(None, late, clock=clock, folder=tmp_path)
+        assert with_manager(None, late, clock=clock, folder=tmp_path)
     assert sum(clock.waits) == pytest.approx(35)
 
 
@@ -667,7 +669,7 @@ def test_status_and_registry(tmp_path):
             await desk.look()
             return desk.status(), desk.registry()
 
-        status, registry = with_desk(run, work, clock=clock)
+        status, registry = with_manager(run, work, clock=clock)
     assert status.select("state", "pairs", "requests").rows() == [("running", 4, 4), ("running", 2, 2)]
     assert status["left_s"].to_list() == [pytest.approx(86_400, abs=2)] * 2
     assert registry.columns == [
@@ -705,7 +707,7 @@ def test_a_field_that_the_model_does_not_take_is_left_out_when_submitted_again(p
     with simulator() as server:
         server.rejects = {".": [field]}
         judge = judge_of(server, provider, top_p=0.5)
-        _, results, failed = with_desk(run, whole(pairs_of(4), judge))
+        _, results, failed = with_manager(run, whole(pairs_of(4), judge))
         assert (results.height, failed.height) == (0, 6)
         assert caplog.text.count("does not take") == 1
 
@@ -714,7 +716,7 @@ def test_a_field_that_the_model_does_not_take_is_left_out_when_submitted_again(p
             await desk.wait(interval=1)
             return new, desk.results()[0]
 
-        new, results = with_desk(run, again)  # a desk that knows nothing but the run file
+        new, results = with_manager(run, again)  # a desk that knows nothing but the run file
         assert results.height == 6
         assert field not in Path(new[0].input_path).read_text("utf-8")
 
@@ -723,5 +725,5 @@ def test_a_field_that_the_model_does_not_take_is_left_out_when_submitted_again(p
             await desk.wait(interval=1)
             return desk.results()[0]
 
-        assert with_desk(run, more).height == 10  # nor is it sent by a new judge of the same condition
+        assert with_manager(run, more).height == 10  # nor is it sent by a new judge of the same condition
         assert server.batches.created == 3

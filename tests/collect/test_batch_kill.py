@@ -13,7 +13,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from batching import expected, judge_of, pairs_of, simulator, with_desk
+from batching import expected, judge_of, pairs_of, simulator, with_manager
 
 from pairscale.collect.batch import _collecting, _steps
 from pairscale.store import open_run
@@ -105,7 +105,7 @@ def whole(run, server, form):
         await desk.wait(interval=1)
         return desk.entries(), desk.results()[0]
 
-    return with_desk(run, work)
+    return with_manager(run, work)
 
 
 def killed_and_resumed(nursery, run, form, step, occurrence) -> int:

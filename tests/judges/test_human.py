@@ -1,4 +1,4 @@
-"""People as a judge: the board, and runs whose questions they answer."""
+"""People as a judge: the queue, and runs whose questions they answer."""
 
 import asyncio
 import random
@@ -9,16 +9,16 @@ import pytest
 import pairscale as ps
 from pairscale.errors import InputError, JudgeError
 from pairscale.judges import HumanJudge
-from pairscale.judges.human import Board
+from pairscale.judges.queue import QuestionQueue
 
 PAIR = ps.JudgePair({"ID": "gpt-a", "text": "one"}, {"ID": "b", "text": "two"})
 
 
-def asked(board: Board, *steps, pairs: int = 1) -> list[ps.Verdict]:
-    """Put questions on a board, do the steps in another thread, and give the verdicts."""
+def asked(queue: QuestionQueue, *steps, pairs: int = 1) -> list[ps.Verdict]:
+    """Put questions on a queue, do the steps in another thread, and give the verdicts."""
 
     async def main() -> list[ps.Verdict]:
-        questions = [asyncio.ensure_future(board.ask(PAIR)) for _ in range(pairs)]
+        questions = [asyncio.ensure_future(queue.ask(PAIR)) for _ in range(pairs)]
         await asyncio.sleep(0)
         for step in steps:
             await asyncio.to_thread(step)
@@ -32,89 +32,89 @@ def test_nobody_is_there():
         ps.submit_pairs(ps.make_pairs([{"ID": "a", "text": "x"}, {"ID": "b", "text": "y"}]), "human", progress=False)
     for people in ([], ["ann", "ann"]):
         with pytest.raises(InputError, match="name a labeller"):
-            Board().open(people)
+            QuestionQueue().open(people)
 
 
 def test_an_answer_and_what_is_kept_of_it():
     now = [10.0]
-    board = Board(clock=lambda: now[0])
-    board.open(["ann"])
+    queue = QuestionQueue(clock=lambda: now[0])
+    queue.open(["ann"])
 
     def answer():
-        question = board.take("ann")
+        question = queue.take("ann")
         assert (question.first, question.second) == ("one", "two")
         assert "gpt-a" not in repr(question)
         now[0] += 3.5
-        assert board.answer("ann", question.number, "2", comment="clearer", elapsed_ms=1500)
-        assert not board.answer("ann", question.number, "1")
+        assert queue.answer("ann", question.number, "2", comment="clearer", elapsed_ms=1500)
+        assert not queue.answer("ann", question.number, "1")
 
-    (verdict,) = asked(board, answer)
+    (verdict,) = asked(queue, answer)
     assert (verdict.winner_pos, verdict.model, verdict.content, verdict.latency_s) == (2, "ann", "clearer", 1.5)
     assert verdict.raw_response == {"labeller": "ann", "comment": "clearer", "skips": {}, "decision_ms": 1500}
-    assert board.answered() == board.answered("ann") == 1
+    assert queue.answered() == queue.answered("ann") == 1
 
 
 def test_one_question_is_before_one_person_at_a_time():
     now = [0.0]
-    board = Board(hold=60, clock=lambda: now[0])
-    board.open(["ann", "bob"])
+    queue = QuestionQueue(hold=60, clock=lambda: now[0])
+    queue.open(["ann", "bob"])
 
     def work():
-        mine = board.take("ann")
-        assert board.take("ann") == mine
-        other = board.take("bob")
+        mine = queue.take("ann")
+        assert queue.take("ann") == mine
+        other = queue.take("bob")
         assert other != mine
-        assert not board.answer("bob", mine.number, "1")  # not theirs
-        assert board.answer("bob", other.number, "1")
-        assert board.take("bob") is None
+        assert not queue.answer("bob", mine.number, "1")  # not theirs
+        assert queue.answer("bob", other.number, "1")
+        assert queue.take("bob") is None
         now[0] = 61.0
-        assert board.take("bob") == mine  # ann has said nothing for a minute
-        assert not board.answer("ann", mine.number, "1")
-        assert board.answer("bob", mine.number, "2")
+        assert queue.take("bob") == mine  # ann has said nothing for a minute
+        assert not queue.answer("ann", mine.number, "1")
+        assert queue.answer("bob", mine.number, "2")
 
-    assert sorted(verdict.winner_pos for verdict in asked(board, work, pairs=2)) == [1, 2]
+    assert sorted(verdict.winner_pos for verdict in asked(queue, work, pairs=2)) == [1, 2]
 
 
 def test_skips_go_to_others_and_end_as_an_abstention():
-    board = Board()
-    board.open(["ann", "bob"])
+    queue = QuestionQueue()
+    queue.open(["ann", "bob"])
 
     def skip(person, reason):
-        question = board.take(person)
-        assert board.skip(person, question.number, reason)
-        assert board.take(person) is None
+        question = queue.take(person)
+        assert queue.skip(person, question.number, reason)
+        assert queue.take(person) is None
 
-    (verdict,) = asked(board, lambda: skip("ann", "too long"), lambda: skip("bob", "in Greek"))
+    (verdict,) = asked(queue, lambda: skip("ann", "too long"), lambda: skip("bob", "in Greek"))
     assert verdict.outcome is ps.Outcome.ABSTENTION
     assert verdict.error_message == "ann: too long; bob: in Greek"
-    assert not board.skip("ann", 99, "what?")
+    assert not queue.skip("ann", 99, "what?")
 
 
-def test_a_question_that_is_given_up_leaves_the_board():
-    board = Board()
-    board.open(["ann"])
+def test_a_question_that_is_given_up_leaves_the_queue():
+    queue = QuestionQueue()
+    queue.open(["ann"])
 
     async def main():
-        question = asyncio.ensure_future(board.ask(PAIR))
+        question = asyncio.ensure_future(queue.ask(PAIR))
         await asyncio.sleep(0)
-        taken = board.take("ann")
+        taken = queue.take("ann")
         question.cancel()
         await asyncio.gather(question, return_exceptions=True)
-        assert board.take("ann") is None
-        assert not board.answer("ann", taken.number, "1")
+        assert queue.take("ann") is None
+        assert not queue.answer("ann", taken.number, "1")
 
     asyncio.run(main())
 
 
 def test_those_who_wait_are_told_that_it_is_over():
-    board = Board()
-    board.open(["ann"])
-    waiting = threading.Thread(target=board.take, args=("ann", 600))
+    queue = QuestionQueue()
+    queue.open(["ann"])
+    waiting = threading.Thread(target=queue.take, args=("ann", 600))
     waiting.start()
-    board.close()
+    queue.close()
     waiting.join(600)
     assert not waiting.is_alive()
-    assert not board.is_open
+    assert not queue.is_open
 
 
 def test_the_condition_is_what_was_asked():
@@ -133,20 +133,20 @@ def test_people_rank_texts_adaptively(tmp_path):
     """Two who prefer the longer text, one of whom skips now and then; the run file holds who said what."""
     texts = [{"ID": f"t{n}", "text": "word " * (n + 1)} for n in range(6)]
     judge = HumanJudge()
-    judge.board.open(["ann", "bob"])
+    judge.queue.open(["ann", "bob"])
     stop = threading.Event()
 
     def person(name: str) -> None:
         rng = random.Random(name)
         while not stop.is_set():
-            question = judge.board.take(name, 0.2)
+            question = judge.queue.take(name, 0.2)
             if question is None:
                 continue
             if name == "bob" and rng.random() < 0.2:
-                judge.board.skip(name, question.number, "cannot tell")
+                judge.queue.skip(name, question.number, "cannot tell")
             else:
                 longer = "1" if len(question.first) > len(question.second) else "2"
-                judge.board.answer(name, question.number, longer)
+                judge.queue.answer(name, question.number, longer)
 
     people = [threading.Thread(target=person, args=(name,)) for name in ("ann", "bob")]
     for one in people:

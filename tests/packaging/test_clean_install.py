@@ -26,7 +26,7 @@ _NEEDS = {
     "plots": "from pairscale.cli import main; ps.example_writing_results.write_csv('r.csv'); "
     "main(['fit', 'r.csv', '--chart', 'scores.svg'])",
     "postgres": "import psycopg, sqlalchemy; sqlalchemy.create_engine('postgresql+psycopg://localhost/x')",
-    "web": "from pairscale.web import Address, serve_run; import urllib.request; "
+    "web": "from pairscale.people import Address, serve_run; import urllib.request; "
     "ps.submit_pairs(ps.make_pairs(ps.example_writing_samples.head(3)), 'lexical', run='web.db')\n"
     "with serve_run('web.db', address=Address(port=0)) as base: assert urllib.request.urlopen(base).status == 200",
 }

@@ -65,7 +65,7 @@ def test_the_wheel_holds_the_package_whole_and_nothing_else(wheel: Path) -> None
         ("templates", "txt"),
         ("datasets/data", "csv"),
         ("report/assets", "css"),
-        ("web/static", "js"),
+        ("people/static", "js"),
     ):
         assert any(re.fullmatch(rf"pairscale/{folder}/\w+\.{ending}", name) for name in held), folder
 

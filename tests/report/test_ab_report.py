@@ -13,11 +13,11 @@ import pairscale as ps
 from pairscale.errors import InputError
 from pairscale.evaluate.inference import length_controlled
 from pairscale.files import read_table, write_table
+from pairscale.people import read_cases
 from pairscale.report import write_report
 from pairscale.report._ab_facts import ABFacts, ab_of_result
 from pairscale.report._ab_words import length
 from pairscale.report.page import facts_of, kind_of
-from pairscale.web import read_cases
 
 
 @pytest.fixture(scope="module")

@@ -14,9 +14,9 @@ from pairscale.checks._effect import leaning, sign_test
 from pairscale.checks.templates import StudyCell
 from pairscale.errors import InputError
 from pairscale.files import read_table, write_table
+from pairscale.people import read_cases
 from pairscale.report import write_report
 from pairscale.report.page import facts_of, kind_of
-from pairscale.web import read_cases
 
 PAIRS = list(combinations(range(len(HOSTILE)), 2))
 

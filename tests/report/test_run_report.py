@@ -15,6 +15,7 @@ from tests.report.html_page import require_valid, unpacked
 
 import pairscale as ps
 from pairscale.errors import InputError
+from pairscale.people import LabelStore, read_cases
 from pairscale.report import write_report
 from pairscale.report._attention import circular_triads, look_again
 from pairscale.report._disguise import silent
@@ -448,3 +449,41 @@ def test_two_thousand_texts_fit_into_five_megabytes(tmp_path):
     assert len(shown["answers"]) == 2000
     assert path.stat().st_size < 5_000_000
     assert write_report(run, tmp_path / "lively.html", interactive=True).stat().st_size < 5_000_000
+
+
+def test_labels_of_people_have_a_section(tmp_path):
+    run, hostile = tmp_path / "run.db", "<b>ann</b>"
+    ps.submit_pairs(ps.make_pairs(ps.synthetic_essays(4, seed=1)), "lexical", run=run, progress=False)
+    cases = read_cases(run, criterion="clearer")
+    with LabelStore(run, cases, labellers=[hostile, "bob"]) as store:
+        for at, person in enumerate(store.labellers()):
+            for case in range(6):
+                asked = store.next(person)
+                if at and case == 5:
+                    store.answer(person, asked.question_id, None, skipped="no idea")
+                else:  # always the first text of the case, but one tie
+                    first = "tie" if at and case == 4 else "2" if asked.swapped else "1"
+                    store.answer(person, asked.question_id, first)
+        table = ps.agreement(
+            [row for row in store.rows() if row["preferred"]], unit="case_id", rater="labeller", label="preferred"
+        ).table
+    alpha = table.filter(statistic="krippendorff_alpha")["estimate"].item()
+    source = write_report(run).read_text("utf-8")
+    require_valid(source)
+    assert "Labels of people" in source
+    assert "11 of 12 labels of 6 cases are in the run file." in source
+    assert f"clearer: Krippendorff&#39;s alpha {alpha:.2f}" in source
+    cells = re.findall(
+        r"<tr><td>(.*?)</td><td class=\"n\">(\d+)</td><td class=\"n\">(\d+)</td><td class=\"n\">(\d+)</td></tr>", source
+    )
+    assert cells == [("&lt;b&gt;ann&lt;/b&gt;", "6", "0", "0"), ("bob", "5", "1", "1")]
+    shared = write_report(run, tmp_path / "shared.html", pseudonyms=True).read_text("utf-8")
+    assert "bob" not in shared
+    assert "L1</td>" in shared
+
+
+def test_a_run_with_nothing_but_labels(tmp_path):
+    ps.make_pairs(ps.synthetic_essays(3, seed=1)).write_csv(tmp_path / "pairs.csv")
+    LabelStore(tmp_path / "run.db", read_cases(tmp_path / "pairs.csv")).close()
+    with pytest.raises(InputError, match="holds labels of people and no comparisons of a judge"):
+        write_report(tmp_path / "run.db")

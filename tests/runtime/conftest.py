@@ -21,7 +21,7 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
         if key not in kept:
             try:
                 kept[key] = make(workflow, event, tmp_path_factory.mktemp("event")), None
-            except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - raised for every test that looks at it
+            except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - every test of the run is shown it
                 kept[key] = None, error
         found, error = kept[key]
         if error is not None:

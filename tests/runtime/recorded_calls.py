@@ -158,13 +158,16 @@ def file_tables(run: Path, *, ordered: bool, prefix: str = "") -> Tables:
     with open_run(run) as store:
         results, conditions = store.results().select(*_STORED), store.conditions()
         failed = store.failed_attempts().drop("pair_id")
+        attempts = pl.concat([store.usage(name) for name in conditions["condition_id"]])
         counts, spent = store.counts(), store.spent()
+    later = attempts.filter(pl.col("attempt") > 1).select("custom_id", "attempt", "outcome")
     if not ordered:
         results = results.sort("judge_id", "template_id", "custom_id", "condition_id")
-        failed = failed.sort("custom_id", "condition_id", "attempt")
+        failed, later = failed.sort("custom_id", "condition_id", "attempt"), later.sort(pl.all())
     return {
         f"{prefix}file_results": results,
         f"{prefix}file_failed": failed,
+        f"{prefix}file_later_attempts": later,
         f"{prefix}file_conditions": conditions.sort("judge_id", "model", "template_id", "trait"),
         f"{prefix}file_facts": counts | {"spent": spent},
     }

@@ -11,10 +11,10 @@ from typing import Any
 import polars as pl
 
 import pairscale as ps
+from pairscale.people import LabelStore, label_table, read_cases
+from pairscale.people.terminal import label_in_terminal
 from pairscale.store import open_run
 from pairscale.testing import ProviderSimulator
-from pairscale.web import LabelStore, label_table, read_cases
-from pairscale.web.terminal import label_in_terminal
 from tests.runtime.recorded_calls import MODELS, connection
 from tests.runtime.recorded_tables import Tables
 
@@ -170,7 +170,7 @@ def answering(judge: Any, people: Sequence[str], answer: Callable[[str, str, str
         people: their names.
         answer: takes a name and the two texts, and returns ``1``, ``2`` or ``skip``, and a comment or a reason.
     """
-    board = judge.board
+    board = judge.queue
     board.open(people)
 
     def work() -> None:

@@ -189,7 +189,7 @@ def differences(run: str, expected: Mapping[str, Packed], tables: Tables) -> lis
         rows = max((len(values) for values in columns.values()), default=0)
         if rows != packed["rows"]:
             found.append(f"{where}: {packed['rows']} rows recorded, {rows} now")
-        for column, values in packed["columns"].items():
+        for column, values in sorted(packed["columns"].items(), key=lambda one: one[0] not in READABLE):
             if column in columns:
                 found += [
                     f"{where}, column {column}, {text}" for text in _unlike(values, packed["rows"], columns[column])

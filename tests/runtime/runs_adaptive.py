@@ -105,7 +105,8 @@ def adaptive_invalid_answers(folder: Path) -> Tables:
     """Abstentions, ties, and errors that pass when the question is asked again."""
     judge = call.simulated(invalid_rate=0.08, tie_rate=0.05, error_rate=0.25, seed=9)
     tables = one_call(folder, 12, judge, n_steps=70, seed=1, retries=5)
-    return tables | {"file_failed": call.file_tables(folder / "run.db", ordered=True)["file_failed"]}
+    stored = call.file_tables(folder / "run.db", ordered=True)
+    return tables | {name: stored[name] for name in ("file_failed", "file_later_attempts")}
 
 
 @recorded

@@ -22,7 +22,7 @@ def choose(person: str, first: str, second: str) -> tuple[str, str | None]:
 def people_judge_pairs(folder: Path) -> Tables:
     run, pairs, judge = folder / "run.db", call.pairs_of(call.texts(6, seed=50)), ab.human_judge()
     with ab.answering(judge, ["ann", "bob"], choose):
-        first = call.judge_pairs(pairs.head(6), judge, run=run, concurrency=1)
+        first = call.judge_pairs(pairs.tail(6), judge, run=run, concurrency=1)
         done = call.judge_pairs(pairs, judge, run=run, concurrency=1)
     tables = call.answer_tables(first, "first_") | call.answer_tables(done)
     return tables | call.file_tables(run, ordered=True)

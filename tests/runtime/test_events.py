@@ -39,8 +39,8 @@ from tests.runtime.workflows import (
 Script = Callable[[Asked], Reply | None]
 BAD_TEXT = "t02"
 ALWAYS = tuple(WORKFLOWS)
-MOST_OPEN = 8
-"""Questions that may be open at once with a concurrency of 4: four, or four cases in both orders."""
+MOST_OPEN = 4
+"""Questions that may be open at once."""
 
 TRANSIENT = {
     "429": Reply(429, {"message": "Slow down."}, headers={"Retry-After": "0"}),

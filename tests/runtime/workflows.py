@@ -179,7 +179,7 @@ def people(call: Call) -> Any:
 @contextmanager
 def _somebody(judge: ps.HumanJudge, url: str) -> Any:
     """A person who answers what the judge is asked, as the server says."""
-    board, here = judge.board, threading.Event()
+    board, here = judge.queue, threading.Event()
     board.open(["ann"])
 
     def answer() -> None:

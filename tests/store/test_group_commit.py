@@ -13,7 +13,8 @@ import pytest
 import pairscale as ps
 from pairscale.errors import InputError, StoreFullError
 from pairscale.store import open_run
-from pairscale.store.writer import Asked, Entry, GroupCommitWriter
+from pairscale.store.policies import GroupCommitWriter
+from pairscale.store.writer import Asked, Entry
 
 
 class Written:
@@ -168,7 +169,7 @@ def test_a_process_that_does_not_wait_for_the_loop_loses_nothing(busy, tmp_path)
     script = textwrap.dedent("""
         import asyncio, atexit, sys, threading
         from pathlib import Path
-        from pairscale.store.writer import GroupCommitWriter
+        from pairscale.store.policies import GroupCommitWriter
 
         busy, file = sys.argv[1:]
         begun, go = threading.Event(), threading.Event()

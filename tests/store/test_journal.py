@@ -22,7 +22,8 @@ import pairscale as ps
 from pairscale.errors import InputError, StoreDamagedError, StoreError, StoreFullError
 from pairscale.store import open_run
 from pairscale.store.chain import digest_of, verify_chain
-from pairscale.store.writer import Asked, Entry, JournalWriter
+from pairscale.store.policies import JournalWriter
+from pairscale.store.writer import Asked, Entry
 
 NOW = "2026-01-01T00:00:00.000000+00:00"
 
@@ -378,7 +379,8 @@ CHILD = textwrap.dedent("""
     import sys
     import pairscale as ps
     from pairscale.store import open_run
-    from pairscale.store.writer import Asked, Entry, JournalWriter
+    from pairscale.store.policies import JournalWriter
+from pairscale.store.writer import Asked, Entry
 
     with open_run(sys.argv[1], write=True) as store:
         store.add_items([{"ID": i, "text": i} for i in "ab"])

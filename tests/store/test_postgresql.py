@@ -13,8 +13,10 @@ import pytest
 import pairscale as ps
 from pairscale.adaptive.session import adaptive_status
 from pairscale.errors import StoreBusyError, StoreError
+from pairscale.people import LabelStore, read_cases
 from pairscale.store import open_run
 from pairscale.store.chain import verify_chain
+from pairscale.store.labels import label_results
 
 pytestmark = pytest.mark.slow
 
@@ -124,3 +126,36 @@ def test_a_snapshot_is_of_one_moment(address):
             store.add_items(ITEMS)
             assert reader.counts()["items"] == reader.items().height == 0
         assert reader.counts()["items"] == reader.items().height == 6
+
+
+def test_labels_are_kept_there_too(address, tmp_path):
+    """The same labels in both databases, by the same steps."""
+    pairs = ps.make_pairs(ITEMS)
+    pairs.write_csv(tmp_path / "pairs.csv")
+    cases, rows = read_cases(tmp_path / "pairs.csv"), {}
+    for where in (address, tmp_path / "run.db"):
+        with LabelStore(where, cases, labellers=["ann", "bob", "cat"], seed=1, clock=lambda: 0.0) as store:
+            with pytest.raises(StoreBusyError):
+                LabelStore(where, cases)
+            with LabelStore(where, cases, write=False) as reader:
+                assert reader.totals() == (0, 30)
+            for at in range(36):
+                person = store.labellers()[at % 3]
+                found = store.next(person)
+                if isinstance(found, str):
+                    continue
+                if at % 5 == 4:
+                    assert store.answer(person, found.question_id, None, skipped="no \0 idea")
+                    assert store.undo(person)
+                assert store.answer(person, found.question_id, ("1", "2", "tie")[at % 3], comment="so")
+            rows[where] = [{name: row[name] for name in row if name != "labelled_at"} for row in store.rows()]
+            assert store.totals() == (30, 30)
+            assert [store.next(person) for person in store.labellers()] == ["done"] * 3
+        assert label_results(where).height == 30
+    one, two = rows.values()
+    assert one == two
+    with open_run(address) as store:
+        store.copy_to(tmp_path / "copy.db")
+    with open_run(tmp_path / "copy.db") as copy, open_run(address) as store:
+        assert copy.labels().equals(store.labels())
+    assert read_cases(address) == read_cases(tmp_path / "copy.db") == cases

@@ -239,6 +239,25 @@ def test_two_processes_never_corrupt_the_file(tmp_path):
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
+def test_readers_cannot_take_the_log_from_under_a_writer(tmp_path):
+    """A reader in the writer's own process, then one in another: what is written later survives a kill all the same."""
+    path = tmp_path / "run.db"
+    reader = "import sys; from pairscale.store import open_run; open_run(sys.argv[1]).close()"
+    script = f"""
+import os, signal, subprocess, sys
+from pairscale.store import open_run
+store = open_run(sys.argv[1], write=True)
+store.log("mine", [{{"n": 1}}])
+open_run(sys.argv[1]).close()
+subprocess.run([sys.executable, "-c", {reader!r}, sys.argv[1]], check=True, timeout=600)
+store.log("mine", [{{"n": 2}}])
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    assert subprocess.run([sys.executable, "-c", script, path], check=False, timeout=600).returncode == -9
+    with open_run(path) as store:
+        assert store.read_log("mine") == [{"n": 1}, {"n": 2}]
+
+
 def test_a_file_is_made_whole_or_not_at_all(tmp_path):
     """Whatever stops the making of the tables leaves an empty file, which the next run completes."""
     from pairscale.store import _schema

@@ -1,4 +1,4 @@
-"""What changes a run from outside: other settings, another stop rule, items that join."""
+"""What changes a run from outside: other settings, another stop rule, items that join or are withdrawn."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pairscale.tables import listed
 
 if TYPE_CHECKING:
     from pairscale.adaptive._belief import Belief
+    from pairscale.adaptive._proposal import Proposal
     from pairscale.adaptive._round import Round
     from pairscale.adaptive._warm_start import WarmStart
     from pairscale.adaptive.config import AdaptiveConfig
@@ -42,6 +43,8 @@ class Changes:
     belief: Belief | None
     identified: bool
     stop_reason: str | None
+    open: dict[int, Proposal]
+    steps: int
     _given: tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]
     _round: Round
     _warm: WarmStart
@@ -54,6 +57,9 @@ class Changes:
         raise NotImplementedError
 
     def _lag_point(self) -> LagPoint | None:
+        raise NotImplementedError
+
+    def _release(self, proposal: Proposal) -> None:
         raise NotImplementedError
 
     def configure(self, adaptive_config: Mapping[str, Any], btl_config: Mapping[str, Any]) -> None:
@@ -106,3 +112,39 @@ class Changes:
         self.stop_reason = None
         if self._other is not None:
             self._other.joined(self.ledger)
+
+    def withdraw(self, ids: Sequence[str], *, taken: int = 0) -> None:
+        """Ask no more about some items: their comparisons stay, and a stop no longer depends on them.
+
+        A question about one of them that has no answer yet is dropped; its step number is not used again.
+
+        Args:
+            ids: the items.
+            taken: a step number up to which questions may have been asked; later steps have higher ones.
+
+        Raises:
+            InputError: when an item is unknown, or fewer than two would be left.
+        """
+        if unknown := sorted(set(ids) - set(self._number_of)):
+            raise InputError(f"{listed(unknown)} cannot be withdrawn: the run has no such item")
+        items = [self._number_of[name] for name in ids]
+        left = ~self.ledger.withdrawn
+        left[items] = False
+        if left.sum() < 2:
+            raise InputError(f"{len(set(ids)):,} items cannot be withdrawn: a ranking needs two items or more")
+        self.ledger.withdraw(items)
+        for step_id, proposal in list(self.open.items()):
+            if self.ledger.withdrawn[[proposal.first, proposal.second]].any():
+                del self.open[step_id]
+                self._drop(proposal)
+        self._warm.mend(self.ledger)
+        self.steps = max(self.steps, taken)
+        if self.pending is not None:
+            self.pending = replace(self.pending, withdrawn=self.ledger.withdrawn)
+        self._round.is_stale = True
+
+    def _drop(self, proposal: Proposal) -> None:
+        self.ledger.drop(proposal.first, proposal.second)
+        self._release(proposal)
+        if self._other is not None:
+            self._other.dropped(self.ledger, proposal.first, proposal.second)

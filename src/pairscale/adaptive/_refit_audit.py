@@ -21,18 +21,19 @@ Row = Mapping[str, Any]
 
 def round_columns(request: RefitRequest, logged: Row, items: Row) -> dict[str, Any]:
     """The columns of the round log that follow from the run, its settings and the scores in the item log."""
-    btl, degree = request.btl, request.degree
-    mean, sd = (np.array(items[name], dtype=np.float64) for name in ("theta_mean", "theta_sd"))
+    btl, keep = request.btl, request.counted
+    degree, all_means = request.degree[keep], np.array(items["theta_mean"], dtype=np.float64)
+    mean, sd = all_means[keep], np.array(items["theta_sd"], dtype=np.float64)[keep]
     between, within = float(mean.var(ddof=1)), float(np.mean(sd**2))
     near_stop = request.near_stop or bool(logged["phase3_entered"])
     gates = stop_gates(logged)
     return {
         **request_columns(request),
-        **figure_columns(request, mean),
-        "n_items": len(request.ids),
+        **figure_columns(request, all_means),
+        "n_items": len(mean),
         "mean_degree": float(degree.mean()),
         "min_degree": int(degree.min()),
-        "pos_balance_sd": float((request.first - request.second).std(ddof=1)),
+        "pos_balance_sd": float((request.first - request.second)[keep].std(ddof=1)),
         "reliability_EAP": between / (between + within) if between + within > 0 else None,
         "theta_sd_eap": between**0.5,
         "divergences_max_allowed": btl.divergences_max,

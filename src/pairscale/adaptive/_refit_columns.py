@@ -9,6 +9,7 @@ import numpy as np
 from pairscale.models._correlations import pearson, spearman
 
 if TYPE_CHECKING:
+    from pairscale.adaptive.ledger import Flags
     from pairscale.adaptive.refits import LagPoint, RefitRequest
     from pairscale.models._counts import Floats
 
@@ -46,24 +47,27 @@ def request_columns(request: RefitRequest) -> dict[str, Any]:
 
 def figure_columns(request: RefitRequest, theta: Floats) -> dict[str, Any]:
     """How the scores compare with TrueSkill's, and with those of the lagged refit (§9.3, §9.4)."""
-    mu, sigma = request.mu, request.sigma
+    keep = request.counted
+    mu, sigma, now = request.mu[keep], request.sigma[keep], theta[keep]
     return {
         "ts_sigma_mean": float(sigma.mean()),
         "ts_sigma_max": float(sigma.max()),
-        "ts_degree_sigma_corr": pearson(request.degree, sigma),
-        "ts_btl_theta_corr": pearson(mu, theta),
-        "ts_btl_rank_spearman": spearman(mu, theta),
-        **_lagged(request.lag, theta),
+        "ts_degree_sigma_corr": pearson(request.degree[keep], sigma),
+        "ts_btl_theta_corr": pearson(mu, now),
+        "ts_btl_rank_spearman": spearman(mu, now),
+        **_lagged(request.lag, theta, keep),
     }
 
 
-def _lagged(lag: LagPoint | None, theta: Floats) -> dict[str, Any]:
+def _lagged(lag: LagPoint | None, theta: Floats, keep: Flags | slice) -> dict[str, Any]:
     """How the scores moved since the lagged refit, over the items that both have."""
     names = ("rho_theta", "delta_sd_theta", "rho_rank")
     if lag is None:
         return {"lag_eligible": False, "lag_refit_id": None, **dict.fromkeys(names)}
     n = min(len(theta), len(lag.theta_mean))
-    now, before = theta[:n], np.asarray(lag.theta_mean, dtype=np.float64)[:n]
+    keep = keep if isinstance(keep, slice) else keep[:n]
+    now, before = theta[:n][keep], np.asarray(lag.theta_mean, dtype=np.float64)[:n][keep]
+    n = len(now)
     # Equal values have no spread, whatever rounding makes of their mean.
     spread_now, spread_before = (float(x.std(ddof=1)) if n > 1 and x.min() < x.max() else 0.0 for x in (now, before))
     figures = (

@@ -156,6 +156,8 @@ def _replay_event(
     elif kind == "join":
         engine.join(event["ids"], event["mu"], event["sigma"])
         state.ended = None
+    elif kind == "withdraw":
+        engine.withdraw(event["ids"], taken=event["taken"])
     elif kind == "end":
         state.ended = event["reason"]
         if event["reason"] == "candidate_starvation":  # that nothing is left is known by looking, which nobody did here

@@ -209,6 +209,8 @@ class _Replay:
         elif kind == "join":
             engine.join(event["ids"], event["mu"], event["sigma"])
             self._ended = None
+        elif kind == "withdraw":
+            engine.withdraw(event["ids"], taken=event["taken"])
         elif kind == "end":
             self._end(event["reason"])
         elif kind == "refit":

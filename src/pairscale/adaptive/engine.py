@@ -157,9 +157,14 @@ class Engine(Changes):
     @property
     def unlinked(self) -> list[str]:
         """Items that no comparison ties to the others, because the judge does not answer on them."""
-        if not self._warm.unlinked:
+        if not self._warm.unlinked or not self._warm.done:
             return []
         return [self.ids[item] for item in self.ledger.apart()]
+
+    @property
+    def withdrawn(self) -> list[str]:
+        """Items that were withdrawn."""
+        return [self.ids[item] for item in np.flatnonzero(self.ledger.withdrawn)]
 
     # The next pair
 
@@ -381,17 +386,23 @@ class Engine(Changes):
         row["invalid_reason"] = reason or "the judge gave no valid answer"
         row["invalid_kind"] = kind
         row["set_aside"] = ", ".join(self.ids[item] for item in fallen) or None
-        if row["round_stage"] == WARM_START:
-            self._warm.rejected(row["i"] - 1, row["j"] - 1, self.ledger)
-        elif row["round_id"] == self._round.round_id:
-            again = int((row.get("used_in_round_i") or 0) > 0) + int((row.get("used_in_round_j") or 0) > 0)
-            override = bool(row["star_override_used"])
-            self._round.rejected(row["round_stage"], a, b, repeats=again, override=override)
+        self._release(proposal)
         if fallen:
             self._warm.mend(self.ledger)
         if self._other is not None:
             self._other.dropped(self.ledger, a, b)
         self.failures_in_row += 1
+
+    def _release(self, proposal: Proposal) -> None:
+        """A pair has no valid answer: it counts as not asked in its round, and another link takes its place."""
+        fields = proposal.fields
+        if fields["round_stage"] == WARM_START:
+            self._warm.rejected(fields["i"] - 1, fields["j"] - 1, self.ledger)
+        elif fields["round_id"] == self._round.round_id:
+            again = int((fields.get("used_in_round_i") or 0) > 0) + int((fields.get("used_in_round_j") or 0) > 0)
+            override = bool(fields["star_override_used"])
+            stage = fields["round_stage"]
+            self._round.rejected(stage, proposal.first, proposal.second, repeats=again, override=override)
 
     def _count(self, row: Mapping[str, Any]) -> None:
         self.rows += 1
@@ -435,6 +446,7 @@ class Engine(Changes):
             selector=self.selector,
             adaptive=self.config,
             btl=self.btl,
+            withdrawn=ledger.withdrawn,
         )
 
     def _lag_point(self) -> LagPoint | None:

@@ -8,6 +8,7 @@ few cells, so a step costs the same at the start and after fifty thousand.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,7 +38,8 @@ class Ledger:
         second: per item, those in which it stood second (``pos_count_B``).
         recent: per item, those among the last ``window`` (``recent_deg``).
         open_degree: per item, comparisons that are being asked right now.
-        set_aside: per item, whether it is no longer asked about, because the judge never answers.
+        set_aside: per item, whether it is no longer asked about: the judge never answers, or it was withdrawn.
+        withdrawn: per item, whether it was withdrawn.
         seen: per pair (both ways round), committed comparisons (``pair_obs_count``).
         closed: per pair (both ways round), whether it cannot be asked now: in flight, resting or given up.
         committed: how many comparisons are committed.
@@ -51,7 +53,7 @@ class Ledger:
         self.degree, self.first, self.second, self.recent, self.open_degree = (
             np.zeros(n, dtype=np.int64) for _ in range(5)
         )
-        self.set_aside = np.zeros(n, dtype=np.bool_)
+        self.set_aside, self.withdrawn = np.zeros(n, dtype=np.bool_), np.zeros(n, dtype=np.bool_)
         self.seen = np.zeros((n, n), dtype=np.uint8)
         self.closed = np.zeros((n, n), dtype=np.bool_)
         np.fill_diagonal(self.closed, True)
@@ -106,9 +108,10 @@ class Ledger:
         return found
 
     def apart(self) -> list[int]:
-        """The items that no comparison ties to the first group."""
+        """The items that no comparison ties to the largest group; withdrawn ones do not count."""
         first, second, _ = self.history.T
-        _, *others = linked_groups(first, second, self.n)
+        groups = [group[~self.withdrawn[group]] for group in linked_groups(first, second, self.n)]
+        _, *others = sorted(groups, key=len, reverse=True)
         return sorted(item for group in others for item in group.tolist())
 
     def times(self, first: int, second: int) -> int:
@@ -205,14 +208,22 @@ class Ledger:
         below = {key for key in self._given_up if self._invalid[key] < pair_limit}
         self._given_up -= below
         self._resting |= below
-        self.set_aside &= self._invalid_in_row >= item_limit
+        self.set_aside &= (self._invalid_in_row >= item_limit) | self.withdrawn
+
+    def withdraw(self, items: Sequence[int]) -> None:
+        """Items are no longer asked about, whatever their answers were; these stay."""
+        self.withdrawn[list(items)] = self.set_aside[list(items)] = True
+
+    def drop(self, a: int, b: int) -> None:
+        """A pair that was being asked is not asked any more, and counts as if it had never been."""
+        self._answered(a, b)
 
     def join(self, more: int, window: int, mu: Floats | None = None, sigma: Floats | None = None) -> None:
         """More items, numbered behind the others; ``window`` is the new length of what counts as recent."""
         fresh = Ledger(more, 1, mu, sigma)
         for name in (
-            "mu", "sigma", "degree", "first", "second", "recent", "open_degree", "set_aside", "_open_lead",
-            "_invalid_in_row",
+            "mu", "sigma", "degree", "first", "second", "recent", "open_degree", "set_aside", "withdrawn",
+            "_open_lead", "_invalid_in_row",
         ):  # fmt: skip
             setattr(self, name, np.concatenate([getattr(self, name), getattr(fresh, name)]))
         for name in ("seen", "closed", "_last_first"):

@@ -20,8 +20,8 @@ from pairscale.errors import InputError, JudgeError, StoreMismatchError
 from pairscale.judges.base import Judge
 from pairscale.judges.resolve import make_judge
 from pairscale.notices import notice
-from pairscale.runtime import RETRIES, TIMEOUT, Budget, RunOptions, Runtime, Terminated, close, require_price, run_sync
-from pairscale.store.writer import JournalWriter
+from pairscale.runtime import RETRIES, TIMEOUT, Budget, RunOptions, Runtime, Terminated, close, require_prices, run_sync
+from pairscale.store.policies import JournalWriter
 
 if TYPE_CHECKING:
     import os
@@ -106,7 +106,7 @@ def adaptive_rank_run_live(
     asking = RunOptions(concurrency, retries, retry_wait, timeout, max_cost)
     _same_fit(state, fit_name(fit_fn))
     asked = make_judge(judge, judge_call_args=judge_call_args or None)
-    require_price(asked, max_cost)
+    require_prices([asked], max_cost)
     if session_dir is not None:
         _keep_in(state, session_dir)
     if persist_item_log is not None:
@@ -134,7 +134,7 @@ def adaptive_rank_run_live(
         condition_id = _same_judge(state, store, asked)
         with view, JournalWriter(store) as journal:
             _log_changes(state, journal)
-            budget = Budget(max_cost, store.spent())
+            budget = Budget.of(store, max_cost)
             source = AdaptiveSource(
                 state, asked, condition_id, journal, view, limits, budget, concurrency=concurrency, fit_fn=fit_fn
             )
@@ -177,6 +177,7 @@ def _run(source: AdaptiveSource, runtime: Runtime, journal: JournalWriter, judge
         source.start()
         try:
             await runtime.run()
+            await source.finish()
         except BaseException as error:
             await source.interrupt()
             source.end(_ENDS.get(type(error), "failed"))

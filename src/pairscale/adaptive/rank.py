@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +33,7 @@ from pairscale.files import TABLE_SUFFIXES, write_table
 from pairscale.judges.base import Judge
 from pairscale.judges.resolve import make_judge
 from pairscale.models.logs import ITEM_FIGURES, summarize_items, summarize_refits
-from pairscale.notices import notice
+from pairscale.notices import did_you_mean, notice
 from pairscale.options import require_int, require_path, require_suffix
 from pairscale.providers.registry import PROVIDERS
 from pairscale.samples import read_samples
@@ -60,7 +60,8 @@ class AdaptiveResult(Charted, Reported, table="items", columns=ITEM_FIGURES, cha
         state: the run, for :func:`adaptive_rank_run_live` and the accessors.
         summary: the run in one row.
         refits: one row a refit.
-        items: the ranking: one row an item, best first; the item log of the last refit, and ``rank`` behind it.
+        items: the ranking: one row an item, best first; the item log of the last refit, and ``rank`` behind it. In a
+            run with withdrawn items, ``withdrawn`` is the last column.
         logs: ``step_log``, ``round_log`` and ``item_log`` (a list of tables); with ``include_raw``, also
             ``raw_responses``.
         output_file: where the outputs were saved, when they were.
@@ -110,6 +111,7 @@ def adaptive_rank(
     *,
     selector: str | OwnSelector = POLLITT,
     run: str | os.PathLike[str] | None = None,
+    without: str | Sequence[str] = (),
     **options: Any,
 ) -> AdaptiveResult:
     """Rank texts adaptively: the run chooses which pairs to ask about, and stops when the ranking is reliable.
@@ -158,6 +160,9 @@ def adaptive_rank(
         selector: who chooses: ``pollitt``, ``random``, ``nearest`` or ``information``; a function of your own (see
             ``pairscale.adaptive.selectors.OwnSelector``); or ``module:function``.
         run: the run file.
+        without: ids of texts to withdraw from the run, for good: they are not asked about any more, and the run stops
+            when the others satisfy the stop rule. Their comparisons stay, and with them their place in ``items``, which
+            then has a last column ``withdrawn``. A later call need not name them again.
         options: of :func:`adaptive_rank_run_live`: ``concurrency``, ``max_comparisons``, ``max_cost``,
             ``max_minutes``, ``retries``, ``retry_wait``, ``timeout``.
 
@@ -189,6 +194,7 @@ def adaptive_rank(
     _check_output(output_file)
     samples = read_samples(data, id_col=id_col, text_col=text_col)
     where = run_path(session_dir, run)
+    gone = [without] if isinstance(without, str) else [str(name) for name in without]
     settings: dict[str, Any] = {
         "seed": require_int(seed, "seed", least=0),
         "adaptive_config": plain_settings(adaptive_config, "adaptive_config"),
@@ -199,12 +205,13 @@ def adaptive_rank(
             raise InputError(f"{where} holds a run already; give resume=True to go on with it, or name another file")
         state = adaptive_rank_resume(run=where, selector=selector)
         _same_settings(state, settings)
-        _same_samples(state, samples)
+        _same_samples(state, samples, gone)
         reconfigure(state, settings["adaptive_config"], settings["btl_config"])
     else:
         state = adaptive_rank_start(
             samples, run=where, persist_item_log=persist_item_log, selector=selector, **settings
         )
+    withdraw_items(state, gone)
     try:
         adaptive_rank_run_live(
             state, judge_, n_steps, fit_fn, persist_item_log=persist_item_log, progress=progress,
@@ -274,11 +281,14 @@ def _same_settings(state: AdaptiveState, settings: Mapping[str, Any]) -> None:
         )
 
 
-def _same_samples(state: AdaptiveState, samples: pl.DataFrame) -> None:
-    """The texts must be as they were; new samples join, and none may be missing."""
+def _same_samples(state: AdaptiveState, samples: pl.DataFrame, without: Sequence[str]) -> None:
+    """The texts must be as they were; new samples join, and none may be missing that is not withdrawn."""
     known, given = set(state.ids), set(samples["ID"])
-    if missing := sorted(known - given):
-        raise StoreMismatchError(f"{state.where} ranks {listed(missing)}, which the data lack; is it another data set?")
+    if missing := sorted(known - given - set(without) - set(state.withdrawn)):
+        raise StoreMismatchError(
+            f"{state.where} ranks {listed(missing)}, which the data lack; is it another data set? To withdraw a text "
+            "from the run, name it in without="
+        )
     late = samples.filter(~pl.col("ID").is_in(list(known)))
     with writing(state) as store:
         store.add_items(samples.iter_rows(named=True))  # names the samples whose text has changed, before anything else
@@ -299,11 +309,32 @@ def join_items(state: AdaptiveState, late: pl.DataFrame) -> None:
     notice(f"{len(ids):,} new items join the run: {listed(ids)}")
 
 
+def withdraw_items(state: AdaptiveState, ids: Sequence[str]) -> None:
+    """Withdraw items from a run, say so, and have it logged; those that were withdrawn before are passed over."""
+    new = [name for name in dict.fromkeys(ids) if name not in state.withdrawn]
+    if not new:
+        return
+    if unknown := [name for name in new if name not in state.ids]:
+        near = did_you_mean(unknown[0], state.ids)
+        raise InputError(f"without: the run has no text {listed(unknown)}.{near}")
+    # A question of a step that was never finished may stand in the run file; its number is not used for another pair.
+    with reading(state) as store:
+        asked = store.failed_attempts()["custom_id"].str.extract(r"^step-(\d+)$").cast(pl.Int64)
+    event = event_of("withdraw", state.engine, ids=new, taken=max(state.engine.steps, asked.max() or 0))
+    state.engine.withdraw(new, taken=event["taken"])
+    state.unlogged.append(event)
+    degree = dict(zip(state.ids, state.engine.ledger.degree.tolist(), strict=True))
+    places = [f"{name!r} ({degree[name]:,} comparisons)" for name in new[:5]] + (["…"] if len(new) > 5 else [])
+    notice(f"withdrawn from the run, and not asked about any more: {', '.join(places)}; what was answered stays")
+
+
 def _result(
     state: AdaptiveState, save: bool, output_file: str | os.PathLike[str] | None, *, raw: bool
 ) -> AdaptiveResult:
     summary, refits = summarize_adaptive(state), summarize_refits(state)
     items = summarize_items(state).with_columns(rank=pl.col("rank_mean").rank("min").cast(pl.Int64))
+    if state.withdrawn:
+        items = items.with_columns(withdrawn=pl.col("ID").is_in(state.withdrawn))
     saved = _saved(state, {"summary": summary, "refits": refits, "items": items}, output_file) if save else None
     logs = state.logs | ({"raw_responses": _raw_responses(state)} if raw else {})
     return AdaptiveResult(state, summary, refits, items, logs, saved)

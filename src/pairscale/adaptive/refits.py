@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
@@ -31,6 +31,7 @@ from pairscale.tables import listed
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from pairscale.adaptive.ledger import Flags
     from pairscale.models._counts import Floats, Ints
     from pairscale.models._gate import Diagnostics, DiagnosticsGate
     from pairscale.models.posterior import Posterior
@@ -148,6 +149,8 @@ class RefitRequest:
         lag: the earlier refit to compare with; None when too few have passed.
         selector: what chooses the pairs.
         is_closing: whether this is the closing refit of a stop, a limit or a pause.
+        withdrawn: per item, whether it was withdrawn; None when none was. Such items are fitted, and figures of the
+            round log and decisions are without them.
     """
 
     refit_id: int
@@ -172,6 +175,7 @@ class RefitRequest:
     lag: LagPoint | None = None
     selector: str | None = None
     is_closing: bool = False
+    withdrawn: Flags | None = None
 
     def __post_init__(self) -> None:
         for name in ("history", "mu", "sigma", "degree", "first", "second"):
@@ -183,6 +187,21 @@ class RefitRequest:
             raise InputError(f"history must have three columns (first, second, y), not {self.history.shape}")
         object.__setattr__(self, "ids", tuple(self.ids))
         object.__setattr__(self, "health", dict(self.health))
+        withdrawn = None if self.withdrawn is None or not self.withdrawn.any() else np.array(self.withdrawn)
+        object.__setattr__(self, "withdrawn", withdrawn)
+
+    @property
+    def counted(self) -> Flags | slice:
+        """The items that figures and decisions are of: all that were not withdrawn."""
+        return slice(None) if self.withdrawn is None else ~self.withdrawn
+
+    def of_counted(self, posterior: Posterior) -> tuple[Posterior, Ints, Ints, Ints]:
+        """The draws of these items, and how often each was compared, stood first and stood second."""
+        keep = self.counted
+        if not isinstance(keep, slice):
+            names = tuple(name for name, kept in zip(self.ids, keep, strict=True) if kept)
+            posterior = replace(posterior, ids=names, theta=posterior.theta[:, keep])
+        return posterior, self.degree[keep], self.first[keep], self.second[keep]
 
     def rows(self) -> pl.DataFrame:
         """The comparisons by id: ``ID1 ID2 better_id``."""
@@ -234,15 +253,16 @@ def refit(request: RefitRequest, fit_fn: FitFn | str | None = None, warm: Any = 
     """
     fit, diagnostics, entered = _sampled(request, fit_function(fit_fn), warm)
     posterior, passed = fit.posterior, diagnostics.diagnostics_pass
+    counted, degree, first, second = request.of_counted(posterior)
     row: dict[str, Any] = {
         **request_columns(request),
         "timestamp": utc_now(),
         **model_columns(
-            posterior,
+            counted,
             diagnostics,
-            request.degree,
-            request.first,
-            request.second,
+            degree,
+            first,
+            second,
             getattr(fit, "engine", None),
             near_tie_p_low=request.btl.near_tie_p_low,
             near_tie_p_high=request.btl.near_tie_p_high,
@@ -328,7 +348,7 @@ def _sampled(request: RefitRequest, fit_fn: FitFn, warm: Any) -> tuple[Fit, Diag
 
 def _near(posterior: Posterior, request: RefitRequest) -> bool:
     """Whether the reliability is that of phase 3; the very figure that is logged."""
-    figures = round_figures(posterior, request.degree, request.first, request.second)
+    figures = round_figures(*request.of_counted(posterior))
     least = request.btl.eap_reliability_min - NEAR_STOP_MARGIN
     return _holds(figures["reliability_EAP"], ">=", least) is True
 

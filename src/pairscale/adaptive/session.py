@@ -26,7 +26,7 @@ from pairscale.options import optional, require_mapping
 from pairscale.provenance import utc_now
 from pairscale.store import RunFile, open_run
 from pairscale.store.chain import CHAIN, canonical, verify_chain
-from pairscale.store.writer import JournalWriter
+from pairscale.store.policies import JournalWriter
 from pairscale.tables import listed
 
 if TYPE_CHECKING:
@@ -397,7 +397,7 @@ def plain_settings(config: Any, what: str) -> dict[str, Any]:
 def adaptive_status(store: RunFile) -> dict[str, Any] | None:
     """Where an adaptive run stands, from its logs alone and without replaying it; None when the file holds none.
 
-    ``n_items steps committed_pairs invalid stage round_id n_refits reliability_EAP has_ended stop_reason``.
+    ``n_items withdrawn steps committed_pairs invalid stage round_id n_refits reliability_EAP has_ended stop_reason``.
     """
     with store.snapshot():
         if not _has_begun(store):
@@ -408,6 +408,7 @@ def adaptive_status(store: RunFile) -> dict[str, Any] | None:
     has_ended, stop_reason = _ended(events, rounds)
     return {
         "n_items": _n_items(events),
+        "withdrawn": [name for event in events if event["event"] == "withdraw" for name in event["ids"]],
         "steps": sum(status.values()),
         "committed_pairs": status.get("committed", 0),
         "invalid": status.get("invalid", 0),
@@ -425,7 +426,7 @@ def _ended(events: Sequence[Mapping[str, Any]], rounds: Sequence[Mapping[str, An
     ended: tuple[bool, str | None] = True, None
     decisions = {row["refit_id"]: row["stop_reason"] for row in rounds if row["stop_decision"]}
     for event in events:
-        if event["event"] in {"call", "configure", "join", "stop_rule"}:
+        if event["event"] in {"call", "configure", "join", "stop_rule"}:  # a text may be withdrawn from any run
             ended = event["event"] != "call", event.get("stop_reason")
         elif event["event"] == "end":
             ended = True, event["reason"]

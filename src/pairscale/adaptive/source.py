@@ -22,7 +22,8 @@ from pairscale.options import optional, require_int, require_number
 from pairscale.provenance import utc_now
 from pairscale.runtime import Budget, FailureStreak, LogRows, Question, Recorded, Wait
 from pairscale.store._database import whole
-from pairscale.store.writer import Entry, JournalWriter
+from pairscale.store.policies import JournalWriter
+from pairscale.store.writer import Entry
 
 if TYPE_CHECKING:
     from pairscale.adaptive._view import View
@@ -242,6 +243,12 @@ class AdaptiveSource:
         if self._concurrency == 1:  # else it is written already; with it, the next call asks the same
             for proposal in self._engine.open.values():
                 self._journal.put(Entry(rows=[("adaptive_open", proposal.fields)]))
+
+    async def finish(self) -> None:
+        """Wait for a refit that is running, and apply it: the next call starts from it."""
+        if self._fitting is not None:
+            await asyncio.wait([self._fitting])
+            self._apply()
 
     def reason(self, stopped: str | None) -> str | None:
         """Why a call ended before its steps were used up, given what stopped the runtime; None when nothing did."""

@@ -79,6 +79,8 @@ class AdaptiveState(Charted, table="_ranking", columns=ITEM_FIGURES, charts=("sc
     def __str__(self) -> str:
         engine = self.engine
         said = [f"{len(self.ids):,} items", f"{engine.committed:,} comparisons", f"{engine.steps:,} steps"]
+        if gone := len(self.withdrawn):
+            said[0] += f" ({gone:,} withdrawn)"
         if self.invalid:
             said.append(f"{self.invalid:,} invalid answers")
         if self._rounds:
@@ -97,6 +99,11 @@ class AdaptiveState(Charted, table="_ranking", columns=ITEM_FIGURES, charts=("sc
     def ids(self) -> list[str]:
         """The ids of the items; item number n of the step log is the n-th of them."""
         return self.engine.ids
+
+    @property
+    def withdrawn(self) -> list[str]:
+        """The items that were withdrawn: they are not asked about, and keep the place that their comparisons give."""
+        return self.engine.withdrawn
 
     @property
     def stop_reason(self) -> str | None:

@@ -16,7 +16,7 @@ from pairscale.errors import InputError, TableError
 from pairscale.notices import notice
 from pairscale.pairs._table import as_pairs, checked_level, swapped
 from pairscale.providers.families import capabilities
-from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT, RunOptions, require_price, run_sync
+from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT, RunOptions, require_prices, run_sync
 from pairscale.tables import Table, as_text, listed, require_columns, row_numbers, to_frame
 
 if TYPE_CHECKING:
@@ -336,8 +336,7 @@ async def _answered(
     from pairscale.collect.live import submit_into
     from pairscale.store import open_run
 
-    for _, _, asked in judges:
-        require_price(asked, options.max_cost)
+    require_prices([asked for _, _, asked in judges], options.max_cost)
     with open_run(run, write=True) as store:
         known = {(cell["template_id"], cell["judge"]): cell for cell in store.get_meta(STUDY_MARK) or ()}
         for name, template, asked in judges:

@@ -46,6 +46,8 @@ _PIPE_WIDTH = 140
 _PYTHON = (
     ('with pairscale.fit_bt_model(..., unconnected="separate")', "with --separate"),
     ("name another save_path", "name another --save-path"),
+    ("name it in without=", "give its id to --without"),
+    ("without: the run", "--without: the run"),
     ("pair_pct=", "share="),
     ("; or define one with custom_description", ""),
     ("bt_data", "the results"),

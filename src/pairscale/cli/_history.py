@@ -42,7 +42,7 @@ def keeping_settings(command: str, params: Mapping[str, Any], study: str | None 
         study: the study file that some of them come from.
     """
     run = params["run"]
-    if run is None or params.get("dry_run"):
+    if run is None or params.get("dry_run") or params.get("status"):
         yield
         return
     from pairscale._version import __version__
@@ -87,13 +87,13 @@ def _opened(run: str, work: Callable[[RunFile], None]) -> None:
 
 
 def _size(run: str) -> int:
-    """How many attempts and rows of logs a run file holds; 0 when there is none."""
+    """How many attempts, labels and rows of logs a run file holds; 0 when there is none."""
     from sqlalchemy import func, select
 
     from pairscale.store import open_run
-    from pairscale.store._schema import attempts, logs
+    from pairscale.store._schema import attempts, labels, logs
 
-    counts = [select(func.count()).select_from(table) for table in (attempts, logs)]
+    counts = [select(func.count()).select_from(table) for table in (attempts, labels, logs)]
     with contextlib.suppress(PairscaleError, OSError), open_run(run) as store, store.transaction() as connection:
         return sum(connection.execute(count).scalar_one() for count in counts)
     return 0

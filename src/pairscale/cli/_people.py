@@ -1,4 +1,4 @@
-"""What the commands share that put questions before people: the options of the page, and the links."""
+"""What the commands share that ask people: the options of the page, and the links."""
 
 from __future__ import annotations
 
@@ -76,11 +76,11 @@ def answering(
             raise InputError("--labellers and --instructions belong to --judge human")
         yield {"concurrency": concurrency}
         return
-    from pairscale.web import Address, serve_board
+    from pairscale.people import Address, serve_questions
 
-    names, told = people(labellers) or ["labeller-1"], written(instructions)
-    with serve_board(judge.board, names, trait=judge.trait, address=Address(*address), instructions=told) as site:
-        say("the run asks people; send each of them their link (Ctrl-C stops, the same command goes on):")
+    names, guide = people(labellers) or ["labeller-1"], written(instructions)
+    with serve_questions(judge.queue, names, trait=judge.trait, address=Address(*address), instructions=guide) as site:
+        say("the run asks people; send each of them their link (Ctrl-C stops, the same command continues):")
         show_links(site.links)
-        # A question for everybody, and as long as they need for it.
+        # A question for each of them, and as long as they need for it.
         yield {"concurrency": max(concurrency, len(names)), "timeout": None}

@@ -18,6 +18,7 @@ __all__ = ["EXAMPLES", "SUMMARY", "command"]
 
 SUMMARY = "Do labellers agree? Percent, kappa, alpha and AC1, with intervals."
 EXAMPLES = (
+    "pairscale agreement run.db",
     "pairscale agreement labels.jsonl",
     "pairscale agreement marks.csv --unit essay --rater name --label mark",
     "pairscale agreement grades.csv --unit essay --categories fail,pass,good",
@@ -28,11 +29,11 @@ _LABELS = {"unit": "case_id", "rater": "labeller", "label": "preferred"}
 
 def command(
     labels: Annotated[
-        Path,
+        str,
         typer.Argument(
             metavar="LABELS",
-            help="A table with a unit, a rater and a label a row, as `pairscale label` writes it, or with a column a "
-            "rater.",
+            help="A run file with labels, or a table with a unit, a rater and a label per row, as `pairscale label` "
+            "writes it, or with a column per rater.",
         ),
     ],
     unit: Annotated[
@@ -87,9 +88,15 @@ def command(
     emit(document, found.table, as_json=as_json, out=out, show=lambda: _show(found))
 
 
-def _read(path: Path, encoding: str | None) -> pl.DataFrame:
-    from pairscale.files import read_table
+def _read(path: str, encoding: str | None) -> pl.DataFrame:
+    from pairscale.files import TABLE_SUFFIXES, read_table
 
+    if "://" in path or (Path(path).suffix.lower() not in TABLE_SUFFIXES and Path(path).exists()):
+        with ps.open_run(path) as store:
+            table = store.labels()
+        if table.height == 0:
+            raise InputError(f"{path} holds no labels; `pairscale label MANIFEST --run {path}` collects them")
+        return table
     table = read_table(path, text=("case_id", "labeller", "preferred", "unit", "rater", "label"), encoding=encoding)
     if table.height == 0:
         raise InputError(f"{path} holds no labels: it has a header and no rows")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from pairscale.collect.batch._registry import Entry
-    from pairscale.collect.batch.desk import BatchDesk
+    from pairscale.collect.batch.manager import BatchManager
 
 __all__ = ["PARTS", "SUMMARY", "Part", "group"]
 
@@ -90,10 +90,10 @@ def submit(
     if not isinstance(asked, LLMJudge):
         raise InputError(f"--judge {judge}: batches are for models, such as openai:gpt-5.1")
 
-    async def work(desk: BatchDesk) -> tuple[list[Entry], pl.DataFrame]:
-        await desk.resume()
-        _, made = await desk.submit(table, asked, batch_size=batch_size, n_segments=segments)
-        return made, desk.status([entry.key for entry in made])
+    async def work(manager: BatchManager) -> tuple[list[Entry], pl.DataFrame]:
+        await manager.resume()
+        _, made = await manager.submit(table, asked, batch_size=batch_size, n_segments=segments)
+        return made, manager.status([entry.key for entry in made])
 
     made, batches = _with_desk(run, work)
     n = sum(len(entry.pair_ids) for entry in made)
@@ -117,12 +117,12 @@ def status(
     """Show the batches of a run: states, counts, ages, and the time they have left."""
     from pairscale.files import write_table
 
-    async def work(desk: BatchDesk) -> pl.DataFrame:
+    async def work(manager: BatchManager) -> pl.DataFrame:
         if not offline:
-            await desk.look()
+            await manager.look()
         if registry is not None:
-            write_table(desk.registry(), registry)
-        return desk.status()
+            write_table(manager.registry(), registry)
+        return manager.status()
 
     batches = _with_desk(run, work)
     _show_batches(batches, as_json, out)
@@ -135,9 +135,9 @@ def collect(run: _Run, as_json: Json = False, out: Out = None) -> None:
     What came back is in the run file afterwards; `--out` writes all results of the run's batches to a file.
     """
 
-    async def work(desk: BatchDesk) -> tuple[list[Entry], _Tables]:
-        await desk.look()
-        return await desk.collect(), _tables(desk)
+    async def work(manager: BatchManager) -> tuple[list[Entry], _Tables]:
+        await manager.look()
+        return await manager.collect(), _tables(manager)
 
     taken, (results, failed, rest, batches) = _with_desk(run, work)
     say(f"{_many(len(taken), 'batch')} taken in; {_many(results.height, 'pair')} of this run answered")
@@ -159,17 +159,17 @@ def resume(
     It may be interrupted at any time, and called from another machine that has the run file and the key.
     """
 
-    async def work(desk: BatchDesk) -> _Tables:
-        await desk.resume()
+    async def work(manager: BatchManager) -> _Tables:
+        await manager.resume()
         if again:
-            await desk.look()
-            await desk.collect()
-            more = await desk.resubmit()
+            await manager.look()
+            await manager.collect()
+            more = await manager.resubmit()
             n = sum(len(entry.pair_ids) for entry in more)
             new = f"{_many(n, 'pair')} submitted again, in {_many(len(more), 'new batch')}"
             say(new if more else "nothing to submit again: every pair is answered, or in a batch that is under way")
-        await desk.wait(interval=interval, timeout=timeout, told=_tell)
-        return _tables(desk)
+        await manager.wait(interval=interval, timeout=timeout, told=_tell)
+        return _tables(manager)
 
     with resumable(run):
         results, failed, rest, batches = _with_desk(run, work)
@@ -180,8 +180,8 @@ def cancel(run: _Run, batch: _Chosen = None, as_json: Json = False, out: Out = N
     """Ask the providers to end batches; what was answered until then can be collected, and is paid for."""
     from pairscale.providers.batches import ENDED
 
-    async def work(desk: BatchDesk) -> tuple[int, pl.DataFrame]:
-        known = desk.entries()
+    async def work(manager: BatchManager) -> tuple[int, pl.DataFrame]:
+        known = manager.entries()
         wanted = set(batch or [])
         chosen = [entry.key for entry in known if not wanted or {entry.key, entry.batch_id} & wanted]
         if unknown := wanted - {name for entry in known for name in (entry.key, entry.batch_id)}:
@@ -190,8 +190,8 @@ def cancel(run: _Run, batch: _Chosen = None, as_json: Json = False, out: Out = N
             )
         mine = [entry for entry in known if entry.key in chosen and entry.open]
         going = [entry.key for entry in mine if wanted or entry.state not in ENDED]
-        await desk.cancel(going)
-        return len(going), desk.status(chosen)
+        await manager.cancel(going)
+        return len(going), manager.status(chosen)
 
     n, batches = _with_desk(run, work)
     say(f"asked for the end of {_many(n, 'batch')}" if n else "nothing to cancel: no batch is under way")
@@ -246,16 +246,16 @@ def group(command_class: Any, **settings: Any) -> typer.Typer:
     return app
 
 
-def _with_desk(run: str, work: Callable[[BatchDesk], Awaitable[T]]) -> T:
-    from pairscale.collect.batch.desk import BatchDesk
+def _with_desk(run: str, work: Callable[[BatchManager], Awaitable[T]]) -> T:
+    from pairscale.collect.batch.manager import BatchManager
     from pairscale.runtime import run_sync
 
     async def main() -> T:
-        desk = BatchDesk(run)
+        manager = BatchManager(run)
         try:
-            return await work(desk)
+            return await work(manager)
         finally:
-            await desk.aclose()
+            await manager.aclose()
 
     return run_sync(main)
 
@@ -283,8 +283,8 @@ class _Tables(NamedTuple):
     batches: pl.DataFrame
 
 
-def _tables(desk: BatchDesk) -> _Tables:
-    return _Tables(*desk.results(), desk.rest(), desk.status())
+def _tables(manager: BatchManager) -> _Tables:
+    return _Tables(*manager.results(), manager.rest(), manager.status())
 
 
 def _show_results(

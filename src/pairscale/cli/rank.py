@@ -85,6 +85,10 @@ def command(
             min=0, max=1, metavar="R", help="Stop at this EAP reliability; 0.9 by default. May change in a pause."
         ),
     ] = None,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID", help="Withdraw this text from the run, for good; may stand several times."),
+    ] = None,
     steps: Annotated[int | None, typer.Option(min=0, metavar="N", help="At most so many questions now.")] = None,
     max_comparisons: Annotated[
         int | None, typer.Option(min=0, metavar="N", help="At most so many comparisons in the whole run.")
@@ -121,7 +125,7 @@ def command(
 
     Each comparison is chosen by what is known so far. The Bayesian model is fitted again and again; the run stops by
     itself when the ranking is reliable and stable, or at a limit. Every answer is on the disk before the run ends, and
-    the same line goes on: after a limit, a crash or Ctrl-C. New texts in DATA join the run.
+    the same line goes on: after a limit, a crash or Ctrl-C. New texts in DATA join the run; --without ID withdraws one.
 
     `pairscale audit RUN` recomputes every choice and every stop from the log; `pairscale plan` says beforehand how many
     comparisons it may take.
@@ -160,6 +164,7 @@ def command(
             fit_fn=fit,
             adaptive_config=adaptive,
             btl_config=btl,
+            without=without or (),
             progress=progress,  # type: ignore[arg-type]
             **options,
         )
@@ -205,6 +210,8 @@ def _show(result: AdaptiveResult, run: str | None, selector: str) -> None:
         last = result.refits.row(-1, named=True)
         said += f"; reliability {shown_figure(last['reliability_EAP'], last['eap_reliability_min'])}"
     typer.echo(said)
+    if state.withdrawn:
+        typer.echo(printable(f"withdrawn: {', '.join(state.withdrawn)}"))
     typer.echo(_ending(result))
     if run is not None:
         own = f" --selector {selector}" if ":" in selector else ""

@@ -35,7 +35,7 @@ def command(
     """Show where a run stands: answers, failures, attempts, tokens and cost of every judge.
 
     It may be asked while the run goes on. One row is one condition: a judge with its trait, template and settings.
-    What was paid is shown by model, template and day (UTC).
+    What was paid is shown by model, template and day (UTC). Labels of people are counted by labeller.
 
     Of an adaptive run, it says how far it is: stage, comparisons, reliability, and why it stopped. --json also has the
     settings of every command that wrote to the run file; `pairscale init FILE --from RUN` makes a study file of them.
@@ -44,6 +44,7 @@ def command(
     from pairscale.cli._history import kept_settings
     from pairscale.collect.batch._registry import entries
     from pairscale.collect.taken_over import count_taken_over, taken_over_line
+    from pairscale.store.labels import label_counts
 
     if follow:
         if as_json or out is not None:
@@ -58,6 +59,7 @@ def command(
         batches = entries(store)
         commands = kept_settings(store)
         taken_over = count_taken_over(store)
+        labelled, labels = label_counts(store), store.labels()
 
     def show() -> None:
         typer.echo(f"{run}: {counts['items']:,} samples, {counts['pairs']:,} pairs, {counts['attempts']:,} attempts")
@@ -73,8 +75,10 @@ def command(
         typer.echo()
         if conditions.height:
             show_table(_shown(conditions), digits=4)
-        else:
+        elif labelled is None:
             typer.echo("nothing was judged yet")
+        if labelled is not None:
+            _show_labels(labelled, labels, below=conditions.height > 0)
         if spending["cost"].sum() > 0:
             typer.echo(f"\nspent so far: ${spending['cost'].sum():,.4f}\n")
             show_table(spending.drop("total_tokens").rename({"template_id": "template"}), digits=4)
@@ -85,10 +89,19 @@ def command(
         "adaptive": adaptive,
         "conditions": conditions,
         "spending": spending,
+        "labels": labelled,
         "commands": commands,
         "taken_over": taken_over,
     }
     emit(document, conditions, as_json=as_json, out=out, show=show)
+
+
+def _show_labels(labelled: Mapping[str, int], labels: pl.DataFrame, *, below: bool) -> None:
+    if below:
+        typer.echo()
+    typer.echo(_labelling(labelled))
+    if labels.height:
+        show_table(_by_labeller(labels))
 
 
 def _follow(run: str) -> None:
@@ -96,13 +109,16 @@ def _follow(run: str) -> None:
     from datetime import UTC, datetime
 
     from pairscale.adaptive.session import adaptive_status
+    from pairscale.store.labels import label_counts
 
     said = ""
     while True:
         with ps.open_run(run) as store:
             adaptive, attempts, spent = adaptive_status(store), store.counts()["attempts"], store.spent()
+            labelled = label_counts(store)
         line = f"{attempts:,} attempts" if adaptive is None else _standing(adaptive).partition(": ")[2]
         line += f", ${spent:,.4f} spent" if spent else ""
+        line += f", {_labelling(labelled)}" if labelled is not None else ""
         if line != said:
             typer.echo(f"{datetime.now(UTC):%H:%M:%S}  {line}")
             said = line
@@ -117,7 +133,8 @@ def _standing(run: Mapping[str, Any]) -> str:
 
     reliability = run["reliability_EAP"]
     known = "not known yet" if reliability is None else f"{reliability:.2f}"
-    said = [f"{run['n_items']:,} items", f"{run['committed_pairs']:,} comparisons"]
+    gone = f" ({len(run['withdrawn']):,} withdrawn)" if run["withdrawn"] else ""
+    said = [f"{run['n_items']:,} items{gone}", f"{run['committed_pairs']:,} comparisons"]
     said += [f"{run['invalid']:,} invalid answers"] if run["invalid"] else []
     said += [f"reliability {known}", f"{run['stage'].replace('_', ' ')}, round {run['round_id']}"]
     if run["stop_reason"] is not None:
@@ -125,6 +142,28 @@ def _standing(run: Mapping[str, Any]) -> str:
     else:
         said.append("paused; the same line goes on" if run["has_ended"] else "running, or its process was killed")
     return f"adaptive ranking: {', '.join(said)}"
+
+
+def _labelling(counts: Mapping[str, int]) -> str:
+    """How far people are, in a line."""
+    said = f"{counts['complete']:,} of {counts['wanted']:,} labels of {counts['cases']:,} cases"
+    return f"{said}, {counts['skipped']:,} skipped" if counts["skipped"] else said
+
+
+def _by_labeller(labels: pl.DataFrame) -> pl.DataFrame:
+    import polars as pl
+
+    chosen = pl.col("preferred")
+    return (
+        labels.group_by("labeller", maintain_order=True)
+        .agg(
+            labels=chosen.count(),
+            tie=(chosen == "tie").sum(),
+            skipped=pl.col("skipped").count(),
+            last=pl.col("labelled_at").max().str.head(19).str.replace("T", " "),
+        )
+        .rename({"last": "last answer (UTC)"})
+    )
 
 
 def _shown(conditions: pl.DataFrame) -> pl.DataFrame:

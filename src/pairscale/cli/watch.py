@@ -17,7 +17,7 @@ EXAMPLES = ("pairscale watch run.db", "pairscale watch run.db --port 0")
 
 
 def command(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="The run file, of a run that goes on or has ended.")],
+    run: Annotated[str, typer.Argument(metavar="RUN", help="The run file, of a run that is running or has ended.")],
     host: Host = "127.0.0.1",
     port: Port = 8585,
     url: Url = None,
@@ -27,8 +27,8 @@ def command(
     The page only reads the run file, so the run may have been started anywhere that writes to it. It looks again by
     itself. Ctrl-C stops the page, never the run. In the terminal, `pairscale status RUN --follow` does the same.
     """
-    from pairscale.web import Address, serve_run
+    from pairscale.people import Address, serve_run
 
     with serve_run(run, address=Address(host, port, url)) as base:
-        say(f"open {base}/ in a browser (Ctrl-C stops the page; the run goes on)")
+        say(f"open {base}/ in a browser (Ctrl-C stops the page; the run continues)")
         threading.Event().wait()

@@ -22,7 +22,7 @@ from pairscale.options import optional, require_int
 from pairscale.pairs._table import checked_seed, whole
 from pairscale.provenance import Provenance
 from pairscale.providers.registry import PROVIDERS
-from pairscale.runtime import RunOptions, run_sync
+from pairscale.runtime import RunOptions, require_prices, run_sync
 from pairscale.store import open_run
 
 if TYPE_CHECKING:
@@ -303,6 +303,7 @@ async def _asked(
     more: Mapping[str, Any],
 ) -> tuple[SubmitResult, pl.DataFrame]:
     """The pilot's answers, and every attempt that the run file has under its condition."""
+    require_prices([judge], None)
     with open_run(run, write=True) as store:
         done = await submit_into(store, pairs, judge, options, **more)
         return done, store.usage(done.condition_id)

@@ -28,11 +28,12 @@ from pairscale.runtime import (
     RunOptions,
     Runtime,
     close,
-    require_price,
+    require_prices,
     run_sync,
 )
 from pairscale.store import RunFile, open_run
-from pairscale.store.writer import Asked, Entry, GroupCommitWriter
+from pairscale.store.policies import GroupCommitWriter
+from pairscale.store.writer import Asked, Entry
 from pairscale.tables import ANSWER_COLUMNS
 
 if TYPE_CHECKING:
@@ -196,6 +197,7 @@ async def submit_pairs_async(
     judge = make_judge(judge, trait=trait, template=template, judge_args=judge_args, judge_call_args=judge_call_args)
     if "instance" in judge.condition.settings and (run or save_path):
         notice("this judge has no name, so its answers will not be found again; give it one: FunctionJudge(f, name=…)")
+    require_prices([judge], max_cost)
     with open_run(run, write=True) as store:
         return await submit_into(
             store, pairs, judge, options, progress=progress, status_every=status_every, save_path=save_path,
@@ -228,14 +230,13 @@ async def submit_into(
         include_raw: add ``raw_response``.
         on_answer: called with each new result.
     """
-    require_price(judge, options.max_cost)
     plan = make_plan(store, pairs, judge.condition)
     saved = None if save_path is None else SavedResults(save_path)
     try:
         if saved is not None:
             saved.append(plan.take_up(store, saved.rows))
         source = PairSource(plan, judge, store, on_answer)
-        budget = Budget(options.max_cost, store.spent())
+        budget = Budget.of(store, options.max_cost)
         also = None if saved is None else partial(_append, saved, plan)
         show = progress or status_every is not None
         with Progress(plan.total, plan.total - plan.missing(), show=show, every=status_every) as bar:

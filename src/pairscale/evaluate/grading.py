@@ -17,9 +17,9 @@ from pairscale.evaluate.store import EvaluationStore
 from pairscale.evaluate.variants import Variant
 from pairscale.options import require_choice
 from pairscale.provenance import Provenance, utc_now
-from pairscale.runtime import Budget, Progress, RunOptions, Runtime, require_price
+from pairscale.runtime import Budget, Progress, RunOptions, Runtime, require_prices
 from pairscale.store import RunFile
-from pairscale.store.writer import GroupCommitWriter
+from pairscale.store.policies import GroupCommitWriter
 
 __all__ = ["Evaluation"]
 
@@ -52,9 +52,8 @@ class Evaluation:
         self._comparators = tuple(comparators)
         self.keys = comparator_keys(self._comparators)
         require_choice(stop_when, "stop_when", (None, "decided"))
-        for comparator in self._comparators:
-            for judge in getattr(comparator, "judges", ()):
-                require_price(judge, options.max_cost)
+        judges = [judge for one in self._comparators for judge in getattr(one, "judges", ())]
+        require_prices(judges, options.max_cost)
         self._options, self._sequential, self._seed, self._on_case = options, stop_when is not None, seed, on_case
         self._writer = GroupCommitWriter(store)
         self._run_file = store
@@ -64,7 +63,8 @@ class Evaluation:
     async def __aenter__(self) -> Self:
         await self._writer.__aenter__()
         self.store = EvaluationStore(self._run_file, self._writer)
-        self.budget = Budget(self._options.max_cost, self.store.spent())
+        self.budget = Budget.of(self._run_file, self._options.max_cost)
+        self.budget.spent += self.store.spent_by_variants()
         self._spent_before = self.budget.spent
         return self
 

@@ -110,15 +110,15 @@ def human_labels(
     key: str,
     key_file: str | os.PathLike[str] | None = None,
 ) -> LabelComparator:
-    """What people said before, in a file of labels for the cases of :func:`export_pairwise_cases`.
+    """What people said before: their labels of the cases of :func:`export_pairwise_cases`.
 
     Several labellers decide by majority; all of their labels stay in ``detail["labels"]``. A case without a label is an
     abstention; one whose answers have changed since is an error. What cannot be used (a choice that is none, a case
     that nobody exported, two labels of one labeller) is in ``problems``, and said.
 
     Args:
-        path: the labels: jsonl, csv or any other table with ``case_id`` and ``preferred`` (1, 2 or tie); ``labeller``
-            and ``comment`` where they are there.
+        path: the labels: the run file of ``pairscale label``, or jsonl, csv or any other table with ``case_id`` and
+            ``preferred`` (1, 2 or tie); ``labeller`` and ``comment`` where they are there.
         criterion: the criterion whose labels these are.
         key: what the figures stand under.
         key_file: says which variant is Response 1. By default the file beside the labels that is called like them with

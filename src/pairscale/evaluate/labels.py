@@ -13,8 +13,9 @@ import polars as pl
 from pairscale.display import Shown
 from pairscale.errors import FileFormatError, InputError
 from pairscale.evaluate.comparators import Winner
-from pairscale.files import read_rows
+from pairscale.files import TABLE_SUFFIXES, read_rows
 from pairscale.provenance import fingerprint
+from pairscale.store import open_run
 from pairscale.tables import listed
 
 __all__ = [
@@ -136,13 +137,14 @@ class Labels(Shown, table="table"):
 
 
 def read_labels(path: str | os.PathLike[str], *, key_file: str | os.PathLike[str] | None = None) -> Labels:
-    """Labels from a file, with what is wrong in it.
+    """Labels from a file or a run file, with what is wrong in it.
 
     A label of a case that is not in the key, a choice that is none of 1, 2 and tie, and a case that one labeller
     labelled twice are problems. Two equal labels of a labeller count once; of two different ones neither counts.
 
     Args:
-        path: a table with ``case_id`` and ``preferred``; see :func:`human_labels`.
+        path: a table with ``case_id`` and ``preferred``, or the run file of ``pairscale label``; see
+            :func:`human_labels`.
         key_file: the key.
 
     Raises:
@@ -154,7 +156,7 @@ def read_labels(path: str | os.PathLike[str], *, key_file: str | os.PathLike[str
         >>> read_labels("labels.csv").problems["problem"].to_list()
         ["preferred is 'three'; it must be 1, 2 or tie"]
     """
-    rows = read_rows(path, text=("case_id", "task_id", "criterion", "preferred", "labeller", "comment", "skipped"))
+    rows = _label_rows(path)
     if rows and not any("case_id" in row for row in rows):
         raise FileFormatError(f"{path} has no column 'case_id'; labels have case_id and preferred")
     if rows and not any("preferred" in row for row in rows):
@@ -185,6 +187,17 @@ def read_labels(path: str | os.PathLike[str], *, key_file: str | os.PathLike[str
     table = pl.DataFrame([_only(label, LABELS) for label in kept], schema=LABELS)
     wrong = pl.DataFrame([_only(label, PROBLEMS) for label in problems], schema=PROBLEMS)
     return Labels(table.sort("row"), wrong.sort("row"), missing)
+
+
+def _label_rows(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
+    """The labels of a table, or of a run file."""
+    if "://" in str(path) or Path(path).suffix.lower() not in TABLE_SUFFIXES:
+        with open_run(path) as store:
+            found = store.labels().to_dicts()
+        if not found:
+            raise InputError(f"{path} holds no labels yet; `pairscale label MANIFEST --run {path}` collects them")
+        return found
+    return read_rows(path, text=("case_id", "task_id", "criterion", "preferred", "labeller", "comment", "skipped"))
 
 
 def _key(path: Path, rows: Iterable[Mapping[str, Any]], given: str | os.PathLike[str] | None) -> dict[str, Any]:

@@ -26,7 +26,8 @@ from pairscale.runtime import Question, Recorded
 from pairscale.store import RunFile
 from pairscale.store._database import whole, write_json
 from pairscale.store._schema import items, pairs
-from pairscale.store.writer import Entry, GroupCommitWriter
+from pairscale.store.policies import GroupCommitWriter
+from pairscale.store.writer import Entry
 
 __all__ = ["ANSWERS", "OUTCOMES", "RESULTS", "RUNS", "TASKS", "EvaluationStore", "stored_answers", "stored_suite"]
 
@@ -70,9 +71,9 @@ class EvaluationStore:
         """Whether there is a file, or everything is gone when the run ends."""
         return self._store.name != "memory"
 
-    def spent(self) -> float:
-        """What the run has cost so far, in US dollars: judges and variants together."""
-        return self._store.spent() + sum(trace.cost or 0.0 for trace in self._answers.values())
+    def spent_by_variants(self) -> float:
+        """What the answers of variants have cost so far, in US dollars."""
+        return sum(trace.cost or 0.0 for trace in self._answers.values())
 
     def turn(self, who: str, question: str) -> asyncio.Lock:
         """The right to put a question: two cases may ask the same, and one answer is enough."""

@@ -8,10 +8,12 @@ import contextvars
 import inspect
 import textwrap
 import threading
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from numbers import Real
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -19,6 +21,8 @@ from pairscale.comparisons import ERROR_CODES, Condition
 from pairscale.errors import InputError
 from pairscale.judges.base import JudgePair, Verdict
 from pairscale.provenance import fingerprint
+
+_PACKAGE = str(Path(__file__).parents[1])
 
 __all__ = ["FunctionJudge", "in_thread", "takes", "words_of"]
 
@@ -93,7 +97,14 @@ class FunctionJudge:
         except ConnectionError as error:
             return Verdict.fail("http_error", words_of(error), failure="transient")
         except Exception as error:  # noqa: BLE001 - whatever a user's code raises is the outcome of this pair
-            return Verdict.fail("judge_error", words_of(error))
+            return Verdict.fail("judge_error", f"{words_of(error)}{_where(error)}")
+
+
+def _where(error: BaseException) -> str:
+    """The line of the user's code that raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    last = next((frame for frame in reversed(frames) if not frame.filename.startswith(_PACKAGE)), None)
+    return "" if last is None else f" ({Path(last.filename).name}, line {last.lineno})"
 
 
 def _verdict(answer: Any) -> Verdict:

@@ -111,7 +111,7 @@ def _embedded(judge: str, kind: str, rest: str, trait: Trait | None, settings: d
             f"judge {judge!r}: the abilities are a column of the samples, named as simulated:COLUMN; leave out the "
             "setting 'abilities' (in Python, SimulatedJudge takes a dict of them)"
         )
-    _require_settings(judge, _EMBEDDED[kind], settings, {"abilities", "results", "board", "trait" if trait else ""})
+    _require_settings(judge, _EMBEDDED[kind], settings, {"abilities", "results", "queue", "trait" if trait else ""})
     try:
         if kind == "lexical":
             return LexicalJudge(**({"trait": trait.key or trait.name} if trait else {}), **settings)

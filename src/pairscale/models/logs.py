@@ -60,7 +60,7 @@ _ROUND: dict[str, tuple[pl.DataType, str]] = {
     "step_id_at_refit": (_INT, "the last step before it"),
     "timestamp": (_TIME, "when, UTC"),
     "model_variant": (_TEXT, "btl, btl_e (lapse), btl_b (position bias) or btl_e_b (both)"),
-    "n_items": (_INT, "items"),
+    "n_items": (_INT, "items that were not withdrawn"),
     "total_pairs_done": (_INT, "comparisons committed so far"),
     "new_pairs_since_last_refit": (_INT, "of these, since the fit before"),
     "n_unique_pairs_seen": (_INT, "different pairs among them, whatever their order"),

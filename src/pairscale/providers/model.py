@@ -140,6 +140,12 @@ class Model:
         prompt = len(sent) // _FEWEST_BYTES + 100
         return cost_of(Usage(prompt=prompt, completion=request.max_tokens or _USUAL_ANSWER), self.price)
 
+    def max_batch_cost(self, n_bytes: int, n_requests: int) -> float | None:
+        """What requests of so many bytes may cost in a batch, on the safe side; None when the price is not known."""
+        answers = n_requests * (self.settings.get("max_tokens") or _USUAL_ANSWER)
+        usage = Usage(prompt=n_bytes // _FEWEST_BYTES + 100 * n_requests, completion=answers)
+        return cost_of(usage, self.price, batch=True)
+
     @property
     def uses_cache(self) -> bool:
         """Whether answers may come from the cache; then whoever asks says which repeat of a question it is."""

@@ -161,7 +161,8 @@ def _adaptive(store: RunFile) -> tuple[pl.DataFrame, dict[str, Any]] | None:
     if status is None or not rows:
         return None
     refits = pl.DataFrame(rows, infer_schema_length=None)
-    more: dict[str, Any] = {"model": "bayes", "notices": _invalid(status["invalid"]), "refits": refits}
+    notices = [*_invalid(status["invalid"]), *_withdrawn(status["withdrawn"])]
+    more: dict[str, Any] = {"model": "bayes", "notices": notices, "refits": refits}
     more |= {"reliability": refits["reliability_EAP"].to_list()[-1], "stop_reason": status["stop_reason"] or "open"}
     return items_so_far(store), more
 
@@ -189,7 +190,7 @@ def facts_of_result(
         reliability=result.refits["reliability_EAP"].to_list()[-1],
         model="bayes",
         provenance={"last refit": moment(result.refits["timestamp"].to_list()[-1])},
-        notices=_invalid(result.state.invalid),
+        notices=[*_invalid(result.state.invalid), *_withdrawn(result.state.withdrawn)],
         refits=result.refits,
         stop_reason=result.state.stop_reason or "open",
         **_judged(_of_last_refit(result.items), judgements, result.refits),
@@ -239,6 +240,16 @@ def _judge_named(judge: str | None) -> pl.DataFrame:
 
 def _invalid(count: int) -> list[str]:
     return [f"the judge gave no valid answer {count:,} times"] if count else []
+
+
+def _withdrawn(ids: Sequence[str]) -> list[str]:
+    """What a report says of texts that were withdrawn."""
+    if not ids:
+        return []
+    what = "1 text was withdrawn" if len(ids) == 1 else f"{len(ids):,} texts were withdrawn"
+    named = f"{', '.join(ids[:5])}{', …' if len(ids) > 5 else ''}"
+    told = "reliability and stop do not count withdrawn texts, whose places rest on what was answered before"
+    return [f"{what} ({named}): {told}"]
 
 
 def items_so_far(store: RunFile) -> pl.DataFrame:

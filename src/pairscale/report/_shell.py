@@ -65,6 +65,7 @@ class Page:
         spending: see :func:`spent`.
         took: how long it took, in words.
         packed: texts and words, from :func:`pack`; empty without texts.
+        labels: labels of people in the same run file: ``lead agreement columns rows``; None without any.
         can_label: whether what is in ``again`` can be written for people to label.
     """
 
@@ -83,6 +84,7 @@ class Page:
     spending: Part | None = None
     took: str = ""
     packed: str = ""
+    labels: Part | None = None
     can_label: bool = field(default=False, kw_only=True)
 
 
@@ -124,6 +126,7 @@ def render(page: Page, *, title: str | None = None, run: str | None = None, inte
         scripts += [libraries(), _asset("interactive.js")]
     name = "" if run is None else shlex.quote(Path(run).name)
     ends = (
+        ("labels", "Labels", page.labels),
         ("cost", "Cost", page.spending or page.took),
         ("again", "Look again", page.again or page.nothing or page.notices),
         ("method", "Method", True),
@@ -135,6 +138,7 @@ def render(page: Page, *, title: str | None = None, run: str | None = None, inte
         "tiles": page.tiles,
         "sections": [(anchor, shown) for anchor, shown, there in (*page.sections, *ends) if there],
         "packed": Markup(page.packed),  # noqa: S704 - base64
+        "labels": page.labels,
         "spending": page.spending,
         "took": page.took,
         "again": page.again,

@@ -11,6 +11,7 @@ from pairscale.files import replacing
 from pairscale.report._chart_files import require_drawing
 from pairscale.report._shell import Facts, render
 from pairscale.store import RunFile, open_run
+from pairscale.store.labels import label_counts
 
 if TYPE_CHECKING:
     from pairscale.adaptive import AdaptiveResult
@@ -130,12 +131,21 @@ def write_page(
 
 
 def kind_of(store: RunFile) -> Kind:
-    """What a run file holds."""
+    """What a run file holds.
+
+    Raises:
+        InputError: when it holds only labels of people.
+    """
     from pairscale.checks.templates import STUDY_MARK
     from pairscale.evaluate.store import RESULTS, RUNS
 
     if store.log_length(RESULTS) or store.log_length(RUNS):
         return "ab"
+    if label_counts(store) is not None and not store.counts()["comparisons"]:
+        raise InputError(
+            f"{store.name} holds labels of people and no comparisons of a judge, so that there is nothing to report; "
+            f"`pairscale agreement {store.name}` and `pairscale label {store.name} --status` show the labels"
+        )
     return "bias" if store.get_meta(STUDY_MARK) is not None else "ranking"
 
 
@@ -150,8 +160,17 @@ def facts_of(store: RunFile, kind: Kind | None = None, condition_id: str | None 
     Raises:
         InputError: when there is nothing to say of it.
     """
-    chosen = kind or kind_of(store)
-    if chosen == "ab":
+    facts = _facts_of_run(store, kind or kind_of(store), condition_id)
+    counts = label_counts(store)
+    if counts is None:
+        return facts
+    from pairscale.report.labels import FactsWithLabels
+
+    return FactsWithLabels(facts, store.labels(), counts)
+
+
+def _facts_of_run(store: RunFile, kind: Kind, condition_id: str | None) -> Facts:
+    if kind == "ab":
         from pairscale.report._ab_facts import ab_of_run
 
         if condition_id is not None:
@@ -159,7 +178,7 @@ def facts_of(store: RunFile, kind: Kind | None = None, condition_id: str | None 
                 "a condition is a judge of a ranking or a study; a comparison of variants shows all of its own"
             )
         return ab_of_run(store)
-    if chosen == "bias":
+    if kind == "bias":
         from pairscale.report._bias_facts import bias_of_run
 
         return bias_of_run(store, condition_id)

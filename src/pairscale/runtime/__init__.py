@@ -1,7 +1,7 @@
 """Ask judges: retries, budget, recording, progress, interrupts and resuming, for every kind of run."""
 
 from pairscale.runtime.asking import Stopwatch, ask_once, ask_unrecorded, close, comparison_of, pause, retrying
-from pairscale.runtime.budget import Budget, BudgetExceeded, Reservation, require_price
+from pairscale.runtime.budget import Budget, BudgetExceeded, Reservation, require_prices
 from pairscale.runtime.progress import Progress
 from pairscale.runtime.run import CONCURRENCY, RETRIES, TIMEOUT, RunOptions, Runtime
 from pairscale.runtime.source import LogRows, Question, Recorded, Source, Wait
@@ -32,7 +32,7 @@ __all__ = [
     "close",
     "comparison_of",
     "pause",
-    "require_price",
+    "require_prices",
     "retrying",
     "run_sync",
 ]

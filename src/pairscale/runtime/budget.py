@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pairscale.errors import InputError, JudgeError
 from pairscale.judges.base import Judge, JudgePair, Verdict
 from pairscale.notices import notice
+from pairscale.store import RunFile
 
-__all__ = ["Budget", "BudgetExceeded", "Reservation", "require_price"]
+__all__ = ["Budget", "BudgetExceeded", "Reservation", "require_prices"]
 
 _ROUNDING = 1 + 1e-9  # ten times ten cents are a dollar
 
@@ -38,13 +40,19 @@ class Budget:
     Attributes:
         limit: US dollars; None for no limit.
         spent: so far, by the whole run: all calls and resumptions together.
+        highest: by condition or variant, what its most expensive answer cost so far.
     """
 
     limit: float | None = None
     spent: float = 0.0
+    highest: dict[str, float] = field(default_factory=dict[str, float])
     _open: list[Reservation] = field(default_factory=list[Reservation])
-    _highest: dict[str, float] = field(default_factory=dict[str, float])
     _settled: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @classmethod
+    def of(cls, store: RunFile, limit: float | None) -> Budget:
+        """The budget of a run file, with what it has spent."""
+        return cls(limit, store.spent(), {} if limit is None else store.highest_costs())
 
     def __str__(self) -> str:
         return f"${self.spent:.4f} of ${self.limit:g} are spent"
@@ -113,18 +121,20 @@ class Budget:
         self._open.remove(reservation)
         self.spent += cost or 0.0
         if known:
-            self._highest[reservation.who] = max(self._highest.get(reservation.who, 0.0), cost or 0.0)
+            self.highest[reservation.who] = max(self.highest.get(reservation.who, 0.0), cost or 0.0)
         self._settled.set()
+
+    def _is_used_up(self, reservation: Reservation) -> bool:
+        return 0 < self.spent and self.spent * _ROUNDING >= (self.limit or 0.0) and not self._is_free(reservation)
 
     def _is_too_much(self, reservation: Reservation) -> bool:
         reserved = sum(map(self._may_cost, (*self._open, reservation)))
-        return self.limit is not None and (
-            self.spent + reserved > self.limit * _ROUNDING
-            or (self.spent >= self.limit and not self._is_free(reservation))
-        )
+        if self.limit is None:
+            return False
+        return self.spent + reserved > self.limit * _ROUNDING or self._is_used_up(reservation)
 
     def _may_cost(self, reservation: Reservation) -> float:
-        return max(self._highest.get(reservation.who, 0.0), reservation.most or 0.0)
+        return max(self.highest.get(reservation.who, 0.0), reservation.most or 0.0)
 
     def _is_free(self, reservation: Reservation) -> bool:
         return reservation.most == 0.0 and self._may_cost(reservation) == 0.0
@@ -134,26 +144,30 @@ class Budget:
         return self._is_unknown(reservation) and any(map(self._is_unknown, self._open))
 
     def _is_unknown(self, reservation: Reservation) -> bool:
-        return reservation.most is None and reservation.who not in self._highest
+        return reservation.most is None and reservation.who not in self.highest
 
 
-def require_price(judge: Judge, max_cost: float | None) -> None:
+def require_prices(judges: Iterable[Judge], max_cost: float | None) -> None:
     """Refuse a limit on costs for a model without a known price; without a limit, say that costs are unknown.
 
     Raises:
         InputError: the limit would have no effect.
     """
+    unknown = [judge.condition.judge_id for judge in judges if not _has_price(judge)]
+    for name in dict.fromkeys(unknown):
+        how = (
+            "give it with --price input=1.25,output=10 (US dollars per million tokens; in Python "
+            "judge_args={'price': {'input': 1.25, 'output': 10}})"
+        )
+        if max_cost is not None:
+            raise InputError(f"max_cost needs the price of {name}, which is not known; {how}, or leave out max_cost")
+        notice(f"the price of {name} is not known, so costs are not counted; {how}")
+
+
+def _has_price(judge: Judge) -> bool:
+    """False when a judge can say what a question may cost, and does not know; one of the user's own need not say."""
     declared = getattr(judge, "max_cost_of", None)
-    if declared is None or declared(_ANY_PAIR) is not None:
-        return
-    name = judge.condition.judge_id
-    how = (
-        "give it with --price input=1.25,output=10 (US dollars per million tokens; in Python "
-        "judge_args={'price': {'input': 1.25, 'output': 10}})"
-    )
-    if max_cost is not None:
-        raise InputError(f"max_cost needs the price of {name}, which is not known; {how}, or leave out max_cost")
-    notice(f"the price of {name} is not known, so costs are not counted; {how}")
+    return declared is None or declared(_ANY_PAIR) is not None
 
 
 _ANY_PAIR = JudgePair({"ID": "a", "item_id": "a", "text": ""}, {"ID": "b", "item_id": "b", "text": ""})

@@ -51,7 +51,7 @@ class Progress:
         self._progress: RichProgress | None = None
         self._started = clock()
         self._next_line = self._started + _FIRST_LINE_S
-        if show and every is None and sys.stderr is not None and sys.stderr.isatty():
+        if show and every is None and _is_terminal():
             self._lines, self._progress = False, _rich_progress()
             self._task = self._progress.add_task(label, total=total, completed=done, note="")
 
@@ -102,6 +102,14 @@ class Progress:
             parts.append(f"{self._new / seconds:,.1f} per second")
         with suppress(OSError, ValueError, AttributeError):  # standard error may be closed, and the run continues
             print(", ".join(parts), file=sys.stderr, flush=True)  # noqa: T201
+
+
+def _is_terminal() -> bool:
+    """Whether standard error is one; it may also be missing or closed."""
+    try:
+        return sys.stderr.isatty()
+    except (AttributeError, ValueError):
+        return False
 
 
 def _rich_progress() -> RichProgress:

@@ -23,7 +23,8 @@ from pairscale.runtime.budget import Budget, BudgetExceeded, Reservation
 from pairscale.runtime.progress import Progress
 from pairscale.runtime.source import Question, Recorded, Source, Wait
 from pairscale.runtime.streak import MOST_ALIKE, FailureStreak
-from pairscale.store.writer import Asked, Entry, GroupCommitWriter, JournalWriter
+from pairscale.store.policies import GroupCommitWriter, JournalWriter
+from pairscale.store.writer import Asked, Entry
 
 __all__ = ["CONCURRENCY", "RETRIES", "TIMEOUT", "RunOptions", "Runtime"]
 
@@ -148,26 +149,48 @@ class Runtime:
                 self._outcome.set()
 
     async def _next(self) -> Question | None:
-        while not self._stop.is_set():
+        while True:
             if self._is_late():
                 self.stop("max_minutes")
-                break
+            if self._stop.is_set() and self._hold is None:
+                return None
             found = self._source.next()
-            if self._hold is not None and not (isinstance(found, Wait) and found.hold):
-                self._hold.set_result(None)
-                self._hold = None
+            holds = isinstance(found, Wait) and found.hold
+            if not holds:
+                self._release()
+            if self._stop.is_set() and not holds:
+                if isinstance(found, Question):
+                    self._source.done(found, None)
+                return None
             if not isinstance(found, Wait):
                 return found
-            if found.hold and self._hold is None:
-                self._hold = asyncio.get_running_loop().create_future()
-            if found.until is not None:
-                await asyncio.wait([asyncio.ensure_future(found.until)])
-            elif self._open:
-                self._outcome.clear()
-                await self._outcome.wait()
-            else:
+            if not await self._waited(found):
                 return None
-        return None
+
+    async def _waited(self, wait: Wait) -> bool:
+        """Wait as a source asks for, or until the run is being stopped; False when there is nothing to wait for."""
+        if wait.hold:
+            self._hold = self._hold or asyncio.get_running_loop().create_future()
+        if wait.until is not None:
+            moments = [asyncio.ensure_future(wait.until)]
+            stop = asyncio.ensure_future(self._stop.wait())
+            try:
+                # Outcomes that are held back come after the moment, also when the run is being stopped.
+                await asyncio.wait(moments if wait.hold else [*moments, stop], return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                stop.cancel()
+        elif self._open:
+            self._outcome.clear()
+            await self._outcome.wait()
+        else:
+            return False
+        return True
+
+    def _release(self) -> None:
+        """Hand over the outcomes that were held back."""
+        if self._hold is not None:
+            self._hold.set_result(None)
+            self._hold = None
 
     def _is_late(self, wait: float = 0.0) -> bool:
         """Whether the deadline has passed, or will have passed after so many seconds."""
@@ -200,7 +223,11 @@ class Runtime:
                 return True
             await self._record(question, values)
             wait = pause(verdict.retry_after, turn, self._jitter, self._options.retry_wait)
-            if self._is_late(wait) or await self._stopped_within(wait):
+            if self._deadline is not None and self._is_late(wait):
+                if not await self._stopped_within(max(self._deadline - self._clock(), 0.0)):
+                    self.stop("max_minutes")
+                break
+            if await self._stopped_within(wait):
                 break
             turn += 1
         return False
@@ -247,7 +274,8 @@ class Runtime:
             raise
         except PairscaleError as error:  # the judge can judge none of these pairs
             self.stop("judge", error)
-            return None
+            verdict = Verdict.fail("judge_error", str(error), failure="judge")
+            values = watch.attempt(verdict, number)
         if verdict.cached:
             self.cached += 1
             self.saved += verdict.saved or 0.0

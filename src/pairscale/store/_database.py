@@ -12,7 +12,9 @@ from sqlalchemy import JSON, Text, cast, create_engine, delete, insert, select, 
 from sqlalchemy.exc import SQLAlchemyError
 
 from pairscale.errors import InputError, MissingExtraError, StoreError
-from pairscale.store._schema import metadata
+from pairscale.store import _sqlite
+from pairscale.store._schema import labellers, metadata
+from pairscale.store.labels import LINKS
 from pairscale.tables import listed
 
 if TYPE_CHECKING:
@@ -187,11 +189,15 @@ def set_fact(connection: Connection, key: str, value: Any) -> None:
 def copy_rows(source: Connection, target: Connection, copied: Sequence[Table]) -> None:
     """Put the rows of one run file, to the letter, in the place of those of another.
 
+    With the links of labellers, the other one becomes private, too.
+
     Args:
         source: the database to read from.
         target: the database to write to, which has all tables.
         copied: the tables, each after those that it points to.
     """
+    if get_fact(source, LINKS) is not None or source.execute(select(labellers.c.labeller_id).limit(1)).first():
+        _sqlite.make_private(target.engine)
     own = {key: get_fact(target, key) for key in ("schema_version", "writer")}
     for table in reversed(metadata.metadata.sorted_tables):
         target.execute(delete(table))

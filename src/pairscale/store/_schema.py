@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from sqlalchemy import (
     JSON,
+    BigInteger,
+    Boolean,
+    CheckConstraint,
     Column,
     Float,
     ForeignKey,
@@ -27,6 +30,10 @@ __all__ = [
     "comparisons",
     "conditions",
     "items",
+    "label_cases",
+    "label_questions",
+    "labellers",
+    "labels",
     "logs",
     "metadata",
     "pairs",
@@ -142,3 +149,69 @@ blobs = Table(
     Column("data", LargeBinary, nullable=False),
 )
 """Bytes by name and number: what an adaptive run needs of each refit to be taken up or replayed."""
+
+labellers = Table(
+    "labellers",
+    tables,
+    Column("labeller_id", Integer, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("token", Text, nullable=False, unique=True),  # the secret part of the labeller's link
+    Column("joined_at", String(40), nullable=False),
+)
+"""The people who label."""
+
+label_cases = Table(
+    "label_cases",
+    tables,
+    Column("case_number", Integer, primary_key=True),
+    Column("case_id", Text, nullable=False, unique=True),
+    Column("task_id", Text, nullable=False),
+    Column("criterion", Text, nullable=False),
+    Column("ID1", Text, ForeignKey("items.item_id")),  # null where the texts are those of a manifest
+    Column("ID2", Text, ForeignKey("items.item_id")),
+    Column("task_input", Text),
+    Column("response_1", Text),  # null where the texts are samples
+    Column("response_2", Text),
+    Column("digest", String(64), nullable=False),  # of everything that a labeller reads
+    Column("n_labels", Integer, nullable=False),  # standing labels, without skips
+)
+"""What is labelled: two texts under one criterion."""
+
+label_questions = Table(
+    "label_questions",
+    tables,
+    Column("question_id", Integer, primary_key=True),
+    Column("labeller_id", Integer, ForeignKey("labellers.labeller_id"), nullable=False),
+    Column("case_number", Integer, ForeignKey("label_cases.case_number"), nullable=False),
+    Column("swapped", Boolean, nullable=False),  # whether the second text of the case is shown first
+    Column("shown_at", Float, nullable=False),  # seconds since 1970, as is the next one
+    Column("held_until", Float, nullable=False),
+    Column("done", Boolean, nullable=False),
+    UniqueConstraint("labeller_id", "case_number", name="one_question_per_labeller"),
+    Index("label_questions_by_case", "case_number"),
+)
+"""A case as one labeller sees it. Until ``held_until``, no other labeller gets the label that is missing."""
+
+_undone_at = Column("undone_at", String(40))
+labels = Table(
+    "labels",
+    tables,
+    Column("label_id", Integer, primary_key=True),
+    Column("question_id", Integer, ForeignKey("label_questions.question_id"), nullable=False),
+    Column("preferred", String(3)),  # 1, 2 or tie, in the order of the case; null for a skip
+    Column("skipped", Text),
+    Column("comment", Text),
+    Column("decision_ms", BigInteger, nullable=False),
+    Column("labelled_at", String(40), nullable=False),
+    _undone_at,
+    CheckConstraint("preferred IN ('1', '2', 'tie')", name="a_choice"),
+    CheckConstraint("(preferred IS NULL) <> (skipped IS NULL)", name="a_label_or_a_skip"),
+    Index(
+        "one_standing_label",
+        "question_id",
+        unique=True,
+        sqlite_where=_undone_at.is_(None),
+        postgresql_where=_undone_at.is_(None),
+    ),
+)
+"""Every answer of a labeller; one that was undone stays, with the time."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
+import tempfile
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +18,9 @@ from pairscale.notices import notice
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection, Engine
 
-__all__ = ["explain", "open_file", "open_memory", "save_copy"]
+__all__ = ["explain", "make_private", "open_file", "open_memory", "save_copy"]
 
 _BUSY_SECONDS = 30
-_MAGIC = b"SQLite format 3\0"
 
 
 def open_memory(**options: Any) -> Engine:
@@ -70,17 +71,20 @@ def open_file(path: Path, expected: set[str], *, write: bool, **options: Any) ->
     return engine
 
 
-def save_copy(engine: Engine, path: Path) -> Path:
-    """Copy a database whose file was deleted, and that is still open, to a new file beside it."""
-    number = 1
-    while (target := path.with_name(f"{path.stem}.recovered-{number}{path.suffix}")).exists():
-        number += 1
-    connection = engine.raw_connection()
-    try:
-        with closing(sqlite3.connect(target)) as copy:
-            connection.driver_connection.backup(copy)  # type: ignore[union-attr]
-    finally:
-        connection.close()
+def save_copy(connection: Connection, path: Path, target: Path | None = None) -> Path:
+    """Copy a database whose file was deleted to a new file beside it, or to the folder for temporary files.
+
+    Args:
+        connection: one that was open when the file was deleted; a new one would find nothing, or another file.
+        path: where the file was.
+        target: the copy of before, which is replaced; None takes a new name.
+    """
+    if target is None:
+        folder = path.parent if path.parent.is_dir() else Path(tempfile.gettempdir())
+        names = (f"{path.stem}.recovered-{number}{path.suffix}" for number in count(1))
+        target = next(free for name in names if not (free := folder / name).exists())
+    with closing(sqlite3.connect(target)) as copy:
+        connection.connection.driver_connection.backup(copy)  # type: ignore[union-attr]
     return target
 
 
@@ -99,24 +103,56 @@ def _begin(connection: Connection) -> None:
     connection.connection.cursor().execute("BEGIN")
 
 
+def make_private(engine: Engine) -> bool:
+    """Let only its owner read a file, and what SQLite keeps beside it: it holds, or will hold, secrets.
+
+    Returns:
+        Whether others could read it before.
+
+    Raises:
+        StoreError: when that is not possible.
+    """
+    if engine.dialect.name != "sqlite" or not engine.url.database:
+        return False
+    path, changed = Path(engine.url.database), False
+    for part in (path, *(path.with_name(path.name + ending) for ending in ("-wal", "-shm", "-journal"))):
+        try:
+            if part.stat().st_mode & 0o077:
+                part.chmod(0o600)
+                changed = True
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise StoreError(
+                f"{part} cannot be made private ({error.strerror}), and it would hold the links of labellers; "
+                "use a run file of your own"
+            ) from None
+    return changed
+
+
 def _check(path: Path, expected: set[str], *, write: bool) -> None:
-    """Refuse what is not a run file before anything could change it."""
+    """Refuse what is not a run file before anything could change it.
+
+    Only SQLite may open the file: to close any other handle on it would, on POSIX systems, drop the locks that a writer
+    in this process holds, and another process could then remove the write-ahead log under it.
+    """
     try:
-        with path.open("rb") as file:
-            start = file.read(len(_MAGIC))
+        size = path.stat().st_size
     except FileNotFoundError:
         return
     except OSError as error:
         raise StoreError(f"{path} cannot be opened: {error.strerror}") from None
-    if not start and write:
+    if not size and write:
         return
     foreign = StoreDamagedError(f"{path} is not a run file; name another file (it was left as it is)")
-    if start != _MAGIC:
+    if not size:
         raise foreign
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
             found = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_NOTADB:
+            raise foreign from None
         raise explain(error, str(path)) or foreign from None
     if found and not expected <= found:
         raise foreign

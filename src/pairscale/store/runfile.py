@@ -42,6 +42,7 @@ from pairscale.store._schema import (
     tables,
 )
 from pairscale.store._spending import SPENDING, USAGE, spending_query, usage_query
+from pairscale.store.labels import LABELS, labels_query
 from pairscale.store.writer import Entry, Writer
 from pairscale.tables import listed
 
@@ -101,6 +102,7 @@ class RunFile:
         self._connection: Connection | None = None  # of the writer
         self.writer = Writer(self)
         self._identity: tuple[int, int] | None = None  # of the file, so that its loss is noticed
+        self._saved: Path | None = None  # the copy that was saved then
         self._turn = threading.RLock()  # threads of this process take turns; in memory they share one connection
         self._snapshot: Connection | None = None
 
@@ -210,17 +212,18 @@ class RunFile:
         """A transaction of the writer; afterwards the file must still be there.
 
         Raises:
-            StoreGoneError: the file was deleted or replaced; a copy of everything is saved beside it.
+            StoreGoneError: the file was deleted or replaced; a copy of everything, this write included, is saved
+                beside it.
         """
         with self.transaction(self._connection) as connection:
             yield connection
         if self._identity is not None and _identity(Path(self.name)) != self._identity:
             with self._turn:
-                self._identity = None
-                saved = _sqlite.save_copy(self._engine, Path(self.name))
+                assert self._connection is not None  # noqa: S101
+                self._saved = _sqlite.save_copy(self._connection, Path(self.name), self._saved)
             raise StoreGoneError(
-                f"{self.name} was deleted or replaced while the run was writing to it. Everything is saved in {saved}; "
-                "rename it to continue the run"
+                f"{self.name} was deleted or replaced while the run was writing to it. Everything is saved in "
+                f"{self._saved}; rename it to continue the run"
             )
 
     # Writing
@@ -232,9 +235,7 @@ class RunFile:
             StoreMismatchError: that names the samples whose text has changed.
         """
         with self.transaction() as connection:
-            known = {
-                row.item_id: row.text_hash for row in connection.execute(select(items.c.item_id, items.c.text_hash))
-            }
+            known = dict(connection.execute(select(items.c.item_id, items.c.text_hash)).all())
             new: list[dict[str, Any]] = []
             changed: list[str] = []
             for sample in samples:
@@ -367,6 +368,10 @@ class RunFile:
         """Every attempt that gave no answer: ``custom_id ID1 ID2``, why, and all that came back."""
         return self._frame(*failed_query(condition_id))
 
+    def labels(self) -> pl.DataFrame:
+        """Every standing label and skip of people, in order; see :data:`pairscale.store.labels.LABELS`."""
+        return self._frame(labels_query(), LABELS)
+
     def items(self) -> pl.DataFrame:
         """The samples, as they came in: ``ID text`` and their other columns."""
         with self.transaction() as connection:
@@ -400,6 +405,12 @@ class RunFile:
         """What all attempts cost together, in US dollars, as far as their judges said."""
         with self.transaction() as connection:
             return float(connection.execute(select(func.sum(attempts.c.cost))).scalar() or 0.0)
+
+    def highest_costs(self) -> dict[str, float]:
+        """By condition, what the most expensive attempt cost in US dollars."""
+        query = select(attempts.c.condition_id, func.max(attempts.c.cost)).group_by(attempts.c.condition_id)
+        with self.transaction() as connection:
+            return {name: float(cost) for name, cost in connection.execute(query) if cost is not None}
 
     def spending(self, condition_id: str | None = None) -> pl.DataFrame:
         """What was used and paid (by one judge): ``model template_id day attempts``, tokens, ``cost``; days are UTC."""
@@ -461,11 +472,9 @@ class RunFile:
             }
 
     def _frame(self, query: Select[Any], schema: Mapping[str, Any]) -> pl.DataFrame:
-        parts = []
         with self.transaction() as connection:
-            found = connection.execution_options(stream_results=True).execute(query)
-            for block in found.partitions(_CHUNK):
-                parts.append(pl.DataFrame([tuple(row) for row in block], schema=schema, orient="row"))  # noqa: PERF401
+            blocks = connection.execution_options(stream_results=True).execute(query).partitions(_CHUNK)
+            parts = [pl.DataFrame(list(map(tuple, block)), schema=schema, orient="row") for block in blocks]
         return pl.concat(parts) if parts else pl.DataFrame(schema=schema)
 
 

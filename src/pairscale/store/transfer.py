@@ -14,7 +14,7 @@ from pairscale.errors import TableError
 from pairscale.files import read_table, write_table
 from pairscale.provenance import utc_now
 from pairscale.samples import read_samples
-from pairscale.store._companion import companion_of, enter_companion, named_pairs, write_companion
+from pairscale.store._companion import companion_of, enter_companion, labelled_items, named_pairs, write_companion
 from pairscale.store.runfile import RunFile, open_run
 from pairscale.store.writer import Asked, Entry
 from pairscale.tables import RESULTS, Table, listed
@@ -29,9 +29,9 @@ _ATTEMPT = ("error_message", "status_code", "model", "object_type", "thoughts", 
 def export_run(run: str | os.PathLike[str], path: str | os.PathLike[str]) -> Path:
     """Write every comparison of a run file to a table: csv, tsv, jsonl, json, parquet or xlsx, by its ending.
 
-    Failed pairs are in it too, with their outcome. A run that is going on is exported as it is at one moment. The logs
-    of an adaptive run are written to a second file beside it, whose name has ``.logs.jsonl`` behind; :func:`import_run`
-    finds it there. Texts and the single attempts are not exported.
+    Failed pairs are in it too, with their outcome. A run that is still being written is exported as it is at one
+    moment. Logs and the labels of people are written to a second file beside it, with ``.logs.jsonl`` after its name;
+    :func:`import_run` finds it there. Texts, the single attempts and the links of labellers are not exported.
 
     Example:
         >>> import pairscale as ps
@@ -57,7 +57,8 @@ def import_run(
 
     Args:
         results: a table or a file of results; ``condition_id`` and its companions are kept where they are there,
-            else the ``model`` is the condition. Logs in a file beside it, as :func:`export_run` writes it, come along.
+            else the ``model`` is the condition. Logs and labels in a file beside it, as :func:`export_run` writes
+            it, are imported, too; labellers get new links.
         run: the run file; made when it is missing.
         samples: the texts, unless the run file has them.
 
@@ -66,7 +67,7 @@ def import_run(
 
     Raises:
         TableError: when the text of a sample is known to neither.
-        StoreMismatchError: when the run file has other logs than those that come along.
+        StoreMismatchError: when the run file has other logs or labels than those that come with the results.
 
     Example:
         >>> import pairscale as ps
@@ -85,7 +86,8 @@ def import_run(
         if name not in frame.columns:
             frame = frame.with_columns(pl.lit(None, pl.String).alias(name))
     with open_run(run, write=True) as store, store.snapshot():  # one transaction: what is refused leaves nothing
-        _add_samples(store, frame, samples)
+        about = set() if beside is None else labelled_items(beside)
+        _add_samples(store, {*frame["ID1"], *frame["ID2"], *about}, samples)
         new = 0
         for _, group in frame.group_by(
             "condition_id", "judge_id", "model", "trait", "template_id", maintain_order=True
@@ -96,12 +98,10 @@ def import_run(
     return new
 
 
-def _add_samples(store: RunFile, frame: pl.DataFrame, samples: Table | str | os.PathLike[str] | None) -> None:
+def _add_samples(store: RunFile, needed: set[str], samples: Table | str | os.PathLike[str] | None) -> None:
     if samples is not None:
         store.add_items(read_samples(samples).iter_rows(named=True))
-    known = set(store.items()["ID"])
-    unknown = sorted({*frame["ID1"], *frame["ID2"]} - known)
-    if unknown:
+    if unknown := sorted(needed - set(store.items()["ID"])):
         raise TableError(f"results: the text of {listed(unknown)} is not known; give samples=")
 
 

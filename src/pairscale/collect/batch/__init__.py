@@ -15,7 +15,7 @@ from pairscale.collect.batch.calls import (
     openai_poll_batch_until_complete,
     openai_upload_batch_file,
 )
-from pairscale.collect.batch.desk import BatchDesk
+from pairscale.collect.batch.manager import BatchManager
 from pairscale.collect.batch.multi import (
     MultiBatch,
     MultiBatchResult,
@@ -43,7 +43,7 @@ from pairscale.collect.batch.requests import (
 )
 
 __all__ = [
-    "BatchDesk",
+    "BatchManager",
     "BatchResult",
     "MultiBatch",
     "MultiBatchResult",

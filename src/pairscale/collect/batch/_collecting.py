@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from pairscale.collect.batch._registry import (
     pairs_named,
     remember_left_out,
 )
+from pairscale.errors import JudgeError
 from pairscale.failures import failure_of
 from pairscale.judges.base import JudgePair, Verdict
 from pairscale.judges.batched import BatchJudge, is_both_orders, verdict_of
@@ -29,14 +30,14 @@ from pairscale.judges.orders import merge_verdicts
 from pairscale.notices import notice
 from pairscale.provenance import utc_now
 from pairscale.providers.batches import BatchFormat, Line
-from pairscale.runtime import Stopwatch, comparison_of
+from pairscale.runtime import MOST_ALIKE, FailureStreak, Stopwatch, comparison_of
 from pairscale.store.writer import Asked
 from pairscale.store.writer import Entry as StoreEntry
 
 if TYPE_CHECKING:
     from pairscale.store import Progress, RunFile
 
-__all__ = ["read_lines", "take_in"]
+__all__ = ["ingest_results", "read_lines"]
 
 _CHUNK = 1_000
 _COUNTED = (
@@ -60,31 +61,42 @@ def read_lines(path: Path, form: BatchFormat) -> Iterator[tuple[int, Line | str]
                 yield number, f"line {number}: {error}"
 
 
-def take_in(store: RunFile, form: BatchFormat, judge: BatchJudge, entry: Entry) -> bool:
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    """The results of a batch are in the run file.
+
+    Attributes:
+        failure: the model failed in the same way on many different questions in a row; None when it did not.
+    """
+
+    failure: JudgeError | None
+
+
+def ingest_results(store: RunFile, form: BatchFormat, judge: BatchJudge, entry: Entry) -> Ingested | None:
     """Enter the results of a batch that has ended into the run file, and say of the rest why there is none.
 
     Returns:
-        False when the results turn out to be somebody else's: the batch was taken for this one by mistake.
+        None when the results turn out to be somebody else's: the batch was taken for this one by mistake.
     """
     path = Path(entry.output_path)
     if path.is_file() and _is_foreign(path, form, entry):
         append(store, [event("foreign", entry.key, batch_id=entry.batch_id)])
         path.unlink()
-        return False
-    desk = _Intake(store, judge, entry)
+        return None
+    intake = _Intake(store, judge, entry)
     bad: list[str] = []
     if path.is_file():
         for _, line in read_lines(path, form):
             if isinstance(line, str):
                 bad.append(line)
             else:
-                desk.add(line)
+                intake.add(line)
     if bad:
         named = "; ".join(bad[:3])
         notice(f"{path}: {len(bad):,} line{'s' * (len(bad) > 1)} of the results cannot be read: {named}")
-    desk.finish(bad[:_SHOWN])
+    intake.finish(bad[:_SHOWN])
     _steps.reached("collected")
-    return True
+    return Ingested(intake.failure)
 
 
 def _is_foreign(path: Path, form: BatchFormat, entry: Entry) -> bool:
@@ -110,6 +122,8 @@ class _Intake:
         self._left_out = left_out_of(store, entry.condition_id)
         self._done = set(entry.recorded)
         self._waiting: list[Asked] = []
+        self._streak = FailureStreak()
+        self.failure: JudgeError | None = None
         self._kept: list[dict[str, Any]] = []
         self._halves: dict[int, dict[bool, tuple[Verdict, Line | None]]] = {}
         if self._both:
@@ -133,6 +147,11 @@ class _Intake:
             if len(halves) < 2:
                 return
             verdict = self._joined(number)
+        if self._streak.count(verdict, str(pair.first["ID"]), str(pair.second["ID"])) and self.failure is None:
+            self.failure = JudgeError(
+                f"{self._judge.provider}:{self._judge.model} failed in the same way on {MOST_ALIKE} different "
+                f"questions in a row: {verdict.error_message}. Every answer is stored"
+            )
         self._settle(number, verdict)
 
     def _joined(self, number: int) -> Verdict:

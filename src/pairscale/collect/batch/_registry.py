@@ -74,6 +74,7 @@ class Entry:
         foreign: batches that were taken for this one and are not.
         bad_lines: lines of the results that nobody can read.
         metadata: names and values that go to the provider.
+        max_cost: US dollars that it may cost at most; None when the price is not known.
         halves: of pairs that are asked in both orders, the one that was answered when the other was not.
         keep_jsonl: whether its files are kept when its results are in the run file.
         include_raw: whether its results are wanted with the raw replies.
@@ -106,6 +107,7 @@ class Entry:
     foreign: list[str] = field(default_factory=list[str])
     bad_lines: list[str] = field(default_factory=list[str])
     metadata: dict[str, str] = field(default_factory=dict[str, str])
+    max_cost: float | None = None
     halves: dict[int, Half] = field(default_factory=dict[int, "Half"])
     keep_jsonl: bool = True
     include_raw: bool = False

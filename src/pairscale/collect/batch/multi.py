@@ -15,7 +15,7 @@ from pairscale.collect.batch._by_registry import Segment, follow, read_registry
 from pairscale.collect.batch._given import Question, judge_from
 from pairscale.collect.batch._parts import custom_id, pairs_from
 from pairscale.collect.batch._registry import REGISTRY, Entry, csv_path, registry_table
-from pairscale.collect.batch.desk import BatchDesk
+from pairscale.collect.batch.manager import BatchManager
 from pairscale.collect.batch.pipelines import tell
 from pairscale.display import Shown
 from pairscale.errors import InputError
@@ -136,14 +136,16 @@ def llm_submit_pairs_multi_batch(
     judge = judge_from(backend.lower(), model, question, settings.pop("api_key", None), settings)
 
     async def main() -> list[Entry]:
-        desk = BatchDesk(run, folder=folder, retries=openai_max_retries)
+        manager = BatchManager(run, folder=folder, retries=openai_max_retries)
         try:
-            plan, _ = await desk.submit(pairs, judge, batch_size=batch_size, n_segments=n_segments, metadata=metadata)
-            mine = [entry.key for entry in desk.entries() if entry.open and entry.condition_id == plan.condition_id]
-            desk.wish(mine, keep_jsonl=keep_jsonl, include_raw=include_raw)
-            return desk.entries()
+            plan, _ = await manager.submit(
+                pairs, judge, batch_size=batch_size, n_segments=n_segments, metadata=metadata
+            )
+            mine = [entry.key for entry in manager.entries() if entry.open and entry.condition_id == plan.condition_id]
+            manager.wish(mine, keep_jsonl=keep_jsonl, include_raw=include_raw)
+            return manager.entries()
         finally:
-            await desk.aclose()
+            await manager.aclose()
 
     found = run_sync(main)
     registry = _registry(found, run, folder)
@@ -285,11 +287,11 @@ class _Csv:
             write_table(segment.results, path)
             self._written.add(path)
 
-    def keep_entries(self, found: Sequence[Entry], desk: BatchDesk) -> None:
+    def keep_entries(self, found: Sequence[Entry], manager: BatchManager) -> None:
         """Write the results of batches that are in the run file."""
         for entry in found:
             if self._wanted and not entry.open and csv_path(entry) not in self._written:
-                write_table(desk.results([entry.key])[0], csv_path(entry))  # without raw replies, as in R
+                write_table(manager.results([entry.key])[0], csv_path(entry))  # without raw replies, as in R
                 self._written.add(csv_path(entry))
 
 
@@ -307,24 +309,24 @@ async def _by_run_file(
     **options: Any,
 ) -> tuple[list[Segment], pl.DataFrame, pl.DataFrame]:
     """Wait for batches that a run file knows; see :func:`follow` for those that it does not."""
-    desk = BatchDesk(run, folder=folder, api_key=api_key, retries=retries, keep_jsonl=keep_jsonl)
+    manager = BatchManager(run, folder=folder, api_key=api_key, retries=retries, keep_jsonl=keep_jsonl)
 
     def told(found: Sequence[Entry]) -> None:
-        csv.keep_entries(found, desk)
+        csv.keep_entries(found, manager)
         if verbose:
             tell(found)
 
     try:
         wanted = None if given is None else {job["batch_id"] for job in given}
-        keys = [entry.key for entry in desk.entries() if wanted is None or entry.batch_id in wanted]
-        found = await desk.wait(keys, told=told, **options)
+        keys = [entry.key for entry in manager.entries() if wanted is None or entry.batch_id in wanted]
+        found = await manager.wait(keys, told=told, **options)
         wanted_raw = any(entry.include_raw for entry in found) if raw is None else raw
-        each = [desk.results([entry.key], raw=wanted_raw)[0] for entry in found]
+        each = [manager.results([entry.key], raw=wanted_raw)[0] for entry in found]
         states = zip(_registry(found, run, folder).to_dicts(), found, each, strict=True)
         segments = [Segment(job, entry.state, entry.message, table) for job, entry, table in states]
-        return segments, desk.results(keys)[1], desk.rest(keys)
+        return segments, manager.results(keys)[1], manager.rest(keys)
     finally:
-        await desk.aclose()
+        await manager.aclose()
 
 
 def _rows(jobs: Any) -> list[Mapping[str, Any]] | None:

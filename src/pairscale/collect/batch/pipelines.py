@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pairscale.collect.batch._given import Question, judge_from
 from pairscale.collect.batch._names import copy_pairs
 from pairscale.collect.batch._registry import Entry
-from pairscale.collect.batch.desk import BatchDesk
+from pairscale.collect.batch.manager import BatchManager
 from pairscale.display import Shown
 from pairscale.errors import FileFormatError, InputError
 from pairscale.files import replacing
@@ -28,7 +28,7 @@ from pairscale.tables import ANSWER_COLUMNS
 if TYPE_CHECKING:
     import polars as pl
 
-    from pairscale.judges.llm import LLMJudge
+    from pairscale.judges.batched import BatchJudge
     from pairscale.tables import Table
 
 __all__ = [
@@ -90,7 +90,7 @@ class _Way:
     include_raw: bool = False
 
 
-_SPLITTING = ("batch_size", "n_segments")
+_SPLITTING = ("batch_size", "n_segments", "max_cost")
 
 
 def _pipeline(
@@ -112,19 +112,19 @@ def _pipeline(
     where = Path(tempfile.mkdtemp(prefix="pairscale-batch-")) / "run.db" if run is None else run
 
     async def main() -> BatchResult:
-        desk = BatchDesk(where)
+        manager = BatchManager(where)
         try:
-            plan, found = await desk.submit(pairs, judge, metadata=way.metadata, **splitting)
-            mine = [entry.key for entry in desk.entries() if entry.condition_id == plan.condition_id]
+            plan, found = await manager.submit(pairs, judge, metadata=way.metadata, **splitting)
+            mine = [entry.key for entry in manager.entries() if entry.condition_id == plan.condition_id]
             if way.include_raw:  # also for a later call that collects them
-                desk.wish(mine, keep_jsonl=True, include_raw=True)
+                manager.wish(mine, keep_jsonl=True, include_raw=True)
             if way.poll:
-                await desk.wait(
+                await manager.wait(
                     mine, interval=way.interval_seconds, timeout=way.timeout_seconds, rounds=way.max_attempts,
                     told=tell if way.verbose else None,
                 )  # fmt: skip
-            found = desk.entries([entry.key for entry in found] or mine)
-            results, failed = desk.results(mine, raw=way.include_raw)
+            found = manager.entries([entry.key for entry in found] or mine)
+            results, failed = manager.results(mine, raw=way.include_raw)
             source, output = _copied(found, way, where)
             return BatchResult(
                 judge.provider,
@@ -138,7 +138,7 @@ def _pipeline(
                 [entry.batch_id for entry in found if entry.batch_id is not None],
             )
         finally:
-            await desk.aclose()
+            await manager.aclose()
 
     return run_sync(main)
 
@@ -154,7 +154,7 @@ def tell(found: Sequence[Entry]) -> None:
             notice(f"batch {entry.batch_id}: {entry.state}")
 
 
-async def _described(judge: LLMJudge, found: Sequence[Entry]) -> Mapping[str, Any]:
+async def _described(judge: BatchJudge, found: Sequence[Entry]) -> Mapping[str, Any]:
     """The first batch, as the provider describes it now."""
     if not found or found[0].batch_id is None:
         return {}
@@ -241,7 +241,7 @@ def run_openai_batch_pipeline(
         metadata: names and values that OpenAI keeps with the batch.
         api_key: the key; by default that of the environment.
         verbose: say in notices how the batch stands.
-        settings: ``run`` (the run file), ``batch_size``, ``n_segments``, and those of :class:`LLMJudge`.
+        settings: ``run`` (the run file), ``batch_size``, ``n_segments``, ``max_cost``, and those of :class:`LLMJudge`.
 
     Returns:
         A :class:`BatchResult`.
@@ -446,12 +446,12 @@ def llm_download_batch_results(x: Any) -> pl.DataFrame:
     if results is None and isinstance(x, BatchResult):
 
         async def main() -> pl.DataFrame:
-            desk = BatchDesk(x.run)
+            manager = BatchManager(x.run)
             try:
-                found = await desk.wait(rounds=1)
-                return desk.results(raw=any(entry.include_raw for entry in found))[0]
+                found = await manager.wait(rounds=1)
+                return manager.results(raw=any(entry.include_raw for entry in found))[0]
             finally:
-                await desk.aclose()
+                await manager.aclose()
 
         return run_sync(main)
     if results is None:

@@ -1,0 +1,57 @@
+"""Which pairs of a batch the budget allows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from pairscale.judges.base import JudgePair
+from pairscale.judges.batched import BatchJudge, calls_of
+from pairscale.notices import notice
+from pairscale.runtime import Budget
+from pairscale.store._database import write_json
+
+if TYPE_CHECKING:
+    from pairscale.collect.batch._registry import Entry
+    from pairscale.store import RunFile
+
+__all__ = ["affordable"]
+
+
+def affordable(
+    store: RunFile,
+    judge: BatchJudge,
+    questions: Iterable[tuple[int, JudgePair]],
+    max_cost: float,
+    batches: Sequence[Entry],
+) -> list[tuple[int, JudgePair]]:
+    """The questions, in their order, that cannot make the run cost more than it may; the rest is said.
+
+    Args:
+        store: the run file.
+        judge: who is asked.
+        questions: numbers of pairs, and the pairs.
+        max_cost: US dollars that the run may spend.
+        batches: those of the run; what is under way may still cost something.
+    """
+    under_way = sum(entry.max_cost or 0.0 for entry in batches if entry.open)
+    budget = Budget(max_cost, store.spent() + under_way)
+    chosen: list[tuple[int, JudgePair]] = []
+    for number, pair in questions:
+        most = _cost(judge, pair)
+        if not budget.may_ask("", most):
+            reserved = f", and ${under_way:.4f} are reserved for batches under way" if under_way else ""
+            notice(
+                f"{len(chosen):,} pairs are submitted; more might pass max_cost: ${store.spent():.4f} of ${max_cost:g} "
+                f"are spent{reserved}. Run the same call again, later or with a higher max_cost, to continue"
+            )
+            break
+        budget.spent += most
+        chosen.append((number, pair))
+    return chosen
+
+
+def _cost(judge: BatchJudge, pair: JudgePair) -> float:
+    """What a pair may cost at most in a batch."""
+    calls = calls_of(judge, pair)
+    return judge.max_batch_cost(sum(len(write_json(call.body).encode()) for call in calls), len(calls)) or 0.0

@@ -1,0 +1,514 @@
+"""The batch machine: prepare, submit, poll, collect, cancel, submit again; from any process, at any time.
+
+The run file is opened for each step and given back while there is only waiting to do, so that others may read and
+write it meanwhile. What is in it decides everything: this process may be the one that began, or another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import repeat
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pairscale.collect._plan import Plan, make_plan
+from pairscale.collect.batch import _steps
+from pairscale.collect.batch._affordable import affordable
+from pairscale.collect.batch._collecting import ingest_results
+from pairscale.collect.batch._parts import even_sizes, pairs_from, remove_files, write_again, write_parts
+from pairscale.collect.batch._placing import is_placed, place, seen
+from pairscale.collect.batch._registry import (
+    Entry,
+    append,
+    entries,
+    event,
+    halves_of,
+    judge_of,
+    left_out_of,
+    registry_table,
+    remember_judge,
+    status_table,
+)  # fmt: skip
+from pairscale.collect.batch._rest import rest_of, results_of
+from pairscale.errors import InputError, JudgeError, StoreBusyError, StoreGoneError
+from pairscale.judges.base import JudgePair
+from pairscale.judges.batched import BatchJudge, is_both_orders, restored
+from pairscale.notices import notice
+from pairscale.options import optional, require_int, require_number
+from pairscale.providers._wire import Wire
+from pairscale.providers.batches import ENDED, Job, Limits, batch_format
+from pairscale.providers.client import ProviderError
+from pairscale.runtime import require_prices
+from pairscale.store import RunFile, open_run
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from pairscale.tables import Table
+
+__all__ = ["BatchManager"]
+
+_LONGEST_INTERVAL = 600.0
+
+
+class BatchManager:
+    """All batches of one run file.
+
+    Args:
+        run: the run file; None keeps everything in memory, for as long as this object lives.
+        folder: where the files of requests and results go; by default beside the run file.
+        api_key: the key; by default those of the environment.
+        base_url: where the provider is now, when it has moved since.
+        sleep: how to wait.
+        clock: tells the time, in seconds.
+        retries: how often to try again what may pass.
+        keep_jsonl: whether files of requests and results stay when the results are in the run file; by default as it
+            was said when the batch was submitted.
+    """
+
+    def __init__(
+        self,
+        run: str | os.PathLike[str] | None,
+        *,
+        folder: str | os.PathLike[str] | None = None,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
+        clock: Callable[[], float] = time.time,
+        retries: int = 4,
+        keep_jsonl: bool | None = None,
+    ) -> None:
+        self._run, self._keep = run, keep_jsonl
+        self._memory = open_run(None, write=True) if run is None else None
+        self.folder = Path(folder) if folder is not None else _folder_of(run)
+        self._key, self._base_url, self._retries = api_key, base_url, retries
+        self._sleep, self._clock = sleep, clock
+        self._judges: dict[str, BatchJudge] = {}
+        self._born: str | None = None  # when the run file was made, so that another one is noticed
+        self._failure: JudgeError | None = None
+        self._unknown: set[str] = set()  # batches that the provider did not know when they were last looked at
+
+    async def aclose(self) -> None:
+        """Close connections, and the run file if it is in memory."""
+        for judge in self._judges.values():
+            await judge.aclose()
+        if self._memory is not None:
+            self._memory.close()
+            self._memory = None
+
+    # Submitting
+
+    async def submit(
+        self,
+        pairs: Table,
+        judge: BatchJudge,
+        *,
+        batch_size: int | None = None,
+        n_segments: int | None = None,
+        limits: Limits | None = None,
+        metadata: Mapping[str, str] | None = None,
+        max_cost: float | None = None,
+    ) -> tuple[Plan, list[Entry]]:
+        """Create the batches that these pairs need: those without an answer, and in no batch that is under way.
+
+        Args:
+            pairs: ``ID1 text1 ID2 text2``.
+            judge: a model of a provider that has batches.
+            batch_size: pairs in a batch, at the most.
+            n_segments: how many batches; by default as few as the provider takes.
+            limits: other limits than the provider's own.
+            metadata: names and values that the provider keeps with the batch, where it does.
+            max_cost: US dollars that the run may spend, with what is under way and all earlier calls; pairs beyond it
+                are left for a call with a higher limit.
+
+        Returns:
+            The plan, and the entries of this call, each with the provider's id.
+        """
+        if batch_size is not None and n_segments is not None:
+            raise InputError("give batch_size or n_segments, not both")
+        for name, value in (("batch_size", batch_size), ("n_segments", n_segments)):
+            optional(require_int, value, name, least=1)
+        optional(require_number, max_cost, "max_cost", least=0)
+        batch_format(judge.provider)
+        require_prices([judge], max_cost)
+        with self._open(write=True) as store:
+            plan = make_plan(store, pairs, judge.condition)
+            judge = self._judges.setdefault(plan.condition_id, judge)
+            remember_judge(store, plan.condition_id, judge.describe())
+            self._learned(store, plan.condition_id, judge)
+            busy = self._under_way(store, plan.condition_id)
+            questions: Iterable[tuple[int, JudgePair]] = (
+                (q.pair_id, q.pair()) for q in plan.questions(judge, besides=busy) if q.pair_id is not None
+            )
+            missing = plan.missing(besides=busy)
+            if max_cost is not None:
+                questions = affordable(store, judge, questions, max_cost, self._entries(store))
+                missing = len(questions)
+            sizes = even_sizes(missing, n_segments) if n_segments else repeat(batch_size or missing)
+            keys = self._prepare(store, judge, plan.condition_id, questions, sizes, limits, metadata)
+            await self._place_all(store, keys)
+            return plan, self._entries(store, keys)
+
+    def wish(self, keys: Collection[str], *, keep_jsonl: bool, include_raw: bool) -> None:
+        """Remember how batches are to be collected: whether their files stay, and whether raw replies are wanted."""
+        wishes = {"keep_jsonl": keep_jsonl, "include_raw": include_raw}
+        with self._open(write=True) as store:
+            self._remember(store, self._entries(store, keys), wishes)
+
+    def _remember(self, store: RunFile, found: Iterable[Entry], wishes: Mapping[str, bool]) -> None:
+        news = [entry.key for entry in found if any(getattr(entry, name) != value for name, value in wishes.items())]
+        append(store, [event("wish", key, **wishes) for key in news])
+
+    async def resume(self) -> list[Entry]:
+        """Create the batches that were prepared and not created when somebody was interrupted."""
+        with self._open(write=True) as store:
+            waiting = [entry.key for entry in self._entries(store) if entry.open and entry.batch_id is None]
+            await self._place_all(store, waiting)
+            return self._entries(store, waiting)
+
+    async def resubmit(self, keys: Collection[str] | None = None) -> list[Entry]:
+        """Put what failed, expired or was cancelled in collected batches into new ones, and nothing else."""
+        made: list[str] = []
+        with self._open(write=True) as store:
+            chosen = [entry for entry in self._entries(store, keys) if entry.collected_at is not None]
+            for condition_id in dict.fromkeys(entry.condition_id for entry in chosen):
+                answered = store.progress(condition_id).answered
+                busy = self._under_way(store, condition_id)
+                mine = [entry for entry in chosen if entry.condition_id == condition_id]
+                numbers = list(dict.fromkeys(n for entry in mine for n in entry.pair_ids))
+                again = [number for number in numbers if number not in answered and number not in busy]
+                judge = self._judge(store, condition_id)
+                new = self._prepare(store, judge, condition_id, pairs_from(store, again), repeat(len(again)))
+                wishes = {"keep_jsonl": all(entry.keep_jsonl for entry in mine)}
+                wishes |= {"include_raw": any(entry.include_raw for entry in mine)}
+                self._remember(store, self._entries(store, new), wishes)
+                made += new
+            await self._place_all(store, made)
+            return self._entries(store, made)
+
+    def _under_way(self, store: RunFile, condition_id: str) -> set[int]:
+        """Pairs in batches that are prepared, created or not yet collected."""
+        return {
+            number
+            for entry in self._entries(store)
+            if entry.open and entry.condition_id == condition_id
+            for number in entry.pair_ids
+        }
+
+    def _prepare(
+        self,
+        store: RunFile,
+        judge: BatchJudge,
+        condition_id: str,
+        questions: Iterable[tuple[int, JudgePair]],
+        sizes: Iterator[int],
+        limits: Limits | None = None,
+        metadata: Mapping[str, str] | None = None,
+    ) -> list[str]:
+        """Write the files, then write down that they are batches to be."""
+        form = batch_format(judge.provider)
+        halves = halves_of(self._entries(store), condition_id) if is_both_orders(judge) else {}
+        parts = list(write_parts(judge, form, questions, self.folder, sizes, limits, halves))
+        _steps.reached("written")
+        rows = [
+            event(
+                "prepared",
+                part.key,
+                provider=judge.provider,
+                model=judge.model,
+                condition_id=condition_id,
+                segment=number,
+                pair_ids=part.pair_ids,
+                n_requests=part.n_requests,
+                bytes=part.bytes,
+                input_path=str(part.path),
+                output_path=str(part.path.with_name(f"{part.key}.results.jsonl")),
+                endpoint=part.endpoint,
+                metadata=dict(metadata or {}),
+                max_cost=judge.max_batch_cost(part.bytes, part.n_requests),
+            )
+            for number, part in enumerate(parts, start=1)
+        ]
+        append(store, rows)
+        _steps.reached("prepared")
+        return [part.key for part in parts]
+
+    async def _place_all(self, store: RunFile, keys: Collection[str]) -> None:
+        everything = self._entries(store)
+        known = {entry.batch_id for entry in everything if entry.batch_id is not None}
+        for entry in everything:
+            if entry.key not in keys or entry.batch_id is not None or not entry.open:
+                continue
+            judge = self._judge(store, entry.condition_id)
+            form = batch_format(entry.provider)
+            write_again(judge, form, entry, store, halves_of(everything, entry.condition_id))
+            await place(store, form, self._wire(judge), entry, known, retries=self._retries)
+            known.add(str(entry.batch_id))
+
+    # Looking and collecting
+
+    async def look(self, keys: Collection[str] | None = None, *, delay: float = 0.0) -> bool:
+        """Ask how the batches stand that have not ended; True when something has changed."""
+        changed = False
+        with self._open() as store:
+            found = self._entries(store, keys)
+            judges = {entry.key: self._judge(store, entry.condition_id) for entry in found if entry.open}
+        waiting = [entry for entry in found if entry.open and entry.batch_id and entry.state not in ENDED]
+        for number, entry in enumerate(waiting):
+            if number and delay:
+                await self._sleep(delay)
+            now = await self._seen(entry, judges[entry.key])
+            news = {name: value for name, value in (now or {}).items() if getattr(entry, name) != value}
+            if now is not None and news.keys() - {"seen_at"}:
+                changed = True
+                with self._open(write=True) as store:
+                    append(store, [event("seen", entry.key, **now)])
+                _steps.reached("seen")
+        return changed
+
+    async def _seen(self, entry: Entry, judge: BatchJudge) -> dict[str, Any] | None:
+        try:
+            job = await batch_format(entry.provider).get(self._wire(judge), str(entry.batch_id))
+        except ProviderError as error:
+            if error.status == 404:
+                self._is_unknown(entry)
+                return None
+            if error.failure == "judge":
+                raise JudgeError(error.message) from None
+            notice(f"batch {entry.batch_id}: {error.message}; it is asked again later")
+            return None
+        self._unknown.discard(entry.key)
+        return seen(job)
+
+    def _is_unknown(self, entry: Entry) -> None:
+        """The provider says 404, and so it does of a batch of another project: that may be paid for, and is kept."""
+        if entry.key not in self._unknown:
+            notice(
+                f"batch {entry.batch_id}: {entry.provider} does not know it; is this the key of the project that it is "
+                "of? It is kept, and asked about again by the next call; cancel it by its id to give it up"
+            )
+        self._unknown.add(entry.key)
+
+    async def collect(self, keys: Collection[str] | None = None) -> list[Entry]:
+        """Download what has ended and enter it into the run file; those entries.
+
+        Raises:
+            JudgeError: the model failed in the same way on ten different questions in a row; all of it is stored.
+        """
+        done = await self._collect(keys)
+        self._raise()
+        return done
+
+    def _raise(self) -> None:
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    async def _collect(self, keys: Collection[str] | None) -> list[Entry]:
+        with self._open() as store:
+            ready = [e for e in self._entries(store, keys) if e.open and e.batch_id is not None and e.state in ENDED]
+            judges = {entry.key: self._judge(store, entry.condition_id) for entry in ready}
+        done: list[str] = []
+        for entry in ready:
+            judge, form = judges[entry.key], batch_format(entry.provider)
+            if not await self._download(entry, judge):
+                continue
+            with self._open(write=True) as store:
+                entry = self._entries(store, [entry.key])[0]  # noqa: PLW2901 - another process may have been here meanwhile
+                if not entry.open or entry.batch_id is None:
+                    continue
+                taken = ingest_results(store, form, judge, entry)
+                if taken is not None:
+                    done.append(entry.key)
+                    self._failure = self._failure or taken.failure
+                    if not (entry.keep_jsonl if self._keep is None else self._keep):
+                        remove_files(entry)
+                else:
+                    notice(f"batch {entry.batch_id} is not {entry.key}, for which it was taken; looking on")
+        with self._open() as store:
+            return self._entries(store, done)
+
+    async def _download(self, entry: Entry, judge: BatchJudge) -> bool:
+        """Get the results, unless they are here; False when that has to wait."""
+        path = Path(entry.output_path)
+        if path.is_file():
+            return True
+        path.parent.mkdir(parents=True, exist_ok=True)
+        form, wire, job = batch_format(entry.provider), self._wire(judge), None
+        try:
+            job = await form.get(wire, str(entry.batch_id))
+            if job.outputs or job.state != "failed":
+                await form.download(wire, job, path)
+        except ProviderError as error:
+            if error.status == 404 and job is not None:  # the key is the right one
+                notice(f"batch {entry.batch_id}: {entry.provider} does not have its results any more")
+                return True
+            if error.status == 404:
+                given_up = entry.state == "failed" and entry.cancel_asked
+                if not given_up:
+                    self._is_unknown(entry)
+                return given_up
+            if error.failure == "judge":
+                raise JudgeError(error.message) from None
+            notice(f"batch {entry.batch_id}: its results cannot be had: {error.message}; tried again later")
+            return False
+        _steps.reached("downloaded")
+        return True
+
+    async def wait(
+        self,
+        keys: Collection[str] | None = None,
+        *,
+        interval: float = 60.0,
+        timeout: float | None = None,
+        rounds: float = math.inf,
+        delay: float = 0.0,
+        told: Callable[[Sequence[Entry]], None] | None = None,
+    ) -> list[Entry]:
+        """Look and collect until every batch is done with, or the time is over.
+
+        For a batch that its provider does not know, nobody waits.
+
+        Args:
+            keys: only these batches.
+            interval: seconds between two looks; longer while nothing changes, at most ten times, or ten minutes.
+            timeout: seconds to wait in all.
+            rounds: how often to look.
+            delay: seconds between two batches of one look.
+            told: called after each look.
+
+        Returns:
+            The entries as they are then.
+        """
+        end = math.inf if timeout is None else self._clock() + timeout
+        pause, turn = interval, 0
+        while True:
+            changed = await self._round(keys, delay)
+            found = self.entries(keys)
+            if told is not None:
+                told(found)
+            turn += 1
+            left = end - self._clock()
+            waiting = any(entry.open and entry.key not in self._unknown for entry in found)
+            if not waiting or turn >= rounds or left <= 0:
+                self._raise()
+                return found
+            pause = interval if changed else min(pause * 1.5, max(interval, min(10 * interval, _LONGEST_INTERVAL)))
+            await self._sleep(min(pause, left))
+
+    async def _round(self, keys: Collection[str] | None, delay: float) -> bool:
+        try:
+            if any(entry.open and entry.batch_id is None for entry in self.entries(keys)):
+                await self.resume()
+            changed = await self.look(keys, delay=delay)
+            return bool(await self._collect(keys)) or changed
+        except StoreBusyError as error:
+            notice(f"{error}; tried again at the next look")
+            return False
+
+    # Ending
+
+    async def cancel(self, keys: Collection[str] | None = None) -> list[Entry]:
+        """Ask the providers to end batches; what was answered until then can be collected.
+
+        A batch that was never created is dropped, and one that the provider does not know is given up: it counts as
+        failed. One that has ended is looked at for that alone, when its key is given.
+        """
+        with self._open(write=True) as store:
+            everything = self._entries(store)
+            for entry in everything:
+                ended = entry.state in ENDED
+                if (entry.key not in keys if keys is not None else ended) or not entry.open:
+                    continue
+                judge, form = self._judge(store, entry.condition_id), batch_format(entry.provider)
+                known = {other.batch_id for other in everything if other.batch_id is not None}
+                if not await is_placed(store, form, self._wire(judge), entry, known):
+                    append(store, [event("dropped", entry.key, state="dropped", message="cancelled before creation")])
+                    continue
+                append(store, [event("cancelling", entry.key, cancel_asked=True)])
+                try:
+                    await (form.get if ended else form.cancel)(self._wire(judge), str(entry.batch_id))
+                except ProviderError as error:
+                    if error.failure == "judge" and error.status != 404:
+                        raise JudgeError(error.message) from None
+                    notice(f"batch {entry.batch_id} could not be cancelled: {error.message}")
+                    if error.status == 404:
+                        gone = Job(str(entry.batch_id), "failed", message=f"{entry.provider} does not know the batch")
+                        append(store, [event("seen", entry.key, **seen(gone))])
+        await self.look(keys)
+        return self.entries(keys)
+
+    # What there is
+
+    def entries(self, keys: Collection[str] | None = None) -> list[Entry]:
+        """The batches, in the order in which they were prepared."""
+        with self._open() as store:
+            return self._entries(store, keys)
+
+    def registry(self, keys: Collection[str] | None = None) -> pl.DataFrame:
+        """The batches in the manual's columns."""
+        return registry_table(self.entries(keys))
+
+    def status(self, keys: Collection[str] | None = None) -> pl.DataFrame:
+        """The batches with their states, counts, ages and the time they have left."""
+        return status_table(self.entries(keys), self._clock())
+
+    def results(self, keys: Collection[str] | None = None, *, raw: bool = False) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """The answers to the pairs of these batches, and every attempt at them that gave none."""
+        with self._open() as store:
+            return results_of(store, self._entries(store, keys), raw=raw)
+
+    def rest(self, keys: Collection[str] | None = None) -> pl.DataFrame:
+        """The pairs of collected batches that have no answer, and why."""
+        with self._open() as store:
+            return rest_of(store, [entry for entry in self._entries(store, keys) if entry.collected_at is not None])
+
+    # Small things
+
+    def _entries(self, store: RunFile, keys: Collection[str] | None = None) -> list[Entry]:
+        return entries(store, keys, self.folder)
+
+    @contextmanager
+    def _open(self, *, write: bool = False) -> Iterator[RunFile]:
+        if self._memory is not None:
+            yield self._memory
+            return
+        if self._born is not None and "://" not in str(self._run) and not Path(str(self._run)).exists():
+            raise StoreGoneError(f"{self._run} was deleted while its batches were under way; restore it from a copy")
+        with open_run(self._run, write=write) as store:
+            born = store.get_meta("created_at")
+            if self._born not in (None, born):
+                raise StoreGoneError(
+                    f"{self._run} was replaced while its batches were under way; restore it from a copy"
+                )
+            self._born = born
+            yield store
+
+    def _judge(self, store: RunFile, condition_id: str) -> BatchJudge:
+        if condition_id not in self._judges:
+            description = judge_of(store, condition_id)
+            if description is None:
+                raise InputError(f"{store.name} does not say which judge the condition {condition_id} was")
+            self._judges[condition_id] = restored(description, self._key, self._base_url)
+            self._learned(store, condition_id, self._judges[condition_id])
+        return self._judges[condition_id]
+
+    @staticmethod
+    def _learned(store: RunFile, condition_id: str, judge: BatchJudge) -> None:
+        """What results of batches said that the model does not take."""
+        judge.client.leave_out(judge.model, *left_out_of(store, condition_id))
+
+    def _wire(self, judge: BatchJudge) -> Wire:
+        return Wire(judge.client, sleep=self._sleep, retries=self._retries)
+
+
+def _folder_of(run: str | os.PathLike[str] | None) -> Path:
+    if run is None or "://" in str(run):
+        return Path(tempfile.mkdtemp(prefix="pairscale-batches-"))
+    return Path(f"{os.fspath(run)}.batches")

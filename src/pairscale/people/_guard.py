@@ -1,0 +1,128 @@
+"""Checks before every page: the host name it is served under, how much may be sent, and the headers for browsers."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+from collections.abc import Collection, Iterable
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from fastapi import HTTPException
+from starlette.responses import PlainTextResponse
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+__all__ = ["Guard", "is_signed", "signature"]
+
+MOST_BYTES = 64 * 1024
+"""Of a form: far more than a comment needs."""
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",  # the links are secrets
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+    "cache-control": "no-store",
+}
+_KEPT = {"cache-control": "public, max-age=86400"}  # pages ask for them by a digest
+
+
+def signature(secret: str, *parts: object) -> str:
+    """What a form carries to show that it comes from a page of ours, for this link and this purpose."""
+    return hmac.new(secret.encode(), "|".join(map(str, parts)).encode(), sha256).hexdigest()
+
+
+def is_signed(given: str, secret: str, *parts: object) -> bool:
+    """Whether it does."""
+    return hmac.compare_digest(given.encode("utf-8", "replace"), signature(secret, *parts).encode())
+
+
+class Guard:
+    """Refuses foreign host names, posts from other sites and bodies that are too large; sets the headers.
+
+    Args:
+        app: what is guarded.
+        hosts: the names that it is served under, besides ``localhost`` and addresses in numbers. Another site can
+            make its own name point here, but never a number.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: Iterable[str] = ()) -> None:
+        self._app = app
+        self._hosts = {"localhost", *(host.lower() for host in hosts)}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        sending = _with_headers(send, is_static=scope["path"].startswith("/static/"))
+        refusal = self._refusal(scope["method"], headers)
+        if refusal is not None:
+            await refusal(scope, receive, sending)
+            return
+        await self._app(scope, _Limited(receive), sending)
+
+    def _refusal(self, method: str, headers: dict[str, str]) -> PlainTextResponse | None:
+        if not _is_known(headers.get("host", ""), self._hosts):
+            return _refused(400, "this page is not served under that name; see --url")
+        length = headers.get("content-length", "0")
+        if not length.isdecimal() or int(length) > MOST_BYTES:
+            return _refused(413, "too much at once")
+        # With no-referrer, browsers say "Origin: null"; this one they say truly, and no page can forge it.
+        site = headers.get("sec-fetch-site", "same-origin")
+        if method not in {"GET", "HEAD"} and site not in {"same-origin", "none"}:
+            return _refused(403, "forms of other sites are not taken")
+        return None
+
+
+class _Limited:
+    """A body of at most so many bytes, whatever its header says."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive, self._left = receive, MOST_BYTES
+
+    async def __call__(self) -> Message:
+        message = await self._receive()
+        self._left -= len(message.get("body", b""))
+        if self._left < 0:
+            raise HTTPException(413, "That was too much at once.")
+        return message
+
+
+def _is_known(host: str, known: Collection[str]) -> bool:
+    name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
+    if name.lower() in known:
+        return True
+    try:
+        ipaddress.ip_address(name.strip("[]"))
+    except ValueError:
+        return False
+    return True
+
+
+def _refused(status: int, words: str) -> PlainTextResponse:
+    return PlainTextResponse(f"{words}\n", status)
+
+
+def _with_headers(send: Send, *, is_static: bool) -> Send:
+    headers = _HEADERS | _KEPT if is_static else _HEADERS
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            given: list[Any] = list(message.get("headers", ()))
+            there = {name.lower() for name, _ in given}
+            more = [(name.encode(), value.encode()) for name, value in headers.items() if name.encode() not in there]
+            message = {**message, "headers": [*given, *more]}
+        await send(message)
+
+    return sending

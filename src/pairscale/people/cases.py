@@ -1,0 +1,194 @@
+"""What is labelled: two texts under one criterion, from a manifest, a table of pairs or a run file."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from unicodedata import east_asian_width
+
+from pairscale.errors import InputError, TableError, UnknownNameError
+from pairscale.evaluate.manifest import MANIFEST
+from pairscale.files import TABLE_SUFFIXES, read_rows, read_table
+from pairscale.notices import notice
+from pairscale.provenance import fingerprint
+from pairscale.store._database import whole
+from pairscale.tables import PAIRS, listed
+from pairscale.traits import trait_description
+
+if TYPE_CHECKING:
+    import os
+
+    import polars as pl
+
+__all__ = ["Case", "clean_text", "read_cases", "reading_length"]
+
+_WIDE_LETTER = 3  # a Chinese, Japanese or Korean sign takes a reader about as long as three Latin letters
+DEFAULT_CRITERION = "Overall Quality"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Two texts to compare, in the order of the manifest or the pair.
+
+    Attributes:
+        case_id: its name in the manifest and in the labels.
+        task_id: the task that both texts answer.
+        criterion: in what one may be better.
+        task_input: the task itself; may be empty.
+        response_1: the first text.
+        response_2: the second.
+        ID1: the first sample, where the texts are samples; None for a case of a manifest.
+        ID2: the second.
+    """
+
+    case_id: str
+    task_id: str
+    criterion: str
+    task_input: str
+    response_1: str
+    response_2: str
+    ID1: str | None = None
+    ID2: str | None = None
+
+    @property
+    def digest(self) -> str:
+        """Of all that is read: a label belongs to these texts."""
+        return fingerprint([getattr(self, name) for name in MANIFEST])
+
+    @property
+    def length(self) -> int:
+        """How much there is to read, in letters."""
+        return sum(reading_length(text) for text in (self.task_input, self.response_1, self.response_2))
+
+
+def reading_length(text: str) -> int:
+    """The length of a text for a reader: in Latin letters, as which a wide sign counts three times."""
+    if text.isascii():
+        return len(text)
+    return sum(_WIDE_LETTER if east_asian_width(letter) in "WF" else 1 for letter in text)
+
+
+def read_cases(source: str | os.PathLike[str], *, criterion: str | None = None) -> list[Case]:
+    """The cases of a manifest, a table of pairs or a run file.
+
+    A manifest has ``case_id task_id criterion task_input response_1 response_2``, pairs have ``ID1 text1 ID2 text2``. A
+    manifest's key, ``first_variant``, is never read. Of pairs, each two samples make one case, whichever of them
+    stands first. A run file gives the cases that are labelled in it, and those of its own pairs.
+
+    Args:
+        source: the file, or the database URL of a run.
+        criterion: in what one may be better, for pairs; a run file knows its trait, and a manifest its criteria.
+
+    Raises:
+        InputError: that names the file, and the rows or ids that are wrong.
+    """
+    path = Path(source)
+    if "://" in str(source) or path.suffix.lower() not in TABLE_SUFFIXES:
+        return _checked(_from_run(source, criterion), source)
+    rows = read_rows(path, text=MANIFEST)
+    if rows and rows[0].keys() >= PAIRS.keys():
+        return _checked(_from_pairs(read_table(path), criterion or DEFAULT_CRITERION), path)
+    if criterion is not None:
+        raise InputError(f"{path} names its own criteria; leave out criterion={criterion!r}")
+    return _checked((_case(row, number, path) for number, row in enumerate(rows, start=1)), path)
+
+
+def _case(row: Mapping[str, Any], number: int, path: Path) -> Case:
+    if missing := [name for name in MANIFEST if name not in row]:
+        raise TableError(f"{path}: no {listed(missing)} in row {number}; a manifest has {' '.join(MANIFEST)}")
+    case = Case(*(clean_text(row[name]) for name in MANIFEST))
+    for name in ("case_id", "criterion"):
+        if not getattr(case, name).strip():
+            raise TableError(f"{path}: {name!r} is empty in row {number}; every case needs one")
+    return case
+
+
+def clean_text(value: Any) -> str:
+    """A cell as text that any page can show and any database can hold, without halves of characters."""
+    if value is None:
+        return ""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return str(whole(text)).replace("\0", "\ufffd")
+
+
+def _checked(cases: Iterable[Case], path: str | os.PathLike[str]) -> list[Case]:
+    found = list(cases)
+    if not found:
+        raise InputError(f"{path} holds no case to label")
+    names = [case.case_id for case in found]
+    if len(set(names)) < len(names):
+        twice = sorted(name for name, times in Counter(names).items() if times > 1)
+        raise InputError(f"{path}: case_id {listed(twice)} stands there more than once; every case needs its own")
+    return found
+
+
+def _from_pairs(table: pl.DataFrame, criterion: str) -> list[Case]:
+    from pairscale.pairs._table import as_pairs
+
+    rows = as_pairs(table).iter_rows(named=True)
+    pairs = [(row.get("pair_uid") or row.get("custom_id"), *(row[name] for name in PAIRS)) for row in rows]
+    return _each_once(pairs, criterion)
+
+
+def _from_run(run: str | os.PathLike[str], criterion: str | None) -> list[Case]:
+    """The cases that are labelled in a run file, and its own pairs under the trait that its judges were asked about."""
+    from sqlalchemy import select
+
+    from pairscale.store import open_run
+    from pairscale.store._schema import conditions, pairs
+    from pairscale.store.labels import label_cases
+
+    with open_run(run) as store, store.snapshot(), store.transaction() as connection:
+        texts = dict(store.items().select("ID", "text").iter_rows())
+        kept = connection.execute(select(label_cases).order_by(label_cases.c.case_number)).all()
+        query = select(pairs.c.custom_id, pairs.c.ID1, pairs.c.ID2).order_by(pairs.c.pair_id)
+        found = [(uid, one, two) for uid, one, two in connection.execute(query)]
+        traits = {trait for (trait,) in connection.execute(select(conditions.c.trait)) if trait}
+    if any(row.ID1 is None for row in kept):
+        return _of_manifest(kept, run, criterion)
+    if criterion is None and not kept and len(traits) > 1:
+        raise InputError(f"{run} was judged on {listed(sorted(traits))}; name one (criterion=)")
+    about = criterion or (kept[0].criterion if kept else _named(next(iter(traits), None)))
+    begun = {frozenset((row.ID1, row.ID2)) for row in kept}
+    names = [(row.case_id, row.ID1, row.ID2) for row in kept]
+    names += [(uid, one, two) for uid, one, two in found if frozenset((one, two)) not in begun]
+    return _each_once([(uid, one, texts[one], two, texts[two]) for uid, one, two in names], about)
+
+
+def _of_manifest(rows: Sequence[Any], run: str | os.PathLike[str], criterion: str | None) -> list[Case]:
+    """The cases of a manifest that is labelled in a run file."""
+    if criterion is not None:
+        raise InputError(f"{run} holds the labels of a manifest, with its own criteria; leave out {criterion!r}")
+    if any(row.response_1 is None for row in rows):
+        raise InputError(f"{run} was imported without the texts of its cases; name the manifest, and --run {run}")
+    return [Case(*(getattr(row, name) for name in MANIFEST)) for row in rows]
+
+
+def _named(trait: str | None) -> str:
+    try:
+        return DEFAULT_CRITERION if trait is None else trait_description(trait).name
+    except UnknownNameError:  # a trait of the user's own: the run file has its name
+        return str(trait)
+
+
+def _each_once(pairs: Iterable[tuple[str | None, str, str, str, str]], criterion: str) -> list[Case]:
+    """One case for every two samples, so that no labeller is asked the same question in the other order."""
+    seen: set[frozenset[str]] = set()
+    cases: list[Case] = []
+    again = 0
+    for uid, first, text_1, second, text_2 in pairs:
+        both = frozenset((first, second))
+        if both in seen:
+            again += 1
+            continue
+        seen.add(both)
+        name = uid or f"{first}:{second}"
+        shown = clean_text(text_1), clean_text(text_2)
+        cases.append(Case(clean_text(name), clean_text(name), criterion, "", *shown, first, second))
+    if again:
+        notice(f"{again:,} pairs come again, some of them the other way round; each is labelled once")
+    return cases

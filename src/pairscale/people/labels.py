@@ -1,0 +1,435 @@
+"""Who labels what: assignment, labels and undo, in the run file."""
+
+from __future__ import annotations
+
+import hmac
+import random
+import secrets
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+
+from sqlalchemy import func, insert, select, update
+
+from pairscale.errors import InputError, StoreError, StoreMismatchError
+from pairscale.people.cases import clean_text
+from pairscale.provenance import utc_now
+from pairscale.store import labels as tables
+from pairscale.store import open_run
+from pairscale.tables import listed
+
+if TYPE_CHECKING:
+    import os
+
+    from sqlalchemy.engine import Connection, Row
+
+    from pairscale.people.cases import Case
+
+__all__ = ["LABEL_COLUMNS", "Assigned", "Choice", "LabelStore", "Labeller", "Standing", "other_side", "whose"]
+
+Choice: TypeAlias = Literal["1", "2", "tie"]
+
+LABEL_COLUMNS = (
+    "case_id", "task_id", "criterion", "labeller", "preferred", "comment", "skipped", "decision_ms", "labelled_at",
+)  # fmt: skip
+"""The fields of exported labels; ``preferred`` is 1, 2 or tie in the manifest's order, null where it was skipped."""
+
+HOLD_SECONDS = 30 * 60.0
+_SHORTEST_TOKEN = 16
+_LONGEST_NAME = 100
+_CASES, _QUESTIONS, _LABELS = tables.label_cases.c, tables.label_questions.c, tables.labels.c
+_WHO = tables.labellers.c
+_LABELLER = (_WHO.labeller_id, _WHO.name, _WHO.token)
+_OTHER: dict[str, Choice] = {"1": "2", "2": "1", "tie": "tie"}
+
+
+def other_side(choice: Choice) -> Choice:
+    """The same choice in the other order of the two texts."""
+    return _OTHER[choice]
+
+
+@dataclass(frozen=True, slots=True)
+class Labeller:
+    """A person with a link of their own."""
+
+    labeller_id: int
+    name: str
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """A case that a labeller is asked about.
+
+    Attributes:
+        question_id: what the page calls it; it says nothing of the case.
+        case_id: the case.
+        swapped: whether the second text of the case is shown first.
+    """
+
+    question_id: int
+    case_id: str
+    swapped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far the labelling is.
+
+    Attributes:
+        mine: labels and skips of the labeller.
+        labels: labels that count: up to the wanted number for each case.
+        wanted: labels when all is done; None when that is not known.
+    """
+
+    mine: int
+    labels: int
+    wanted: int | None
+
+
+def whose(token: str, labellers: Iterable[Labeller]) -> Labeller | None:
+    """Whose link it is; all are compared, each in constant time."""
+    given = token.encode("utf-8", "replace")
+    matching = [one for one in labellers if hmac.compare_digest(one.token.encode(), given)]
+    return matching[0] if matching else None
+
+
+class LabelStore:
+    """The labels of a run file, and who gets which case.
+
+    Each case gets ``labels_per_case`` labels, and no labeller sees a case twice. Cases that others have begun come
+    first, so that they are complete early; among equals, each labeller has an order of their own. A case that a
+    labeller is asked about is held for ``hold`` seconds; after that others may get it, and a label that comes later
+    still counts.
+
+    Any thread may use it. One process at a time may write to a run file.
+
+    Args:
+        run: the run file: a path, created if it is missing, or a database URL; None for memory only. It holds the links
+            of labellers, so that only its owner may read it.
+        cases: what is labelled. The run file must know them by the same texts; new ones are added.
+        labellers: names of people who label; more can be added later.
+        labels_per_case: labels that each case gets; by default as before, else 2 with several labellers and 1 with one.
+        ties: whether a tie is allowed; by default as before, else yes.
+        seed: of sides and orders; by default as before, else random.
+        owner_token: for the owner's page; by default as before, else random.
+        write: False reads only, also while another process labels.
+        hold: seconds.
+        clock: the time in seconds.
+
+    Attributes:
+        run: the open run file.
+        name: its name.
+        labels_per_case: labels that each case gets.
+        ties: whether a tie is allowed.
+
+    Raises:
+        StoreBusyError: another process is writing to the run file.
+        StoreMismatchError: the run file holds labels of other cases.
+    """
+
+    def __init__(
+        self,
+        run: str | os.PathLike[str] | None,
+        cases: Sequence[Case],
+        *,
+        labellers: Sequence[str] = (),
+        labels_per_case: int | None = None,
+        ties: bool | None = None,
+        seed: int | None = None,
+        owner_token: str | None = None,
+        write: bool = True,
+        hold: float = HOLD_SECONDS,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        if labels_per_case is not None and labels_per_case < 1:
+            raise InputError(f"labels_per_case={labels_per_case} must be 1 or more")
+        if owner_token is not None and (len(owner_token) < _SHORTEST_TOKEN or not _is_token(owner_token)):
+            raise InputError(f"an owner's token is {_SHORTEST_TOKEN} letters, digits, - and _ or more")
+        names = [_checked_name(name) for name in labellers]
+        self._write, self._hold, self._clock = write, hold, clock
+        self.run = tables.open_private(run) if write else open_run(run)
+        self.name = self.run.name
+        given = {"labels_per_case": labels_per_case, "ties": ties, "seed": seed}
+        new = {"labels_per_case": 2 if len(names) > 1 else 1, "ties": True, "seed": secrets.randbits(53)}
+        links = {"owner_token": tables.new_token(), "secret": tables.new_token()}
+        try:
+            with self.run.snapshot():  # one transaction: what is refused leaves nothing
+                self._enter(cases)
+                for name in names:
+                    self.add_labeller(name)
+                settings = self._settings(tables.LABELLING, given, new)
+                kept = self._settings(tables.LINKS, {"owner_token": owner_token}, links)
+        except BaseException:
+            self.close()
+            raise
+        self.labels_per_case, self.ties = int(settings["labels_per_case"]), bool(settings["ties"])
+        self._seed = int(settings["seed"])
+        self.owner_token, self.secret = str(kept["owner_token"]), str(kept["secret"])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the run file."""
+        self.run.close()
+
+    def _changing(self) -> AbstractContextManager[Connection]:
+        """A transaction that writes: all or nothing, and on the disk when the block has ended."""
+        if not self._write:
+            raise StoreError(f"{self.name} was opened to read its labels; open it with write=True to change them")
+        return self.run.transaction()
+
+    def _settings(self, fact: str, given: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+        """What is given, else what the run file says, else what is new."""
+        kept = self.run.get_meta(fact) or {}
+        values = {**new, **kept, **{name: value for name, value in given.items() if value is not None}}
+        if values != kept and (self._write or any(value is not None for value in given.values())):
+            with self._changing():
+                self.run.set_meta(fact, values)
+        return values
+
+    def _enter(self, cases: Iterable[Case]) -> None:
+        """Check the cases against those of the run file, and add the new ones."""
+        given = {case.case_id: case for case in cases}
+        query = select(_CASES.case_id, _CASES.digest, _CASES.ID1, _CASES.response_1)
+        with self.run.transaction() as connection:
+            known = {row.case_id: row for row in connection.execute(query)}
+            numbered = connection.execute(select(func.max(_CASES.case_number))).scalar() or 0
+        changed = [name for name, row in known.items() if name in given and given[name].digest != row.digest]
+        if changed:
+            raise StoreMismatchError(
+                f"{self.name} holds labels of other texts or another criterion under {listed(changed)}; restore them, "
+                "or use another run file for these labels"
+            )
+        if missing := sorted(known.keys() - given.keys()):
+            raise StoreMismatchError(
+                f"{self.name} holds the cases {listed(missing)}, which are not among those given; "
+                "use another run file for these labels"
+            )
+        if not self._write:
+            if not known:
+                raise InputError(f"{self.name} holds no labels yet; `pairscale label` collects them")
+            return
+        new = [case for name, case in given.items() if name not in known]
+        bare = [given[name] for name, row in known.items() if row.ID1 is None and row.response_1 is None]
+        self._enter_items(new)
+        rows = [_row(case) | {"case_number": at, "n_labels": 0} for at, case in enumerate(new, start=numbered + 1)]
+        with self._changing() as connection:
+            if rows:
+                connection.execute(insert(tables.label_cases), rows)
+            for case in bare:  # an imported run file has the labels without the texts
+                named = _CASES.case_id == case.case_id
+                connection.execute(update(tables.label_cases).where(named).values(_row(case)))
+
+    def _enter_items(self, cases: Iterable[Case]) -> None:
+        """Add the samples that cases are about, as far as the run file does not know them."""
+        texts: dict[str, str] = {}
+        for case in cases:
+            if case.ID1 is not None and case.ID2 is not None:
+                texts |= {case.ID1: case.response_1, case.ID2: case.response_2}
+        if not texts:
+            return
+        known = {name: clean_text(text) for name, text in self.run.items().select("ID", "text").iter_rows()}
+        if changed := [name for name, text in texts.items() if known.get(name, text) != text]:
+            raise StoreMismatchError(
+                f"{self.name} holds another text for {listed(changed)}; restore the text, or use another run file"
+            )
+        self.run.add_items({"ID": name, "text": text} for name, text in texts.items() if name not in known)
+
+    # Labellers
+
+    def add_labeller(self, name: str) -> Labeller:
+        """The labeller of a name; a new one gets a link."""
+        name = _checked_name(name)
+        with self._changing() as connection:
+            found = connection.execute(select(*_LABELLER).where(_WHO.name == name)).first()
+            if found is None:
+                number = (connection.execute(select(func.max(_WHO.labeller_id))).scalar() or 0) + 1
+                token = tables.new_token()
+                made = {"labeller_id": number, "name": name, "token": token, "joined_at": utc_now()}
+                connection.execute(insert(tables.labellers), [made])
+                return Labeller(number, name, token)
+        return Labeller(*found)
+
+    def labellers(self) -> list[Labeller]:
+        """All labellers, in the order in which they were added."""
+        with self.run.transaction() as connection:
+            return [Labeller(*row) for row in connection.execute(select(*_LABELLER).order_by(_WHO.labeller_id))]
+
+    def labeller_of(self, token: str) -> Labeller | None:
+        """Whose link it is."""
+        return whose(token, self.labellers())
+
+    # Questions
+
+    def next(self, labeller: Labeller) -> Assigned | Literal["waiting", "done"]:
+        """What to ask a labeller now: what they have begun, else the next case.
+
+        Returns:
+            A case; ``waiting`` while all that is missing is held by others; or ``done``.
+        """
+        now, me = self._clock(), labeller.labeller_id
+        with self._changing() as connection:
+            for row in connection.execute(tables.OPEN_QUESTIONS, {"me": me, "now": now}).all():
+                if row.held_until > now or row.taken < self.labels_per_case:
+                    self._keep(connection, row, now)
+                    return Assigned(row.question_id, row.case_id, row.swapped)
+            draw = random.Random(f"{self._seed}|{labeller.name}")  # noqa: S311 - an order, not a secret
+            order = {"factor": draw.randrange(1, tables.ORDER_MODULUS), "shift": draw.randrange(tables.ORDER_MODULUS)}
+            wanted = {"me": me, "k": self.labels_per_case}
+            new = connection.execute(tables.NEXT_CASE, wanted | order | {"now": now}).first()
+            if new is None:
+                return "waiting" if connection.execute(tables.MISSING_CASE, wanted).first() else "done"
+            swapped = self._is_swapped(labeller.name, new.case_id)
+            number = (connection.execute(select(func.max(_QUESTIONS.question_id))).scalar() or 0) + 1
+            made = {"question_id": number, "labeller_id": me, "case_number": new.case_number, "swapped": swapped}
+            made |= {"shown_at": now, "held_until": now + self._hold, "done": False}
+            connection.execute(insert(tables.label_questions), [made])
+            return Assigned(number, new.case_id, swapped)
+
+    def _keep(self, connection: Connection, row: Row[Any], now: float) -> None:
+        """Hold a question longer; one that had lapsed is shown as if for the first time. Not at every reload."""
+        if row.held_until - now > self._hold / 2:
+            return
+        shown = now if row.held_until <= now else row.shown_at
+        _change_question(connection, row.question_id, held_until=now + self._hold, shown_at=shown)
+
+    def _is_swapped(self, name: str, case_id: str) -> bool:
+        return random.Random(f"{self._seed}|{name}|{case_id}").random() < 0.5  # noqa: S311 - a side, not a secret
+
+    # Labels
+
+    def answer(
+        self,
+        labeller: Labeller,
+        question_id: int,
+        choice: Choice | None,
+        *,
+        skipped: str | None = None,
+        comment: str | None = None,
+        elapsed_ms: int | None = None,
+    ) -> bool:
+        """Save a label, or a skip with its reason; it is on the disk when this returns.
+
+        Args:
+            labeller: who answers.
+            question_id: of a question of theirs.
+            choice: as it was shown: 1 is the left text; None skips.
+            skipped: the reason.
+            comment: in the labeller's words.
+            elapsed_ms: what the page measured; never more than the time since the case was first shown.
+
+        Returns:
+            Whether it was saved; False when the question is answered already.
+
+        Raises:
+            InputError: it is no question of this labeller, or the choice is not allowed.
+        """
+        if (choice is None) != bool(skipped):
+            raise InputError("choose 1, 2 or tie, or skip with a reason")
+        if choice == "tie" and not self.ties:
+            raise InputError("there are no ties here; choose 1 or 2, or skip with a reason")
+        theirs = select(tables.label_questions).where(
+            _QUESTIONS.question_id == question_id, _QUESTIONS.labeller_id == labeller.labeller_id
+        )
+        with self._changing() as connection:
+            found = connection.execute(theirs).first()
+            if found is None:
+                raise InputError("that is no question of yours")
+            if found.done:
+                return False
+            since = max(0, round(1000 * (self._clock() - found.shown_at)))
+            label = {
+                "label_id": (connection.execute(select(func.max(_LABELS.label_id))).scalar() or 0) + 1,
+                "question_id": question_id,
+                "preferred": other_side(choice) if choice is not None and found.swapped else choice,
+                "skipped": None if skipped is None else clean_text(skipped),
+                "comment": clean_text(comment) if comment else None,
+                "decision_ms": since if elapsed_ms is None else min(max(0, elapsed_ms), since),
+                "labelled_at": utc_now(),
+            }
+            connection.execute(insert(tables.labels), [label])
+            _change_question(connection, question_id, done=True)
+            if choice is not None:
+                _count(connection, found.case_number, 1)
+        return True
+
+    def undo(self, labeller: Labeller) -> bool:
+        """Take back the last standing label of a labeller, and ask them again; False when there is none."""
+        now = self._clock()
+        with self._changing() as connection:
+            last = connection.execute(tables.LAST_LABEL, {"me": labeller.labeller_id}).first()
+            if last is None:
+                return False
+            taken_back = update(tables.labels).where(_LABELS.label_id == last.label_id).values(undone_at=utc_now())
+            connection.execute(taken_back)
+            _change_question(connection, last.question_id, done=False, shown_at=now, held_until=now + self._hold)
+            if last.preferred is not None:
+                _count(connection, last.case_number, -1)
+        return True
+
+    # Reading
+
+    def standing(self, labeller: Labeller) -> Standing:
+        """How far it is, for a labeller's page."""
+        mine = select(func.count()).where(_QUESTIONS.labeller_id == labeller.labeller_id, _QUESTIONS.done.is_(True))
+        with self.run.transaction() as connection:
+            return Standing(connection.execute(mine).scalar_one(), *self._totals(connection))
+
+    def totals(self) -> tuple[int, int]:
+        """Labels that count, and labels when all is done."""
+        with self.run.transaction() as connection:
+            return self._totals(connection)
+
+    def _totals(self, connection: Connection) -> tuple[int, int]:
+        given, cases = connection.execute(tables.TOTALS, {"k": self.labels_per_case}).one()
+        return int(given), cases * self.labels_per_case
+
+    def state(self) -> tuple[int, ...]:
+        """Numbers that differ whenever anything has changed that an overview shows."""
+        people = select(func.count()).select_from(tables.labellers).scalar_subquery()
+        query = select(func.count(), func.count(_LABELS.undone_at), people).select_from(tables.labels)
+        with self.run.transaction() as connection:
+            return tuple(connection.execute(query).one())
+
+    def case_ids(self) -> set[str]:
+        """The cases that the run file knows."""
+        with self.run.transaction() as connection:
+            return {name for (name,) in connection.execute(select(_CASES.case_id))}
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Every standing label and skip, in order, with the columns of :meth:`RunFile.labels`."""
+        return self.run.labels().to_dicts()
+
+
+def _row(case: Case) -> dict[str, Any]:
+    """A case as a row; texts that are samples are in the table of samples."""
+    texts = ("task_input", "response_1", "response_2")
+    row = {name: getattr(case, name) for name in ("case_id", "task_id", "criterion", "ID1", "ID2", "digest")}
+    return row | {name: getattr(case, name) if case.ID1 is None else None for name in texts}
+
+
+def _change_question(connection: Connection, question_id: int, **values: Any) -> None:
+    connection.execute(update(tables.label_questions).where(_QUESTIONS.question_id == question_id).values(**values))
+
+
+def _count(connection: Connection, case_number: int, step: int) -> None:
+    counted = update(tables.label_cases).where(_CASES.case_number == case_number)
+    connection.execute(counted.values(n_labels=_CASES.n_labels + step))
+
+
+def _checked_name(name: str) -> str:
+    name = " ".join(name.split())
+    if not name or len(name) > _LONGEST_NAME or not name.isprintable():
+        raise InputError(f"{name!r} cannot be the name of a labeller; give up to {_LONGEST_NAME} printable letters")
+    return name
+
+
+def _is_token(text: str) -> bool:
+    return text.isascii() and text.replace("-", "").replace("_", "").isalnum()

@@ -1,0 +1,202 @@
+"""What the owner sees: how far it is, who agrees with whom, who clicks too fast, who leans to a side."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pairscale.report.labels import label_alpha, label_pairs
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from pairscale.people.cases import Case
+    from pairscale.people.labels import Labeller, LabelStore
+
+__all__ = ["CriterionView", "LabellerView", "Overview", "label_table", "overview"]
+
+_Row: TypeAlias = Mapping[str, Any]
+
+FAST_LETTERS = 100.0
+"""Letters per second beyond which no one reads: three times as fast as a quick reader."""
+
+_LEAN_P = 0.01
+_FEWEST = 5  # labels before a labeller is called fast
+
+
+@dataclass(frozen=True, slots=True)
+class LabellerView:
+    """One labeller's work.
+
+    Attributes:
+        labeller: who.
+        labels: standing labels.
+        skipped: skips.
+        ties: of the labels.
+        seconds: the median time of a decision; None without any.
+        letters: the median number of letters per second.
+        is_fast: whether that is too fast to have read the texts.
+        left: of the labels that prefer a side, those for the left one.
+        sided: labels that prefer a side.
+        left_range: the 95 % interval of the share of the left side; None without any.
+        leans: whether chance does not explain it (exact test, p < 0.01).
+        last: when the last label came, UTC.
+    """
+
+    labeller: Labeller
+    labels: int
+    skipped: int
+    ties: int
+    seconds: float | None
+    letters: float | None
+    is_fast: bool
+    left: int
+    sided: int
+    left_range: tuple[float | None, float | None] | None
+    leans: bool
+    last: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CriterionView:
+    """One criterion.
+
+    Attributes:
+        criterion: its name.
+        cases: all of its cases.
+        complete: those with all their labels.
+        labels: standing labels.
+        ties: of these.
+        skipped: skips.
+        alpha: Krippendorff's; None while nothing can be said.
+        alpha_range: its 95 % interval; None where there is none.
+        n_units: cases with two labels or more, on which it rests.
+    """
+
+    criterion: str
+    cases: int
+    complete: int
+    labels: int
+    ties: int
+    skipped: int
+    alpha: float | None
+    alpha_range: tuple[float, float] | None
+    n_units: int
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """All of it.
+
+    Attributes:
+        labels: labels that count.
+        wanted: labels when all is done.
+        labellers: one per labeller.
+        criteria: one per criterion.
+        pairs: ``rater1 rater2 n_units percent_agreement cohen_kappa`` of every two labellers with a case in common.
+        stuck: cases that cannot be completed, because all labellers have seen them.
+    """
+
+    labels: int
+    wanted: int
+    labellers: Sequence[LabellerView]
+    criteria: Sequence[CriterionView]
+    pairs: Sequence[_Row]
+    stuck: int
+
+
+def overview(store: LabelStore, cases: Mapping[str, Case]) -> Overview:
+    """Everything that the owner's page shows."""
+    rows = store.rows()
+    labels, wanted = store.totals()
+    by_name = _grouped(rows, "labeller")
+    by_criterion = _grouped(rows, "criterion")
+    names = list(dict.fromkeys(case.criterion for case in cases.values()))
+    return Overview(
+        labels,
+        wanted,
+        [_labeller(one, by_name.get(one.name, []), cases) for one in store.labellers()],
+        [_criterion(name, by_criterion.get(name, []), cases, store.labels_per_case) for name in names],
+        label_pairs(rows),
+        _stuck(rows, cases, len(store.labellers()), store.labels_per_case),
+    )
+
+
+def _grouped(rows: Sequence[_Row], column: str) -> dict[str, list[_Row]]:
+    groups: dict[str, list[_Row]] = defaultdict(list)
+    for row in rows:
+        groups[row[column]].append(row)
+    return groups
+
+
+def _labeller(labeller: Labeller, rows: Sequence[_Row], cases: Mapping[str, Case]) -> LabellerView:
+    from pairscale.checks._effect import sign_test, wilson
+
+    labels = [row for row in rows if row["preferred"] is not None]
+    ties = sum(row["preferred"] == "tie" for row in labels)
+    sided = len(labels) - ties
+    left = sum(row["preferred"] == ("2" if row["swapped"] else "1") for row in labels)
+    speeds = [1000 * cases[row["case_id"]].length / max(1, row["decision_ms"]) for row in labels]
+    letters = median(speeds) if speeds else None
+    chance = sign_test(left, sided)
+    return LabellerView(
+        labeller,
+        labels=len(labels),
+        skipped=len(rows) - len(labels),
+        ties=ties,
+        seconds=median(row["decision_ms"] for row in labels) / 1000 if labels else None,
+        letters=letters,
+        is_fast=letters is not None and len(labels) >= _FEWEST and letters > FAST_LETTERS,
+        left=left,
+        sided=sided,
+        left_range=wilson(left, sided, 0.95) if sided else None,
+        leans=chance is not None and chance < _LEAN_P,
+        last=max((row["labelled_at"] for row in rows), default=None),
+    )
+
+
+def _criterion(name: str, rows: Sequence[_Row], cases: Mapping[str, Case], k: int) -> CriterionView:
+    labels = [row for row in rows if row["preferred"] is not None]
+    counts = Counter(row["case_id"] for row in labels)
+    alpha, interval, units = label_alpha(labels)
+    return CriterionView(
+        name,
+        cases=sum(case.criterion == name for case in cases.values()),
+        complete=sum(n >= k for n in counts.values()),
+        labels=len(labels),
+        ties=sum(row["preferred"] == "tie" for row in labels),
+        skipped=len(rows) - len(labels),
+        alpha=alpha,
+        alpha_range=interval,
+        n_units=units,
+    )
+
+
+def _stuck(rows: Sequence[_Row], cases: Mapping[str, Case], people: int, k: int) -> int:
+    """Cases that have too few labels, and no labeller left to give the others."""
+    seen = Counter(row["case_id"] for row in rows)
+    labelled = Counter(row["case_id"] for row in rows if row["preferred"] is not None)
+    return sum(labelled[name] < k and labelled[name] + people - seen[name] < k for name in cases)
+
+
+def label_table(store: LabelStore, *, for_spreadsheets: bool = False) -> pl.DataFrame:
+    """The standing labels as a table; see :data:`pairscale.people.labels.LABEL_COLUMNS`.
+
+    Args:
+        store: the labels.
+        for_spreadsheets: put an apostrophe before what people wrote where a spreadsheet would take it for a formula.
+    """
+    import polars as pl
+
+    from pairscale.people.labels import LABEL_COLUMNS
+
+    kinds = dict.fromkeys(LABEL_COLUMNS, pl.String()) | {"decision_ms": pl.Int64()}
+    rows = [{name: row[name] for name in LABEL_COLUMNS} for row in store.rows()]
+    table = pl.DataFrame(rows, schema=kinds)
+    if for_spreadsheets:
+        written = pl.col("labeller", "comment", "skipped")
+        table = table.with_columns(written.str.replace(r"^([=+\-@\t\r])", "'$1"))
+    return table

@@ -1,0 +1,287 @@
+"""Serving the pages: in a thread, for this machine alone unless another address is given."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from pairscale.errors import InputError, MissingExtraError
+from pairscale.notices import notice
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from pairscale.judges.queue import QuestionQueue
+    from pairscale.people.cases import Case
+    from pairscale.people.labels import Labeller, LabelStore
+    from pairscale.people.source import LabelSource
+    from pairscale.traits import Trait
+
+__all__ = [
+    "DEFAULT_PORT",
+    "Address",
+    "LabelSite",
+    "QuestionSite",
+    "require_page",
+    "serve_labels",
+    "serve_questions",
+    "serve_run",
+]
+
+DEFAULT_PORT = 8484
+_START_S, _STOP_S = 30.0, 10.0
+_LINGER_S = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to serve.
+
+    Attributes:
+        host: the address to listen on; 127.0.0.1 is reached from this machine alone.
+        port: 0 takes a free one.
+        url: how people reach it, when that is otherwise, such as behind a proxy: ``https://labels.example.org``.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = DEFAULT_PORT
+    url: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.url is not None:
+            parts = urlsplit(self.url)
+            if parts.scheme not in {"http", "https"} or not parts.hostname or parts.path.strip("/"):
+                raise InputError(f"url {self.url!r} must look like https://labels.example.org, without a path")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether other machines reach it."""
+        try:
+            return not ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host != "localhost"
+
+    def names(self) -> list[str]:
+        """The host names that a browser may call it by."""
+        named = [self.host] if self.url is None else [self.host, str(urlsplit(self.url).hostname)]
+        return [*named, socket.gethostname(), socket.getfqdn()] if self.is_open else named
+
+    def base(self, port: int) -> str:
+        """The beginning of every link."""
+        if self.url is not None:
+            return self.url.rstrip("/")
+        everywhere = self.host in {"0.0.0.0", "::"}  # noqa: S104 - it is asked for, and said
+        host = socket.gethostname() if everywhere else self.host
+        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSite:
+    """Where labellers and the owner go.
+
+    Attributes:
+        url: the beginning of every link.
+        owner: the owner's link.
+        links: each labeller's name and link.
+    """
+
+    url: str
+    owner: str
+    links: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionSite:
+    """Where the people go who answer a run's questions.
+
+    Attributes:
+        url: the beginning of every link.
+        links: each person's name and link.
+    """
+
+    url: str
+    links: dict[str, str]
+
+
+@contextmanager
+def serve_labels(
+    store: LabelStore,
+    cases: Sequence[Case],
+    *,
+    address: Address | None = None,
+    instructions: str = "",
+    plain: bool = False,
+) -> Iterator[LabelSite]:
+    """Serve the labelling page of a run file while the block runs.
+
+    Args:
+        store: the labels.
+        cases: what is labelled.
+        address: where.
+        instructions: for labellers, in Markdown.
+        plain: show texts as they are written, not as Markdown.
+
+    Raises:
+        InputError: the port is taken, or there is no such address.
+        MissingExtraError: the packages of the extra ``web`` are not installed.
+    """
+    from pairscale.people.source import StoredLabelSource
+
+    app = _labelling(StoredLabelSource(store, cases), instructions, plain)
+    with _serving(app, address or Address(), "the labelling page") as url:
+        yield LabelSite(url, f"{url}/owner/{store.owner_token}", _links(url, store.labellers()))
+
+
+@contextmanager
+def serve_questions(
+    queue: QuestionQueue,
+    people: Sequence[str],
+    *,
+    trait: Trait | None = None,
+    address: Address | None = None,
+    instructions: str = "",
+    plain: bool = False,
+    linger: float = _LINGER_S,
+) -> Iterator[QuestionSite]:
+    """Show the questions of a :class:`pairscale.HumanJudge` to people while the block runs.
+
+    Args:
+        queue: that of the judge.
+        people: who answers; each gets a link of their own, which ends with the block.
+        trait: what is judged.
+        address: where.
+        instructions: for them, in Markdown.
+        plain: show texts as they are written, not as Markdown.
+        linger: seconds to keep serving at the end, so that those who wait are told that it is over.
+
+    Raises:
+        InputError: the port is taken, or no one is named.
+        MissingExtraError: the packages of the extra ``web`` are not installed.
+    """
+    from pairscale.people.source import QuestionQueueSource
+
+    source = QuestionQueueSource(queue, people, trait)
+    queue.open(people)
+    try:
+        with _serving(_labelling(source, instructions, plain), address or Address(), "the labelling page") as url:
+            yield QuestionSite(url, _links(url, source.labellers))
+            queue.close()
+            time.sleep(linger)
+    finally:
+        queue.close()
+
+
+def _links(url: str, labellers: Sequence[Labeller]) -> dict[str, str]:
+    return {one.name: f"{url}/l/{one.token}" for one in labellers}
+
+
+@contextmanager
+def serve_run(run: str, *, address: Address | None = None) -> Iterator[str]:
+    """Serve the page of a run, also while another process writes it, while the block runs; gives its address.
+
+    Args:
+        run: the run file.
+        address: where.
+
+    Raises:
+        InputError: the port is taken, or there is no such address.
+        StoreError: there is no such run file.
+        MissingExtraError: the packages of the extra ``web`` are not installed.
+    """
+    from pairscale.store import open_run
+
+    open_run(run).close()
+
+    def made(hosts: Sequence[str]) -> FastAPI:
+        from pairscale.people.watch import create_watch_app
+
+        return create_watch_app(run, hosts)
+
+    with _serving(made, address or Address(), "the page of a run") as url:
+        yield url
+
+
+def require_page() -> None:
+    """Check that the labelling page can be served, before anything is written.
+
+    Raises:
+        MissingExtraError: the packages of the extra ``web`` are not installed.
+    """
+    try:
+        import python_multipart  # noqa: F401 - what FastAPI reads forms with; it would say so only later
+        import uvicorn  # noqa: F401
+
+        import pairscale.people.app  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("the labelling page", "web") from error
+
+
+def _labelling(source: LabelSource, instructions: str, plain: bool) -> Callable[[Sequence[str]], FastAPI]:
+    def made(hosts: Sequence[str]) -> FastAPI:
+        require_page()
+        from pairscale.people.app import create_app
+
+        return create_app(source, instructions=instructions, plain=plain, hosts=hosts)
+
+    return made
+
+
+@contextmanager
+def _serving(make_app: Callable[[Sequence[str]], FastAPI], address: Address, what: str) -> Iterator[str]:
+    """A server in a thread, for as long as the block runs."""
+    try:
+        import uvicorn
+
+        app = make_app(address.names())
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(what, "web") from error
+    listening = _bound(address)
+    port = listening.getsockname()[1]
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
+    config = uvicorn.Config(
+        app, log_config=None, access_log=False, server_header=False, ws="none", lifespan="off", timeout_keep_alive=15,
+        timeout_graceful_shutdown=3,
+    )  # fmt: skip
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, args=([listening],), name="pairscale page", daemon=True)
+    thread.start()
+    try:
+        _wait_for(server, thread)
+        if address.is_open:
+            notice(
+                f"the page is open to other machines on port {port}, without encryption; put a proxy with https before "
+                "it (--url) when the network is not yours"
+            )
+        yield address.base(port)
+    finally:
+        server.should_exit = True
+        thread.join(_STOP_S)
+        listening.close()
+
+
+def _bound(address: Address) -> socket.socket:
+    try:
+        found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, _, _, _, where = found[0]
+        return socket.create_server(where[:2], family=family, backlog=256)
+    except OSError as error:
+        raise InputError(
+            f"nothing can be served on {address.host}, port {address.port}: {error.strerror or error}; "
+            "name another --port, or 0 for a free one"
+        ) from None
+
+
+def _wait_for(server: Any, thread: threading.Thread) -> None:
+    deadline = time.monotonic() + _START_S
+    while not server.started:
+        if not thread.is_alive() or time.monotonic() > deadline:
+            raise InputError("the page could not be served; is something wrong with the network of this machine?")
+        time.sleep(0.01)

@@ -1,0 +1,164 @@
+"""Where the page gets its questions: the labels of a run file, or the question queue of a run."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from pairscale.errors import InputError
+from pairscale.people.labels import Labeller, Standing, whose
+
+if TYPE_CHECKING:
+    from pairscale.judges.queue import QuestionQueue
+    from pairscale.people.cases import Case
+    from pairscale.people.labels import Choice, LabelStore
+    from pairscale.traits import Trait
+
+__all__ = ["LabelQuestion", "LabelSource", "QuestionQueueSource", "StoredLabelSource"]
+
+_QUEUE_WAIT = 1.5  # seconds: a run needs some hundredths of one to choose its next pair
+
+
+@dataclass(frozen=True, slots=True)
+class LabelQuestion:
+    """All that a labeller sees of a case.
+
+    Attributes:
+        question_id: a number that says nothing of the case.
+        criterion: in what one may be better.
+        definition: of the criterion; may be empty.
+        task_input: what both texts answer; may be empty.
+        left: the text that is shown first.
+        right: the other one.
+    """
+
+    question_id: int
+    criterion: str
+    definition: str
+    task_input: str
+    left: str
+    right: str
+
+
+class LabelSource(Protocol):
+    """Where questions come from and answers go to."""
+
+    @property
+    def secret(self) -> str:
+        """What forms are signed with."""
+        ...
+
+    @property
+    def ties(self) -> bool:
+        """Whether a tie is allowed."""
+        ...
+
+    @property
+    def undoes(self) -> bool:
+        """Whether an answer can be taken back."""
+        ...
+
+    def labeller_of(self, token: str) -> Labeller | None:
+        """Whose link it is."""
+        ...
+
+    def next(self, labeller: Labeller) -> LabelQuestion | Literal["waiting", "done"]:
+        """What to ask a labeller now."""
+        ...
+
+    def answer(
+        self,
+        labeller: Labeller,
+        question_id: int,
+        choice: Choice | None,
+        *,
+        skipped: str | None,
+        comment: str | None,
+        elapsed_ms: int | None,
+    ) -> bool:
+        """Save an answer, or a skip with its reason; False when it was answered already."""
+        ...
+
+    def undo(self, labeller: Labeller) -> bool:
+        """Take back the last answer; False when there is none."""
+        ...
+
+    def standing(self, labeller: Labeller) -> Standing:
+        """How far it is."""
+        ...
+
+
+class StoredLabelSource:
+    """The labels of a run file, and the cases that belong to them."""
+
+    undoes = True
+
+    def __init__(self, store: LabelStore, cases: Sequence[Case]) -> None:
+        self.store = store
+        self.cases = {case.case_id: case for case in cases}
+        self.secret, self.ties = store.secret, store.ties
+        self.labeller_of, self.answer = store.labeller_of, store.answer
+        self.undo, self.standing = store.undo, store.standing
+
+    def next(self, labeller: Labeller) -> LabelQuestion | Literal["waiting", "done"]:
+        """The texts of the case that comes next, on the sides that were drawn for this labeller."""
+        found = self.store.next(labeller)
+        if isinstance(found, str):
+            return found
+        case = self.cases[found.case_id]
+        texts = (case.response_2, case.response_1) if found.swapped else (case.response_1, case.response_2)
+        return LabelQuestion(found.question_id, case.criterion, "", case.task_input, *texts)
+
+
+class QuestionQueueSource:
+    """The question queue of a run, and the people who answer it."""
+
+    ties = undoes = False
+
+    def __init__(self, queue: QuestionQueue, people: Sequence[str], trait: Trait | None = None) -> None:
+        self.secret = secrets.token_urlsafe(24)
+        self.queue, self._trait = queue, trait
+        self.labellers = [
+            Labeller(number, name, secrets.token_urlsafe(24)) for number, name in enumerate(people, start=1)
+        ]
+
+    def labeller_of(self, token: str) -> Labeller | None:
+        """Whose link it is."""
+        return whose(token, self.labellers)
+
+    def next(self, labeller: Labeller) -> LabelQuestion | Literal["waiting", "done"]:
+        """The question that the run asks, in the run's own order of the two texts."""
+        found = self.queue.take(labeller.name, _QUEUE_WAIT)
+        if found is None:
+            return "waiting" if self.queue.is_open else "done"
+        name, definition = (self._trait.name, self._trait.description) if self._trait else ("", "")
+        return LabelQuestion(found.number, name, definition, "", found.first, found.second)
+
+    def answer(
+        self,
+        labeller: Labeller,
+        question_id: int,
+        choice: Choice | None,
+        *,
+        skipped: str | None,
+        comment: str | None,
+        elapsed_ms: int | None,
+    ) -> bool:
+        """Give an answer to the run; the choice is forced, so that there is no tie."""
+        if choice == "tie":
+            raise InputError("a choice is forced here; choose 1 or 2, or skip with a reason")
+        if choice is not None:
+            return self.queue.answer(labeller.name, question_id, choice, comment=comment, elapsed_ms=elapsed_ms)
+        if not skipped:
+            raise InputError("choose 1 or 2, or skip with a reason")
+        return self.queue.skip(labeller.name, question_id, skipped, comment=comment, elapsed_ms=elapsed_ms)
+
+    def undo(self, _labeller: Labeller) -> bool:
+        """Take nothing back: the run has used the answer already."""
+        return False
+
+    def standing(self, labeller: Labeller) -> Standing:
+        """How much was answered; only the run knows how much is left."""
+        return Standing(self.queue.answered(labeller.name), self.queue.answered(), None)

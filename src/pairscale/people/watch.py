@@ -1,0 +1,206 @@
+"""The page of a run: read from its run file, which another process may be writing, and never changed."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+from fastapi import FastAPI, Response
+from fastapi.responses import HTMLResponse
+from fastapi.staticfiles import StaticFiles
+from sqlalchemy import func, select
+
+from pairscale._version import __version__
+from pairscale.adaptive._view import comparisons_at_target
+from pairscale.adaptive._words import STOPS, how_it_stands
+from pairscale.adaptive.session import adaptive_status
+from pairscale.people._guard import Guard
+from pairscale.people._pages import HTML, STATIC, add_errors, page
+from pairscale.report._facts import items_so_far
+from pairscale.report._picture import Lines, number, score_picture
+from pairscale.report._svg import svg
+from pairscale.store import open_run
+from pairscale.store._schema import attempts, comparisons
+from pairscale.store.labels import label_counts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pairscale.store import RunFile
+
+__all__ = ["Moment", "create_watch_app", "look_at"]
+
+_RECENT = timedelta(minutes=2)
+_LATELY = 1000  # attempts, for what went wrong
+_TOP = 20
+_OFTENEST_S = 2.0
+_AGAIN_S = 5
+_REST = 10  # a look that takes a second is repeated after ten
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A run at one moment, ready to be shown.
+
+    Attributes:
+        title: what it is, in a few words.
+        state: whether it is running, and why not.
+        is_running: whether answers may still come.
+        tiles: figures and what they are.
+        charts: headings and pictures.
+        top: the best items so far, as rows of ``rank ID score se rank_lower rank_upper``.
+        problems: what went wrong lately, most frequent first.
+        seen_at: when, UTC.
+    """
+
+    title: str
+    state: str
+    is_running: bool
+    tiles: list[tuple[str, str]]
+    charts: list[tuple[str, Any]]
+    top: list[Mapping[str, Any]]
+    problems: list[tuple[str, int]]
+    seen_at: str
+
+
+def create_watch_app(run: str, hosts: Iterable[str] = ()) -> FastAPI:
+    """The page of a run as an ASGI application; it only reads.
+
+    Args:
+        run: the run file.
+        hosts: names that it is served under, besides ``localhost`` and addresses in numbers.
+    """
+    app = FastAPI(title="pairscale run", version=__version__, docs_url=None, redoc_url=None, openapi_url=None)
+    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    app.add_middleware(Guard, hosts=tuple(hosts))
+    add_errors(app, "Run", lambda error: f"The run cannot be read now: {error}", again_s=_AGAIN_S)
+    seen = _Seen(run)
+
+    @app.get("/", response_class=HTMLResponse, responses={200: HTML[200]}, summary="The run as it goes")
+    def whole() -> Response:
+        return page("watch.html", seen.now())
+
+    @app.get("/now", response_class=HTMLResponse, responses={200: HTML[200]}, summary="What changes on it")
+    def part() -> Response:
+        return page("_watch.html", seen.now())
+
+    return app
+
+
+class _Seen:
+    """The last look at a run: many readers share it, and a run that costs time to read is read less often."""
+
+    def __init__(self, run: str) -> None:
+        self._run, self._lock = run, threading.Lock()
+        self._values: dict[str, Any] = {}
+        self._until = 0.0
+
+    def now(self) -> dict[str, Any]:
+        with self._lock:
+            began = time.monotonic()
+            if began >= self._until:
+                with open_run(self._run) as store:
+                    moment = look_at(store)
+                took = time.monotonic() - began
+                wait = max(_OFTENEST_S, _REST * took)
+                self._until = began + wait
+                self._values = {"moment": moment, "run": self._run, "wait_ms": round(1000 * wait)}
+            return self._values
+
+
+def look_at(store: RunFile, now: datetime | None = None) -> Moment:
+    """Read how a run stands, without reading all of it: a long run is looked at as often as a short one.
+
+    Args:
+        store: the run file.
+        now: the time; that of the clock without it.
+    """
+    now = now or datetime.now(UTC)
+    with store.snapshot():
+        status, conditions, problems = adaptive_status(store), store.conditions(), _problems(store)
+        labelled = label_counts(store)
+        answered = _answered_since(store, now - _RECENT)
+        refits = pl.DataFrame(store.read_log("round_log") if status is not None else [], infer_schema_length=None)
+        items: Sequence[Mapping[str, Any]] = items_so_far(store).to_dicts() if refits.height else ()
+    per_minute = answered / (_RECENT.total_seconds() / 60)
+    spent = conditions["cost"].sum()
+    tiles = [(f"{conditions['win'].sum():,}", "decided comparisons")]
+    charts: list[tuple[str, Any]] = []
+    ended, state = False, "answers may still come"
+    if status is not None:
+        if refits.height:
+            tiles += _reliability(refits, per_minute)
+            charts = _pictures(items, refits)
+        ended = bool(status["has_ended"])
+        reason = status["stop_reason"]
+        state = STOPS.get(reason, how_it_stands(reason)) if reason else f"stage: {status['stage'].replace('_', ' ')}"
+    tiles.append((f"{per_minute:,.1f}", "answers per minute, lately"))
+    if spent:
+        tiles.append((f"${spent:,.2f}", "spent"))
+    if labelled is not None:
+        tiles.append((f"{labelled['complete']:,} of {labelled['wanted']:,}", "labels of people"))
+    failed = int(conditions.select(pl.sum_horizontal("abstention", "error")).to_series().sum() or 0)
+    if failed:
+        tiles.append((f"{failed:,}", "without a valid answer"))
+    return Moment(
+        title=_title(status, conditions),
+        state=state,
+        is_running=not ended,
+        tiles=tiles,
+        charts=charts,
+        top=list(items[:_TOP]),
+        problems=problems,
+        seen_at=f"{now:%Y-%m-%d %H:%M:%S} UTC",
+    )
+
+
+def _title(status: Mapping[str, Any] | None, conditions: pl.DataFrame) -> str:
+    judges = conditions["judge_id"].unique(maintain_order=True).to_list()
+    who = judges[0] if len(judges) == 1 else f"{len(judges)} judges" if judges else "no judge yet"
+    return f"{status['n_items']:,} texts, ranked by {who}" if status is not None else f"Pairs judged by {who}"
+
+
+def _reliability(refits: pl.DataFrame, per_minute: float) -> list[tuple[str, str]]:
+    last = refits.row(-1, named=True)
+    reached, target = last["reliability_EAP"], last["eap_reliability_min"]
+    tiles = []
+    if reached is not None:
+        tiles.append((number(reached, 3), f"reliability, of {target:g}"))
+    grown = [(n, r) for n, r in refits.select("total_pairs_done", "reliability_EAP").iter_rows() if r is not None]
+    needed = comparisons_at_target(grown, target) if reached is not None and reached < target else None
+    if needed is not None and needed > last["total_pairs_done"]:
+        left = needed - last["total_pairs_done"]
+        soon = f", about {left / per_minute:,.0f} min" if per_minute else ""
+        tiles.append((f"about {left:,.0f}", f"comparisons to the target{soon}"))
+    return tiles
+
+
+def _pictures(items: Sequence[Mapping[str, Any]], refits: pl.DataFrame) -> list[tuple[str, Any]]:
+    charts: list[tuple[str, Any]] = [("Scores so far", svg(score_picture(items)))]
+    if refits.height > 1:
+        series = {"reliability": refits["reliability_EAP"].to_list(), "rank stability": refits["rho_rank"].to_list()}
+        target = refits["eap_reliability_min"].to_list()[-1]
+        label = "Reliability and rank stability along the run, refit by refit"
+        on_the_way = Lines(refits["total_pairs_done"].to_list(), series, label, target)
+        charts.insert(0, ("On the way", svg(on_the_way)))
+    return charts
+
+
+def _answered_since(store: RunFile, when: datetime) -> int:
+    query = select(func.count()).where(comparisons.c.received_at > when.isoformat())
+    with store.transaction() as connection:
+        return int(connection.execute(query).scalar_one())
+
+
+def _problems(store: RunFile) -> list[tuple[str, int]]:
+    """The most frequent reasons of the last attempts that failed."""
+    a, times = attempts.c, func.count()
+    newest = select(func.max(a.attempt_id)).scalar_subquery()
+    query = select(a.error_code, times).where(a.attempt_id > newest - _LATELY, a.error_code.is_not(None))
+    query = query.group_by(a.error_code).order_by(times.desc(), a.error_code).limit(5)
+    with store.transaction() as connection:
+        return [(str(code), int(count)) for code, count in connection.execute(query)]

@@ -1,0 +1,266 @@
+"""Labels of people in the run file: their tables, the queries of labelling, and how labels are read.
+
+One row of ``labels`` is one answer of one labeller; :meth:`RunFile.labels` reads those that stand, and
+:func:`label_results` reads them as comparisons. :class:`pairscale.people.LabelStore` writes them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+from sqlalchemy import BigInteger, Float, Integer, Select, bindparam, case, cast, func, select
+
+from pairscale.comparisons import Condition
+from pairscale.notices import notice
+from pairscale.store import _sqlite
+from pairscale.store._schema import label_cases, label_questions, labellers, labels
+from pairscale.tables import RESULTS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pairscale.store.runfile import RunFile
+
+__all__ = [
+    "LABELLING",
+    "LABELS",
+    "LAST_LABEL",
+    "LINKS",
+    "MISSING_CASE",
+    "NEXT_CASE",
+    "OPEN_QUESTIONS",
+    "ORDER_MODULUS",
+    "TOTALS",
+    "label_cases",
+    "label_counts",
+    "label_questions",
+    "label_results",
+    "labellers",
+    "labels",
+    "labels_query",
+    "new_token",
+    "open_private",
+]
+
+LABELLING = "labelling"
+"""The fact of the run file with the settings of labelling: ``labels_per_case ties seed``."""
+
+LINKS = "labelling_links"
+"""The fact with the secrets of the labelling page: ``owner_token secret``. It is never exported."""
+
+ORDER_MODULUS = 2**31 - 1
+"""A prime: by it, a factor and a shift, every labeller has an order of the cases of their own."""
+
+_TEXT = pl.String()
+LABELS: dict[str, pl.DataType] = {
+    "case_id": _TEXT,
+    "task_id": _TEXT,
+    "criterion": _TEXT,
+    "ID1": _TEXT,
+    "ID2": _TEXT,
+    "labeller": _TEXT,
+    "preferred": _TEXT,
+    "comment": _TEXT,
+    "skipped": _TEXT,
+    "decision_ms": pl.Int64(),
+    "labelled_at": _TEXT,
+    "swapped": pl.Boolean(),
+}
+"""The columns of :meth:`RunFile.labels`.
+
+``preferred`` is 1, 2 or tie in the order of the case, and null for a skip; ``ID1`` and ``ID2`` are null where the texts
+are those of a manifest; ``swapped`` says whether the labeller saw the second text first.
+"""
+
+_C, _Q, _L, _W = label_cases.c, label_questions.c, labels.c, labellers.c
+_ME, _NOW = bindparam("me", type_=Integer), bindparam("now", type_=Float)
+_K = bindparam("k", type_=Integer)
+
+
+def _open_questions() -> Select[Any]:
+    other = label_questions.alias()
+    held = select(func.count()).where(
+        other.c.case_number == _C.case_number,
+        other.c.done.is_(False),
+        other.c.held_until > _NOW,
+        other.c.labeller_id != _ME,
+    )
+    taken = (_C.n_labels + held.scalar_subquery()).label("taken")
+    return (
+        select(_Q.question_id, _Q.swapped, _Q.shown_at, _Q.held_until, _C.case_id, taken)
+        .join_from(label_questions, label_cases)
+        .where(_Q.labeller_id == _ME, _Q.done.is_(False))
+        .order_by(_Q.question_id)
+    )
+
+
+OPEN_QUESTIONS = _open_questions()
+"""What a labeller (``me``) has begun, oldest first; ``taken`` counts labels of the case and what others hold now."""
+
+
+def _next_case() -> Select[Any]:
+    in_hand = (
+        select(_Q.case_number, func.count().label("n"))
+        .where(_Q.done.is_(False), _Q.held_until > _NOW)
+        .group_by(_Q.case_number)
+        .subquery()
+    )
+    taken = _C.n_labels + func.coalesce(in_hand.c.n, 0)
+    factor, shift = bindparam("factor", type_=BigInteger), bindparam("shift", type_=BigInteger)
+    order = (cast(_C.case_number, BigInteger) * factor + shift) % ORDER_MODULUS
+    return (
+        select(_C.case_number, _C.case_id)
+        .select_from(label_cases.outerjoin(in_hand, in_hand.c.case_number == _C.case_number))
+        .where(taken < _K, _C.case_number.not_in(select(_Q.case_number).where(_Q.labeller_id == _ME)))
+        .order_by(taken.desc(), order)
+        .limit(1)
+    )
+
+
+NEXT_CASE = _next_case()
+"""The case that a labeller has not seen and that needs a label; those that others have begun first."""
+
+MISSING_CASE = (
+    select(_C.case_number)
+    .where(
+        _C.n_labels < _K,
+        _C.case_number.not_in(select(_Q.case_number).where(_Q.labeller_id == _ME, _Q.done.is_(True))),
+    )
+    .limit(1)
+)
+"""A case that the labeller may still get, once others let it go."""
+
+LAST_LABEL = (
+    select(_L.label_id, _L.preferred, _Q.question_id, _Q.case_number)
+    .join_from(labels, label_questions)
+    .where(_Q.labeller_id == _ME, _L.undone_at.is_(None))
+    .order_by(_L.label_id.desc())
+    .limit(1)
+)
+"""The last standing label or skip of a labeller."""
+
+TOTALS = select(func.coalesce(func.sum(case((_C.n_labels < _K, _C.n_labels), else_=_K)), 0), func.count()).select_from(
+    label_cases
+)
+"""Labels that count, at most ``k`` per case, and the number of cases."""
+
+
+def labels_query() -> Select[Any]:
+    """Standing labels and skips, in the order in which they came, with the columns of :data:`LABELS`."""
+    columns = [_C.case_id, _C.task_id, _C.criterion, _C.ID1, _C.ID2, _W.name.label("labeller"), _L.preferred]
+    columns += [_L.comment, _L.skipped, _L.decision_ms, _L.labelled_at, _Q.swapped]
+    joined = labels.join(label_questions).join(label_cases).join(labellers)
+    return select(*columns).select_from(joined).where(_L.undone_at.is_(None)).order_by(_L.label_id)
+
+
+def new_token() -> str:
+    """A random secret for a link: 192 bits."""
+    return secrets.token_urlsafe(24)
+
+
+def open_private(where: str | os.PathLike[str] | None) -> RunFile:
+    """Open a run file for writing that only its owner may read, because it holds the links of labellers.
+
+    Raises:
+        StoreError: as :func:`open_run` does, or when the file cannot be made private.
+    """
+    from pairscale.store.runfile import open_run
+
+    if where is not None and "://" not in str(where):
+        with contextlib.suppress(OSError):  # it exists, or open_run says what is wrong
+            os.close(os.open(where, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    store = open_run(where, write=True)
+    try:
+        if _sqlite.make_private(store._engine):
+            notice(f"{store.name} now holds the links of labellers, so that only you may read it")
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def label_counts(store: RunFile) -> dict[str, int] | None:
+    """How far the labelling in a run file is: ``cases labellers labels skipped complete wanted``; None without any.
+
+    ``labels`` are standing labels, ``complete`` those that count towards ``wanted``, at most so many per case as each
+    case needs.
+    """
+    settings = store.get_meta(LABELLING)
+    if settings is None:
+        return None
+    k = settings["labels_per_case"]
+    standing = select(func.count(_L.preferred), func.count(_L.skipped)).where(_L.undone_at.is_(None))
+    with store.transaction() as connection:
+        given, skipped = connection.execute(standing).one()
+        complete, cases = connection.execute(TOTALS, {"k": k}).one()
+        people = connection.execute(select(func.count()).select_from(labellers)).scalar_one()
+    return {
+        "cases": cases,
+        "labellers": people,
+        "labels": given,
+        "skipped": skipped,
+        "complete": int(complete),
+        "wanted": cases * k,
+    }
+
+
+def label_results(run: RunFile | str | os.PathLike[str]) -> pl.DataFrame:
+    """The labels of a run file as a results table, one row per labeller and case, as any model takes it.
+
+    ``judge_id`` and ``model`` are the labeller, ``trait`` is the criterion, ``ID1`` is the text that this labeller saw
+    first. A tie is a tie and a skip an abstention, with its reason in ``error_message``; ``content`` is the comment.
+    Labels of a manifest are left out, because its texts have no ids: read those with :func:`pairscale.read_labels`.
+
+    Args:
+        run: the run file, open or by its path.
+
+    Returns:
+        The columns of a results table, and ``received_at``.
+
+    Example:
+        >>> import pairscale as ps
+        >>> from pairscale.people import LabelStore, read_cases
+        >>> pairs = ps.make_pairs(ps.synthetic_essays(3, seed=1))
+        >>> pairs.write_csv("pairs.csv")
+        >>> with LabelStore("people.db", read_cases("pairs.csv"), labellers=["ann"]) as store:
+        ...     (ann,) = store.labellers()
+        ...     _ = store.answer(ann, store.next(ann).question_id, "1")
+        >>> label_results("people.db")["judge_id", "outcome"].rows()
+        [('ann', 'win')]
+    """
+    if isinstance(run, str | os.PathLike):
+        from pairscale.store.runfile import open_run
+
+        with open_run(run) as store:
+            return label_results(store)
+    rows = [_result(row) for row in run.labels().iter_rows(named=True) if row["ID1"] is not None]
+    return pl.DataFrame(rows, schema={**RESULTS, "received_at": _TEXT})
+
+
+def _result(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A label as a row of results; what it does not say is null."""
+    ids = {"1": row["ID1"], "2": row["ID2"]}
+    better, shown = ids.get(row["preferred"]), [row["ID1"], row["ID2"]]
+    if row["swapped"]:
+        shown.reverse()
+    who, about = row["labeller"], row["criterion"]
+    return dict.fromkeys(RESULTS) | {
+        "custom_id": row["case_id"],
+        "ID1": shown[0],
+        "ID2": shown[1],
+        "model": who,
+        "error_message": row["skipped"],
+        "content": row["comment"],
+        "better_sample": None if better is None else f"SAMPLE_{1 + shown.index(better)}",
+        "better_id": better,
+        "latency_s": row["decision_ms"] / 1000,
+        "outcome": "win" if better is not None else "tie" if row["preferred"] == "tie" else "abstention",
+        "judge_id": who,
+        "trait": about,
+        "condition_id": Condition(who, "human", who, about).condition_id,
+        "received_at": row["labelled_at"],
+    }

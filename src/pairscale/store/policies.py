@@ -1,0 +1,248 @@
+"""When a run file is written: two policies around its one writer.
+
+- :class:`GroupCommitWriter`: every entry has a future that is done once the entry is on the disk. Entries that arrive
+  together share a transaction. For runs that continue only after an answer is durable.
+- :class:`JournalWriter`: calls return at once, and a thread writes in the background, in order. The file holds, at
+  every moment and however the process ends, a prefix of what happened. For adaptive runs, which must not wait for the
+  disk at every step.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
+
+from pairscale.errors import StoreError, StoreGoneError
+from pairscale.store.writer import Entry, check_entry
+
+if TYPE_CHECKING:
+    from pairscale.store.runfile import RunFile
+
+__all__ = ["GroupCommitWriter", "JournalWriter"]
+
+
+class GroupCommitWriter:
+    """Writes each entry before the caller continues; use it in an ``async with`` block.
+
+    It writes in the thread of the event loop: on a local disk that takes less than a millisecond, and a second thread
+    would cost more than it saves. Where writing is slow (a network drive, a remote database), it moves to a thread, and
+    entries that arrive meanwhile share the next transaction. Leaving the block waits until everything is written, also
+    on an interrupt, and so does the end of the process.
+
+    Args:
+        run_file: open for writing.
+        also: called with the entries of each transaction after it, in the same thread, before the futures are done.
+        patience: seconds that a write may usually take before writing moves to a thread.
+    """
+
+    def __init__(
+        self,
+        run_file: RunFile,
+        *,
+        also: Callable[[Sequence[Entry]], None] | None = None,
+        patience: float = 0.02,
+    ) -> None:
+        self._writer, self._also = run_file.writer, also
+        self._waiting: deque[tuple[Entry, asyncio.Future[None]]] = deque()
+        self._patience, self._usual = patience, 0.0
+        self._in_thread = False
+        self._turn = threading.Lock()
+
+    async def __aenter__(self) -> Self:
+        self._loop, self._home = asyncio.get_running_loop(), threading.get_ident()
+        atexit.register(self._write_all)
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        self._write_all()
+        atexit.unregister(self._write_all)
+
+    def write(self, entry: Entry) -> asyncio.Future[None]:
+        """Write an entry; the future is done when it is on the disk, or fails as the write did."""
+        written: asyncio.Future[None] = self._loop.create_future()
+        self._waiting.append((entry, written))
+        if len(self._waiting) == 1:
+            self._loop.call_soon(self._due)
+        return written
+
+    async def drain(self) -> None:
+        """Wait until everything is on the disk."""
+        self._write_all()
+
+    def put(self, entry: Entry) -> None:
+        """Write an entry without waiting for it; it is on the disk when the block is left."""
+        self.write(entry).add_done_callback(_retrieved)
+
+    def _due(self) -> None:
+        if self._usual <= self._patience:
+            self._write_all()
+        elif not self._in_thread:
+            self._in_thread = True
+            self._loop.run_in_executor(None, self._write_all).add_done_callback(self._back)
+
+    def _back(self, _done: asyncio.Future[None]) -> None:
+        self._in_thread = False
+        if self._waiting:
+            self._due()
+
+    def _write_all(self) -> None:
+        """Write everything that waits, in any thread."""
+        with self._turn:
+            start, taken = time.perf_counter(), []
+            while self._waiting:
+                taken.append(self._waiting.popleft())
+            if taken:
+                self._write(taken)
+                self._usual += 0.2 * (time.perf_counter() - start - self._usual)
+
+    def _write(self, taken: list[tuple[Entry, asyncio.Future[None]]]) -> None:
+        failure: Exception | None = None
+        is_committed = False
+        try:
+            entries = [entry for entry, _ in taken]
+            self._writer.commit(entries)
+            is_committed = True
+            if self._also is not None:
+                self._also(entries)
+        except Exception as error:  # noqa: BLE001 - it is raised where the write is awaited
+            if len(taken) > 1 and not is_committed and not isinstance(error, StoreError):
+                for one in taken:  # an entry that cannot be written must not take others with it
+                    self._write([one])
+                return
+            failure = error
+        waiting = [written for _, written in taken]
+        if threading.get_ident() == self._home:
+            _settle(waiting, failure)
+            return
+        with suppress(RuntimeError):  # the loop is closed, and nothing waits
+            self._loop.call_soon_threadsafe(_settle, waiting, failure)
+
+
+def _settle(waiting: list[asyncio.Future[None]], failure: Exception | None) -> None:
+    for written in waiting:
+        if written.done():
+            continue
+        if failure is None:
+            written.set_result(None)
+        else:
+            written.set_exception(failure)
+
+
+def _retrieved(written: asyncio.Future[None]) -> None:
+    """Mark the exception of a future that is not awaited as seen; the writes that are awaited raise it."""
+    if not written.cancelled():
+        written.exception()
+
+
+class JournalWriter:
+    """Writes entries in order, in the background; use it in a ``with`` block.
+
+    :meth:`put` returns at once. When something cannot be written (the disk is full), nothing later is written, and
+    every further call raises the reason. When the file is gone, every further call raises that, too, but what it was
+    given is in the copy that was saved.
+
+    Args:
+        run_file: open for writing; it must stay open until the journal is closed.
+
+    Raises:
+        StoreDamagedError: the end of a log was changed from outside, so that its chain cannot be continued.
+    """
+
+    _LINGER = 0.01  # seconds that the first of a group waits for others; a flush does not wait
+    _MOST = 20_000  # entries that may wait; a caller with more waits for the disk
+
+    def __init__(self, run_file: RunFile) -> None:
+        self._writer, self._name = run_file.writer, run_file.name
+        self._writer.check()
+        self._changed = threading.Condition()
+        self._waiting: list[Entry] = []
+        self._accepted = self._written = 0
+        self._hurry = self._closing = self._told = False
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._work, name="pairscale-journal", daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *_exc: object) -> None:
+        self._told = self._told or kind is not None  # one error at a time
+        self.close()
+
+    def put(self, entry: Entry) -> None:
+        """Have an entry written after all that came before it; the caller may change its rows of logs afterwards."""
+        check_entry(entry)
+        entry = replace(entry, rows=[(log, dict(row)) for log, row in entry.rows])
+        with self._changed:
+            while len(self._waiting) >= self._MOST and self._failure is None:
+                self._changed.wait()
+            if not isinstance(self._failure, StoreGoneError):
+                self._raise()
+            if self._closing:
+                raise StoreError(f"{self._name}: the journal is closed")
+            self._waiting.append(entry)
+            self._accepted += 1
+            if len(self._waiting) == 1:
+                self._changed.notify_all()
+            self._raise()
+
+    def event(self, row: Mapping[str, Any]) -> None:
+        """Have a row of ``adaptive_events`` written: a call, a limit, a join, a stop."""
+        self.put(Entry(rows=[("adaptive_events", row)]))
+
+    def flush(self) -> None:
+        """Wait until everything is on the disk; raise what went wrong."""
+        with self._changed:
+            target = self._accepted
+            self._hurry = self._written < target
+            self._changed.notify_all()
+            while self._written < target and self._failure is None:
+                self._changed.wait()
+            self._raise()
+
+    def close(self) -> None:
+        """Write what waits, and end; raise what went wrong, unless a call has raised it before."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        self._thread.join()
+        if not self._told:
+            self._raise()
+
+    def _raise(self) -> None:
+        if self._failure is not None:
+            self._told = True
+            raise self._failure
+
+    def _work(self) -> None:
+        while batch := self._taken():
+            failure: BaseException | None = None
+            try:
+                self._writer.commit(batch)
+            except BaseException as error:  # noqa: BLE001 - it is raised by the next call
+                failure = error
+            with self._changed:
+                self._failure = self._failure or failure
+                self._written += len(batch)
+                self._changed.notify_all()
+                if failure is not None and not isinstance(failure, StoreGoneError):
+                    self._waiting.clear()
+                    return
+
+    def _taken(self) -> list[Entry]:
+        """Everything that waits, as soon as anything does; nothing when the journal is closed."""
+        with self._changed:
+            while not self._waiting and not self._closing:
+                self._changed.wait()
+            if not self._hurry and not self._closing:
+                self._changed.wait_for(lambda: self._hurry or self._closing, self._LINGER)
+            self._hurry = False
+            batch, self._waiting = self._waiting, []
+            return batch

@@ -1,0 +1,100 @@
+"""Cases from manifests, pairs and run files; the key is never read."""
+
+import json
+
+import polars as pl
+import pytest
+from labelling import make_cases, write_manifest
+
+import pairscale as ps
+from pairscale.errors import InputError, StoreError, TableError
+from pairscale.evaluate.manifest import MANIFEST
+from pairscale.files import write_table
+from pairscale.people import Case, read_cases
+from pairscale.people.cases import reading_length
+
+
+def test_a_manifest_without_its_key(tmp_path):
+    cases = make_cases(3)
+    assert read_cases(write_manifest(tmp_path / "cases.jsonl", cases)) == cases
+    assert not hasattr(Case, "first_variant")
+    table = pl.DataFrame([{name: getattr(case, name) for name in MANIFEST} for case in cases])
+    assert read_cases(write_table(table, tmp_path / "cases.csv")) == cases
+
+
+def test_cells_of_any_kind(tmp_path):
+    row = {"case_id": 7, "task_id": None, "criterion": "c", "task_input": {"input": "é"}, "response_1": "a\0b"}
+    (tmp_path / "odd.jsonl").write_text(json.dumps({**row, "response_2": None}))
+    assert read_cases(tmp_path / "odd.jsonl") == [Case("7", "", "c", '{"input": "é"}', "a\ufffdb", "")]
+    (tmp_path / "odd.jsonl").write_text(json.dumps({**row, "response_2": "half a letter: \ud800"}))
+    assert read_cases(tmp_path / "odd.jsonl")[0].response_2 == "half a letter: \ufffd"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda rows: rows[:0], "holds no case to label"),
+        (
+            lambda rows: [{**rows[0], "case_id": "x"}, {**rows[1], "case_id": "x"}],
+            "case_id 'x' stands there more than once",
+        ),
+        (lambda rows: [{**rows[0], "case_id": ""}], "'case_id' is empty in row 1"),
+        (lambda rows: [{**rows[0], "criterion": None}], "'criterion' is empty in row 1"),
+        (
+            lambda rows: [{k: v for k, v in rows[0].items() if k != "response_2"}],
+            "no 'response_2' in row 1; a manifest has case_id",
+        ),
+    ],
+)
+def test_manifests_that_cannot_be_used(tmp_path, change, words):
+    rows = change([{name: getattr(case, name) for name in MANIFEST} for case in make_cases(2)])
+    (tmp_path / "m.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(InputError, match=words):
+        read_cases(tmp_path / "m.jsonl")
+
+
+def test_a_manifest_has_its_own_criteria(tmp_path):
+    manifest = write_manifest(tmp_path / "m.jsonl", make_cases(1))
+    with pytest.raises(InputError, match="names its own criteria"):
+        read_cases(manifest, criterion="warmth")
+
+
+def test_pairs_come_once_whichever_stands_first(tmp_path, caplog):
+    samples = [{"ID": name, "text": f"text of {name}"} for name in "abc"]
+    pairs = ps.make_pairs(samples)
+    both = pl.concat([pairs, pairs.select(ID1="ID2", text1="text2", ID2="ID1", text2="text1")])
+    cases = read_cases(write_table(both, tmp_path / "pairs.csv"), criterion="warmth")
+    assert [(case.case_id, case.response_1, case.response_2) for case in cases] == [
+        ("a:b", "text of a", "text of b"), ("a:c", "text of a", "text of c"), ("b:c", "text of b", "text of c"),
+    ]  # fmt: skip
+    assert {case.criterion for case in cases} == {"warmth"}
+    assert "3 pairs come again" in caplog.text
+
+
+def test_the_pairs_of_a_run_file(tmp_path):
+    pairs = ps.make_pairs([{"ID": name, "text": f"text of {name}"} for name in "abc"])
+    run = tmp_path / "run.db"
+    ps.submit_pairs(pairs, ps.make_judge("lexical", trait="clarity"), run=run, progress=False)
+    cases = read_cases(run)
+    assert [(case.response_1, case.response_2) for case in cases] == list(pairs.select("text1", "text2").iter_rows())
+    assert {case.criterion for case in cases} == {"Clarity"}
+    ps.submit_pairs(pairs, ps.make_judge("lexical", trait="ideas"), run=run, progress=False)
+    with pytest.raises(InputError, match="judged on 'clarity', 'ideas'; name one"):
+        read_cases(run)
+    assert {case.criterion for case in read_cases(run, criterion="x")} == {"x"}
+
+
+def test_files_that_are_none(tmp_path):
+    with pytest.raises(StoreError, match="no such run file"):
+        read_cases(tmp_path / "none.db")
+    ps.open_run(tmp_path / "empty.db", write=True).close()
+    with pytest.raises(InputError, match="holds no case"):
+        read_cases(tmp_path / "empty.db")
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(TableError, match="no 'case_id', 'task_id'"):
+        read_cases(tmp_path / "x.csv")
+
+
+def test_the_length_for_a_reader():
+    assert reading_length("abc é") == 5
+    assert reading_length("課本 a") == 3 + 3 + 2

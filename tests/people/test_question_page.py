@@ -1,0 +1,114 @@
+"""Runs that ask people on the page: pairs come from the engine, a choice is forced."""
+
+import threading
+
+import pytest
+from labelling import Visitor, get
+
+import pairscale as ps
+from pairscale.errors import InputError
+from pairscale.judges import HumanJudge
+from pairscale.people import Address, serve_questions
+
+TEXTS = [{"ID": f"gpt-secret-{n}", "text": f"Essay {n}: " + "word " * (n + 1)} for n in range(5)]
+
+
+def longer(page: str) -> str:
+    """Which of the two texts on a page is longer."""
+    left, _, right = page.partition('id="text-2"')
+    return "1" if left.count("word ") > right.count("word ") else "2"
+
+
+def rank(judge, path, results):
+    results.append(
+        ps.adaptive_rank(
+            TEXTS,
+            judge=judge,
+            n_steps=8,
+            seed=2,
+            concurrency=2,
+            timeout=None,
+            progress="none",
+            run=path,
+            fit_fn="laplace",
+        )
+    )
+
+
+@pytest.mark.slow
+def test_two_people_answer_a_run(tmp_path):
+    judge, results = HumanJudge(ps.trait_description("clarity")), []
+    page = serve_questions(judge.queue, ["ann", "bob"], trait=judge.trait, address=Address(port=0), linger=0)
+    with page as site:
+        run = threading.Thread(target=rank, args=(judge, tmp_path / "run.db", results))
+        run.start()
+        with Visitor(site.links["ann"]) as ann, Visitor(site.links["bob"]) as bob:
+            said, answered = [], 0
+            while run.is_alive() and answered < 8:
+                for person in (ann, bob):
+                    person.open()
+                    said.append(person.page)
+                    if person.has_question and answered < 8:
+                        assert person.send(choice=longer(person.page)).status_code == 200
+                        answered += 1
+            run.join(600)
+            assert not run.is_alive()
+            assert "The next pair is being chosen" in ann.open()
+            judge.queue.close()
+            assert "Done. Thank you!" in ann.open()
+    everything = "".join(said)
+    assert "gpt-secret" not in everything
+    assert "Clarity" in everything
+    assert judge.trait.description[:40] in everything
+    for absent in ('value="tie"', 'id="undo"', "Undo"):
+        assert absent not in everything
+    (result,) = results
+    assert result.state.engine.committed == 8
+    assert result.items["ID"][0] == "gpt-secret-4"
+
+
+def test_a_choice_is_forced_and_nothing_is_taken_back(tmp_path):
+    judge, results = HumanJudge(), []
+    with serve_questions(judge.queue, ["ann"], address=Address(port=0), linger=0) as site:
+        run = threading.Thread(target=rank, args=(judge, tmp_path / "run.db", results))
+        run.start()
+        with Visitor(site.links["ann"]) as ann:
+            while not ann.has_question:
+                ann.open()
+            reply = ann.send(choice="tie")
+            assert reply.status_code == 422
+            assert "a choice is forced here" in reply.text
+            assert "please choose or write a reason" in ann.send("skip").text
+            steps = 0
+            while steps < 8:
+                if ann.has_question:
+                    ann.send("skip", reason="I cannot tell which is better")
+                    steps += 1
+                ann.open()
+        run.join(600)
+    (result,) = results
+    assert result.state.engine.committed == 0
+    assert result.state.invalid == 8
+
+
+def test_addresses(tmp_path):
+    judge = HumanJudge()
+    with serve_questions(judge.queue, ["ann"], address=Address(port=0), linger=0) as site:
+        assert get(f"{site.url}/owner/x").status_code == 404
+        assert get(f"{site.url}/l/x").status_code == 404
+        port = int(site.url.rpartition(":")[2])
+        with (
+            pytest.raises(InputError, match=r"name another --port"),
+            serve_questions(HumanJudge().queue, ["bob"], address=Address(port=port)),
+        ):
+            pass
+    assert not judge.queue.is_open
+    for url in ("labels.example.org", "ftp://x.y", "https://x.y/path"):
+        with pytest.raises(InputError, match="must look like"):
+            Address(url=url)
+
+
+def test_open_to_others_is_said(caplog):
+    judge = HumanJudge()
+    with serve_questions(judge.queue, ["ann"], address=Address("0.0.0.0", 0), linger=0):
+        assert "open to other machines" in caplog.text
