@@ -373,7 +373,7 @@ def test_a_run_without_a_network_ends_soon(tmp_path):
 @pytest.mark.parametrize("status", [500, 503, 529])
 def test_failures_of_the_server_make_nobody_faster(status, monkeypatch):
     heard = []
-    monkeypatch.setattr(Pace, "answered", lambda _pace, _headers: heard.append("an answer"))
+    monkeypatch.setattr(Pace, "answered", lambda _pace, _headers, _sent: heard.append("an answer"))
     with simulator(faults={"script": [status, "ok"]}) as server:
         submit(judge_of(server, "openai"))
     assert heard == ["an answer"]

@@ -202,7 +202,7 @@ class LLMClient:
         if status == 429:
             self._pace.refused(self._wait(headers, self.provider.problem(status, body)), sent)
         elif status not in _DOWN:  # which says nothing of how fast one may ask
-            self._pace.answered(headers)
+            self._pace.answered(headers, sent)
         return status, headers, body, seconds
 
     def _is_down(self, reason: str, tried: bool, *, heard: bool = False) -> None:
