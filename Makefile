@@ -4,10 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 NUTPIE := build/nutpie/.installed
+MOCKS := build/mock-servers/.installed
 
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --dist worksteal
 
-.PHONY: demo test test-slow coverage validate nutpie lint types docs bench clean constraints
+.PHONY: demo test test-slow coverage validate nutpie mock-servers lint types docs bench clean constraints
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -34,7 +35,16 @@ $(NUTPIE): pyproject.toml benchmarks/nutpie.txt
 nutpie: $(NUTPIE)  ## our sampler beside another one, live
 	OPENBLAS_NUM_THREADS=1 $(<D)/bin/python -m benchmarks.nutpie_parity
 
-validate: $(STAMP) nutpie  ## the long statistical, load and fault suites; figures go to docs/validation.md
+$(MOCKS): tests/providers/mock_servers/requirements.txt tests/providers/mock_servers/package.json
+	@test -x $(@D)/python/bin/python || $(PYTHON) -m venv $(@D)/python
+	$(@D)/python/bin/python -m pip install --quiet --disable-pip-version-check -r $(<D)/requirements.txt
+	cp $(<D)/package.json $(@D)/package.json
+	npm install --prefix $(@D) --silent --no-audit --no-fund
+	@touch $@
+
+mock-servers: $(MOCKS)  ## two servers of other authors that imitate providers, for `make validate`; needs Node.js 20
+
+validate: $(STAMP) nutpie mock-servers  ## the long statistical, load and fault suites; figures go to docs/validation.md
 	$(BIN)/python -m pytest -m validate -s
 	$(PYTEST) -n 2 -m 'not validate' --hypothesis-profile thorough
 

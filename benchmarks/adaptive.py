@@ -20,10 +20,11 @@ FLIGHT = (200, 64, 1.0, 1_200)
 def steps(n_items: int, start: int, n: int) -> dict[str, float | str]:
     """CPU of a step, sequentially, from a given step on; earlier steps are not logged, to get there."""
     import numpy as np
-    from pairscale.store.journal import Asked, Journal
 
     import pairscale as ps
     from pairscale.adaptive.engine import Engine, Proposal
+    from pairscale.store.policies import JournalWriter
+    from pairscale.store.writer import Asked, Entry
 
     rng = np.random.default_rng(0)
     truth = rng.normal(size=n_items)
@@ -46,7 +47,7 @@ def steps(n_items: int, start: int, n: int) -> dict[str, float | str]:
     with tempfile.TemporaryDirectory() as folder, ps.open_run(Path(folder) / "run.db", write=True) as store:
         store.add_items({"ID": name, "text": name} for name in ids)
         condition = store.add_condition(ps.Condition("instant"))
-        with Journal(store, condition) as journal:
+        with JournalWriter(store) as journal:
             cpu = time.process_time()
             done = 0
             while done < n:
@@ -59,7 +60,8 @@ def steps(n_items: int, start: int, n: int) -> dict[str, float | str]:
                 attempt = {"attempt": 1, "attempted_at": "2026-01-01", "outcome": "win"}
                 settled = {"outcome": "win", "winner_pos": 1, "better_id": first, "received_at": "2026-01-01"}
                 uid = f"step-{found.step_id:06d}"
-                journal.step(row, Asked(uid, first, second, {"step_id": found.step_id}, [attempt], settled))
+                asked = Asked(condition, [attempt], settled, None, uid, first, second, {"step_id": found.step_id})
+                journal.put(Entry(asked, [("step_log", row)]))
                 done += 1
             journal.flush()
             cpu = time.process_time() - cpu

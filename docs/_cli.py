@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from pairscale.cli import COMMANDS, app, batch, name_of
+from pairscale.cli import COMMANDS, app, batch, module_of
 
 PAGE = Path(__file__).with_name("cli.md")
 
@@ -41,13 +41,9 @@ What holds for all of them:
 def reference() -> str:
     """The page."""
     group: Any = typer.main.get_command(app)
-    names = [name_of(module) for module in COMMANDS]
-    rows = [f"| [`{name}`](#{name}) | {module.SUMMARY} |" for name, module in zip(names, COMMANDS, strict=True)]
-    rows.append(f"| [`batch`](#batch) | {batch.SUMMARY} |")
-    parts = [_HEAD.format(commands="\n".join(rows))]
-    for name, module in zip(names, COMMANDS, strict=True):
-        parts.append(_section(name, group.commands[name], module))
-    return "\n".join([*parts, _batch(group.commands["batch"])])
+    rows = [f"| [`{name}`](#{name}) | {summary} |" for name, summary in COMMANDS.items()]
+    each = [_section(name, group.commands[name], module_of(name)) for name in COMMANDS if name != "batch"]
+    return "\n".join([_HEAD.format(commands="\n".join(rows)), *each, _batch(group.commands["batch"])])
 
 
 def _batch(group: Any) -> str:

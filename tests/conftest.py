@@ -3,6 +3,8 @@
 import os
 import shutil
 import signal
+from fnmatch import fnmatchcase
+from functools import cache
 from itertools import count
 
 import pytest
@@ -36,6 +38,16 @@ def clean_environment(monkeypatch, homes):
     monkeypatch.setenv("PAIRSCALE_HOME", str(home))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def commands_built_once():
+    """Typer builds all commands again at every call, which takes most of its time; here they never change."""
+    import typer.main
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.main, "get_command", cache(typer.main.get_command))
+        yield
+
+
 @pytest.fixture(scope="module")
 def browser():
     """A real one; not for the whole session, as no other event loop can run beside it."""
@@ -66,10 +78,23 @@ def fast_limits(monkeypatch):
         monkeypatch.setitem(waits.__init__.__kwdefaults__, "sleep", sleep)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Of some tests only a few parameters are worth their time in `make test`; the others are slow."""
+    for item in items:
+        kept = item.get_closest_marker("slow_except")
+        if kept is not None and not any(fnmatchcase(item.callspec.id, name) for name in kept.args):
+            item.add_marker(pytest.mark.slow)
+
+
 def pytest_terminal_summary(terminalreporter):
-    """Say in the last lines when the page was not tried in a browser."""
-    left_out = [report for report in terminalreporter.stats.get("skipped", []) if "no Chromium" in str(report.longrepr)]
-    if left_out:
-        terminalreporter.write_line(
-            f"{len(left_out)} browser tests were NOT run: no Chromium was found (Debian: apt-get install chromium)"
-        )
+    """Say in the last lines when the page was not tried in a browser, or no run in a PostgreSQL database."""
+    skipped = [str(report.longrepr) for report in terminalreporter.stats.get("skipped", [])]
+    for what, reason, package in (
+        ("browser", "no Chromium", "chromium"),
+        ("PostgreSQL", "no PostgreSQL", "postgresql"),
+    ):
+        if left_out := sum(reason in said for said in skipped):
+            terminalreporter.write_line(
+                f"{left_out} {what} tests were NOT run: {reason} was found (Debian: apt-get install {package})"
+            )

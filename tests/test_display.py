@@ -236,6 +236,7 @@ def methods(kind: type) -> list[Any]:
     return [getattr(member, "__func__", member) for member in members if callable(getattr(member, "__func__", member))]
 
 
+@pytest.mark.slow
 def test_every_result_of_a_public_function_shows_itself() -> None:
     public = [getattr(ps, name) for name in ps.__all__]
     waiting = [kind for function in public if inspect.isfunction(function) for kind in returned(function)]
@@ -251,6 +252,7 @@ def test_every_result_of_a_public_function_shows_itself() -> None:
     assert len(seen) > 25
 
 
+@pytest.mark.slow
 def test_there_is_an_example_of_each() -> None:
     def below(kind: type) -> set[type]:
         return {kind}.union(*(below(one) for one in kind.__subclasses__()))

@@ -1,6 +1,7 @@
 """One sentence for every refused option, and plain Python for every accepted one."""
 
 import math
+import re
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -176,3 +177,21 @@ def test_a_long_value_is_cut_short() -> None:
     with pytest.raises(InputError) as error:
         options.require_int("x" * 500, "n")
     assert str(error.value) == "n must be a whole number, not '" + "x" * 78 + "…"
+
+
+_ELSEWHERE = {"collect/live.py", "evaluate/_desk.py", "evaluate/_judge.py", "evaluate/run.py"}
+"""Modules that still write sentences of their own."""
+
+
+def test_only_this_module_says_which_numbers_are_allowed() -> None:
+    source = Path(options.__file__).parent
+    sentence = re.compile(
+        r"must be (?:a )?(?:whole |positive |finite )?number\b|must be (?:above|between) "
+        r"|must be \d+ or more|be negative|must be \{what\} from"
+    )
+    found = {
+        str(path.relative_to(source))
+        for path in source.rglob("*.py")
+        if path.name != "options.py" and sentence.search(path.read_text("utf-8"))
+    }
+    assert found <= _ELSEWHERE

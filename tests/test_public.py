@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import pairscale as ps
 
 SRC = Path(ps.__file__).parent
@@ -68,6 +70,27 @@ def test_import_of_the_package_loads_nothing_heavy():
     code = f"import sys, pairscale, pairscale.cli; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["rank", "--help"], ["batch", "--help"], ["rank", "-h"], ["--version"]]
+)
+def test_the_help_of_a_command_imports_nothing_heavy_and_no_other_command(arguments):
+    code = f"""
+import sys
+from pairscale.cli import main
+try:
+    main({arguments})
+except SystemExit as done:
+    assert not done.code, done.code
+heavy = "aiohttp altair fastapi jinja2 numpy pandas polars pydantic rich scipy sqlalchemy".split()
+print(sorted(set(heavy) & set(sys.modules)))
+print(sorted(n.rpartition(".")[2] for n in sys.modules if n.startswith("pairscale.cli.") and "._" not in n))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=600)
+    *_, heavy, commands = done.stdout.splitlines()
+    assert heavy == "[]"
+    assert commands == str([arguments[0]] if arguments[0][0] != "-" else [])
 
 
 def modules() -> list[Path]:

@@ -153,10 +153,19 @@ def test_the_exact_name_goes_before_another_spelling():
         ({"id_col": "nobody"}, "samples: no column 'nobody' (id_col); it has 'ID', 'text'"),
         ({"text_col": "nothing"}, "samples: no column 'nothing' (text_col); it has 'ID', 'text'"),
         ({"id_col": 2}, "samples: no column 2, counted from 0 (id_col); it has 2: 'ID', 'text'"),
-        ({"text_col": -1}, "samples: no column -1, counted from 0 (text_col)"),
+        (
+            {"text_col": -1},
+            "text_col as a position must be a whole number of 0 or more, not -1",
+        ),
         ({"id_col": 1}, "samples: the ids and the texts cannot both be column 'text'; name them"),
-        ({"id_col": True}, "id_col=True must be the name of a column, or its position from 0"),
-        ({"text_col": 1.0}, "text_col=1.0 must be the name of a column, or its position from 0"),
+        (
+            {"id_col": True},
+            "id_col as a position must be a whole number of 0 or more, not True",
+        ),
+        (
+            {"text_col": 0.5},
+            "text_col as a position must be a whole number of 0 or more, not 0.5",
+        ),
     ],
 )
 def test_columns_that_are_not_there(options, says):

@@ -176,6 +176,7 @@ def test_blank_is_missing_or_white_space(texts):
     assert is_blank(pl.Series(texts, dtype=pl.String)).to_list() == expected
 
 
+@pytest.mark.slow
 @given(strategies.samples())
 def test_the_strategies_keep_their_promise(samples):
     assert samples.columns[:2] == ["ID", "text"]

@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from operator import index
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pairscale.errors import InputError, TableError
+from pairscale.errors import TableError
 from pairscale.notices import notice
+from pairscale.options import require_choice, require_int
 from pairscale.provenance import fingerprint
 from pairscale.tables import CANONICAL, Table, as_text, id_text, listed, require_ids, row_numbers, to_frame
 
@@ -277,12 +277,8 @@ def build_btl_results_data(
         >>> build_btl_results_data([{"ID1": "a", "ID2": "b", "better_id": "b"}]).select("pair_uid", "winner_pos").rows()
         [('a:b#1', 2)]
     """
-    if phase not in PHASES:
-        raise InputError(f"phase {phase!r} is not one of {listed(PHASES)}")
-    try:
-        first = index(iter_start)
-    except TypeError:
-        raise InputError(f"iter_start={iter_start!r} must be a whole number") from None
+    require_choice(phase, "phase", PHASES)
+    first = require_int(iter_start, "iter_start")
     frame = as_comparisons(results)
     _require_winners(frame)
     ordered, unordered = key_expressions("ID1", "ID2")

@@ -11,6 +11,7 @@ import polars as pl
 
 from pairscale.errors import FileFormatError, InputError, TableError
 from pairscale.files import TABLE_SUFFIXES, read_table, read_text
+from pairscale.options import require_int
 from pairscale.tables import Table, as_text, is_blank, listed, require_ids, row_numbers, to_frame
 
 __all__ = ["MAX_TEXT_BYTES", "read_samples", "read_samples_df", "read_samples_dir"]
@@ -175,9 +176,8 @@ def _column(columns: Sequence[str], given: Column | None, usual: str, position: 
         if given not in columns:
             raise TableError(f"{what}: no column {given!r} ({argument}); it has {listed(columns, 20)}")
         return given
-    if not isinstance(given, int) or isinstance(given, bool):
-        raise InputError(f"{argument}={given!r} must be the name of a column, or its position from 0")
-    if not 0 <= given < len(columns):
+    given = require_int(given, f"{argument} as a position", least=0)
+    if given >= len(columns):
         raise TableError(
             f"{what}: no column {given}, counted from 0 ({argument}); it has {len(columns)}: {listed(columns, 20)}"
         )

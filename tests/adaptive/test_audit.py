@@ -50,6 +50,7 @@ def test_a_clean_run_is_reproduced(clean: Path) -> None:
     assert report.problem is None
 
 
+@pytest.mark.slow_except("1-information", "5-pollitt")
 @pytest.mark.parametrize("selector", ["pollitt", "random", "nearest", "information"])
 @pytest.mark.parametrize("concurrency", [1, 5])
 def test_runs_of_every_selector_are_reproduced(selector: str, concurrency: int, tmp_path: Path) -> None:

@@ -42,6 +42,7 @@ def test_candidates_of_each_stage() -> None:
     assert fields["n_candidates_generated"] == sum(apart[pair] <= 1 for pair in others)
 
 
+@pytest.mark.slow
 def test_candidates_are_drawn_evenly_when_there_are_too_many() -> None:
     """§5.1.5: exactly C_max of them, none twice, each as likely as any other, the same for the same seed."""
     items, strata = np.arange(12), np.repeat([1, 2, 3, 4], 3)

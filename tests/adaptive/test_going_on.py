@@ -38,6 +38,7 @@ def test_a_run_whose_log_does_not_say_what_fits_goes_on(tmp_path: Path) -> None:
     audited(run)
 
 
+@pytest.mark.slow_except("round_log")
 @pytest.mark.parametrize("after", ["round_log", "adaptive_events"])
 def test_a_run_that_goes_on_meanwhile_is_read_as_of_one_moment(
     after: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -306,6 +306,7 @@ def test_invariants_at_every_step(case: Case) -> None:
     check_all(case, case.run())
 
 
+@pytest.mark.slow
 @settings(SLOW, max_examples=15)
 @given(cases(st.integers(2, 7), 250))
 def test_invariants_to_the_bitter_end(case: Case) -> None:
@@ -313,6 +314,7 @@ def test_invariants_to_the_bitter_end(case: Case) -> None:
     check_all(case, case.run())
 
 
+@pytest.mark.slow
 @settings(SLOW, max_examples=2)
 @given(cases(st.integers(41, 300), 420))
 def test_invariants_of_many_items(case: Case) -> None:
@@ -357,6 +359,7 @@ def test_replay(case: Case, data: st.DataObject) -> None:
                 assert dict(found.row) == dict(logged.row)
 
 
+@pytest.mark.slow
 @settings(SLOW, max_examples=12)
 @given(cases(SIZES, 90), st.integers(0, 80), st.integers(1, 5))
 def test_late_items_at_any_time(case: Case, step: int, more: int) -> None:
@@ -385,6 +388,7 @@ def test_late_items_at_any_time(case: Case, step: int, more: int) -> None:
         assert len(connected(links, log.n)) == 1
 
 
+@pytest.mark.slow
 def test_nothing_grows_with_the_history() -> None:
     """After 2,000 steps nothing but the log itself, and the counts since the last refit, is longer than N needs."""
     n = 20

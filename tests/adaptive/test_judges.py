@@ -18,15 +18,15 @@ from tests.adaptive.running import FAST, LATE, answers, asked, audited, better, 
 @pytest.mark.parametrize(
     ("answer", "reason", "kind"),
     [
-        (ValueError("broken"), "ValueError: broken", "error"),
-        (ValueError(), "ValueError", "error"),
-        (None, "the judge must return a mapping", "error"),
-        ("SAMPLE_1", "the judge must return a mapping", "error"),
-        ({"Y": 1}, "is_valid", "error"),
-        ({"is_valid": True, "Y": 2}, "Y must be 1", "error"),
-        ({"is_valid": True, "Y": "1"}, "Y must be 1", "error"),
-        ({"is_valid": True, "Y": float("nan")}, "Y must be 1", "error"),
-        ({"is_valid": True}, "Y must be 1", "error"),
+        (ValueError("broken"), "ValueError: broken", "failure"),
+        (ValueError(), "ValueError", "failure"),
+        (None, "the judge must return a mapping", "failure"),
+        ("SAMPLE_1", "the judge must return a mapping", "failure"),
+        ({"Y": 1}, "is_valid", "failure"),
+        ({"is_valid": True, "Y": 2}, "Y must be 1", "failure"),
+        ({"is_valid": True, "Y": "1"}, "Y must be 1", "failure"),
+        ({"is_valid": True, "Y": float("nan")}, "Y must be 1", "failure"),
+        ({"is_valid": True}, "Y must be 1", "failure"),
         ({"is_valid": False, "Y": None, "invalid_reason": "cannot \ud800 say"}, "cannot", "abstention"),
         ({"is_valid": False}, "no valid answer", "abstention"),
         ({"is_valid": True, "Y": 0.5}, "the judge said tie", "abstention"),
@@ -92,6 +92,7 @@ def test_errors_that_pass_are_asked_again_until_they_do(tmp_path: Any) -> None:
     assert steps(result.state).equals(steps(rank(5, better, n_steps=10).state))
 
 
+@pytest.mark.slow_except("4")
 @pytest.mark.parametrize("concurrency", [1, 4])
 def test_an_item_that_is_always_refused_is_set_aside_and_the_others_are_ranked(
     concurrency: int, tmp_path: Any, caplog: pytest.LogCaptureFixture
@@ -174,6 +175,7 @@ def test_so_few_items_that_every_pair_is_given_up_first(
     audited(run)
 
 
+@pytest.mark.slow_except("pollitt")
 @pytest.mark.parametrize("selector", ["pollitt", "random", "information"])
 def test_a_raised_limit_takes_items_back_that_were_set_aside(
     selector: str, tmp_path: Any, caplog: pytest.LogCaptureFixture

@@ -62,6 +62,7 @@ def test_no_steps_at_all() -> None:
     assert result.summary.row(0) == (10, 0, 0, 0, False, None)
 
 
+@pytest.mark.slow_except("7")
 @pytest.mark.parametrize("concurrency", [1, 7, 64])
 def test_max_comparisons_is_of_the_whole_run(concurrency: int, tmp_path: Any) -> None:
     given = {"run": tmp_path / "run.db", "concurrency": concurrency, "judge": simulated(invalid_rate=0.2)}
@@ -93,6 +94,7 @@ class Priced:
         return ps.Verdict.win(1 if pair.first["ID"] > pair.second["ID"] else 2, cost=price)
 
 
+@pytest.mark.slow_except("8")
 @pytest.mark.parametrize("concurrency", [1, 8, 64])
 def test_max_cost_is_never_passed(concurrency: int, tmp_path: Any) -> None:
     judge, given = Priced(0.1), {"run": tmp_path / "run.db", "concurrency": concurrency}
@@ -235,6 +237,7 @@ def test_what_cannot_be_used_is_named_before_anything_is_asked(given: dict[str, 
 # Calls
 
 
+@pytest.mark.slow_except("pollitt")
 @pytest.mark.parametrize("selector", ["pollitt", "random", "nearest", "information"])
 def test_fifty_twice_is_a_hundred_once(selector: str) -> None:
     """A closing refit guides no choice."""
@@ -252,6 +255,7 @@ def test_fifty_twice_is_a_hundred_once(selector: str) -> None:
     assert ps.adaptive_results_history(twice.state).equals(ps.adaptive_results_history(once.state))
 
 
+@pytest.mark.slow
 def test_one_step_at_a_time_is_the_same_run() -> None:
     once = rank(5, n_steps=14)
     state = ps.adaptive_rank_start(samples(5))
@@ -278,6 +282,7 @@ def test_a_statistical_stop_ends_the_run_and_a_stricter_rule_goes_on(caplog: pyt
     assert state.round_log["eap_reliability_min"][-1] == 0.999
 
 
+@pytest.mark.slow_except("8")
 @pytest.mark.parametrize("concurrency", [8, 24])
 def test_what_comes_in_after_the_stop_cannot_take_it_back(concurrency: int, tmp_path: Any) -> None:
     """With more in flight than a refit takes, several refits would fall due behind the stop."""
@@ -414,6 +419,7 @@ def test_a_judge_may_read_the_log_of_the_run_from_its_thread() -> None:
 # Many at once
 
 
+@pytest.mark.slow_except("pollitt-8")
 @pytest.mark.parametrize("concurrency", [8, 64])
 @pytest.mark.parametrize("selector", ["pollitt", "information"])
 def test_answers_out_of_order(concurrency: int, selector: str, tmp_path: Any) -> None:

@@ -213,6 +213,7 @@ def test_the_same_call_goes_on(tmp_path: Path, by: str) -> None:
     assert loaded.items.sort("ID").equals(samples(8).sort("ID"))
 
 
+@pytest.mark.slow
 def test_a_run_in_memory_is_saved_later_and_goes_on_there(tmp_path: Path) -> None:
     state = go(ps.adaptive_rank_start(samples(8)), 20)
     folder = tmp_path / "later"
@@ -316,6 +317,7 @@ def test_the_items_of_every_refit_as_files(tmp_path: Path) -> None:
 # Late items
 
 
+@pytest.mark.slow_except("1")
 @pytest.mark.parametrize("concurrency", [1, 6])
 def test_late_items_join_a_run(tmp_path: Path, concurrency: int, caplog: pytest.LogCaptureFixture) -> None:
     run, given = tmp_path / "run.db", {"concurrency": concurrency, "run": tmp_path / "run.db"}
@@ -386,6 +388,7 @@ def test_what_has_changed_is_named_and_nothing_is_touched(tmp_path: Path, change
     assert rank(8, n_steps=1, run=run).logs["step_log"].height == 13
 
 
+@pytest.mark.slow
 def test_what_fits_is_known_by_its_function(tmp_path: Path) -> None:
     """By any of its names; another object of a class, and a function that was made anew, are the same by name."""
     run = tmp_path / "run.db"
@@ -613,6 +616,7 @@ ps.adaptive_rank_run_live(state, ps.FunctionJudge(judge, name="held"), 1, fit_fn
 """
 
 
+@pytest.mark.slow
 def test_two_runners_on_one_file(tmp_path: Path) -> None:
     run, calls = tmp_path / "run.db", []
 
@@ -650,6 +654,7 @@ def test_a_state_that_is_behind_its_file_is_refused_even_when_no_step_came(tmp_p
         go(behind, 1)
 
 
+@pytest.mark.slow
 def test_open_questions_of_an_earlier_call_count_as_steps_of_this_one(tmp_path: Path) -> None:
     run, left = tmp_path / "run.db", iter(range(10))
 

@@ -73,6 +73,7 @@ def test_bias_matches_r_exactly_but_for_its_random_numbers(case):
         assert abs(result.summary[name][0] - binom.ppf(tail, n, share) / n) <= 1.0 / n + 1e-9, name
 
 
+@pytest.mark.slow
 def test_the_bootstrap_draws_pairs_with_replacement():
     consistency = compute_reverse_consistency(BIAS["input"]["case_40"]["main"], BIAS["input"]["case_40"]["reverse"])
     flags = consistency.details["is_consistent"].to_numpy()
@@ -129,6 +130,7 @@ def majority(votes: list[tuple[str, str]], pair: tuple[str, str]) -> str | None:
     return None if wins[0] == wins[1] else pair[wins[1] > wins[0]]
 
 
+@pytest.mark.slow
 @given(judgements(), judgements())
 @settings(max_examples=60)
 def test_consistency_is_what_a_loop_finds(main, reverse):
@@ -262,6 +264,7 @@ def simulated(
     return rows(*halves[0]), rows(*halves[1])
 
 
+@pytest.mark.slow
 def test_the_bias_of_a_simulated_judge_is_found_again():
     essays = ps.synthetic_essays(40, seed=4)
     pairs = ps.randomize_pair_order(ps.make_pairs(essays), seed=1)
@@ -347,10 +350,10 @@ GOOD = compute_reverse_consistency(rows(("a", "b", "a")), rows(("b", "a", "a")))
         ),
         (lambda: compute_reverse_consistency(3, []), "main_results is a int"),
         (lambda: check_positional_bias([{"key": "a"}]), "details: no column 'ID1_main', 'ID2_main'"),
-        (lambda: check_positional_bias(GOOD, n_boot=0), "n_boot must be 1 or more"),
-        (lambda: check_positional_bias(GOOD, n_boot=1.5), "n_boot=1.5 must be a whole number"),
-        (lambda: check_positional_bias(GOOD, conf_level=95), "conf_level=95 must be between 0 and 1"),
-        (lambda: check_positional_bias(GOOD, seed="x"), "seed='x' must be a whole number"),
+        (lambda: check_positional_bias(GOOD, n_boot=0), "n_boot must be a whole number of 1 or more, not 0"),
+        (lambda: check_positional_bias(GOOD, n_boot=1.5), "n_boot must be a whole number of 1 or more, not 1.5"),
+        (lambda: check_positional_bias(GOOD, conf_level=95), "conf_level must be a number above 0 and below 1, not 95"),
+        (lambda: check_positional_bias(GOOD, seed="x"), "seed must be a whole number of 0 or more, not 'x'"),
         (
             lambda: check_positional_bias(GOOD.details.with_columns(is_consistent=pl.lit("yes"))),
             "details: column 'is_consistent' must be true or false in every row",

@@ -33,6 +33,7 @@ def test_equal_values_share_a_rank(values):
     assert _correlations._ranks(np.array(values)).tolist() == stats.rankdata(values).tolist()
 
 
+@pytest.mark.slow
 def test_a_ranking_does_without_scipy_stats():
     code = "import sys, pairscale.adaptive, pairscale.simulate; sys.exit('scipy.stats' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

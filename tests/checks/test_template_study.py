@@ -171,7 +171,7 @@ ROW = {"ID1": "a", "ID2": "b", "better_id": "a", "template_id": "t", "direction"
         (lambda: template_study([{"ID1": "a"}]), "judgements: no column 'template_id', 'direction'"),
         (lambda: template_study([{**ROW, "template_id": None}]), "judgements: column 'template_id' is empty in row 1"),
         (lambda: template_study([ROW]), "t: no pair has a winner in both directions"),
-        (lambda: template_study([ROW], level=2), "level is 2; it must be between 0 and 1"),
+        (lambda: template_study([ROW], level=2), "level must be a number above 0 and below 1, not 2"),
         (lambda: template_study([ROW], templates=["x"]), "templates and run belong to a study that asks judges"),
         (lambda: template_study(PAIRS, judge=swayed), "say which templates to study"),
         (lambda: template_study(PAIRS, judge=swayed, templates="concise"), "say which templates to study"),

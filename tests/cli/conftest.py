@@ -5,6 +5,7 @@ import json
 import logging
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -91,18 +92,33 @@ def cli(folder, capsys):
     return call
 
 
+@pytest.fixture(scope="session")
+def made():
+    """By name, the files that a command made for a test before."""
+    return {}
+
+
+def _made_once(made: dict[str, bytes], name: str, call: Callable[[], Outcome]) -> Path:
+    """A file in the current folder: what the call writes, which is kept for the tests that follow."""
+    path = Path(name)
+    if name in made:
+        path.write_bytes(made[name])
+    else:
+        assert call().code == 0
+        made[name] = path.read_bytes()
+    return path
+
+
 @pytest.fixture
-def pairs(cli):
+def pairs(cli, made):
     """The six pairs of the essays, as a file."""
-    assert cli("pairs", "essays", "--out", "pairs.csv").code == 0
-    return Path("pairs.csv")
+    return _made_once(made, "pairs.csv", lambda: cli("pairs", "essays", "--out", "pairs.csv"))
 
 
 @pytest.fixture
-def run(cli, pairs):
+def run(cli, pairs, made):
     """A run file with their answers."""
-    assert cli("judge", pairs, "--judge", "mine:longer", "--run", "run.db").code == 0
-    return Path("run.db")
+    return _made_once(made, "run.db", lambda: cli("judge", pairs, "--judge", "mine:longer", "--run", "run.db"))
 
 
 START = "from pairscale.cli import main; main()"

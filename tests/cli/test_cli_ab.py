@@ -31,9 +31,13 @@ def longer(A, B):
     return {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
 
 
+asked = []
+
+
 def slow(A, B):
     import time
-    time.sleep(0.2)
+    asked.append(1)
+    time.sleep(0.1 if len(asked) < 6 else 5)  # too slow to end by itself, however late the signal comes
     return longer(A, B)
 '''
 
@@ -133,7 +137,7 @@ def test_the_manifest_for_labellers(cli, answers):
 def test_a_manifest_that_cannot_be_written_is_said_before_anybody_is_asked(cli, answers):
     done = cli(*FILES, "--judge", "vary:longer", "--run", "ab.db", "--manifest", "cases.csv")
     assert (done.code, done.out) == (1, "")
-    assert "cases.csv: a manifest has one JSON object a line, and ends in .jsonl" in done.lines[-1]
+    assert "the manifest must be a file that ends in '.jsonl' or '.ndjson', not 'cases.csv'" in done.lines[-1]
     assert not (answers / "ab.db").exists()
 
 
@@ -220,6 +224,7 @@ def test_what_cannot_be_done_is_one_line(cli, answers, arguments, words):
     assert "Traceback" not in done.err
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_goes_on(process, answers):
     arguments = (*FILES, "--judge", "vary:slow", "--run", "ab.db", "--concurrency", "1")
     child = process(*arguments)

@@ -50,6 +50,7 @@ def test_fit_draws_ranks_and_wins(cli, run):
     assert {"row": "dot", "column": "ann", "share": 1.0, "times": 1} in cells
 
 
+@pytest.mark.slow_except("elo")
 @pytest.mark.parametrize("model", ["elo", "bayes"])
 def test_fit_draws_other_models(cli, run, model):
     done = cli("fit", run, "--model", model, "--chart", "a.json", "--json")
@@ -72,8 +73,8 @@ def test_ranks_that_do_not_exist_are_refused_at_once(cli, folder, options):
 @pytest.mark.parametrize(
     ("file", "why"),
     [
-        ("a.pdf", "error: --chart a.pdf: the ending must be .svg, .png, .html or .json"),
-        ("chart", "error: --chart chart: the ending must be .svg, .png, .html or .json"),
+        ("a.pdf", "error: --chart must be a file that ends in '.svg', '.png', '.html' or '.json', not 'a.pdf'"),
+        ("chart", "error: --chart must be a file that ends in '.svg', '.png', '.html' or '.json', not 'chart'"),
         ("no/a.svg", "error: --chart no/a.svg cannot be written: there is no folder no; make it first"),
     ],
 )

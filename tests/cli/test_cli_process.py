@@ -49,6 +49,7 @@ def test_standard_output_on_a_full_disk_is_one_line(process):
     assert err == "error: the output cannot be written: No space left on device\n"
 
 
+@pytest.mark.slow
 def test_a_terminal_without_unicode_gets_the_numbers_all_the_same(process, run):
     _, out, err = _finished(process("fit", run, env={"PYTHONIOENCODING": "ascii", "PYTHONPATH": ":".join(sys.path)}))
     assert "reliability" in out

@@ -118,6 +118,7 @@ def test_a_wrong_key_and_an_unknown_model(cli, pairs, server):
     assert "try pulling it first" in done.err
 
 
+@pytest.mark.slow
 def test_simulate_providers(process, cli, pairs):
     child = process("simulate-providers", "--bias", "50")
     variables = {}

@@ -54,7 +54,7 @@ def test_what_surprises_can_be_labelled(cli, run):
     ("args", "said"),
     [
         (("nowhere.db",), "no such run file"),
-        (("run.db", "--out", "report.pdf"), "the ending must be html"),
+        (("run.db", "--out", "report.pdf"), "--out must be a file that ends in '.html', "),
         (("run.db", "--condition", "nobody"), "no condition is called 'nobody'"),
         (("run.db", "--as", "ab"), "keeps no result of a comparison of two variants"),
     ],

@@ -174,7 +174,10 @@ def test_nothing_to_label_is_said(cli, folder, ab):
     [
         (("ab.db", "--as", "nonsense"), "a run is read as ranking, bias or ab"),
         (("ab.db", "--condition", "x"), "an A/B run shows all of its own"),
-        (("ab.db", "--again", "again.csv"), "the ending must be jsonl"),
+        (
+            ("ab.db", "--again", "again.csv"),
+            "--again must be a file that ends in '.jsonl' or '.ndjson', not 'again.csv'",
+        ),
         (("ab.db", "--as", "bias"), None),
     ],
 )

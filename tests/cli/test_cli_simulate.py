@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import polars as pl
+import pytest
 
 SELECTORS = "'pollitt', 'random', 'nearest', 'information'"
 
@@ -22,6 +23,7 @@ def test_simulate_shows_curves_ends_and_targets(cli):
     assert max(map(len, done.out.splitlines())) <= 140
 
 
+@pytest.mark.slow
 def test_simulate_writes_json_table_and_chart(cli):
     done = cli(*SMALL, "--in-flight", 4, "--selector", "random", "--out", "curves.csv", "--chart", "a.svg", "--json")
     assert done.code == 0, done.err
@@ -39,9 +41,12 @@ def test_simulate_refuses_before_any_work(cli):
             ("--selector", "best"),
             f"error: selector: no selector 'best'; there are {SELECTORS}, or module:function",
         ),
-        (("--target", 2), "error: --target 2: it must be above 0 and at most 1"),
-        (("--reliability", 1), "error: --reliability 1: it must be between 0 and 1"),
-        (("--chart", "a.txt"), "error: --chart a.txt: the ending must be .svg, .png, .html or .json"),
+        (("--target", 2), "error: --target must be a number above 0 and at most 1, not 2.0"),
+        (("--reliability", 1), "error: --reliability must be a number above 0 and below 1, not 1.0"),
+        (
+            ("--chart", "a.txt"),
+            "error: --chart must be a file that ends in '.svg', '.png', '.html' or '.json', not 'a.txt'",
+        ),
     ):
         done = cli(*SMALL, *options)
         assert (done.code, done.out, done.lines) == (1, "", [why])
@@ -68,5 +73,5 @@ def test_plan_writes_json_and_says_what_to_know(cli):
 def test_plan_needs_the_number_of_items(cli):
     assert cli("plan").code == 2
     assert cli("plan", "--items", 5, "--reliability", 1.5).lines == [
-        "error: reliability must be a number between 0 and 1, not 1.5"
+        "error: --reliability must be a number above 0 and below 1, not 1.5"
     ]

@@ -75,7 +75,7 @@ def test_other_commands_take_what_concerns_them(study):
         ('judge = "lexical"\n', "does not say where the texts are"),
         ("data = essays\n", "is no valid TOML"),
         ('data = "essays"\n[limits]\nsteps = 3\n[more]\nsteps = 4\n', "names steps twice"),
-        ('data = "essays"\nconcurrency = "many"\n', "--concurrency"),
+        ('data = "essays"\nconcurrency = "many"\n', "concurrency must be a whole number"),
     ],
 )
 def test_what_is_wrong_is_named(cli, text, said):
@@ -155,6 +155,7 @@ def test_essays_never_go_over_another_text(cli):
     assert cli("init", "four.toml", "--data", "one.toml", "--essays", "3").code == 1
 
 
+@pytest.mark.slow
 def test_a_default_that_is_said_does_not_open_a_stopped_run_again(cli):
     """Nobody pays for further answers because a study file says what held anyway."""
     assert cli("init", "--data", "made", "--essays", "12").code == 0
@@ -166,3 +167,21 @@ def test_a_default_that_is_said_does_not_open_a_stopped_run_again(cli):
     assert (
         cli(*line, "--reliability", "0.95", "--json").json["summary"][0]["committed_pairs"] > first["committed_pairs"]
     )
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("concurrency = true", "concurrency must be a whole number of 1 or more, not True"),
+        ('concurrency = "3"', "concurrency must be a whole number of 1 or more, not '3'"),
+        ("[limits]\nmax_cost = nan", "max_cost must be a number of 0 or more, not nan"),
+        ("[limits]\nmax-cost = -1", "max_cost must be a number of 0 or more, not -1"),
+        ("reliability = 7", "reliability must be a number from 0 to 1, not 7"),
+        ("steps = 2.5", "steps must be a whole number of 0 or more, not 2.5"),
+        ("dry_run = 1", "dry_run must be True or False, not 1"),
+    ],
+)
+def test_a_number_of_a_wrong_type_is_refused_by_the_sentence_of_the_functions(cli, line, why):
+    Path("study.toml").write_text(f'data = "essays"\n{line}\n')
+    done = cli("rank", "study.toml")
+    assert (done.code, done.out, done.lines) == (1, "", [f"error: study.toml: {why}"])

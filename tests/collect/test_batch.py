@@ -66,6 +66,7 @@ def test_live_and_batch_send_the_same_body_and_read_the_same_answer(provider, tm
         assert results["cost"].sum() == pytest.approx(live["cost"].sum() / 2)  # the discount of batches
 
 
+@pytest.mark.slow
 def test_both_orders_and_two_providers_in_one_run_file(tmp_path):
     pairs, run = pairs_of(5), tmp_path / "run.db"
     with simulator() as server:
@@ -174,6 +175,7 @@ def test_failures_in_uploading_pass_and_the_batch_is_created_once(provider, tmp_
     assert results.height == 10
 
 
+@pytest.mark.slow_except("*-openai")
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize("ends", ["expired", "cancelled", "failed"])
 def test_a_batch_that_ends_early_gives_what_it_has_and_only_the_rest_is_submitted_again(provider, ends, tmp_path):
@@ -212,6 +214,7 @@ def test_a_batch_that_ends_early_gives_what_it_has_and_only_the_rest_is_submitte
     assert results["custom_id"].n_unique() == 28
 
 
+@pytest.mark.slow_except("openai")
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_single_failures_unordered_results_and_bad_lines(provider, tmp_path, caplog):
     pairs, run = pairs_of(20), tmp_path / "run.db"
@@ -236,6 +239,7 @@ def test_single_failures_unordered_results_and_bad_lines(provider, tmp_path, cap
     assert results["custom_id"].n_unique() == results.height == 190
 
 
+@pytest.mark.slow_except("openai")
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_of_both_orders_only_the_one_that_failed_is_asked_again(provider, tmp_path):
     pairs, run = pairs_of(16), tmp_path / "run.db"
@@ -709,6 +713,7 @@ def test_the_judge_pair_of_the_run_file_asks_the_same(tmp_path):
         assert judge.preview(JudgePair(one, two))[1] == judge.preview(JudgePair(one, two, "uid", 3))[1]
 
 
+@pytest.mark.slow_except("openai")
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_field_that_the_model_does_not_take_is_left_out_when_submitted_again(provider, tmp_path, caplog):
     """Live judging learns it from the first answer; a batch learns it from its results, also for another process."""

@@ -230,6 +230,7 @@ def test_no_batches_there():
         pipelines.llm_submit_pairs_batch(pairs_of(2), "openai")
 
 
+@pytest.mark.slow_except("openai")
 @pytest.mark.parametrize("backend", list(MODELS))
 def test_many_batches(server, tmp_path, backend):
     made = multi.llm_submit_pairs_multi_batch(

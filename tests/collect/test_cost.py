@@ -329,15 +329,15 @@ def test_a_small_or_unlike_pilot_is_said():
     ("options", "message"),
     [
         ({"mode": "later"}, "mode must be"),
-        ({"test_strategy": "best"}, "test_strategy must be one of"),
+        ({"test_strategy": "best"}, "test_strategy must be '.*' or '.*', not 'best'"),
         ({"budget_quantile": 0.3}, "budget_quantile"),
         ({"budget_quantile": 1.0}, "budget_quantile"),
         ({"batch_discount": 50}, "batch_discount"),
-        ({"n_test": 0}, "n_test must be 1 or more"),
+        ({"n_test": 0}, "n_test must be a whole number of 1 or more, not 0"),
         ({"n_test": 2.5}, "n_test"),
         ({"bytes_per_token": 0}, "bytes_per_token"),
         ({"concurrency": 0}, "concurrency"),
-        ({"cost_per_million_input": -1.0}, "price"),
+        ({"cost_per_million_input": -1.0}, "cost_per_million_input must be a number of 0 or more"),
     ],
 )
 def test_bad_settings_are_refused_before_anything_is_asked(options, message):

@@ -156,6 +156,7 @@ def test_a_trait_of_your_own_needs_both():
 COLUMNS = ["custom_id", "better_id", "outcome", "content", "probability", "prompt_tokens", "completion_tokens", "cost"]
 
 
+@pytest.mark.slow
 def test_concurrency_changes_no_answer(server):
     pairs = ps.randomize_pair_order(ps.make_pairs(ESSAYS).head(120), seed=3)
     server.behaviour = Behaviour(quality=len, sharpness=0.01, lapse=0.2, refusal_rate=0.1, malformed_rate=0.05, seed=5)
@@ -201,6 +202,7 @@ def test_a_wrong_key_in_the_middle_keeps_what_was_answered(server, tmp_path):
 # Money
 
 
+@pytest.mark.slow_except("0-1", "1-8")
 @pytest.mark.parametrize("concurrency", [1, 8])
 @pytest.mark.parametrize("seed", range(3))
 def test_max_cost_is_never_passed(server, concurrency, seed, tmp_path, said):
@@ -301,6 +303,7 @@ def test_make_adaptive_judge_llm_and_adaptive_runs(server, tmp_path):
         ps.make_adaptive_judge_llm("openai")
 
 
+@pytest.mark.slow_except("4")
 @pytest.mark.parametrize("concurrency", [1, 4])
 def test_adaptive_rank_with_a_backend_and_a_model(server, tmp_path, concurrency):
     server.behaviour = Behaviour(quality=len, sharpness=1.0)
@@ -337,6 +340,7 @@ CHILD = textwrap.dedent("""
 """)
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_everything(tmp_path):
     run = tmp_path / "run.db"
     with ProviderSimulator(latency_s=0.02) as server:

@@ -53,8 +53,17 @@ def page_name(page: Path) -> str:
     return page.relative_to(pages.ROOT).as_posix()
 
 
-LONG_GUIDES = ("ab", "adaptive-ranking", "batches", "budget", "first-ranking", "providers")
-LONG = {"README.md", *(f"docs/guides/{name}.md" for name in LONG_GUIDES)}
+LONG_GUIDES = (
+    "ab",
+    "adaptive-ranking",
+    "batches",
+    "budget",
+    "extending",
+    "first-ranking",
+    "position-bias",
+    "providers",
+)
+LONG = {"README.md", "docs/models.md", *(f"docs/guides/{name}.md" for name in LONG_GUIDES)}
 """Pages that take long: they run in `make test-slow`."""
 
 

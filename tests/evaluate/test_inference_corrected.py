@@ -50,6 +50,7 @@ def slow(model, people):
     return mean(y) + weight * (mean(u) - mean(f)), weight, n * alone / variance
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.integers(0, 10**6), st.integers(3, 40), st.integers(1, 200), st.floats(0, 1))
 def test_it_is_the_slow_version(seed, n, others, agree):

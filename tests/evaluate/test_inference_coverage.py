@@ -60,6 +60,7 @@ def wilson_coverage(n, rate, ties):
     return float(chance[(lower <= rate) & (rate <= upper)].sum())
 
 
+@pytest.mark.slow
 def test_wilson_covers_in_every_cell_counted_exactly():
     coverage = {cell: wilson_coverage(*cell) for cell in CELLS}
     show("Wilson, exact", coverage)

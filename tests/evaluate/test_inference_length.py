@@ -98,6 +98,7 @@ def test_the_interval_is_where_the_profile_falls(n, seed, level):
         assert 2 * (top - best) == pytest.approx(chi2.ppf(level, 1), abs=1e-5)
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(st.integers(0, 10**6), st.integers(4, 25), st.sampled_from([-2.0, 0.0, 1.5]), st.sampled_from([-3.0, 0.0, 5.0]))
 def test_swapping_the_variants_mirrors_the_rate(seed, n, intercept, slope):

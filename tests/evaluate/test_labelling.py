@@ -81,7 +81,7 @@ def test_several_criteria_and_labellers(tmp_path):
 def test_what_cannot_be_exported(tmp_path):
     for options, words in (
         ({"criteria": []}, "criteria must be"),
-        ({"out": tmp_path / "cases.csv"}, r"ends in \.jsonl"),
+        ({"out": tmp_path / "cases.csv"}, r"the manifest must be a file that ends in '\.jsonl' or '\.ndjson', not "),
         ({"labellers": ["a/b"]}, "labellers need names"),
         ({"labellers": ["ann", "ann"]}, "labellers need names"),
         ({"labellers": ["ann"], "overlap": 2}, "overlap=2"),
@@ -165,7 +165,7 @@ def test_the_key_of_another_tool(tmp_path):
     assert ps.read_labels(labels, key_file=zero).table["task_id"].to_list() == ["0"]
     for repeat in (0, "x", 1.5):
         wrong = write(tmp_path / "k.jsonl", [{"case_id": "c", "first_variant": "a", "repeat": repeat}])
-        with pytest.raises(FileFormatError, match="row 1: repeat must be a whole number from 1"):
+        with pytest.raises(FileFormatError, match="row 1: repeat must be a whole number of 1 or more, not "):
             read_key(wrong)
 
 

@@ -158,7 +158,7 @@ def test_an_error_of_our_own_in_a_comparator_is_one_of_that_case():
 
     found = run(comparators=[Odd()])
     assert found.counts("odd") == {"win": 11, "tie": 0, "flip": 0, "abstention": 0, "error": 1}
-    assert found.cases[3].reasoning == "InputError: winner must be 'a', 'b' or 'tie', not 'c'"
+    assert found.cases[3].reasoning == "InputError: winner must be 'a', 'b', 'tie' or None, not 'c'"
 
 
 def test_a_comparator_that_can_compare_nothing_ends_the_run():

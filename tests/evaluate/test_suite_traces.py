@@ -171,7 +171,7 @@ def test_recorded_outputs(tmp_path):
         ({"task_id": "t"}, "row 1 has no 'output'"),
         ({"task_id": "t", "output": "x", "cost": "dear"}, "row 1: cost must be a number"),
         ({"task_id": "t", "output": "x", "cost": -1}, "row 1: cost must be a number from 0"),
-        ({"task_id": "t", "output": "x", "tokens": 10**30}, "row 1: tokens must be a number from 0"),
+        ({"task_id": "t", "output": "x", "tokens": 10**30}, "row 1: tokens must be a whole number from 0"),
         ({"task_id": "t", "output": "x", "duration_ms": math.inf}, "row 1: duration_ms must be a number from 0"),
         ({"task_id": "t", "output": "x", "events": "none"}, "events must be a list"),
     ],

@@ -141,6 +141,7 @@ class TestFunctionJudge:
 
 
 class TestSimulatedJudge:
+    @pytest.mark.slow
     def test_frequencies_follow_the_formula(self):
         judge = ps.SimulatedJudge({"a": 0.4, "b": -0.4}, bias=0.3, lapse=0.1, seed=5)
         expected = 0.9 / (1 + math.exp(-1.1)) + 0.05
@@ -154,6 +155,7 @@ class TestSimulatedJudge:
         assert 0 <= judge.probability(A, B) <= 1
         assert judge.probability(A, B) + judge.probability(B, A) == pytest.approx(1, abs=1e-12)
 
+    @pytest.mark.slow
     def test_rates_of_the_other_kinds(self):
         judge = ps.SimulatedJudge("q", invalid_rate=0.2, tie_rate=0.25, error_rate=0.1, seed=1)
         n = 3000

@@ -471,10 +471,10 @@ def test_data_that_cannot_be_used(data: object, error: type[Exception], message:
         ({"ids": ["a", "d"]}, InputError, "bt_data has 2 ids that are not in ids: 'b', 'c'"),
         ({"ids": ["a", "b", "c", None]}, InputError, "ids: column 'ID' is empty in row 4"),
         ({"ids": "abc"}, InputError, "ids is the string 'abc'; give a list of ids"),
-        ({"eps": 0.0}, InputError, "eps is 0.0; it must be above 0 and at most 0.5"),
-        ({"eps": math.nan}, InputError, "eps is nan"),
-        ({"level": 95}, InputError, "level is 95; it must be between 0 and 1, such as 0.95"),
-        ({"unconnected": "drop"}, InputError, "unconnected is 'drop'; it must be one of 'error', 'separate'"),
+        ({"eps": 0.0}, InputError, "eps must be a number above 0 and at most 0.5, not 0.0"),
+        ({"eps": math.nan}, InputError, "eps must be a number above 0 and at most 0.5, not nan"),
+        ({"level": 95}, InputError, "level must be a number above 0 and below 1, not 95"),
+        ({"unconnected": "drop"}, InputError, "unconnected must be 'error' or 'separate', not 'drop'"),
     ],
 )
 def test_options_that_cannot_be_used(options: dict[str, object], error: type[Exception], message: str) -> None:

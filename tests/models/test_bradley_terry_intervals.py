@@ -127,6 +127,7 @@ def test_bootstrap_of_clusters_as_wide_as_the_sandwich() -> None:
         assert np.median(column(fit, "se_bootstrap") / column(fit, "se_robust")) == pytest.approx(1, abs=0.12)
 
 
+@pytest.mark.slow
 def test_bootstrap_is_that_of_the_rows() -> None:
     # Weights that differ row by row are drawn row by row: twice the row is as sure as two rows are not.
     data, _ = simulated(4, 400, 6)

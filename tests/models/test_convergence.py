@@ -42,6 +42,7 @@ def assert_as_arviz(draws: np.ndarray) -> None:
 # Against arviz-stats
 
 
+@pytest.mark.slow_except("*-3-*")
 @pytest.mark.parametrize("n_draws", [4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 37, 100, 501])
 @pytest.mark.parametrize("n_chains", [2, 3, 8])
 @pytest.mark.parametrize("phi", [0.0, 0.3, 0.95, -0.5, -0.95])

@@ -71,6 +71,7 @@ def test_covariances_are_those_of_the_sampler() -> None:
     assert 0.85 < ratio.min() < ratio.max() < 1.15
 
 
+@pytest.mark.slow
 def test_a_learned_prior() -> None:
     rows, ids = compared(40, 1200, seed=4)
     exact = fit_btl(rows, ids, "btl_b", MCMCSettings(iter_sampling=1000), seed=1, prior_sd="learned").posterior.items
@@ -82,6 +83,7 @@ def test_a_learned_prior() -> None:
     assert np.corrcoef(both.theta_mean, exact.theta_mean)[0, 1] > 0.99
 
 
+@pytest.mark.slow_except("0.5-0.1")
 @pytest.mark.parametrize(("prior_sd", "off"), [(0.5, 0.1), (3.0, 0.15)])
 def test_a_given_prior(prior_sd: float, off: float) -> None:
     """A wide prior leaves the item that never won a skewed distribution, which no normal one is like."""
@@ -170,6 +172,7 @@ def test_one_that_wins_always_and_one_that_never_does(variant: Any) -> None:
     assert 1 < found.items.theta_mean[0] < 6
 
 
+@pytest.mark.slow
 def test_many_upsets() -> None:
     """Where a lapse makes the density not concave."""
     chain = [(f"S{at}", f"S{at + 1}") for at in range(19)] * 30

@@ -11,7 +11,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from pairscale.errors import InputError, TableError, UnknownNameError
+from pairscale.errors import InputError, TableError
 from pairscale.models.logs import (
     ITEM_LOG,
     ITEM_LOG_MEANING,
@@ -212,7 +212,7 @@ def test_one_fit_or_all() -> None:
 
 
 def test_orders_that_there_are_not() -> None:
-    with pytest.raises(UnknownNameError, match="'rank_mean'"):
+    with pytest.raises(InputError, match=r"^sort_by must be 'rank_mean', .* or 'pos_A_rate', not 'ID'$"):
         summarize_items(LOGS, sort_by="ID")
     with pytest.raises(TableError, match="no column 'theta_sd'"):
         summarize_items(None, ITEMS_1.drop("theta_sd"), sort_by="theta_sd")

@@ -204,7 +204,7 @@ def test_near_ties_at_the_limits() -> None:
     assert round_figures(posterior, *exposure(2))["near_tie_adj_count"] == 1
     assert round_figures(posterior, *exposure(2), near_tie_p_high=0.59)["near_tie_adj_frac"] == 0
     assert round_figures(posterior, *exposure(2), near_tie_p_low=0.6)["near_tie_adj_frac"] == 1
-    with pytest.raises(InputError, match="near ties"):
+    with pytest.raises(InputError, match=r"near_tie_p_low must be a number from 0 to 0.6, not 0.7"):
         round_figures(posterior, *exposure(2), near_tie_p_low=0.7)
 
 

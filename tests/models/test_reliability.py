@@ -162,6 +162,7 @@ def check_session(name: str, splits: int) -> SplitHalf:
     return ours
 
 
+@pytest.mark.slow_except("Bisson2016_stats")
 @pytest.mark.parametrize("name", ["Bisson2016_stats", "Clark2018_Study1", "Daal2017_sample2", "Jones2013b"])
 def test_split_halves_as_published(name: str) -> None:
     check_session(name, splits=30)
@@ -210,6 +211,7 @@ def test_halves_of_comparisons_need_no_judges() -> None:
     assert ours.splits["correlation"].n_unique() == 20
 
 
+@pytest.mark.slow
 def test_more_comparisons_more_agreement() -> None:
     few, many = (split_half_reliability(judged(10, 8, n, seed=5), splits=20, seed=1).correlation for n in (10, 200))
     assert few < many
@@ -240,6 +242,7 @@ def test_unconnected_halves_are_left_out_and_counted() -> None:
     assert f"left out {ours.unconnected} of 30 splits" in ours.notices[0]
 
 
+@pytest.mark.slow
 def test_halves_without_a_maximum_are_left_out_and_counted() -> None:
     # All three judges have a, b and c in a circle, but a and d beat each other with one judge each.
     data = [{"judge": judge, "winner": won, "loser": lost} for judge in "123" for won, lost in ("ab", "bc", "ca", "ab")]

@@ -27,6 +27,7 @@ def groups_by_search(ids: set[str], links: list[tuple[str, str]]) -> list[tuple[
     return sorted(found, key=lambda group: (-len(group), group[0]))
 
 
+@pytest.mark.slow
 @given(strategies.pairs(max_size=8), st.lists(strategies.ids(), max_size=4))
 def test_summary_agrees_with_a_search(pairs, more):
     links = pairs.select("ID1", "ID2").rows()

@@ -96,6 +96,7 @@ def test_every_pair_once_in_the_order_of_ids(samples):
         assert side(row, 2) == of[row["ID2"]]
 
 
+@pytest.mark.slow
 @given(strategies.samples(), st.randoms(use_true_random=False))
 def test_the_order_of_the_samples_does_not_matter(samples, random):
     rows = samples.to_dicts()
@@ -172,22 +173,22 @@ def test_different_seeds_give_different_samples_and_no_seed_a_new_one_each_time(
 
 @pytest.mark.parametrize("bad", [-0.1, 1.1, math.nan, math.inf, "half", None])
 def test_a_share_outside_of_0_to_1_is_refused(bad):
-    with pytest.raises(InputError, match=r"pair_pct=.* must be a number between 0 and 1"):
+    with pytest.raises(InputError, match=r"^pair_pct must be a number from 0 to 1, not "):
         ps.sample_pairs(numbered(3), bad)
 
 
 @pytest.mark.parametrize("bad", [-1, 1.5, math.nan, math.inf, "three"])
 def test_a_count_that_is_none_is_refused(bad):
-    with pytest.raises(InputError, match=r"n_pairs=.* must be a whole number"):
+    with pytest.raises(InputError, match=r"^n_pairs must be a whole number of 0 or more, not "):
         ps.sample_pairs(numbered(3), n_pairs=bad)
-    with pytest.raises(InputError, match=r"n_reverse=.* must be a whole number"):
+    with pytest.raises(InputError, match=r"^n_reverse must be a whole number of 0 or more, not "):
         ps.sample_reverse_pairs(numbered(3), n_reverse=bad)
 
 
 @pytest.mark.parametrize("bad", [-1, 1.5, "one"])
 @pytest.mark.parametrize("verb", [ps.sample_pairs, ps.randomize_pair_order])
 def test_a_seed_that_is_none_is_refused(verb, bad):
-    with pytest.raises(InputError, match=r"seed=.* must be a whole number"):
+    with pytest.raises(InputError, match=r"^seed must be a whole number of 0 or more, not "):
         verb(numbered(3), seed=bad)
 
 
@@ -200,6 +201,7 @@ def turned(pairs: pl.DataFrame) -> pl.DataFrame:
     return pairs.rename(names).select(pairs.columns)
 
 
+@pytest.mark.slow
 @given(strategies.pairs(), st.integers(0, 2**32))
 def test_reversing_all_pairs_exchanges_both_sides_and_twice_is_nothing(pairs, seed):
     pairs = pairs.select("ID1", "text1", "ID2", "text2", pl.exclude("ID1", "text1", "ID2", "text2")).with_row_index(
@@ -221,6 +223,7 @@ def test_randomizing_turns_rows_or_leaves_them(pairs, seed):
     assert_frame_equal(result, ps.randomize_pair_order(pairs, seed))
 
 
+@pytest.mark.slow
 @given(strategies.pairs())
 def test_alternating_turns_every_second_row(pairs):
     result = ps.alternate_pair_order(pairs)

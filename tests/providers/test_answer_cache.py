@@ -526,6 +526,7 @@ def test_modes_that_are_none(mode):
 # The command
 
 
+@pytest.mark.slow
 def test_the_command_says_what_it_saved(tmp_path, capsys):
     from pairscale.cli import main
 

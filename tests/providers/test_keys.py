@@ -73,6 +73,7 @@ def everything_written(folder) -> bytes:
 CASES = [*((provider, "argument") for provider in MODELS), ("anthropic", "environment")]
 
 
+@pytest.mark.slow_except("openai-argument", "gemini-argument")
 @pytest.mark.parametrize(("provider", "where"), CASES)
 def test_a_planted_key_is_nowhere(provider, where, tmp_path, monkeypatch, said):
     settings = {"headers": {"X-Team-Token": f"team-{PLANTED}"}}

@@ -4,7 +4,9 @@ import asyncio
 import collections
 import heapq
 import logging
+import math
 import random
+from collections import deque
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -101,9 +103,9 @@ def test_without_limits_everything_passes():
     assert admitted(*pace_of(), *[10] * 100) == [0.0] * 100
 
 
-@pytest.mark.parametrize("limits", [(0,), (-1,), (None, 0), ("many",), (True and -2.5,)])
+@pytest.mark.parametrize("limits", [(0,), (-1,), (None, 0), ("many",), (-2.5,), (True,), (math.nan,)])
 def test_limits_must_be_above_zero(limits):
-    with pytest.raises(InputError, match="must be above 0"):
+    with pytest.raises(InputError, match="_per_minute must be a number above 0, not "):
         Pace(*limits)
 
 
@@ -158,7 +160,7 @@ def test_a_single_refusal_of_a_slow_run_does_not_stop_it():
     sent = admitted(clock, pace, 0)
     pace.refused(0.0, sent[0])
     assert pace.requests_per_minute == 30.0  # one in the least time that is looked at, a second, halved
-    for _ in range(20):
+    for _ in range(60):  # nothing is accepted: slower and slower, but no slower than this
         sent = admitted(clock, pace, 0)
         pace.refused(0.0, sent[0])
     assert pace.requests_per_minute == 10.0
@@ -171,27 +173,77 @@ def test_a_limit_of_the_user_below_the_floor_stays():
     assert pace.requests_per_minute == 3
 
 
-def test_the_pace_recovers_by_a_tenth_for_ten_answers_up_to_the_limit():
+def test_the_pace_recovers_by_a_tenth_per_second_up_to_the_limit():
     clock, pace = pace_of(100)
     sent = admitted(clock, pace, *[0] * 10)
     pace.refused(0.0, sent[-1])
     assert pace.requests_per_minute == 50.0
-    for _ in range(9):
+    clock.now += 1.0
+    for _ in range(9):  # however many answers
         pace.answered({})
-    assert pace.requests_per_minute == 50.0
-    pace.answered({})
     assert pace.requests_per_minute == pytest.approx(55.0)
-    for _ in range(70):
-        pace.answered({})
+    clock.now += 10.0
+    pace.answered({})
     assert pace.requests_per_minute == 100
 
 
 def test_without_a_limit_the_pace_is_free_again_in_the_end():
     clock, pace = pace_of()
     pace.refused(0.0, admitted(clock, pace, 0)[0])
-    for _ in range(10 * 100):
+    for _ in range(20):
+        clock.now += 10.0
         pace.answered({})
     assert pace.requests_per_minute is None
+
+
+def answers_of(n: int, refuses, seed: int) -> tuple[float, int]:
+    """Seconds and requests that so many answers take, 8 open at once, a tenth of a second each."""
+    clock, rng = Clock(), random.Random(seed)
+    pace = Pace(clock=clock, sleep=clock.sleep)
+
+    async def main() -> tuple[float, int]:
+        under_way: list[tuple[float, float, bool]] = []
+        answered = requests = 0
+        while answered < n and requests < 20 * n:
+            if len(under_way) == 8:
+                under_way.sort()
+                done, sent, refused = under_way.pop(0)
+                clock.now = max(clock.now, done)
+                if refused:
+                    pace.refused(0.0, sent)
+                else:
+                    pace.answered({}, sent)
+                    answered += 1
+            sent = await pace.admit()
+            under_way.append((sent + 0.1, sent, refuses(sent, rng)))
+            requests += 1
+        return clock.now, requests
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize("share", [0.2, 0.3, 0.5])
+@pytest.mark.parametrize("seed", [21, 22, 23])
+def test_a_share_that_is_refused_whatever_the_rate_costs_little_time(share, seed):
+    seconds, requests = answers_of(1000, lambda _sent, rng: rng.random() < share, seed)
+    assert seconds <= 2 * requests * 0.1 / 8 + 15
+
+
+@pytest.mark.parametrize("per_second", [10, 25])
+def test_a_true_limit_is_met_with_few_refusals(per_second):
+    accepted: deque[float] = deque()
+
+    def refuses(sent, _rng):
+        while accepted and accepted[0] <= sent - 1:
+            accepted.popleft()
+        if len(accepted) >= per_second:
+            return True
+        accepted.append(sent)
+        return False
+
+    seconds, requests = answers_of(40 * per_second, refuses, 5)
+    assert 40 * per_second / seconds >= 0.75 * per_second
+    assert requests <= 1.3 * 40 * per_second
 
 
 @pytest.mark.parametrize(

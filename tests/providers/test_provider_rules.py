@@ -148,6 +148,7 @@ def open_rules(provider: str, request: LLMRequest, body: dict[str, Any]) -> None
             assert body["options"]["temperature"] == (0.6 if qwen else 0)
 
 
+@pytest.mark.slow_except("openai", "anthropic")
 @pytest.mark.parametrize("provider", PROVIDERS)
 @settings(max_examples=120)
 @given(data=st.data(), fields=REQUESTS, few=FEW)
@@ -247,9 +248,9 @@ def test_what_goes_with_a_named_field(provider, fields, parameter, gone):
         ("openai", {"model": "gpt-3.5-turbo", "choices": ("A",)}, "no structured output"),
         ("openai", {"model": "gpt-4.1", "top_k": 3}, "OpenAI takes no top_k"),
         ("openai", {"model": "gpt-4.1", "endpoint": "decisions"}, "no endpoint 'decisions'"),
-        ("openai", {"model": "gpt-4.1", "reasoning": "hard"}, "'hard' is not one of none"),
-        ("openai", {"model": "gpt-4.1", "logprobs": 21}, "between 0 and 20"),
-        ("openai", {"model": "gpt-4.1", "max_tokens": 0}, "positive"),
+        ("openai", {"model": "gpt-4.1", "reasoning": "hard"}, "reasoning must be 'none', .* or 'enabled', not 'hard'"),
+        ("openai", {"model": "gpt-4.1", "logprobs": 21}, "logprobs must be a whole number from 0 to 20, not 21"),
+        ("openai", {"model": "gpt-4.1", "max_tokens": 0}, "max_tokens must be a whole number of 1 or more, not 0"),
         ("openai", {"model": "gpt-4.1", "choices": ()}, "choices is empty"),
         ("anthropic", {"model": "claude-sonnet-4-5", "reasoning": "enabled", "temperature": 0}, "must be 1"),
         ("anthropic", {"model": "claude-sonnet-4-5", "thinking_budget": 512}, "1024 is the least"),
@@ -297,7 +298,7 @@ def test_what_the_user_knows_better():
     assert (body["reasoning_effort"], body["temperature"]) == ("none", 0.5)
     with pytest.raises(InputError, match="no capability colour"):
         capabilities("openai", "gpt-5", {"colour": "red"})
-    with pytest.raises(InputError, match="'sometimes' is not one of always"):
+    with pytest.raises(InputError, match=r"temperature must be 'always', .* or .*, not 'sometimes'"):
         capabilities("openai", "gpt-5", {"temperature": "sometimes"})
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import math
+import time
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -88,7 +89,7 @@ def expected_tokens(judge: ps.LLMJudge, said: str, thoughts: str = "") -> tuple[
 @EVERY
 def test_success(case):
     with simulator({"sharpness": 20}) as server:
-        judge = judge_of(server, case)
+        judge, start = judge_of(server, case), time.perf_counter()
         verdict = ask(judge)
         journal = list(server.journal)
     assert (verdict.outcome, verdict.winner_pos, verdict.error_code) == (ps.Outcome.WIN, 1, None)
@@ -103,7 +104,7 @@ def test_success(case):
     assert (verdict.prompt_tokens, verdict.completion_tokens) == (prompt, completion)
     assert verdict.total_tokens == prompt + completion
     assert verdict.cost == pytest.approx((prompt * 1.0 + completion * 4.0) / 1e6)
-    assert 0 < verdict.latency_s < 30
+    assert 0 < verdict.latency_s < time.perf_counter() - start
     assert verdict.raw_response
     assert not {"messages", "input", "contents", "prompt"} & set(verdict.request)
 
@@ -372,7 +373,7 @@ def test_a_run_without_a_network_ends_soon(tmp_path):
 @pytest.mark.parametrize("status", [500, 503, 529])
 def test_failures_of_the_server_make_nobody_faster(status, monkeypatch):
     heard = []
-    monkeypatch.setattr(Pace, "answered", lambda _pace, _headers: heard.append("an answer"))
+    monkeypatch.setattr(Pace, "answered", lambda _pace, _headers, _sent: heard.append("an answer"))
     with simulator(faults={"script": [status, "ok"]}) as server:
         submit(judge_of(server, "openai"))
     assert heard == ["an answer"]

@@ -42,6 +42,7 @@ def specs_of(source):
     return [json.loads(text) for text in re.findall(r'<script type="application/json">(.*?)</script>', source)]
 
 
+@pytest.mark.slow_except("ranking")
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_picture_has_its_chart_of_the_same_words(runs, tmp_path, kind):
     plain = write_report(runs[kind], tmp_path / "plain.html").read_text("utf-8")
@@ -56,6 +57,7 @@ def test_every_picture_has_its_chart_of_the_same_words(runs, tmp_path, kind):
     assert not re.search(r'vega|class="chart"|\.live', plain)
 
 
+@pytest.mark.slow_except("ranking")
 @pytest.mark.parametrize("kind", KINDS)
 def test_only_our_scripts_may_run_and_none_may_make_another(runs, tmp_path, kind):
     source = write_report(runs[kind], tmp_path / "r.html", interactive=True).read_text("utf-8")
@@ -81,6 +83,7 @@ def test_the_rows_are_those_of_the_ranking(runs):
     assert rows[0]["said"].endswith(f", rank 1 ({best['rank_lower']} to {best['rank_upper']})")
 
 
+@pytest.mark.slow
 def test_whatever_names_hold_it_is_data(runs, tmp_path):
     for kind, run in runs.items():
         source = write_report(run, tmp_path / f"{kind}.html", interactive=True).read_text("utf-8")
@@ -93,6 +96,7 @@ def test_whatever_names_hold_it_is_data(runs, tmp_path):
     assert {sample["ID"] for sample in samples()} <= {row.get("name") for row in data_of(specs_of(source)[0])}
 
 
+@pytest.mark.slow
 def test_a_lively_page_to_share_holds_no_text_and_no_name(runs, tmp_path):
     secret = {"ranking": [sample["ID"] for sample in samples()], "bias": [sample["ID"] for sample in samples()]}
     secret["ab"] = [A_NAME, B_NAME, *(task.task_id for task in suite().tasks)]
@@ -117,6 +121,7 @@ def test_the_same_result_gives_the_same_page(tmp_path):
     assert pages[0] == pages[1]
 
 
+@pytest.mark.slow
 def test_it_says_how_to_get_it_again(runs, tmp_path):
     for lively, line in ((True, "pairscale report ab.db --interactive<"), (False, "pairscale report ab.db<")):
         assert line in write_report(runs["ab"], tmp_path / "r.html", interactive=lively).read_text("utf-8")
@@ -148,6 +153,7 @@ def test_a_comparison_of_variants_has_no_condition_to_choose(runs, tmp_path):
 ENDS = st.one_of(st.none(), st.just(math.inf), st.floats(0, 50))
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.floats(-50, 50), ENDS, ENDS), min_size=1, max_size=8), st.booleans())
 def test_what_has_no_limit_ends_with_the_axis(figures, many):
     rows = [

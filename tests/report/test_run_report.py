@@ -75,6 +75,7 @@ def test_nothing_is_loaded_and_only_our_script_may_run(hostile):
     assert not re.search(r"(src|href)=\"(?!#)", source)
 
 
+@pytest.mark.slow
 def test_the_table_is_the_last_refit(adaptive):
     with ps.open_run(adaptive) as store:
         table = facts_of_run(store).items

@@ -270,7 +270,8 @@ def test_a_judge_function_that_raises_for_one_text_does_not_stop_the_others(
     assert failed
     assert wins(call.run) == (call.questions if workflow == "adaptive" else call.questions - len(failed))
     assert all(one.is_answer for one in attempts if BAD_TEXT not in one.texts)
-    assert {one["error_message"] for one in failed} == {"ZeroDivisionError: this text has no length"}
+    for one in failed:
+        assert one["error_message"].startswith("ZeroDivisionError: this text has no length (test_events.py, line ")
 
 
 @across(FUNCTIONS, "function raises, recorded")
@@ -395,7 +396,7 @@ def test_a_failure_of_the_judge_is_recorded(workflow: str, event: str, once: Onc
 def test_people_who_leave_stop_the_run(workflow: str, event: str, tmp_path: Path) -> None:
     with Server(at(3, Reply(leave=True))) as server:
         call = call_of(server, tmp_path)
-        with pytest.raises(JudgeError, match="nobody is there"):
+        with pytest.raises(JudgeError, match="no one to ask"):
             ask(workflow, call)
         assert wins(call.run) == len(server.good) == 3
         ask(workflow, call)

@@ -179,12 +179,12 @@ def people(call: Call) -> Any:
 @contextmanager
 def _somebody(judge: ps.HumanJudge, url: str) -> Any:
     """A person who answers what the judge is asked, as the server says."""
-    board, here = judge.queue, threading.Event()
-    board.open(["ann"])
+    queue, here = judge.queue, threading.Event()
+    queue.open(["ann"])
 
     def answer() -> None:
         while not here.is_set():
-            question = board.take("ann", wait=0.1)
+            question = queue.take("ann", wait=0.1)
             if question is None:
                 continue
             shown = json.dumps({"first": question.first, "second": question.second}).encode()
@@ -193,11 +193,11 @@ def _somebody(judge: ps.HumanJudge, url: str) -> Any:
                 said = json.load(reply)
             if said.get("leave"):
                 here.set()
-                board.close()
+                queue.close()
             if "skip" in said:
-                board.skip("ann", question.number, said["skip"])
+                queue.skip("ann", question.number, said["skip"])
             else:
-                board.answer("ann", question.number, said["choice"])
+                queue.answer("ann", question.number, said["choice"])
 
     thread = threading.Thread(target=answer, daemon=True)
     thread.start()
@@ -205,7 +205,7 @@ def _somebody(judge: ps.HumanJudge, url: str) -> Any:
         yield
     finally:
         here.set()
-        board.close()
+        queue.close()
 
 
 WORKFLOWS: dict[str, Callable[[Call], Any]] = {

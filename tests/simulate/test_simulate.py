@@ -42,6 +42,7 @@ def test_a_run_is_reproducible_and_measured(selector):
     assert one.curve["spearman_map"][-1] == pytest.approx(expected, abs=0.02)
 
 
+@pytest.mark.slow
 def test_selectors_share_abilities_and_luck():
     runs = {name: simulate_run(14, name, 5, max_comparisons=90) for name in SELECTORS}
     won: dict[tuple[int, int, int, int], int] = {}
@@ -211,6 +212,7 @@ def test_processes_give_the_same(study, selectors):
     assert again.curves.sort("selector", "comparisons").equals(there.sort("selector", "comparisons"))
 
 
+@pytest.mark.slow
 def test_checkpoints_that_some_runs_never_reach_are_left_out():
     study = simulate_study(
         12,

@@ -39,7 +39,7 @@ def another_user() -> str | None:
 def server():
     pytest.importorskip("psycopg")
     if not program("initdb") or not program("postgres"):
-        pytest.skip("no PostgreSQL server is installed")
+        pytest.skip("no PostgreSQL server was found")
     folder, user = Path(tempfile.mkdtemp(prefix="pg")), another_user()  # a socket's path must be short
     if user is not None:
         shutil.chown(folder, user)

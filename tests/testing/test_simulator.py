@@ -327,6 +327,7 @@ def test_the_same_seed_gives_the_same_answers(pairs):
     assert not first.results.select(columns).equals(other.results.select(columns))
 
 
+@pytest.mark.slow
 def test_bias_lapse_and_refusals_are_as_large_as_they_are_set(pairs):
     behaviour = Behaviour(quality=lambda _: 0.0, bias=1.0, lapse=0.2, refusal_rate=0.1, malformed_rate=0.05, seed=7)
     done = judged(behaviour, pairs)

@@ -270,7 +270,7 @@ def _same_judge(state: AdaptiveState, store: RunFile, judge: Judge) -> str:
         notice("this judge has no name, so nobody can tell whether it is the same next time; FunctionJudge(f, name=…)")
     known = {row["condition_id"]: row for row in store.conditions().iter_rows(named=True)}
     before = known.get(store.get_meta("adaptive_condition") or "")
-    if before is not None and before["attempts"] and before["condition_id"] != condition.condition_id:
+    if before is not None and _has_judged(before) and before["condition_id"] != condition.condition_id:
         now = {"judge_id": condition.judge_id, "model": condition.model, "trait": condition.trait}
         now["template_id"] = condition.template_id
         changed = [
@@ -294,6 +294,11 @@ def _same_judge(state: AdaptiveState, store: RunFile, judge: Judge) -> str:
     condition_id = store.add_condition(condition)
     store.set_meta("adaptive_condition", condition_id)  # before the first answer: a process may die at any time
     return condition_id
+
+
+def _has_judged(condition: Mapping[str, Any]) -> bool:
+    """Whether anything rests on what a judge said; one that could not be asked at all may be replaced."""
+    return any(condition[outcome] for outcome in ("win", "tie", "flip", "abstention", "error"))
 
 
 def _stopped(state: AdaptiveState, reason: str) -> str:

@@ -252,9 +252,9 @@ class AdaptiveSource:
         return self._engine.stop_reason or stopped or self.limit()
 
     def end(self, reason: str | None) -> None:
-        """Log what is still open, which the next call asks, and why this call ended."""
+        """Log why a call ended, and what is still open: the next call asks it first."""
         self._state.ended = reason
-        if self._concurrency == 1:  # else it is logged already
+        if self._concurrency == 1:  # else it was written before it was asked
             for proposal in self._engine.open.values():
                 self._journal.put(Entry(rows=[("adaptive_open", proposal.fields)]))
         self._journal.event(event_of("end", self._engine, reason=reason))

@@ -16,7 +16,8 @@ from pairscale.checks._effect import wilson
 from pairscale.display import Shown
 from pairscale.errors import InputError, TableError
 from pairscale.notices import notice
-from pairscale.pairs._table import checked_level, generator, whole
+from pairscale.options import require_int, require_level, require_seed
+from pairscale.pairs._table import generator
 from pairscale.provenance import Provenance
 from pairscale.tables import Table, as_text, id_text, listed, require_columns, require_ids, to_frame
 
@@ -118,8 +119,8 @@ def agreement(
         >>> agreement(wide, seed=1).table["estimate"].round(3).to_list()
         [0.8, 0.615, 0.64, 0.6]
     """
-    checked_level(level)
-    n_boot = whole(n_boot, "n_boot")
+    level, n_boot = require_level(level), require_int(n_boot, "n_boot", least=0)
+    seed = require_seed(seed)
     long = _long(labels, unit, rater, label)
     names, values, ordered = _categories(long["label"], categories)
     codes, raters = _coded(long, names)

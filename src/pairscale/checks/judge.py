@@ -15,6 +15,7 @@ from pairscale.display import Shown
 from pairscale.errors import InputError
 from pairscale.judges.base import Judge
 from pairscale.judges.resolve import make_judge
+from pairscale.options import require_int
 from pairscale.pairs import randomize_pair_order
 from pairscale.pairs._table import swapped
 from pairscale.pairs.make import some_pairs
@@ -108,6 +109,8 @@ def check_judge(
         >>> ps.check_judge(ps.example_writing_samples, "lexical", n_pairs=10, progress=False).prop_consistent
         1.0
     """
+    n_pairs, seed = require_int(n_pairs, "n_pairs", least=1), require_int(seed, "seed", least=0)
+    concurrency = require_int(concurrency, "concurrency", least=1)
     samples = read_samples(data)
     if samples.height < 2:
         raise InputError(f"a judge compares two texts; there are {samples.height}")

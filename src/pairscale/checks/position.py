@@ -14,7 +14,8 @@ from pairscale.checks._orders import KEY, by_pair, count_votes, decided_rows, vo
 from pairscale.display import Reported, Shown
 from pairscale.errors import InputError, TableError
 from pairscale.notices import notice
-from pairscale.pairs._table import generator, whole
+from pairscale.options import require_int, require_level
+from pairscale.pairs._table import generator
 from pairscale.provenance import Provenance
 from pairscale.tables import Table, as_text, require_columns, require_ids, to_frame
 
@@ -241,11 +242,7 @@ def check_positional_bias(
         'too few pairs to tell: of 1 pair that went to the same position in both orders, 1 went to the first and 0 \
 to the second (p = 1.000)'
     """
-    n_boot = whole(n_boot, "n_boot")
-    if n_boot < 1:
-        raise InputError("n_boot must be 1 or more")
-    if not isinstance(conf_level, int | float) or not 0 < conf_level < 1:
-        raise InputError(f"conf_level={conf_level!r} must be between 0 and 1, such as 0.95")
+    n_boot, conf_level = require_int(n_boot, "n_boot", least=1), require_level(conf_level, "conf_level")
     details = _positioned(_details(consistency))
     votes = consistency.votes if isinstance(consistency, ReverseConsistency) else votes_of(details)
     share = float(details["is_consistent"].mean())  # type: ignore[arg-type]

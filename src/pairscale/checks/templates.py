@@ -14,7 +14,8 @@ from pairscale.checks.position import PositionalBias, check_positional_bias, com
 from pairscale.display import Charted, Reported
 from pairscale.errors import InputError, TableError
 from pairscale.notices import notice
-from pairscale.pairs._table import as_pairs, checked_level, swapped
+from pairscale.options import require_int, require_level
+from pairscale.pairs._table import as_pairs, swapped
 from pairscale.providers.families import capabilities
 from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT, RunOptions, require_prices, run_sync
 from pairscale.tables import Table, as_text, listed, require_columns, row_numbers, to_frame
@@ -165,7 +166,7 @@ def template_study(
         >>> study.ranking["template_id"].to_list()
         ['concise', 'weigh']
     """
-    checked_level(level)
+    level, concurrency = require_level(level), require_int(concurrency, "concurrency", least=1)
     if judge is None:
         if templates or run is not None:
             raise InputError("templates and run belong to a study that asks judges; give judge= too")

@@ -5,58 +5,56 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Sequence
-from inspect import signature
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from inspect import signature, unwrap
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
 
 from pairscale._version import __version__
-from pairscale.cli import (
-    ab,
-    agreement,
-    audit,
-    batch,
-    bias,
-    bias_study,
-    check_judge,
-    compare,
-    cost,
-    demo,
-    doctor,
-    fit,
-    init,
-    judge,
-    label,
-    pairs,
-    plan,
-    rank,
-    report,
-    simulate,
-    simulate_providers,
-    status,
-    templates,
-    traits,
-    watch,
-)
 from pairscale.cli._common import complain, say
 from pairscale.errors import PairscaleError
 
-__all__ = ["COMMANDS", "app", "main", "name_of"]
+__all__ = ["COMMANDS", "app", "main", "module_of"]
 
-COMMANDS = (
-    demo, init, rank, pairs, judge, ab, label, agreement, compare, check_judge, cost, fit, bias, bias_study, simulate,
-    plan, report, status, watch, audit, templates, traits, doctor, simulate_providers,
-)  # fmt: skip
-"""One module a command, in the order of the help: ``command``, ``SUMMARY`` and ``EXAMPLES``."""
+COMMANDS: Final[Mapping[str, str]] = {
+    "demo": "Rank the bundled texts with the embedded judge: no key, no network.",
+    "init": "Write a commented study file that `pairscale rank` runs.",
+    "rank": "Rank texts adaptively: asks where it matters, stops when the ranking is reliable.",
+    "pairs": "Make pairs of texts: all of them or a part, in random order.",
+    "judge": "Have pairs judged; stop and resume as you like.",
+    "ab": "Is B better than A? Compare two prompts, models or agents task by task.",
+    "label": "Have people label pairs, blinded, in the browser or in the terminal.",
+    "agreement": "Do labellers agree? Percent, kappa, alpha and AC1, with intervals.",
+    "compare": "Ask a judge about one pair of texts.",
+    "check-judge": "Try a judge on 30 pairs in both orders: valid, consistent, biased, how dear?",
+    "cost": "Estimate what judging pairs will cost, from a small pilot or offline.",
+    "fit": "Turn comparisons into scores, ranks, intervals and a reliability.",
+    "bias": "Tell whether a judge favours the first or the second position.",
+    "bias-study": "Find the prompt template that lets the position sway judges least.",
+    "simulate": "Try ways of choosing pairs on simulated judges whose truth is known.",
+    "plan": "How many comparisons will I need, what will they cost, how long will they take?",
+    "report": "Write a run as one HTML page: what was found, texts, judge, cost, method.",
+    "status": "Show where a run stands: answers, failures, attempts, cost.",
+    "watch": "Show a run as it goes, in the browser.",
+    "audit": "Recompute every choice and every stop of an adaptive run from its log.",
+    "templates": "List the prompt templates, show or check one.",
+    "traits": "List what texts can be judged on.",
+    "doctor": "Check versions, extras and keys.",
+    "simulate-providers": "Play the providers on this machine: rehearse a study without paying.",
+    "batch": "Judge through the providers' batch APIs, at a discount, for days.",
+}
+"""Each command and what it does, in the order of the help. Its module is imported when it is called."""
 
 
-def name_of(module: ModuleType) -> str:
-    """The name of a module's command: that of the module, with dashes."""
-    return module.__name__.rpartition(".")[2].replace("_", "-")
+def module_of(name: str) -> ModuleType:
+    """The module of a command, with ``command`` and ``EXAMPLES``: that of its name, with underscores."""
+    return import_module(f"pairscale.cli.{name.replace('-', '_')}")
 
 
 _START = """\b
@@ -74,8 +72,42 @@ or step by step:
 _TERMINATED = 143
 
 
+class _Commands(dict[str, Any]):
+    """The commands by name; each is built when it is asked for, so that one does not pay for the imports of all."""
+
+    def __getitem__(self, name: str) -> Any:
+        if super().__getitem__(name) is None:
+            self[name] = _built(name)
+        return super().__getitem__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self[name] if name in self else default
+
+
 class _Group(TyperGroup):
-    """Says that it was interrupted, which Typer does silently."""
+    """Imports commands when they are needed, and says that it was interrupted, which Typer does silently."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = _Commands(dict.fromkeys(COMMANDS))
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as Typer calls it
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    # Typer imports pydantic to validate an option that was not given, except where its default is True or False.
+    # So that the help of a command does not wait for it:
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] in COMMANDS:
+            self.params = [one for one in self.params if one.name not in {"install_completion", "show_completion"}]
+        return super().parse_args(ctx, args)
+
+    def get_help_option(self, ctx: Any) -> Any:
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.default = False
+        return option
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -100,11 +132,13 @@ class _Command(TyperCommand):
         own = {parameter.name for parameter in self.params}
         takes_data = any(p.name == "data" and p.param_type_name == "argument" for p in self.params)
         if takes_data and not ctx.resilient_parsing and any(text.endswith(".toml") for text in args):
-            from pairscale.cli._study import read_study
+            from pairscale.cli._study import read_study, require_types
 
             at = next(at for at, text in enumerate(args) if text.endswith(".toml"))
-            study = read_study(Path(args[at]), signature(rank.command).parameters)
-            ctx.meta["pairscale.study"] = Path(args[at]).name
+            path = Path(args[at])
+            study = read_study(path, signature(module_of("rank").command).parameters)
+            require_types(study, unwrap(self.callback), path)  # type: ignore[arg-type]
+            ctx.meta["pairscale.study"] = path.name
             args = [*args[:at], study.pop("data"), *args[at + 1 :]]
             ctx.default_map = {name: value for name, value in study.items() if name in own}
         return super().parse_args(ctx, args)
@@ -127,14 +161,23 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=_START,
 )
-for _module in COMMANDS:
-    app.command(
-        name_of(_module),
+
+
+def _built(name: str) -> Any:
+    """A command, out of its module."""
+    module = module_of(name)
+    if name == "batch":
+        return get_command(
+            module.group(COMMANDS[name], _Command, name=name, rich_markup_mode=None, add_completion=False)
+        )
+    alone = typer.Typer(rich_markup_mode=None, add_completion=False)
+    alone.command(
+        name,
         cls=_Command,
-        short_help=_module.SUMMARY,
-        epilog="\n".join(["\b", "Examples:", *(f"  {line}" for line in _module.EXAMPLES)]),
-    )(_module.command)
-app.add_typer(batch.group(_Command, rich_markup_mode=None), name="batch", short_help=batch.SUMMARY)
+        short_help=COMMANDS[name],
+        epilog="\n".join(["\b", "Examples:", *(f"  {line}" for line in module.EXAMPLES)]),
+    )(module.command)
+    return get_command(alone)
 
 
 def _version(value: bool) -> None:

@@ -48,11 +48,15 @@ _PYTHON = (
     ("name another save_path", "name another --save-path"),
     ("name it in without=", "give its id to --without"),
     ("without: the run", "--without: the run"),
-    ("pair_pct=", "share="),
+    ("pair_pct", "share"),
     ("; or define one with custom_description", ""),
     ("bt_data", "the results"),
 )
 _ARGUMENT = re.compile(r"\b(encoding|id_col|text_col|n_pairs|share)=(?=(\w?))")
+_REFUSED = re.compile(
+    r"^(bootstrap|concurrency|eps|id_col|level|max_comparisons|max_cost|max_minutes|n_pairs|reliability|retries|runs|seed"
+    r"|share|text_col|workers)(?=( as a position)? must be )"
+)
 
 
 def say(message: str) -> None:
@@ -65,6 +69,7 @@ def complain(kind: str, message: str) -> None:
     for python, option in _PYTHON:
         message = message.replace(python, option)
     message = _ARGUMENT.sub(lambda match: f"--{match[1].replace('_', '-')}{' ' * bool(match[2])}", message)
+    message = _REFUSED.sub(lambda match: f"--{match[1].replace('_', '-')}", message)
     say(f"{kind}: {printable(message)}")
 
 
@@ -77,11 +82,9 @@ def _writable(out: Path | None) -> Path | None:
 
     from pairscale.errors import FileFormatError, MissingExtraError
     from pairscale.files import TABLE_SUFFIXES
+    from pairscale.options import require_suffix
 
-    if out.suffix.lower() not in TABLE_SUFFIXES:
-        raise FileFormatError(
-            f"--out {out}: the ending must be {', '.join(TABLE_SUFFIXES[:-1])} or {TABLE_SUFFIXES[-1]}"
-        )
+    require_suffix(out, "--out", TABLE_SUFFIXES)
     if out.is_dir():
         raise FileFormatError(f"--out {out} is a folder; name a file in it")
     if out.suffix.lower() == ".xlsx" and find_spec("xlsxwriter") is None:

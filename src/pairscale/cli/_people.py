@@ -67,14 +67,16 @@ def answering(
     address: tuple[str, int, str | None],
     instructions: Path | None,
     concurrency: int,
+    timeout: float,
 ) -> Iterator[dict[str, Any]]:
     """Serve the page when people are the judge; the options that a run needs then, or those of any other judge."""
     from pairscale.judges.human import HumanJudge
+    from pairscale.runtime import TIMEOUT
 
     if not isinstance(judge, HumanJudge):
         if labellers is not None or instructions is not None:
             raise InputError("--labellers and --instructions belong to --judge human")
-        yield {"concurrency": concurrency}
+        yield {"concurrency": concurrency, "timeout": timeout}
         return
     from pairscale.people import Address, serve_questions
 
@@ -82,5 +84,5 @@ def answering(
     with serve_questions(judge.queue, names, trait=judge.trait, address=Address(*address), instructions=guide) as site:
         say("the run asks people; send each of them their link (Ctrl-C stops, the same command continues):")
         show_links(site.links)
-        # A question for each of them, and as long as they need for it.
-        yield {"concurrency": max(concurrency, len(names)), "timeout": None}
+        # A question for each of them, and as long as they need for it, unless --timeout says otherwise.
+        yield {"concurrency": max(concurrency, len(names)), "timeout": None if timeout == TIMEOUT else timeout}

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from pairscale.errors import InputError
+from pairscale.options import require_flag, require_int, require_number
 from pairscale.tables import listed
 
-__all__ = ["TEMPLATE", "read_study"]
+__all__ = ["TEMPLATE", "read_study", "require_types"]
 
 _PATHS = ("data", "run", "out", "instructions", "template")
 _PAIRS = ("judge_arg", "set")
@@ -92,6 +93,31 @@ def read_study(path: Path, known: Iterable[str]) -> dict[str, Any]:
         if isinstance(value, str) and "://" not in value and not is_name:
             options[name] = str(path.parent / value)
     return options
+
+
+def require_types(options: Mapping[str, Any], command: Callable[..., Any], path: Path) -> None:
+    """Validate the numbers and flags of a study file by what the command's function says of them.
+
+    Args:
+        options: The options of the file.
+        command: The function of the command.
+        path: The file.
+
+    Raises:
+        InputError: If a number or a flag is of another type, or out of its range.
+    """
+    for name, annotation in get_type_hints(command, include_extras=True).items():
+        value = options.get(name)
+        if value is None or get_origin(annotation) is not Annotated:
+            continue
+        kind, info, *_ = get_args(annotation)
+        where, kinds = f"{path}: {name}", {*get_args(kind)} or {kind}
+        if int in kinds:
+            require_int(value, where, least=info.min, most=info.max)
+        elif float in kinds:
+            require_number(value, where, least=info.min, most=info.max)
+        elif bool in kinds:
+            require_flag(value, where)
 
 
 def _flat(content: dict[str, Any]) -> Iterable[tuple[str, Any]]:

@@ -33,9 +33,8 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-__all__ = ["EXAMPLES", "SUMMARY", "command"]
+__all__ = ["EXAMPLES", "command"]
 
-SUMMARY = "Is B better than A? Compare two prompts, models or agents task by task."
 EXAMPLES = (
     "pairscale ab a.jsonl b.jsonl --criterion helpful --judge openai:gpt-5.1",
     'pairscale ab a.jsonl b.jsonl --criterion "easy to read" --run ab.db',

@@ -14,9 +14,8 @@ from pairscale.errors import InputError
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["EXAMPLES", "SUMMARY", "command"]
+__all__ = ["EXAMPLES", "command"]
 
-SUMMARY = "Do labellers agree? Percent, kappa, alpha and AC1, with intervals."
 EXAMPLES = (
     "pairscale agreement run.db",
     "pairscale agreement labels.jsonl",

@@ -8,9 +8,8 @@ import typer
 
 from pairscale.cli._common import Json, Out, emit, printable
 
-__all__ = ["EXAMPLES", "SUMMARY", "command"]
+__all__ = ["EXAMPLES", "command"]
 
-SUMMARY = "Recompute every choice and every stop of an adaptive run from its log."
 EXAMPLES = ("pairscale audit run.db", "pairscale audit run.db --json")
 
 

@@ -27,11 +27,10 @@ if TYPE_CHECKING:
     from pairscale.collect.batch._registry import Entry
     from pairscale.collect.batch.manager import BatchManager
 
-__all__ = ["PARTS", "SUMMARY", "Part", "group"]
+__all__ = ["PARTS", "Part", "group"]
 
 T = TypeVar("T")
 
-SUMMARY = "Judge through the providers' batch APIs, at a discount, for days."
 
 _Run = Annotated[str, typer.Argument(metavar="RUN", help="The run file.")]
 _Interval = Annotated[
@@ -230,15 +229,16 @@ PARTS = {
 """The commands of the group, in the order of its help."""
 
 
-def group(command_class: Any, **settings: Any) -> typer.Typer:
+def group(summary: str, command_class: Any, **settings: Any) -> typer.Typer:
     """The group of commands.
 
     Args:
-        command_class: of each command.
-        settings: of the group.
+        summary: Its first sentence in the help.
+        command_class: Class of each command.
+        settings: Settings of the group.
     """
     app = typer.Typer(
-        no_args_is_help=True, help=f"{SUMMARY} Submit, come back later, and take the answers in.", **settings
+        no_args_is_help=True, help=f"{summary} Submit, come back later, and take the answers in.", **settings
     )
     for name, part in PARTS.items():
         epilog = "\n".join(["\b", "Examples:", *(f"  {line}" for line in part.EXAMPLES)])

@@ -12,9 +12,8 @@ from pairscale.cli._inputs import read_results
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["EXAMPLES", "SUMMARY", "command"]
+__all__ = ["EXAMPLES", "command"]
 
-SUMMARY = "Tell whether a judge favours the first or the second position."
 EXAMPLES = (
     "pairscale bias forward.csv reverse.csv",
     "pairscale bias run.db",

@@ -32,9 +32,8 @@ if TYPE_CHECKING:
 
     from pairscale.checks import TemplateStudy
 
-__all__ = ["EXAMPLES", "SUMMARY", "command"]
+__all__ = ["EXAMPLES", "command"]
 
-SUMMARY = "Find the prompt template that lets the position sway judges least."
 EXAMPLES = (
     "pairscale bias-study essays/ --judge mine:better --run study.db",
     "pairscale bias-study p.csv --judge a:b --template weigh --template mine.txt",

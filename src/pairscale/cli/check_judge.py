@@ -41,9 +41,8 @@ from pairscale.cli._inputs import (
 if TYPE_CHECKING:
     from pairscale.checks import JudgeCheck
 
-__all__ = ["EXAMPLES", "SUMMARY", "command"]
+__all__ = ["EXAMPLES", "command"]
 
-SUMMARY = "Try a judge on 30 pairs in both orders: valid, consistent, biased, how dear?"
 EXAMPLES = (
     "pairscale check-judge essays/ --judge openai:gpt-5.1 --run check.db",
     "pairscale check-judge essays.csv --judge mine:better --pairs 50",

@@ -25,9 +25,8 @@ from pairscale.cli._inputs import (
 )
 from pairscale.errors import InputError
 
-__all__ = ["EXAMPLES", "SUMMARY", "command"]
+__all__ = ["EXAMPLES", "command"]
 
-SUMMARY = "Ask a judge about one pair of texts."
 EXAMPLES = (
     "pairscale compare anna.txt ben.txt --judge openai:gpt-5.1",
     'pairscale compare "It rains." "It rains, so we stay." --judge lexical',

@@ -30,9 +30,8 @@ from pairscale.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["EXAMPLES", "SUMMARY", "command"]
+__all__ = ["EXAMPLES", "command"]
 
-SUMMARY = "Estimate what judging pairs will cost, from a small pilot or offline."
 EXAMPLES = (
     "pairscale cost pairs.csv --judge openai:gpt-5.1 --run run.db",
     "pairscale cost pairs.csv --judge openai:gpt-5.1 --pilot 40 --batch",

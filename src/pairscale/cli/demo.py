@@ -13,9 +13,8 @@ from pairscale.cli._common import Json, Out, emit, say, show_table
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["EXAMPLES", "SUMMARY", "command"]
+__all__ = ["EXAMPLES", "command"]
 
-SUMMARY = "Rank the bundled texts with the embedded judge: no key, no network."
 EXAMPLES = ("pairscale demo", "pairscale demo --folder demo --json")
 
 _BAR = 24

@@ -8,9 +8,8 @@ import typer
 
 from pairscale.cli._common import Json, Out, emit, show_table
 
-__all__ = ["CORE", "EXAMPLES", "EXTRAS", "SUMMARY", "command"]
+__all__ = ["CORE", "EXAMPLES", "EXTRAS", "command"]
 
-SUMMARY = "Check versions, extras and keys."
 EXAMPLES = ("pairscale doctor", "pairscale doctor --json", "pairscale doctor --clear-cache")
 
 CORE = (

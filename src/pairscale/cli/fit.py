@@ -15,15 +15,15 @@ from pairscale.cli._common import Json, Out, chart_file, emit, say, show_table
 from pairscale.cli._common import _writable as writable
 from pairscale.cli._inputs import read_results
 from pairscale.errors import InputError
+from pairscale.options import require_number, require_number_or
 
 if TYPE_CHECKING:
     import polars as pl
 
     from pairscale.models import BayesFit, BTFit, EloFit
 
-__all__ = ["EXAMPLES", "SUMMARY", "command"]
+__all__ = ["EXAMPLES", "command"]
 
-SUMMARY = "Turn comparisons into scores, ranks, intervals and a reliability."
 EXAMPLES = (
     "pairscale fit run.db",
     "pairscale fit results.csv --out ranking.xlsx",
@@ -80,12 +80,10 @@ class _Shown:
 
 def _covariance_file(path: Path | None) -> Path | None:
     """The file of the covariance, refused before any work is done."""
-    from pairscale.errors import FileFormatError
-
     try:
         return writable(path)
-    except FileFormatError as error:
-        raise FileFormatError(str(error).replace("--out", "--covariance")) from None
+    except InputError as error:
+        raise type(error)(str(error).replace("--out", "--covariance")) from None
 
 
 def command(
@@ -219,18 +217,22 @@ def command(
     emit(document, shown.items, as_json=as_json, out=out, show=show)
 
 
+_LEARNED: tuple[Literal["learned"]] = ("learned",)
+
+
 def _prior_sd(text: str, model: Model, engine: str) -> float | Literal["learned"]:
-    """The standard deviation that was given; the fit itself says when it is out of range."""
+    """The standard deviation that was given."""
     if model is Model.ELO or (model is Model.BT and engine != "map"):
         what = f"--model {model}" if model is Model.ELO else f"--engine {engine}"
         raise InputError(f"--prior-sd belongs to --model bayes and to --engine map, not to {what}; leave it out")
-    if text == "learned" and model is Model.BAYES:
-        return "learned"
+    given: float | str = text
     try:
-        return float(text)
-    except ValueError:
-        more = " or learned" if model is Model.BAYES else ""
-        raise InputError(f"--prior-sd {text}: it must be a number above 0{more}") from None
+        given = float(text)
+    except ValueError:  # no number; refused, or learned
+        pass
+    if model is Model.BAYES:
+        return require_number_or(given, "--prior-sd", _LEARNED, above=0)
+    return require_number(given, "--prior-sd", above=0)
 
 
 def _write_covariance(fit: BTFit | BayesFit | EloFit, path: Path) -> None:

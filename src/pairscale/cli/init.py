@@ -10,9 +10,8 @@ import typer
 from pairscale.cli._common import say
 from pairscale.errors import InputError
 
-__all__ = ["EXAMPLES", "SUMMARY", "command"]
+__all__ = ["EXAMPLES", "command"]
 
-SUMMARY = "Write a commented study file that `pairscale rank` runs."
 EXAMPLES = (
     "pairscale init",
     "pairscale init may.toml --data essays.csv",

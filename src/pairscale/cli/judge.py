@@ -42,9 +42,8 @@ from pairscale.errors import InputError
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["EXAMPLES", "SUMMARY", "command"]
+__all__ = ["EXAMPLES", "command"]
 
-SUMMARY = "Have pairs judged; stop and resume as you like."
 EXAMPLES = (
     "pairscale judge pairs.csv --judge openai:gpt-5.1 --run run.db",
     "pairscale judge pairs.csv --judge mine:better --run run.db --concurrency 8",

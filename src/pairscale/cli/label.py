@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 
     from pairscale.people import Address, Case, LabelStore
 
-__all__ = ["EXAMPLES", "SUMMARY", "command"]
+__all__ = ["EXAMPLES", "command"]
 
-SUMMARY = "Have people label pairs, blinded, in the browser or in the terminal."
 EXAMPLES = (
     "pairscale label cases.jsonl --run run.db --labellers ann,bob",
     "pairscale label cases.jsonl --labellers 5 --instructions how.md --port 8484",
@@ -28,6 +27,9 @@ EXAMPLES = (
     "pairscale label cases.jsonl --run run.db --terminal",
     "pairscale label run.db --status --out labels.jsonl",
 )
+
+
+_WAKE_S = 0.5
 
 
 def _default_run(context: typer.Context, run: str | None) -> str | None:
@@ -88,13 +90,15 @@ def command(
     Each labeller gets a link of their own, and the owner another one, with progress, agreement, warnings and
     downloads. Which text stands on which side is drawn for every labeller and case; the labels are in the order of the
     manifest. No labeller sees a case twice. A click is on the disk, in the run file, before the next page is shown.
-    Run the same command again to continue, with the same links. Ctrl-C stops; --out and --json then give the labels.
+    Run the same command again to continue, with the same links. Ctrl-C or SIGTERM stops; --out and --json then give
+    the labels.
 
     The page listens on this machine alone. For others, put a proxy with https before it and name its --url, or give
     --host.
     """
     from pairscale.people import Address, LabelStore, read_cases
     from pairscale.people.serve import require_page
+    from pairscale.runtime.sync import terminable
 
     if terminal and status:
         raise InputError("give --terminal or --status, not both")
@@ -113,19 +117,19 @@ def command(
     address = Address(host, port, url)
     if not terminal:
         require_page()
-    with LabelStore(kept, cases, labellers=names, **settings) as store:
+    code = 0
+    with terminable(), LabelStore(kept, cases, labellers=names, **settings) as store:
         if terminal:
             from pairscale.people.terminal import label_in_terminal
 
             label_in_terminal(store, cases, names[0] if names else "terminal")
         else:
-            _serve(store, cases, address, written(instructions), plain)
+            code = _serve(store, cases, address, written(instructions), plain)
         _report(store, cases, as_json, out)
         done, wanted = store.totals()
     if done < wanted:
         say(f"{done:,} of {wanted:,} labels are in {kept}; run the same command again to continue")
-        if not terminal:
-            raise typer.Exit(130)
+        raise typer.Exit(code)
 
 
 def _show_status(
@@ -143,9 +147,10 @@ def _show_status(
         _report(store, [case for case in cases if case.case_id in known], as_json, out)
 
 
-def _serve(store: LabelStore, cases: Sequence[Case], address: Address, instructions: str, plain: bool) -> None:
-    """Serve until Ctrl-C."""
+def _serve(store: LabelStore, cases: Sequence[Case], address: Address, instructions: str, plain: bool) -> int:
+    """Serve until Ctrl-C or SIGTERM; gives the exit code for labels that are not complete."""
     from pairscale.people import serve_labels
+    from pairscale.runtime.sync import Terminated
 
     if not store.labellers():
         store.add_labeller("labeller-1")
@@ -157,10 +162,11 @@ def _serve(store: LabelStore, cases: Sequence[Case], address: Address, instructi
         show_links({"owner": site.owner, **site.links})
         say("send each labeller their link; Ctrl-C stops, and the same command continues")
         try:
-            while True:
-                threading.Event().wait(3600)
-        except KeyboardInterrupt:
+            while True:  # in short waits: another thread may get the signal, and only a waking main thread sees it
+                threading.Event().wait(_WAKE_S)
+        except (KeyboardInterrupt, Terminated) as stop:
             say("stopping")
+            return 143 if isinstance(stop, Terminated) else 130
 
 
 def _report(store: LabelStore, cases: Sequence[Case], as_json: bool, out: Path | None) -> None:

@@ -15,9 +15,8 @@ from pairscale.cli._inputs import read_pairs
 if TYPE_CHECKING:
     pass
 
-__all__ = ["EXAMPLES", "SUMMARY", "command"]
+__all__ = ["EXAMPLES", "command"]
 
-SUMMARY = "Make pairs of texts: all of them or a part, in random order."
 EXAMPLES = (
     "pairscale pairs essays/ --out pairs.csv",
     "pairscale pairs essays.xlsx --text-col essay --n-pairs 400 --out pairs.csv",

@@ -14,9 +14,8 @@ from pairscale.cli._common import Json, Out, complain, emit, show_table
 if TYPE_CHECKING:
     from pairscale.simulate import ComparisonPlan
 
-__all__ = ["EXAMPLES", "SUMMARY", "command"]
+__all__ = ["EXAMPLES", "command"]
 
-SUMMARY = "How many comparisons will I need, what will they cost, how long will they take?"
 EXAMPLES = (
     "pairscale plan --items 200 --reliability 0.9",
     "pairscale plan --items 200 --price 0.002 --seconds 2 --in-flight 8",

@@ -44,13 +44,13 @@ from pairscale.cli._inputs import (
 )
 from pairscale.cli._people import Host, Instructions, Labellers, Port, Url, answering
 from pairscale.errors import InputError
+from pairscale.options import require_choice
 
 if TYPE_CHECKING:
     from pairscale.adaptive import AdaptiveResult
 
-__all__ = ["EXAMPLES", "SUMMARY", "command"]
+__all__ = ["EXAMPLES", "command"]
 
-SUMMARY = "Rank texts adaptively: asks where it matters, stops when the ranking is reliable."
 EXAMPLES = (
     "pairscale rank essays/ --run run.db",
     "pairscale rank essays.csv --judge mine:better --run run.db --concurrency 8",
@@ -134,8 +134,7 @@ def command(
     """
     samples = ps.read_samples(data, id_col=id_col, text_col=text_col, encoding=encoding)
     adaptive, btl = _configured(set_ or [], reliability)
-    if fit not in {"exact", "laplace"}:
-        raise InputError(f"--fit {fit}: choose exact or laplace")
+    require_choice(fit, "--fit", ("exact", "laplace"))
     with contextlib.redirect_stdout(sys.stderr):  # what a judge of the user's prints is no part of the result
         asked = make_named_judge(judge, trait, template, judge_arg, base_url, cache, price)
     if dry_run:
@@ -147,7 +146,7 @@ def command(
         return
     if run is None:
         say("note: without --run nothing is kept when this is interrupted")
-    page = answering(asked, labellers, (host, port, url), instructions, concurrency)
+    page = answering(asked, labellers, (host, port, url), instructions, concurrency, timeout)
     with resumable(run), contextlib.redirect_stdout(sys.stderr), page as options:
         result = ps.adaptive_rank(
             samples,
@@ -160,7 +159,6 @@ def command(
             max_cost=max_cost,
             max_minutes=max_minutes,
             retries=retries,
-            timeout=timeout,
             fit_fn=fit,
             adaptive_config=adaptive,
             btl_config=btl,

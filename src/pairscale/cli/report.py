@@ -11,13 +11,13 @@ import pairscale as ps
 from pairscale.cli._common import Json, emit, say
 from pairscale.cli._inputs import condition_of
 from pairscale.errors import InputError
+from pairscale.options import optional, require_suffix
 
 if TYPE_CHECKING:
     from pairscale.report._shell import Facts
 
-__all__ = ["EXAMPLES", "SUMMARY", "command"]
+__all__ = ["EXAMPLES", "command"]
 
-SUMMARY = "Write a run as one HTML page: what was found, texts, judge, cost, method."
 EXAMPLES = (
     "pairscale report run.db",
     "pairscale report run.db --out ranking.html --title 'Essays of May'",
@@ -76,10 +76,8 @@ def command(
     from pairscale.report.page import page_of, write_page
 
     is_table = out is not None and out.suffix.lower() in TABLE_SUFFIXES
-    if out is not None and not is_table and out.suffix.lower() not in {".html", ".htm"}:
-        raise InputError(f"--out {out}: the ending must be html, or that of a table, such as xlsx")
-    if again is not None and again.suffix.lower() not in {".jsonl", ".ndjson"}:
-        raise InputError(f"--again {again}: the ending must be jsonl, one case a line")
+    optional(require_suffix, out, "--out", (".html", ".htm", *TABLE_SUFFIXES))
+    optional(require_suffix, again, "--again", (".jsonl", ".ndjson"))
     if interactive and is_table:
         raise InputError(f"--interactive is for the charts of a page, and {out} is a table; leave one of the two out")
     if interactive:

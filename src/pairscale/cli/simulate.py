@@ -10,16 +10,15 @@ import typer
 import pairscale as ps
 from pairscale.cli import _names
 from pairscale.cli._common import Json, Out, chart_file, emit, say, show_table
-from pairscale.errors import InputError
+from pairscale.options import require_number
 
 if TYPE_CHECKING:
     import polars as pl
 
     from pairscale.simulate import SimulationStudy
 
-__all__ = ["EXAMPLES", "SUMMARY", "command"]
+__all__ = ["EXAMPLES", "command"]
 
-SUMMARY = "Try ways of choosing pairs on simulated judges whose truth is known."
 EXAMPLES = (
     "pairscale simulate --items 100 --selector pollitt --selector random",
     "pairscale simulate --items 50 --seeds 10 --bias 0.3 --lapse 0.05",
@@ -85,10 +84,8 @@ def command(
     Runs of one seed share abilities and luck, so that selectors differ by their pairs alone. The file that --out
     writes has the means of every checkpoint with their 95% intervals.
     """
-    if not 0 < target <= 1:
-        raise InputError(f"--target {target:g}: it must be above 0 and at most 1")
-    if not 0 < reliability < 1:
-        raise InputError(f"--reliability {reliability:g}: it must be between 0 and 1")
+    require_number(target, "--target", above=0, most=1)
+    require_number(reliability, "--reliability", above=0, below=1)
     faults = {"bias": bias, "lapse": lapse, "invalid_rate": invalid}
     study = ps.simulate_study(
         items or (100,),

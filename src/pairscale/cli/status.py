@@ -16,9 +16,8 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-__all__ = ["EXAMPLES", "SUMMARY", "command"]
+__all__ = ["EXAMPLES", "command"]
 
-SUMMARY = "Show where a run stands: answers, failures, attempts, cost."
 EXAMPLES = ("pairscale status run.db", "pairscale status run.db --follow", "pairscale status run.db --json")
 
 _PAUSE_S = 2.0

@@ -10,9 +10,8 @@ import pairscale as ps
 from pairscale.cli import _names
 from pairscale.cli._common import Json, Out, emit, printable, say, terminal_width
 
-__all__ = ["EXAMPLES", "SUMMARY", "command"]
+__all__ = ["EXAMPLES", "command"]
 
-SUMMARY = "List the prompt templates, show or check one."
 EXAMPLES = ("pairscale templates", "pairscale templates default > mine.txt", "pairscale templates mine.txt")
 
 

@@ -11,9 +11,8 @@ import pairscale as ps
 from pairscale.cli import _names
 from pairscale.cli._common import Json, Out, emit, terminal_width
 
-__all__ = ["EXAMPLES", "SUMMARY", "command"]
+__all__ = ["EXAMPLES", "command"]
 
-SUMMARY = "List what texts can be judged on."
 EXAMPLES = ("pairscale traits", "pairscale traits clarity")
 
 _INDENT = "    "

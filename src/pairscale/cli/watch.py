@@ -10,9 +10,8 @@ import typer
 from pairscale.cli._common import say
 from pairscale.cli._people import Host, Port, Url
 
-__all__ = ["EXAMPLES", "SUMMARY", "command"]
+__all__ = ["EXAMPLES", "command"]
 
-SUMMARY = "Show a run as it goes, in the browser."
 EXAMPLES = ("pairscale watch run.db", "pairscale watch run.db --port 0")
 
 

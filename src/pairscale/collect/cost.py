@@ -14,13 +14,12 @@ from pairscale.collect._cost_study import SUMMARY, Figures, Rates, Study, assume
 from pairscale.collect.live import SubmitResult, submit_into
 from pairscale.collect.llm import _trait, make_adaptive_judge_llm, progress_of
 from pairscale.display import Shown
-from pairscale.errors import InputError
 from pairscale.judges.base import Judge
 from pairscale.judges.resolve import make_judge
 from pairscale.notices import notice
-from pairscale.options import optional, require_int
-from pairscale.pairs._table import checked_seed, whole
+from pairscale.options import optional, require_choice, require_int, require_number, require_probability, require_seed
 from pairscale.provenance import Provenance
+from pairscale.providers.prices import require_price
 from pairscale.providers.registry import PROVIDERS
 from pairscale.runtime import RunOptions, require_prices, run_sync
 from pairscale.store import open_run
@@ -236,12 +235,16 @@ def estimate_llm_pairs_cost(
         >>> est.summary.select("n_total", "expected_completion_tokens_total").row(0)
         (190, 3800.0)
     """
-    strategy = _strategy(test_strategy)
-    seed, n_test = checked_seed(seed), whole(n_test, "n_test")
+    strategy, seed, workers = _strategy(test_strategy), require_seed(seed), require_int(workers, "workers", least=1)
+    n_test = require_int(n_test, "n_test", least=0 if offline else 1)
     _check(mode, budget_quantile, batch_discount, bytes_per_token, output_tokens)
     concurrency = concurrency if concurrency is not None else workers if parallel else 1
     options = RunOptions(concurrency, retries, retry_wait)
     optional(require_int, status_every, "status_every", least=1)
+    paid = (
+        require_price(cost_per_million_input, "cost_per_million_input"),
+        require_price(cost_per_million_output, "cost_per_million_output"),
+    )
     key = _OFFLINE_KEY if offline and api_key is None else api_key
 
     def made(price: Price | None = None) -> Judge:
@@ -254,7 +257,7 @@ def estimate_llm_pairs_cost(
         return _judge(judge, _trait(trait, trait_name, trait_description) if said else None, prompt_template, more, key)
 
     asked = made()
-    rates = Rates.of(asked, (cost_per_million_input, cost_per_million_output), mode, batch_discount)
+    rates = Rates.of(asked, paid, mode, batch_discount)
     if rates.own and (judge is None or (isinstance(judge, str) and judge.partition(":")[0] in PROVIDERS)):
         asked = made(rates.price)  # so that the run file remembers the same prices
     study = Study.of(pairs, asked)
@@ -271,8 +274,6 @@ def estimate_llm_pairs_cost(
         notes = (*_rough_notes(bytes_per_token, each), *rates.notes)
         none = study.pairs.clear()
         return CostEstimate(_table(row), found.calibration, none, None, left, none, notes, provenance)
-    if n_test == 0:
-        raise InputError("n_test must be 1 or more; offline=True estimates without a pilot")
     if "instance" in asked.condition.settings and (run or save_path):
         notice("this judge has no name, so its answers will not be found again; give it one: FunctionJudge(f, name=…)")
     pilot = choose_pilot(study.bytes, n_test, strategy, seed)
@@ -328,23 +329,18 @@ def _table(row: Mapping[str, Any]) -> pl.DataFrame:
 
 
 def _strategy(name: str) -> Strategy:
-    for known in get_args(Strategy):
-        if name == known or (name, known) == ("stratified", "stratified_prompt_bytes"):
-            return cast("Strategy", known)
-    raise InputError(f"test_strategy must be one of {', '.join(get_args(Strategy))}, not {name!r}")
+    full = "stratified_prompt_bytes" if name == "stratified" else name
+    return cast("Strategy", require_choice(full, "test_strategy", get_args(Strategy)))
 
 
 def _check(
     mode: str, quantile: float, discount: float | None, bytes_per_token: float, output_tokens: float | None
 ) -> None:
-    if mode not in {"live", "batch"}:
-        raise InputError(f"mode must be 'live' or 'batch', not {mode!r}")
-    if not 0.5 <= quantile < 1:
-        raise InputError(f"budget_quantile={quantile!r} must be 0.5 or more, and less than 1")
-    if discount is not None and not 0 <= discount <= 1:
-        raise InputError(f"batch_discount={discount!r} must be between 0 and 1, such as 0.5 for half the price")
-    if not bytes_per_token > 0 or (output_tokens is not None and not output_tokens >= 0):
-        raise InputError("bytes_per_token must be more than 0, and output_tokens 0 or more")
+    require_choice(mode, "mode", ("live", "batch"))
+    require_number(quantile, "budget_quantile", least=0.5, below=1)
+    optional(require_probability, discount, "batch_discount")
+    require_number(bytes_per_token, "bytes_per_token", above=0)
+    optional(require_number, output_tokens, "output_tokens", least=0)
 
 
 def _rough_notes(bytes_per_token: float, output_tokens: float) -> tuple[str, ...]:

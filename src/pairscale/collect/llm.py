@@ -178,6 +178,7 @@ def submit_llm_pairs(
     judge = make_adaptive_judge_llm(
         backend, model, trait, trait_name, trait_description, prompt_template, endpoint, api_key, judge_args=settings
     )
+    workers = require_int(workers, "workers", least=1)
     if concurrency is None:
         concurrency = workers if parallel else 1
     optional(require_int, status_every, "status_every", least=1)

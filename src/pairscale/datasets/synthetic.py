@@ -32,7 +32,7 @@ from pairscale.datasets._phrases import (
 )
 from pairscale.datasets._reasons_against import AGAINST
 from pairscale.datasets._reasons_for import FOR
-from pairscale.errors import InputError
+from pairscale.options import require_int
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -284,10 +284,7 @@ def synthetic_essays(n: int, seed: int = 0) -> pl.DataFrame:
         >>> synthetic_essays(3, seed=1).select("ID", "quality_level").rows()
         [('S0001', 10), ('S0002', 20), ('S0003', 14)]
     """
-    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-        raise InputError(f"n is the number of essays to make, so it has to be a whole number of 1 or more, not {n!r}.")
-    if isinstance(seed, bool) or not isinstance(seed, int):
-        raise InputError(f"seed has to be a whole number, not {seed!r}.")
+    n, seed = require_int(n, "n", least=1), require_int(seed, "seed", least=0)
     order = Draws(f"{seed}:levels")
     # Where n is no multiple of 20, chance decides which levels get one essay more.
     rounds = [order.shuffled(range(1, _LEVELS + 1)) for _ in range(-(-n // _LEVELS))]

@@ -11,7 +11,8 @@ from pairscale.comparisons import Outcome
 from pairscale.errors import InputError
 from pairscale.evaluate.suite import Task
 from pairscale.evaluate.traces import Trace
-from pairscale.judges.base import Judge, JudgePair, Verdict, plain_number
+from pairscale.judges.base import Judge, JudgePair, Verdict, require_figure
+from pairscale.options import require_choice
 from pairscale.provenance import text_hash
 
 __all__ = ["Ask", "PairwiseComparator", "PairwiseOutcome", "Winner", "item_name", "together"]
@@ -53,8 +54,7 @@ class PairwiseOutcome:
     cost: float | None = None
 
     def __post_init__(self) -> None:
-        if self.winner not in ("a", "b", "tie", None):
-            raise InputError(f"winner must be 'a', 'b' or 'tie', not {self.winner!r}")
+        require_choice(self.winner, "winner", ("a", "b", "tie", None))
         follows = None if self.winner is None else Outcome.TIE if self.winner == "tie" else Outcome.WIN
         given = follows if self.outcome is None else Outcome(self.outcome)
         if given is None:
@@ -65,7 +65,7 @@ class PairwiseOutcome:
             raise InputError(f"the outcome {given} has no winner")
         object.__setattr__(self, "outcome", given)
         if self.cost is not None:
-            object.__setattr__(self, "cost", plain_number(self.cost, "the cost of an outcome", float))
+            object.__setattr__(self, "cost", require_figure(self.cost, "the cost of an outcome", float))
 
     @classmethod
     def flip(cls, reasoning: str = "", **more: Any) -> PairwiseOutcome:

@@ -20,6 +20,7 @@ from pairscale.evaluate.suite import Task
 from pairscale.evaluate.traces import Trace
 from pairscale.judges.function import in_thread
 from pairscale.notices import notice
+from pairscale.options import require_seed
 
 __all__ = ["for_terminal", "human_labels", "human_pairwise"]
 
@@ -57,7 +58,8 @@ class HumanComparator:
 
     def __init__(self, key: str, ask: Callable[[Task, str, str], Any], seed: int | None) -> None:
         self.key, self._ask = key, ask
-        self._seed = random.SystemRandom().getrandbits(64) if seed is None else seed
+        given = require_seed(seed)
+        self._seed = random.SystemRandom().getrandbits(64) if given is None else given
         self._turn = threading.Lock()  # one person has one attention
 
     async def compare(self, *, task: Task, trace_a: Trace, trace_b: Trace, reference_outputs: Any) -> PairwiseOutcome:  # noqa: ARG002

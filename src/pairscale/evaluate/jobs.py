@@ -84,7 +84,7 @@ class VariantRunner:
             if known is not None:
                 return known
             most = None if self._budget.limit is None else _max_cost(variant, task)
-            reserved = await self._budget.reserve(identity, most)
+            reserved = await self._budget.reserve(identity, most, is_variant=True)
             self.asked += 1
             cost, answered = None, False
             try:

@@ -14,6 +14,7 @@ from pairscale.display import Shown
 from pairscale.errors import FileFormatError, InputError
 from pairscale.evaluate.comparators import Winner
 from pairscale.files import TABLE_SUFFIXES, read_rows
+from pairscale.options import optional, require_int
 from pairscale.provenance import fingerprint
 from pairscale.store import open_run
 from pairscale.tables import listed
@@ -100,8 +101,11 @@ def read_key(path: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
 
 def _entry(row: Mapping[str, Any], path: str | os.PathLike[str], number: int) -> dict[str, Any]:
     repeat = row.get("repeat")
-    if repeat is not None and not (str(repeat).isdecimal() and int(repeat)):
-        raise FileFormatError(f"{path}, row {number}: repeat must be a whole number from 1, not {repeat!r:.60}")
+    try:
+        number_of = int(repeat) if isinstance(repeat, str) and repeat.isdecimal() else repeat
+        optional(require_int, number_of, f"{path}, row {number}: repeat", least=1)
+    except InputError as error:
+        raise FileFormatError(str(error)) from None
     return dict(row)
 
 

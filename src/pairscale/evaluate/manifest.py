@@ -19,6 +19,7 @@ from pairscale.evaluate.result import Unmatched
 from pairscale.evaluate.suite import Suite
 from pairscale.evaluate.traces import TraceSource
 from pairscale.files import read_rows, replacing
+from pairscale.options import optional, require_int, require_path, require_seed, require_suffix
 from pairscale.runtime import run_sync
 from pairscale.tables import listed
 
@@ -138,8 +139,9 @@ async def export_pairwise_cases_async(
         >>> asyncio.run(export_pairwise_cases_async(old, new, criteria="more certain", out="awaited.jsonl", seed=1))
         <ExportedCases: 1 case in awaited.jsonl>
     """
+    seed = require_seed(seed)
     wanted = [criteria] if isinstance(criteria, str) else list(criteria)
-    target = Path(out)
+    target = require_path(out, "out")
     _require(wanted, target, labellers, overlap)
     if embed_key and labellers:
         raise InputError("embed_key would tell the labellers which variant is which; leave it out, and keep the key")
@@ -188,14 +190,13 @@ def _require(criteria: Sequence[str], out: Path, labellers: Sequence[str], overl
     strange = [name for name in labellers if not name or not name.replace("-", "").replace("_", "").isalnum()]
     if strange or len(set(labellers)) < len(labellers) or "key" in labellers:
         raise InputError(f"labellers need names of their own, of letters, digits, - and _; not {listed(labellers)}")
-    if overlap is not None and not 1 <= overlap <= max(1, len(labellers)):
+    if (optional(require_int, overlap, "overlap", least=1) or 1) > max(1, len(labellers)):
         raise InputError(f"overlap={overlap!r}: each case goes to 1 to {len(labellers)} of the labellers")
 
 
 def require_manifest(out: Path) -> None:
     """Refuse a name that no manifest has."""
-    if out.suffix.lower() not in {".jsonl", ".ndjson"}:
-        raise InputError(f"{out}: a manifest has one JSON object a line, and ends in .jsonl")
+    require_suffix(out, "the manifest", (".jsonl", ".ndjson"))
 
 
 def _exported(target: Path) -> dict[str, dict[str, Any]]:

@@ -21,7 +21,7 @@ from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult
 from pairscale.evaluate.suite import Suite, require_suite
 from pairscale.evaluate.variants import VariantLike, make_variant
 from pairscale.models import fit_bt_model
-from pairscale.pairs._table import checked_seed
+from pairscale.options import optional, require_int, require_level, require_number
 from pairscale.provenance import Provenance
 from pairscale.runtime import CONCURRENCY, TIMEOUT, RunOptions, run_sync
 from pairscale.store import open_run
@@ -184,12 +184,15 @@ async def run_variants_async(
         ['3', '2', '1']
     """
     require_suite(suite)
+    seed, concurrency = require_int(seed, "seed", least=0), require_int(concurrency, "concurrency", least=1)
+    level, n_pairs = require_level(level), optional(require_int, n_pairs, "n_pairs", least=1)
+    max_cost = optional(require_number, max_cost, "max_cost", least=0)
     names = tuple(variants)
     if len(names) < 3:
         raise InputError(f"run_variants ranks three variants or more, not {listed(names) or 'none'}; see run_pairwise")
     made = {name: make_variant(given, name) for name, given in variants.items()}
     couples = list(combinations(names, 2))
-    chosen = _chosen(len(suite), couples, n_pairs, checked_seed(seed))
+    chosen = _chosen(len(suite), couples, n_pairs, seed)
     options = RunOptions(concurrency=concurrency, timeout=timeout, max_cost=max_cost)
     with open_run(run, write=True) as store:
         async with Evaluation(store, comparators, options, seed=seed) as evaluation:

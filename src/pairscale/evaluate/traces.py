@@ -14,7 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 from pairscale.errors import FileFormatError, InputError
 from pairscale.evaluate.suite import as_words, id_of, storable
 from pairscale.files import read_bytes, read_rows, replacing
-from pairscale.judges.base import plain_number
+from pairscale.judges.base import require_figure
 from pairscale.judges.function import words_of
 from pairscale.provenance import text_hash
 
@@ -70,7 +70,7 @@ class Trace:
             object.__setattr__(self, name, storable(getattr(self, name)))
         for name, kind in _FIGURES.items():
             if (value := getattr(self, name)) is not None:
-                object.__setattr__(self, name, plain_number(value, f"the {name} of a trace", kind))
+                object.__setattr__(self, name, require_figure(value, f"the {name} of a trace", kind))
 
     def events_of(self, kind: type | str, name: str | None = None) -> tuple[Any, ...]:
         """The events of a kind: a class, or what ``type`` says; only those called ``name`` when it is given."""
@@ -113,9 +113,9 @@ def _figure(value: Any, kind: type[int] | type[float], what: str) -> Any:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return None
     try:
-        return plain_number(kind(value), what, kind)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{what} must be a number from 0, not {value!r:.60}") from None
+        return require_figure(float(value) if isinstance(value, str) else value, what, kind)
+    except ValueError:  # a text that is no number; refused as it stands
+        return require_figure(value, what, kind)
 
 
 def _is_kind(event: Any, kind: type | str) -> bool:

@@ -20,6 +20,7 @@ from pairscale.evaluate.traces import Trace, TraceSource, source_at
 from pairscale.files import TABLE_SUFFIXES
 from pairscale.judges.function import in_thread, words_of
 from pairscale.judges.resolve import imported
+from pairscale.options import require_int
 from pairscale.provenance import fingerprint
 from pairscale.providers.client import Exchange, ProviderError
 from pairscale.providers.model import Model
@@ -169,7 +170,8 @@ class ModelVariant:
         if not isinstance(prompt, str) or not _PLACE.search(prompt):
             raise InputError("prompt must hold a place for the task, such as {input}")
         provider, name = split_model(model)
-        self._model, self._prompt, self._retries = Model(provider, name, **settings), prompt, retries
+        self._model, self._prompt = Model(provider, name, **settings), prompt
+        self._retries = require_int(retries, "retries", least=0)
         self._jitter = random.Random(0)  # noqa: S311 - spreads retries, keeps no secret
 
     def __repr__(self) -> str:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
-from numbers import Real
 from operator import attrgetter
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from pairscale.comparisons import ERROR_CODES, Condition, Outcome
 from pairscale.errors import InputError
 from pairscale.failures import FAILURES, Failure
+from pairscale.options import require_choice, require_int, require_number
 
-__all__ = ["LARGEST", "Item", "Judge", "JudgePair", "Verdict", "plain_number"]
+__all__ = ["LARGEST", "Item", "Judge", "JudgePair", "Verdict", "require_figure"]
 
 Item: TypeAlias = Mapping[str, Any]
 """A sample as a judge sees it: ``ID`` (also as ``item_id``), ``text``, and every other column of the samples."""
@@ -45,6 +44,11 @@ class JudgePair:
     state: Any = field(default=None, repr=False, compare=False)
     occurrence: int = 1
     is_swapped: bool = False
+
+    def __post_init__(self) -> None:
+        for name, value in (("attempt", self.attempt), ("occurrence", self.occurrence)):
+            if type(value) is not int or value < 1:
+                object.__setattr__(self, name, require_int(value, name, least=1))
 
 
 _FIGURES: tuple[tuple[str, type[int] | type[float], int], ...] = (
@@ -122,7 +126,7 @@ class Verdict:
             raise InputError(f"a verdict is a win exactly when winner_pos is 1 or 2, not {self.winner_pos!r:.80}")
         for (name, kind, most), value in zip(_FIGURES, _figures_of(self), strict=True):
             if value is not None and not (type(value) is kind and 0 <= value <= most):
-                object.__setattr__(self, name, plain_number(value, f"the {name} of a verdict", kind, most))
+                object.__setattr__(self, name, require_figure(value, f"the {name} of a verdict", kind, most))
         for name, value in zip(_TEXTS, _texts_of(self), strict=True):
             if value is not None and not isinstance(value, str):  # some servers name their models by numbers
                 object.__setattr__(self, name, str(value))
@@ -130,13 +134,13 @@ class Verdict:
         if self.outcome.is_answer != (self.error_code is None):
             raise InputError("a verdict carries an error_code exactly when it is an abstention or an error")
         if self.error_code is not None and self.error_code not in ERROR_CODES:
-            raise InputError(f"error_code {self.error_code!r} is not one of {', '.join(ERROR_CODES)}")
+            require_choice(self.error_code, "error_code", ERROR_CODES)
         if self.failure is None and self.error_code is not None:
             object.__setattr__(self, "failure", "question")
         elif self.failure not in ((None,) if self.error_code is None else FAILURES):
             raise InputError(
-                f"failure is one of {', '.join(FAILURES)} for an abstention or an error, and None for an answer, "
-                f"not {self.failure!r:.80}"
+                f"the failure of a verdict is one of {', '.join(FAILURES)} for an abstention or an error, and None for "
+                f"an answer, not {self.failure!r:.80}"
             )
 
     @classmethod
@@ -160,17 +164,15 @@ class Verdict:
         return cls(Outcome.ERROR, error_code=error_code, error_message=message, failure=failure, **more)
 
 
-def plain_number(value: Any, what: str, kind: type[int] | type[float], most: int = LARGEST) -> Any:
-    """A number of any kind, numpy's too, as one of Python's own that a run file takes.
+def require_figure(value: Any, name: str, kind: type[int] | type[float], most: int = LARGEST) -> float:
+    """A number of 0 or more of the given kind, small enough that a run file can hold the sum of many.
 
     Raises:
-        InputError: when it is negative, infinite or too large, no number, or not a whole one where that is asked for.
+        InputError: If it is anything else.
     """
-    is_number = isinstance(value, Real | Decimal)
-    if is_number and 0 <= value <= most and (kind is float or int(value) == value):
-        return kind(value)
-    whole = "whole " if kind is int else ""
-    raise InputError(f"{what} must be a {whole}number from 0 to {most:,}, not {value!r:.80}")
+    if kind is int:
+        return require_int(value, name, least=0, most=most)
+    return require_number(value, name, least=0, most=most)
 
 
 @runtime_checkable

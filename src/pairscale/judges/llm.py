@@ -7,10 +7,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pairscale.comparisons import Condition
-from pairscale.errors import InputError
 from pairscale.judges._answers import ANSWERS, Answer, declines, probability_of_first, read_structured, read_tag
 from pairscale.judges._guard import PromptBytes, guarded_prompt, prompt_bytes
 from pairscale.judges.base import JudgePair, Verdict
+from pairscale.options import require_choice
 from pairscale.provenance import text_hash
 from pairscale.providers.base import CHOICE_KEY
 from pairscale.providers.client import ProviderError
@@ -92,8 +92,7 @@ class LLMJudge:
         provider_args: Mapping[str, Any] | None = None,
         **settings: Any,
     ) -> None:
-        if answer not in get_args(AnswerForm):
-            raise InputError(f"answer must be 'tag' or 'structured', not {answer!r}")
+        require_choice(answer, "answer", get_args(AnswerForm))
         self._model = Model(
             provider,
             model,

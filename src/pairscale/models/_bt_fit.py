@@ -11,7 +11,7 @@ import numpy as np
 from pairscale.display import Charted, Reported, Shown
 from pairscale.errors import InputError
 from pairscale.models._likelihood import outcome_probabilities
-from pairscale.pairs._table import checked_level
+from pairscale.options import require_level
 from pairscale.tables import listed
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ class BTFit(Charted, Reported, table="theta", charts=("scores", "ranks", "wins")
         Raises:
             InputError: when an item has no score, or the two are on scales of their own.
         """
-        checked_level(level)
+        level = require_level(level)
         ids = self.theta["ID"].to_list()
         strange = [name for name in (i, j) if name not in ids]
         if strange:

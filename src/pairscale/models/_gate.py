@@ -21,6 +21,7 @@ import numpy as np
 
 from pairscale.errors import InputError
 from pairscale.models._convergence import rhat_and_ess
+from pairscale.options import require_int, require_number
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -98,11 +99,10 @@ class DiagnosticsGate:
     divergences_max: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("ess_bulk_min", "ess_bulk_min_near_stop", "divergences_max"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise InputError(f"{name} must be a number from 0 up, not {getattr(self, name)!r}")
-        if not 1 <= self.max_rhat < math.inf:
-            raise InputError(f"max_rhat must be a number from 1 up, not {self.max_rhat!r}")
+        for name in ("ess_bulk_min", "ess_bulk_min_near_stop"):
+            require_number(getattr(self, name), name, least=0)
+        require_int(self.divergences_max, "divergences_max", least=0)
+        require_number(self.max_rhat, "max_rhat", least=1)
 
     @classmethod
     def for_items(
@@ -119,9 +119,7 @@ class DiagnosticsGate:
         Raises:
             InputError: when a limit is out of range, or there are no items.
         """
-        if n_items < 1:
-            raise InputError(f"n_items must be 1 or more, not {n_items!r}")
-        root = math.sqrt(n_items)
+        root = math.sqrt(require_int(n_items, "n_items", least=1))
         return cls(
             max(400, round(20 * root)) if ess_bulk_min is None else ess_bulk_min,
             max(1000, round(50 * root)) if ess_bulk_min_near_stop is None else ess_bulk_min_near_stop,

@@ -27,6 +27,16 @@ from pairscale.models._row import model_columns
 from pairscale.models.logs import ITEM_FIGURES, round_log_row, summarize_items
 from pairscale.models.posterior import Posterior, item_log
 from pairscale.notices import notice
+from pairscale.options import (
+    optional,
+    require_choice,
+    require_int,
+    require_list,
+    require_mapping,
+    require_number,
+    require_number_or,
+    require_seed,
+)
 from pairscale.pairs._edges import count_cells, linked_groups, numbered
 from pairscale.pairs._table import generator
 from pairscale.provenance import Provenance
@@ -66,21 +76,18 @@ class MCMCSettings:
 
     def __post_init__(self) -> None:
         for name, least in (("chains", 1), ("iter_warmup", 20), ("iter_sampling", 4), ("extend", 1)):
-            value = getattr(self, name)
-            if not isinstance(value, int) or value < least:
-                raise InputError(f"mcmc: {name} must be a whole number, {least} or more, not {value!r}")
-        if not isinstance(self.target_accept, float | int) or not 0 < self.target_accept < 1:
-            raise InputError(f"mcmc: target_accept must be between 0 and 1, not {self.target_accept!r}")
+            object.__setattr__(self, name, require_int(getattr(self, name), f"mcmc: {name}", least=least))
+        accept = require_number(self.target_accept, "mcmc: target_accept", above=0, below=1)
+        object.__setattr__(self, "target_accept", accept)
+        object.__setattr__(self, "seed", require_seed(self.seed, "mcmc: seed"))
 
     @classmethod
     def given(cls, fields: Mapping[str, Any] | MCMCSettings | None) -> MCMCSettings:
         """From a mapping; an unknown field is refused by its name."""
         if isinstance(fields, cls):
             return fields
-        if not isinstance(fields, Mapping | None):
-            raise InputError(f"mcmc must be a mapping of settings, not {fields!r}")
+        given = optional(require_mapping, fields, "mcmc") or {}
         known = set(cls.__dataclass_fields__)
-        given = dict(fields or {})
         if unknown := sorted(set(given) - known):
             raise InputError(f"mcmc: no field {listed(unknown)}; there are {listed(sorted(known), 10)}")
         return cls(**given)
@@ -207,6 +214,7 @@ def fit_bayes_btl_mcmc(
         ['S20', 'S19', 'S18']
     """
     settings = MCMCSettings.given(mcmc)
+    require_choice(subset_method, "subset_method", ("first", "sample"))
     if _model(model_variant, prior_sd).position and not says_who_stood_first(results):
         raise InputError(
             "results list winners and losers without saying who stood first, so there is no position effect to "
@@ -214,11 +222,10 @@ def fit_bayes_btl_mcmc(
         )
     rows, names = _read(results, ids)
     sizes = _sizes(pair_counts, rows.height)
+    seed = require_seed(seed)
     base = seed if settings.seed is None else settings.seed
     if base is None:
         base = int(np.random.default_rng().integers(2**32))  # drawn here so that it can be told
-    if subset_method not in {"first", "sample"}:
-        raise InputError(f"subset_method {subset_method!r} must be 'first' or 'sample'")
     if subset_method == "sample":
         rows = rows[generator(base).permutation(rows.height)]
     fits: list[BTLFit] = []
@@ -424,20 +431,16 @@ def _read(results: Table, ids: Iterable[Any] | None) -> tuple[pl.DataFrame, list
 def _sizes(pair_counts: Sequence[int] | None, available: int) -> list[int]:
     if pair_counts is None:
         return [available]
-    sizes = sorted(set(pair_counts))
-    if not sizes or not all(isinstance(size, int) for size in sizes) or sizes[0] < 1 or sizes[-1] > available:
-        raise InputError(f"pair_counts must be whole numbers between 1 and the {available:,} comparisons there are")
+    sizes = sorted(set(require_list(pair_counts, "pair_counts", require_int, least=1, most=available)))
+    if not sizes:
+        raise InputError("pair_counts must have one number or more")
     return sizes
 
 
 def _model(variant: str, prior_sd: Any) -> Model:
-    if variant not in _VARIANTS:
-        raise InputError(f"model_variant {variant!r} is not one of {listed(list(_VARIANTS))}")
-    if prior_sd == "learned":
-        return Model(*_VARIANTS[variant], prior_sd=None)
-    if not isinstance(prior_sd, float | int) or not 0 < prior_sd < np.inf:
-        raise InputError(f"prior_sd must be a positive number or 'learned', not {prior_sd!r}")
-    return Model(*_VARIANTS[variant], prior_sd=float(prior_sd))
+    kinds = _VARIANTS[require_choice(variant, "model_variant", _VARIANTS)]
+    spread = require_number_or(prior_sd, "prior_sd", ("learned",), above=0)
+    return Model(*kinds, prior_sd=None if isinstance(spread, str) else spread)
 
 
 def _fields(settings: MCMCSettings) -> dict[str, Any]:

@@ -6,7 +6,6 @@ so their mean is set to 0, and only items that a chain of comparisons joins can 
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -22,7 +21,7 @@ from pairscale.models._information import PROBE_SEED, is_exact
 from pairscale.models._rows import Ties
 from pairscale.models._uncertainty import Asked, Interval, Uncertainty, assess, seed_used
 from pairscale.notices import notice
-from pairscale.pairs._table import checked_level, checked_seed
+from pairscale.options import require_choice, require_flag, require_int, require_level, require_number, require_seed
 from pairscale.provenance import Provenance
 from pairscale.tables import Table, listed, require_ids, to_frame
 
@@ -142,8 +141,7 @@ def fit_bt_model(
         )
     method = _engine(engine, eps, prior_sd, position, ties)
     asked = _asked(level, se, interval, covariance, cluster is not None, bootstrap, rank_intervals, seed)
-    if unconnected not in get_args(Unconnected):
-        raise InputError(f"unconnected is {unconnected!r}; it must be one of {listed(get_args(Unconnected))}")
+    require_choice(unconnected, "unconnected", get_args(Unconnected))
     decided = read_decided(bt_data, ties=ties, weights=weights, cluster=cluster)
     expected = _all_ids(ids, decided.ids)
     everyone = aggregate(decided, ties=ties, ordered=position)
@@ -256,13 +254,10 @@ def _engine(engine: str, eps: float, prior_sd: float, position: bool, ties: Ties
     name = next((known for known in ENGINES if known == ("sirt" if engine == "auto" else engine)), None)
     if name is None:
         raise UnknownNameError(f"there is no engine {engine!r}; there are {listed(('auto', *ENGINES))}")
-    if not 0 < eps <= 0.5:
-        raise InputError(f"eps is {eps}; it must be above 0 and at most 0.5")
-    if not 0 < prior_sd < math.inf:
-        raise InputError(f"prior_sd is {prior_sd}; it must be a number above 0")
-    if ties not in get_args(Ties):
-        raise InputError(f"ties is {ties!r}; it must be one of {listed(get_args(Ties))}")
-    return Engine(name, float(eps), float(prior_sd), bool(position), ties)
+    eps = require_number(eps, "eps", above=0, most=0.5)
+    prior_sd = require_number(prior_sd, "prior_sd", above=0)
+    ties = require_choice(ties, "ties", get_args(Ties))
+    return Engine(name, eps, prior_sd, require_flag(position, "position"), ties)
 
 
 def _asked(
@@ -275,24 +270,23 @@ def _asked(
     ranks: bool,
     seed: int | None,
 ) -> Asked:
-    checked_level(level)
-    if isinstance(bootstrap, bool) or not isinstance(bootstrap, int | np.integer) or bootstrap < 0 or bootstrap == 1:
-        raise InputError(f"bootstrap is {bootstrap!r}; it must be a number of rounds, 2 or more, or 0 for none")
+    level, bootstrap = require_level(level), require_int(bootstrap, "bootstrap", least=0)
+    if bootstrap:
+        require_int(bootstrap, "bootstrap", least=2)
     best: Interval = "bootstrap" if bootstrap else "robust" if clusters else "model"
-    kind = next((known for known in get_args(Interval) if known == (best if interval == "auto" else interval)), None)
-    if kind is None:
-        raise InputError(f"interval is {interval!r}; it must be one of {listed(('auto', *get_args(Interval)))}")
+    asked = require_choice(interval, "interval", ("auto", *get_args(Interval)))
+    kind: Interval = best if asked == "auto" else asked
     if (kind == "robust" and not clusters) or (kind == "bootstrap" and not bootstrap):
         raise InputError(f"interval={kind!r} needs {'cluster' if kind == 'robust' else 'bootstrap'}=")
     if not se and (covariance or clusters or bootstrap or ranks):
         raise InputError("se=False leaves nothing for covariance, cluster, bootstrap or rank_intervals to be made of")
-    number = checked_seed(seed)
+    number = require_seed(seed)
     return Asked(
         level=level,
         se=bool(se),
         interval=kind,
         covariance=bool(covariance),
-        bootstrap=int(bootstrap),
+        bootstrap=bootstrap,
         ranks=bool(ranks),
         seed=PROBE_SEED if number is None else number,
         reference=None,

@@ -26,11 +26,11 @@ import polars as pl
 
 from pairscale.comparisons import as_comparisons, decided
 from pairscale.display import Charted
-from pairscale.errors import FitError, InputError
+from pairscale.errors import FitError
 from pairscale.models._counts import named_parts
 from pairscale.notices import notice
+from pairscale.options import require_int, require_number, require_seed
 from pairscale.pairs._edges import Ints, linked_groups, numbered
-from pairscale.pairs._table import generator, whole
 from pairscale.provenance import Provenance, fingerprint
 from pairscale.tables import Table, listed, to_frame
 
@@ -135,7 +135,7 @@ def fit_elo_model(
         >>> fit_elo_model(games, seed=1).elo["ID"].to_list()
         ['a', 'b', 'c']
     """
-    runs, k, seed = _options(runs, k, start, seed)
+    runs, k, start, seed = _options(runs, k, start, seed)
     ids, winner, loser, notices = _decisions(elo_data)
     parts = linked_groups(winner, loser, len(ids))
     if len(parts) > 1:
@@ -173,16 +173,14 @@ def fit_elo_model(
     )
 
 
-def _options(runs: int, k: int, start: float, seed: int | None) -> tuple[int, int, int]:
-    runs, k = whole(runs, "runs"), whole(k, "k")
-    if runs < 1:
-        raise InputError("runs=0 is no order at all; it must be 1 or more")
-    if not 1 <= k <= _LARGEST_K:
-        raise InputError(f"k={k} must be from 1 to {_LARGEST_K:,}: ratings are in whole points")
-    if not math.isfinite(start):
-        raise InputError(f"start={start!r} must be a finite number")
-    generator(seed)  # says what is wrong with it
-    return runs, k, secrets.randbits(48) if seed is None else int(seed)
+def _options(runs: int, k: int, start: float, seed: int | None) -> tuple[int, int, float, int]:
+    number = require_seed(seed)
+    return (
+        require_int(runs, "runs", least=1),
+        require_int(k, "k", least=1, most=_LARGEST_K),  # ratings are in whole points
+        require_number(start, "start"),
+        secrets.randbits(48) if number is None else number,
+    )
 
 
 def _decisions(elo_data: Table) -> tuple[list[str], Ints, Ints, list[str]]:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from numbers import Integral
 from typing import Any, Literal, get_args
 
 import polars as pl
 
-from pairscale.errors import InputError, TableError, UnknownNameError
+from pairscale.errors import InputError, TableError
+from pairscale.options import optional, require_choice, require_int
 from pairscale.tables import listed, require_columns, to_frame
 
 __all__ = [
@@ -245,8 +245,7 @@ def summarize_items(
         One row an item, or an item and fit. Without any fit yet, a table without rows.
 
     Raises:
-        UnknownNameError: when there is no such order.
-        InputError: when an option is out of range, or there is no such fit.
+        InputError: when an option is unknown or out of range, or there is no such fit.
         TableError: when there is no item log, or it lacks the column to sort by.
 
     Example:
@@ -254,12 +253,11 @@ def summarize_items(
         >>> summarize_items({"item_log_list": [log]})["ID"].to_list()
         ['b', 'a']
     """
-    if sort_by not in get_args(ItemOrder):
-        raise UnknownNameError(f"cannot sort by {sort_by!r}; choose one of {listed(get_args(ItemOrder))}")
+    require_choice(sort_by, "sort_by", get_args(ItemOrder))
     if bind and refit is not None:
         raise InputError("bind=True stacks all fits; leave out refit, or bind")
-    _check_count("top_n", top_n)
-    _check_count("refit", refit)
+    top_n = optional(require_int, top_n, "top_n", least=1)
+    refit = optional(require_int, refit, "refit", least=1)
     given = _find(state, "summarize_items", "item_log_list", "item_log") if posterior is None else posterior
     tables = _item_tables(given)
     if not tables:
@@ -295,7 +293,7 @@ def summarize_refits(state: Any, last_n: int | None = None, include_optional: bo
         >>> summarize_refits({"round_log": {"refit_id": [1, 2], "max_rhat": [1.02, 1.0]}}, last_n=1).rows()
         [(2, 1.0)]
     """
-    _check_count("last_n", last_n)
+    last_n = optional(require_int, last_n, "last_n", least=1)
     frame = to_frame(_find(state, "summarize_refits", "round_log"), "the round log")
     if not include_optional:
         frame = frame.select(name for name in frame.columns if name in _CORE)
@@ -333,8 +331,3 @@ def _is_row(entry: Any) -> bool:
     return isinstance(entry, Mapping) and not any(
         hasattr(value, "__len__") and not isinstance(value, str) for value in entry.values()
     )
-
-
-def _check_count(name: str, value: Any) -> None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, Integral) or value < 1):
-        raise InputError(f"{name} must be a whole number from 1 up, not {value!r}")

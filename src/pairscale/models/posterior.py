@@ -19,6 +19,7 @@ from pairscale.errors import InputError
 from pairscale.models._convergence import BLOCK, by_rank
 from pairscale.models.logs import ITEM_LOG
 from pairscale.models.reliability import eap_reliability
+from pairscale.options import require_number, require_probability
 from pairscale.tables import listed
 
 if TYPE_CHECKING:
@@ -232,8 +233,8 @@ def round_figures(
     Raises:
         InputError: when there is not one count for each item, or the limits are not 0 <= low <= high <= 1.
     """
-    if not 0 <= near_tie_p_low <= near_tie_p_high <= 1:
-        raise InputError(f"near ties must lie between 0 and 1, not from {near_tie_p_low!r} to {near_tie_p_high!r}")
+    high = require_probability(near_tie_p_high, "near_tie_p_high")
+    low = require_number(near_tie_p_low, "near_tie_p_low", least=0, most=high)
     found = posterior.items
     times = _per_item(posterior, "degree", degree)
     balance = _per_item(posterior, "pos_count_A", pos_count_A) - _per_item(posterior, "pos_count_B", pos_count_B)
@@ -241,7 +242,7 @@ def round_figures(
     variance = found.theta_sd**2
     entropy = _boundary_entropy(found)
     p_adj, difference_sd = _neighbours(posterior.theta, found.order)
-    near = (p_adj >= near_tie_p_low) & (p_adj <= near_tie_p_high)
+    near = (p_adj >= low) & (p_adj <= high)
     several = posterior.n_items > 1
     eap_variance = float(found.theta_mean.var(ddof=1)) if several else None
     spread = several and bool(eap_variance or variance.any())

@@ -23,8 +23,8 @@ from pairscale.errors import FitError, InputError, TableError
 from pairscale.models._rows import judge_column
 from pairscale.models.bradley_terry import fit_bt_model
 from pairscale.notices import notice
+from pairscale.options import require_choice, require_int, require_number, require_seed
 from pairscale.pairs._edges import Ints, linked_groups, numbered
-from pairscale.pairs._table import checked_seed, whole
 from pairscale.provenance import Provenance, fingerprint
 from pairscale.tables import Table, listed, require_ids
 
@@ -147,8 +147,8 @@ def spearman_brown(reliability: float, factor: float = 2.0) -> float:
         >>> round(spearman_brown(0.6), 3)
         0.75
     """
-    if not -1 < reliability <= 1 or not 1 <= factor < np.inf:
-        raise InputError(f"reliability={reliability} must be above -1 and at most 1, and factor={factor} at least 1")
+    reliability = require_number(reliability, "reliability", above=-1, most=1)
+    factor = require_number(factor, "factor", least=1)
     below = 1 + (factor - 1) * reliability
     if below <= 0:
         raise InputError(f"a reliability of {reliability} cannot be stepped up {factor} times")
@@ -236,12 +236,8 @@ def split_half_reliability(
         >>> split_half_reliability(ps.example_writing_results, by="comparison", splits=5, seed=1).splits.height
         5
     """
-    if by not in get_args(SplitBy):
-        raise InputError(f"by is {by!r}; it must be one of {listed(get_args(SplitBy))}")
-    splits = whole(splits, "splits")
-    if splits < 1:
-        raise InputError("splits=0 is no split at all; it must be 1 or more")
-    number = checked_seed(seed)
+    require_choice(by, "by", get_args(SplitBy))
+    splits, number = require_int(splits, "splits", least=1), require_seed(seed)
     seed = secrets.randbits(48) if number is None else number
     frame, notices = _decided(data)
     unit = _judges(frame, judge) if by == "judge" else np.arange(frame.height)

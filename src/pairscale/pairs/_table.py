@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-import operator
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from pairscale.errors import InputError, TableError
+from pairscale.errors import TableError
+from pairscale.options import require_probability, require_seed
 from pairscale.tables import (
     PAIRS,
     Table,
@@ -26,7 +26,7 @@ from pairscale.tables import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["as_pairs", "checked_level", "checked_seed", "drawn", "generator", "share_of", "swapped", "whole"]
+__all__ = ["as_pairs", "drawn", "generator", "share_of", "swapped"]
 
 
 def as_pairs(pairs: Table) -> pl.DataFrame:
@@ -93,47 +93,10 @@ def drawn(pairs: pl.DataFrame, count: int, seed: int | None) -> pl.DataFrame:
 
 def generator(seed: int | None) -> np.random.Generator:
     """The random numbers of a seed; other ones each time without it."""
-    return np.random.default_rng(checked_seed(seed))
-
-
-def checked_seed(seed: int | None) -> int | None:
-    """A seed that somebody gave, checked."""
-    if seed is None:
-        return None
-    try:
-        number = operator.index(seed)
-    except TypeError:
-        number = -1
-    if number < 0:
-        raise InputError(f"seed={seed!r} must be a whole number, 0 or more, or None")
-    return number
-
-
-def checked_level(level: float) -> float:
-    """The level of an interval that somebody gave, checked."""
-    if not 0 < level < 1:
-        raise InputError(f"level is {level}; it must be between 0 and 1, such as 0.95")
-    return level
+    return np.random.default_rng(require_seed(seed))
 
 
 def share_of(total: int, share: float, name: str) -> int:
     """So much of ``total``, rounded down."""
-    try:
-        # As it is written: 0.29 * 100 is 28.999999999999996 to a computer and 29 to everybody else.
-        exact = Fraction(str(float(share)))
-    except (TypeError, ValueError, OverflowError):
-        exact = Fraction(-1)
-    if not 0 <= exact <= 1:
-        raise InputError(f"{name}={share!r} must be a number between 0 and 1")
-    return math.floor(exact * total)
-
-
-def whole(value: int, name: str) -> int:
-    """A count that somebody gave, checked."""
-    try:
-        count = int(value)
-    except (TypeError, ValueError, OverflowError):
-        count = -1
-    if count < 0 or count != value:
-        raise InputError(f"{name}={value!r} must be a whole number, 0 or more")
-    return count
+    # As it is written: 0.29 * 100 is 28.999999999999996 in binary and 29 as you write it.
+    return math.floor(Fraction(str(require_probability(share, name))) * total)

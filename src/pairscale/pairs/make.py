@@ -9,7 +9,8 @@ import numpy as np
 import polars as pl
 
 from pairscale.errors import TableError
-from pairscale.pairs._table import as_pairs, drawn, generator, share_of, whole
+from pairscale.options import require_int
+from pairscale.pairs._table import as_pairs, drawn, generator, share_of
 from pairscale.samples import read_samples_df
 from pairscale.tables import Table
 
@@ -50,7 +51,7 @@ def some_pairs(samples: Table, n_pairs: int, seed: int | None = None) -> pl.Data
     """
     frame = _in_order(samples)
     total = frame.height * (frame.height - 1) // 2
-    numbers = generator(seed).choice(total, min(total, whole(n_pairs, "n_pairs")), replace=False)
+    numbers = generator(seed).choice(total, min(total, require_int(n_pairs, "n_pairs", least=0)), replace=False)
     sides = np.array([_sides(number, frame.height) for number in numbers.tolist()], dtype=np.int64).reshape(-1, 2)
     return _paired(frame, sides[:, 0], sides[:, 1])
 
@@ -97,5 +98,5 @@ def sample_pairs(
     frame = as_pairs(pairs)
     count = share_of(frame.height, pair_pct, "pair_pct")
     if n_pairs is not None:
-        count = min(count, whole(n_pairs, "n_pairs"))
+        count = min(count, require_int(n_pairs, "n_pairs", least=0))
     return drawn(frame, count, seed)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pairscale.errors import InputError
-from pairscale.pairs._table import as_pairs, drawn, generator, share_of, swapped, whole
+from pairscale.options import require_int
+from pairscale.pairs._table import as_pairs, drawn, generator, share_of, swapped
 
 if TYPE_CHECKING:
     import polars as pl
@@ -62,7 +63,7 @@ def sample_reverse_pairs(
     """
     frame = as_pairs(pairs)
     if n_reverse is not None:
-        count = min(whole(n_reverse, "n_reverse"), frame.height)
+        count = min(require_int(n_reverse, "n_reverse", least=0), frame.height)
     elif reverse_pct is not None:
         count = share_of(frame.height, reverse_pct, "reverse_pct")
     else:

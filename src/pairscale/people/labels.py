@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 from sqlalchemy import func, insert, select, update
 
 from pairscale.errors import InputError, StoreError, StoreMismatchError
+from pairscale.options import optional, require_int, require_number, require_seed
 from pairscale.people.cases import clean_text
 from pairscale.provenance import utc_now
 from pairscale.store import labels as tables
@@ -144,8 +145,8 @@ class LabelStore:
         hold: float = HOLD_SECONDS,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        if labels_per_case is not None and labels_per_case < 1:
-            raise InputError(f"labels_per_case={labels_per_case} must be 1 or more")
+        labels_per_case = optional(require_int, labels_per_case, "labels_per_case", least=1)
+        seed, hold = require_seed(seed), require_number(hold, "hold", least=0)
         if owner_token is not None and (len(owner_token) < _SHORTEST_TOKEN or not _is_token(owner_token)):
             raise InputError(f"an owner's token is {_SHORTEST_TOKEN} letters, digits, - and _ or more")
         names = [_checked_name(name) for name in labellers]

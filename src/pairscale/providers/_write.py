@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from pairscale.errors import InputError
+from pairscale.options import optional, require_choice, require_int, require_number
 from pairscale.providers.base import CHOICE_KEY, HTTPCall, LLMRequest
 from pairscale.providers.families import LEVELS, Capabilities, When
 
@@ -28,6 +29,11 @@ SCHEMA_NAME = "verdict"
 """What the schema (or the tool) of structured output is called."""
 
 _MOST_LOGPROBS = 20
+_WHOLE: tuple[tuple[str, int | None, int | None], ...] = (
+    ("top_k", 1, None), ("max_tokens", 1, None), ("num_ctx", 1, None), ("logprobs", 0, _MOST_LOGPROBS),
+    ("thinking_budget", -1, None), ("seed", None, None),
+)  # fmt: skip
+"""The whole numbers of a request, and their ranges; Gemini chooses its own budget at -1."""
 _OPTIONAL = (
     "reasoning", "include_thoughts", "thinking_budget", "temperature", "top_p", "top_k", "max_tokens", "service_tier",
     "seed", "logprobs", "choices", "num_ctx",
@@ -47,17 +53,16 @@ def checked(request: LLMRequest) -> LLMRequest:
                 "reasoning": None if "reasoning" in nothing else "enabled"
             } | nothing  # it is to think all the same
         request = replace(request, **nothing)
-    if request.reasoning is not None and request.reasoning not in (*LEVELS, "enabled"):
-        raise InputError(f"reasoning {request.reasoning!r} is not one of {', '.join((*LEVELS, 'enabled'))}")
-    bounds = {"temperature": (0, 2), "top_p": (0, 1), "logprobs": (0, _MOST_LOGPROBS)}
-    for name, (least, most) in bounds.items():
-        value = getattr(request, name)
-        if value is not None and not least <= value <= most:
-            raise InputError(f"{name} {value!r} is not between {least} and {most}")
-    for name in ("top_k", "max_tokens", "num_ctx"):
-        value = getattr(request, name)
-        if value is not None and value < 1:
-            raise InputError(f"{name} {value!r} is not a positive number")
+    optional(require_choice, request.reasoning, "reasoning", (*LEVELS, "enabled"))
+    plain: dict[str, Any] = {}
+    for name, most in (("temperature", 2), ("top_p", 1)):
+        if (number := getattr(request, name)) is not None:
+            plain[name] = require_number(number, name, least=0, most=most)
+    for name, least, largest in _WHOLE:
+        if (number := getattr(request, name)) is not None:
+            plain[name] = require_int(number, name, least=least, most=largest)
+    if any(type(getattr(request, name)) not in (int, float) for name in plain):  # such as numpy's, which JSON lacks
+        request = replace(request, **plain)
     if request.choices is not None and not request.choices:
         raise InputError("choices is empty: give the answers that are allowed, or None for free text")
     return request

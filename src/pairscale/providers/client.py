@@ -23,6 +23,7 @@ from pairscale._version import __version__
 from pairscale.errors import InputError
 from pairscale.failures import Failure, concerns_content, failure_of
 from pairscale.notices import notice
+from pairscale.options import require_number
 from pairscale.providers.keys import Key, Redactor, find_key
 from pairscale.providers.limits import Breaker, Pace, retry_after
 
@@ -124,7 +125,7 @@ class LLMClient:
         self.open_headers = {name: value for name, value in self._headers.items() if not _SECRET.search(name)}
         self.redactor = Redactor([self._key, *secrets])
         self._proxy = _proxy_for(self.base_url)
-        self._timeout = timeout
+        self._timeout = require_number(timeout, "timeout", above=0)
         self._pace = pace or Pace()
         self._breaker = breaker or Breaker(provider.name)
         self._dropped: dict[str, set[str]] = {}
@@ -201,7 +202,7 @@ class LLMClient:
         if status == 429:
             self._pace.refused(self._wait(headers, self.provider.problem(status, body)), sent)
         elif status not in _DOWN:  # which says nothing of how fast one may ask
-            self._pace.answered(headers)
+            self._pace.answered(headers, sent)
         return status, headers, body, seconds
 
     def _is_down(self, reason: str, tried: bool, *, heard: bool = False) -> None:

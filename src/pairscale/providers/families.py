@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any, Literal, get_args
 
 from pairscale.errors import InputError
+from pairscale.options import require_choice
 
 __all__ = ["LEVELS", "Capabilities", "When", "capabilities"]
 
@@ -87,8 +88,8 @@ def capabilities(provider: str, model: str, overrides: Mapping[str, Any] | None 
     if strange := sorted(set(overrides) - set(known)):
         raise InputError(f"a model has no capability {', '.join(strange)}; there are {', '.join(known)}")
     for name, kind in _WORDS.items():
-        if name in overrides and overrides[name] not in get_args(kind):
-            raise InputError(f"{name} {overrides[name]!r} is not one of {', '.join(get_args(kind))}")
+        if name in overrides:
+            require_choice(overrides[name], name, get_args(kind))
     lists = {name: tuple(overrides[name]) for name in ("levels", "budget") if overrides.get(name) is not None}
     more: dict[str, Any] = {**overrides, **lists}
     return replace(found, **more)

@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from pairscale.errors import InputError
 from pairscale.notices import notice
+from pairscale.options import optional, require_number
 
 __all__ = ["Breaker", "Pace", "duration", "longest_wait", "retry_after"]
 
@@ -20,6 +20,9 @@ _MINUTE = 60.0
 _LONGEST = 300.0
 _RARE = 0.2  # the share of refusals below which they are rare
 _OUTCOMES = 20  # so many of the last ones make that share
+_TRIAL, _REMEMBERED = 16, 100  # outcomes of a trial; and of what came before it, at most
+_NO_CHANCE, _SETTLING = 3, 1.0  # refusals in a trial that are no accident; seconds that it does not look at
+_HOPELESS = 0.6  # a share of refusals at which asking at full speed makes no sense
 _PATIENCE, _TRIES = 900.0, 3  # seconds to wait for a provider; tries for one that was never heard of
 _SLOWEST, _FASTEST = 10.0, 100_000.0  # requests a minute: refusals alone bring it no lower; above, there is no limit
 
@@ -49,12 +52,13 @@ def longest_wait(seconds: float) -> float:
 
 
 class Pace:
-    """So many requests and tokens a minute, and no more.
+    """So many requests and tokens per minute, and no more.
 
     Without limits of the user's it lets everything pass until the provider says otherwise: by its rate-limit headers,
-    or by refusing (429). The first refusal halves the pace, once for all requests that were under way together, and so
-    does every further one while they are many. Where they are few, each takes a twentieth: some providers refuse a few
-    whatever the pace is. The pace recovers by a tenth for every ten answers.
+    or by refusing (429). A refusal halves the rate, once for all requests that were under way together. Then a trial
+    finds out whether that helps. If the share of refusals falls as that of a limit would, the rate stays, and grows by
+    a tenth per second. If it does not, the provider refuses a share of requests whatever the rate is: all requests go
+    at once again, and refusals count for nothing for a minute.
 
     Args:
         requests_per_minute: at most so many.
@@ -71,9 +75,8 @@ class Pace:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        for name, value in (("requests_per_minute", requests_per_minute), ("tokens_per_minute", tokens_per_minute)):
-            if value is not None and not (isinstance(value, int | float) and value > 0):
-                raise InputError(f"{name} must be above 0, not {value!r}")
+        requests_per_minute = optional(require_number, requests_per_minute, "requests_per_minute", above=0)
+        tokens_per_minute = optional(require_number, tokens_per_minute, "tokens_per_minute", above=0)
         self._most_requests = requests_per_minute
         self._requests, self._tokens = requests_per_minute, tokens_per_minute
         self._clock, self._sleep = clock, sleep
@@ -81,8 +84,13 @@ class Pace:
         self._tokens_sent = 0
         self._line: deque[asyncio.Future[None]] = deque()
         self._last = -math.inf
-        self._not_before = self._slowed = -math.inf
-        self._well, self._share = 0, 0.0
+        self._not_before = self._slowed = self._free_until = -math.inf
+        self._grown_at, self._share = -math.inf, 0.0
+        self._before, self._trial = (
+            [0, 0],
+            [0, 0],
+        )  # refusals and outcomes of requests before and since the rate was halved
+        self._is_trial = False
 
     @property
     def requests_per_minute(self) -> float | None:
@@ -131,15 +139,18 @@ class Pace:
 
         Args:
             wait: the seconds that it asks to wait, if it does.
-            sent: when the request went. One that went before the pace was last halved says nothing new.
+            sent: when the request went. One that went before the rate was last halved says nothing new.
         """
         now = self._clock()
-        self._not_before = max(self._not_before, now + (wait if wait is not None else 1.0))
-        self._well = 0
         self._share += (1 - self._share) / _OUTCOMES
-        if sent is not None and sent <= self._slowed:
+        self._count(sent, refused=True)
+        if now < self._free_until:
+            return
+        self._not_before = max(self._not_before, now + (wait if wait is not None else 1.0))
+        if self._is_trial or (sent is not None and sent <= self._slowed):
             return
         slowed_before, self._slowed = self._slowed > -math.inf, now
+        self._grown_at = now
         slowest = _SLOWEST if self._most_requests is None else min(_SLOWEST, self._most_requests)
         if self._requests is not None and slowed_before and self._share < _RARE:
             self._requests = max(slowest, 0.95 * self._requests)
@@ -149,21 +160,41 @@ class Pace:
         pace = len(recent) / lasted * _MINUTE  # what it really was: a limit may be far above it
         pace = pace if self._requests is None else min(pace, self._requests)
         self._requests = max(slowest, pace / 2)
+        self._is_trial, self._trial = True, [0, 0]
 
-    def answered(self, headers: Mapping[str, str]) -> None:
-        """An answer came: what its headers say of the limits, and a little more pace after a while."""
+    def answered(self, headers: Mapping[str, str], sent: float | None = None) -> None:
+        """An answer came: what its headers say of the limits, and a higher rate as time passes."""
         self._learn(headers)
         self._share -= self._share / _OUTCOMES
+        self._count(sent, refused=False)
         if self._requests is None or self._requests == self._most_requests:
             return
-        self._well += 1
-        if self._well >= 10:
-            self._well = 0
-            faster = self._requests * 1.1
-            if self._most_requests is not None:
-                self._requests = min(faster, self._most_requests)
-            else:
-                self._requests = faster if faster < _FASTEST else None
+        now = self._clock()
+        passed, self._grown_at = now - self._grown_at, now
+        faster = self._requests * 1.1 ** min(passed, _MINUTE)
+        if self._most_requests is not None:
+            self._requests = min(faster, self._most_requests)
+        else:
+            self._requests = faster if faster < _FASTEST else None
+
+    def _count(self, sent: float | None, *, refused: bool) -> None:
+        """Count an outcome, and end a trial that has enough of them."""
+        if self._is_trial and sent is not None and self._slowed < sent <= self._slowed + _SETTLING:
+            return  # a limit looks back: what went before the rate was halved still counts there
+        counts = self._before if sent is None or sent <= self._slowed or not self._is_trial else self._trial
+        counts[0] += refused
+        counts[1] += 1
+        if counts is self._before and counts[1] > _REMEMBERED:
+            self._before = [counts[0] // 2, counts[1] // 2]
+        if not self._is_trial or self._trial[1] < _TRIAL:
+            return
+        self._is_trial = False
+        before, after = ((one[0] + 0.5) / (one[1] + 1) for one in (self._before, self._trial))
+        by_limit = max(0.0, 2 * before - 1)  # what a limit would refuse of half as many requests
+        self._before = self._trial
+        if (by_limit + before) / 2 < after < _HOPELESS and self._trial[0] >= _NO_CHANCE:
+            self._requests, self._free_until = self._most_requests, self._clock() + _MINUTE
+            self._not_before = -math.inf
 
     def _learn(self, headers: Mapping[str, str]) -> None:
         for remaining, until in _RATE_HEADERS:

@@ -15,6 +15,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from pairscale.errors import InputError
+from pairscale.options import optional, require_number
 
 if TYPE_CHECKING:
     from pairscale.providers.base import Usage
@@ -49,9 +50,14 @@ class Price:
 
     def __post_init__(self) -> None:
         for name in ("input", "output", "cached", "batch", "written"):
-            value = getattr(self, name)
-            if value is not None and not (isinstance(value, int | float) and 0 <= value < 1e6):
-                raise InputError(f"price: {name} must be US dollars for a million tokens, not {value!r}")
+            object.__setattr__(self, name, require_price(getattr(self, name), f"price: {name}"))
+        for tier, value in (self.tiers or {}).items():
+            require_price(value, f"price: tiers: {tier}")
+
+
+def require_price(value: Any, name: str) -> float | None:
+    """US dollars per million tokens, or None."""
+    return optional(require_number, value, name, least=0, below=1_000_000)
 
 
 @cache

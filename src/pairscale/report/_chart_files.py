@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from pairscale.errors import FileFormatError, MissingExtraError
 from pairscale.files import replacing
+from pairscale.options import require_suffix
 
 if TYPE_CHECKING:
     import altair as alt
@@ -62,13 +63,11 @@ def require_chart_file(path: str | os.PathLike[str], what: str = "") -> Path:
         what: where its name comes from, such as an option; it stands before the name in a message.
 
     Raises:
-        FileFormatError: when the ending is unknown, it is a folder, or its folder is missing.
+        InputError: when the ending is unknown, it is a folder, or its folder is missing.
         MissingExtraError: when what draws charts is not installed.
     """
-    target = Path(path)
+    target = require_suffix(path, what or "the chart", CHART_SUFFIXES)
     name = f"{what} {path}".strip()
-    if target.suffix.lower() not in CHART_SUFFIXES:
-        raise FileFormatError(f"{name}: the ending must be {', '.join(CHART_SUFFIXES[:-1])} or {CHART_SUFFIXES[-1]}")
     if target.is_dir():
         raise FileFormatError(f"{name} is a folder; name a file in it")
     if not target.parent.is_dir():

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pairscale.errors import InputError
+from pairscale.options import require_choice
 from pairscale.report._chart_style import COLOURS, SOFT, dressed, finite, load_altair, names
 
 if TYPE_CHECKING:
@@ -51,8 +52,7 @@ def simulation_chart(
         MissingExtraError: when altair is not installed.
     """
     alt = load_altair()
-    if figure not in _CALLED:
-        raise InputError(f"figure must be one of {', '.join(_CALLED)}, not {figure!r}")
+    require_choice(figure, "figure", _CALLED)
     upper = _points(study.summary, [(figure, "mean")], -1.0)
     lower = _points(study.reliability, [("reliability_claimed", "claimed"), ("reliability_true", "true")], 0.0)
     if not upper and not lower:

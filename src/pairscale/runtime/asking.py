@@ -76,6 +76,8 @@ async def ask_once(
             raise TypeError(f"the judge gave a {type(verdict).__name__}, not a Verdict")
     except PairscaleError:
         raise
+    except KeyboardInterrupt:  # a task must not end with it: the event loop would stop at once
+        raise asyncio.CancelledError from None
     except Exception as error:  # noqa: BLE001 - a failed judgement is data
         if limit is not None and limit.expired() and isinstance(error, TimeoutError):
             verdict = Verdict.fail("timeout", f"no answer within {timeout:g} seconds", failure="transient")

@@ -27,10 +27,12 @@ class Reservation:
     Attributes:
         who: the judge or variant that is asked.
         most: what the question may cost at most; None when it is unknown.
+        is_variant: whether a variant is asked; one that says nothing of costs is taken to be free until it does.
     """
 
     who: str
     most: float | None
+    is_variant: bool = False
 
 
 @dataclass(slots=True)
@@ -57,7 +59,7 @@ class Budget:
     def __str__(self) -> str:
         return f"${self.spent:.4f} of ${self.limit:g} are spent"
 
-    async def reserve(self, who: str, most: float | None) -> Reservation:
+    async def reserve(self, who: str, most: float | None, *, is_variant: bool = False) -> Reservation:
         """Reserve what a question may cost: what the asked one says, or the highest cost of its answers so far.
 
         Open questions may turn out to cost less, and are waited for before the budget counts as exceeded. While the
@@ -66,11 +68,12 @@ class Budget:
         Args:
             who: the judge or variant that is asked.
             most: what the question may cost at most; None when it is unknown.
+            is_variant: whether a variant is asked.
 
         Raises:
             BudgetExceeded: that is more than is left.
         """
-        reservation = Reservation(who, most)
+        reservation = Reservation(who, most, is_variant)
         if self.limit is not None:
             while self._open and (self._is_too_much(reservation) or self._must_learn(reservation)):
                 self._settled.clear()
@@ -137,7 +140,8 @@ class Budget:
         return max(self.highest.get(reservation.who, 0.0), reservation.most or 0.0)
 
     def _is_free(self, reservation: Reservation) -> bool:
-        return reservation.most == 0.0 and self._may_cost(reservation) == 0.0
+        says_so = reservation.most == 0.0 or (reservation.is_variant and reservation.most is None)
+        return says_so and self._may_cost(reservation) == 0.0
 
     def _must_learn(self, reservation: Reservation) -> bool:
         """Whether its cost is unknown, and an open question is about to tell."""

@@ -224,8 +224,9 @@ class Runtime:
             await self._record(question, values)
             wait = pause(verdict.retry_after, turn, self._jitter, self._options.retry_wait)
             if self._deadline is not None and self._is_late(wait):
-                if not await self._stopped_within(max(self._deadline - self._clock(), 0.0)):
-                    self.stop("max_minutes")
+                if self._open > 1:  # others have the time that is left
+                    await self._stopped_within(max(self._deadline - self._clock(), 0.0))
+                self.stop("max_minutes")
                 break
             if await self._stopped_within(wait):
                 break

@@ -11,7 +11,7 @@ from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from typing import Any, NoReturn, TypeVar
 
-__all__ = ["Terminated", "run_sync"]
+__all__ = ["Terminated", "run_sync", "terminable"]
 
 T = TypeVar("T")
 _WAKE_S = 0.2
@@ -46,7 +46,7 @@ def run_sync(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
             outcome.set_exception(error)
 
     thread = threading.Thread(target=contextvars.copy_context().run, args=(target,), name="pairscale", daemon=True)
-    with _terminable():
+    with terminable():
         try:
             thread.start()
             # In short waits: another thread may get the signal, and only a waking main thread sees it.
@@ -65,7 +65,7 @@ def run_sync(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 
 @contextmanager
-def _terminable() -> Iterator[None]:
+def terminable() -> Iterator[None]:
     """While the block runs, SIGTERM raises :class:`Terminated`; a second one ends the process at once.
 
     A handler that the program has set itself stays, and other threads than the main one cannot set any.

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from pairscale.errors import InputError
+from pairscale.options import require_probability
 
 __all__ = ["Behaviour", "Quality", "Said", "answer", "samples_of"]
 
@@ -66,8 +66,7 @@ class Behaviour:
         for name in (
             "lapse", "refusal_rate", "malformed_rate", "empty_rate", "truncated_rate", "filtered_rate", "echo_rate",
         ):  # fmt: skip
-            if not 0 <= getattr(self, name) <= 1:
-                raise InputError(f"{name} must be between 0 and 1, not {getattr(self, name)!r}")
+            require_probability(getattr(self, name), name)
 
     def quality_of(self, text: str) -> float:
         """The hidden quality of a text."""

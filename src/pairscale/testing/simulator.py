@@ -16,6 +16,7 @@ from typing import Any, Self
 from aiohttp import web
 
 from pairscale.errors import InputError
+from pairscale.options import require_number
 from pairscale.testing._batches import Batches
 from pairscale.testing._formats import Asked, asked_by, error_body, reply_body
 from pairscale.testing._judging import Behaviour, answer
@@ -165,8 +166,7 @@ class ProviderSimulator:
     _stop: asyncio.Event | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if self.latency_s < 0:
-            raise InputError(f"latency_s must not be negative, not {self.latency_s!r}")
+        require_number(self.latency_s, "latency_s", least=0)
         self.journal = deque(maxlen=self.keep)
 
     @property

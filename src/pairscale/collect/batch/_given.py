@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pairscale.collect.llm import make_adaptive_judge_llm
+from pairscale.options import require_number
 
 if TYPE_CHECKING:
     from pairscale.judges.batched import BatchJudge
 
-__all__ = ["Question", "judge_from"]
+__all__ = ["Question", "judge_from", "require_waiting"]
 
 
 class Question(NamedTuple):
@@ -27,3 +29,16 @@ def judge_from(
     kept = {name: value for name, value in settings.items() if value is not None}
     trait, endpoint = kept.pop("trait", "overall_quality"), kept.pop("endpoint", None)
     return make_adaptive_judge_llm(backend, model, trait, *question, endpoint, api_key, judge_args=kept)
+
+
+def require_waiting(
+    interval_seconds: float, timeout_seconds: float | None, max_attempts: float = math.inf
+) -> tuple[float, float, float]:
+    """Validate how long and how often to look for a batch; a time-out of None becomes infinite."""
+    return (
+        require_number(interval_seconds, "interval_seconds", least=0),
+        require_number(
+            math.inf if timeout_seconds is None else timeout_seconds, "timeout_seconds", least=0, infinite=True
+        ),
+        require_number(max_attempts, "max_attempts", least=0, infinite=True),
+    )

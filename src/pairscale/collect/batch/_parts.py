@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from itertools import chain, repeat
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pairscale.collect.batch._registry import Entry, Half, new_key, pairs_named
+from pairscale.collect.batch._registry import Entry, Half, event, new_key, pairs_named
 from pairscale.errors import InputError
 from pairscale.judges.base import JudgePair
 from pairscale.judges.batched import BatchJudge, calls_of
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from pairscale.store import RunFile
 
 __all__ = [
-    "Part", "custom_id", "even_sizes", "item_of", "own_name", "pairs_from", "remove_files", "split_id", "write_again",
-    "write_parts",
+    "Part", "custom_id", "even_sizes", "item_of", "own_name", "pairs_from", "prepared", "remove_files", "split_id",
+    "write_again", "write_parts",
 ]  # fmt: skip
 
 _TURNED = "r"
@@ -184,6 +184,28 @@ def write_again(judge: BatchJudge, form: BatchFormat, entry: Entry, store: RunFi
         writer.closed()
     finally:
         writer.dropped()
+
+
+def prepared(
+    part: Part, judge: BatchJudge, condition_id: str, *, segment: int, metadata: Mapping[str, str] | None
+) -> dict[str, Any]:
+    """The event that a file of requests is written, and is a batch to be."""
+    return event(
+        "prepared",
+        part.key,
+        provider=judge.provider,
+        model=judge.model,
+        condition_id=condition_id,
+        segment=segment,
+        pair_ids=part.pair_ids,
+        n_requests=part.n_requests,
+        bytes=part.bytes,
+        input_path=str(part.path),
+        output_path=str(part.path.with_name(f"{part.key}.results.jsonl")),
+        endpoint=part.endpoint,
+        metadata=dict(metadata or {}),
+        max_cost=judge.max_batch_cost(part.bytes, part.n_requests),
+    )
 
 
 def remove_files(entry: Entry) -> None:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pairscale.collect.batch._given import require_waiting
 from pairscale.errors import InputError, JudgeError
 from pairscale.files import replacing
 from pairscale.notices import notice
@@ -100,6 +101,7 @@ def _polled(
     **settings: Any,
 ) -> Mapping[str, Any]:
     """Look at a batch until it has ended, the time is over, or so many looks were had."""
+    interval, timeout, attempts = require_waiting(interval, timeout, attempts)
 
     async def work(wire: Wire) -> Mapping[str, Any]:
         end, turn = time.monotonic() + timeout, 0

@@ -21,7 +21,7 @@ from pairscale.collect._plan import Plan, make_plan
 from pairscale.collect.batch import _steps
 from pairscale.collect.batch._affordable import affordable
 from pairscale.collect.batch._collecting import ingest_results
-from pairscale.collect.batch._parts import even_sizes, pairs_from, remove_files, write_again, write_parts
+from pairscale.collect.batch._parts import even_sizes, pairs_from, prepared, remove_files, write_again, write_parts
 from pairscale.collect.batch._placing import is_placed, place, seen
 from pairscale.collect.batch._registry import (
     Entry,
@@ -84,6 +84,7 @@ class BatchManager:
         retries: int = 4,
         keep_jsonl: bool | None = None,
     ) -> None:
+        retries = require_int(retries, "retries", least=0)
         self._run, self._keep = run, keep_jsonl
         self._memory = open_run(None, write=True) if run is None else None
         self.folder = Path(folder) if folder is not None else _folder_of(run)
@@ -132,9 +133,9 @@ class BatchManager:
         """
         if batch_size is not None and n_segments is not None:
             raise InputError("give batch_size or n_segments, not both")
-        for name, value in (("batch_size", batch_size), ("n_segments", n_segments)):
-            optional(require_int, value, name, least=1)
-        optional(require_number, max_cost, "max_cost", least=0)
+        batch_size = optional(require_int, batch_size, "batch_size", least=1)
+        n_segments = optional(require_int, n_segments, "n_segments", least=1)
+        max_cost = optional(require_number, max_cost, "max_cost", least=0)
         batch_format(judge.provider)
         require_prices([judge], max_cost)
         with self._open(write=True) as store:
@@ -217,22 +218,7 @@ class BatchManager:
         parts = list(write_parts(judge, form, questions, self.folder, sizes, limits, halves))
         _steps.reached("written")
         rows = [
-            event(
-                "prepared",
-                part.key,
-                provider=judge.provider,
-                model=judge.model,
-                condition_id=condition_id,
-                segment=number,
-                pair_ids=part.pair_ids,
-                n_requests=part.n_requests,
-                bytes=part.bytes,
-                input_path=str(part.path),
-                output_path=str(part.path.with_name(f"{part.key}.results.jsonl")),
-                endpoint=part.endpoint,
-                metadata=dict(metadata or {}),
-                max_cost=judge.max_batch_cost(part.bytes, part.n_requests),
-            )
+            prepared(part, judge, condition_id, segment=number, metadata=metadata)
             for number, part in enumerate(parts, start=1)
         ]
         append(store, rows)
@@ -255,7 +241,7 @@ class BatchManager:
 
     async def look(self, keys: Collection[str] | None = None, *, delay: float = 0.0) -> bool:
         """Ask how the batches stand that have not ended; True when something has changed."""
-        changed = False
+        changed, delay = False, require_number(delay, "delay", least=0)
         with self._open() as store:
             found = self._entries(store, keys)
             judges = {entry.key: self._judge(store, entry.condition_id) for entry in found if entry.open}
@@ -386,6 +372,9 @@ class BatchManager:
         Returns:
             The entries as they are then.
         """
+        interval, delay = require_number(interval, "interval", least=0), require_number(delay, "delay", least=0)
+        timeout = optional(require_number, timeout, "timeout", least=0, infinite=True)
+        rounds = require_number(rounds, "rounds", least=0, infinite=True)
         end = math.inf if timeout is None else self._clock() + timeout
         pause, turn = interval, 0
         while True:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from pairscale.collect.batch._by_registry import Segment, follow, read_registry
-from pairscale.collect.batch._given import Question, judge_from
+from pairscale.collect.batch._given import Question, judge_from, require_waiting
 from pairscale.collect.batch._parts import custom_id, pairs_from
 from pairscale.collect.batch._registry import REGISTRY, Entry, csv_path, registry_table
 from pairscale.collect.batch.manager import BatchManager
@@ -21,6 +21,7 @@ from pairscale.display import Shown
 from pairscale.errors import InputError
 from pairscale.files import write_table
 from pairscale.notices import notice
+from pairscale.options import require_int, require_number
 from pairscale.runtime import run_sync
 from pairscale.store import open_run
 from pairscale.tables import ANSWER_COLUMNS, to_frame
@@ -128,6 +129,7 @@ def llm_submit_pairs_multi_batch(
         >>> jobs.registry.select("segment_index", "provider", "done").rows()
         [(1, 'openai', False), (2, 'openai', False)]
     """
+    openai_max_retries = require_int(openai_max_retries, "openai_max_retries", least=0)
     folder = Path(tempfile.mkdtemp(prefix="llm_multi_batch_")) if output_dir is None else Path(output_dir)
     folder.mkdir(parents=True, exist_ok=True)
     run, metadata = Path(settings.pop("run", None) or folder / "run.db"), settings.pop("metadata", None)
@@ -236,6 +238,9 @@ def llm_resume_multi_batches(
         >>> llm_resume_multi_batches(jobs, interval_seconds=0.01, per_job_delay=0)
         <MultiBatchResult: 2 batches, 4 pairs answered>
     """
+    interval_seconds, timeout_seconds, _ = require_waiting(interval_seconds, timeout_seconds)
+    per_job_delay = require_number(per_job_delay, "per_job_delay", least=0)
+    openai_max_retries = require_int(openai_max_retries, "openai_max_retries", least=0)
     given = None if isinstance(jobs, MultiBatch) else _rows(jobs)
     if isinstance(jobs, MultiBatch):
         output_dir, run = output_dir or jobs.folder, run or jobs.run

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairscale.collect.batch._given import Question, judge_from
+from pairscale.collect.batch._given import Question, judge_from, require_waiting
 from pairscale.collect.batch._names import copy_pairs
 from pairscale.collect.batch._registry import Entry
 from pairscale.collect.batch.manager import BatchManager
@@ -88,6 +88,11 @@ class _Way:
     max_attempts: float = math.inf
     metadata: Mapping[str, str] | None = None
     include_raw: bool = False
+
+    def __post_init__(self) -> None:
+        waiting = require_waiting(self.interval_seconds, self.timeout_seconds, self.max_attempts)
+        for name, value in zip(("interval_seconds", "timeout_seconds", "max_attempts"), waiting, strict=True):
+            object.__setattr__(self, name, value)
 
 
 _SPLITTING = ("batch_size", "n_segments", "max_cost")

@@ -15,6 +15,7 @@ from pairscale.errors import InputError, TableError
 from pairscale.files import replacing
 from pairscale.judges.base import JudgePair
 from pairscale.judges.batched import calls_of
+from pairscale.options import optional, require_int
 from pairscale.pairs._table import as_pairs
 from pairscale.providers.batches import batch_format
 from pairscale.tables import Table, listed, to_frame
@@ -151,7 +152,8 @@ def build_gemini_batch_requests(
         ('GEM_a_vs_b', 'a', 'b')
     """
     known: dict[str, Any] = {"reasoning": thinking_level, "temperature": temperature, "top_p": top_p, "top_k": top_k}
-    known |= {"max_tokens": max_output_tokens, "include_thoughts": include_thoughts or None}
+    longest = optional(require_int, max_output_tokens, "max_output_tokens", least=1)
+    known |= {"max_tokens": longest, "include_thoughts": include_thoughts or None}
     question = Question(trait_name, trait_description, prompt_template)
     return _requests("gemini", pairs, model, question, custom_id_prefix, known | settings)
 

@@ -14,7 +14,8 @@ import numpy as np
 import polars as pl
 
 from pairscale.comparisons import Outcome
-from pairscale.errors import InputError, TableError, UnknownNameError
+from pairscale.errors import InputError, TableError
+from pairscale.options import require_choice
 from pairscale.tables import Table, as_text, listed, require_columns, require_ids, row_numbers, to_frame
 
 if TYPE_CHECKING:
@@ -155,9 +156,7 @@ def used_cases(frame: pl.DataFrame, ties: str) -> pl.DataFrame:
     Raises:
         UnknownNameError: for another treatment.
     """
-    if ties not in USED:
-        raise UnknownNameError(f"ties={ties!r} is not known; choose one of {listed(list(USED))}")
-    return frame.filter(pl.col("outcome").is_in(USED[ties]))
+    return frame.filter(pl.col("outcome").is_in(USED[require_choice(ties, "ties", USED)]))
 
 
 def tally(frame: pl.DataFrame) -> Tally:

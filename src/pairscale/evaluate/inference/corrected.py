@@ -20,7 +20,7 @@ from pairscale.errors import InputError
 from pairscale.evaluate.inference._cases import USED, task_means
 from pairscale.evaluate.inference._score import half_share, score_limits
 from pairscale.notices import notice
-from pairscale.pairs._table import checked_level
+from pairscale.options import require_level
 from pairscale.tables import Table
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def corrected_win_rate(model_cases: Table, human_cases: Table, *, level: float =
         TableError: when the cases lack a column or hold another outcome.
         InputError: when labels and verdicts have no task in common.
     """
-    checked_level(level)
+    level = require_level(level)
     model, human = task_means(model_cases, "model_cases"), task_means(human_cases, "human_cases")
     both = human.join(model, on="task_id", suffix="_model")
     if both.is_empty() and model.height and human.height:

@@ -13,7 +13,7 @@ from pairscale.evaluate.inference._cases import USED, normal_quantile, read_case
 from pairscale.evaluate.inference._logistic import Curve, fit_curve, profile
 from pairscale.evaluate.inference._score import student_quantile
 from pairscale.evaluate.inference.win_rate import win_rate
-from pairscale.pairs._table import checked_level
+from pairscale.options import require_level
 from pairscale.tables import Table, require_columns, row_numbers
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def length_controlled(cases: Table, *, level: float = 0.95) -> LengthControlled:
     Raises:
         TableError: when a column is missing, or a length is negative.
     """
-    checked_level(level)
+    level = require_level(level)
     frame = read_cases(cases)
     require_columns(frame, _LENGTHS, "cases")
     frame = frame.with_columns(_lengths(frame[name]) for name in _LENGTHS)

@@ -28,9 +28,8 @@ import numpy as np
 import polars as pl
 
 from pairscale.display import Shown
-from pairscale.errors import InputError
 from pairscale.evaluate.inference._cases import USED, read_cases, tally, used_cases
-from pairscale.pairs._table import checked_level
+from pairscale.options import require_level, require_probability
 from pairscale.tables import Table
 
 if TYPE_CHECKING:
@@ -130,7 +129,7 @@ class RunningSequence:
     __slots__ = ("_counts", "_limits", "better", "level", "n")
 
     def __init__(self, level: float = 0.95) -> None:
-        self.level = checked_level(level)
+        self.level = require_level(level)
         self.n = 0
         self.better: str | None = None
         self._counts: Counter[float] = Counter()
@@ -138,9 +137,7 @@ class RunningSequence:
 
     def update(self, score: float) -> None:
         """Take in one score: 1 when B won, 0 when A did, ½ for a tie; with several cases a task, their mean."""
-        if not 0 <= score <= 1:
-            raise InputError(f"a score is {score}; it must be between 0 and 1")
-        self._counts[float(score)] += 1
+        self._counts[require_probability(score, "score")] += 1
         self.n += 1
         self._limits = None
         if self.better is None:
@@ -234,7 +231,7 @@ def confidence_sequence(cases: Table, *, level: float = 0.95) -> ConfidenceSeque
     Raises:
         TableError: when the cases lack a column or hold another outcome.
     """
-    checked_level(level)
+    level = require_level(level)
     frame = read_cases(cases)
     counts = tally(frame)
     used = used_cases(frame.select("task_id", "outcome", "score").with_row_index("_row"), "half")

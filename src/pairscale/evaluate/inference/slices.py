@@ -12,7 +12,7 @@ from pairscale.display import Shown
 from pairscale.evaluate.inference._cases import USED, Ties, read_cases, task_means, used_cases
 from pairscale.evaluate.inference._score import half_share, score_limits
 from pairscale.evaluate.inference.win_rate import Interval, win_rate
-from pairscale.pairs._table import checked_level
+from pairscale.options import require_level
 from pairscale.tables import Table, as_text, require_columns
 
 __all__ = ["RunDifference", "Slices", "compare_runs", "slices"]
@@ -66,7 +66,7 @@ def slices(
     Raises:
         TableError: when a column is missing.
     """
-    checked_level(level)
+    level = require_level(level)
     frame = read_cases(cases)
     require_columns(frame, [by], "cases")
     tagged = frame.with_columns(_slice=pl.col(by))
@@ -146,7 +146,7 @@ def compare_runs(cases: Table, baseline: Table, *, level: float = 0.95) -> RunDi
         baseline: of the old one.
         level: of the interval.
     """
-    checked_level(level)
+    level = require_level(level)
     new, old = task_means(cases, "cases"), task_means(baseline, "baseline")
     both = new.join(old, on="task_id", suffix="_old", maintain_order="left")
     n, only_new, only_old = both.height, new.height - both.height, old.height - both.height

@@ -10,7 +10,6 @@ import numpy as np
 
 from pairscale.checks._effect import sign_test as coin_p
 from pairscale.display import Shown
-from pairscale.errors import InputError, UnknownNameError
 from pairscale.evaluate.inference._cases import (
     USED,
     Scores,
@@ -23,8 +22,9 @@ from pairscale.evaluate.inference._cases import (
 )
 from pairscale.evaluate.inference._score import design_size, effective_size, score_interval, student_quantile
 from pairscale.evaluate.inference.sequence import last_limits
-from pairscale.pairs._table import checked_level, generator
-from pairscale.tables import Table, listed
+from pairscale.options import require_choice, require_level, require_number, require_seed
+from pairscale.pairs._table import generator
+from pairscale.tables import Table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -140,9 +140,8 @@ def win_rate(
         >>> result.rate, tuple(round(bound, 3) for bound in result.ci)
         (0.625, (0.248, 0.889))
     """
-    checked_level(level)
-    if interval not in _INTERVALS:
-        raise UnknownNameError(f"interval={interval!r} is not known; choose one of {listed(_INTERVALS)}")
+    level, seed = require_level(level), require_seed(seed)
+    require_choice(interval, "interval", _INTERVALS)
     frame = read_cases(cases)
     used = used_cases(frame, ties)
     scores, notices = by_task(used), list[str]()
@@ -321,9 +320,7 @@ def cases_needed(cases: Table, half_width: float, *, ties: Ties = "half", level:
         >>> cases_needed([], 0.05).more
         381
     """
-    checked_level(level)
-    if not 0 < half_width < 0.5:
-        raise InputError(f"half_width is {half_width}; it must be between 0 and 0.5, such as 0.05 for ±5 points")
+    level, half_width = require_level(level), require_number(half_width, "half_width", above=0, below=0.5)
     frame = read_cases(cases)
     scores = by_task(used_cases(frame, ties))
     n = scores.n
