@@ -187,10 +187,11 @@ def require_text(value: Any, name: str, *, empty: bool = False) -> str:
 
 
 def require_mapping(value: Any, name: str) -> dict[str, Any]:
-    """A mapping of settings by name, such as ``{"seed": 1}``."""
+    """A mapping of settings by name, such as ``{"seed": 1}``; the message shows no value, which may be a key."""
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
         return dict(value)
-    raise _refused(name, "a mapping of settings by name", value)
+    given = "one with other names than texts" if isinstance(value, Mapping) else f"of type {type(value).__name__}"
+    raise InputError(f"{name} must be a mapping of settings by name, not {given}")
 
 
 def require_path(value: Any, name: str) -> Path:

@@ -4,7 +4,9 @@ import asyncio
 
 import pairscale as ps
 from pairscale.collect.batch import BatchManager
+from pairscale.judges.batched import BatchJudge
 from pairscale.judges.llm import LLMJudge
+from pairscale.judges.orders import BothOrders
 from pairscale.testing import Batches, Behaviour, ProviderSimulator
 
 MODELS = {
@@ -32,10 +34,14 @@ def url_of(server: ProviderSimulator, provider: str) -> str:
     return server.url + {"openai": "/v1", "together": "/together/v1"}.get(provider, "")
 
 
-def judge_of(server: ProviderSimulator, provider: str = "openai", **settings) -> LLMJudge:
+def judge_of(
+    server: ProviderSimulator, provider: str = "openai", *, both_orders: bool = False, **settings
+) -> BatchJudge:
     trait = ps.trait_description("overall_quality")
     known = {"api_key": KEY, "base_url": url_of(server, provider)} | settings
-    return LLMJudge(provider, known.pop("model", MODELS[provider]), trait, ps.get_prompt_template(), "default", **known)
+    model = known.pop("model", MODELS[provider])
+    judge = LLMJudge(provider, model, trait, ps.get_prompt_template(), "default", **known)
+    return BothOrders(judge) if both_orders else judge
 
 
 def simulator(**batches) -> ProviderSimulator:

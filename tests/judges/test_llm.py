@@ -13,6 +13,7 @@ import pairscale as ps
 from pairscale.errors import InputError
 from pairscale.judges._answers import ANSWERS, declines, probability_of_first, read_structured, read_tag
 from pairscale.judges._guard import guarded_prompt, holds_fences
+from pairscale.judges.orders import BothOrders
 from pairscale.providers._write import choice_schema
 from pairscale.providers.base import CHOICE_KEY, Alternative, LLMReply, TokenLogprob
 from pairscale.providers.client import Exchange
@@ -407,7 +408,6 @@ def test_the_condition_names_no_key():
         {"trait": ps.Trait(TRAIT.name, "something else", TRAIT.key)},
         {"template": ps.get_prompt_template() + " "},
         {"answer": "structured"},
-        {"both_orders": True},
         {"tag_prefix": "[["},
         {"tag_suffix": "]]"},
         {"base_url": "http://localhost:1/v1"},
@@ -501,7 +501,7 @@ def pair() -> ps.JudgePair:
     return ps.JudgePair({"ID": "a", "text": "Rain."}, {"ID": "b", "text": "Snow."}, "a:b#1")
 
 
-def test_the_dearest_is_more_than_what_it_costs():
+def test_the_highest_cost_is_more_than_what_it_costs():
     with ProviderSimulator() as server:
         judge = made(base_url=f"{server.url}/v1")
 
@@ -513,7 +513,7 @@ def test_the_dearest_is_more_than_what_it_costs():
 
         verdict = asyncio.run(asked())
     assert verdict.cost < judge.max_cost_of(pair()) < 10 * verdict.cost
-    assert made(both_orders=True).max_cost_of(pair()) == 2 * judge.max_cost_of(pair())
+    assert BothOrders(made()).max_cost_of(pair()) == 2 * judge.max_cost_of(pair())
     assert made(model="unheard-of").max_cost_of(pair()) is None
     long = replace(pair(), first={"ID": "a", "text": "Rain. " * 5000})
     assert judge.max_cost_of(long) > 5 * judge.max_cost_of(pair())

@@ -67,7 +67,7 @@ def replies(done):
 def test_a_field_that_the_model_does_not_take_makes_no_other_question(provider):
     """A new process sends the field again, until it is told; what was paid for is found before that."""
     with ProviderSimulator(rejects={".": ["top_p"]}) as server:
-        first, _ = judged(server, provider=provider, top_p=0.5)
+        first, _ = judged(server, provider=provider, top_p=0.5, concurrency=1)
         assert [entry.status for entry in server.journal] == [400] + 6 * [200]
         again, _ = judged(server, provider=provider, top_p=0.5)
         assert (again.asked, again.cached, server.served) == (0, 6, 7)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pairscale as ps
-from pairscale.errors import InputError, PairscaleError
+from pairscale.errors import InputError, JudgeError, PairscaleError
 from pairscale.providers.keys import KEY_VARIABLES, Key, Redactor, _in_a_shell, find_key
 from pairscale.providers.registry import provider_named
 from pairscale.runtime import ask_once
@@ -313,18 +313,23 @@ def test_a_document_without_keys_stays_as_it_is():
     assert Redactor([Key(PLANTED)]).value(document) == document
 
 
-def test_the_call_that_raises_shows_no_key():
-    async def scene() -> str:
+def test_a_key_that_is_not_accepted_is_not_shown(tmp_path):
+    """Neither in the verdict, nor in the error that ends a run, nor in the run file."""
+
+    async def scene() -> tuple[ps.Verdict, str]:
         judge = ps.make_judge("openai:gpt-4.1", judge_args={"base_url": f"{server.url}/v1", "api_key": PLANTED})
+        verdict, _ = await ask_once(judge, pair(), 1)
+        pairs = [{"ID1": "a", "text1": "x", "ID2": "b", "text2": "y"}]
         try:
-            await ask_once(judge, pair(), 1)
-        except PairscaleError as error:
-            return told(error)
-        finally:
-            await judge.aclose()
-        return ""
+            await ps.submit_pairs_async(pairs, judge, run=tmp_path / "run.db", progress=False)
+        except JudgeError as error:
+            return verdict, told(error)
+        raise AssertionError
 
     with ProviderSimulator(keys=["another"], repeats_keys=True) as server:
-        shown = asyncio.run(scene())
+        verdict, shown = asyncio.run(scene())
+    assert verdict.failure == "judge"
+    assert PLANTED not in repr(verdict) + str(verdict.raw_response)
     assert "key is not accepted" in shown
     assert PLANTED not in shown
+    assert PLANTED.encode() not in (tmp_path / "run.db").read_bytes()

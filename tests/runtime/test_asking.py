@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 import pairscale as ps
-from pairscale.errors import InputError
+from pairscale.errors import InputError, JudgeError
 from pairscale.providers.client import ProviderError
 from pairscale.runtime import ask_once, ask_unrecorded, close, comparison_of, pause, retrying
 from pairscale.store._schema import attempts
@@ -200,16 +200,19 @@ def test_a_transient_failure_is_asked_again_as_often_as_allowed(failures, retrie
     assert slept == [0.0] * (asked - 1)
 
 
-@pytest.mark.parametrize("failure", ["question", "judge"])
-def test_other_failures_are_not_asked_again(failure, slept):
+def test_a_question_that_fails_is_not_asked_again_and_a_judge_that_cannot_judge_is_an_error(slept):
     seen = []
 
     async def answer(pair):
         seen.append(pair.attempt)
-        return ps.Verdict.fail("http_error", "no", failure=failure)
+        return ps.Verdict.fail("http_error", "no such model", failure=failure)
 
-    assert asyncio.run(ask_unrecorded(Judge(answer), PAIR, 3)).failure == failure
-    assert (seen, slept) == ([1], [])
+    failure = "question"
+    assert asyncio.run(ask_unrecorded(Judge(answer), PAIR, 3)).failure == "question"
+    failure = "judge"
+    with pytest.raises(JudgeError, match="no such model"):
+        asyncio.run(ask_unrecorded(Judge(answer), PAIR, 3))
+    assert (seen, slept) == ([1, 1], [])
 
 
 @pytest.mark.parametrize(("failure", "asked"), [("transient", 4), ("question", 1), ("judge", 1)])

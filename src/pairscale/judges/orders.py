@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Literal, TypeVar, cast
 
 from pairscale.comparisons import Condition, Outcome
+from pairscale.errors import PairscaleError
 from pairscale.judges.base import Judge, JudgePair, Verdict
 
 __all__ = ["BothOrders", "merge_orders", "merge_verdicts", "swapped"]
@@ -19,6 +20,8 @@ _SUMMED = (
     "prompt_tokens", "completion_tokens", "total_tokens", "prompt_cached_tokens", "reasoning_tokens", "cost",
     "saved",
 )  # fmt: skip
+_SAYS_MORE = {"judge": 0, "transient": 1, "question": 2}
+"""Which of two failures is that of the pair."""
 
 
 def merge_orders(outcomes: Sequence[tuple[Outcome, T | None]]) -> tuple[Outcome, T | None]:
@@ -67,10 +70,9 @@ def merge_verdicts(forward: Verdict, backward: Verdict) -> Verdict:
         values = [value for one in both if (value := getattr(one, name)) is not None]
         more[name] = sum(values) if values else None
     if not kind.is_answer:
-        failed = [one for one in both if one.outcome is kind]
-        # When one order may be asked again, so may the pair.
-        base = next((one for one in failed if one.failure == "transient"), failed[0])
-        return replace(base, **more)
+        # A judge that cannot judge stops the run; else, when one order may be asked again, so may the pair.
+        failed = sorted((one for one in both if one.outcome is kind), key=lambda one: _SAYS_MORE[one.failure or ""])
+        return replace(failed[0], **more)
     if forward.probability is not None and backward.probability is not None:
         more["probability"] = (forward.probability + 1 - backward.probability) / 2
     return replace(forward, outcome=kind, winner_pos=winner, **more)
@@ -106,7 +108,7 @@ class BothOrders:
 
     def __init__(self, judge: Judge) -> None:
         self.judge = judge
-        self._halves: dict[tuple[str, bool], Verdict] = {}
+        self._halves: dict[str, tuple[JudgePair, Verdict]] = {}
 
     def __repr__(self) -> str:
         return f"<BothOrders of {self.judge!r}>"
@@ -129,19 +131,37 @@ class BothOrders:
         return {**self.judge.describe(), "both_orders": True}  # type: ignore[attr-defined]
 
     async def compare(self, pair: JudgePair) -> Verdict:
-        """Ask in both orders at once."""
-        forward, backward = await asyncio.gather(
-            self._half(pair, is_swapped=False), self._half(swapped(pair), is_swapped=True)
-        )
+        """Ask in both orders at once; when one fails, the other is waited for, as it may be paid for."""
+        asked = (pair, swapped(pair))
+        forward, backward = await asyncio.gather(*map(self._half, asked), return_exceptions=True)
+        if isinstance(forward, BaseException):
+            raise forward
+        if isinstance(backward, BaseException):
+            raise backward
         verdict = merge_verdicts(forward, backward)
-        for is_swapped, half in ((False, forward), (True, backward)):
+        for one, half in zip(asked, (forward, backward), strict=True):
             if verdict.failure == "transient" and half.outcome.is_answer:
                 # Paid for already: it costs nothing when the pair is asked again.
                 free: dict[str, Any] = dict.fromkeys(_SUMMED)
-                self._halves[pair.uid, is_swapped] = replace(half, **free)
+                self._halves[one.uid] = (one, replace(half, **free))
         return verdict
 
-    async def _half(self, pair: JudgePair, *, is_swapped: bool) -> Verdict:
-        uid = pair.uid.removesuffix("~") if is_swapped else pair.uid
-        known = self._halves.pop((uid, is_swapped), None)
-        return await self.judge.compare(pair) if known is None else known
+    async def _half(self, pair: JudgePair) -> Verdict:
+        """The verdict of one order; what the judge raises is one, too, so that the other order is not lost."""
+        before, known = self._halves.pop(pair.uid, (None, None))
+        if before is not None and known is not None and _shown(before) == _shown(pair):
+            return known
+        try:
+            verdict = await self.judge.compare(pair)
+            if not isinstance(verdict, Verdict):
+                raise TypeError(f"the judge gave a {type(verdict).__name__}, not a Verdict")
+        except PairscaleError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a failed judgement is data
+            return Verdict.fail("judge_error", f"{type(error).__name__}: {error}")
+        return verdict
+
+
+def _shown(pair: JudgePair) -> tuple[Any, ...]:
+    """What must be the same for an answer to be of the same question: another run may use the same names."""
+    return tuple(item[name] for item in (pair.first, pair.second) for name in ("ID", "text"))

@@ -11,7 +11,7 @@ from itertools import count
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from pairscale.errors import PairscaleError
+from pairscale.errors import JudgeError, PairscaleError
 from pairscale.judges.base import Judge, JudgePair, Verdict
 from pairscale.provenance import utc_now, utc_text
 from pairscale.providers.client import ProviderError
@@ -87,10 +87,16 @@ async def ask_once(
 
 
 async def ask_unrecorded(judge: Judge, pair: JudgePair, retries: int) -> Verdict:
-    """Ask a judge outside a run, and again after a transient failure, at most ``retries`` times."""
+    """Ask a judge outside a run, and again after a transient failure, at most ``retries`` times.
+
+    Raises:
+        JudgeError: the judge can answer no question: a wrong key, an unknown model.
+    """
     jitter = random.Random(pair.uid)  # noqa: S311 - spreads retries, keeps no secret
     for turn in range(retries + 1):
         verdict, _ = await ask_once(judge, replace(pair, attempt=turn + 1), turn + 1)
+        if verdict.failure == "judge":
+            raise JudgeError(verdict.error_message or "the judge cannot be asked")
         if verdict.failure != "transient" or turn == retries:
             break
         await asyncio.sleep(pause(verdict.retry_after, turn, jitter))

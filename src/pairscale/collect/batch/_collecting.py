@@ -66,7 +66,7 @@ class Ingested:
     """The results of a batch are in the run file.
 
     Attributes:
-        failure: the model failed in the same way on many different questions in a row; None when it did not.
+        failure: the model answered nothing, and failed in the same way on many questions; None when it did not.
     """
 
     failure: JudgeError | None
@@ -123,7 +123,8 @@ class _Intake:
         self._done = set(entry.recorded)
         self._waiting: list[Asked] = []
         self._streak = FailureStreak()
-        self.failure: JudgeError | None = None
+        self._alike: JudgeError | None = None
+        self._has_answer = False
         self._kept: list[dict[str, Any]] = []
         self._halves: dict[int, dict[bool, tuple[Verdict, Line | None]]] = {}
         if self._both:
@@ -147,16 +148,28 @@ class _Intake:
             if len(halves) < 2:
                 return
             verdict = self._joined(number)
-        # What is transient, such as a batch that expired, is submitted again, and says nothing of the judge.
-        fails = verdict.failure != "transient" and self._streak.count(
-            verdict, str(pair.first["ID"]), str(pair.second["ID"])
-        )
-        if fails and self.failure is None:
-            self.failure = JudgeError(
-                f"{self._judge.provider}:{self._judge.model} failed in the same way on {MOST_ALIKE} different "
-                f"questions in a row: {verdict.error_message}. Every answer is stored"
-            )
+        self._count(pair, verdict)
         self._settle(number, verdict)
+
+    def _count(self, pair: JudgePair, verdict: Verdict) -> None:
+        """Find out whether the judge itself fails: many alike failures, and no answer in the whole batch.
+
+        The order of the lines says nothing: providers give failures in a file of their own. What expired or was
+        cancelled with its batch is asked again.
+        """
+        self._has_answer = self._has_answer or verdict.outcome.is_answer
+        if verdict.failure == "transient":
+            return
+        if self._streak.count(verdict, str(pair.first["ID"]), str(pair.second["ID"])) and self._alike is None:
+            self._alike = JudgeError(
+                f"{self._judge.provider}:{self._judge.model} answered no question of the batch, and failed in the same "
+                f"way on {MOST_ALIKE} or more: {verdict.error_message}. Everything is stored"
+            )
+
+    @property
+    def failure(self) -> JudgeError | None:
+        """That the judge itself fails; None when it does not."""
+        return None if self._has_answer else self._alike
 
     def _joined(self, number: int) -> Verdict:
         """One verdict of both orders; when only one was answered, that one is kept, and need not be asked again."""
