@@ -161,7 +161,7 @@ class Pace:
         pace = pace if self._requests is None else min(pace, self._requests)
         self._requests = max(slowest, pace / 2)
         # A provider that says how long to wait has a limit, which is not tried again soon.
-        self._is_trial, self._trial, self._growth = not wait, [0, 0], 1.015 if wait else 1.1
+        self._is_trial, self._trial, self._growth = not wait, [0, 0], 1.006 if wait else 1.1
 
     def answered(self, headers: Mapping[str, str], sent: float | None = None) -> None:
         """An answer came: what its headers say of the limits, and a higher rate as time passes."""
