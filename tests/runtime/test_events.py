@@ -88,29 +88,33 @@ def about(name: str, reply: Reply) -> Script:
 # Success
 
 
-@across(ALWAYS, "success")
-def test_every_question_is_asked_once_and_kept(workflow: str, event: str, tmp_path: Path) -> None:
+def succeeded(workflow: str, event: str, folder: Path) -> tuple[Server, Call, int]:
+    """A run, and how many requests came in before the same call was made again."""
     with Server() as server:
-        call = call_of(server, tmp_path)
+        call = call_of(server, folder)
         ask(workflow, call)
-        assert len(server.questions) == len(server.good) == wins(call.run) == call.questions
-        attempts = attempts_in(call.run)
-        assert sorted(one.texts for one in attempts) == sorted(asked.texts for asked in server.questions)
-        if workflow in MODELS:
-            said = {f"Reply {asked.number}. " for asked in server.questions}
-            assert {one["content"].partition("<")[0] for one in attempts} == said
-            assert spent_in(call.run) == pytest.approx(call.questions * COST)
-        before = len(server.asked)
+        asked = len(server.asked)
         ask(workflow, call)
-        assert len([one for one in server.asked[before:] if one.kind in {"question", "upload", "create"}]) == 0
+        return server, call, asked
+
+
+@across(ALWAYS, "success")
+def test_every_question_is_asked_once_and_kept(workflow: str, event: str, once: Once) -> None:
+    server, call, asked = once(succeeded, workflow, event)
+    assert len(server.questions) == len(server.good) == wins(call.run) == call.questions
+    assert not [one for one in server.asked[asked:] if one.kind in {"question", "upload", "create"}]
+    attempts = attempts_in(call.run)
+    assert sorted(one.texts for one in attempts) == sorted(one.texts for one in server.questions)
+    if workflow in MODELS:
+        said = {f"Reply {one.number}. " for one in server.questions}
+        assert {one["content"].partition("<")[0] for one in attempts} == said
+        assert spent_in(call.run) == pytest.approx(call.questions * COST)
 
 
 @across(ALWAYS, "success, recorded")
-def test_an_answer_is_no_failure(workflow: str, event: str, tmp_path: Path) -> None:
-    with Server() as server:
-        call = call_of(server, tmp_path, questions=4)
-        ask(workflow, call)
-    assert [one["failure"] for one in attempts_in(call.run)] == [None] * 4
+def test_an_answer_is_no_failure(workflow: str, event: str, once: Once) -> None:
+    _, call, _ = once(succeeded, workflow, "success")
+    assert [one["failure"] for one in attempts_in(call.run)] == [None] * call.questions
 
 
 # Failures that pass

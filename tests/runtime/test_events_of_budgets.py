@@ -16,7 +16,7 @@ from tests.runtime.server import COST, Server
 from tests.runtime.workflows import FUNCTIONS, MODELS, WORKFLOWS, Call, attempts_in, known_judge, outcomes_in, spent_in
 
 LIMIT = 6 * COST
-QUESTIONS = 20
+QUESTIONS = 12
 
 
 def ask(workflow: str, call: Call) -> Any:

@@ -55,10 +55,10 @@ class Pace:
     """So many requests and tokens per minute, and no more.
 
     Without limits of the user's it lets everything pass until the provider says otherwise: by its rate-limit headers,
-    or by refusing (429). A refusal halves the rate, once for all requests that were under way together. Then a trial
-    finds out whether that helps. If the share of refusals falls as that of a limit would, the rate stays, and grows by
-    a tenth per second. If it does not, the provider refuses a share of requests whatever the rate is: all requests go
-    at once again, and refusals count for nothing for a minute.
+    or by refusing (429). A refusal halves the rate, once for all requests that were under way together; the rate then
+    grows with time. Unless the refusal says how long to wait, a trial finds out whether slowing down helps. If the
+    share of refusals does not fall as that of a limit would, the provider refuses a share of requests whatever the rate
+    is: all requests go at once again, and such refusals count for nothing for a minute.
 
     Args:
         requests_per_minute: at most so many.
@@ -90,7 +90,7 @@ class Pace:
             [0, 0],
             [0, 0],
         )  # refusals and outcomes of requests before and since the rate was halved
-        self._is_trial = False
+        self._is_trial, self._growth = False, 1.1
 
     @property
     def requests_per_minute(self) -> float | None:
@@ -144,7 +144,7 @@ class Pace:
         now = self._clock()
         self._share += (1 - self._share) / _OUTCOMES
         self._count(sent, refused=True)
-        if now < self._free_until:
+        if now < self._free_until and not wait:
             return
         self._not_before = max(self._not_before, now + (wait if wait is not None else 1.0))
         if self._is_trial or (sent is not None and sent <= self._slowed):
@@ -160,7 +160,8 @@ class Pace:
         pace = len(recent) / lasted * _MINUTE  # what it really was: a limit may be far above it
         pace = pace if self._requests is None else min(pace, self._requests)
         self._requests = max(slowest, pace / 2)
-        self._is_trial, self._trial = True, [0, 0]
+        # A provider that says how long to wait has a limit, which is not tried again soon.
+        self._is_trial, self._trial, self._growth = not wait, [0, 0], 1.006 if wait else 1.1
 
     def answered(self, headers: Mapping[str, str], sent: float | None = None) -> None:
         """An answer came: what its headers say of the limits, and a higher rate as time passes."""
@@ -171,7 +172,7 @@ class Pace:
             return
         now = self._clock()
         passed, self._grown_at = now - self._grown_at, now
-        faster = self._requests * 1.1 ** min(passed, _MINUTE)
+        faster = self._requests * self._growth ** min(passed, _MINUTE)
         if self._most_requests is not None:
             self._requests = min(faster, self._most_requests)
         else:
