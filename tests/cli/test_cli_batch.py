@@ -8,6 +8,7 @@ import pytest
 import typer
 
 from pairscale.cli import COMMANDS, app, batch
+from pairscale.store import open_run
 from pairscale.testing import Batches, Behaviour, ProviderSimulator
 
 _PARTS = typer.main.get_command(app).commands["batch"].commands
@@ -79,6 +80,20 @@ def test_the_whole_way(cli, server, pairs, tmp_path):
     assert "age" not in after.out
     assert after.err == ""
     assert cli("fit", run).code == 0
+
+
+def test_a_model_can_be_asked_in_both_orders(cli, server, pairs, tmp_path):
+    run = str(tmp_path / "run.db")
+    given = ("--judge", "openai:gpt-4.1", "--judge-arg", "both_orders=true", "--run", run)
+    assert "6 pairs in 1 new batch" in cli("batch", "submit", pairs, *given).err
+    while cli("batch", "status", run, "--json").json["batches"][0]["state"] in {"validating", "running"}:
+        pass
+    cli("batch", "collect", run)
+    with open_run(run) as store:
+        assert store.results()["outcome"].to_list() == ["win"] * 6
+        assert all("in the other order" in said for said in store.results()["content"])
+    refused = cli("batch", "submit", pairs, "--judge", "lexical", "--judge-arg", "both_orders=true", "--run", run)
+    assert "batches are for models" in refused.err
 
 
 def test_resume_cancel_and_again(cli, server, pairs, tmp_path):

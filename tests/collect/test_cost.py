@@ -15,9 +15,10 @@ from tests import strategies
 import pairscale as ps
 from pairscale.collect._cost_model import Spread, choose_pilot, fit_input, likely_sum
 from pairscale.collect._cost_study import Figures, Rates, Study, totals
-from pairscale.errors import InputError
+from pairscale.errors import InputError, JudgeError
 from pairscale.judges.base import JudgePair, Verdict
 from pairscale.judges.llm import LLMJudge
+from pairscale.judges.orders import BothOrders
 from pairscale.providers.prices import Price, price_of
 from pairscale.testing import Behaviour, ProviderSimulator
 
@@ -355,7 +356,9 @@ def test_there_must_be_pairs_tokens_and_answers():
     with pytest.raises(InputError, match="does not say how many tokens"):
         estimate(table(5), "lexical")
     refusing = ps.FunctionJudge(lambda A, B: {"is_valid": False, "Y": None}, name="no")
-    with pytest.raises(InputError, match=r"none of the 10 pairs of the pilot was answered; the first: refusal"):
+    with pytest.raises(InputError, match=r"none of the 6 pairs of the pilot was answered; the first: refusal"):
+        estimate(table(4), refusing)
+    with pytest.raises(JudgeError, match="failed in the same way on 10 different questions in a row"):
         estimate(table(5), refusing)
     with pytest.raises(InputError, match="name a model of openai"):
         ps.estimate_llm_pairs_cost(table(5), offline=True)
@@ -549,7 +552,7 @@ def written(judge, pairs):
     sizes = []
     for id1, text1, id2, text2 in pairs.select("ID1", "text1", "ID2", "text2").iter_rows():
         prompt = judge.request(JudgePair({"ID": id1, "text": text1}, {"ID": id2, "text": text2})).prompt
-        sizes.append(len(prompt.encode()) * (2 if judge.both_orders else 1))
+        sizes.append(len(prompt.encode()) * (2 if isinstance(judge, BothOrders) else 1))
     return sizes
 
 
@@ -561,7 +564,8 @@ def written(judge, pairs):
 def test_the_bytes_of_prompts_are_those_of_the_prompts(texts, template, both_orders):
     text = template if "{" in template else ps.get_prompt_template(template)
     trait = ps.trait_description(custom_name="Wärme", custom_description="How {SAMPLE_1} <SAMPLE_2> reads.")
-    judge = LLMJudge("ollama", "m", trait, text, "t", both_orders=both_orders)
+    judge = LLMJudge("ollama", "m", trait, text, "t")
+    judge = BothOrders(judge) if both_orders else judge
     pairs = pl.DataFrame(
         [(f"a{n}", one, f"b{n}", two) for n, (one, two) in enumerate(zip(texts, texts[::-1], strict=True))],
         schema=["ID1", "text1", "ID2", "text2"],

@@ -71,9 +71,11 @@ def answering(
 ) -> Iterator[dict[str, Any]]:
     """Serve the page when people are the judge; the options that a run needs then, or those of any other judge."""
     from pairscale.judges.human import HumanJudge
+    from pairscale.judges.orders import unwrapped
     from pairscale.runtime import TIMEOUT
 
-    if not isinstance(judge, HumanJudge):
+    person = unwrapped(judge)
+    if not isinstance(person, HumanJudge):
         if labellers is not None or instructions is not None:
             raise InputError("--labellers and --instructions belong to --judge human")
         yield {"concurrency": concurrency, "timeout": timeout}
@@ -81,7 +83,8 @@ def answering(
     from pairscale.people import Address, serve_questions
 
     names, guide = people(labellers) or ["labeller-1"], written(instructions)
-    with serve_questions(judge.queue, names, trait=judge.trait, address=Address(*address), instructions=guide) as site:
+    where = Address(*address)
+    with serve_questions(person.queue, names, trait=person.trait, address=where, instructions=guide) as site:
         say("the run asks people; send each of them their link (Ctrl-C stops, the same command continues):")
         show_links(site.links)
         # A question for each of them, and as long as they need for it, unless --timeout says otherwise.

@@ -81,12 +81,13 @@ def submit(
     twice, also after a crash. The batches are in the run file; go on with `pairscale batch resume RUN`.
     """
     from pairscale.judges.llm import LLMJudge
+    from pairscale.judges.orders import BothOrders, unwrapped
 
     table, samples = read_pairs(pairs, None, None, encoding)
     if samples is not None:
         raise InputError(f"{pairs} holds no pairs (ID1 text1 ID2 text2); make them with `pairscale pairs {pairs}`")
     asked = make_named_judge(judge, trait, template, judge_arg, base_url)
-    if not isinstance(asked, LLMJudge):
+    if not isinstance(asked, LLMJudge | BothOrders) or not isinstance(unwrapped(asked), LLMJudge):
         raise InputError(f"--judge {judge}: batches are for models, such as openai:gpt-5.1")
 
     async def work(manager: BatchManager) -> tuple[list[Entry], pl.DataFrame]:

@@ -15,6 +15,7 @@ from pairscale.collect._plan import _named
 from pairscale.errors import InputError
 from pairscale.judges.base import Judge
 from pairscale.judges.llm import LLMJudge
+from pairscale.judges.orders import unwrapped
 from pairscale.pairs._table import as_pairs
 from pairscale.providers.base import Usage
 from pairscale.providers.families import capabilities
@@ -163,8 +164,9 @@ def _prompt_bytes(judge: Judge, pairs: pl.DataFrame) -> NDArray[np.int64]:
     orders = 2 if judge.condition.settings.get("both_orders") else 1
     first, second = (pl.col(name).str.len_bytes().cast(pl.Int64) for name in ("text1", "text2"))
     size = first + second
-    if isinstance(judge, LLMJudge):
-        known = judge.prompt_bytes()
+    asked = unwrapped(judge)
+    if isinstance(asked, LLMJudge):
+        known = asked.prompt_bytes()
         texts = pl.concat([pairs["text1"], pairs["text2"]]).unique()
         holding = texts.filter([known.holds_fences(text) for text in texts])
         fenced = pl.any_horizontal(pl.col("text1", "text2").is_in(holding.implode()))

@@ -12,7 +12,7 @@ from pairscale.comparisons import Condition, Outcome
 from pairscale.errors import PairscaleError
 from pairscale.judges.base import Judge, JudgePair, Verdict
 
-__all__ = ["BothOrders", "merge_orders", "merge_verdicts", "swapped"]
+__all__ = ["BothOrders", "merge_orders", "merge_verdicts", "swapped", "unwrapped"]
 
 T = TypeVar("T")
 
@@ -165,3 +165,8 @@ class BothOrders:
 def _shown(pair: JudgePair) -> tuple[Any, ...]:
     """What must be the same for an answer to be of the same question: another run may use the same names."""
     return tuple(item[name] for item in (pair.first, pair.second) for name in ("ID", "text"))
+
+
+def unwrapped(judge: Judge) -> Judge:
+    """The judge itself, whether it is asked in both orders or not."""
+    return judge.judge if isinstance(judge, BothOrders) else judge
