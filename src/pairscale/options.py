@@ -187,10 +187,12 @@ def require_text(value: Any, name: str, *, empty: bool = False) -> str:
 
 
 def require_mapping(value: Any, name: str) -> dict[str, Any]:
-    """A mapping of settings by name, such as ``{"seed": 1}``."""
-    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
-        return dict(value)
-    raise _refused(name, "a mapping of settings by name", value)
+    """A mapping of settings by name, such as ``{"seed": 1}``; a message shows only the type: settings may hold keys."""
+    if not isinstance(value, Mapping):
+        raise InputError(f"{name} must be a mapping of settings by name, not {type(value).__name__}")
+    if strange := [key for key in value if not isinstance(key, str)]:
+        raise InputError(f"{name} must be a mapping of settings by name; {shown(strange[0])} is no name")
+    return dict(value)
 
 
 def require_path(value: Any, name: str) -> Path:
