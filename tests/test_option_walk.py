@@ -51,16 +51,7 @@ PASSED_ON = {
 }
 """Numbers that a function takes among further keyword arguments, and hands on."""
 
-_PENDING = {
-    (name, parameter)
-    for names, parameters in (
-        ("run_pairwise run_pairwise_async", "concurrency repeats max_cost seed"),
-        ("evaluate_pairwise evaluate_pairwise_async", "concurrency max_cost seed"),
-        ("pairwise_judge", "retries"),
-    )
-    for name in names.split()
-    for parameter in parameters.split()
-}
+_PENDING: set[tuple[str, str]] = set()
 """Not yet refused as they should be."""
 
 
@@ -132,7 +123,7 @@ def recorded() -> dict[str, Any]:
 
 def on_desk(method: str, *args: Any, **options: Any) -> Any:
     async def work() -> Any:
-        desk = ps.BatchDesk(None, folder=".")
+        desk = ps.BatchManager(None, folder=".")
         try:
             return await getattr(desk, method)(*args, **options)
         finally:
@@ -151,9 +142,9 @@ OTHERWISE: dict[str, Callable[..., Any]] = {
     "BTLConfig": lambda **o: dataclasses.replace(ps.BTLConfig.for_items(40), **o),
     "BTLConfig.for_items": ps.BTLConfig.for_items,
     "BTFit.win_probability": lambda **o: ps.fit_bt_model(RESULT).win_probability("rain", "snow", **o),
-    "BatchDesk.look": lambda **o: on_desk("look", **o),
-    "BatchDesk.wait": lambda **o: on_desk("wait", **o),
-    "BatchDesk.submit": lambda **o: on_desk("submit", PAIR, ps.LLMJudge(**judge()), **o),
+    "BatchManager.look": lambda **o: on_desk("look", **o),
+    "BatchManager.wait": lambda **o: on_desk("wait", **o),
+    "BatchManager.submit": lambda **o: on_desk("submit", PAIR, ps.LLMJudge(**judge()), **o),
     "SimulationStudy.reach": lambda **o: study().reach(**o),
     "Verdict": lambda **o: ps.Verdict.win(1, **o),
     "llm_resume_multi_batches": resumed,
@@ -167,10 +158,10 @@ BESIDES: dict[str, Callable[[], dict[str, Any]]] = {
     "BTLConfig": dict,
     "BTLConfig.for_items": lambda: {"n_items": 40},
     "BTFit.win_probability": dict,
-    "BatchDesk": lambda: {"run": None, "folder": "."},
-    "BatchDesk.look": dict,
-    "BatchDesk.wait": dict,
-    "BatchDesk.submit": dict,
+    "BatchManager": lambda: {"run": None, "folder": "."},
+    "BatchManager.look": dict,
+    "BatchManager.wait": dict,
+    "BatchManager.submit": dict,
     "JudgePair": lambda: {"first": TEXTS[0], "second": TEXTS[1]},
     "LLMJudge": judge,
     "ModelVariant": lambda: {"model": "openai:gpt-4.1"},

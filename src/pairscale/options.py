@@ -187,11 +187,12 @@ def require_text(value: Any, name: str, *, empty: bool = False) -> str:
 
 
 def require_mapping(value: Any, name: str) -> dict[str, Any]:
-    """A mapping of settings by name, such as ``{"seed": 1}``; the message shows no value, which may be a key."""
-    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
-        return dict(value)
-    given = "one with other names than texts" if isinstance(value, Mapping) else f"of type {type(value).__name__}"
-    raise InputError(f"{name} must be a mapping of settings by name, not {given}")
+    """A mapping of settings by name, such as ``{"seed": 1}``; a message shows only the type: settings may hold keys."""
+    if not isinstance(value, Mapping):
+        raise InputError(f"{name} must be a mapping of settings by name, not {type(value).__name__}")
+    if strange := [key for key in value if not isinstance(key, str)]:
+        raise InputError(f"{name} must be a mapping of settings by name; {shown(strange[0])} is no name")
+    return dict(value)
 
 
 def require_path(value: Any, name: str) -> Path:

@@ -15,7 +15,7 @@ from pairscale.evaluate.saved import result_row
 from pairscale.evaluate.source import CaseSource, comparator_keys
 from pairscale.evaluate.store import EvaluationStore
 from pairscale.evaluate.variants import Variant
-from pairscale.options import require_choice
+from pairscale.options import require_choice, require_seed
 from pairscale.provenance import Provenance, utc_now
 from pairscale.runtime import Budget, Progress, RunOptions, Runtime, require_prices
 from pairscale.store import RunFile
@@ -52,6 +52,7 @@ class Evaluation:
         self._comparators = tuple(comparators)
         self.keys = comparator_keys(self._comparators)
         require_choice(stop_when, "stop_when", (None, "decided"))
+        seed = require_seed(seed)
         judges = [judge for one in self._comparators for judge in getattr(one, "judges", ())]
         require_prices(judges, options.max_cost)
         self._options, self._sequential, self._seed, self._on_case = options, stop_when is not None, seed, on_case

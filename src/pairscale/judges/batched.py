@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pairscale.providers.base import HTTPCall
     from pairscale.providers.batches import Line
 
-__all__ = ["BatchJudge", "calls_of", "is_both_orders", "restored", "verdict_of"]
+__all__ = ["BatchJudge", "calls_of", "is_both_orders", "max_batch_cost", "restored", "verdict_of"]
 
 BatchJudge: TypeAlias = LLMJudge | BothOrders
 """A language model, asked once per pair or in both orders."""
@@ -26,6 +26,12 @@ BatchJudge: TypeAlias = LLMJudge | BothOrders
 def is_both_orders(judge: BatchJudge) -> bool:
     """Whether a judge is asked about every pair in both orders."""
     return isinstance(judge, BothOrders)
+
+
+def max_batch_cost(judge: BatchJudge, n_bytes: int, n_requests: int) -> float | None:
+    """What requests of so many bytes may cost in a batch, on the safe side; None when the price is not known."""
+    cost: float | None = judge._model.max_batch_cost(n_bytes, n_requests)
+    return cost
 
 
 def restored(description: Mapping[str, Any], api_key: str | None = None, base_url: str | None = None) -> BatchJudge:

@@ -162,10 +162,6 @@ class LLMJudge:
         """
         return self._model.max_cost_of(self.request(pair))
 
-    def max_batch_cost(self, n_bytes: int, n_requests: int) -> float | None:
-        """What requests of so many bytes may cost in a batch, on the safe side; None when the price is not known."""
-        return self._model.max_batch_cost(n_bytes, n_requests)
-
     @property
     def client(self) -> LLMClient:
         """Who speaks to the provider."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from pairscale.judges.base import JudgePair
-from pairscale.judges.batched import BatchJudge, calls_of
+from pairscale.judges.batched import BatchJudge, calls_of, max_batch_cost
 from pairscale.notices import notice
 from pairscale.runtime import Budget
 from pairscale.store._database import write_json
@@ -54,4 +54,4 @@ def affordable(
 def _cost(judge: BatchJudge, pair: JudgePair) -> float:
     """What a pair may cost at most in a batch."""
     calls = calls_of(judge, pair)
-    return judge.max_batch_cost(sum(len(write_json(call.body).encode()) for call in calls), len(calls)) or 0.0
+    return max_batch_cost(judge, sum(len(write_json(call.body).encode()) for call in calls), len(calls)) or 0.0

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pairscale.collect.batch._registry import Entry, Half, event, new_key, pairs_named
 from pairscale.errors import InputError
 from pairscale.judges.base import JudgePair
-from pairscale.judges.batched import BatchJudge, calls_of
+from pairscale.judges.batched import BatchJudge, calls_of, max_batch_cost
 from pairscale.providers.batches import BatchFormat, Limits
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ def prepared(
         output_path=str(part.path.with_name(f"{part.key}.results.jsonl")),
         endpoint=part.endpoint,
         metadata=dict(metadata or {}),
-        max_cost=judge.max_batch_cost(part.bytes, part.n_requests),
+        max_cost=max_batch_cost(judge, part.bytes, part.n_requests),
     )
 
 

@@ -24,16 +24,7 @@ from pairscale.collect.batch._collecting import ingest_results
 from pairscale.collect.batch._parts import even_sizes, pairs_from, prepared, remove_files, write_again, write_parts
 from pairscale.collect.batch._placing import is_placed, place, seen
 from pairscale.collect.batch._registry import (
-    Entry,
-    append,
-    entries,
-    event,
-    halves_of,
-    judge_of,
-    left_out_of,
-    registry_table,
-    remember_judge,
-    status_table,
+    Entry, append, entries, event, halves_of, judge_of, left_out_of, registry_table, remember_judge, status_table,
 )  # fmt: skip
 from pairscale.collect.batch._rest import rest_of, results_of
 from pairscale.errors import InputError, JudgeError, StoreBusyError, StoreGoneError
