@@ -27,7 +27,7 @@ from rich.console import Console
 import pairscale as ps
 from pairscale.adaptive.audit import AuditReport
 from pairscale.display import Charted, Reported, Shown, as_cell, printable, text_lines
-from pairscale.errors import FileFormatError, InputError, MissingExtraError, UnknownNameError
+from pairscale.errors import InputError, MissingExtraError, UnknownNameError
 from pairscale.evaluate.inference import ConfidenceSequence, Slices, WinRate, confidence_sequence, slices
 from pairscale.models._bt_fit import WinProbability
 from pairscale.models.bayes import BTLFit
@@ -504,7 +504,7 @@ def test_the_charts_of_a_run_are_those_of_its_figures(tmp_path: Path) -> None:
 def test_a_chart_that_cannot_be_made_is_refused() -> None:
     with pytest.raises(UnknownNameError, match="EloFit has no chart 'ranks'; there is 'scores', 'wins'"):
         made(ps.EloFit).plot(kind="ranks")
-    with pytest.raises(FileFormatError, match="the ending must be"):
+    with pytest.raises(InputError, match="must be a file that ends in"):
         made(ps.EloFit).plot("x.gif")
     assert not hasattr(made(ps.SubmitResult), "plot")
 

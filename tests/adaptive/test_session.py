@@ -519,7 +519,7 @@ def damaged(run: Path, kind: str) -> None:
         ("newer log", "9.9"),
         ("last row changed", "step_log"),
         ("row gone", "step_log"),
-        ("another program's", "not a run file"),
+        ("another program's", "lacks 'logs'"),
     ],
 )
 def test_a_damaged_run_is_an_error_and_never_a_fresh_start(tmp_path: Path, kind: str, words: str) -> None:

@@ -167,7 +167,7 @@ def test_it_stops_when_it_is_decided(cli, answers):
     assert found["stopped"] == "decided"
     rates = [found[name]["says more"] for name in ("win_rates", "win_rates_decided")]
     assert [rate["interval"] for rate in rates] == ["betting", "betting"]
-    sequence = ps.evaluate.inference.Sequence()
+    sequence = ps.evaluate.inference.RunningSequence()
     for _ in found["cases"]:
         sequence.update(1.0)
     assert [rate["ci"] for rate in rates] == [pytest.approx([sequence.lower, 1.0])] * 2

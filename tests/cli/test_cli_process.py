@@ -87,9 +87,9 @@ def test_ctrl_c_keeps_the_answers_and_the_same_line_goes_on(process, cli, pairs,
     assert (code, out) == (130, "")
     assert "Traceback" not in err
     if not kept:
-        assert err.splitlines()[-1] == "interrupted; nothing was kept"
+        assert err.splitlines()[-1] == "interrupted. Nothing was kept."
         return
-    assert err == "interrupted; the answers so far are in run.db; the same command goes on from there\n"
+    assert err == "interrupted. The answers so far are in run.db. Run the same command again to resume.\n"
     with ps.open_run("run.db") as store:
         before = store.results()["custom_id"].to_list()
     assert len(before) == 3

@@ -160,9 +160,8 @@ def test_a_position_is_one_of_two_and_of_a_win_alone():
 def test_money_that_is_not_a_number_does_not_pass_for_free():
     """It would make every comparison with max_cost false."""
     done = judged(lambda A, B: Verdict.win(1, cost=math.nan), max_cost=1.0)
-    assert done.failed_pairs["error_message"].to_list() == [
-        f"InputError: the cost of a verdict must be a number from 0 to {LARGEST:,}, not nan"
-    ]
+    (said,) = done.failed_pairs["error_message"]
+    assert said.startswith(f"InputError: the cost of a verdict must be a number from 0 to {LARGEST:,}, not nan (")
 
 
 @pytest.mark.slow

@@ -221,7 +221,7 @@ def test_a_wrong_key_stops_at_once(case):
     with simulator(keys=["another"]) as server:
         judge = judge_of(server, case)
         with pytest.raises(JudgeError) as raised:
-            submit(judge, [*PAIRS, {"ID1": "b", "text1": BAD, "ID2": "a", "text2": GOOD}])
+            submit(judge, [*PAIRS, {"ID1": "b", "text1": BAD, "ID2": "a", "text2": GOOD}], concurrency=1)
         assert server.served == 1
     assert "key" in str(raised.value)
     assert KEY not in str(raised.value)
@@ -341,7 +341,7 @@ def test_nobody_there():
 def test_a_provider_that_is_down_is_left_alone_and_asked_again_when_it_is_back(said):
     texts = [{"ID": f"s{n}", "text": f"Text {n}"} for n in range(12)]
     with simulator(faults={"script": [503] * 14}) as server:
-        done = submit(judge_of(server, "openai"), ps.make_pairs(texts), retries=30, retry_wait=0)
+        done = submit(judge_of(server, "openai"), ps.make_pairs(texts), retries=30, retry_wait=0, concurrency=1)
         assert server.served == 66 + 14
     assert done.results.height == 66
     waits = [message.rpartition(" in ")[2] for message in said() if "trying again" in message]
@@ -354,7 +354,7 @@ def test_a_provider_that_is_down_for_long_ends_the_run(tmp_path):
     run = tmp_path / "run.db"
     with simulator(faults={"script": ["ok"] * 5 + [503] * 99}) as server:
         with pytest.raises(JudgeError, match=r"HTTP 503\), for 15 minutes now"):
-            submit(judge_of(server, "openai"), ps.make_pairs(texts), run=run, retries=30, retry_wait=0)
+            submit(judge_of(server, "openai"), ps.make_pairs(texts), run=run, retries=30, retry_wait=0, concurrency=1)
         assert server.served == 5 + 10 + 18  # what opens the breaker, and one try after each wait
         server.faults = Faults()
         done = submit(judge_of(server, "openai"), ps.make_pairs(texts), run=run)

@@ -214,7 +214,7 @@ class Labelling:
         while not isinstance(found := self._store.next(person), str):
             case = texts_of[found.case_id]
             sides = (case.response_1, case.response_2)
-            yield found.question_id, *(sides[::-1] if found.turned else sides)
+            yield found.question_id, *(sides[::-1] if found.swapped else sides)
 
     def answer(self, name: str, number: int, choice: str | None, reason: str | None = None) -> None:
         self.now += 4.0

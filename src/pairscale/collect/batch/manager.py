@@ -23,9 +23,18 @@ from pairscale.collect.batch._affordable import affordable
 from pairscale.collect.batch._collecting import ingest_results
 from pairscale.collect.batch._parts import even_sizes, pairs_from, prepared, remove_files, write_again, write_parts
 from pairscale.collect.batch._placing import is_placed, place, seen
-from pairscale.collect.batch._registry import (
-    Entry, append, entries, event, halves_of, judge_of, left_out_of, registry_table, remember_judge, status_table,
-)  # fmt: skip
+from pairscale.collect.batch._registry import (  # fmt: skip
+    Entry,
+    append,
+    entries,
+    event,
+    halves_of,
+    judge_of,
+    left_out_of,
+    registry_table,
+    remember_judge,
+    status_table,
+)
 from pairscale.collect.batch._rest import rest_of, results_of
 from pairscale.errors import InputError, JudgeError, StoreBusyError, StoreGoneError
 from pairscale.judges.base import JudgePair
@@ -348,9 +357,9 @@ class BatchManager:
         delay: float = 0.0,
         told: Callable[[Sequence[Entry]], None] | None = None,
     ) -> list[Entry]:
-        """Look and collect until every batch is done with, or the time is over.
+        """Look and collect until every batch is done with, or the time is over; returns the entries as they are then.
 
-        For a batch that its provider does not know, nobody waits.
+        A batch that its provider does not know is not waited for.
 
         Args:
             keys: only these batches.
@@ -359,9 +368,6 @@ class BatchManager:
             rounds: how often to look.
             delay: seconds between two batches of one look.
             told: called after each look.
-
-        Returns:
-            The entries as they are then.
         """
         interval, delay = require_number(interval, "interval", least=0), require_number(delay, "delay", least=0)
         timeout = optional(require_number, timeout, "timeout", least=0, infinite=True)
