@@ -74,7 +74,7 @@ async def judge(A, B):
 def test_ctrl_c_keeps_the_answers_and_the_same_line_goes_on(process, cli, pairs, kept, monkeypatch):
     Path("slow.py").write_text(_SLOW)
     Path("asked").mkdir()
-    line = ["judge", pairs, "--judge", "slow:judge", *(["--run", "run.db"] if kept else [])]
+    line = ["judge", pairs, "--judge", "slow:judge", "--concurrency", 1, *(["--run", "run.db"] if kept else [])]
     # A shell that starts something in the background may have it ignore Ctrl-C.
     child = process(*line, before="import signal; signal.signal(signal.SIGINT, signal.default_int_handler)")
     end = time.monotonic() + _PATIENCE
