@@ -239,7 +239,7 @@ def test_an_interrupted_run_goes_on(process, answers):
     child.send_signal(signal.SIGINT)
     _, err = child.communicate(timeout=600)
     assert child.returncode == 130
-    assert "the same command goes on" in err
+    assert "Run the same command again to resume." in err
     with ps.open_run("ab.db") as store:
         assert 4 <= store.counts()["comparisons"] < 38
 

@@ -307,7 +307,7 @@ def test_ctrl_c_leaves_scores_and_the_same_line_goes_on(process, cli, monkeypatc
     out, err = child.communicate(timeout=_PATIENCE)
     assert (child.returncode, out) == (130, "")
     assert "Traceback" not in err
-    assert err.endswith("interrupted; the answers so far are in run.db; the same command goes on from there\n")
+    assert err.endswith("interrupted. The answers so far are in run.db. Run the same command again to resume.\n")
     state = ps.load_adaptive_session("run.db")
     assert state.engine.committed == 4
     assert ps.summarize_items(state).height == 4  # scores are there
