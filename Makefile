@@ -3,19 +3,26 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+DEMO := $(VENV)/.runs
+PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check
 NUTPIE := build/nutpie/.installed
 MOCKS := build/mock-servers/.installed
 
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --dist worksteal
 
-.PHONY: demo test test-slow coverage validate nutpie mock-servers lint types docs bench clean constraints
+.PHONY: demo test test-slow coverage validate validate-claims nutpie mock-servers lint types docs bench clean constraints
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	$(PIP) -c constraints.txt -e ".[dev]"
 	@touch $@
 
-demo: $(STAMP)  ## rank the bundled texts with the embedded judge; no key, no network
+$(DEMO): pyproject.toml constraints.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@test $(STAMP) -nt pyproject.toml || { echo "installing pairscale ..."; $(PIP) -c constraints.txt -e .; }
+	@touch $@
+
+demo: $(DEMO)  ## rank the bundled texts with the embedded judge; no key, no network, none of the developers' tools
 	@$(BIN)/pairscale demo
 
 test: $(STAMP)  ## the tests to run after every change; one thread per process, and all processes share bytecode
@@ -48,9 +55,13 @@ validate: $(STAMP) nutpie mock-servers  ## the long statistical, load and fault 
 	$(BIN)/python -m pytest -m validate -s
 	$(PYTEST) -n 2 -m 'not validate' --hypothesis-profile thorough
 
+validate-claims: $(STAMP)  ## what adaptive runs claim beside the truth, for judges of many kinds; runs again where it stopped
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m validation.claims
+
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell
 
 types: $(STAMP)
 	$(BIN)/mypy

@@ -14,6 +14,7 @@ ALL = (
     "starting",
     "pairing",
     "collecting",
+    "hashing",
     "fitting",
     "beside_evalica",
     "elo",

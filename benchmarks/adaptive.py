@@ -81,7 +81,13 @@ def whole() -> dict[str, float | str]:
     with tempfile.TemporaryDirectory() as folder:
         cpu, wall = time.process_time(), time.perf_counter()
         out = ps.adaptive_rank(
-            items, judge=judge, run=Path(folder) / "run.db", max_comparisons=comparisons, concurrency=8, progress="none"
+            items,
+            judge=judge,
+            run=Path(folder) / "run.db",
+            max_comparisons=comparisons,
+            concurrency=8,
+            progress="none",
+            n_steps=None,
         )
         cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
     ability = np.array([truth[int(name[1:])] for name in out.items["ID"]])
@@ -127,7 +133,7 @@ def in_flight() -> dict[str, float | str]:
         wall = time.perf_counter()
         ps.adaptive_rank(
             items, judge=Slow(), run=Path(folder) / "run.db", max_comparisons=comparisons, concurrency=concurrency,
-            progress="none", btl_config={"eap_reliability_min": 1.0},
+            progress="none", btl_config={"eap_reliability_min": 1.0}, n_steps=None,
         )  # fmt: skip
         wall = time.perf_counter() - wall
     first, last = comparisons // 4, comparisons * 3 // 4

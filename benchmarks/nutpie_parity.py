@@ -3,13 +3,15 @@
 ``make validate`` runs it, in an environment of its own (``benchmarks/nutpie.txt``), and fails when the two differ by
 more than Monte-Carlo error.
 
-Twelve cases: the variants btl, btl_e, btl_b and btl_e_b on three designs (who meets whom) of 40 items and 600
-comparisons: ``random``, ``near`` (neighbours in true ability) and ``adaptive``, a run of the engine with its default
-selector and a judge of the same truth, kept in the golden file. nutpie gets the model as it is written down,
-``theta_raw ~ N(0, 1)``, ``logit(eps)`` with its Jacobian, and ``b``, in a Numba function of this file; nothing of
-``pairscale`` is in it. An adaptive design chooses by the results so far, which are in the likelihood; ``near`` chooses
-neighbours by the truth, which is not, so eps must explain why nobody is far apart: its posterior is near 0.43, and the
-truth 0.08. Here, where two samplers have to find the same posterior, that does not matter.
+Twelve cases of the document's model: the variants btl, btl_e, btl_b and btl_e_b on three designs (who meets whom) of 40
+items and 600 comparisons; and the same twelve (``+learned``) with our own: the spread is learned, ``tau ~
+half-normal(2.5)``, and a pair asked n times counts as ``1 + (n - 1) / 2`` answers. The designs: ``random``, ``near``
+(neighbours in true ability) and ``adaptive``, a run of the engine with its default selector and a judge of the same
+truth, kept in the golden file. nutpie gets the model as it is written down, ``theta_raw ~ N(0, 1)``, ``logit(eps)`` and
+``log(tau)`` with their Jacobians, and ``b``, in a Numba function of this file; nothing of ``pairscale`` is in it. An
+adaptive design chooses by the results so far, which are in the likelihood; ``near`` chooses neighbours by the truth,
+which is not, so eps must explain why nobody is far apart: its posterior is near 0.43, and the truth 0.08. Here, where
+two samplers have to find the same posterior, that does not matter.
 Printed per case:
 
 - z of every parameter's posterior mean, (ours - nutpie) / combined Monte-Carlo standard error: mean, sd, largest |z|;
@@ -41,7 +43,9 @@ import numpy as np
 GOLDEN = Path(__file__).parent.parent / "tests" / "golden" / "nutpie_posteriors.json"
 VARIANTS = ("btl", "btl_e", "btl_b", "btl_e_b")
 SEEDS = {"random": 20261, "near": 20262, "adaptive": 20263}
-CASES = [(variant, design) for design in SEEDS for variant in VARIANTS]
+LEARNED = "+learned"
+CASES = [(variant + kind, design) for kind in ("", LEARNED) for design in SEEDS for variant in VARIANTS]
+RHO = 0.5  # the excess agreement of repeats where the spread is learned
 CHANCE = 1e-4 / len(CASES)  # that a right sampler fails any one of the bounds, somewhere among the cases
 N_ITEMS, N_COMPARISONS = 40, 600
 TRUTH = {"sd": 1.0, "eps": 0.08, "b": 0.25}
@@ -104,8 +108,15 @@ def digest(first: np.ndarray, second: np.ndarray, won: np.ndarray) -> str:
 
 
 def parameter_names(variant: str, n_items: int) -> list[str]:
-    judge = [name for name, there in (("eps", "_e" in variant), ("b", variant.endswith("_b"))) if there]
-    return [f"theta{n}" for n in range(n_items)] + judge
+    lapse, position, learned = parts_of(variant)
+    others = [name for name, there in (("eps", lapse), ("b", position), ("tau", learned)) if there]
+    return [f"theta{n}" for n in range(n_items)] + others
+
+
+def parts_of(variant: str) -> tuple[bool, bool, bool]:
+    """Whether there are lapses, a position effect, and a learned spread."""
+    base = variant.removesuffix(LEARNED)
+    return "_e" in base, base.endswith("_b"), base != variant
 
 
 # The two samplers: draws of shape (chains, draws, parameters), and the CPU seconds they took
@@ -116,7 +127,8 @@ def ours(
 ) -> tuple[np.ndarray, int, float]:
     import polars as pl
 
-    from pairscale.models.bayes import MCMCSettings, fit_btl
+    from pairscale.models.bayes import fit_btl
+    from pairscale.models.sampling import MCMCSettings
 
     first, second, won = data
     names = pl.Series([f"S{n:05d}" for n in range(n_items)])
@@ -124,21 +136,23 @@ def ours(
     rows = pl.DataFrame({name: names.gather(values) for name, values in columns.items()})
     settings = MCMCSettings(chains=4, iter_warmup=warmup, iter_sampling=draws, extend=1)
     cpu = time.process_time()
-    fit = fit_btl(rows, names.to_list(), variant, settings, seed)  # type: ignore[arg-type]
+    own: dict[str, Any] = {"prior_sd": "learned", "repeats": RHO} if variant.endswith(LEARNED) else {}
+    fit = fit_btl(rows, names.to_list(), variant.removesuffix(LEARNED), settings, seed, **own)  # type: ignore[arg-type]
     cpu = time.process_time() - cpu
-    judge = [column[:, None] for column in (fit.posterior.epsilon, fit.posterior.b) if column is not None]
-    flat = np.hstack([fit.posterior.theta, *judge])  # row r is draw r // chains of chain r % chains
+    columns = (fit.posterior.epsilon, fit.posterior.b, fit.prior_sd if own else None)
+    others = [column[:, None] for column in columns if column is not None]
+    flat = np.hstack([fit.posterior.theta, *others])  # row r is draw r // chains of chain r % chains
     return flat.reshape(draws, 4, -1).transpose(1, 0, 2), fit.diagnostics.divergences, cpu
 
 
 def _kernel() -> Any:
-    """The log density of (theta_raw, logit eps, b) and its gradient, one ordered pair after the other."""
+    """The log density of (theta_raw, logit eps, b, log tau) and its gradient, one ordered pair after the other."""
     import math
 
     from numba import njit
 
     @njit(nogil=True, error_model="numpy")  # far out the value is not finite, which nutpie takes as a divergence
-    def density(x, first, second, won, lost, n, lapse, position):  # type: ignore[no-untyped-def] # pragma: no cover
+    def density(x, first, second, won, lost, n, lapse, position, learned):  # type: ignore[no-untyped-def] # pragma: no cover
         gradient = np.zeros(x.size)
         total = 0.0
         for i in range(n):
@@ -147,9 +161,12 @@ def _kernel() -> Any:
         eps = 1.0 / (1.0 + math.exp(-x[n])) if lapse else 0.0
         at_b = n + 1 if lapse else n
         b = x[at_b] if position else 0.0
-        in_eps, in_b = 0.0, 0.0
+        at_tau = at_b + 1 if position else at_b
+        tau = math.exp(x[at_tau]) if learned else 1.0
+        in_eps, in_b, in_tau = 0.0, 0.0, 0.0
         for k in range(first.size):
-            d = x[first[k]] - x[second[k]] + b
+            apart = x[first[k]] - x[second[k]]
+            d = tau * apart + b
             small = math.exp(-abs(d))
             s, r = (1.0, small) if d >= 0 else (small, 1.0)
             s, r = s / (1.0 + small), r / (1.0 + small)
@@ -164,21 +181,32 @@ def _kernel() -> Any:
                 log_s = min(d, 0.0) - math.log1p(small)
                 total += won[k] * log_s + lost[k] * (log_s - d)
                 slope = won[k] - (won[k] + lost[k]) * s
-            gradient[first[k]] += slope
-            gradient[second[k]] -= slope
+            gradient[first[k]] += slope * tau
+            gradient[second[k]] -= slope * tau
             in_b += slope
+            in_tau += slope * apart
         if lapse:  # eps ~ Beta(2, 20): eps (1 - eps)^19, and the Jacobian eps (1 - eps) of its logit
             total += 2.0 * math.log(eps) + 20.0 * math.log(1.0 - eps)
             gradient[n] = in_eps * eps * (1.0 - eps) + 2.0 * (1.0 - eps) - 20.0 * eps
         if position:
             total -= 0.5 * (b / 0.3) ** 2
             gradient[at_b] = in_b - b / 0.09
+        if learned:  # tau ~ half-normal(2.5), and the Jacobian tau of its logarithm
+            total += x[at_tau] - 0.5 * (tau / 2.5) ** 2
+            gradient[at_tau] = in_tau * tau + 1.0 - (tau / 2.5) ** 2
         return total, gradient
 
     return density
 
 
 _compiled: list[Any] = []
+
+
+def answers_counted(one: np.ndarray, two: np.ndarray, times: np.ndarray, n_items: int) -> np.ndarray:
+    """What each answer about an ordered pair counts, when repeats of a pair, in either order, count by ``RHO``."""
+    either = np.minimum(one, two) * n_items + np.maximum(one, two)
+    asked = {pair: times[either == pair].sum() for pair in np.unique(either)}
+    return np.array([(1 + (asked[pair] - 1) * (1 - RHO)) / asked[pair] for pair in either])
 
 
 def nutpie_model(variant: str, data: tuple[np.ndarray, ...], n_items: int) -> tuple[Any, Any]:
@@ -188,20 +216,26 @@ def nutpie_model(variant: str, data: tuple[np.ndarray, ...], n_items: int) -> tu
     if not _compiled:
         _compiled.append(_kernel())
     kernel = _compiled[0]
-    lapse, position = "_e" in variant, variant.endswith("_b")
+    lapse, position, learned = parts_of(variant)
     first, second, outcome = data
     pairs, at = np.unique(first * n_items + second, return_inverse=True)
     one, two = pairs // n_items, pairs % n_items
     won = np.bincount(at, outcome, len(pairs))
     lost = np.bincount(at, ~outcome, len(pairs))
-    size = n_items + lapse + position
+    if learned:
+        weight = answers_counted(one, two, won + lost, n_items)
+        won, lost = won * weight, lost * weight
+    size = n_items + lapse + position + learned
 
     def density(x: np.ndarray) -> tuple[float, np.ndarray]:
-        return kernel(x, one, two, won, lost, n_items, lapse, position)
+        return kernel(x, one, two, won, lost, n_items, lapse, position, learned)
 
     def expand(x: np.ndarray) -> dict[str, np.ndarray]:
         drawn = x.copy()
-        drawn[:n_items] -= x[:n_items].mean()
+        if learned:
+            drawn[-1] = np.exp(x[-1])
+            drawn[:n_items] *= drawn[-1]
+        drawn[:n_items] -= drawn[:n_items].mean()
         if lapse:
             drawn[n_items] = 1 / (1 + np.exp(-x[n_items]))
         return {"x": drawn}
@@ -325,13 +359,18 @@ def show(rows: list[dict[str, Any]]) -> None:
     print(flush=True)
 
 
+def draws_for(variant: str, draws: int) -> int:
+    """How many to draw: a learned spread is common to all scores, so their sds err together and need more draws."""
+    return draws * (4 if variant.endswith(LEARNED) else 1)
+
+
 def parity() -> tuple[dict[str, Any], list[str]]:
     """nutpie's figures by case, and what differs."""
-    draws = 2000
     agreement, speed, wrong = [], [], []
     cases: dict[str, Any] = {}
     for variant, design in CASES:
         data = make_data(design)
+        draws = draws_for(variant, 2000)
         other = theirs(variant, data, N_ITEMS, draws=draws, tune=1000)
         mine = ours(variant, data, N_ITEMS, draws=draws)
         known = figures(other[0])
@@ -355,8 +394,10 @@ def write(content: dict[str, Any]) -> None:
 
 
 def record() -> list[str]:
-    """Make the adaptive design anew, and keep nutpie's figures."""
+    """Keep nutpie's figures, and an adaptive design if there is none yet."""
     import nutpie
+
+    kept = json.loads(GOLDEN.read_text())["data"]["adaptive"] if GOLDEN.exists() else adaptive_data()
 
     data: dict[str, Any] = {
         "n": N_ITEMS,
@@ -364,16 +405,16 @@ def record() -> list[str]:
         "seeds": SEEDS,
         **TRUTH,
         "recipe": RECIPE,
-        "adaptive": adaptive_data(),
+        "adaptive": kept,
     }
     write({"data": data})
     cases, wrong = parity()
     about = {
         "about": "posterior figures by nutpie, written by benchmarks/nutpie_parity.py; parameters: theta (centred) of "
-        "items 0 to 39, then eps, then b, as the variant has them",
+        "items 0 to 39, then eps, b and tau, as the variant has them",
         "nutpie": nutpie.__version__,
         "date": datetime.now(UTC).date().isoformat(),
-        "sampling": "4 chains x (1000 + 2000), seed 1, default settings",
+        "sampling": "4 chains x (1000 + 2000; 8000 with a learned spread), seed 1, default settings",
     }
     write(
         {**about, "data": data | {"sha256": {design: digest(*make_data(design)) for design in SEEDS}}, "cases": cases}

@@ -82,7 +82,7 @@ def watch(browser: Browser, run: Path) -> None:
 
     essays = ps.synthetic_essays(80, seed=3)
     named = ps.FunctionJudge(judge, name="our judge")
-    ps.adaptive_rank(essays, judge=named, run=run, fit_fn="laplace", max_comparisons=1100, progress="none")
+    ps.rank(essays, judge=named, run=run, fit="laplace", max_comparisons=1100, progress="none")
     with serve_run(run, address=Address(port=0)) as base:
         shoot(browser, base, "watch", {"viewport": {"width": 1280, "height": 900}})
         shoot(browser, base, "watch-phone", PHONE, "dark")
@@ -95,7 +95,7 @@ def label(store: LabelStore, rounds: int) -> None:
         for person in store.labellers():
             found = store.next(person)
             if isinstance(found, Assigned):
-                better = "1" if found.turned != bool(int(found.case_id[1:]) % 2) else "2"
+                better = "1" if found.swapped != bool(int(found.case_id[1:]) % 2) else "2"
                 chosen = "1" if person.name == "Cleo" else rng.choices([better, "tie"], [6, 1])[0]
                 store.answer(person, found.question_id, chosen)  # type: ignore[arg-type]
     # Nobody waits a minute for a picture.

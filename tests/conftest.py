@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 
 # No test depends on the clock or on a quiet machine. `make validate` runs every property on many more examples.
 PATIENT = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("pairscale", PATIENT, max_examples=40)
+settings.register_profile("pairscale", PATIENT, max_examples=25)
 settings.register_profile("thorough", PATIENT, max_examples=500)
 settings.load_profile("pairscale")
 
@@ -64,27 +64,28 @@ def browser():
 
 @pytest.fixture
 def fast_limits(monkeypatch):
-    """Let the pace and the breaker of a provider live a thousand times as fast."""
+    """Let the rate limiter and the breaker of a provider run a thousand times as fast."""
     import asyncio
     import time
 
-    from pairscale.providers.limits import Breaker, Pace
+    from pairscale.providers.limits import Breaker, RateLimiter
 
     async def sleep(seconds: float) -> None:
         await asyncio.sleep(seconds / 1000)
 
-    for waits in (Pace, Breaker):
+    for waits in (RateLimiter, Breaker):
         monkeypatch.setitem(waits.__init__.__kwdefaults__, "clock", lambda: time.monotonic() * 1000)
         monkeypatch.setitem(waits.__init__.__kwdefaults__, "sleep", sleep)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Of some tests only a few parameters are worth their time in `make test`; the others are slow."""
+    """Of some tests only a few parameters are worth their time in a quicker tier; the others are slow, or validate."""
     for item in items:
-        kept = item.get_closest_marker("slow_except")
-        if kept is not None and not any(fnmatchcase(item.callspec.id, name) for name in kept.args):
-            item.add_marker(pytest.mark.slow)
+        for tier in ("slow", "validate"):
+            kept = item.get_closest_marker(f"{tier}_except")
+            if kept is not None and not any(fnmatchcase(item.callspec.id, name) for name in kept.args):
+                item.add_marker(tier)
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -1,6 +1,7 @@
 """The public promise: names, layers, sizes, and what an import costs."""
 
 import ast
+import pkgutil
 import re
 import subprocess
 import sys
@@ -11,11 +12,12 @@ import pytest
 import pairscale as ps
 
 SRC = Path(ps.__file__).parent
+CORE_FILES = sorted((SRC / "core").glob("*.py"))
 
 PUBLIC = """
 AdaptiveConfig AdaptiveResult AdaptiveState BTLConfig adaptive_get_logs adaptive_item_log adaptive_rank
 adaptive_rank_resume adaptive_rank_run_live adaptive_rank_start adaptive_results_history adaptive_round_log
-adaptive_step_log audit_run load_adaptive_session save_adaptive_session summarize_adaptive validate_session_dir
+adaptive_step_log AuditReport audit load_adaptive_session save_adaptive_session summarize_adaptive validate_session_dir
 JudgeCheck check_judge
 LLMJudge check_injection check_llm_api_keys ensure_only_ollama_model_loaded llm_compare_pair make_adaptive_judge_llm
 submit_llm_pairs submit_openai_pairs_live submit_anthropic_pairs_live submit_gemini_pairs_live
@@ -26,15 +28,17 @@ PairscaleError PositionalBias ReplayJudge ReverseConsistency SimulatedJudge Stor
 TemplateStudy Trait Verdict
 __version__ agreement alternate_pair_order build_bt_data build_btl_results_data build_elo_data build_prompt
 check_positional_bias compute_reverse_consistency eap_reliability errors example_openai_batch_output
-example_writing_pairs example_writing_results example_writing_samples example_writing_samples1000 export_run
-fit_bayes_btl_mcmc fit_bt_model fit_elo_model fit_statistics get_prompt_template import_run list_prompt_templates
+example_writing_pairs example_writing_results example_writing_samples example_writing_samples1000 export
+fit fit_bayes_btl_mcmc fit_bt_model fit_elo_model fit_statistics get_prompt_template import_run list_prompt_templates
 list_traits make_judge make_pairs open_run published_default_template published_template_study randomize_pair_order
-read_samples read_samples_df read_samples_dir register_prompt_template remove_prompt_template sample_pairs
+SamplesReport inspect_samples read_samples read_samples_df read_samples_dir register_prompt_template
+remove_prompt_template sample_pairs
 sample_reverse_pairs scale_separation_reliability set_prompt_template split_half_reliability submit_pairs
 submit_pairs_async summarize_bt_fit summarize_items summarize_pairs summarize_refits synthetic_essays template_study
 trait_description
-ComparisonPlan SimulationStudy plan_comparisons simulate_study
+ComparisonPlan SimulationStudy plan rank simulate
 CostEstimate estimate_llm_pairs_cost
+ab batch bias compare cost judge label Labelling report status RunStatus
 register_provider
 BatchManager BatchResult MultiBatch MultiBatchResult anthropic_create_batch anthropic_download_batch_results
 anthropic_get_batch anthropic_poll_batch_until_complete build_anthropic_batch_requests build_gemini_batch_requests
@@ -53,9 +57,17 @@ run_pairwise_async run_variants run_variants_async save_trace
 
 # Lowest first: a module imports only from its own layer's package and from the layers before it.
 LAYERS = (
-    "_version", "errors", "options", "failures", "notices", "home", "provenance", "display", "tables", "files",
-    "samples", "traits", "prompts", "comparisons", "datasets", "pairs", "store", "providers", "judges", "runtime",
-    "collect", "models", "checks", "adaptive", "evaluate", "simulate", "report", "people", "testing", "cli", "__main__",
+    "_version", "core", "datasets", "pairing", "store", "providers", "judges", "runtime", "collect", "batch", "models",
+    "checks", "adaptive", "auditing", "evaluate", "simulation", "reporting", "people", "testing", "compat", "cli",
+    "__main__",
+)  # fmt: skip
+
+
+CORE = (
+    "addresses", "arrays", "records", "errors", "options", "failures", "notices", "home", "provenance", "notebooks",
+    "display", "tables", "paths", "verdicts", "matrices", "results", "columns", "encodings", "documents", "texts",
+    "reading", "workbooks", "sheets", "files", "class_list", "samples", "traits",
+    "r_templates", "prompts", "comparisons", "__init__",
 )  # fmt: skip
 
 
@@ -127,6 +139,19 @@ def test_imports_only_point_down():
     assert upwards == []
 
 
+def test_inside_core_too():
+    found = {
+        path.stem: set(re.findall(r"pairscale\.core\.(\w+) import", path.read_text("utf-8"))) for path in CORE_FILES
+    }
+    inner = [path.read_text("utf-8") for path in sorted((SRC / "core" / "documents").glob("*.py"))]
+    found["documents"] = {name for text in inner for name in re.findall(r"pairscale\.core\.(\w+)", text)}
+    assert found["documents"] == {"documents"}
+    for path in CORE_FILES:
+        found[path.stem] |= set(re.findall(r"pairscale\.core\.(documents)\.\w+ import", path.read_text("utf-8")))
+    assert set(found) == set(CORE)
+    assert [(own, name) for own, names in found.items() for name in names if CORE.index(name) > CORE.index(own)] == []
+
+
 def test_no_module_is_longer_than_one_sitting():
     lengths = {str(path.relative_to(SRC)): len(path.read_text("utf-8").splitlines()) for path in modules()}
     assert {name: n for name, n in lengths.items() if n > 500} == {}
@@ -141,7 +166,37 @@ def test_the_exception_tree_in_the_docstring_is_the_real_one():
             depth = len(match.group(1)) // 4
             drawn[match.group(2)] = parents.get(depth)
             parents[depth + 1] = match.group(2)
-    real = {name: getattr(ps.errors, name) for name in ps.errors.__all__}
+    named = {name: getattr(ps.errors, name) for name in ps.errors.__all__}
+    real = {name: value for name, value in named.items() if isinstance(value, type)}
     assert set(drawn) == set(real)
     for name, parent in drawn.items():
         assert parent is None or real[parent] in real[name].__bases__
+
+
+VERBS = """
+ab agreement audit bias check_judge compare cost export fit import_run judge label plan rank report simulate status
+""".split()
+BATCH = "submit status collect resume cancel".split()
+
+
+def test_no_module_hides_a_verb():
+    names = [found.name for found in pkgutil.walk_packages(ps.__path__, "pairscale.")]
+    assert {"pairscale.adaptive.rank", "pairscale.cli.rank", "pairscale.collect.batch", "pairscale.cli.fit"} <= set(
+        names
+    )
+    code = f"""
+import importlib, inspect
+import pairscale as ps
+for name in {names}:
+    if name != "pairscale.__main__":
+        importlib.import_module(name)
+print([name for name in {VERBS} if not inspect.isfunction(getattr(ps, name))])
+print([name for name in {BATCH} if not inspect.isfunction(getattr(ps.batch, name))], ps.batch.__name__)
+texts = [dict(ID=name, text=name * 3) for name in "abc"]
+judge = lambda A, B: dict(is_valid=True, Y=int(A["ID"] < B["ID"]))
+out = ps.rank(texts, judge=judge, steps=6, fit="laplace", progress="none")
+print(out.items["ID"].to_list())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=600)
+    assert done.stdout.splitlines() == ["[]", "[] pairscale.batch", "['a', 'b', 'c']"]
+    assert set(VERBS) <= set(ps.__all__)

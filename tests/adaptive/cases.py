@@ -14,7 +14,7 @@ from pairscale.adaptive.engine import Engine, Proposal
 from tests.adaptive.driving import Answer, Run, drive, mu_belief, names
 
 SELECTORS = ("pollitt", "random", "nearest", "information")
-JUDGES = ("consistent", "random", "biased", "refuses one", "refuses all", "errors", "refuses at random")
+JUDGES = ("consistent", "random", "biased", "refuses one", "refuses all", "errors", "refuses at random", "ties")
 BELOW = {
     "round_pairs_target": 40, "W_cap": 60, "K_base": 12, "long_min_dist": 8, "mid_max_dist": 8, "k_total": 12,
     "k_top": 6, "boundary_window": 12, "C_max": 300, "explore_resample_max": 12, "dup_max_obs": 4,
@@ -24,6 +24,8 @@ BELOW = {
     "max_failures_in_row": 60,
 }  # fmt: skip
 """Whole-numbered settings are drawn from their least value to this: above, they no longer make a difference here."""
+OURS = ["ties", "reverse_rate", "discount_repeats"]
+"""Settings that the document does not have: drawn more often, and together."""
 ORDERED = (("p_long_low", "p_long_high"), ("mid_min_dist", "mid_max_dist"), ("dup_max_obs", "dup_max_obs_relaxed"))
 
 
@@ -32,14 +34,17 @@ def adaptive_configs(draw: st.DrawFn) -> dict[str, Any]:
     """Some settings, each anywhere in its range."""
     fields = {field["name"]: field for field in AdaptiveConfig.describe()}
     chosen = draw(st.lists(st.sampled_from(sorted(fields)), max_size=10, unique=True))
+    chosen += draw(st.sampled_from([[], ["reverse_rate"], ["discount_repeats"], OURS]))
     chosen += [name for pair in ORDERED if set(pair) & set(chosen) for name in pair]
     if {"k_top", "k_total"} & set(chosen):
         chosen += ["k_top", "k_total"]
     given: dict[str, Any] = {}
     for name in dict.fromkeys(chosen):
         field = fields[name]
-        if name == "local_anchors":
+        if isinstance(field["default"], bool):
             given[name] = draw(st.booleans())
+        elif name == "ties":
+            given[name] = draw(st.sampled_from(["invalid", "half"]))
         elif name in BELOW:
             given[name] = draw(st.integers(int(field["low"]), BELOW[name]))
         else:
@@ -70,7 +75,7 @@ class Case:
 
     def engine(self) -> Engine:
         return Engine(names(self.n, shuffled=self.seed), seed=self.seed, selector=self.selector,
-                      adaptive_config=self.adaptive, btl_config=self.btl)  # fmt: skip
+                      adaptive_config=self.adaptive, btl_config={"repeats": "learned", **self.btl})  # fmt: skip
 
     def run(self, **how: Any) -> Run:
         rng = np.random.default_rng((self.seed, self.n))
@@ -84,9 +89,11 @@ class Case:
     def answers(self, rng: np.random.Generator) -> Answer:
         theta = rng.normal(0, 1.5, self.n + 20)  # some may join
 
-        def answer(engine: Engine, proposal: Proposal) -> tuple[int | None, bool]:
+        def answer(engine: Engine, proposal: Proposal) -> tuple[float | None, bool]:
             a, b = proposal.first, proposal.second
             luck = rng.random()
+            if self.judge == "ties" and luck < 0.4:
+                return engine.points_of_first("tie", None), False
             if self.judge == "refuses all" or (self.judge == "refuses one" and 0 in (a, b)):
                 return None, False
             if self.judge in ("errors", "refuses at random") and luck < 0.3:
@@ -100,9 +107,11 @@ class Case:
         return answer
 
     def fit(self, engine: Engine) -> tuple[Belief, str | None]:
-        """Every third refit does not pass; the order counts as known from some refit on, or never."""
+        """Some refits do not pass; the order counts as known from some refit on, or never; repeats agree, or not."""
         passed = not (self.fits[0] and engine.n_refits % 3 == 1)
-        return mu_belief(engine, identified=self.fits[1] and engine.n_refits > 0, passed=passed), None
+        agreement = (0.0, 0.6, 0.97, 0.97, 1.0, 1.0)[(self.seed + engine.n_refits // 4) % 6]
+        identified = self.fits[1] and engine.n_refits > 0
+        return mu_belief(engine, identified=identified, passed=passed, agreement=agreement), None
 
 
 def cases(sizes: st.SearchStrategy[int], steps: int) -> st.SearchStrategy[Case]:

@@ -13,10 +13,11 @@ from pairscale.adaptive._belief import Belief
 from pairscale.adaptive.engine import Engine, Proposal, Starved
 from pairscale.adaptive.step_log import step_frame
 
-Answer = Callable[[Engine, Proposal], tuple[int | None, bool]]
+Answer = Callable[[Engine, Proposal], tuple[float | None, bool]]
 """Y (None: no valid answer), and whether that was an error."""
 
-OUTCOME = {"timestamp", "pair_id", "Y", "status", "p_ij", "U0_ij", "invalid_reason", "invalid_kind", "set_aside"}
+OUTCOME = {"timestamp", "pair_id", "Y", "status", "p_ij", "U0_ij", "invalid_reason", "invalid_kind", "set_aside",
+           "orders_agree"}  # fmt: skip
 
 
 def names(n: int, *, shuffled: int | None = None) -> list[str]:
@@ -25,8 +26,9 @@ def names(n: int, *, shuffled: int | None = None) -> list[str]:
 
 
 def belief_of(
-    theta: Any, refit_id: int = 1, *, passed: bool = True, identified: bool = False, near: bool = False, sd: float = 0.5
-) -> Belief:
+    theta: Any, refit_id: int = 1, *, passed: bool = True, identified: bool = False, near: bool = False,
+    sd: float = 0.5, agreement: float = 0.0,
+) -> Belief:  # fmt: skip
     """A belief with these means, as a refit would leave it."""
     theta = np.asarray(theta, dtype=np.float64)
     rank = np.empty(len(theta), dtype=np.int64)
@@ -35,14 +37,15 @@ def belief_of(
     if identified:
         noise = np.random.default_rng(refit_id).normal(0, sd, (64, len(theta)))
         draws = (theta + noise).astype(np.float16)
-    return Belief(refit_id, passed, near, identified, theta, np.full(len(theta), sd), rank, draws)
+    return Belief(refit_id, passed, near, identified, theta, np.full(len(theta), sd), rank, draws, agreement)
 
 
-def mu_belief(engine: Engine, *, identified: bool = False, passed: bool = True) -> Belief:
+def mu_belief(engine: Engine, *, identified: bool = False, passed: bool = True, agreement: float = 0.0) -> Belief:
     """What a refit might find: the TrueSkill means on another scale."""
     request = engine.pending
     assert request is not None
-    return belief_of((request.mu - 25) / 4, request.refit_id, passed=passed, identified=identified)
+    return belief_of((request.mu - 25) / 4, request.refit_id, passed=passed, identified=identified,
+                     agreement=agreement)  # fmt: skip
 
 
 def by_mu(engine: Engine) -> tuple[Belief, str | None]:
@@ -74,7 +77,7 @@ def drive(
     propose = propose or Engine.propose
     engine.refit_lag = 0 if concurrency == 1 else concurrency
     while True:
-        while len(engine.open) < concurrency and engine.steps < steps and not engine.is_failing:
+        while len(engine.open) < concurrency and engine.steps < steps and not (engine.is_failing or engine.is_flipping):
             found = propose(engine)
             if found is None:
                 break
@@ -95,7 +98,7 @@ def drive(
 
 def logged(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The rows as they come back from the step log."""
-    return step_frame(rows).to_dicts()
+    return step_frame(rows, ties=any(row.get("Y") == 0.5 for row in rows)).to_dicts()
 
 
 def replay(engine: Engine, run: Run, *, waiting: tuple[Proposal, ...] = (), until: int | None = None) -> Engine:
@@ -123,6 +126,7 @@ def replay(engine: Engine, run: Run, *, waiting: tuple[Proposal, ...] = (), unti
                     row["Y"],
                     invalid_reason=row["invalid_reason"],
                     invalid_kind="error" if is_error else None,
+                    orders_agree=row["orders_agree"],
                 )
     return engine
 
@@ -137,7 +141,7 @@ def state_of(engine: Engine) -> dict[str, Any]:
                 value = ledger.history  # noqa: PLW2901
             state[f"{what}.{name}"] = value.tobytes() if isinstance(value, np.ndarray) else copy.deepcopy(value)
     for name in ("steps", "rows", "n_refits", "refit_lag", "failures_in_row", "identified", "near_stop", "seed",
-                 "_effective_at", "_refitted_at", "must_apply"):  # fmt: skip
+                 "_effective_at", "_refitted_at", "_reversals", "_agreement", "must_apply"):  # fmt: skip
         state[name] = getattr(engine, name)
     state["anchors"] = engine._anchors.tolist()
     state["open"] = sorted((step, found.first, found.second) for step, found in engine.open.items())

@@ -37,7 +37,9 @@ def strata(n: int, config: Any) -> list[int]:
 class Reference:
     """The next choice of an engine that chooses by rounds; the engine is left alone."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, asked: list[dict[str, Any]] | None = None) -> None:
+        self.asked = [] if asked is None else asked  # rows of valid answers, and of questions that are open
+        self.gave_way = False
         if engine._round.stage is None:
             engine = copy.deepcopy(engine)
             engine.open = {1: None} if engine.open else {}  # type: ignore[dict-item]
@@ -100,13 +102,14 @@ class Reference:
         if self.stage == "local_link":
             if not self.c.local_anchors and (anchor[i] or anchor[j]):
                 return False
-            return fallback == "global_safe" or apart <= self.c.local_max_dist + wider
+            anywhere = fallback == "global_safe" and self.n < 30  # decided here: the document begins at 30
+            return anywhere or apart <= self.c.local_max_dist + wider
         if anchor[i] or anchor[j]:
             return False
         low, high = max(1, self.c.mid_min_dist - wider), self.c.mid_max_dist + wider
         if self.stage == "long_link":
             low, high = max(1, self.c.long_min_dist - wider), self.n
-        return apart >= 1 if fallback == "global_safe" else low <= apart <= high
+        return low <= apart <= high  # §5.3.1: global_safe keeps the distance band of the stage
 
     def generate(
         self, fallback: str, repeats: bool, cap: int | None, rng: np.random.Generator
@@ -193,24 +196,21 @@ class Reference:
     ) -> tuple[int, int] | None:
         deg = self.l.degree
         least = min(deg[x] for x in self.items if self.there[x])
-        quota, explore, far = rng.random(3)
-        gives_way = fallback in ("dup_relax", "global_safe")
-        if least < 2 and quota < self.c.quota_eps:
-            rare = [pair for pair in left if deg[pair[0]] < 2 or deg[pair[1]] < 2]
-            if rare or not gives_way:
+        if not self.gave_way:
+            quota, explore, far = self.drawn
+            if least < 2 and quota < self.c.quota_eps:
+                rare = [pair for pair in left if deg[pair[0]] < 2 or deg[pair[1]] < 2]
                 said.update(is_explore_step=True, explore_reason="coverage_quota_override")
                 return max(rare, key=lambda pair: self.utility(*pair)) if rare else None
-        elif explore < self.explore_rate(fallback):
-            mode = "nonlocal" if far < self.c.explore_nonlocal_rate else "local"
-            pair = self.explore(left, mode, least, rng)
-            if pair is not None or not gives_way:
+            if explore < self.explore_rate(fallback):
+                mode = "nonlocal" if far < self.c.explore_nonlocal_rate else "local"
                 said.update(is_explore_step=True, explore_reason="probabilistic", explore_mode=mode)
-                return pair
+                return self.explore(left, mode, least, rng)
         said["is_explore_step"] = False
         if self.stage == "local_link" and self.e.identified:
-            at = self.r.done["local_link"] + self.r.open["local_link"]
-            share = self.c.boundary_frac
-            if math.floor((at + 1) * share + 1e-9) > math.floor(at * share + 1e-9):
+            modes = [row.get("local_priority_mode") for row in self.asked]
+            known = [mode for mode in modes if mode in ("near_tie", "boundary")]
+            if math.floor((len(known) + 1) * self.c.boundary_frac + 1e-6) > known.count("boundary"):
                 rank = self.e.belief.rank  # type: ignore[union-attr]
                 edge = min(self.c.boundary_k, self.n - 1)
                 near = [pair for pair in left if all(abs(rank[x] - edge) <= self.c.boundary_window for x in pair)]
@@ -241,24 +241,30 @@ class Reference:
     # The ladder (§5.3.1)
 
     def step(self) -> tuple[tuple[int, int] | None, dict[str, Any]]:
-        path = []
-        for repeats in (False, True):
-            if repeats and self.c.repeat_in_round_budget <= self.r.repeats:
+        """The routes are drawn once, and hold on every rung; where they find nothing at all, the best pair comes."""
+        path, pair = [], None
+        self.drawn = np.random.default_rng((self.e.seed, self.e.steps + 1, 4)).random(3).tolist()
+        least = min(self.l.degree[x] for x in self.items if self.there[x])
+        covers = least < 2 and self.drawn[0] < self.c.quota_eps
+        routed = covers or self.drawn[1] < max(map(self.explore_rate, LADDER))
+        turns = [(repeats, gave_way) for repeats in (False, True) for gave_way in (False, True)]
+        for repeats, self.gave_way in turns:
+            if pair is not None or (repeats and self.c.repeat_in_round_budget <= self.r.repeats):
                 break
+            if not routed and not self.gave_way:
+                continue
             for fallback in LADDER:
                 path.append(fallback)
                 numbers = (self.e.seed, self.e.steps + 1, STAGES.index(self.stage), LADDER.index(fallback), repeats)
                 rng = np.random.default_rng(tuple(map(int, numbers)))
                 pair, said = self.attempt(fallback, repeats, self.c.C_max, rng)
-                if pair is None and self.stage == "local_link" and fallback in ("dup_relax", "global_safe"):
+                if pair is None and self.gave_way and self.stage == "local_link" and fallback in LADDER[-2:]:
                     pool = sum(self.usable(x, repeats=repeats) for x in self.items)
                     if pool * (pool - 1) // 2 > self.c.C_max:
                         pair, said = self.attempt(fallback, repeats, None, rng)
                 said |= {"explore_rate_used": self.explore_rate(fallback), "repeats_allowed": repeats}
                 if pair is not None:
                     break
-            if pair is not None:
-                break
         said |= {
             "round_stage": self.stage, "fallback_path": ">".join(path), "fallback_used": path[-1],
             "candidate_starved": pair is None,
@@ -289,5 +295,5 @@ def connected(pairs: list[tuple[int, int]], n: int) -> list[set[int]]:
 
 
 def is_chain(pairs: list[tuple[Any, Any]]) -> bool:
-    """Whether each pair goes on where the one before it ended."""
+    """Whether each pair continues where the one before it ended."""
     return all(one[1] == two[0] for one, two in pairwise(pairs))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pairscale.adaptive._pipeline import Attempt, Routing, Scene, run_attempt
+from pairscale.adaptive._pipeline import Attempt, RouteDraws, Routing, Scene, run_attempt
 from pairscale.adaptive._round import Round
 from pairscale.adaptive._strata import best_first, strata_by_rank
 from pairscale.adaptive.config import AdaptiveConfig
@@ -16,7 +16,8 @@ STAGES = ("anchor_link", "long_link", "mid_link", "local_link")
 
 
 def scene_of(mu: list[float], *, sigma: float = 1.0, window: int = 200, identified: bool = False, anchors: Any = (),
-             belief: Any = None, overrides_left: int = 1, **given: Any) -> Scene:  # fmt: skip
+             belief: Any = None, overrides_left: int = 1, boundary_due: bool = False,
+             **given: Any) -> Scene:  # fmt: skip
     n = len(mu)
     config = AdaptiveConfig.for_items(n, {"explore_rate": 0.0, "quota_eps": 0.0} | given)
     ledger = Ledger(n, window, np.array(mu), np.full(n, sigma))
@@ -25,7 +26,8 @@ def scene_of(mu: list[float], *, sigma: float = 1.0, window: int = 200, identifi
     rank[order] = np.arange(1, n + 1)
     stratum[order] = strata_by_rank(n, config)
     is_anchor = np.isin(np.arange(n), list(anchors))
-    return Scene(ledger, config, order, rank, stratum, is_anchor, np.arange(n), belief, identified, overrides_left)
+    known = (np.arange(n), belief, identified, overrides_left, boundary_due)
+    return Scene(ledger, config, order, rank, stratum, is_anchor, *known)
 
 
 def round_of(n: int, **quota: int) -> Round:
@@ -34,8 +36,9 @@ def round_of(n: int, **quota: int) -> Round:
 
 def attempt(scene: Scene, pairs: list[tuple[int, int]], seed: int = 0, **how: Any) -> Attempt:
     i, j = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-    routing = Routing(**({"max_obs": 2, "explore_rate": 0.0} | how))
-    return run_attempt(scene, i, j, routing, np.random.default_rng(seed))
+    rng = np.random.default_rng(seed)
+    routing = Routing(**({"max_obs": 2, "explore_rate": 0.0, "draws": RouteDraws.of(rng)} | how))
+    return run_attempt(scene, i, j, routing, rng)
 
 
 def counts(found: Attempt) -> list[int]:

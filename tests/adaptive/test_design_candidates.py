@@ -12,7 +12,7 @@ import pytest
 from scipy.special import ndtri
 
 from pairscale.adaptive._candidates import pairs_across, pairs_at_distance
-from pairscale.adaptive._pipeline import Scene
+from pairscale.adaptive._pipeline import Scene, quantile
 from pairscale.adaptive.pollitt import choose_in_stage
 from tests.adaptive.reference import PHI
 from tests.adaptive.scenes import LADDER_MU, attempt, counts, met, round_of, scene_of
@@ -233,12 +233,12 @@ def test_relaxed_duplicates_only_in_dup_relax() -> None:
 
 
 def test_fallbacks_widen_in_their_order() -> None:
-    """§5.3.1, decision 9: local 1 to 2 strata, mid 2–4 to 1–5, long by one; then exploring; then any distance."""
+    """§5.3.1, decision 9: local 1 to 2 strata, mid 2–4 to 1–5, long by one; the band stays on every later rung."""
     mu = [60.0 - step for step in range(55)]  # three top strata of two, then five of about ten
     cases = {
-        "local_link": {0: "base", 1: "base", 2: "expand_locality", 3: "global_safe"},
-        "mid_link": {0: None, 1: "expand_locality", 2: "base", 4: "base", 5: "expand_locality", 6: "global_safe"},
-        "long_link": {0: None, 1: "global_safe", 2: "expand_locality", 3: "base", 7: "base"},
+        "local_link": {0: "base", 1: "base", 2: "expand_locality", 3: None},
+        "mid_link": {0: None, 1: "expand_locality", 2: "base", 4: "base", 5: "expand_locality", 6: None},
+        "long_link": {0: None, 1: None, 2: "expand_locality", 3: "base", 7: "base"},
     }
     for stage, by_distance in cases.items():
         for distance, fallback in by_distance.items():
@@ -275,3 +275,13 @@ def test_starvation_says_where_the_last_candidate_was_lost() -> None:
     scene = scene_of([30.0, 29.0])
     scene.ledger.recent[:] = 10**6
     assert starved(scene) == "star_caps"
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 200])
+def test_the_quantile_is_numpys_to_the_bit(n: int) -> None:
+    rng = np.random.default_rng(n)
+    for values in (rng.random(n), rng.normal(size=n) ** 3, rng.integers(0, 9, n), np.full(n, 0.1)):
+        kept = values.copy()
+        for q in (0.0, 0.1, 0.25, 0.5, 0.9, 0.95, 1.0, *rng.random(50)):
+            assert quantile(values, q) == np.quantile(values, q)
+        assert (values == kept).all()

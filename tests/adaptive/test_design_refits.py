@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pairscale.adaptive.engine import Engine, Proposal
-from pairscale.errors import InputError
+from pairscale.core.errors import InputError
 from tests.adaptive.driving import (
     Run,
     ask,
@@ -151,7 +151,7 @@ def test_refits_say_how_the_choosing_went() -> None:
 
 
 def test_late_items_are_tied_in() -> None:
-    """Decision 16: from the prior, by links of their own to items spread over the scale, before choosing goes on."""
+    """Decision 16: from the prior, by links of their own to items spread over the scale, before choosing continues."""
     engine = Engine(names(30), seed=1)
     drive(engine, judge(), steps=60)
     ranked = engine._scene().order.tolist()
@@ -195,7 +195,7 @@ def test_late_items_take_up_a_run_that_starved() -> None:
 
 
 def test_other_settings_take_up_a_run_that_starved() -> None:
-    """Decision 5: a stopped run goes on when its limits were raised."""
+    """Decision 5: a stopped run continues when its limits were raised."""
     engine = Engine(names(4), seed=1)
     drive(engine, judge(), steps=1000)
     before = engine.committed

@@ -11,7 +11,7 @@ import pytest
 from pairscale.adaptive._round import Round
 from pairscale.adaptive.engine import Engine, Proposal, Starved
 from pairscale.adaptive.step_log import STEP_LOG
-from pairscale.errors import InputError
+from pairscale.core.errors import InputError
 from tests.adaptive.driving import (
     ask,
     drive,
@@ -215,7 +215,7 @@ def test_stages_come_in_order_with_their_quotas() -> None:
 
 
 def test_invalid_answers_do_not_fill_a_quota() -> None:
-    """§4.6.1, decision 8: the stage goes on, its items are free again, and the pair rests for the round."""
+    """§4.6.1, decision 8: the stage continues, its items are free again, and the pair rests for the round."""
     engine = Engine(names(12), seed=1)
     finish_warm_start(engine)
     found = ask(engine)
@@ -269,7 +269,7 @@ def test_errors_are_held_against_nobody_but_pause_the_run() -> None:
 
 
 def test_a_starved_stage_is_logged_and_left() -> None:
-    """§7.2.2, §5.3, decision 9: its shortfall is not made up; the next stage goes on."""
+    """§7.2.2, §5.3, decision 9: its shortfall is not made up; the next stage continues."""
     engine = Engine(names(4), seed=1)  # no anchors below six, and no item three strata from another
     run = drive(engine, judge(), steps=40)
     starved = [row for row in run.rows if row["status"] == "starved"]

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from pairscale.adaptive._pipeline import Scene
+from pairscale.adaptive._pipeline import EXPLOIT, Scene
+from pairscale.adaptive._round import BoundarySlots
 from pairscale.adaptive.engine import Engine
 from pairscale.adaptive.ledger import Ledger
-from pairscale.adaptive.pollitt import choose_in_stage
-from tests.adaptive.driving import belief_of, drive, logistic_judge, names
+from pairscale.adaptive.pollitt import FALLBACKS, choose_in_stage
+from tests.adaptive.driving import belief_of, drive, logistic_judge, mu_belief, names
 from tests.adaptive.scenes import attempt, round_of, scene_of
 
 
@@ -25,9 +26,10 @@ def test_exploration_rate() -> None:
         (0.2, False, "base", 0.2), (0.2, True, "base", 0.1), (0.2, False, "uncertainty_pool", 0.4),
         (0.2, True, "uncertainty_pool", 0.4), (0.4, False, "uncertainty_pool", 0.5),
     ):  # fmt: skip
-        scene = scene_of([30.0, 20.0, 10.0], explore_rate=rate, identified=identified, belief=belief_of([3, 2, 1]))
-        if fallback == "uncertainty_pool":  # exploring of item 2 alone fails twice for some seed
-            scene.ledger.degree[:] = [9, 9, 0]
+        known = {"identified": identified, "belief": belief_of([3, 2, 1]), "explore_resample_max": 0}
+        scene = scene_of([30.0, 20.0, 10.0], explore_rate=rate, **known)
+        if fallback == "uncertainty_pool":  # exploring draws item 2, which has no partner, twice for some seed
+            scene.ledger.degree[:] = [9, 0, 0]
             scene.ledger.closed[2, :] = scene.ledger.closed[:, 2] = True
         for seed in range(3000):
             _, fields = choose_in_stage(scene, round_of(3), "local_link", (1, seed))
@@ -67,20 +69,55 @@ def test_priority_of_the_border() -> None:
     n = 40
     mu = [40.0 - step + 0.001 * step**2 for step in range(n)]
     belief = belief_of(-np.arange(n), identified=True)
-    scene = scene_of(mu, identified=True, belief=belief, boundary_frac=0.5, boundary_k=30, boundary_window=3)
-    round_ = round_of(n, local_link=20)
+    round_, slots = round_of(n, local_link=20), BoundarySlots()
     modes = []
     for step in range(8):
+        given: dict[str, Any] = {"boundary_k": 30, "boundary_window": 3, "boundary_due": slots.is_due(0.5)}
+        scene = scene_of(mu, identified=True, belief=belief, **given)
         pair, fields = choose_in_stage(scene, round_, "local_link", (1, step))
         assert pair is not None
         modes.append(fields["local_priority_mode"])
         if modes[-1] == "boundary":
             assert all(abs(belief.rank[item] - 30) <= 3 for item in pair)
         round_.admit("local_link", *pair, override=False)
+        slots.count(fields, 0.5)
     assert modes == ["near_tie", "boundary"] * 3 + ["near_tie", "near_tie"]  # the seven at the border are used up
     scene = scene_of(mu)
     assert choose_in_stage(scene, round_of(n), "local_link", (1, 1))[1]["local_priority_mode"] == "standard"
     assert choose_in_stage(scene, round_of(n), "mid_link", (1, 1))[1]["local_priority_mode"] is None
+
+
+def test_a_slot_of_the_border_that_no_pair_can_take_waits_for_a_later_local_link() -> None:
+    """§5.1.4: 15 % of the local links, whatever is in the way at the moment: a slot is carried over, not lost."""
+    slots, modes = BoundarySlots(), list[str]()
+    for link in range(1, 201):
+        blocked = link % 20 < 10  # half of the time the border has no pair
+        mode = "boundary" if slots.is_due(0.15) and not blocked else "near_tie"
+        slots.count({"local_priority_mode": mode}, 0.15)
+        modes.append(mode)
+    assert modes.count("boundary") in (29, 30)
+    waiting = BoundarySlots()
+    waiting.count({"local_priority_mode": "near_tie"}, 1.0)
+    assert waiting.is_due(0.0)
+    for fields in ({"local_priority_mode": "standard"}, {"local_priority_mode": None}, {}):
+        waiting.count(fields, 1.0)  # before the order is known, and in other stages, nothing is due
+    waiting.count({"local_priority_mode": "boundary"}, 0.0)
+    assert not waiting.is_due(0.5)
+    waiting.count({"local_priority_mode": "boundary"}, 0.0, back=True)  # the answer was not valid: it is due again
+    assert waiting.is_due(0.0)
+
+
+@pytest.mark.parametrize(("n", "seed"), [(30, 3), (40, 1), (100, 1)])
+def test_the_share_of_the_border_in_whole_runs(n: int, seed: int) -> None:
+    """§5.1.4: boundary_frac of the local links, over rounds that are too short for a whole slot each."""
+    rng = np.random.default_rng(seed)
+    engine = Engine(names(n), seed=seed, btl_config={"refit_pairs_target": 50})
+    judge = logistic_judge(rng.normal(0, 1.5, n), rng)
+    run = drive(engine, judge, steps=10 * n, fit=lambda engine: (mu_belief(engine, identified=True), None))
+    modes = Counter(row.get("local_priority_mode") for row in run.rows if row["status"] == "committed")
+    links = modes["near_tie"] + modes["boundary"]
+    assert links > 50
+    assert modes["boundary"] == pytest.approx(0.15 * links, abs=2)
 
 
 def test_star_cap_override() -> None:
@@ -135,8 +172,8 @@ def test_coverage_quota() -> None:
     assert abs(len(forced) / 2000 - 0.2) < 0.03
     assert {one.pair for one in found if one not in forced} == {(0, 1)}
     nobody = [attempt(scene, [(0, 1)], seed) for seed in range(200)]
-    assert 0 < sum(one.pair is None for one in nobody) < 200  # the ladder goes on
-    assert all(attempt(scene, [(0, 1)], seed, must_choose=True).pair == (0, 1) for seed in range(200))
+    assert 0 < sum(one.pair is None for one in nobody) < 200  # the ladder continues
+    assert all(attempt(scene, [(0, 1)], seed, draws=EXPLOIT).pair == (0, 1) for seed in range(200))
     scene.ledger.degree[:] = 2
     assert all("explore_reason" not in attempt(scene, pairs, seed).fields for seed in range(200))
     scene.ledger.degree[:] = [2, 2, 1, 2]
@@ -183,13 +220,62 @@ def test_ties_of_exploration() -> None:
 
 
 def test_exploration_tries_again() -> None:
-    """§7.5.2: an item without a partner is drawn anew, up to explore_resample_max times; then the ladder goes on."""
+    """§7.5.2: an item without a partner is drawn anew, up to explore_resample_max times; then the ladder continues."""
     for resample in (0, 1, 10):
         scene = scene_of([30.0, 29.0, 20.0, 10.0], explore_resample_max=resample)
         found = [attempt(scene, [(0, 1)], seed, explore_rate=1.0).pair is None for seed in range(600)]
         assert abs(np.mean(found) - 0.5 ** (resample + 1)) < 0.07
-    assert all(attempt(scene_of([30.0, 29.0, 20.0], explore_resample_max=0), [(0, 1)], seed, explore_rate=1.0,
-                       must_choose=True).pair == (0, 1) for seed in range(50))  # fmt: skip
+
+
+def test_one_draw_of_the_route_holds_on_every_rung() -> None:
+    """§7.5: whether a step covers, explores or exploits is drawn once per step, not once per rung of the ladder."""
+    n, paths = 12, Counter[str]()
+    for seed in range(400):
+        scene = scene_of([30.0 - at for at in range(n)], explore_rate=0.2, explore_resample_max=0)
+        scene.ledger.degree[:] = [0, *[9] * (n - 1)]  # exploring is about item 0 alone, and it has no partner
+        scene.ledger.closed[0, :] = scene.ledger.closed[:, 0] = True
+        pair, fields = choose_in_stage(scene, round_of(n), "local_link", (1, seed))
+        assert pair is not None  # the best pair, when exploring finds none on any rung
+        assert fields["is_explore_step"] is False
+        paths[fields["fallback_path"]] += 1
+    ladder = ">".join(FALLBACKS)
+    assert set(paths) == {"base", f"{ladder}>base"}  # drawn for each rung, a step would end on a rung in between
+    assert abs(paths[f"{ladder}>base"] / 400 - 0.2) < 0.06
+
+
+def test_a_wider_rung_may_turn_to_exploring_with_the_same_draw() -> None:
+    """§5.3.1: the rate of exploring is doubled from uncertainty_pool on; the draw that it is held against stays."""
+    for seed in range(300):
+        scene = scene_of([30.0, 29.0, 20.0], explore_rate=0.2, dup_p_margin=0.5, q=0)
+        scene.ledger.seen[:] = 2  # no pair is left but for a third answer
+        pair, fields = choose_in_stage(scene, round_of(3), "local_link", (1, seed))
+        draw = np.random.default_rng((1, seed, 4)).random(3)[1]
+        assert pair is not None
+        assert fields["fallback_used"] == "dup_relax"
+        assert fields["is_explore_step"] == (draw < 0.4)
+
+
+def test_global_safe_keeps_the_distance_band_of_the_stage() -> None:
+    """§5.3.1: the last rung looks at all pairs of the stage's type: what is logged as a long link is one."""
+    n = 60
+    for stage, allowed in (("long_link", range(4, n)), ("mid_link", range(1, 6)), ("local_link", range(3))):
+        scene = scene_of([90.0 - at for at in range(n)])
+        apart = abs(scene.stratum[:, None] - scene.stratum)
+        scene.ledger.closed[:] = np.isin(apart, allowed)
+        pair, fields = choose_in_stage(scene, round_of(n), stage, (1, 1))
+        assert pair is None
+        assert fields["fallback_used"] == "global_safe"
+        scene.ledger.closed[:] = ~np.isin(apart, allowed)
+        np.fill_diagonal(scene.ledger.closed, True)
+        assert choose_in_stage(scene, round_of(n), stage, (1, 1))[0] is not None
+
+
+def test_below_thirty_items_the_last_local_link_may_join_any_two() -> None:
+    scene = scene_of([90.0 - at for at in range(29)])
+    scene.ledger.closed[:] = abs(scene.stratum[:, None] - scene.stratum) <= 2
+    pair, fields = choose_in_stage(scene, round_of(29), "local_link", (1, 1))
+    assert pair is not None
+    assert fields["fallback_used"] == "global_safe"
 
 
 # Presentation order

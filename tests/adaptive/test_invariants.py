@@ -7,11 +7,13 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pairscale.adaptive._belief import Belief
+from pairscale.adaptive._repeats import reversible
 from pairscale.adaptive.engine import Engine, Proposal, Starved
 from pairscale.adaptive.step_log import STEP_LOG, step_frame
 from pairscale.models import trueskill
@@ -22,6 +24,7 @@ from tests.adaptive.reference import PHI, connected
 SLOW = settings(
     deadline=None, max_examples=20, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
+OUTSIDE = ("warm_start", "reverse")
 SIZES = st.one_of(st.integers(2, 8), st.integers(2, 40))
 
 
@@ -55,7 +58,12 @@ class Recount:
         """Uses of an item in this round: committed or open ones."""
         there = [other for other in self.before(row) if other["status"] == "committed"] + self.open(row)
         mine = [other for other in there if other["round_id"] == row["round_id"]]
-        return sum(number in (other["i"], other["j"]) for other in mine if other["round_stage"] != "warm_start")
+        return sum(number in (other["i"], other["j"]) for other in mine if other["round_stage"] not in OUTSIDE)
+
+    def agreement(self, row: dict[str, Any]) -> float:
+        """How far repeats agreed, by the refit that the step knew of."""
+        known = [belief for _, belief, _ in self.run.refits if belief.refit_id == row["belief_refit_id"]]
+        return known[0].repeat_agreement if known and self.config.discount_repeats else 0.0
 
     def identified(self, row: dict[str, Any]) -> bool:
         return any(
@@ -75,8 +83,9 @@ def check_identity(log: Recount) -> None:
     """Step ids are contiguous; every row says what it is; pair ids count the committed ones (§10.1)."""
     rows = log.rows
     assert sorted(row["step_id"] for row in rows) == list(range(1, len(rows) + 1))
-    frame = step_frame(rows)
-    assert dict(frame.schema) == STEP_LOG
+    ties = log.config.ties == "half"
+    frame = step_frame(rows, ties=ties)
+    assert dict(frame.schema) == STEP_LOG | ({"Y": pl.Float64()} if ties else {})
     assert all(set(row) <= set(STEP_LOG) for row in rows)
     committed = [row["pair_id"] for row in rows if row["status"] == "committed"]
     assert committed == list(range(1, log.run.engine.committed + 1))
@@ -92,11 +101,11 @@ def check_identity(log: Recount) -> None:
         assert isinstance(row["star_override_used"], bool)
         assert isinstance(row["is_explore_step"], bool)
         is_valid = row["status"] == "committed"
-        assert (row["Y"] in (0, 1)) is is_valid
+        assert (row["Y"] in ((0, 1, 0.5) if ties else (0, 1))) is is_valid
         for name in ("pair_id", "p_ij", "U0_ij"):
             assert (row.get(name) is not None) is is_valid
         assert (row.get("invalid_reason") is None) is is_valid
-        if row["round_stage"] != "warm_start":
+        if row["round_stage"] not in OUTSIDE:
             counts = [row[f"n_candidates_{name}"] for name in
                       ("generated", "after_hard_filters", "after_duplicates", "after_star_caps", "scored")]  # fmt: skip
             assert counts == sorted(counts, reverse=True)
@@ -114,15 +123,16 @@ def check_counts(log: Recount) -> None:
     for row in log.rows:
         if row["status"] == "committed":
             one, two = (row["A"], row["B"]) if row["Y"] else (row["B"], row["A"])
-            after = trueskill.update(mu[one], sigma[one], mu[two], sigma[two])
+            moved = trueskill.update_tie if row["Y"] == 0.5 else trueskill.update
+            after = moved(mu[one], sigma[one], mu[two], sigma[two])
             mu[one], sigma[one], mu[two], sigma[two] = (
                 after.mu_winner, after.sigma_winner, after.mu_loser, after.sigma_loser
             )  # fmt: skip
-            history.append((row["A"], row["B"], row["Y"]))
+            history.append((row["A"], row["B"], -1 if row["Y"] == 0.5 else row["Y"]))
         at_row.append((mu.copy(), sigma.copy()))
     for row in log.rows:
         committed = log.committed(row)
-        if row["round_stage"] != "warm_start":
+        if row["round_stage"] not in OUTSIDE:
             same = [o for o in committed if (o["round_id"], o["round_stage"]) == (row["round_id"], row["round_stage"])]
             assert row["stage_committed_so_far"] == len(same)
             assert row["stage_committed_so_far"] < row["stage_quota"]
@@ -179,12 +189,15 @@ def check_duplicates(log: Recount) -> None:
         refused = [o for o in before if o["status"] == "invalid" and {o["A"], o["B"]} == set(pair)]
         invalid[pair] = sum(o["invalid_kind"] == "abstention" for o in refused)
         assert invalid[pair] < config.max_invalid_per_pair
-        if row["round_stage"] != "warm_start":
-            assert all(o["round_id"] < row["round_id"] for o in refused)  # it rests for the round
-        seen = pairs_of(log.committed(row))[pair]
-        if row["round_stage"] == "warm_start":
-            assert seen == 0
+        answered = [o["step_id"] for o in log.committed(row) if {o["A"], o["B"]} == set(pair)]
+        if row["round_stage"] != "warm_start":  # it rests for the round, or until the warm start gets an answer
+            assert all(o["round_id"] < row["round_id"] or o["step_id"] < max(answered, default=0) for o in refused)
+        seen = len(answered)
+        if row["round_stage"] in OUTSIDE:
+            assert seen == (row["round_stage"] == "reverse")  # links are new, and reversed pairs have one answer
             continue
+        if log.agreement(row) >= 0.95:
+            assert seen == 0
         relaxed = row["fallback_used"] == "dup_relax"
         assert seen < (config.dup_max_obs_relaxed if relaxed else config.dup_max_obs)
         if seen >= 2 and log.case.selector == "pollitt":
@@ -202,8 +215,8 @@ def check_rounds(log: Recount) -> None:
     stages = ("anchor_link", "long_link", "mid_link", "local_link")
     last = 0
     for row in sorted(log.rows, key=lambda row: row["step_id"]):
-        if row["round_stage"] == "warm_start":
-            assert row["round_id"] == 0
+        if row["round_stage"] in OUTSIDE:
+            assert row["round_id"] == last  # of no round's plan; the warm start is round 0
             continue
         assert last <= row["round_id"] <= last + 1  # no round is skipped
         last = row["round_id"]
@@ -227,9 +240,13 @@ def check_rounds(log: Recount) -> None:
         if row["star_override_used"]:
             overrides[row["round_id"]] += row["status"] == "committed"
             assert max(busy.values()) > cap
-            assert log.identified(row)
             assert row["round_stage"] in ("mid_link", "local_link")
-            assert row["star_override_reason"] == "near_tie_override"
+            if row["star_override_reason"] == "only_pairs_left":
+                assert log.agreement(row) >= 0.95
+                overrides[row["round_id"]] = 0
+            else:
+                assert log.identified(row)
+                assert row["star_override_reason"] == "near_tie_override"
         else:
             assert max(busy.values()) <= cap
         types = (row["is_anchor_i"], row["is_anchor_j"])
@@ -274,6 +291,7 @@ def check_starvation(log: Recount) -> None:
     refused = Counter(frozenset((r["A"], r["B"])) for r in log.rows if r.get("invalid_kind") == "abstention")
     busy = {x: involving(done[-config.W_cap :], x) for x in range(1, log.n + 1)}
     limit = min(2, config.dup_max_obs) if log.case.selector == "pollitt" else config.dup_max_obs_relaxed
+    limit = 1 if engine.ledger.repeats_are_worthless else limit
     for pair in combinations(range(1, log.n + 1), 2):
         key = frozenset(pair)
         if {engine.ids[x - 1] for x in pair} & aside or refused[key] >= config.max_invalid_per_pair:
@@ -288,6 +306,46 @@ def check_starvation(log: Recount) -> None:
         raise AssertionError(f"{pair} is left")
 
 
+def check_repeats(log: Recount) -> None:
+    """Reversed pairs have their share, what is counted of repeats is a recount, and a run ends when all was asked."""
+    engine, config = log.run.engine, log.config
+    answered: dict[tuple[int, int], float] = {}
+    counts: Counter[str] = Counter()
+    for row in (row for row in log.rows if row["status"] == "committed"):
+        a, b, y = row["A"], row["B"], row["Y"]
+        if (b, a) in answered:
+            now = 1 - answered[b, a]
+            counts["reversed"] += 1
+            counts["flips"] += {now, y} == {0, 1}
+            counts["agreeing"] += now == y
+        if (a, b) in answered:
+            counts["same order"] += 1
+            counts["agreeing"] += answered[a, b] == y
+        answered[a, b] = y
+    found = engine.ledger.repeats
+    assert [found.n_reversed, found.n_flips, found.n_same_order, found.n_agreeing] == [
+        counts[name] for name in ("reversed", "flips", "same order", "agreeing")
+    ]
+    once = {pair for pair, times in pairs_of([r for r in log.rows if r["status"] == "committed"]).items() if times == 1}
+    assert {frozenset((i + 1, j + 1)) for i, j in zip(*map(np.ndarray.tolist, found.asked_once()), strict=True)} == once
+    done = [row for row in log.rows if row["status"] == "committed"]
+    reversals = sum(row["round_stage"] == "reverse" for row in done)
+    if not config.reverse_rate and not config.discount_repeats:
+        assert reversals == 0
+    if not config.discount_repeats:
+        asked = sum(row["status"] != "starved" for row in log.rows)  # of these, others may have had no answer
+        assert reversals <= config.reverse_rate * asked + 1e-9
+    if engine.stop_reason == "pairs_exhausted":
+        assert config.discount_repeats
+        assert not engine.open
+        aside = {name for row in log.rows for name in (row.get("set_aside") or "").split(", ") if name}
+        refused = Counter(frozenset((r["A"], r["B"])) for r in log.rows if r.get("invalid_kind") == "abstention")
+        for pair in combinations(range(1, log.n + 1), 2):
+            if not {engine.ids[x - 1] for x in pair} & aside:
+                assert pairs_of(done)[frozenset(pair)] or refused[frozenset(pair)] >= config.max_invalid_per_pair
+        assert found.n_repeats >= 30 or not len(reversible(engine.ledger)[0])
+
+
 def check_all(case: Case, run: Run) -> None:
     log = Recount(case, run)
     check_identity(log)
@@ -298,6 +356,7 @@ def check_all(case: Case, run: Run) -> None:
         check_rounds(log)
     check_connected(log)
     check_starvation(log)
+    check_repeats(log)
 
 
 @SLOW
@@ -324,7 +383,7 @@ def test_invariants_of_many_items(case: Case) -> None:
 @settings(SLOW, max_examples=10)
 @given(cases(SIZES, 90), st.data())
 def test_replay(case: Case, data: st.DataObject) -> None:
-    """Two runs of a case are the same; one taken up from any row of its log is in the same state and goes on alike."""
+    """Two runs of a case are the same; one taken up from any row of its log has the same state and continues alike."""
     states: dict[int, dict[str, Any]] = {}  # by the number of rows, when a pair was first asked for after them
     waiting: dict[int, tuple[Proposal, ...]] = {}
     following: dict[int, list[Any]] = {}
@@ -381,6 +440,7 @@ def test_late_items_at_any_time(case: Case, step: int, more: int) -> None:
     check_order(log)
     check_duplicates(log)
     check_starvation(log)
+    check_repeats(log)
     first = next((row for row in run.rows if joined and row["proposed_after"] > joined[0]
                   and row["round_stage"] != "warm_start"), None)  # fmt: skip
     if first is not None and case.judge in ("consistent", "random", "biased", "errors"):

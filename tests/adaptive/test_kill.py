@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import signal
 import subprocess
@@ -27,10 +28,11 @@ N_ITEMS = 12
 # The judge leaves a line for each question, and answers by the question alone. The parent reads a line an answer. After
 # `most` answers there are no more: a process that is to be killed waits for it, however fast the machine is.
 CHILD = textwrap.dedent("""
-    import asyncio, os, sys
+    import asyncio, json, os, sys
     import pairscale as ps
 
-    run, notes, concurrency, n, fit, most = sys.argv[1:]
+    run, notes, concurrency, n, fit, settings, most = sys.argv[1:]
+    settings = json.loads(settings)
     log = os.open(notes, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     left = int(most)
 
@@ -51,18 +53,27 @@ CHILD = textwrap.dedent("""
     samples = [{"ID": f"s{n:02d}", "text": f"text {n} " * 50, "theta_true": n * 0.4} for n in range(%d)]
     ps.adaptive_rank(
         samples, judge=Noted(), run=run, concurrency=int(concurrency), max_comparisons=int(n), progress="none",
-        fit_fn=fit or None, btl_config={"eap_reliability_min": 1.0},
+        fit_fn=fit or None, n_steps=None, **settings,
     )
 """)
+
+LETTER: dict[str, Any] = {"btl_config": {"eap_reliability_min": 1.0}}
+OURS: dict[str, Any] = {
+    "adaptive_config": {"ties": "half", "reverse_rate": 0.2, "discount_repeats": True},
+    "btl_config": {"eap_reliability_min": 1.0, "repeats": "learned"},
+}
 
 
 class Killed:
     """A run whose process is killed again and again, until it is through."""
 
-    def __init__(self, folder: Path, *, concurrency: int, most: int, fit: str = "laplace") -> None:
+    def __init__(
+        self, folder: Path, *, concurrency: int, most: int, fit: str = "laplace", settings: Any = LETTER
+    ) -> None:
         folder.mkdir(exist_ok=True)
         self.run, self.notes, self.kills = folder / "run.db", folder / "asked.txt", 0
-        command = [sys.executable, "-c", CHILD % N_ITEMS, self.run, self.notes, concurrency, most, fit]
+        given = json.dumps(settings)
+        command = [sys.executable, "-c", CHILD % N_ITEMS, self.run, self.notes, concurrency, most, fit, given]
         self.command, self.most = [str(part) for part in command], most
         self.rows: list[Any] = []
         self.asked = 0
@@ -114,27 +125,28 @@ def logs(run: Path) -> list[pl.DataFrame]:
     return [state.step_log.drop("timestamp"), state.round_log.drop("timestamp"), items]
 
 
-def uninterrupted(run: Path, *, most: int, fit: str = "laplace") -> list[pl.DataFrame]:
+def uninterrupted(run: Path, *, most: int, fit: str = "laplace", settings: Any = LETTER) -> list[pl.DataFrame]:
     """The logs of the same run in this process, where nothing happens to it."""
     judge = ps.SimulatedJudge("theta_true", seed=5, latency_s=0.004, invalid_rate=0.05, tie_rate=0.02)
     samples = [{"ID": f"s{n:02d}", "text": f"text {n} " * 50, "theta_true": n * 0.4} for n in range(N_ITEMS)]
     ps.adaptive_rank(
-        samples, judge=judge, run=run, max_comparisons=most, progress="none", fit_fn=fit or None,
-        btl_config={"eap_reliability_min": 1.0},
+        samples, judge=judge, run=run, n_steps=None, max_comparisons=most, progress="none", fit_fn=fit or None,
+        **settings,
     )  # fmt: skip
     return logs(run)
 
 
 @pytest.mark.parametrize(
-    ("fit", "kills", "most"),
+    ("fit", "kills", "most", "settings"),
     [
-        pytest.param("laplace", 2, 60, id="laplace"),
-        pytest.param("laplace", 5, 110, id="longer", marks=pytest.mark.validate),
-        pytest.param("", 1, 40, id="sampler", marks=pytest.mark.validate),
+        pytest.param("laplace", 1, 40, LETTER, id="laplace"),
+        pytest.param("laplace", 2, 80, OURS, id="ours", marks=pytest.mark.validate),
+        pytest.param("laplace", 5, 110, LETTER, id="longer", marks=pytest.mark.validate),
+        pytest.param("", 1, 40, LETTER, id="sampler", marks=pytest.mark.validate),
     ],
 )
-def test_in_sequence_it_is_the_very_same_run(tmp_path: Path, fit: str, kills: int, most: int) -> None:
-    given = {"most": most, "fit": fit}
+def test_in_sequence_it_is_the_very_same_run(tmp_path: Path, fit: str, kills: int, most: int, settings: Any) -> None:
+    given = {"most": most, "fit": fit, "settings": settings}
     killed = Killed(tmp_path / "killed", concurrency=1, **given)
     killed.through(kills, random.Random(2026))
     assert killed.kills == kills
@@ -144,10 +156,17 @@ def test_in_sequence_it_is_the_very_same_run(tmp_path: Path, fit: str, kills: in
 
 
 @pytest.mark.parametrize(
-    ("kills", "most"), [pytest.param(2, 60, id="few"), pytest.param(6, 130, id="many", marks=pytest.mark.validate)]
+    ("kills", "most", "settings"),
+    [
+        pytest.param(2, 60, LETTER, id="few"),
+        pytest.param(2, 80, OURS, id="ours"),
+        pytest.param(6, 130, LETTER, id="many", marks=pytest.mark.validate),
+    ],
 )
-def test_with_many_in_flight_nothing_is_lost_and_nothing_asked_twice(tmp_path: Path, kills: int, most: int) -> None:
-    killed = Killed(tmp_path, concurrency=6, most=most)
+def test_with_many_in_flight_nothing_is_lost_and_nothing_asked_twice(
+    tmp_path: Path, kills: int, most: int, settings: Any
+) -> None:
+    killed = Killed(tmp_path, concurrency=6, most=most, settings=settings)
     killed.through(kills, random.Random(11))
     assert killed.kills == kills
     assert audited(killed.run).steps == len(killed.rows)

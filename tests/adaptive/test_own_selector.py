@@ -12,8 +12,9 @@ import pytest
 import pairscale as ps
 from pairscale.adaptive.engine import Engine
 from pairscale.adaptive.selectors import SELECTORS, OwnSelector, Situation, named_selector, selector_name
-from pairscale.errors import InputError, StoreMismatchError, UnknownNameError
-from pairscale.simulate import simulate_run, simulate_study
+from pairscale.core.errors import InputError, StoreMismatchError, UnknownNameError
+from pairscale.simulation.run import simulate_run
+from pairscale.simulation.study import simulate
 from tests.adaptive.driving import drive, finish_warm_start, judge, names
 from tests.adaptive.running import FAST, LATE, audited, better, rank, samples, simulated, steps
 
@@ -157,6 +158,7 @@ def test_an_answer_that_is_none_is_refused(answer: Any, words: str) -> None:
         engine.propose()
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_when_it_errs(tmp_path: Path) -> None:
     def bad(now: Situation) -> tuple[int, int]:
         return (0, 0) if len(now.history) >= 6 else by_chance(now)
@@ -170,7 +172,7 @@ def test_nothing_is_lost_when_it_errs(tmp_path: Path) -> None:
     assert ps.validate_session_dir(run)["steps"] == 6
     result = rank(5, selector=good, n_steps=6, run=run)
     assert steps(result.state).equals(steps(rank(5, selector=good, n_steps=12).state))
-    assert ps.audit_run(run, selector=good).passed
+    assert ps.audit(run, selector=good).passed
 
 
 def test_what_it_raises_reaches_the_user(tmp_path: Path) -> None:
@@ -195,7 +197,7 @@ def test_one_that_wants_none_is_shown_more_and_then_the_run_ends(tmp_path: Path)
     assert result.state.stop_reason == "candidate_starvation"
     assert result.state.engine.committed == 10  # every pair once
     assert result.logs["step_log"]["fallback_path"].to_list()[-1] == "base>dup_relax"
-    assert ps.audit_run(tmp_path / "run.db", selector=once).passed
+    assert ps.audit(tmp_path / "run.db", selector=once).passed
 
 
 # Its runs
@@ -214,11 +216,11 @@ def test_a_run_goes_on_and_is_audited(selector: OwnSelector, concurrency: int, t
     assert result.refits["selector"].unique().to_list() == [selector_name(selector)]
     if concurrency == 1:
         assert steps(result.state).equals(steps(rank(8, simulated(invalid_rate=0.1), n_steps=42, **given).state))
-    assert ps.audit_run(run, selector=selector).passed
+    assert ps.audit(run, selector=selector).passed
     late = ps.adaptive_rank_resume(run=run, selector=selector)
     ps.adaptive_rank_run_live(late, simulated(invalid_rate=0.1), 4, concurrency=concurrency, **FAST)
     rank(samples(10), simulated(invalid_rate=0.1), n_steps=12, run=run, **given)
-    assert ps.audit_run(run, selector=selector).passed
+    assert ps.audit(run, selector=selector).passed
 
 
 def test_another_one_is_refused_and_without_it_a_run_can_be_looked_at(tmp_path: Path) -> None:
@@ -230,7 +232,7 @@ def test_another_one_is_refused_and_without_it_a_run_can_be_looked_at(tmp_path: 
         ):
             rank(6, selector=other, n_steps=3, run=run)
         with pytest.raises(StoreMismatchError, match="was started with selector="):
-            ps.audit_run(run, selector=other)
+            ps.audit(run, selector=other)
     with pytest.raises(StoreMismatchError, match="was started with selector="):
         ps.load_adaptive_session(run, selector="random")
     looked_at = ps.load_adaptive_session(run)
@@ -238,7 +240,7 @@ def test_another_one_is_refused_and_without_it_a_run_can_be_looked_at(tmp_path: 
     assert ps.summarize_items(looked_at).equals(ps.summarize_items(before.state))
     for refused in (
         lambda: ps.adaptive_rank_run_live(looked_at, simulated(), 3, **FAST),
-        lambda: ps.audit_run(run),
+        lambda: ps.audit(run),
         looked_at.engine.propose,
     ):
         with pytest.raises(InputError, match=f"chosen by '{NAME}'.*give it again .selector="):
@@ -271,7 +273,7 @@ def test_an_audit_tells_of_a_selector_that_remembers(tmp_path: Path) -> None:
 
     rank(6, selector=Forgetting(), n_steps=12, run=tmp_path / "run.db")
     rank(6, selector=Forgetting(), n_steps=12, run=tmp_path / "run.db")
-    report = ps.audit_run(tmp_path / "run.db", selector=Forgetting())
+    report = ps.audit(tmp_path / "run.db", selector=Forgetting())
     assert not report.passed
     assert report.steps >= 12
 
@@ -282,9 +284,9 @@ def test_an_audit_tells_of_a_selector_that_remembers(tmp_path: Path) -> None:
 def test_it_is_simulated_like_the_others() -> None:
     run = simulate_run(8, most_uncertain, 3, max_comparisons=24)
     assert (run.selector, run.comparisons) == (NAME, 24)
-    study = simulate_study(6, ("random", Named()), 2, max_per_item=3, progress=False)
+    study = simulate(6, selector=("random", Named()), seeds=2, per_item=3, stop_early=True, progress=False)
     assert study.runs["selector"].unique(maintain_order=True).to_list() == ["random", "closest pair"]
-    assert study.settings["selectors"] == ["random", "closest pair"]
+    assert study.settings["selector"] == ["random", "closest pair"]
     assert study.baseline == "random"
-    plan = ps.plan_comparisons(6, 0.3, selector=Named(), n_seeds=1, progress=False)
+    plan = ps.plan(6, reliability=0.3, selector=Named(), seeds=1, progress=False)
     assert plan.selector == "closest pair"

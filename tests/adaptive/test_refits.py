@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
@@ -17,12 +18,14 @@ from hypothesis import strategies as st
 from pairscale.adaptive import _belief
 from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
 from pairscale.adaptive.refits import Belief, LagPoint, RefitRequest, refit, stop_decision, stop_gates
-from pairscale.errors import FitError, InputError, UnknownNameError
-from pairscale.models._gate import DiagnosticsGate
-from pairscale.models._warm import WarmStart, packed, warm_from_bytes, warm_of, warm_to_bytes
-from pairscale.models.bayes import MCMCSettings, fit_btl
+from pairscale.core.errors import FitError, InputError, UnknownNameError
+from pairscale.models.bayes import fit_btl
+from pairscale.models.diagnostics import DiagnosticsGate
+from pairscale.models.laplace import fit_btl_laplace
 from pairscale.models.logs import ITEM_LOG, ROUND_LOG
 from pairscale.models.posterior import Posterior
+from pairscale.models.sampling import MCMCSettings
+from pairscale.models.warm_start import StoredWarmStart, packed, warm_from_bytes, warm_of, warm_to_bytes
 from tests.strategies import GOLDEN
 
 NOW = [2.0, 1.0, -1.0, -2.0]
@@ -324,6 +327,7 @@ HEALTH = {
     "fallback_used_mode": "base", "starvation_reason_mode": "few_candidates_generated",
     "star_cap_rejects_since_last_refit": 3, "star_cap_reject_rate_since_last_refit": 0.01,
     "recent_deg_median_since_last_refit": 2.0, "recent_deg_max_since_last_refit": 4,
+    "n_reversed": 5, "n_flips": 1, "n_repeated_same_order": 2, "n_repeats_agreeing": 6, "first_win_rate": 0.51,
 }  # fmt: skip
 
 
@@ -337,7 +341,7 @@ def test_the_row_says_everything_that_is_known() -> None:
     assert list(row) == list(ROUND_LOG)
     # The draws of the fake have no epsilon and no b.
     missing = [name for name, value in row.items() if value is None and not name.startswith(("epsilon_", "b_"))]
-    assert set(missing) <= {"mcmc_core_fraction", "mcmc_cores_detected_physical"}
+    assert set(missing) <= {"mcmc_core_fraction", "mcmc_cores_detected_physical", "repeat_agreement"}
     expected = HEALTH | {
         "refit_id": 3, "round_id_at_refit": 2, "step_id_at_refit": 12, "n_items": 4, "total_pairs_done": 4,
         "new_pairs_since_last_refit": 2, "n_unique_pairs_seen": 4, "model_variant": "btl_e_b", "selector": "pollitt",
@@ -395,7 +399,7 @@ def logged(draw: st.DrawFn) -> dict[str, Any]:
         "max_rhat": st.sampled_from([1.0, 1.01, 1.02, None]), "max_rhat_allowed": st.just(1.01),
         "min_ess_bulk": st.sampled_from([399.0, 400.0, 1000.0, 1500.0, None]),
         "ess_bulk_required": st.sampled_from([400.0, 1000.0]),
-        "reliability_EAP": figure() | st.just(0.95), "eap_reliability_min": st.sampled_from([0.9, 0.5]),
+        "reliability": figure() | st.just(0.95), "eap_reliability_min": st.sampled_from([0.9, 0.5]),
         "lag_eligible": st.sampled_from([True, True, False]),
         "rho_theta": figure() | st.just(0.99), "theta_corr_min": st.sampled_from([0.95, 0.5]),
         "delta_sd_theta": figure() | st.just(0.01), "theta_sd_rel_change_max": st.sampled_from([0.1, 0.9]),
@@ -415,7 +419,7 @@ def slow_stop(row: dict[str, Any]) -> bool:
         return False
     if row["max_rhat"] > row["max_rhat_allowed"] or row["min_ess_bulk"] < row["ess_bulk_required"]:
         return False
-    if not there("reliability_EAP") or row["reliability_EAP"] < row["eap_reliability_min"]:
+    if not there("reliability") or row["reliability"] < row["eap_reliability_min"]:
         return False
     if not row["lag_eligible"] or not there("rho_theta", "delta_sd_theta", "rho_rank"):
         return False
@@ -541,7 +545,7 @@ def test_a_run_that_is_taken_up_again_draws_the_same() -> None:
     mcmc = {"chains": 4, "iter_warmup": 60, "iter_sampling": 60, "extend": 1}
     asked = [request(8, refit_id=at, btl={"mcmc": mcmc}, **played(8, 80 * at)) for at in (1, 2)]
     first = refit(asked[0])
-    assert isinstance(first.warm, WarmStart)
+    assert isinstance(first.warm, StoredWarmStart)
     data = warm_to_bytes(first.warm)
     assert data is not None
     straight, resumed = refit(asked[1], warm=first.warm), refit(asked[1], warm=warm_from_bytes(data))
@@ -552,6 +556,7 @@ def test_a_run_that_is_taken_up_again_draws_the_same() -> None:
     assert straight.belief.to_bytes() == resumed.belief.to_bytes()
 
 
+@pytest.mark.slow_except("*btl_e_b")
 @pytest.mark.parametrize("variant", ["btl", "btl_e", "btl_b", "btl_e_b"])
 @pytest.mark.parametrize("prior_sd", [1.0, "learned"])
 def test_a_fit_continues_from_bytes_as_from_memory(variant: Any, prior_sd: Any) -> None:
@@ -658,10 +663,49 @@ def test_draws_are_kept_only_when_the_order_is_known() -> None:
 @pytest.mark.parametrize("value", [0.5, 0.99])
 def test_a_belief_survives_as_bytes(value: float) -> None:
     belief = refit(request(near_stop=True), Fake(NOW, reliable(value))).belief
+    belief = replace(belief, repeat_agreement=value)
     again = Belief.from_bytes(belief.to_bytes())
-    for name in ("refit_id", "passed", "near_stop", "global_identified"):
+    for name in ("refit_id", "passed", "near_stop", "global_identified", "repeat_agreement"):
         assert getattr(again, name) == getattr(belief, name)
         assert type(getattr(again, name)) is type(getattr(belief, name))
     for name in ("theta_mean", "theta_sd", "rank", "draws"):
         np.testing.assert_array_equal(getattr(again, name), getattr(belief, name))
     assert again.to_bytes() == belief.to_bytes()
+
+
+# Repeats of a pair
+
+
+def _repeated(n: int = 6) -> Any:
+    """Every pair of neighbours twice, in both orders, with the same winner."""
+    first = np.arange(n)
+    once = np.stack([first, (first + 1) % n, first < n - 1], axis=1)
+    again = np.stack([once[:, 1], once[:, 0], 1 - once[:, 2]], axis=1)
+    return np.concatenate([once, again]).astype(np.int32)
+
+
+@pytest.mark.parametrize(("repeats", "said"), [("independent", None), (0.25, 0.25), ("learned", None)])
+def test_how_repeats_count_is_configured_passed_on_logged_and_kept(repeats: Any, said: float | None) -> None:
+    asked = request(6, btl={"repeats": repeats}, history=_repeated())
+    found = refit(asked, "laplace")
+    fit = fit_btl_laplace(
+        asked.rows(), asked.ids, seed=asked.seed_of(), near_stop=False, gate=asked.btl.gate, repeats=repeats
+    )
+    np.testing.assert_array_equal(found.belief.theta_mean, fit.posterior.items.theta_mean)
+    if repeats == "learned":
+        said = fit.repeat_agreement.rho
+        assert said > 0.5
+    assert found.row["repeat_agreement"] == said
+    assert found.belief.repeat_agreement == (said or 0.0)
+
+
+def test_a_fit_function_must_say_how_repeats_counted() -> None:
+    assert refit(request(), Fake(NOW)).row["repeat_agreement"] is None
+    with pytest.raises(FitError, match="must give its repeat_agreement when repeats is 'learned', not None"):
+        refit(request(btl={"repeats": "learned"}), Fake(NOW))
+
+
+@pytest.mark.parametrize("repeats", ["often", 1.5, -0.1, None, True])
+def test_other_ways_to_count_repeats_are_refused(repeats: Any) -> None:
+    with pytest.raises(InputError, match="btl_config: repeats must be a number"):
+        BTLConfig.for_items(6, {"repeats": repeats})

@@ -16,7 +16,7 @@ import pytest
 import pairscale as ps
 from pairscale.adaptive import live
 from pairscale.adaptive.source import AdaptiveSource
-from pairscale.errors import InputError, UnknownNameError
+from pairscale.core.errors import InputError, UnknownNameError
 from pairscale.models.laplace import fit_btl_laplace
 from pairscale.models.logs import ITEM_LOG
 from pairscale.runtime import Runtime
@@ -39,7 +39,8 @@ def closed(result: ps.AdaptiveResult, reason: str | None) -> None:
         assert (last["stop_reason"], last["stop_decision"]) == (reason, reason is not None)
     assert result.items.height == summary["n_items"]
     assert result.items["theta_mean"].is_not_null().all()
-    assert result.items["rank_mean"].is_sorted()
+    assert result.items["rank"].is_sorted()
+    assert result.items["theta_mean"].is_sorted(descending=True)
 
 
 # Limits
@@ -56,10 +57,36 @@ def test_n_steps_counts_invalid_answers_too(concurrency: int) -> None:
     assert result.logs["round_log"]["is_closing"][-1]
 
 
+@pytest.mark.parametrize("selector", ["pollitt", "random", "information"])
+def test_no_closing_refit_with_fewer_comparisons_than_the_model_needs(selector, caplog) -> None:
+    """With the sampler: two comparisons of four texts kept it busy for ever."""
+    few = ps.adaptive_rank(samples(4), judge=better, n_steps=2, selector=selector, progress="none")
+    assert (few.refits.height, few.items.height, few.summary["reliability"].item()) == (0, 0, None)
+    assert few.state.engine.committed == 2
+    assert "there are no scores yet: they need 3 comparisons, and there are 2" in caplog.text
+    caplog.clear()
+    two = ps.rank(samples(2), judge=better, steps=1, selector=selector, fit="laplace", progress="none")
+    assert (two.refits.height, two.items.height) == (1, 2)
+    for n, n_steps in ((4, 3), (3, 2), (20, 3)):  # three, or all that it takes to tie them together
+        enough = rank(n, better, n_steps=n_steps, selector=selector)
+        assert (enough.refits.height, enough.items.height) == (1, n)
+    assert "no scores yet" not in caplog.text
+
+
+def test_a_run_that_paused_before_its_scores_gets_them_when_it_goes_on(tmp_path) -> None:
+    run = tmp_path / "run.db"
+    assert rank(6, better, n_steps=2, run=run).items.height == 0
+    assert rank(6, better, n_steps=0, run=run).items.height == 0
+    more = rank(6, better, n_steps=2, run=run)
+    assert (more.items.height, more.refits["is_closing"].to_list()) == (6, [True])
+    audited(run)
+    assert rank(6, better, n_steps=0, run=run).refits.height == 1  # nothing is new
+
+
 def test_no_steps_at_all() -> None:
     result = rank(10, n_steps=0)
     assert result.items.is_empty()
-    assert result.summary.row(0) == (10, 0, 0, 0, False, None)
+    assert result.summary.row(0)[:6] == (10, 0, 0, 0, False, None)
 
 
 @pytest.mark.slow_except("7")
@@ -115,7 +142,7 @@ def test_a_price_that_is_not_known_yet_is_asked_for_with_one_question() -> None:
     judge = Priced(1.0)
     result = rank(10, judge, max_cost=1.5, concurrency=64)
     assert judge.asked == 1
-    closed(result, "max_cost")
+    assert (result.state.ended, result.refits.height) == ("max_cost", 0)  # one comparison is too few for a fit
     assert rank(10, Priced(1.0), max_cost=0).logs["step_log"].is_empty()
 
 
@@ -126,14 +153,19 @@ class Foretelling(Priced):
         return 1e-4 * (len(pair.first["text"]) + len(pair.second["text"]))
 
 
+@pytest.mark.slow
 def test_a_price_that_is_said_beforehand_is_not_found_out_by_paying_it() -> None:
     texts = [{"ID": f"t{n}", "text": "long " * (10 if n < 8 else 200)} for n in range(10)]  # at most 0.2 a question
     for limit, questions in ((0.19, 0), (0.21, 1)):
         judge = Foretelling(0.2)
-        result = ps.adaptive_rank(texts, judge=judge, max_cost=limit, concurrency=8, seed=1, progress="none")
+        result = ps.adaptive_rank(
+            texts, judge=judge, max_cost=limit, concurrency=8, seed=1, progress="none", n_steps=None
+        )
         assert (judge.asked, result.state.ended) == (questions, "max_cost")
-    cheap = Foretelling(0.001)  # what is open may cost 0.2 each, and costs less: it goes on until 0.2 is not left
-    ps.adaptive_rank(texts, judge=cheap, max_cost=0.3, concurrency=8, seed=1, progress="none", max_comparisons=150)
+    cheap = Foretelling(0.001)  # what is open may cost 0.2 each, and costs less: it continues until 0.2 is not left
+    ps.adaptive_rank(
+        texts, judge=cheap, max_cost=0.3, concurrency=8, seed=1, progress="none", max_comparisons=150, n_steps=None
+    )
     assert cheap.spent == pytest.approx(0.1005, abs=0.0006)
 
 
@@ -327,6 +359,7 @@ def test_a_judge_sees_both_items_with_all_their_columns_and_the_run() -> None:
     assert state is result.state
 
 
+@pytest.mark.slow
 def test_judges_of_every_kind_give_the_same_run() -> None:
     class Called:
         def __call__(self, A: Any, B: Any, state: Any = None) -> dict[str, Any]:
@@ -372,14 +405,14 @@ def test_arguments_of_a_call_reach_the_judge() -> None:
     with pytest.raises(InputError, match="has its settings"):
         rank(5, simulated(), n_steps=1, judge_args={"bias": 3})
     with pytest.raises(InputError, match="name a judge"):
-        ps.adaptive_rank(samples(5), **FAST)
+        ps.adaptive_rank(samples(5), **FAST, n_steps=None)
 
 
 def test_the_ranking_has_ranks_behind_the_columns_of_the_item_log() -> None:
     items = rank(6, better, n_steps=20).items
-    assert items.columns == [*ITEM_LOG, "rank"]
+    assert items.columns == [*ITEM_LOG, "deg", "posA_prop"]
     assert items["rank"].to_list() == [1, 2, 3, 4, 5, 6]
-    assert rank(6, better, n_steps=0).items.columns == [*ITEM_LOG, "rank"]
+    assert rank(6, better, n_steps=0).items.columns == items.columns
 
 
 @pytest.mark.parametrize("given", [{"backend": "openai", "model": "gpt-4.1"}, {"judge": "openai:gpt-4.1"}])
@@ -403,6 +436,7 @@ def test_endpoint_and_key_are_ignored_by_other_judges() -> None:
         assert rank(4, judge, n_steps=2, endpoint="responses", api_key="sk-none-needed-0").state.engine.rows == 2
 
 
+@pytest.mark.slow
 def test_a_judge_may_read_the_log_of_the_run_from_its_thread() -> None:
     def judge(A: Any, B: Any, state: Any) -> dict[str, Any]:
         log = state.step_log
@@ -504,7 +538,7 @@ def test_a_fit_that_fails_ends_the_run_and_loses_nothing(tmp_path: Any) -> None:
 # What is shown
 
 
-@pytest.mark.parametrize("mode", ["all", "refits", "steps", "none"])
+@pytest.mark.parametrize("mode", ["all", "refits", "steps", "line", "none"])
 def test_progress_goes_to_standard_error(mode: str, capsys: pytest.CaptureFixture[str]) -> None:
     rank(10, simulated(invalid_rate=0.2), n_steps=60, progress=mode, progress_redraw_every=1)
     out, err = capsys.readouterr()
@@ -525,6 +559,7 @@ def test_events_and_errors_can_be_left_out(capsys: pytest.CaptureFixture[str]) -
 # Small and larger runs
 
 
+@pytest.mark.slow_except("5")
 @pytest.mark.parametrize("n", [2, 3, 5, 10, pytest.param(30, marks=LONG), pytest.param(50, marks=LONG)])
 def test_a_consistent_judge_takes_runs_of_every_size_to_their_stop(n: int, tmp_path: Any) -> None:
     result = rank(n, better, run=tmp_path / "run.db", max_comparisons=60 * n)
@@ -602,6 +637,6 @@ def test_a_second_ctrl_c_leaves_a_run_that_is_storing_its_answers(is_over: bool)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(live, "run_sync", twice)
         with pytest.raises(KeyboardInterrupt):
-            live._run(slow, slow, slow, slow, view)
+            live._run(slow, slow, slow, slow, view, closing=True)
     go.set()
     assert closed == ([False] if is_over else [])

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 import pytest
 from rich.console import Console
 
-from pairscale.adaptive._view import View, comparisons_at_target
 from pairscale.adaptive.refits import stop_gates
-from pairscale.errors import InputError
+from pairscale.adaptive.view import View, comparisons_at_target
+from pairscale.core.errors import InputError
 from pairscale.models.logs import ROUND_LOG
 
 TOP = [
@@ -38,7 +38,7 @@ REFIT_OF_TEN = "refit 1: 10 comparisons, reliability 0.50, rank stability 0.97; 
 
 
 class Clock:
-    """Goes on only when told to, and counts how often it was read."""
+    """Continues only when told to, and counts how often it was read."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -49,16 +49,22 @@ class Clock:
         return self.now
 
 
+OPTIONS = {
+    "preset": "pairscale", "reliability_target": 0.9, "n_steps": None, "max_comparisons": None, "max_cost": None,
+}  # fmt: skip
+
+
 class Run:
-    """A run that goes on by steps, and what it has shown."""
+    """A run that continues by steps, and what it has shown."""
 
     def __init__(self, mode: str = "all", *, terminal: bool = False, width: int = 90, **options: object) -> None:
         self.clock = Clock()
         self.file = io.StringIO()
         console = Console(file=self.file, force_terminal=terminal, width=width, height=50, legacy_windows=False)
-        given = {"n_items": 30, "reliability_target": 0.9, "n_steps": None, "max_comparisons": None, "max_cost": None}
+        given: dict[str, object] = {"n_items": 30, **OPTIONS}
         self.view = View(mode, **(given | options), console=console, clock=self.clock)
         self.committed = self.invalid = self.steps = 0
+        self.judge: dict[str, object] = {}
 
     def __enter__(self) -> Run:
         self.view.__enter__()
@@ -82,6 +88,7 @@ class Run:
                 cost=cost,
                 stage="mid_link",
                 round_id=3,
+                judge=self.judge,
             )
 
     def fail(self, n: int = 1, reason: str = "too slow", **row: object) -> None:
@@ -90,7 +97,7 @@ class Run:
 
     def refit(self, n: int, reliability: float | None, top: list = TOP, **row: object) -> None:
         self.refits = getattr(self, "refits", 0) + 1
-        figures = FIGURES | {"refit_id": self.refits, "total_pairs_done": n, "reliability_EAP": reliability} | row
+        figures = FIGURES | {"refit_id": self.refits, "total_pairs_done": n, "reliability": reliability} | row
         self.view.refit({**figures, **stop_gates(figures), **row}, top)
 
     @property
@@ -137,12 +144,12 @@ def a_run(mode: str, **options: object) -> Run:
 
 
 def test_the_rows_of_these_tests_are_of_the_round_log() -> None:
-    assert {*FIGURES, "refit_id", "total_pairs_done", "reliability_EAP", "n_items"} <= set(ROUND_LOG)
+    assert {*FIGURES, "refit_id", "total_pairs_done", "reliability", "n_items"} <= set(ROUND_LOG)
 
 
 def test_everything_on_a_terminal() -> None:
     run = a_run("all", n_steps=100, max_comparisons=118, max_cost=5.0)
-    assert "╭─ adaptive ranking of 30 items ─" in run.text
+    assert "╭─ adaptive ranking of 30 items, preset pairscale ─" in run.text
     assert run.panel == {
         "stage": "mid link, round 3",
         "steps": "60 of 100",
@@ -168,6 +175,20 @@ def test_everything_on_a_terminal() -> None:
     assert "step 30: no valid answer (error) for ann and bob: too slow" in run.text
     assert "the global order counts as known from refit 2 on" in run.text
     assert "refit 2: " not in run.text  # the panel says it
+
+
+def test_how_the_judge_answers() -> None:
+    """What was counted since the last refit, and what that found of the judge."""
+    run = Run(terminal=True)
+    with run:
+        run.go(20)
+        run.refit(20, 0.5, b_mean=0.312, epsilon_mean=0.021, n_reversed=1, n_flips=1, n_repeats_agreeing=0)
+        run.judge = {"first_win_rate": 0.55, "n_reversed": 4, "n_flips": 1, "n_repeated_same_order": 0,
+                     "n_repeats_agreeing": 3}  # fmt: skip
+        run.go(10, seconds=1)
+    said = re.sub(r"[│\s]+", " ", run.text[run.text.rindex("╭") :])
+    assert "judge first text won 55%, position effect +0.31, lapses 2%, 1 of 4 reversed pairs got the" in said
+    assert "3 of 4 repeats agree" in said
 
 
 def test_other_modes_on_a_terminal_show_a_part() -> None:
@@ -219,7 +240,7 @@ def test_the_pace_is_that_of_the_last_sixty_drawings() -> None:
 
 
 def test_how_often_it_is_drawn() -> None:
-    run = Run(terminal=True, redraw_every=10)
+    run = Run(terminal=True, redraw_every=10, show_events=False)
     with run:
         reads = run.clock.reads
         assert run.drawings == 1
@@ -254,7 +275,7 @@ def test_at_most_ten_drawings_a_second() -> None:
 
 
 def test_refits_alone_are_drawn_at_refits_alone() -> None:
-    run = Run("refits", terminal=True, redraw_every=1)
+    run = Run("refits", terminal=True, redraw_every=1, show_events=False)
     with run:
         run.go(50, seconds=1)
         assert run.drawings == 1
@@ -264,8 +285,46 @@ def test_refits_alone_are_drawn_at_refits_alone() -> None:
         assert run.drawings == 2
 
 
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_single_gate_that_is_left_has_a_line_once_per_change(terminal: bool) -> None:
+    run = Run("all", terminal=terminal)
+    with run:
+        run.refit(100, 0.5, rho_rank=0.9)  # two are left
+        run.refit(200, 0.84)
+        run.refit(300, 0.8999)  # the same one
+        run.refit(310, 0.8, is_closing=True)  # decides nothing
+        run.refit(400, 0.91, delta_sd_theta=0.134)
+        run.refit(500, 0.5, delta_sd_theta=0.2)  # two again
+        run.refit(600, 0.92, delta_sd_theta=0.12)
+        run.refit(700, 0.92, stop_decision=True, stop_reason="btl_converged")
+    said = [line for line in run.lines if "gate of the stop" in line or "the stop rule holds" in line]
+    assert said[:3] == [
+        "one gate of the stop rule is left: reliability 0.84 (at least 0.90)",
+        "one gate of the stop rule is left: change of the spread 0.13 (at most 0.10)",
+        "one gate of the stop rule is left: change of the spread 0.12 (at most 0.10)",
+    ]
+    (stop,) = said[3:]
+    assert stop.startswith("the stop rule holds: reliability 0.92 (at least 0.90), rank stability 0.97 (at least 0.95)")
+    assert stop.endswith("held back until now by: change of the spread")
+
+
+@pytest.mark.parametrize("options", [{"mode": "steps"}, {"mode": "all", "show_events": False}, {"mode": "none"}])
+def test_gates_are_not_told_where_no_events_are_wanted(options: dict) -> None:
+    run = Run(**options)
+    with run:
+        run.refit(200, 0.84)
+    assert "gate" not in run.text
+
+
+def test_before_there_is_an_earlier_refit_no_gate_is_the_last() -> None:
+    run = Run("all")
+    with run:
+        run.refit(100, 0.95, lag_eligible=False, rho_rank=math.nan, rho_theta=math.nan, delta_sd_theta=math.nan)
+    assert "gate of the stop" not in run.text
+
+
 def test_plain_refits() -> None:
-    run = Run("refits", max_comparisons=900)
+    run = Run("refits", max_comparisons=900, show_events=False)
     with run:
         run.go(300, seconds=1)
         run.view.refit_started(300)
@@ -291,7 +350,7 @@ def test_plain_refits() -> None:
         ),
         (
             "closing refit 5: 1,700 comparisons, reliability 0.93, rank stability 0.97",
-            "limit reached (max_comparisons): goes on with a higher one",
+            "limit reached (max_comparisons): raise it to continue",
         ),
     ]
 
@@ -317,8 +376,8 @@ def test_plain_lines_of_both() -> None:
         run.refit(35, 0.6, global_identified=True)
         run.view.note("the judge asks for patience")
     assert [line.split(":")[0] for line in run.lines] == [
-        "step 10", "step 20", "refit 1", "the global order counts as known from refit 1 on", "refit 2",
-        "the judge asks for patience",
+        "step 10", "step 20", "refit 1", "the global order counts as known from refit 1 on",
+        "one gate of the stop rule is left", "refit 2", "the judge asks for patience",
     ]  # fmt: skip
 
 
@@ -338,22 +397,31 @@ def test_five_invalid_answers_in_full_and_then_counts() -> None:
     run = Run("refits")
     with run:
         run.fail(4)
-        run.refit(10, 0.5)
-        run.fail(3)
-        run.go(5, status="starved", starvation_reason="star_caps")
-        run.refit(20, 0.6)
-        run.refit(30, 0.7)
+        for n, reliability in ((10, 0.5), (20, 0.6), (30, 0.7)):
+            if n == 20:
+                run.fail(3)
+                run.go(5, status="starved", starvation_reason="star_caps")
+            run.refit(n, reliability, lag_eligible=False)
         run.fail(1000)
         run.go(2, status="starved", starvation_reason="star_caps")
     assert run.lines[3] == "step 4: no valid answer (error) for ann and bob: too slow"
-    assert run.lines[4].endswith("reliability below 0.90")
+    late = "reliability below 0.90, too few refits to compare with"
+    assert run.lines[4].endswith(late)
     assert run.lines[5].startswith("step 5: no valid")
     assert run.lines[6] == (
         "step 8: no pair to ask about in this stage: all that fit have a text that was asked about too often lately"
     )
-    assert run.lines[11].endswith("reliability below 0.90; 2 more invalid answers")
-    assert run.lines[12].endswith("reliability below 0.90")
+    assert run.lines[11].endswith(f"{late}; 2 more invalid answers")
+    assert run.lines[12].endswith(late)
     assert run.lines[13:] == ["1,000 more invalid answers, 2 more steps without a pair"]  # at the end
+
+
+def test_a_long_stage_that_the_posterior_has_decided_needs_no_line() -> None:
+    run = Run("refits")
+    with run:
+        run.go(9, status="starved", starvation_reason="no_candidates", long_gate_reason="posterior_extreme")
+        run.go(1, status="starved", starvation_reason="no_candidates")
+    assert run.lines == ["step 10: no pair to ask about in this stage: none fits"]
 
 
 def test_without_refit_lines_the_step_lines_count() -> None:
@@ -412,7 +480,7 @@ def test_a_narrow_terminal_cuts_lines_and_breaks_none() -> None:
     panel = run.text[run.text.rindex("╭") :].split("╯")[0].splitlines()
     assert {len(line) for line in panel[:-1]} == {40}
     assert run.panel["best (± 1 sd)"] == "+1.00 ± 0.50  xxxxx…"
-    assert run.panel["stop rule"] == "not yet: reliability"  # which alone goes on in the next line
+    assert run.panel["stop rule"] == "not yet: reliability"  # which alone continues in the next line
 
 
 def test_a_wide_terminal_has_a_panel_of_one_width() -> None:
@@ -507,8 +575,9 @@ class Broken(io.StringIO):
 @pytest.mark.parametrize("terminal", [False, True])
 def test_a_broken_standard_error_breaks_no_run(terminal: bool) -> None:
     file = Broken()
-    options = {"n_items": 3, "reliability_target": 0.9, "n_steps": None, "max_comparisons": None, "max_cost": None}
-    view = View("all", **options, redraw_every=1, console=Console(file=file, force_terminal=terminal), clock=Clock())
+    view = View(
+        "all", n_items=3, **OPTIONS, redraw_every=1, console=Console(file=file, force_terminal=terminal), clock=Clock()
+    )
     with view:
         view.note("there")
         file.gone = True
@@ -520,22 +589,91 @@ def test_a_broken_standard_error_breaks_no_run(terminal: bool) -> None:
 
 
 def test_by_default_it_goes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
-    options = {"n_items": 3, "reliability_target": 0.9, "n_steps": None, "max_comparisons": None, "max_cost": None}
-    with View("all", **options, clock=Clock()) as view:
+    with View("all", n_items=3, **OPTIONS, clock=Clock()) as view:
         view.note("a note")
     assert capsys.readouterr() == ("", "a note\n")
 
 
 def test_a_dumb_terminal_gets_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "dumb")
-    run = Run("refits", terminal=True)
+    run = Run("refits", terminal=True, show_events=False)
     with run:
         run.refit(10, 0.5)
     assert run.lines == [REFIT_OF_TEN]
 
 
 def test_impossible_options() -> None:
-    with pytest.raises(InputError, match="progress must be 'all', 'refits', 'steps' or 'none', not 'bar'"):
+    with pytest.raises(InputError, match="progress must be 'all', 'refits', 'steps', 'line' or 'none', not 'bar'"):
         Run("bar")
     with pytest.raises(InputError, match="progress_redraw_every must be a whole number of 1 or more, not 0"):
         Run("all", redraw_every=0)
+
+
+def test_one_line_that_is_redrawn_and_disappears() -> None:
+    with Run("line", terminal=True, max_cost=2.0) as run:
+        run.go(10, seconds=1, cost=0.5)
+        run.refit(10, 0.5)
+        run.go(1, seconds=1, cost=0.75, status="starved", starvation_reason="hard_filters")
+    drawn = [line for line in run.lines if line]
+    assert drawn[-1] == "10 comparisons    reliability ██████████░░░░░░░░┃░ 0.50 of 0.90  $0.7500 of $2.0000"
+    assert run.file.getvalue().endswith("\x1b[2K")
+    assert all("comparisons" in line for line in drawn)
+
+
+def test_where_there_is_no_terminal_one_line_is_none() -> None:
+    with Run("line") as run:
+        run.go(200)
+        run.refit(200, 0.5)
+    assert run.lines == []
+
+
+# In a notebook
+
+
+class Output:
+    """What a notebook shows: the lines of one output."""
+
+    def __init__(self, _clock: object) -> None:
+        self.shown: list[list[str]] = []
+
+    def show(self, lines: list[str]) -> None:
+        self.shown.append(list(lines))
+
+
+@pytest.mark.parametrize("mode", ["all", "refits", "steps", "line", "none"])
+def test_a_notebook_has_one_output_with_its_notes(
+    mode: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outputs: list[Output] = []
+    monkeypatch.setattr("pairscale.adaptive.view.in_notebook", lambda: True)
+    monkeypatch.setattr(
+        "pairscale.adaptive.view.LiveOutput", lambda clock: outputs.append(Output(clock)) or outputs[-1]
+    )
+    run = Run(mode)
+    run.view = View(mode, n_items=30, **OPTIONS, clock=run.clock)
+    with run:
+        run.fail(7)
+        run.go(200, seconds=0.05, cost=0.5)
+        run.refit(200, 0.5)
+        run.view.note("a <note>")
+    assert capsys.readouterr() == ("", "")
+    if mode == "none":
+        assert outputs == []
+        return
+    (output,) = outputs
+    last, before = output.shown[-1], output.shown[-2]
+    assert last[0].startswith("ranking 30 items: 200 comparisons  reliability ██████████░")
+    assert "0.50 of 0.90  7 invalid  $0.5000  0:00:10" in last[0]
+    assert sum("no valid answer" in line for line in last) == 5  # as many as a log has
+    assert "2 more invalid answers" in last[-1]
+    assert "a <note>" in last
+    assert len(before) >= 5
+    assert len(output.shown) < 60  # 10 seconds of updates
+
+
+def test_in_a_notebook_a_console_of_ones_own_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pairscale.adaptive.view.in_notebook", lambda: True)
+    run = Run("refits", show_events=False)
+    with run:
+        run.refit(10, 0.5)
+    assert run.lines == [REFIT_OF_TEN]

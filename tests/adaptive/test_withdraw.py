@@ -11,10 +11,10 @@ import pytest
 
 import pairscale as ps
 from pairscale.adaptive.engine import Engine, Proposal
-from pairscale.adaptive.session import adaptive_status
-from pairscale.errors import InputError, StoreMismatchError
+from pairscale.adaptive.status import adaptive_status
+from pairscale.core.errors import InputError, StoreMismatchError
 from pairscale.models.reliability import eap_reliability
-from pairscale.report._facts import facts_of_result, facts_of_run
+from pairscale.reporting.figures import facts_of_result, facts_of_run
 from pairscale.store.writer import Asked, Entry
 from tests.adaptive.driving import names
 from tests.adaptive.running import LATE, SOON, audited, better, rank, samples, simulated, steps
@@ -32,6 +32,7 @@ def events_of(run: Path, kind: str) -> list[dict[str, Any]]:
 # The run
 
 
+@pytest.mark.slow_except("1-pollitt", "4-information")
 @pytest.mark.parametrize("selector", ["pollitt", "random", "nearest", "information"])
 @pytest.mark.parametrize("concurrency", [1, 4])
 def test_never_asked_about_again_and_its_comparisons_stay(selector: str, concurrency: int, tmp_path: Path) -> None:
@@ -52,6 +53,7 @@ def test_never_asked_about_again_and_its_comparisons_stay(selector: str, concurr
     audited(run)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("selector", ["pollitt", "information"])
 def test_a_pause_after_it_changes_nothing(selector: str, tmp_path: Path) -> None:
     runs = [tmp_path / "one.db", tmp_path / "two.db"]
@@ -86,6 +88,7 @@ def test_a_text_that_the_judge_cannot_read_blocks_nothing(tmp_path: Path) -> Non
     audited(run)
 
 
+@pytest.mark.slow
 def test_a_stop_does_not_wait_for_it(tmp_path: Path) -> None:
     """Reliability and stability are those of the others; the scores are those of all."""
     run = tmp_path / "run.db"
@@ -204,6 +207,7 @@ def test_the_number_of_a_question_that_was_asked_in_vain_is_not_used_for_another
 # Together with other changes
 
 
+@pytest.mark.slow
 def test_other_settings_and_late_texts_do_not_bring_it_back(tmp_path: Path) -> None:
     run = tmp_path / "run.db"
     rank(8, n_steps=20, run=run, btl_config=LATE, without=["s03"])
@@ -243,6 +247,7 @@ def test_from_a_run_that_has_stopped(tmp_path: Path) -> None:
     audited(run)
 
 
+@pytest.mark.slow
 def test_a_text_that_is_no_longer_there(tmp_path: Path) -> None:
     run = tmp_path / "run.db"
     rank(8, n_steps=9, run=run)
@@ -257,6 +262,7 @@ def test_a_text_that_is_no_longer_there(tmp_path: Path) -> None:
 # What is said of it
 
 
+@pytest.mark.slow
 def test_what_cannot_be_withdrawn_is_refused_and_nothing_is_touched(tmp_path: Path) -> None:
     run = tmp_path / "run.db"
     rank(4, n_steps=5, run=run)
@@ -281,7 +287,7 @@ def test_it_is_marked_everywhere(tmp_path: Path, caplog: pytest.LogCaptureFixtur
         f"withdrawn from the run, and not asked about any more: 's05' ({degree} comparisons); what was answered stays"
     )
     assert wanted in caplog.text
-    assert out.items.columns[-2:] == ["rank", "withdrawn"]
+    assert out.items.columns[-1] == "withdrawn"
     assert out.items.filter(pl.col("withdrawn"))["ID"].to_list() == ["s05"]
     assert "8 items (1 withdrawn)" in str(out.state)
     with ps.open_run(run) as store:

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from pairscale.checks import agreement
-from pairscale.errors import InputError, TableError
+from pairscale.checks.agreement import agreement
+from pairscale.core.errors import InputError, TableError
 
 ORACLE = json.loads(Path(__file__).with_name("agreement_oracle.json").read_text("utf-8"))["cases"]
 _ = None

@@ -43,6 +43,7 @@ def test_a_judge_that_always_takes_the_first_is_never_consistent():
     assert check.bias.summary["prop_pos1"][0] == 1.0
 
 
+@pytest.mark.slow
 def test_the_same_seed_asks_about_the_same_pairs_and_more_than_there_are_about_all():
     first, again, other = (asked_of(better, n_pairs=7, seed=seed)[0] for seed in (3, 3, 4))
     assert first == again != other
@@ -53,7 +54,7 @@ def test_not_all_pairs_are_made_to_ask_about_a_few(monkeypatch):
     def everything(*_more):
         raise AssertionError("all pairs are made")
 
-    monkeypatch.setattr("pairscale.pairs.make.np.triu_indices", everything)
+    monkeypatch.setattr("pairscale.pairing.make.np.triu_indices", everything)
     assert asked_of(better, n_pairs=3)[1].n_pairs == 3
     with pytest.raises(AssertionError, match="all pairs"):
         ps.make_pairs(TEXTS)

@@ -16,9 +16,10 @@ from tests import strategies
 from tests.strategies import golden
 
 import pairscale as ps
-from pairscale.checks import check_positional_bias, compute_reverse_consistency, split_orders
-from pairscale.checks._effect import VOTES, position_effect, sign_test, wilson
-from pairscale.errors import InputError, TableError
+from pairscale.checks._orders import split_orders
+from pairscale.checks.effect import VOTES, position_effect, sign_test, wilson
+from pairscale.checks.position import check_positional_bias, compute_reverse_consistency
+from pairscale.core.errors import InputError, TableError
 
 CONSISTENCY, BIAS = golden("compute_reverse_consistency"), golden("check_positional_bias")
 RANDOM = ("boot_mean", "boot_lwr", "boot_upr")
@@ -346,7 +347,7 @@ GOOD = compute_reverse_consistency(rows(("a", "b", "a")), rows(("b", "a", "a")))
         (lambda: compute_reverse_consistency([{"x": 1}], []), "main_results: columns 'x' are not results"),
         (
             lambda: compute_reverse_consistency([{"winner": "a", "loser": "b"}], []),
-            "main_results: columns 'winner' and 'loser' do not say which sample stood first",
+            "main_results: the columns do not say which sample stood first; give ID1 ID2 better_id",
         ),
         (lambda: compute_reverse_consistency(3, []), "main_results is a int"),
         (lambda: check_positional_bias([{"key": "a"}]), "details: no column 'ID1_main', 'ID2_main'"),

@@ -9,31 +9,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from pairscale.checks import _effect
-from pairscale.models import _correlations
+from pairscale.checks import effect
+from pairscale.models import correlations
 
 COUNTS = st.integers(1, 400).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 
 
 @given(COUNTS)
 def test_the_sign_test_is_the_binomial_test_of_a_fair_coin(counts):
-    assert _effect.sign_test(*counts) == pytest.approx(stats.binomtest(*counts).pvalue, rel=1e-9)
+    assert effect.sign_test(*counts) == pytest.approx(stats.binomtest(*counts).pvalue, rel=1e-9)
 
 
+@pytest.mark.slow
 @given(COUNTS, st.sampled_from([0.8, 0.95, 0.99]))
 def test_intervals_of_a_share(counts, level):
     test = stats.binomtest(*counts)
-    assert _effect.wilson(*counts, level) == pytest.approx(tuple(test.proportion_ci(level, "wilson")), abs=1e-12)
-    exact = [_effect._logit(float(end)) for end in test.proportion_ci(level, "exact")]
-    assert _effect._exact(*counts, level) == pytest.approx(exact, rel=1e-8)
+    assert effect.wilson(*counts, level) == pytest.approx(tuple(test.proportion_ci(level, "wilson")), abs=1e-12)
+    exact = [effect._logit(float(end)) for end in test.proportion_ci(level, "exact")]
+    assert effect._exact(*counts, level) == pytest.approx(exact, rel=1e-8)
 
 
 @given(st.lists(st.integers(0, 9), min_size=2, max_size=40))
 def test_equal_values_share_a_rank(values):
-    assert _correlations._ranks(np.array(values)).tolist() == stats.rankdata(values).tolist()
+    assert correlations._ranks(np.array(values)).tolist() == stats.rankdata(values).tolist()
 
 
 @pytest.mark.slow
 def test_a_ranking_does_without_scipy_stats():
-    code = "import sys, pairscale.adaptive, pairscale.simulate; sys.exit('scipy.stats' in sys.modules)"
+    code = "import sys, pairscale.adaptive, pairscale.simulation; sys.exit('scipy.stats' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

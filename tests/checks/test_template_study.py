@@ -7,10 +7,9 @@ import pytest
 from scipy.stats import binomtest
 
 import pairscale as ps
-from pairscale.checks import StudyCell, published_default_template, published_template_study, template_study
-from pairscale.checks.published import OTHER_WORDINGS
-from pairscale.checks.templates import STUDY
-from pairscale.errors import InputError, TableError
+from pairscale.checks.published import OTHER_WORDINGS, published_default_template, published_template_study
+from pairscale.checks.templates import STUDY, StudyCell, template_study
+from pairscale.core.errors import InputError, TableError
 from pairscale.testing import ProviderSimulator
 
 BIAS = {"concise": 0.0, "weigh": 4.0}
@@ -50,7 +49,7 @@ def test_the_template_that_sways_ranks_last(study):
 
 
 def test_the_figures_are_those_of_the_single_checks(study):
-    from pairscale.checks import check_positional_bias, compute_reverse_consistency
+    from pairscale.checks.position import check_positional_bias, compute_reverse_consistency
 
     judge = swayed("weigh")
     back = ps.sample_reverse_pairs(PAIRS, 1, seed=1)

@@ -80,8 +80,28 @@ def test_json_is_one_document(cli, answers):
     assert found["verdicts"] == {"says more": "B is better: 100 % of 19 decided cases, 95 % interval 83 to 100"}
     assert found["counts"]["says more"] == {"win": 19, "tie": 0, "flip": 0, "abstention": 0, "error": 0}
     assert found["win_rates"]["says more"]["rate"] == found["win_rates_decided"]["says more"]["rate"] == 1.0
+    assert found["bounds"] == {"says more": {"lower": 1.0, "upper": 1.0}}
+    assert found["failures"] == "loss"
+    assert found["variants"]["B"] == {
+        "side": "b", "answers": 19, "failures": 0, "failure_rate": 0.0, "latency_ms": None, "tokens": None,
+        "cost": None, "with_latency": 0, "with_tokens": 0, "with_cost": 0,
+    }  # fmt: skip
     assert found["unmatched"] == [{"task_id": "t7", "repeat": 1, "missing": "b"}]
     assert len(found["cases"]) == 19
+
+
+def test_the_rate_at_equal_style(cli, answers):
+    styles = ("--control", "length", "--control", "markdown")
+    done = cli(*FILES, "--judge", "vary:longer", *styles)
+    assert done.code == 0
+    assert "at equal length, headers, lists, bold: B wins" in done.out
+    assert "effect of length: +" in done.out
+    assert "note: " in done.out
+    found = cli(*FILES, "--judge", "vary:longer", *styles, "--json").json["controlled"]["says more"]
+    assert [one["name"] for one in found["effects"]] == ["length", "headers", "lists", "bold"]
+    assert found["ci"][0] <= found["rate"] <= found["ci"][1]
+    assert found["overlap"] <= found["n"] == 19
+    assert cli(*FILES, "--judge", "vary:longer", "--json").json["controlled"] == {}
 
 
 def test_a_suite_is_answered_first(cli, answers):
@@ -91,10 +111,30 @@ def test_a_suite_is_answered_first(cli, answers):
     )
     assert done.code == 0
     assert "task" not in done.out
-    assert "B is better: 100 % of 18 decided cases, 95 % interval 82 to 100; 2 errors" in done.err
-    assert "t3, error: B raised ValueError: three" in done.err
+    assert "B is better: 90 % of 20 decided cases, 95 % interval 70 to 97; B failed in 2 of 20 cases" in done.err
+    assert "note: B failed in 2 of 20 cases (counted as lost)" in done.err
+    assert "t3, win: B failed: ValueError: three" in done.err
     assert (answers / "cases.csv").read_text().count("\n") == 21
     assert len(list((answers / "runs").glob("*.json"))) == 1
+
+
+def test_failures_count_as_asked(cli, answers):
+    options = ("--variant-a", "vary:short", "--variant-b", "vary:long", "--criterion", "c", "--judge", "vary:longer")
+    shown = {
+        way: cli("ab", "suite.jsonl", *options, "--failures", way, "--run", "ab.db", "--json").json
+        for way in ("loss", "shown", "excluded")
+    }
+    assert {way: found["win_rates"]["c"]["rate"] for way, found in shown.items()} == {
+        "loss": 0.9, "shown": 1.0, "excluded": 1.0,  # "(no answer)" is longer than "Yes."
+    }  # fmt: skip
+    assert all(found["bounds"]["c"] == {"lower": 0.9, "upper": 1.0} for found in shown.values())
+    told = cli("ab", "suite.jsonl", *options).out
+    assert "win rate of B 90.0 to 100.0 % over all ways to count failures" in told
+    assert "B: failed 2 of 20 (10 %), median latency" in told
+    assert "mean tokens unknown, mean cost unknown" in told
+    wrong = cli("ab", "suite.jsonl", *options, "--failures", "never")
+    assert wrong.code == 1
+    assert "failures must be 'loss', 'shown' or 'excluded', not 'never'" in wrong.err
 
 
 def test_figures_by_tag(cli, answers):
@@ -104,7 +144,7 @@ def test_figures_by_tag(cli, answers):
     assert "by tag, ties and flips as half, wins of B:" in cli("ab", "tagged.jsonl", *options).out
     found = cli("ab", "tagged.jsonl", *options, "--json").json["by_tag"]
     # questions 3 and 13 raise
-    assert [(row["tag"], row["n"], row["rate"]) for row in found] == [("warm", 13, 1.0), ("cold", 5, 1.0)]
+    assert [(row["tag"], row["n"], row["rate"]) for row in found] == [("warm", 15, 13 / 15), ("cold", 5, 1.0)]
 
 
 def test_several_judges_are_a_panel_and_labels_are_compared(cli, answers):
@@ -121,6 +161,7 @@ def test_several_judges_are_a_panel_and_labels_are_compared(cli, answers):
     assert "agree on" in both.out
 
 
+@pytest.mark.slow
 def test_the_manifest_for_labellers(cli, answers):
     done = cli(*FILES, "--judge", "vary:longer", "--manifest", "cases.jsonl")
     assert done.code == 0
@@ -141,6 +182,7 @@ def test_a_manifest_that_cannot_be_written_is_said_before_anybody_is_asked(cli, 
     assert not (answers / "ab.db").exists()
 
 
+@pytest.mark.slow
 def test_the_verdict_is_there_whatever_happens_to_the_manifest(cli, answers):
     """Exported again, labels stay true; where they would not, nothing is written, and the verdict is shown."""
     arguments = (*FILES, "--judge", "vary:longer", "--manifest", "cases.jsonl")
@@ -196,7 +238,9 @@ def test_a_model_over_http(cli, answers, monkeypatch):
         assert any(
             str(entry.body["messages"][-1]["content"]).startswith("Briefly: Question") for entry in server.journal
         )
-        assert done.json["counts"]["c"]["error"] == 2
+        assert done.json["counts"]["c"]["win"] == 20
+        assert done.json["variants"]["B"]["failures"] == 2
+        assert done.json["variants"]["A"]["cost"] > 0
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 import typer
 
 from pairscale.cli import COMMANDS, app, batch
-from pairscale.store import open_run
+from pairscale.store.runfile import open_run
 from pairscale.testing import Batches, Behaviour, ProviderSimulator
 
 _PARTS = typer.main.get_command(app).commands["batch"].commands

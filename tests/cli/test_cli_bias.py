@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from pairscale.checks.published import OTHER_WORDINGS
 from pairscale.cli import bias, bias_study
-from pairscale.errors import InputError
+from pairscale.core.errors import InputError
 
 PROMPTED = """
 def fond(A, B, prompt_template=""):

@@ -31,6 +31,7 @@ def text(path):
     return Path(path).read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_fit_draws_scores(cli, run):
     plain = cli("fit", run)
     drawn = cli("fit", run, "--chart", "scores.svg")
@@ -84,7 +85,7 @@ def test_a_bad_file_is_refused_before_any_work(cli, folder, command, file, why):
 
 
 def test_a_missing_package_is_one_line(cli, run, monkeypatch):
-    monkeypatch.setattr("pairscale.report._chart_files.find_spec", lambda name: None)
+    monkeypatch.setattr("pairscale.reporting._chart_files.find_spec", lambda name: None)
     done = cli("fit", run, "--chart", "a.svg")
     assert (done.code, done.out) == (1, "")
     assert done.lines == ["error: a chart needs an optional package: pip install 'pairscale[plots]'"]

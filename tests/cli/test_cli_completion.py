@@ -9,9 +9,9 @@ import pytest
 
 from pairscale.adaptive.selectors import SELECTORS
 from pairscale.cli import _names
-from pairscale.prompts import list_prompt_templates
+from pairscale.core.prompts import list_prompt_templates
+from pairscale.core.traits import list_traits
 from pairscale.providers.registry import PROVIDERS
-from pairscale.traits import list_traits
 
 COMMAND = Path(sys.executable).with_name("pairscale")
 
@@ -38,7 +38,7 @@ def offered(cli, monkeypatch):
         ("pairscale che", ["check-judge"]),
         ("pairscale batch s", ["submit", "status"]),
         ("pairscale rank --max-c", ["--max-comparisons", "--max-cost"]),
-        ("pairscale rank --judge o", ["openai:", "ollama:"]),
+        ("pairscale rank --judge o", ["openai:", "ollama:", "openrouter:"]),
         ("pairscale ab a.csv --judge le", ["lexical"]),
         ("pairscale rank no-such-study.toml --judge hu", ["human"]),
         ("pairscale judge --trait cla", ["clarity"]),
@@ -61,7 +61,7 @@ def test_every_name_is_offered():
 
 
 def test_templates_of_the_user_are_offered(tmp_path, monkeypatch):
-    from pairscale.prompts import get_prompt_template, register_prompt_template, remove_prompt_template
+    from pairscale.core.prompts import get_prompt_template, register_prompt_template, remove_prompt_template
 
     monkeypatch.setenv("PAIRSCALE_HOME", str(tmp_path))
     register_prompt_template("shoe", get_prompt_template())
@@ -102,4 +102,4 @@ def test_pressing_tab_loads_nothing_heavy():
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ | asked
     )
-    assert (done.stdout.split(), done.stderr.strip()) == (["openai:"], "[]")
+    assert (done.stdout.split(), done.stderr.strip()) == (["openai:", "openrouter:"], "[]")

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import pairscale as ps
-from pairscale.adaptive import AdaptiveConfig
+from pairscale.adaptive.config import AdaptiveConfig
 from pairscale.cli._history import keeping_settings, kept_settings
-from pairscale.errors import InputError, JudgeError, StoreMismatchError
+from pairscale.core.errors import InputError, JudgeError, StoreMismatchError
 from pairscale.testing import ProviderSimulator
 
 STUDY = """
@@ -45,7 +45,7 @@ def test_line_study_and_defaults_are_all_there(cli):
 
 def test_every_command_that_writes_is_in_order(cli, pairs):
     assert cli("judge", pairs, "--judge", "mine:longer", "--run", "run.db").code == 0
-    assert cli("check-judge", "essays", "--pairs", "2", "--run", "run.db", "--reliability", "0.1").code == 0
+    assert cli("check-judge", "essays", "--n-pairs", "2", "--run", "run.db", "--reliability", "0.1").code == 0
     assert cli("status", "run.db").code == 0
     assert cli("fit", "run.db", "--condition", "all").code == 0
     assert [row["command"] for row in kept()] == ["judge", "check-judge"]
@@ -67,6 +67,7 @@ def test_a_line_that_is_refused_is_not_the_last_of_its_run(cli):
     assert [row["settings"]["data"] for row in kept()] == ["essays"]
 
 
+@pytest.mark.slow
 def test_a_line_that_is_refused_after_it_opened_the_file_is_not_either(cli):
     """Only the last command of a run is taken up by others, such as `init --from` and the report."""
     line = ("rank", "essays", "--judge", "mine:longer", "--run", "run.db", *QUICK)
@@ -119,7 +120,7 @@ def test_no_key_is_kept(cli, pairs, monkeypatch):
         settings = ("api_key=planted-other-key", "max_tokens=90", "system=planted-key-0123456789")
         given = [word for text in settings for word in ("--judge-arg", text)]
         line = ("judge", pairs, "--judge", "openai:gpt-4.1", "--base-url", f"{server.url}/v1", "--run", "run.db")
-        assert cli(*line, *given[:4]).code == 0
+        assert cli(*line, *given[2:4]).code == 0
         assert b"planted" not in Path("run.db").read_bytes()
         given = {"run": "run.db", "judge_arg": [*settings], "base_url": address, "owner_token": "planted"}
         with keeping_settings("judge", given):

@@ -257,6 +257,7 @@ def test_labellers_belong_to_people(cli):
     assert outcome.lines[-1] == "error: --labellers and --instructions belong to --judge human"
 
 
+@pytest.mark.slow_except("True")
 @pytest.mark.parametrize("both_orders", [True, False])
 def test_people_have_their_page_also_when_asked_in_both_orders(both_orders, capsys):
     judge = ps.make_judge("human", judge_args={"both_orders": both_orders})

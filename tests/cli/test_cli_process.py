@@ -53,7 +53,7 @@ def test_standard_output_on_a_full_disk_is_one_line(process):
 def test_a_terminal_without_unicode_gets_the_numbers_all_the_same(process, run):
     _, out, err = _finished(process("fit", run, env={"PYTHONIOENCODING": "ascii", "PYTHONPATH": ":".join(sys.path)}))
     assert "reliability" in out
-    assert err == ""
+    assert err == "run.db: 6 comparisons of a run file, judged by mine:longer\n"
 
 
 _SLOW = """
@@ -69,6 +69,7 @@ async def judge(A, B):
 """
 
 
+@pytest.mark.slow_except("with a run file")
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 @pytest.mark.parametrize("kept", [True, False], ids=["with a run file", "without"])
 def test_ctrl_c_keeps_the_answers_and_the_same_line_goes_on(process, cli, pairs, kept, monkeypatch):
@@ -87,9 +88,13 @@ def test_ctrl_c_keeps_the_answers_and_the_same_line_goes_on(process, cli, pairs,
     assert (code, out) == (130, "")
     assert "Traceback" not in err
     if not kept:
-        assert err.splitlines()[-1] == "interrupted. Nothing was kept."
+        assert err.splitlines()[-1] == "note: interrupted. Nothing was kept."
         return
-    assert err == "interrupted. The answers so far are in run.db. Run the same command again to resume.\n"
+    assert err.splitlines() == [
+        "judge: slow:judge",
+        "6 pairs of 4 texts from pairs.csv",
+        "note: interrupted. The answers so far are in run.db. Run the same command again to resume.",
+    ]
     with ps.open_run("run.db") as store:
         before = store.results()["custom_id"].to_list()
     assert len(before) == 3
@@ -120,8 +125,9 @@ def test_a_full_disk_ends_the_run_with_every_earlier_answer_kept(process, cli):
     line = ["judge", "pairs.csv", "--judge", "wordy:judge", "--run", "run.db"]
     code, out, err = _finished(process(*line, before=_SMALL))
     assert (code, out) == (1, "")
-    assert len(err.splitlines()) == 1
-    assert err.startswith("error: run.db: the disk ")
+    *opening, line_of_error = err.splitlines()
+    assert opening == ["judge: wordy:judge", "120 pairs of 16 texts from pairs.csv"]
+    assert line_of_error.startswith("error: run.db: the disk ")
     with ps.open_run("run.db") as store:
         before = store.results()
     assert 0 < before.height < 120

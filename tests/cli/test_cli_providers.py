@@ -43,7 +43,8 @@ def test_compare_when_there_is_no_answer(cli, server):
     server.behaviour = Behaviour(refusal_rate=1)
     done = cli("compare", "a", "b", "--judge", "openai:gpt-4.1")
     assert (done.code, done.out) == (1, "")
-    assert done.err.startswith("error: no answer: refusal")
+    assert done.lines[0] == "judge: openai:gpt-4.1"
+    assert done.lines[-1].startswith("error: no answer: refusal")
 
 
 def test_compare_takes_no_file_for_a_text_that_cannot_be_read(cli, folder):

@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 import pairscale as ps
-from pairscale.adaptive.audit import audit_run
-from pairscale.files import read_table
+from pairscale.auditing import audit
+from pairscale.core.files import read_table
 
 _PATIENCE = 600
 """Seconds after which a process is taken to be stuck; nothing here is measured by the clock."""
@@ -31,7 +31,7 @@ def test_a_ranking_and_the_same_line_again(cli):
     first = cli(*RANK, "--run", "run.db", "--steps", "5")
     assert first.code == 0
     assert "5 comparisons of 4 texts; reliability 0." in first.out
-    assert "paused; the same line goes on" in first.out
+    assert "paused; run the same command again to continue" in first.out
     assert "run file  run.db  (try: pairscale audit run.db)" in first.out
     assert "must not reach standard output" not in first.out
     second = cli(*RANK, "--run", "run.db", "--steps", "4")
@@ -39,8 +39,16 @@ def test_a_ranking_and_the_same_line_again(cli):
     assert "9 comparisons of 4 texts" in second.out
     assert [line.split()[1] for line in second.out.splitlines()[1:5]] == BEST
     assert "neither must this" not in second.out
-    audit = cli("audit", "run.db")
-    assert (audit.code, audit.out, audit.err) == (0, "9 steps, 2 refits, all reproduced\n", "")
+    audit, status = cli("audit", "run.db"), cli("status", "run.db")
+    first, rows, digest = audit.out.splitlines()
+    assert (audit.code, audit.err, first) == (0, "", "preset pairscale: 9 steps, 2 refits, all reproduced")
+    assert rows.endswith(" rows in 8 tables, all as they were written")
+    assert digest in status.out.splitlines()
+    assert digest == f"digest {cli('status', 'run.db', '--json').json['digest']}"
+    assert cli("audit", "run.db", "--digest", digest.removeprefix("digest ")).code == 0
+    other = cli("audit", "run.db", "--digest", "0" * 64)
+    assert (other.code, "never closed with the digest 000" in other.out) == (1, True)
+    assert cli("audit", "run.db", "--digest", "0").err.startswith("error: a digest has 64 hexadecimal digits")
 
 
 def test_a_selector_of_ones_own(cli):
@@ -54,12 +62,13 @@ def test_a_selector_of_ones_own(cli):
     other = cli(*line)
     assert other.code != 0
     assert "run.db was started with selector='chooser.first', not 'pollitt'" in other.err
-    assert cli("audit", "run.db", *own).out == "8 steps, 3 refits, all reproduced\n"
+    assert cli("audit", "run.db", *own).out.startswith("preset pairscale: 8 steps, 3 refits, all reproduced\n")
     bare = cli("audit", "run.db")
     assert bare.code != 0
     assert "are chosen by 'chooser.first'" in bare.err
 
 
+@pytest.mark.slow
 def test_to_the_end_and_beyond(cli):
     line = (*RANK, "--run", "run.db", "--json")
     done = cli(*line)
@@ -92,7 +101,7 @@ def test_reliable_enough_and_more_reliable(cli):
     assert "note: another stop rule from here on: eap_reliability_min is 0.1, was 0.99; the last refit" in lower.err
     assert "11 comparisons" in lower.out
     assert "stopped: the ranking is reliable and stable" in lower.out
-    assert cli("audit", "run.db").out.endswith("all reproduced\n")
+    assert "all reproduced\n" in cli("audit", "run.db").out
     assert "stopped: btl_converged" in cli("status", "run.db").out
 
 
@@ -106,7 +115,7 @@ def test_a_text_is_withdrawn(cli):
     assert "4 items (1 withdrawn)" in cli("status", "run.db").out
     later = cli(*line, "--json")
     assert [row["ID"] for row in later.json["items"] if row["withdrawn"]] == ["cem"]
-    assert cli("audit", "run.db").out.endswith("all reproduced\n")
+    assert "all reproduced\n" in cli("audit", "run.db").out
     wrong = cli(*line, "--without", "cam")
     assert wrong.code == 1
     assert "--without: the run has no text 'cam'. Did you mean 'cem'" in wrong.err
@@ -129,7 +138,9 @@ def test_json_and_out(cli):
     assert "wrote 4 rows to ranking.csv" in done.err
     assert read_table("ranking.csv")["ID"].to_list() == BEST
     quiet = cli(*RANK, "--steps", "8", "--out", "other.xlsx")
-    assert (quiet.code, quiet.out) == (0, "")
+    assert quiet.code == 0
+    assert "8 comparisons of 4 texts; reliability " in quiet.out
+    assert "paused; run the same command again to continue" in quiet.out
     assert "note: without --run nothing is kept" in quiet.err
 
 
@@ -173,10 +184,28 @@ def test_a_judge_that_fails_is_said(cli):
     assert "paused: judge_failing" in cli("status", "run.db").out
 
 
+def test_a_judge_that_goes_by_position_is_said(cli):
+    Path("places.py").write_text("def first(A, B):\n    return {'is_valid': True, 'Y': 1}\n")
+    pl.DataFrame({"ID": [f"t{n}" for n in range(20)], "text": ["some words"] * 20}).write_csv("many.csv")
+    line = ("rank", "many.csv", "--judge", "places:first", "--fit", "laplace", "--progress", "none", "--run", "run.db")
+    more = ("--set", "reverse_rate=0.5", "--reliability", "0.999", "--set", "flip_share_max=")
+    done = cli(*line, *more[:-1], f"{more[-1]}0.5")
+    assert done.code == 1
+    assert "paused: the judge goes by position" in done.out
+    assert "30 of 30 reversed pairs got the opposite answer: this judge goes by position" in done.err
+    status = cli("status", "run.db").out
+    assert "paused: judge_flips" in status
+    assert "judge: first text won 100%, " in status
+    assert "30 of 30 reversed pairs got the opposite answer, 0 of 30 repeats agree" in status
+    assert cli(*line, *more[:-1], f"{more[-1]}0.5").code == 1
+    assert cli(*line, *more[:-1], f"{more[-1]}1", "--steps", "3").code == 0
+    assert cli("audit", "run.db").code == 0
+
+
 def test_a_judge_that_refuses_all_pairs_of_few_texts_is_the_cause(cli):
     done = cli(*RANK, "--judge", "mine:shy", "--run", "run.db")
     assert done.code == 0
-    assert "0 comparisons of 4 texts\n" in done.out
+    assert "0 comparisons of 4 texts; preset pairscale\n" in done.out
     cause = "the judge gave no valid answer on any pair (the last reason: I would rather"
     assert f"stopped: {cause} not �[31msay) (--set dup_max_obs=3" in done.out
     assert ", --set max_invalid_per_pair=6 asks about what was refused)" in done.out
@@ -231,19 +260,25 @@ def test_an_audit_that_does_not_pass_is_exit_code_1(cli, ranked):
     connection.close()
     report = cli("audit", "run.db")
     assert report.code == 1
-    assert report.out.startswith("after 0 steps, 0 refits: the log was changed: step_log, row 1")
+    assert report.out.splitlines()[:2] == ["3 differences", "logs, row step_log 1: the row was changed"]
     document = cli("audit", "run.db", "--json")
     assert document.code == 1
     assert document.json["passed"] is False
-    assert "step_log, row 1" in document.json["problem"]
+    assert document.json["problem"] == "logs, row step_log 1: the row was changed"
+    assert [problem[:18] for problem in document.json["problems"]] == ["logs, row step_log"] * 3
     assert cli("audit", "run.db", "--out", "report.csv").code == 1
     assert pl.read_csv("report.csv")["passed"].to_list() == [False]
 
 
-def test_a_run_without_an_adaptive_one_cannot_be_audited(cli, run):
+def test_a_run_of_another_kind_is_audited(cli, run):
     outcome = cli("audit", run)
-    assert outcome.code == 1
-    assert "holds no adaptive run" in outcome.err
+    assert (outcome.code, outcome.err) == (0, "")
+    assert "reproduced" not in outcome.out
+    with sqlite3.connect(run) as connection:
+        connection.execute("UPDATE items SET text = text || '!' WHERE item_id = (SELECT min(item_id) FROM items)")
+    connection.close()
+    outcome = cli("audit", run)
+    assert (outcome.code, outcome.out.endswith(": the text was changed\n")) == (1, True)
     assert "adaptive ranking" not in cli("status", run).out
     assert cli("status", run, "--json").json["adaptive"] is None
 
@@ -251,9 +286,9 @@ def test_a_run_without_an_adaptive_one_cannot_be_audited(cli, run):
 def test_status_says_how_far_an_adaptive_run_is(cli, ranked):
     shown = cli("status", ranked)
     assert shown.code == 0
-    line = next(line for line in shown.out.splitlines() if line.startswith("adaptive ranking: "))
-    assert line.startswith("adaptive ranking: 4 items, 9 comparisons, reliability 0.")
-    assert line.endswith(", paused; the same line goes on")
+    line = next(line for line in shown.out.splitlines() if line.startswith("adaptive ranking (preset pairscale): "))
+    assert line.startswith("adaptive ranking (preset pairscale): 4 items, 9 comparisons, reliability 0.")
+    assert line.endswith(", paused; run the same command again to continue")
     known = cli("status", ranked, "--json").json["adaptive"]
     assert (known["n_items"], known["steps"], known["committed_pairs"], known["n_refits"]) == (4, 9, 9, 2)
     assert (known["stop_reason"], known["has_ended"], known["invalid"]) == (None, True, 0)
@@ -307,7 +342,7 @@ def test_ctrl_c_leaves_scores_and_the_same_line_goes_on(process, cli, monkeypatc
     out, err = child.communicate(timeout=_PATIENCE)
     assert (child.returncode, out) == (130, "")
     assert "Traceback" not in err
-    assert err.endswith("interrupted. The answers so far are in run.db. Run the same command again to resume.\n")
+    assert err.endswith("note: interrupted. The answers so far are in run.db. Run the same command again to resume.\n")
     state = ps.load_adaptive_session("run.db")
     assert state.engine.committed == 4
     assert ps.summarize_items(state).height == 4  # scores are there
@@ -319,10 +354,10 @@ def test_ctrl_c_leaves_scores_and_the_same_line_goes_on(process, cli, monkeypatc
         codes = connection.execute("SELECT error_code FROM attempts WHERE outcome = 'error'").fetchall()
     connection.close()
     assert codes == [("cancelled",)] * concurrency  # they may be paid for
-    assert audit_run("run.db").passed
+    assert audit("run.db").passed
     monkeypatch.setenv("HURRY", "1")
     done = cli(*line, "--json", "--steps", "4")
     assert done.code == 0
     assert done.json["summary"][0]["committed_pairs"] == 8
-    report = audit_run("run.db")
+    report = audit("run.db")
     assert report.passed, report

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pairscale.files import read_table
+from pairscale.core.files import read_table
 
 RANK = ("rank", "essays", "--judge", "mine:longer", "--fit", "laplace", "--progress", "none", "--steps", "9")
 
@@ -56,7 +56,7 @@ def test_what_surprises_can_be_labelled(cli, run):
         (("nowhere.db",), "no such run file"),
         (("run.db", "--out", "report.pdf"), "--out must be a file that ends in '.html', "),
         (("run.db", "--condition", "nobody"), "no condition is called 'nobody'"),
-        (("run.db", "--as", "ab"), "keeps no result of a comparison of two variants"),
+        (("run.db", "--kind", "ab"), "keeps no result of a comparison of two variants"),
     ],
 )
 def test_what_is_wrong_is_named(cli, run, args, said):
@@ -65,6 +65,7 @@ def test_what_is_wrong_is_named(cli, run, args, said):
     assert said in done.err
 
 
+@pytest.mark.slow
 def test_charts_to_point_at(cli, run):
     assert cli("report", run, "--interactive").code == 0
     source = Path("run.html").read_text("utf-8")
@@ -76,7 +77,7 @@ def test_charts_to_point_at(cli, run):
 
 
 def test_charts_to_point_at_need_a_package(cli, folder, monkeypatch):
-    monkeypatch.setattr("pairscale.report._chart_files.find_spec", lambda name: None)
+    monkeypatch.setattr("pairscale.reporting._chart_files.find_spec", lambda name: None)
     done = cli("report", "nowhere.db", "--interactive")
     assert (done.code, done.out) == (1, "")
     assert done.lines == ["error: --interactive needs an optional package: pip install 'pairscale[plots]'"]

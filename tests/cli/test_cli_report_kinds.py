@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pairscale.files import read_table
+from pairscale.core.files import read_table
 
 JUDGES = '''
 def sways(A, B):
@@ -61,7 +61,7 @@ def test_a_study_is_known_as_one(cli, study):
 
 
 def test_a_study_can_be_read_as_a_ranking(cli, study):
-    assert cli("report", study, "--as", "ranking", "--out", "ranking.csv").code == 0
+    assert cli("report", study, "--kind", "ranking", "--out", "ranking.csv").code == 0
     assert read_table("ranking.csv")["ID"][0] == "dot"
 
 
@@ -172,13 +172,13 @@ def test_nothing_to_label_is_said(cli, folder, ab):
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("ab.db", "--as", "nonsense"), "a run is read as ranking, bias or ab"),
+        (("ab.db", "--kind", "nonsense"), "--kind must be 'ranking', 'bias' or 'ab', not 'nonsense'"),
         (("ab.db", "--condition", "x"), "an A/B run shows all of its own"),
         (
             ("ab.db", "--again", "again.csv"),
             "--again must be a file that ends in '.jsonl' or '.ndjson', not 'again.csv'",
         ),
-        (("ab.db", "--as", "bias"), None),
+        (("ab.db", "--kind", "bias"), None),
     ],
 )
 def test_what_cannot_be_done_is_said(cli, ab, args, said):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import pairscale as ps
-from pairscale.adaptive import AdaptiveConfig, BTLConfig
+from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
 from pairscale.cli import rank
 from pairscale.cli._study import TEMPLATE, read_study
 
@@ -102,7 +102,7 @@ def test_init_writes_a_study_that_runs_and_never_over_another(cli):
 
 
 def test_a_new_study_does_what_the_line_without_options_does(cli):
-    """The same questions in the same order, with the same settings, so that the one goes on with the other's run."""
+    """The same questions in the same order, with the same settings, so that the one continues with the other's run."""
     assert cli("init").code == 0
     done = []
     for data, run in (("essays", "line.db"), ("study.toml", "study.db")):

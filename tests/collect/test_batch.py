@@ -6,16 +6,16 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from batching import KEY, MODELS, Clock, expected, judge_of, pairs_of, simulator, with_manager
+from tests.batching import KEY, MODELS, Clock, expected, judge_of, pairs_of, simulator, with_manager
 
 import pairscale as ps
-from pairscale.collect.batch._parts import custom_id, split_id
-from pairscale.errors import InputError, JudgeError
+from pairscale.collect.batch.parts import custom_id, split_id
+from pairscale.core.errors import InputError, JudgeError
 from pairscale.judges.base import JudgePair
 from pairscale.judges.batched import verdict_of
-from pairscale.providers._wire import Wire
-from pairscale.providers.batches import Limits, batch_format
-from pairscale.store import open_run
+from pairscale.providers.batch_http import BatchHTTP
+from pairscale.providers.batches import BatchLimits, batch_format
+from pairscale.store.runfile import open_run
 
 PROVIDERS = tuple(MODELS)
 
@@ -29,6 +29,7 @@ def whole(pairs, judge, **settings):
     return work
 
 
+@pytest.mark.slow_except("openai")
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_everything_comes_back(provider, tmp_path):
     pairs = pairs_of(9)
@@ -46,6 +47,7 @@ def test_everything_comes_back(provider, tmp_path):
     assert results["prompt_tokens"].null_count() == 0
 
 
+@pytest.mark.slow_except("openai", "anthropic")
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_live_and_batch_send_the_same_body_and_read_the_same_answer(provider, tmp_path):
     pairs = pairs_of(4)
@@ -96,6 +98,7 @@ def test_gemini_by_file(tmp_path, monkeypatch):
 # Splitting
 
 
+@pytest.mark.slow_except("settings[036]*")
 @pytest.mark.parametrize(
     ("settings", "sizes"),
     [
@@ -103,9 +106,9 @@ def test_gemini_by_file(tmp_path, monkeypatch):
         ({"n_segments": 3}, [4, 3, 3]),
         ({"n_segments": 6}, [2, 2, 2, 2, 1, 1]),
         ({"n_segments": 12}, [1] * 10),
-        ({"n_segments": 3, "limits": Limits(2, 10**9)}, [2, 2, 2, 2, 2]),
-        ({"limits": Limits(3, 10**9)}, [3, 3, 3, 1]),
-        ({"limits": Limits(100, 9_000)}, None),
+        ({"n_segments": 3, "limits": BatchLimits(2, 10**9)}, [2, 2, 2, 2, 2]),
+        ({"limits": BatchLimits(3, 10**9)}, [3, 3, 3, 1]),
+        ({"limits": BatchLimits(100, 9_000)}, None),
         ({}, [10]),
     ],
 )
@@ -125,7 +128,7 @@ def test_splitting(tmp_path, settings, sizes):
 def test_what_cannot_be_split_is_said(tmp_path):
     with simulator() as server:
         with pytest.raises(InputError, match="more than a batch may have"):
-            with_manager(tmp_path / "run.db", whole(pairs_of(3), judge_of(server), limits=Limits(10, 50)))
+            with_manager(tmp_path / "run.db", whole(pairs_of(3), judge_of(server), limits=BatchLimits(10, 50)))
         with pytest.raises(InputError, match="not both"):
             with_manager(tmp_path / "run.db", whole(pairs_of(3), judge_of(server), batch_size=1, n_segments=2))
         ollama = judge_of(server, "openai")
@@ -145,6 +148,7 @@ def test_names_of_requests():
 # What goes wrong
 
 
+@pytest.mark.slow_except("*openai")
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize("fault", [429, 500, "lost", "reset"])
 def test_a_creation_that_fails_is_tried_again_and_never_doubled(provider, fault, tmp_path):
@@ -269,6 +273,7 @@ def test_of_both_orders_only_the_one_that_failed_is_asked_again(provider, tmp_pa
     assert tokens == live["prompt_tokens"].sum()
 
 
+@pytest.mark.slow
 def test_a_model_that_does_not_exist_is_no_endless_story(tmp_path):
     with simulator() as server:
         server.models = ["gpt-5"]
@@ -342,8 +347,8 @@ def test_headers_go_along_from_process_to_process_except_secrets(tmp_path):
     ],
 )
 def test_an_empty_account_leaves_the_batch_to_be_created_later(provider, status, error, tmp_path, monkeypatch):
-    async def empty(_form, wire, _draft):
-        raise wire._refused(status, {}, json.dumps({"error": error}).encode())
+    async def empty(_form, http, _draft):
+        raise http._refused(status, {}, json.dumps({"error": error}).encode())
 
     with simulator() as server, monkeypatch.context() as poor:
         poor.setattr(type(batch_format(provider)), "create", empty)
@@ -415,6 +420,7 @@ def test_results_that_are_gone_are_said_to_be(tmp_path, caplog):
     assert "openai does not have its results any more" in caplog.text
 
 
+@pytest.mark.slow_except("openai")
 @pytest.mark.parametrize("settings", [{"failing": 0.3}, {"gone": 0.3}, {"ends": "cancelled"}, {"ends": "expired"}])
 def test_what_a_simulated_batch_loses_is_no_matter_of_chance(tmp_path, settings):
     lost = []
@@ -623,13 +629,14 @@ def test_a_batch_that_will_not_be_cancelled_is_said_and_the_others_are(tmp_path)
     assert [entry.state for entry in found] == ["failed", "cancelled"]
 
 
+@pytest.mark.slow_except("openai")
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_reply_that_describes_no_batch_does_not_end_the_waiting(provider, tmp_path, monkeypatch, caplog):
     """An empty reply, and one with a time that is none, come between those that can be read."""
-    asked, plain = [], Wire.json
+    asked, plain = [], BatchHTTP.json
 
-    async def json_of(wire, method, path, *args, **more):
-        found = await plain(wire, method, path, *args, **more)
+    async def json_of(http, method, path, *args, **more):
+        found = await plain(http, method, path, *args, **more)
         if method != "GET":
             return found
         asked.append(path)
@@ -639,7 +646,7 @@ def test_a_reply_that_describes_no_batch_does_not_end_the_waiting(provider, tmp_
             len(asked), found
         )
 
-    monkeypatch.setattr(Wire, "json", json_of)
+    monkeypatch.setattr(BatchHTTP, "json", json_of)
     pairs = pairs_of(3)
     with simulator(looks=4) as server:
         found, results, _ = with_manager(tmp_path / "run.db", whole(pairs, judge_of(server, provider)))

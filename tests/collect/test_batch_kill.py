@@ -1,4 +1,4 @@
-"""``kill -9`` at every step of the way, then go on: no batch is created twice, no result is lost or kept twice.
+"""``kill -9`` at every step of the way, then continue: no batch is created twice, no result is lost or kept twice.
 
 The steps are those of the registry. A longer test kills at every moment between two of anything that lasts: before and
 after each request to the provider, and before and after each transaction of the run file.
@@ -13,10 +13,10 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from batching import expected, judge_of, pairs_of, simulator, with_manager
+from tests.batching import expected, judge_of, pairs_of, simulator, with_manager
 
-from pairscale.collect.batch import _collecting, _steps
-from pairscale.store import open_run
+from pairscale.collect.batch import _steps, collecting
+from pairscale.store.runfile import open_run
 
 pytestmark = pytest.mark.slow
 
@@ -32,10 +32,10 @@ NURSERY = textwrap.dedent("""
 
     sys.path.insert(0, sys.argv[1])
     import test_batch_kill as test
-    from pairscale.collect.batch import _collecting, _steps
+    from pairscale.collect.batch import _steps, collecting
     from pairscale.providers import _gemini_batches
-    from pairscale.providers._wire import Wire
-    from pairscale.store import RunFile
+    from pairscale.providers.batch_http import BatchHTTP
+    from pairscale.store.runfile import RunFile
 
     def doomed(run, url, form, step, occurrence):
         seen = 0
@@ -63,11 +63,11 @@ NURSERY = textwrap.dedent("""
             return between
 
         if step == test.ANY:
-            Wire.call, Wire.fetch = asked(Wire.call), asked(Wire.fetch)
+            BatchHTTP.call, BatchHTTP.fetch = asked(BatchHTTP.call), asked(BatchHTTP.fetch)
             RunFile.log, RunFile.record = written(RunFile.log), written(RunFile.record)
         if form == "gemini by file":
             _gemini_batches._INLINE = 100
-        _steps.reached, _collecting._CHUNK = reached, test.CHUNK
+        _steps.reached, collecting._CHUNK = reached, test.CHUNK
         test.whole(run, SimpleNamespace(url=url), form)
 
     for line in sys.stdin:
@@ -127,7 +127,7 @@ def killed_and_resumed(nursery, run, form, step, occurrence) -> int:
 
 @pytest.fixture
 def small_steps(monkeypatch, request):
-    monkeypatch.setattr(_collecting, "_CHUNK", CHUNK)
+    monkeypatch.setattr(collecting, "_CHUNK", CHUNK)
     if request.node.callspec.params["form"] == "gemini by file":
         monkeypatch.setattr("pairscale.providers._gemini_batches._INLINE", 100)
 

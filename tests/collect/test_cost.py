@@ -15,7 +15,7 @@ from tests import strategies
 import pairscale as ps
 from pairscale.collect._cost_model import Spread, choose_pilot, fit_input, likely_sum
 from pairscale.collect._cost_study import Figures, Rates, Study, totals
-from pairscale.errors import InputError, JudgeError
+from pairscale.core.errors import InputError, JudgeError
 from pairscale.judges.base import JudgePair, Verdict
 from pairscale.judges.llm import LLMJudge
 from pairscale.judges.orders import BothOrders
@@ -427,7 +427,7 @@ def test_prices_by_table():
     mine = {"as_of": "2030-01-01", "prices": [{"provider": "openai", "model": "^gpt-x", "input": 1, "output": 2}]}
     assert price_of("openai", "gpt-x-mini", mine) == Price(1, 2, as_of="2030-01-01")
     assert price_of("openai", "gpt-4.1", mine) == price_of("openai", "gpt-4.1")
-    with pytest.raises(InputError, match="needs rows of provider, model, input and output"):
+    with pytest.raises(InputError, match="row 1 needs provider, model, input and output; it has no output"):
         price_of("openai", "gpt-x", {"prices": [{"provider": "openai", "model": "gpt-x", "input": 1}]})
 
 

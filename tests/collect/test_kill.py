@@ -11,8 +11,8 @@ import time
 
 import pytest
 
-from pairscale.files import read_table
-from pairscale.store import open_run
+from pairscale.core.files import read_table
+from pairscale.store.runfile import open_run
 
 CONCURRENCY = 4
 N_ITEMS = 24

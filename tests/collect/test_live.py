@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 
 import pairscale as ps
 from pairscale.collect.taken_over import count_taken_over
-from pairscale.errors import FileFormatError, InputError, StoreBusyError, StoreFullError, TableError
-from pairscale.report._facts import facts_of_run
-from pairscale.store import open_run
-from pairscale.tables import FAILED, RESULTS
+from pairscale.core.errors import FileFormatError, InputError, StoreBusyError, StoreFullError, TableError
+from pairscale.core.tables import FAILED, RESULTS
+from pairscale.reporting.figures import facts_of_run
+from pairscale.store.runfile import open_run
 
 SAMPLES = [{"ID": f"s{n}", "text": f"text {n}", "q": float(n)} for n in range(8)]
 PAIRS = ps.make_pairs(SAMPLES)
@@ -217,7 +217,8 @@ def test_a_judge_that_raises_is_data():
         raise RuntimeError("bug")
 
     answers = submit(PAIRS[:2], Counting(reply))
-    assert answers.failed_pairs["error_message"].to_list() == ["RuntimeError: bug"] * 2
+    line = reply.__code__.co_firstlineno + 1
+    assert answers.failed_pairs["error_message"].to_list() == [f"RuntimeError: bug (test_live.py:{line})"] * 2
 
 
 def test_a_judge_that_cannot_judge_at_all_stops_the_run(tmp_path):
@@ -546,6 +547,7 @@ def test_the_result_says_itself_in_a_line():
     assert repr(submit(PAIRS[:2], Counting())) == "<SubmitResult: 2 pairs answered, 0 failed, 2 asked now>"
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_was_done(tmp_path):
     """A real process, a real SIGINT: it ends at once, and the next run asks only the rest."""
     script = textwrap.dedent(f"""
@@ -607,6 +609,7 @@ def test_interrupting_the_waiting_thread_cancels_the_work():
     assert cleaned == [True]
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(data=st.data())
 def test_any_interleaving_of_calls_ends_with_one_answer_a_pair(tmp_path_factory, data):

@@ -12,7 +12,7 @@ import textwrap
 
 import pytest
 
-from pairscale.store import open_run
+from pairscale.store.runfile import open_run
 from pairscale.testing import Faults, ProviderSimulator
 
 pytestmark = pytest.mark.slow

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
+from dataclasses import fields
 from itertools import pairwise
 from statistics import fmean
 
@@ -12,10 +13,10 @@ import polars as pl
 import pytest
 from scipy.stats import spearmanr
 
-from pairscale.datasets import _phrases, _reasons_against, _reasons_for
-from pairscale.datasets._draws import Draws
+from pairscale.core.errors import InputError
+from pairscale.datasets import _phrases
+from pairscale.datasets._draws import RandomChoices
 from pairscale.datasets.synthetic import PROMPT_ID, _essay, _writer, synthetic_essays
-from pairscale.errors import InputError
 
 SHA_1000_2026 = "93d35d7bd62020f0a28e4a2869b2f87dca0231393ab8385405941eb0d0cb4738"
 SKILLS = ("ideas", "organisation", "vocabulary", "sentences", "conventions", "focus")
@@ -38,8 +39,8 @@ def phrases(value: object) -> list[str]:
 
 
 def all_phrases() -> list[str]:
-    tables = [getattr(_phrases, name) for name in _phrases.__all__ if name.isupper()]
-    return [phrase for table in (*tables, _reasons_for.FOR, _reasons_against.AGAINST) for phrase in phrases(table)]
+    tables = [getattr(_phrases.phrases(), field.name) for field in fields(_phrases.Phrases)]
+    return [phrase for table in tables for phrase in phrases(table)]
 
 
 def words_of(text: str) -> list[str]:
@@ -102,7 +103,7 @@ def test_another_seed_gives_other_texts() -> None:
 def test_an_essay_depends_on_its_level_and_number_alone(essays: pl.DataFrame) -> None:
     for number in (1, 17, 500, 1000):
         row = essays.row(number - 1, named=True)
-        assert _essay(row["quality_level"], Draws(f"2026:{number}")) == row["text"]
+        assert _essay(row["quality_level"], RandomChoices(f"2026:{number}")) == row["text"]
 
 
 def test_texts_differ_and_no_sentence_dominates(essays: pl.DataFrame) -> None:
@@ -123,7 +124,7 @@ def test_phrases_are_well_formed() -> None:
             assert 0 <= depth <= 2, phrase
             assert character != "|" or depth, phrase
         assert depth == 0, phrase
-        assert set(re.findall(r"\{(\w+)\}", phrase)) <= _phrases.LEXICON.keys(), phrase
+        assert set(re.findall(r"\{(\w+)\}", phrase)) <= _phrases.phrases().lexicon.keys(), phrase
 
 
 @pytest.mark.parametrize("seed", [2026, 7])
@@ -166,7 +167,7 @@ def test_spelling_improves_with_level(essays: pl.DataFrame) -> None:
 
 
 def mean_skill(level: int, number: int) -> float:
-    writer = _writer(level, Draws(f"overlap:{level}:{number}"))
+    writer = _writer(level, RandomChoices(f"overlap:{level}:{number}"))
     return fmean(getattr(writer, skill) for skill in SKILLS)
 
 
@@ -181,7 +182,7 @@ def test_neighbouring_levels_overlap_and_distant_ones_do_not() -> None:
 
 def test_no_skill_gives_the_level_away() -> None:
     levels = [1 + number % 20 for number in range(1000)]
-    writers = [_writer(level, Draws(f"skills:{number}")) for number, level in enumerate(levels)]
+    writers = [_writer(level, RandomChoices(f"skills:{number}")) for number, level in enumerate(levels)]
     correlations = [spearmanr([getattr(w, skill) for w in writers], levels).statistic for skill in SKILLS]
     assert all(0.8 < correlation < 0.93 for correlation in correlations)
     assert spearmanr([w.words for w in writers], levels).statistic < min(correlations)

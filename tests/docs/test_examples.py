@@ -71,9 +71,13 @@ def test_the_long_pages_are_there() -> None:
     assert set(map(page_name, pages.PAGES)) >= LONG
 
 
+def marks_of(page: Path) -> list[pytest.MarkDecorator]:
+    return [pytest.mark.slow] if page_name(page) in LONG else []
+
+
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(page, marks=[pytest.mark.slow] * (page_name(page) in LONG)) for page in pages.PAGES],
+    [pytest.param(page, marks=marks_of(page)) for page in pages.PAGES],
     ids=page_name,
 )
 def test_page(page: Path, folder: Path) -> None:
@@ -134,7 +138,7 @@ def test_doctests_are_found() -> None:
 def test_links_lead_somewhere(page: Path) -> None:
     text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text("utf-8"), flags=re.DOTALL)
     for target in re.findall(r"\]\(([^)\s]+)\)", text):
-        if not re.match(r"[a-z]+:|#", target):
+        if not re.match(r"[a-z]+:|#|samples/", target):  # the sample reports are made when the site is built
             assert (page.parent / target.partition("#")[0]).exists(), f"{page_name(page)} links to {target}"
 
 

@@ -12,7 +12,7 @@ from scipy.stats import binomtest, norm, t
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.proportion import proportion_confint
 
-from pairscale.errors import InputError, TableError
+from pairscale.core.errors import InputError, TableError
 from pairscale.evaluate.inference import (
     cases_needed,
     compare_runs,
@@ -223,6 +223,7 @@ def test_repeats_of_a_task_are_not_evidence():
 # Properties.
 
 
+@pytest.mark.slow
 @given(repeated(), st.sampled_from(["half", "excluded"]))
 def test_swapping_the_variants_mirrors_everything(data, ties):
     letters, tasks = data

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairscale.errors import InputError
+from pairscale.core.errors import InputError
 from pairscale.evaluate.inference import corrected_win_rate
 from pairscale.evaluate.inference._score import score_interval
 

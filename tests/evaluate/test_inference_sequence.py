@@ -11,7 +11,7 @@ from scipy.integrate import quad
 from scipy.special import betaln, comb
 from scipy.stats import beta
 
-from pairscale.errors import InputError
+from pairscale.core.errors import InputError
 from pairscale.evaluate.inference import RunningSequence, confidence_sequence, slices, win_rate
 from pairscale.evaluate.inference.sequence import log_capital
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pairscale as ps
-from pairscale.errors import FileFormatError, InputError
+from pairscale.core.errors import FileFormatError, InputError
 from pairscale.evaluate.labels import case_name, key_path, read_key
 
 SUITE = ps.Suite.from_list([{"task_id": f"t{n}", "input": f"Question {n}?"} for n in range(40)])
@@ -322,6 +322,7 @@ texts = st.text(max_size=30)
 names = st.text(min_size=1, max_size=12).filter(str.strip)
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(
     answers=st.dictionaries(names, st.tuples(texts, texts), min_size=1, max_size=5),

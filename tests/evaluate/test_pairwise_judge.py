@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pairscale as ps
-from pairscale.errors import InputError, JudgeError
+from pairscale.core.errors import InputError, JudgeError
 from pairscale.evaluate._judge import merged_outcome
 from pairscale.evaluate._majority import majority
 from pairscale.evaluate._model_judge import prompt_for, reasoning_of

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import pairscale as ps
-from pairscale.errors import FileFormatError, InputError, RunsNotComparableError, UnknownNameError
+from pairscale.core.errors import FileFormatError, InputError, RunsNotComparableError, UnknownNameError
 from pairscale.evaluate.result import CASES
 
 KINDS = {

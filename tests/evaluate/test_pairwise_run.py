@@ -8,7 +8,7 @@ import random
 import pytest
 
 import pairscale as ps
-from pairscale.errors import InputError, JudgeError
+from pairscale.core.errors import InputError, JudgeError
 from pairscale.evaluate.inference import RunningSequence, confidence_sequence, win_rate
 from pairscale.testing import Behaviour, Faults, ProviderSimulator
 
@@ -91,7 +91,7 @@ def test_variants_of_every_kind(tmp_path):
     assert run(b=awaited).cost == 6.0
 
 
-def test_a_variant_that_raises_is_an_error_and_nobody_is_asked():
+def test_a_variant_that_raises_has_lost_and_no_judge_is_asked():
     def broken(task):
         if "7" in task.input:
             raise ValueError("seven")
@@ -99,8 +99,10 @@ def test_a_variant_that_raises_is_an_error_and_nobody_is_asked():
 
     found = run(b=broken)
     kinds = found.counts("longer")
-    assert kinds == {"win": 10, "tie": 0, "flip": 0, "abstention": 0, "error": 2}
-    assert found.cases[7].reasoning == "B raised ValueError: seven"
+    assert kinds == {"win": 12, "tie": 0, "flip": 0, "abstention": 0, "error": 0}
+    assert found.tally("longer") == (2, 10, 0)
+    assert [case.failed for case in found.cases][6:10] == [None, "b", "b", None]
+    assert found.cases[7].reasoning == "B failed: ValueError: seven"
     assert "must return a text or a Trace" in found.cases[8].reasoning
     assert Calls.n == 12 + 2 * 10
 
@@ -116,7 +118,7 @@ def test_a_comparator_that_raises_is_an_error():
 
     found = run(comparators=[Broken(), judge()])
     assert found.counts("broken")["error"] == 12
-    assert found.cases[0].reasoning == "RuntimeError: no"
+    assert found.cases[0].reasoning.startswith("RuntimeError: no (test_pairwise_run.py:")
     assert "must return a PairwiseOutcome" in found.cases[6].reasoning
     assert found.tally("longer") == (0, 12, 0)
     assert found.win_rate("broken").n == 0
@@ -138,7 +140,11 @@ def test_a_cost_that_cannot_be_is_an_error_of_that_case(cost, tmp_path):
 
     comparators = [Odd(), judge(verdict, "verdict", swap=False)]
     found = run(b=dear, comparators=comparators, max_cost=100.0, run=tmp_path / "ab.db")
-    failed = {(case.task_id, case.key): case.reasoning for case in found.cases if str(case.outcome) == "error"}
+    failed = {
+        (case.task_id, case.key): case.reasoning
+        for case in found.cases
+        if str(case.outcome) == "error" or case.failed == "b"
+    }
     assert failed.keys() == {
         ("task-0003", "odd"), ("task-0004", "odd"), ("task-0004", "verdict"), ("task-0005", "verdict"),
     }  # fmt: skip
@@ -158,7 +164,8 @@ def test_an_error_of_our_own_in_a_comparator_is_one_of_that_case():
 
     found = run(comparators=[Odd()])
     assert found.counts("odd") == {"win": 11, "tie": 0, "flip": 0, "abstention": 0, "error": 1}
-    assert found.cases[3].reasoning == "InputError: winner must be 'a', 'b', 'tie' or None, not 'c'"
+    words = "InputError: winner must be 'a', 'b', 'tie' or None, not 'c' (test_pairwise_run.py:"
+    assert found.cases[3].reasoning.startswith(words)
 
 
 def test_a_comparator_that_can_compare_nothing_ends_the_run():
@@ -173,7 +180,7 @@ def test_a_comparator_that_can_compare_nothing_ends_the_run():
 
 
 @pytest.mark.parametrize("limit", [None, 5.0])
-def test_a_variant_object_that_raises_is_an_error_of_that_case(limit):
+def test_a_variant_object_that_raises_has_lost_that_case(limit):
     class Own:
         identity = "own"
 
@@ -186,9 +193,9 @@ def test_a_variant_object_that_raises_is_an_error_of_that_case(limit):
             return "no trace" if "8" in task.input else ps.Trace("A long answer.")
 
     found = run(b=Own(), comparators=[judge(costless)], max_cost=limit)
-    assert found.counts("longer") == {"win": 10, "tie": 0, "flip": 0, "abstention": 0, "error": 2}
-    assert found.cases[7].reasoning == "B raised InputError: seven"
-    assert found.cases[8].reasoning == "B raised a variant must answer with a Trace, not 'no trace'"
+    assert found.tally("longer") == (2, 10, 0)
+    assert found.cases[7].reasoning == "B failed: InputError: seven"
+    assert found.cases[8].reasoning == "B failed: a variant must answer with a Trace, not 'no trace'"
 
 
 def test_what_is_remembered_belongs_to_all_that_was_shown(tmp_path):
@@ -307,7 +314,7 @@ def test_unmatched_tasks_are_listed():
     assert "5 without an answer of both variants" in found.summary()
     broken = ps.InMemoryTraceSource({"t1": ps.Trace(exception="too slow")})
     failed = ps.evaluate_pairwise(a, broken, comparators=[judge()], variant_b="new")
-    assert failed.cases[0].reasoning == "new raised too slow"
+    assert failed.cases[0].reasoning == "new failed: too slow"
     alone = ps.evaluate_pairwise(a, b, comparators=[judge()])
     assert {case.task_id for case in alone.cases} == {"t1", "t9"}
     with pytest.raises(InputError, match="no task in common"):
@@ -405,6 +412,7 @@ def test_folders_of_traces(tmp_path):
     assert run(a=str(tmp_path / "a"), b=tmp_path / "b").cases == found.cases
 
 
+@pytest.mark.slow
 def test_an_edited_variant_is_run_again(tmp_path):
     def made(prompt):
         def variant(task):
@@ -499,7 +507,7 @@ def test_an_interrupted_run_keeps_what_it_has(tmp_path):
 
 
 def test_a_full_disk_ends_the_run_and_nothing_is_lost(tmp_path, monkeypatch):
-    from pairscale.errors import StoreFullError
+    from pairscale.core.errors import StoreFullError
     from pairscale.store.writer import Writer
 
     commit, calls = Writer.commit, []
@@ -526,7 +534,7 @@ def test_a_full_disk_ends_the_run_and_nothing_is_lost(tmp_path, monkeypatch):
 
 def test_verdicts_can_be_taken_elsewhere(tmp_path):
     run(run=tmp_path / "ab.db")
-    ps.export_run(tmp_path / "ab.db", tmp_path / "verdicts.csv")
+    ps.export(tmp_path / "ab.db", tmp_path / "verdicts.csv")
     with ps.open_run(tmp_path / "ab.db") as store:
         samples = store.items()
     assert ps.import_run(tmp_path / "verdicts.csv", tmp_path / "copy.db", samples) == 24
@@ -726,16 +734,15 @@ def test_looks_follow_the_order_whatever_comes_first():
         return PairwiseCase(name, "k", winner, "", {}, ps.Outcome.WIN)
 
     names = [f"t{n}" for n in range(20)]
-    ahead, in_order = _Look(names), _Look(names)
+    ahead, in_order = _Look(names, "loss"), _Look(names, "loss")
     for n in reversed(range(1, 20)):
         assert not ahead.decided(n, case(names[n], "b"))
     assert ahead.decided(0, case(names[0], "b"))
     assert [in_order.decided(n, case(names[n], "b")) for n in range(20)].index(True) < 12
-    together = _Look(["t", "t", "u", "u"])
+    together = _Look(["t", "t", "u", "u"], "loss")
     for n, winner in enumerate("abab"):
         together.decided(n, case("tu"[n // 2], winner))
-    assert together._sequence.mean == 0.5
-    assert together._sequence.n == 2
+    assert [(one.mean, one.n) for one in together._sequences.values()] == [(0.5, 2), (0.5, 2)]
 
 
 def test_without_a_difference_all_tasks_are_asked():

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pairscale as ps
-from pairscale.errors import FileFormatError, InputError
+from pairscale.core.errors import FileFormatError, InputError
 
 
 def listed(source):
@@ -112,6 +112,7 @@ traces = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(kept=st.dictionaries(names, traces, max_size=4))
 def test_a_folder_gives_back_what_was_saved(kept, tmp_path_factory):
     folder = tmp_path_factory.mktemp("traces")

@@ -11,7 +11,7 @@ from itertools import combinations
 import pytest
 
 import pairscale as ps
-from pairscale.errors import InputError
+from pairscale.core.errors import InputError
 from pairscale.evaluate._identity import identity_of
 from pairscale.evaluate.ranking import _chosen
 
@@ -42,6 +42,7 @@ def judge(function=longer, key="longer"):
     return ps.pairwise_judge(function, criterion="says more", key=key)
 
 
+@pytest.mark.slow
 def test_a_clear_order_is_found(tmp_path):
     Calls.n = 0
     variants = {"one": times(1), "three": times(3), "two": times(2)}
@@ -63,6 +64,7 @@ def test_a_clear_order_is_found(tmp_path):
         again.ranking("shorter")
 
 
+@pytest.mark.slow
 def test_equals_have_no_best():
     even = ps.FunctionJudge(lambda A, B: {"is_valid": True, "Y": 0.5}, name="even")
     found = ps.run_variants(
@@ -86,16 +88,17 @@ def test_scores_are_those_of_the_model():
     found = ps.run_variants(SUITE, variants, comparators=[judge()], progress=False)
     rows = []
     for n in range(30):
-        lengths = {"a": 1, "b": None if n % 10 == 5 else 2, "c": 3 if n % 3 else 0}
+        lengths = {"a": 1, "b": -1 if n % 10 == 5 else 2, "c": 3 if n % 3 else -1}  # whoever fails has lost
         rows += [
-            {"object1": x, "object2": y, "result": float(lengths[x] > lengths[y])}
+            {"object1": x, "object2": y, "result": (lengths[x] > lengths[y]) / 1 if lengths[x] != lengths[y] else 0.5}
             for x, y in combinations("abc", 2)
-            if None not in (lengths[x], lengths[y])
         ]
-    fit = ps.fit_bt_model(rows, engine="firth")
+    fit = ps.fit_bt_model(rows, engine="firth", ties="half")
     expected = dict(fit.theta.select("ID", "theta").iter_rows())
     assert dict(found.ranking().select("variant", "theta").iter_rows()) == pytest.approx(expected, abs=1e-6)
-    assert found.ranking().filter(variant="b")["errors"].item() == 6
+    assert found.ranking()["errors"].sum() == 0
+    left_out = ps.run_variants(SUITE, variants, comparators=[judge()], failures="excluded", progress=False)
+    assert left_out.ranking().filter(variant="b")["errors"].item() == 6 + 9
 
 
 @pytest.mark.parametrize("n_pairs", [6, 7, 45, 119, 120, 500])

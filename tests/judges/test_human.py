@@ -7,7 +7,7 @@ import threading
 import pytest
 
 import pairscale as ps
-from pairscale.errors import InputError, JudgeError
+from pairscale.core.errors import InputError, JudgeError
 from pairscale.judges import HumanJudge
 from pairscale.judges.queue import QuestionQueue
 

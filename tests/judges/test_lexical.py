@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairscale.comparisons import Outcome
+from pairscale.core.comparisons import Outcome
+from pairscale.core.provenance import fingerprint
 from pairscale.judges import _lexicon as lexicon
 from pairscale.judges import lexical
 from pairscale.judges._spelling import looks_misspelt
@@ -24,7 +25,6 @@ from pairscale.judges.lexical import (
     lexical_features,
     lexical_score,
 )
-from pairscale.provenance import fingerprint
 
 WEAK = "dogs is good. i like dogs alot they are fun"
 STRONG = (

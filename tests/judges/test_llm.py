@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pairscale as ps
-from pairscale.errors import InputError
-from pairscale.judges._answers import ANSWERS, declines, probability_of_first, read_structured, read_tag
+from pairscale.core.errors import InputError
 from pairscale.judges._guard import guarded_prompt, holds_fences
+from pairscale.judges.answers import ANSWERS, declines, probability_of_first, read_structured, read_tag
 from pairscale.judges.orders import BothOrders
 from pairscale.providers._write import choice_schema
 from pairscale.providers.base import CHOICE_KEY, Alternative, LLMReply, TokenLogprob

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import pairscale as ps
-from pairscale.errors import InputError, UnknownNameError
+from pairscale.core.errors import InputError, UnknownNameError
 from pairscale.judges.base import JudgePair
 
 A, B = {"ID": "a", "item_id": "a", "text": "long text", "q": 1.5}, {"ID": "b", "item_id": "b", "text": "t", "q": -0.5}

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pairscale as ps
-from pairscale.comparisons import Outcome
-from pairscale.errors import InputError
+from pairscale.core.comparisons import Outcome
+from pairscale.core.errors import InputError
 from pairscale.judges.orders import BothOrders, merge_orders, merge_verdicts, swapped
 
 A, B = {"ID": "a", "text": "Short."}, {"ID": "b", "text": "A little longer."}
@@ -193,6 +193,7 @@ def test_a_half_of_another_question_of_the_same_name_is_not_used(other):
     assert len(judge.asked) == 4
 
 
+@pytest.mark.slow
 def test_a_run_asks_only_for_the_missing_half(tmp_path):
     judge = Judge([ps.Verdict.win(1, cost=0.5)], [BUSY, BUSY, ps.Verdict.win(2, cost=0.25)])
     pairs = [{"ID1": "a", "text1": "Short.", "ID2": "b", "text2": "A little longer."}]
@@ -208,11 +209,8 @@ def test_a_run_asks_only_for_the_missing_half(tmp_path):
 
 def test_an_exception_in_one_order_keeps_what_the_other_cost():
     verdict = compared(Judge([ps.Verdict.win(1, cost=0.5, content="one")], [KeyError("text")]))
-    assert (verdict.error_code, verdict.failure, verdict.error_message) == (
-        "judge_error",
-        "question",
-        "KeyError: 'text'",
-    )
+    assert (verdict.error_code, verdict.failure) == ("judge_error", "question")
+    assert verdict.error_message.startswith("KeyError: 'text' (test_orders.py:")
     assert (verdict.cost, verdict.content) == (0.5, "one\n--- in the other order ---\n")
 
 

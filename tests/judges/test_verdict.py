@@ -11,8 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import pairscale as ps
-from pairscale.comparisons import Outcome
-from pairscale.errors import InputError
+from pairscale.core.comparisons import Outcome
+from pairscale.core.errors import InputError
 from pairscale.judges.base import LARGEST, Verdict
 
 ITEMS = [{"ID": name, "text": f"Text {name}."} for name in "ab"]
@@ -61,6 +61,7 @@ def test_a_function_that_gives_any_verdict_breaks_nothing(make, more):
         assert done.failed_pairs["error_code"].to_list() == ["judge_error"]
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.sampled_from(["Y", "probability"]), values, min_size=1))
 @example({"Y": 1, "probability": math.nan})
 @example({"Y": 1, "probability": 1.5})

@@ -1,20 +1,24 @@
 """The Bayesian model: exact density, exact posterior, calibrated, reproducible."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
 from scipy import stats
 from scipy.special import expit
 
-from pairscale.errors import FitError, InputError
+from pairscale.core.errors import FitError, InputError
 from pairscale.models import _btl
-from pairscale.models._btl import BTLDensity, Coordinates, Model, count_outcomes
-from pairscale.models._gate import DiagnosticsGate
+from pairscale.models._btl import BTLDensity, JudgeParameters, count_outcomes
+from pairscale.models._coordinates import Coordinates
 from pairscale.models._hmc import LockStepHMC
-from pairscale.models.bayes import MCMCSettings, fit_bayes_btl_mcmc, fit_btl
+from pairscale.models.bayes import fit_bayes_btl_mcmc, fit_btl
+from pairscale.models.diagnostics import DiagnosticsGate
+from pairscale.models.sampling import MCMCSettings
 
 VARIANTS = ("btl", "btl_e", "btl_b", "btl_e_b")
-MODELS = [Model(*pair, prior_sd) for pair in ((0, 0), (1, 0), (0, 1), (1, 1)) for prior_sd in (1.0, None)]
+MODELS = [JudgeParameters(*pair, prior_sd) for pair in ((0, 0), (1, 0), (0, 1), (1, 1)) for prior_sd in (1.0, None)]
 
 
 def simulated(n_items, n_pairs, seed, eps=0.05, b=0.2, spread=1.0):
@@ -67,6 +71,18 @@ def test_density_and_gradient_are_those_of_the_model(model):
         step[row] = 1e-5
         up, down = (density(x + sign * step, value=True)[0] for sign in (1, -1))
         np.testing.assert_allclose(gradient[row], (up - down) / 2e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_counts_may_be_fractions(model):
+    """Half of each comparison is half of what it adds to the log density, and to the gradient."""
+    _, first, second, won = simulated(6, 40, seed=1)
+    cells = count_outcomes(first, second, pl.Series(won), 6, position=bool(model.position))
+    none = replace(cells, times=np.zeros_like(cells.times))
+    full, half, prior = (BTLDensity(one, model) for one in (cells, replace(cells, times=cells.times / 2), none))
+    x = 0.7 * np.random.default_rng(2).normal(size=(full.size, 4))
+    for whole, part, nothing in zip(*(one(x, value=True) for one in (full, half, prior)), strict=True):
+        np.testing.assert_allclose(part, (whole + nothing) / 2, atol=1e-9)
 
 
 @pytest.mark.parametrize("model", MODELS, ids=str)
@@ -220,6 +236,7 @@ def two_items(variant, wins):
     }
 
 
+@pytest.mark.slow_except("btl")
 @pytest.mark.parametrize(
     "variant", [pytest.param(variant, marks=[pytest.mark.slow] * (variant != "btl_e_b")) for variant in VARIANTS]
 )
@@ -274,7 +291,7 @@ def test_it_draws_until_the_gate_passes_and_no_further_than_it_may():
 
 
 def test_what_is_reported_is_of_all_parameters():
-    from pairscale.models._gate import diagnose
+    from pairscale.models.diagnostics import diagnose
 
     rows, names = table(60, *simulated(60, 700, seed=9)[1:])
     fit = fit_btl(rows, names, seed=2)
@@ -396,23 +413,25 @@ def test_nothing_to_fit(rows):
         fit_bayes_btl_mcmc(rows)
 
 
-def calibration(variant, sets, seed):
+def calibration(variant, sets, seed, prior_sd=1.0):
     """Ranks of the truth among its posterior draws, for truths drawn from the prior; and 90 % coverage."""
     ranks, covered = [], []
     settings = MCMCSettings(iter_warmup=120, iter_sampling=250, extend=1)
     for at in range(sets):
         rng = np.random.default_rng([seed, at])
         n_items, n_pairs = 6, 40
-        raw = rng.normal(size=n_items)
+        tau = abs(rng.normal(0, 2.5)) if prior_sd == "learned" else prior_sd
+        raw = tau * rng.normal(size=n_items)
         eps = rng.beta(2, 20) if "e" in variant else 0.0
         b = rng.normal(0, 0.3) if variant.endswith("b") else 0.0
         first = rng.integers(0, n_items, n_pairs)
         second = (first + rng.integers(1, n_items, n_pairs)) % n_items
         won = rng.random(n_pairs) < (1 - eps) * expit(raw[first] - raw[second] + b) + eps / 2
         rows, names = table(n_items, first, second, won)
-        posterior = fit_btl(rows, names, variant, settings, seed=at).posterior
-        truths = {"theta": (raw - raw.mean())[0], "eps": eps, "b": b}
-        draws = {"theta": posterior.theta[:, 0], "eps": posterior.epsilon, "b": posterior.b}
+        fit = fit_btl(rows, names, variant, settings, seed=at, prior_sd=prior_sd)
+        posterior = fit.posterior
+        truths = {"theta": (raw - raw.mean())[0], "eps": eps, "b": b, "tau": tau}
+        draws = {"theta": posterior.theta[:, 0], "eps": posterior.epsilon, "b": posterior.b, "tau": fit.prior_sd}
         kept = {name: values[::10] for name, values in draws.items() if values is not None}
         ranks.append({name: int((values < truths[name]).sum()) for name, values in kept.items()})
         covered.append({n: bool(np.quantile(draws[n], 0.05) <= truths[n] <= np.quantile(draws[n], 0.95)) for n in kept})
@@ -425,19 +444,22 @@ def uniform_p(ranks, size, bins=10):
     return stats.chisquare(counts).pvalue
 
 
+@pytest.mark.validate_except("learned")
 @pytest.mark.slow
-def test_simulation_based_calibration_in_short():
-    ranks, _, size = calibration("btl_e_b", 30, seed=7)
+@pytest.mark.parametrize("prior_sd", [1.0, "learned"])
+def test_simulation_based_calibration_in_short(prior_sd):
+    ranks, _, size = calibration("btl_e_b", 30, seed=7, prior_sd=prior_sd)
     for name in ranks.columns:
         assert uniform_p(ranks[name].to_numpy(), size, bins=5) > 1e-4, name
 
 
 @pytest.mark.validate
+@pytest.mark.parametrize("prior_sd", [1.0, "learned"])
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_simulation_based_calibration(variant):
-    ranks, covered, size = calibration(variant, 500, seed=8)
+def test_simulation_based_calibration(variant, prior_sd):
+    ranks, covered, size = calibration(variant, 500, seed=8, prior_sd=prior_sd)
     for name in ranks.columns:
         p, share = uniform_p(ranks[name].to_numpy(), size), covered[name].mean()
-        print(f"\n{variant} {name}: p of uniform ranks {p:.3f}, 90 % intervals cover {share:.3f}")
+        print(f"\n{variant}, prior {prior_sd}, {name}: p of uniform ranks {p:.3f}, 90 % intervals cover {share:.3f}")
         assert p > 1e-4
         assert stats.binomtest(int(covered[name].sum()), covered.height, 0.9).pvalue > 1e-4

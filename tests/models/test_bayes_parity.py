@@ -21,6 +21,7 @@ def compared(variant, design, draws, seed):
     """Figures of agreement of one case; the draws are exact, so only Monte-Carlo error may be between the two."""
     data = parity.make_data(design)
     assert parity.digest(*data) == RECORDED["data"]["sha256"][design], "NumPy makes other data of this seed now"
+    draws = parity.draws_for(variant, draws)
     sample, divergences, _ = parity.ours(variant, data, parity.N_ITEMS, draws=draws, seed=seed)
     assert divergences == 0
     return parity.compare(parity.figures(sample), RECORDED["cases"][f"{variant} {design}"], parity.correlations(sample))
@@ -49,9 +50,19 @@ def test_another_prior_would_be_noticed(monkeypatch, name, wrong):
     assert "largest z of the means" in parity.failures(compared("btl_e_b", "near", draws=1500, seed=11))
 
 
+def test_another_prior_of_the_spread_would_be_noticed(monkeypatch):
+    monkeypatch.setattr(_btl, "LEARNED_SCALE", 1.0)
+    assert parity.failures(compared("btl_e_b+learned", "adaptive", draws=1500, seed=11))
+
+
+def test_another_count_of_repeats_would_be_noticed(monkeypatch):
+    monkeypatch.setattr(parity, "RHO", 0.2)
+    assert parity.failures(compared("btl+learned", "near", draws=1500, seed=11))
+
+
 @pytest.mark.validate
 @pytest.mark.parametrize(("variant", "design"), parity.CASES)
 def test_posteriors_are_those_of_nutpie_with_many_draws(variant, design):
-    found = compared(variant, design, draws=10_000, seed=12)
+    found = compared(variant, design, draws=5_000, seed=12)
     print(f"\n{parity.case_row(variant, design, found)}")
     assert not parity.failures(found)

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from pairscale.errors import FitError, InputError, TableError, UnknownNameError
+from pairscale.core.errors import FitError, InputError, TableError, UnknownNameError
 from pairscale.models import _information
 from pairscale.models.bradley_terry import BTFit, fit_bt_model, summarize_bt_fit
 
@@ -143,6 +143,7 @@ def connected_games(draw: st.DrawFn) -> tuple[int, list[tuple[int, int]]]:
     return n_items, [pair[::-1] if flip else pair for pair, flip in zip(tree, flips, strict=True)] + more
 
 
+@pytest.mark.slow
 @given(connected_games())
 @settings(max_examples=60, deadline=None)
 def test_same_as_the_slow_solver(drawn: tuple[int, list[tuple[int, int]]]) -> None:

@@ -20,7 +20,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from pairscale.errors import FitError, InputError, TableError
+from pairscale.core.errors import FitError, InputError, TableError
 from pairscale.models import _information
 from pairscale.models.bradley_terry import BTFit, fit_bt_model
 
@@ -577,7 +577,7 @@ def test_without_standard_errors() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"engine": "map", "prior_sd": 0}, InputError, "prior_sd must be a number above 0, not 0"),
+        ({"engine": "map", "prior_sd": 0}, InputError, "prior_sd must be a number above 0, or 'learned', not 0"),
         ({"reference": "a"}, InputError, "reference is for the engines 'mle', 'map' and 'firth'"),
         ({"engine": "mle", "reference": "z"}, InputError, "reference 'z' is none of the compared items"),
         ({"ties": "win"}, InputError, "ties must be 'drop', 'half' or 'davidson', not 'win'"),

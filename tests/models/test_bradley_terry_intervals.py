@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pairscale.errors import FitError, InputError
+from pairscale.core.errors import FitError, InputError
 from pairscale.models.bradley_terry import BTFit, fit_bt_model
 
 

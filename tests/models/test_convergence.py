@@ -10,7 +10,7 @@ from arviz_stats.base import array_stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairscale.errors import InputError
+from pairscale.core.errors import InputError
 from pairscale.models import _convergence
 from pairscale.models._convergence import by_rank, ess_bulk, likely_worst, rhat_and_ess, split_rhat
 

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pairscale.errors import InputError
+from pairscale.core.errors import InputError
 from pairscale.models import _counts, _rows
 from pairscale.models.bradley_terry import fit_bt_model
 

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairscale.errors import FitError, InputError, TableError
+from pairscale.core.errors import FitError, InputError, TableError
 from pairscale.models import elo as module
 from pairscale.models.elo import EloFit, fit_elo_model
 
@@ -67,6 +67,7 @@ def distance(name: str, index: str, column: str) -> float:
     return float((per_run.mean() - published()[name][column]) / error)
 
 
+@pytest.mark.slow_except("*Plain")
 @pytest.mark.parametrize("name", SESSIONS)
 def test_session_as_published(name: str) -> None:
     fit = session(name)

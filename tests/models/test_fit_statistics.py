@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pairscale.errors import FitError
+from pairscale.core.errors import FitError
 from pairscale.models.bradley_terry import fit_bt_model
 from pairscale.models.fit_statistics import fit_statistics
 

@@ -11,7 +11,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from pairscale.errors import InputError, TableError
+from pairscale.core.errors import InputError, TableError
 from pairscale.models.logs import (
     ITEM_LOG,
     ITEM_LOG_MEANING,
@@ -274,6 +274,8 @@ def test_columns_of_the_manual() -> None:
 def test_columns_behind_those_of_the_manual() -> None:
     assert list(ROUND_LOG)[len(MANUAL) :] == [
         "lag_refit_id", "round_pairs_target", "round_pairs_effective", "phase3_entered", "selector", "is_closing",
+        "reliability_r2", "reliability", "screened",
+        "repeat_agreement", "n_reversed", "n_flips", "n_repeated_same_order", "n_repeats_agreeing", "first_win_rate",
     ]  # fmt: skip
 
 

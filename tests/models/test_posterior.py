@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.strategies import GOLDEN
 
-from pairscale.errors import InputError
+from pairscale.core.errors import InputError
 from pairscale.models import posterior as module
-from pairscale.models._gate import DiagnosticsGate
+from pairscale.models.diagnostics import DiagnosticsGate
 from pairscale.models.logs import ITEM_LOG, ROUND_LOG, round_log_row
 from pairscale.models.posterior import Posterior, item_log, round_figures
 from pairscale.models.reliability import eap_reliability
@@ -109,7 +109,7 @@ SIZES = st.sampled_from([2, 3, 4, 7, 20, 21, 22, 23, 30])
 @given(SIZES, st.integers(1, 12), st.integers(1, 4), st.sampled_from([None, 1, 0]), st.integers(0, 2**32))
 def test_items_against_loops(n_items: int, half: int, chains: int, digits: int | None, seed: int) -> None:
     posterior = make(n_items, 2 * half, chains, seed, digits)
-    log = item_log(posterior, 3, *exposure(n_items))
+    log = item_log(posterior, 3, *exposure(n_items), [0] * n_items)
     for row, p_top, expected in zip(
         log.iter_rows(named=True), posterior.items.p_top, naive_items(posterior), strict=True
     ):
@@ -131,9 +131,9 @@ def test_figures_against_loops(n_items: int, half: int, digits: int | None, seed
 
 
 def test_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = round_figures(make(37), *exposure(37)), item_log(make(37), 1, *exposure(37))
+    whole = round_figures(make(37), *exposure(37)), item_log(make(37), 1, *exposure(37), [0] * 37)
     monkeypatch.setattr(module, "BLOCK", 500)
-    parts = round_figures(make(37), *exposure(37)), item_log(make(37), 1, *exposure(37))
+    parts = round_figures(make(37), *exposure(37)), item_log(make(37), 1, *exposure(37), [0] * 37)
     assert parts[0] == pytest.approx(whole[0], rel=1e-12)
     for name, dtype in ITEM_LOG.items():
         if dtype == pl.Float64:
@@ -145,19 +145,30 @@ def test_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_item_log_columns() -> None:
     posterior = make(4)
-    log = item_log(posterior, 2, [3, 0, 2, 1], [3, 0, 1, 0], [0, 0, 1, 1])
+    log = item_log(posterior, 2, [3, 0, 2, 1], [3, 0, 1, 0], [0, 0, 1, 1], [1, 0, 1, 0])
     assert log.schema == pl.Schema(ITEM_LOG)
     assert (
         log.columns
         == (
             "refit_id ID theta_mean theta_sd theta_p2.5 theta_p5 theta_p50 theta_p95 theta_p97.5 rank_mean rank_p2.5 "
-            "rank_p50 rank_p97.5 degree pos_count_A pos_count_B pos_A_rate"
+            "rank_p50 rank_p97.5 degree pos_count_A pos_count_B pos_A_rate rank rank_sd "
+            "rank_p5 rank_p95 repeated_pairs adjacent_prev_prob adjacent_next_prob"
         ).split()
     )
     assert log["refit_id"].to_list() == [2] * 4
     assert log["ID"].to_list() == list(posterior.ids)
     assert log["pos_A_rate"].to_list() == [1.0, None, 0.5, 0.0]
+    assert log["repeated_pairs"].to_list() == [1, 0, 1, 0]
     assert log["rank_mean"].sum() == pytest.approx(10)
+
+
+def test_the_rank_of_an_item_is_that_of_its_posterior_mean() -> None:
+    """§9.4, §10.3: the ranking induced by the EAP estimates, also where the mean of the ranks says otherwise."""
+    often, rarely_far = np.array([0.2, 0.2, 0.2, 0.2]), np.array([0.0, 0.0, 0.0, 4.0])
+    theta = np.stack([often, rarely_far, np.full(4, -3.0), np.full(4, -3.0)], axis=1)
+    log = item_log(Posterior(("a", "b", "c", "d"), theta), 1, [1] * 4, [1] * 4, [0] * 4, [0] * 4)
+    assert log["rank_mean"].to_list()[:2] == [1.25, 1.75]
+    assert log["rank"].to_list() == [2, 1, 3, 3]  # equal ones share the better place
 
 
 def test_figures_are_columns_of_the_round_log() -> None:
@@ -286,7 +297,7 @@ def test_chains_of_another_shape() -> None:
 @pytest.mark.parametrize("degree", [[1, 2], [1.5, 2.0, 3.0], 3])
 def test_counts_that_do_not_fit(degree: object) -> None:
     with pytest.raises(InputError, match="degree must be one whole number for each of 3 items"):
-        item_log(make(3), 1, degree, [1, 1, 1], [1, 1, 1])
+        item_log(make(3), 1, degree, [1, 1, 1], [1, 1, 1], [0, 0, 0])
 
 
 def test_reliability_of_the_r_package() -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairscale.errors import InputError
+from pairscale.core.errors import InputError
 from pairscale.models import trueskill as module
 from pairscale.models.trueskill import BETA, MU, SIGMA, update, win_probability
 

@@ -20,6 +20,10 @@ from packages import EXTRAS, ROOT
 pytestmark = pytest.mark.validate
 
 _NEEDS = {
+    "documents": "import os, zipfile, pypdf; os.mkdir('docs')\n"
+    "with zipfile.ZipFile('docs/a.odt', 'w') as made: made.writestr('content.xml', '<o:d xmlns:o=\"urn:o\"><o:body>"
+    "<o:text><o:p>Text</o:p></o:text></o:body></o:d>')\n"
+    "assert ps.read_samples('docs').rows() == [('a', 'Text')]",
     "excel": "import polars as pl; pl.DataFrame({'ID': ['a'], 'text': ['b']}).write_excel('t.xlsx'); "
     "assert ps.read_samples('t.xlsx').height == 1",
     "pandas": "import pandas as pd; assert ps.read_samples(pd.DataFrame({'ID': ['a'], 'text': ['b']})).height == 1",

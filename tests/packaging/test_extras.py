@@ -33,7 +33,7 @@ sys.meta_path[:] = [Without if finder is PathFinder else finder for finder in sy
 """
 
 _TRY_EACH = """
-import contextlib, io
+import contextlib, io, os
 import pairscale as ps
 from pairscale.cli import main
 
@@ -58,7 +58,11 @@ texts = ps.example_writing_samples.head(3)
 texts.write_csv("texts.csv")
 open("texts.xlsx", "wb").write(b"PK")
 ps.submit_pairs(ps.make_pairs(texts), "lexical", run="run.db")
+os.mkdir("docs")
+open("docs/a.docx", "wb").write(b"PK")
+open("docs/b.pdf", "wb").write(b"%PDF")
 said = {
+    "documents": [command("pairs", "docs"), command("compare", "docs/a.docx", "b")],
     "excel": [
         command("pairs", "texts.xlsx"),
         command("traits", "--out", "traits.xlsx"),
@@ -109,6 +113,14 @@ def test_the_doctor_knows_every_dependency() -> None:
     assert {extra: list(names) for extra, names in doctor.EXTRAS.items()} == {
         extra: [package(need) for need in needs] for extra, needs in EXTRAS.items()
     }
+
+
+def test_the_doctor_names_the_package_that_is_missing(monkeypatch, capsys) -> None:
+    monkeypatch.setattr(doctor, "_version", lambda name: "missing" if name == "pyarrow" else "1.0")
+    doctor.command()
+    found = re.search(r"extra pandas +(\S.*?)  ", capsys.readouterr().out)
+    assert found is not None
+    assert found[1] == "missing: pyarrow"
 
 
 def test_every_extra_is_in_the_one_for_all() -> None:

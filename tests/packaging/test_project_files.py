@@ -9,6 +9,8 @@ import yaml
 from packages import PROJECT, ROOT
 
 import pairscale as ps
+from pairscale._version import __year__
+from pairscale.reporting._shell import CITATION
 
 
 def test_the_citation() -> None:
@@ -18,6 +20,10 @@ def test_the_citation() -> None:
     assert all(set(author) & {"name", "family-names"} for author in cited["authors"])
     assert (cited["version"], cited["license"]) == (ps.__version__, PROJECT["license"])
     assert cited["abstract"] == PROJECT["description"]
+    assert cited["date-released"].year == __year__
+    assert CITATION.startswith(
+        f"{cited['authors'][0]['name']} ({__year__}). {cited['title']} (version {ps.__version__})"
+    )
 
 
 def test_the_changelog_begins_with_what_comes_or_is() -> None:

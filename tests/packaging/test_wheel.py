@@ -33,7 +33,7 @@ assert all(ps.get_prompt_template(name) for name in ps.list_prompt_templates(inc
 from pairscale.providers.prices import price_table
 assert price_table()
 fit = ps.fit_bt_model(ps.example_writing_results)
-from pairscale.report import write_report
+from pairscale.reporting.page import write_report
 write_report(fit, "report.html", ps.example_writing_samples)
 assert "<style" in Path("report.html").read_text("utf-8")
 """
@@ -60,11 +60,16 @@ def test_the_wheel_holds_the_package_whole_and_nothing_else(wheel: Path) -> None
     there = {name for name in there if "__pycache__" not in name}
     held = {name for name in names(wheel) if ".dist-info/" not in name}
     assert held == there
-    assert {"pairscale/py.typed", "pairscale/__init__.pyi", "pairscale/providers/prices.json"} <= held
+    assert {
+        "pairscale/py.typed",
+        "pairscale/__init__.pyi",
+        "pairscale/providers/data/prices.json",
+        "pairscale/providers/data/providers.json",
+    } <= held
     for folder, ending in (
-        ("templates", "txt"),
+        ("core/templates", "txt"),
         ("datasets/data", "csv"),
-        ("report/assets", "css"),
+        ("reporting/assets", "css"),
         ("people/static", "js"),
     ):
         assert any(re.fullmatch(rf"pairscale/{folder}/\w+\.{ending}", name) for name in held), folder

@@ -78,7 +78,7 @@ class Served:
             return next(f"/l/{one.token}" for one in store.labellers() if one.name == name)
 
 
-class Wire:
+class RecordingProxy:
     """Stands between a browser and the server, and keeps every byte that the server sends."""
 
     def __init__(self, port: int) -> None:
@@ -118,7 +118,7 @@ def test_two_label_by_keyboard_and_mouse_through_a_crash(tmp_path, visit, size):
     manifest = write_manifest(tmp_path / "cases.jsonl", cases, first_variant="champion", note="champion wrote it")
     served = Served(manifest)
     served.start()
-    wire = Wire(served.port)
+    http = RecordingProxy(served.port)
     expected: dict[tuple[str, str], str] = {}
 
     def case_on(page) -> str:
@@ -140,7 +140,7 @@ def test_two_label_by_keyboard_and_mouse_through_a_crash(tmp_path, visit, size):
         page.click(f'button[data-key="{choice}"]')
 
     try:
-        ann, bob = (visit(wire.url + served.path(name)) for name in ("ann", "bob"))
+        ann, bob = (visit(http.url + served.path(name)) for name in ("ann", "bob"))
         for number in range(size):
             if number == size // 2:
                 served.stop(signal.SIGKILL)
@@ -156,10 +156,10 @@ def test_two_label_by_keyboard_and_mouse_through_a_crash(tmp_path, visit, size):
         assert "Done. Thank you!" in bob.inner_text("main")
     finally:
         code = served.stop(signal.SIGINT)
-        wire.listening.close()
+        http.listening.close()
     assert code == 0  # all labels are in
-    assert wire.sent.count(b"version one.") >= 2 * size  # it is what was sent, and not compressed
-    assert re.search(rb"champion|first_variant|gpt-", wire.sent) is None
+    assert http.sent.count(b"version one.") >= 2 * size  # it is what was sent, and not compressed
+    assert re.search(rb"champion|first_variant|gpt-", http.sent) is None
     assert [page.trouble for page in (ann, bob)] == [[], []]
     with LabelStore(manifest.with_suffix(".db"), cases) as store:
         table = label_table(store)

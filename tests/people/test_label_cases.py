@@ -7,9 +7,9 @@ import pytest
 from labelling import make_cases, write_manifest
 
 import pairscale as ps
-from pairscale.errors import InputError, StoreError, TableError
+from pairscale.core.errors import InputError, StoreError, TableError
+from pairscale.core.files import write_table
 from pairscale.evaluate.manifest import MANIFEST
-from pairscale.files import write_table
 from pairscale.people import Case, read_cases
 from pairscale.people.cases import reading_length
 
@@ -91,8 +91,14 @@ def test_files_that_are_none(tmp_path):
     with pytest.raises(InputError, match="holds no case"):
         read_cases(tmp_path / "empty.db")
     (tmp_path / "x.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(TableError, match="no 'case_id', 'task_id'"):
+    with pytest.raises(
+        InputError,
+        match=r"x\.csv holds texts, not pairs .*: pairscale rank \S*x\.csv --judge human --run \S*x\.db\. Or",
+    ):
         read_cases(tmp_path / "x.csv")
+    (tmp_path / "y.csv").write_text("case_id,response_1\n1,2\n")
+    with pytest.raises(TableError, match="no 'task_id', 'criterion'"):
+        read_cases(tmp_path / "y.csv")
 
 
 def test_the_length_for_a_reader():

@@ -1,4 +1,4 @@
-"""The page over HTTP: blinded, escaped, guarded, and saved before it goes on."""
+"""The page over HTTP: blinded, escaped, guarded, and saved before it continues."""
 
 import io
 import json
@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from labelling import Visitor, form_of, get, make_cases, sides, write_manifest
 
-from pairscale.errors import StoreFullError
+from pairscale.core.errors import StoreFullError
 from pairscale.people import Address, Case, read_cases
 from pairscale.people._guard import MOST_BYTES, POLICY
 

@@ -19,7 +19,7 @@ from labelling import make_cases
 from sqlalchemy import select
 
 import pairscale as ps
-from pairscale.errors import (
+from pairscale.core.errors import (
     FileFormatError,
     InputError,
     StoreBusyError,
@@ -30,8 +30,8 @@ from pairscale.errors import (
 )
 from pairscale.people import Case, LabelStore, read_cases
 from pairscale.people.labels import Assigned, other_side
-from pairscale.store import open_run
 from pairscale.store.labels import LABELS, label_cases, label_questions, label_results, labellers, labels
+from pairscale.store.runfile import open_run
 
 
 def recount(store: LabelStore) -> collections.Counter:
@@ -45,7 +45,7 @@ def column(store: LabelStore, wanted) -> list:
 
 
 def work_off(store: LabelStore, people: list, rng: random.Random) -> None:
-    """Everybody goes on, in any order, until nobody gets anything more."""
+    """Everybody continues, in any order, until nobody gets anything more."""
     idle: set[str] = set()
     while len(idle) < len(people):
         person = rng.choice([one for one in people if one.name not in idle])
@@ -59,6 +59,7 @@ def work_off(store: LabelStore, people: list, rng: random.Random) -> None:
 # Assignment
 
 
+@pytest.mark.slow
 @given(
     n_cases=st.integers(1, 12),
     n_people=st.integers(1, 5),
@@ -166,6 +167,7 @@ def test_looking_again_keeps_the_question_and_the_hold(tmp_path):
         assert store.next(bob) == "waiting"
 
 
+@pytest.mark.slow
 def test_threads_at_once(tmp_path):
     """Forty cases, eight people, each in a thread."""
     cases, k = make_cases(40), 3
@@ -192,6 +194,7 @@ def test_threads_at_once(tmp_path):
         assert len(rows) == len({(row["case_id"], row["labeller"]) for row in rows}) == 40 * k
 
 
+@pytest.mark.slow
 def test_a_second_writer_is_refused_and_a_reader_is_not(tmp_path):
     cases, run = make_cases(2), tmp_path / "l.db"
     with LabelStore(run, cases, labellers=["ann", "bob"]) as store:
@@ -200,7 +203,7 @@ def test_a_second_writer_is_refused_and_a_reader_is_not(tmp_path):
             LabelStore(run, cases)
         with pytest.raises(StoreBusyError):
             open_run(run, write=True)
-        child = "import sys; from pairscale.store import open_run; open_run(sys.argv[1], write=True)"
+        child = "import sys; from pairscale.store.runfile import open_run; open_run(sys.argv[1], write=True)"
         line = [sys.executable, "-c", child, run]
         done = subprocess.run(line, capture_output=True, text=True, timeout=600, check=False)
         assert "StoreBusyError" in done.stderr
@@ -235,6 +238,7 @@ def test_labels_are_told_in_the_order_of_the_manifest(tmp_path):
         assert [other_side(choice) for choice in ("1", "2", "tie")] == ["2", "1", "tie"]
 
 
+@pytest.mark.slow
 def test_sides_differ_between_labellers_and_stay_what_they_were(tmp_path):
     drawn: dict[str, dict[str, bool]] = {}
     for _ in range(2):  # the second time from the file
@@ -501,6 +505,7 @@ def everything(run) -> dict[str, list]:
         }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["manifest", "pairs"])
 def test_copies_exports_and_imports_carry_labels(tmp_path, kind):
     run = tmp_path / "run.db"
@@ -518,7 +523,7 @@ def test_copies_exports_and_imports_carry_labels(tmp_path, kind):
     with open_run(run) as store:
         store.copy_to(tmp_path / "copy.db")
     assert everything(tmp_path / "copy.db") == before
-    ps.export_run(run, tmp_path / "out.csv")
+    ps.export(run, tmp_path / "out.csv")
     exported = "".join(path.read_text("utf-8") for path in tmp_path.glob("out.csv*"))
     assert not [link for link in links if link in exported]
     assert not [case for case in cases if case.response_1 in exported]
@@ -553,7 +558,7 @@ def test_labels_alone_are_exported_and_imported(tmp_path):
         (ann,) = store.labellers()
         store.answer(ann, store.next(ann).question_id, "1")
         rows = store.rows()
-    ps.export_run(tmp_path / "run.db", tmp_path / "out.csv")
+    ps.export(tmp_path / "run.db", tmp_path / "out.csv")
     with pytest.raises(TableError, match="the text of 'a', 'b', 'c' is not known; give samples="):
         ps.import_run(tmp_path / "out.csv", tmp_path / "in.db")
     samples = [{"ID": name, "text": f"text {name}"} for name in "abc"]
@@ -577,7 +582,7 @@ def test_an_export_that_was_changed_is_refused(tmp_path, kind, change, words):
     with LabelStore(tmp_path / "run.db", make_cases(1), labellers=["ann"]) as store:
         (ann,) = store.labellers()
         store.answer(ann, store.next(ann).question_id, "1")
-    ps.export_run(tmp_path / "run.db", tmp_path / "out.csv")
+    ps.export(tmp_path / "run.db", tmp_path / "out.csv")
     beside = tmp_path / "out.csv.logs.jsonl"
     lines = [json.loads(line) for line in beside.read_text("utf-8").splitlines()]
     for line in lines:

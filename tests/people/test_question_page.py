@@ -6,7 +6,7 @@ import pytest
 from labelling import Visitor, get
 
 import pairscale as ps
-from pairscale.errors import InputError
+from pairscale.core.errors import InputError
 from pairscale.judges import HumanJudge
 from pairscale.people import Address, serve_questions
 
@@ -19,7 +19,7 @@ def longer(page: str) -> str:
     return "1" if left.count("word ") > right.count("word ") else "2"
 
 
-def rank(judge, path, results):
+def rank(judge, path, results, **more):
     results.append(
         ps.adaptive_rank(
             TEXTS,
@@ -31,6 +31,7 @@ def rank(judge, path, results):
             progress="none",
             run=path,
             fit_fn="laplace",
+            **more,
         )
     )
 
@@ -67,6 +68,7 @@ def test_two_people_answer_a_run(tmp_path):
     assert result.items["ID"][0] == "gpt-secret-4"
 
 
+@pytest.mark.slow
 def test_a_choice_is_forced_and_nothing_is_taken_back(tmp_path):
     judge, results = HumanJudge(), []
     with serve_questions(judge.queue, ["ann"], address=Address(port=0), linger=0) as site:
@@ -89,6 +91,27 @@ def test_a_choice_is_forced_and_nothing_is_taken_back(tmp_path):
     (result,) = results
     assert result.state.engine.committed == 0
     assert result.state.invalid == 8
+
+
+@pytest.mark.slow
+def test_a_run_that_counts_ties_offers_them(tmp_path):
+    judge, results = HumanJudge(), []
+    more = {"adaptive_config": {"ties": "half"}}
+    with serve_questions(judge.queue, ["ann"], address=Address(port=0), linger=0) as site:
+        run = threading.Thread(target=rank, args=(judge, tmp_path / "run.db", results), kwargs=more)
+        run.start()
+        with Visitor(site.links["ann"]) as ann:
+            answered = 0
+            while answered < 8:
+                ann.open()
+                if ann.has_question:
+                    assert 'value="tie"' in ann.page
+                    assert ann.send(choice=("tie", longer(ann.page))[answered % 2]).status_code == 200
+                    answered += 1
+        run.join(600)
+    (result,) = results
+    assert result.logs["step_log"]["Y"].to_list().count(0.5) == 4
+    assert (result.state.engine.committed, result.state.invalid) == (8, 0)
 
 
 def test_addresses(tmp_path):

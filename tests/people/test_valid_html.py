@@ -7,12 +7,12 @@ import threading
 
 import pytest
 from labelling import Visitor, get, make_cases
-from tests.report.runs import HOSTILE, ab_run, bias_study, ranking_run
+from tests.reporting.runs import HOSTILE, ab_run, bias_study, ranking_run
 
 import pairscale as ps
 from pairscale.judges import HumanJudge
 from pairscale.people import Address, serve_questions, serve_run
-from pairscale.report import write_report
+from pairscale.reporting.page import write_report
 
 pytestmark = pytest.mark.validate
 

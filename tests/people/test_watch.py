@@ -10,7 +10,7 @@ from labelling import make_cases
 from starlette.testclient import TestClient
 
 import pairscale as ps
-from pairscale.errors import StoreError
+from pairscale.core.errors import StoreError
 from pairscale.judges.base import Verdict
 from pairscale.people import Address, LabelStore, serve_run
 from pairscale.people.watch import create_watch_app, look_at
@@ -38,10 +38,10 @@ def test_it_says_how_the_run_stands(run):
         decided = store.results().filter(ps_win()).height
     tiles = {label: figure for figure, label in moment.tiles}
     assert tiles["decided comparisons"] == f"{decided}"
-    assert tiles["reliability, of 0.9"] == f"{last['reliability_EAP']:.3f}"
+    assert tiles["reliability, of 0.9"] == f"{last['reliability']:.3f}"
     assert [name for name, _ in moment.charts] == ["On the way", "Scores so far"]
     assert moment.top[0]["ID"] == HOSTILE
-    assert [row["rank"] for row in moment.top] == [1, 2, 3, 4, 4]  # nobody would say who of the last two is better
+    assert [row["rank"] for row in moment.top] == [1, 2, 3, 4, 5]
     assert not moment.is_running
     assert moment.problems == [("refusal", int(tiles["without a valid answer"]))]
 
@@ -56,7 +56,7 @@ def test_labels_of_people_are_counted(run):
 
 
 def test_a_look_does_not_read_the_whole_run(run, monkeypatch):
-    from pairscale.store import RunFile
+    from pairscale.store.runfile import RunFile
 
     def whole(*_more, **_options):
         raise AssertionError("all answers are read")
@@ -158,7 +158,7 @@ def test_no_run_no_page(tmp_path):
 
 
 def test_a_run_that_cannot_be_read_is_said_to_be_and_looked_for_again(run, tmp_path, monkeypatch):
-    from pairscale.errors import StoreBusyError
+    from pairscale.core.errors import StoreBusyError
     from pairscale.people import watch
 
     client = TestClient(create_watch_app(run), base_url="http://localhost")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairscale.providers.batches import BATCH_PROVIDERS, ENDED, Draft, Job, batch_format, seconds_of
+from pairscale.providers.batches import BATCH_PROVIDERS, ENDED, BatchJob, Draft, batch_format, seconds_of
 from pairscale.providers.client import ProviderError
 
 TIMES = {"openai": "created_at", "anthropic": "created_at", "gemini": "createTime", "together": "created_at"}
@@ -32,7 +32,7 @@ DOCUMENTS = st.recursive(
 )
 
 
-def read(provider: str, document: object) -> Job:
+def read(provider: str, document: object) -> BatchJob:
     return batch_format(provider).job(document)  # type: ignore[attr-defined]
 
 
@@ -78,7 +78,7 @@ def test_seconds():
 
 
 class _Saying:
-    """A wire on which every reply says nothing at all."""
+    """A connection on which every reply says nothing at all."""
 
     def form(self, *_args):
         return None
@@ -99,8 +99,8 @@ def test_an_upload_that_gets_no_name_may_pass(provider, tmp_path, monkeypatch):
     path = tmp_path / "requests.jsonl"
     path.write_text("{}\n", "utf-8")
     draft = Draft("k", "m", "/v1/chat/completions", path, 1, 0.0)
-    wire = _Saying()
-    wire.provider = None
+    http = _Saying()
+    http.provider = None
     with pytest.raises(ProviderError, match=r"it has no (id|name|file_id)") as stopped:
-        asyncio.run(batch_format(provider).upload(wire, draft))
+        asyncio.run(batch_format(provider).upload(http, draft))
     assert stopped.value.failure == "transient"

@@ -24,7 +24,7 @@ from typing import Any
 import pytest
 
 import pairscale as ps
-from pairscale.errors import JudgeError
+from pairscale.core.errors import JudgeError
 
 pytestmark = pytest.mark.validate
 

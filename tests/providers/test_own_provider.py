@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import pairscale as ps
-from pairscale.errors import InputError, UnknownNameError
+from pairscale.core.errors import InputError, UnknownNameError
 from pairscale.providers import registry
-from pairscale.providers.base import HTTPCall, LLMReply, LLMRequest, Problem
+from pairscale.providers.base import HTTPCall, LLMReply, LLMRequest, ProviderProblem
 from pairscale.providers.compatible import Compatible
 from pairscale.providers.registry import PROVIDERS, provider_named, register_provider
 from pairscale.testing import ProviderSimulator
@@ -48,8 +48,8 @@ class Plain:
     def reply(self, call: HTTPCall, body: Any) -> LLMReply:
         return LLMReply(body["response"], raw=body)
 
-    def problem(self, status: int, body: Any) -> Problem:
-        return Problem(str(body))
+    def problem(self, status: int, body: Any) -> ProviderProblem:
+        return ProviderProblem(str(body))
 
     def without(self, request: LLMRequest, parameter: str) -> LLMRequest | None:
         return None

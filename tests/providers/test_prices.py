@@ -2,13 +2,26 @@
 
 import json
 import re
-from importlib.resources import files
+from datetime import date
 
 import pytest
 
-from pairscale.errors import InputError
+from pairscale.core.errors import InputError
+from pairscale.providers import prices
 from pairscale.providers.base import Usage
-from pairscale.providers.prices import PRICES_AS_OF, Price, cost_of, price_of, price_table
+from pairscale.providers.data_files import bundled, own_file, today
+from pairscale.providers.prices import (
+    UNDATED,
+    UNIT,
+    Price,
+    add_prices,
+    cost_of,
+    price_date,
+    price_note,
+    price_of,
+    price_table,
+)
+from pairscale.providers.registry import PROVIDERS
 
 MILLION = 1_000_000
 PRICE = Price(3.0, 15.0, cached=0.3, batch=0.5, written=3.75, tiers={"flex": 0.5})
@@ -47,16 +60,223 @@ def test_a_price_of_ones_own_is_that_of_every_tier():
     assert cost_of(Usage(1, 1), None) is None
 
 
+LONG = Price(1.0, 4.0, cached=0.1, batch=0.5, batch_cached=0.1, long={"above": 200, "input": 2.0, "output": 6.0})
+
+
+@pytest.mark.parametrize(
+    ("usage", "more", "millionths"),
+    [
+        (Usage(200, 10), {}, 200 + 40),
+        (Usage(201, 10), {}, 402 + 60),
+        (Usage(201, 10, cached=100), {}, 202 + 200 + 60),  # no long price of cached tokens is known: as the input
+        (Usage(200, 10, cached=100), {"batch": True}, (100 + 40) / 2 + 100 * 0.1),
+        (Usage(200, 0, written=50), {}, 200),
+    ],
+)
+def test_long_prompts_and_cached_tokens_of_batches_by_hand(usage, more, millionths):
+    assert cost_of(usage, LONG, **more) == pytest.approx(millionths / MILLION)
+
+
 def test_the_table():
-    table = json.loads(files("pairscale.providers").joinpath("prices.json").read_text("utf-8"))
-    assert table["as_of"] == PRICES_AS_OF
-    for row in price_table():
-        re.compile(row["model"])
-        assert {"provider", "model", "input", "output", "batch"} <= set(row)
-        assert row.get("cached", 0) <= row["input"] <= row["output"]
-        if row["provider"] == "anthropic":
-            assert row["cached"] == pytest.approx(row["input"] / 10)
-            assert row["written"] == pytest.approx(row["input"] * 1.25)
+    table = bundled("prices")
+    assert table["unit"] == UNIT
+    assert "genai-prices" in table["source"]
+    rows = price_table()
+    assert len(rows) == len(table["prices"]) > 500
+    for row in rows:
+        re.compile(row.model)
+        price = row.price
+        assert row.provider in PROVIDERS
+        assert price.source.startswith("https://")
+        assert "2026-01-01" <= price.as_of <= table["as_of"] < today().isoformat()
+        assert not row.is_own
+        assert (price.cached or 0) <= price.input
+        if price.long is not None:
+            assert price.long["input"] > price.input
+            assert price.long["output"] > price.output
+        if row.provider == "anthropic" and price.written is not None:
+            assert price.written == pytest.approx(price.input * (1.2 if "3-haiku" in row.model else 1.25))
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "expected"),
+    [
+        ("openai", "gpt-5.6", (4.0, 20.0, 0.4, 0.5)),
+        ("openai", "gpt-5.6-terra", (2.0, 12.0, 0.2, 0.5)),
+        ("openai", "gpt-6-astra", (10.0, 50.0, 1.0, 0.5)),
+        ("openai", "gpt-6-sol-2026-09-22", (2.0, 10.0, 0.2, 0.5)),
+        ("openai", "gpt-6-luna", (0.1, 0.5, 0.01, 0.5)),
+        ("openai", "gpt-6.1-sol", (2.0, 10.0, 0.1, 0.5)),
+        ("anthropic", "claude-opus-5", (5.0, 25.0, 0.5, 0.5)),
+        ("anthropic", "claude-sonnet-5", (2.0, 10.0, 0.2, 0.5)),
+        ("anthropic", "claude-opus-5-5", (4.0, 20.0, 0.2, 0.5)),
+        ("anthropic", "claude-sonnet-5-5", (2.0, 10.0, 0.1, 0.5)),
+        ("anthropic", "claude-haiku-5-5", (0.1, 0.5, 0.01, 0.5)),
+        ("anthropic", "claude-fable-5-1", (10.0, 50.0, 0.25, 0.5)),
+        ("gemini", "gemini-3.5-flash", (1.5, 9.0, 0.15, 0.5)),
+        ("gemini", "gemini-3.1-pro-preview", (2.0, 12.0, 0.2, 0.5)),
+        ("deepseek", "deepseek-v4-pro", (1.32, 3.96, 0.044, None)),
+        ("xai", "grok-4.7", (2.0, 6.0, 0.5, None)),
+        ("groq", "openai/gpt-oss-120b", (0.15, 0.6, 0.075, 0.5)),
+    ],
+)
+def test_models_of_autumn_2026(provider, model, expected):
+    found = price_of(provider, model)
+    assert (found.input, found.output, found.cached, found.batch) == expected
+
+
+@pytest.mark.parametrize(
+    ("provider", "model"),
+    [
+        ("mistral", "mistral-large-latest"),  # one table says 2.0, the other 0.5
+        ("mistral", "mistral-medium"),
+        ("bedrock", "anthropic.claude-sonnet-5-5"),
+        ("bedrock", "us-gov.anthropic.claude-sonnet-5-5"),
+        ("bedrock", "eu.amazon.nova-pro-v1:0"),
+        ("together", "Qwen/Qwen3.7-Max"),
+        ("openai", "gpt-6"),  # there are gpt-6-astra, gpt-6-sol and gpt-6-luna
+        ("anthropic", "claude-mythos-5"),
+    ],
+)
+def test_a_name_that_two_tables_contradict_each_other_on_has_no_price(provider, model):
+    assert price_of(provider, model) is None
+
+
+@pytest.mark.parametrize(
+    ("model", "price"),
+    [
+        ("us.anthropic.claude-sonnet-5-5", 2.2),
+        ("eu.anthropic.claude-sonnet-5-5", 2.2),
+        ("global.anthropic.claude-sonnet-5-5", 2.0),
+        ("us.amazon.nova-pro-v1:0", 0.8),
+    ],
+)
+def test_the_other_names_of_such_a_row_keep_theirs(model, price):
+    assert price_of("bedrock", model).input == price
+
+
+@pytest.mark.parametrize(("day", "price"), [("2026-12-31", 0.75), ("2027-01-01", 1.5)])
+def test_a_price_ends_on_its_last_day(monkeypatch, day, price):
+    monkeypatch.setattr(prices, "today", lambda: date.fromisoformat(day))
+    assert price_of("gemini", "gemini-3.8-flash").input == price
+
+
+def test_a_price_that_has_ended_is_none(monkeypatch):
+    table = {"prices": [{"provider": "mine", "model": "^m", "input": 1, "output": 2, "until": "2026-11-30"}]}
+    monkeypatch.setattr(prices, "today", lambda: date(2026, 11, 30))
+    assert price_of("mine", "m", table).output == 2
+    monkeypatch.setattr(prices, "today", lambda: date(2026, 12, 1))
+    assert price_of("mine", "m", table) is None
+
+
+def test_servers_of_ones_own_cost_nothing():
+    for provider in ("ollama", "vllm", "sglang", "lmstudio"):
+        assert price_of(provider, "anything").is_free
+    assert price_of("azure", "gpt-5.1") is None  # the name of a deployment says nothing of its model
+
+
+GOOD = {"unit": UNIT, "as_of": "2026-11-01", "source": "a letter"}
+ROW = {"provider": "openai", "model": "^gpt-6-sol$", "input": 1.5, "output": 7.5}
+
+
+def added(folder, *rows, **more):
+    path = folder / "mine.json"
+    path.write_text(json.dumps(GOOD | more | {"prices": list(rows)}), "utf-8")
+    return add_prices(path)
+
+
+def test_prices_of_ones_own_come_first_and_are_replaced(tmp_path, caplog):
+    target, n, replaced = added(tmp_path, ROW, {**ROW, "provider": "mine", "model": "."})
+    assert (n, replaced, target) == (2, 0, own_file("prices"))
+    found = price_of("openai", "gpt-6-sol")
+    assert (found.input, found.as_of, found.source) == (1.5, "2026-11-01", "a letter")
+    assert price_of("openai", "gpt-6-luna").input == 0.1
+    assert price_of("mine", "whatever").output == 7.5
+    assert "no provider is called mine" in caplog.text
+    assert "openai" not in caplog.text
+    assert added(tmp_path, {**ROW, "input": 1.25}, as_of="2026-11-02")[1:] == (1, 1)
+    assert (price_of("openai", "gpt-6-sol").input, price_of("openai", "gpt-6-sol").as_of) == (1.25, "2026-11-02")
+    assert price_of("mine", "whatever").as_of == "2026-11-01"
+    assert [row.is_own for row in price_table("openai")[:2]] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"unit": "USD per token"}, "'unit' must be 'USD per million tokens'"),
+        ({"unit": None}, "convert the prices first"),
+        ({"as_of": "last week"}, "must be a date"),
+        ({"as_of": "2999-01-01"}, "lies in the future"),
+        ({"as_of": 20261101}, "must be a date"),
+        ({"source": " "}, "must say where the prices come from"),
+        ({"prices": []}, "holds no prices"),
+        ({"prices": "none"}, "a list of rows"),
+        ({"prices": [ROW, ROW]}, "twice"),
+        ({"prices": [{**ROW, "input": -1}]}, "row 1.*0 or more"),
+        ({"prices": [{**ROW, "input": True}]}, "row 1.*input"),
+        ({"prices": [{**ROW, "output": "7"}]}, "row 1.*output"),
+        ({"prices": [ROW, {**ROW, "model": "x", "input": 0.00000125}]}, "row 2.*is it that of one token"),
+        ({"prices": [{**ROW, "input": 2_000_000}]}, "row 1"),
+        ({"prices": [{**ROW, "cached": 3}]}, "cached 3 is more than input"),
+        ({"prices": [{**ROW, "batch": 50}]}, "share that batches cost"),
+        ({"prices": [{**ROW, "model": "(["}]}, "regular expression"),
+        ({"prices": [{**ROW, "inputs": 1}]}, "'inputs', which no price has"),
+        ({"prices": [{"provider": "openai", "model": "m", "input": 1}]}, "it has no output"),
+        ({"prices": [7]}, "row 1 must be an object"),
+        ({"prices": [{**ROW, "until": "soon"}]}, "until must be a date"),
+        ({"prices": [{**ROW, "from": "2026-12-01", "until": "2026-11-30"}]}, "lies before from"),
+        ({"prices": [{**ROW, "source": " "}]}, "row 1: source"),
+        ({"prices": [{**ROW, "source": 7}]}, "row 1: source"),
+        ({"prices": [{**ROW, "model": ""}]}, "row 1: model"),
+        ({"prices": [{**ROW, "tiers": [1]}]}, "tiers"),
+        ({"prices": [ROW], "price": []}, "has 'price'; there are unit, as_of"),
+        ({"prices": [{**ROW, "long": {"above": 0, "input": 1, "output": 1}}]}, "above"),
+        ({"prices": [{**ROW, "long": {"over": 9}}]}, "long has no 'over'"),
+        ({"prices": [{**ROW, "tiers": {"flex": -0.5}}]}, "tiers: flex"),
+    ],
+)
+def test_nonsense_is_refused_and_nothing_is_written(tmp_path, change, words):
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps(GOOD | {"prices": [ROW]} | change), "utf-8")
+    with pytest.raises(InputError, match=words):
+        add_prices(path)
+    assert not own_file("prices").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"unit": NaN}', "NaN is no number"),
+        ('{"unit": 1, "unit": 2}', "'unit' is given twice"),
+        ("[1]", "must hold a JSON object"),
+        ("{", "is not JSON"),
+        ("[" * 100_000, "is not JSON"),
+    ],
+)
+def test_files_that_are_none(tmp_path, text, words):
+    path = tmp_path / "mine.json"
+    path.write_text(text, "utf-8")
+    with pytest.raises(InputError, match=words):
+        add_prices(path)
+    with pytest.raises(InputError, match=r"other\.json"):
+        add_prices(tmp_path / "other.json")
+
+
+def test_a_file_that_was_broken_by_hand_is_named(tmp_path):
+    added(tmp_path, ROW)
+    own_file("prices").write_text('{"prices": [{"provider": "openai"}]}', "utf-8")
+    with pytest.raises(InputError, match=r"prices\.json: row 1 needs"):
+        price_of("openai", "gpt-4.1")
+
+
+def test_the_dates_of_prices_in_words():
+    assert price_note([]) == price_note([None]) == ""
+    assert price_note(["2026-10-21", None]) == " (prices of 2026-10-21)"
+    assert price_note([UNDATED]) == " (given prices without a date)"
+    both = price_note(["2026-10-21, 2026-10-14", UNDATED])
+    assert both == " (prices of 2026-10-14 and 2026-10-21, given prices without a date)"
+    assert price_date(Price(0, 0)) is price_date(None) is None
+    assert price_date(Price(1, 2)) == UNDATED
 
 
 @pytest.mark.parametrize(

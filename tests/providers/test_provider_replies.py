@@ -124,7 +124,7 @@ def test_response_is_what_the_sdk_reads():
     assert reply.text == sdk.output_text == TAG
     assert reply.thoughts == "one\n\ntwo"
     assert (reply.model, reply.object_type, reply.stop_reason) == ("gpt-5.1-2025-11-13", "response", "stop")
-    assert reply.usage == Usage(100, 20, 120, 64, 12)
+    assert reply.usage == Usage(100, 20, 120, 64, 12, 0)
     assert reply.logprobs == (TokenLogprob("A", -0.5),)
 
 

@@ -10,8 +10,8 @@ from email.utils import format_datetime
 import pytest
 
 import pairscale as ps
-from pairscale.errors import InputError, JudgeError
-from pairscale.providers.limits import Pace
+from pairscale.core.errors import InputError, JudgeError
+from pairscale.providers.limits import RateLimiter
 from pairscale.testing import Behaviour, Faults, ProviderSimulator
 
 KEY = "sk-simulated-0123456789abcdef"
@@ -162,6 +162,7 @@ FAILURES = {
 }
 
 
+@pytest.mark.slow_except("*-openai", "*-anthropic")
 @EVERY
 @pytest.mark.parametrize("failure", FAILURES)
 def test_no_answer(case, failure):
@@ -201,6 +202,7 @@ def test_an_unsupported_parameter_is_dropped_once_said_once_and_remembered(case,
     assert f"{provider(case)}: {CASES[case][0]} does not take {name}" in said()[0]
 
 
+@pytest.mark.slow_except("openai")
 @EVERY
 def test_an_unsupported_parameter_with_many_under_way(case, said):
     name, more = ("service_tier", {"service_tier": "flex"}) if case == "openai-responses" else ("temperature", {})
@@ -241,6 +243,7 @@ def retry_forms():
     return {"seconds": ("0", ""), "date": (past, ""), "milliseconds": ("60", "1"), "nothing": ("", "")}
 
 
+@pytest.mark.slow_except("*-openai", "*-anthropic")
 @EVERY
 @pytest.mark.parametrize("form", retry_forms())
 def test_429_once(case, form):
@@ -276,6 +279,7 @@ def test_the_wait_that_a_429_asks_for_reaches_whoever_asks_again(seconds, millis
 FOR_EVER = {429: "rate_limited", 500: "http_error", 503: "http_error", 529: "http_error", 408: "timeout"}
 
 
+@pytest.mark.slow_except("*-openai", "*-anthropic")
 @EVERY
 @pytest.mark.parametrize("status", FOR_EVER)
 def test_for_ever(case, status):
@@ -288,6 +292,7 @@ def test_for_ever(case, status):
     assert done.failed_attempts["attempt"].to_list() == [1, 2, 3, 4]
 
 
+@pytest.mark.slow_except("*-openai", "*-anthropic")
 @EVERY
 @pytest.mark.parametrize(
     ("fault", "code"),
@@ -349,6 +354,7 @@ def test_a_provider_that_is_down_is_left_alone_and_asked_again_when_it_is_back(s
     assert said()[-1] == "openai answers again"
 
 
+@pytest.mark.slow
 def test_a_provider_that_is_down_for_long_ends_the_run(tmp_path):
     texts = [{"ID": f"s{n}", "text": f"Text {n}"} for n in range(12)]
     run = tmp_path / "run.db"
@@ -373,7 +379,7 @@ def test_a_run_without_a_network_ends_soon(tmp_path):
 @pytest.mark.parametrize("status", [500, 503, 529])
 def test_failures_of_the_server_make_nobody_faster(status, monkeypatch):
     heard = []
-    monkeypatch.setattr(Pace, "answered", lambda _pace, _headers, _sent: heard.append("an answer"))
+    monkeypatch.setattr(RateLimiter, "answered", lambda _limiter, _headers, _ticket: heard.append("an answer"))
     with simulator(faults={"script": [status, "ok"]}) as server:
         submit(judge_of(server, "openai"))
     assert heard == ["an answer"]
@@ -427,7 +433,7 @@ def test_the_proxy_of_the_environment(monkeypatch):
         )
         assert ask(judge).winner_pos == 1
     monkeypatch.setenv("http_proxy", "socks5://127.0.0.1:1")
-    with pytest.raises(InputError, match="proxies"):
+    with pytest.raises(InputError, match="proxy of the environment"):
         ps.make_judge("openai:gpt-4.1", judge_args={"base_url": "http://provider.invalid/v1", "api_key": KEY})
 
 
@@ -439,8 +445,8 @@ def test_the_rate_limit_headers_hold_the_next_request(monkeypatch):
         clock[0] += seconds
 
     clock = [0.0]
-    monkeypatch.setitem(Pace.__init__.__kwdefaults__, "clock", lambda: clock[0])
-    monkeypatch.setitem(Pace.__init__.__kwdefaults__, "sleep", sleep)
+    monkeypatch.setitem(RateLimiter.__init__.__kwdefaults__, "clock", lambda: clock[0])
+    monkeypatch.setitem(RateLimiter.__init__.__kwdefaults__, "sleep", sleep)
     headers = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "1m5s"}
     with simulator(headers=headers) as server:
         judge = judge_of(server, "openai")

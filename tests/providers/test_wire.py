@@ -8,14 +8,14 @@ from contextlib import suppress
 
 import pytest
 
-from pairscale.providers._wire import Wire
+from pairscale.providers.batch_http import BatchHTTP
 from pairscale.providers.client import LLMClient, ProviderError
 from pairscale.providers.registry import provider_named
 from pairscale.testing import Faults, ProviderSimulator
 
 KEY = "sk-simulated-0123456789abcdef"
 ASKED = {"model": "gpt-4.1", "messages": [{"role": "user", "content": "Which is better?"}]}
-LEAVE = "; Ctrl-C breaks off, and the same call goes on later"
+LEAVE = "; Ctrl-C breaks off, and the same call continues later"
 
 
 @pytest.fixture
@@ -46,11 +46,11 @@ def post(base_url: str, events: list[object], **more):
         events.append(seconds)
 
     async def main():
-        wire = Wire(LLMClient(provider_named("openai"), api_key=KEY, base_url=base_url), sleep=sleep)
+        http = BatchHTTP(LLMClient(provider_named("openai"), api_key=KEY, base_url=base_url), sleep=sleep)
         try:
-            return await wire.json("POST", "/chat/completions", ASKED, **more)
+            return await http.json("POST", "/chat/completions", ASKED, **more)
         finally:
-            await wire.aclose()
+            await http.aclose()
 
     return asyncio.run(main())
 
@@ -119,14 +119,14 @@ def test_an_answer_has_a_limit_beyond_which_nobody_reads_on(events, monkeypatch)
     async def main():
         server = await asyncio.start_server(long, "127.0.0.1", 0)
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-        wire = Wire(LLMClient(provider_named("openai"), api_key=KEY, base_url=url), retries=0)
+        http = BatchHTTP(LLMClient(provider_named("openai"), api_key=KEY, base_url=url), retries=0)
         try:
-            await wire.json("GET", "/batches")
+            await http.json("GET", "/batches")
         finally:
-            await wire.aclose()
+            await http.aclose()
             server.close()
 
-    monkeypatch.setattr("pairscale.providers._wire._MOST_JSON", 50_000)
+    monkeypatch.setattr("pairscale.providers.batch_http._MOST_JSON", 50_000)
     with pytest.raises(ProviderError, match="openai: the answer is larger than 50,000 bytes") as stopped:
         asyncio.run(main())
     assert (stopped.value.code, stopped.value.status, stopped.value.failure) == ("parse_error", 200, "transient")
@@ -137,7 +137,7 @@ def test_an_answer_at_the_limit_is_read(events, monkeypatch):
     with ProviderSimulator() as server:
         size = len(json.dumps(post(f"{server.url}/v1", events)).encode())
         for limit, is_read in ((size + 100, True), (size // 2, False)):
-            monkeypatch.setattr("pairscale.providers._wire._MOST_JSON", limit)
+            monkeypatch.setattr("pairscale.providers.batch_http._MOST_JSON", limit)
             if is_read:
                 assert post(f"{server.url}/v1", events, again=False)["object"] == "chat.completion"
             else:

@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 
 import pairscale as ps
-from pairscale.store import open_run
+from pairscale.store.runfile import open_run
 from pairscale.testing import Batches, Behaviour, Faults, ProviderSimulator
 from tests.runtime.recorded_tables import Tables
 
@@ -179,7 +179,7 @@ def file_items(run: Path) -> pl.DataFrame:
 
 
 def export(run: Path, path: Path) -> Path:
-    return ps.export_run(run, path)
+    return ps.export(run, path)
 
 
 def import_into(table: Path, run: Path, samples: Any = None) -> int:
@@ -190,7 +190,7 @@ def import_into(table: Path, run: Path, samples: Any = None) -> int:
 
 
 def rank(data: Any, judge: Any, *, run: Path | None = None, concurrency: int = 1, **options: Any) -> Any:
-    usual = {"fit_fn": "laplace", "progress": "none", "retries": 3, "retry_wait": 0.0}
+    usual = {"n_steps": None, "fit_fn": "laplace", "progress": "none", "retries": 3, "retry_wait": 0.0}
     return ps.adaptive_rank(data, judge=judge, run=run, concurrency=concurrency, **usual | options)
 
 
@@ -236,7 +236,7 @@ def round_log(done: Any) -> pl.DataFrame:
 def adaptive_tables(done: Any, run: Path, selector: Any = None) -> Tables:
     """The logs of an adaptive run as its file has them, the ranking, and what an audit says."""
     loaded = ps.adaptive_rank_resume(run=run, selector=selector)
-    audit = ps.audit_run(run, selector=selector)
+    audit = ps.audit(run, selector=selector)
     with open_run(run) as store:
         answers = store.results().select("custom_id", "ID1", "ID2", "better_id", "outcome", "probability", "cost")
         counts, spent = store.counts(), store.spent()

@@ -13,7 +13,7 @@ import polars as pl
 import pairscale as ps
 from pairscale.people import LabelStore, label_table, read_cases
 from pairscale.people.terminal import label_in_terminal
-from pairscale.store import open_run
+from pairscale.store.runfile import open_run
 from pairscale.testing import ProviderSimulator
 from tests.runtime.recorded_calls import MODELS, connection
 from tests.runtime.recorded_tables import Tables
@@ -98,14 +98,15 @@ def rank_variants(
     )  # fmt: skip
 
 
-_DETAIL = ("order1", "order2", "direction", "identical", "divided", "variant_error", "first_variant", "missing")
+_DETAIL = ("order1", "order2", "direction", "identical", "divided", "first_variant", "missing")
 _MEMBER = ("judge_id", "outcome", "winner")
 
 
 def case_row(case: Any) -> dict[str, Any]:
     """A case; reasons only where somebody gave them."""
     detail = dict(case.detail)
-    row = {name: getattr(case, name) for name in ("task_id", "repeat", "winner", "cost", "length_a", "length_b")}
+    plain = ("task_id", "repeat", "winner", "cost", "length_a", "length_b", "failed")
+    row = {name: getattr(case, name) for name in plain}
     row |= {"comparator": case.key, "outcome": str(case.outcome), "tags": list(case.tags)}
     said = str(case.outcome) in {"win", "flip"}
     row["reasoning"] = case.reasoning if said else None

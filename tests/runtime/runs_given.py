@@ -143,7 +143,7 @@ def given_two_calls(folder: Path) -> Tables:
 
 @recorded
 def given_broken_off(folder: Path) -> Tables:
-    """The judge gives out after eleven answers; the same call goes on later."""
+    """The judge gives out after eleven answers; the same call continues later."""
     run, pairs = folder / "run.db", call.pairs_of(call.texts(7, seed=8))
     raised = ""
     try:

@@ -11,8 +11,8 @@ import pytest
 
 import pairscale as ps
 from pairscale.runtime import Question, Recorded, RunOptions, Runtime, Wait
-from pairscale.store import RunFile, open_run
 from pairscale.store.policies import GroupCommitWriter, JournalWriter
+from pairscale.store.runfile import RunFile, open_run
 
 Answer = Callable[[ps.JudgePair], Awaitable[ps.Verdict]]
 SAMPLES = {name: {"ID": name, "item_id": name, "text": f"text {name}"} for name in "abcdefghijklmnopqrstuvwxyz"}

@@ -1,13 +1,16 @@
 """Asking once: whatever a judge does, there is a verdict and an attempt to write down."""
 
 import asyncio
+import re
 
 import pytest
 
 import pairscale as ps
-from pairscale.errors import InputError, JudgeError
+from pairscale.core.errors import InputError, JudgeError
 from pairscale.providers.client import ProviderError
 from pairscale.runtime import ask_once, ask_unrecorded, close, comparison_of, pause, retrying
+from pairscale.runtime.asking import Stopwatch
+from pairscale.runtime.timelimit import TimeLimit
 from pairscale.store._schema import attempts
 
 PAIR = ps.JudgePair({"ID": "a", "text": "a"}, {"ID": "b", "text": "b"}, "step-000001")
@@ -24,7 +27,9 @@ class Judge:
 
 
 def asked(answer, number=1, timeout=None):
-    return asyncio.run(ask_once(Judge(answer), PAIR, number, timeout))
+    watch = Stopwatch()
+    verdict = asyncio.run(ask_once(Judge(answer), PAIR, None if timeout is None else TimeLimit(timeout)))
+    return verdict, watch.attempt(verdict, number)
 
 
 def test_an_answer_and_the_columns_of_its_attempt(monkeypatch):
@@ -56,13 +61,9 @@ def test_an_exception_is_a_verdict():
         raise KeyError("text")
 
     verdict, values = asked(answer)
-    assert (str(verdict.outcome), verdict.error_code, verdict.error_message) == (
-        "error",
-        "judge_error",
-        "KeyError: 'text'",
-    )
-    assert verdict.failure == "question"
-    assert values["error_message"] == "KeyError: 'text'"
+    assert (str(verdict.outcome), verdict.error_code, verdict.failure) == ("error", "judge_error", "question")
+    assert values["error_message"] == verdict.error_message
+    assert re.fullmatch(r"KeyError: 'text' \(test_asking\.py:\d+\)", str(verdict.error_message))
 
 
 def test_errors_of_pairscale_are_raised():
@@ -88,7 +89,8 @@ def test_a_timeout_of_the_judges_own_is_its_own():
         raise TimeoutError("the server slept")
 
     verdict, _ = asked(answer, timeout=30)
-    assert (verdict.error_code, verdict.error_message) == ("judge_error", "TimeoutError: the server slept")
+    assert verdict.error_code == "judge_error"
+    assert str(verdict.error_message).startswith("TimeoutError: the server slept (test_asking.py:")
 
 
 @pytest.mark.parametrize("timeout", [None, 30])
@@ -97,7 +99,7 @@ def test_an_interruption_is_left_alone(timeout):
         await asyncio.sleep(60)
 
     async def interrupted():
-        task = asyncio.create_task(ask_once(Judge(answer), PAIR, 1, timeout))
+        task = asyncio.create_task(ask_once(Judge(answer), PAIR, timeout and TimeLimit(timeout)))
         await asyncio.sleep(0.02)
         task.cancel()
         await task

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import pairscale as ps
 from pairscale import Verdict
-from pairscale.errors import InputError, JudgeError
+from pairscale.core.errors import InputError, JudgeError
 from pairscale.judges.orders import BothOrders
 from pairscale.runtime import Budget, BudgetExceeded, require_prices
 

@@ -1,12 +1,12 @@
 """The same events, whichever way judges are asked: success, each kind of failure, a second writer, a lost file.
 
-A case that fails because of a known fault stands in ``KNOWN_FAULTS``; when the fault is gone, the case says so. Events
-of budgets are in ``test_events_of_budgets.py``, those that need a process of their own in
+Events of budgets are in ``test_events_of_budgets.py``, those that need a process of their own in
 ``test_events_of_processes.py``.
 """
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import re
 import threading
@@ -19,9 +19,10 @@ from typing import Any, NamedTuple
 import pytest
 
 import pairscale as ps
-from pairscale.errors import JudgeError, StoreBusyError, StoreError
+from pairscale.core.errors import JudgeError, PairscaleError, StoreBusyError, StoreError
+from pairscale.judges.orders import BothOrders
+from tests.runtime.across import across
 from tests.runtime.conftest import Once
-from tests.runtime.known_faults import across
 from tests.runtime.server import COST, Asked, Reply, Server
 from tests.runtime.workflows import (
     FUNCTIONS,
@@ -275,7 +276,7 @@ def test_a_judge_function_that_raises_for_one_text_does_not_stop_the_others(
     assert wins(call.run) == (call.questions if workflow == "adaptive" else call.questions - len(failed))
     assert all(one.is_answer for one in attempts if BAD_TEXT not in one.texts)
     for one in failed:
-        assert one["error_message"].startswith("ZeroDivisionError: this text has no length (test_events.py, line ")
+        assert one["error_message"].startswith("ZeroDivisionError: this text has no length (test_events.py:")
 
 
 @across(FUNCTIONS, "function raises, recorded")
@@ -302,8 +303,60 @@ def test_an_exception_on_the_first_question_is_shown_with_its_line(
     ask(workflow, Call(run=str(tmp_path / "run.db"), concurrency=1, function=known_judge(judge)))
     shown = [record.getMessage() for record in caplog.records if "at once" in record.getMessage()]
     assert len(shown) == 1
-    assert "test_events.py" in shown[0]
-    assert str(line) in shown[0]
+    assert shown[0].endswith(f"ZeroDivisionError: at once (test_events.py:{line})")
+
+
+class Raising:
+    """A judge of the user's own that is no function."""
+
+    condition = ps.Condition("raising", "function", None, "overall_quality", "default", {})
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    async def compare(self, pair: ps.JudgePair) -> ps.Verdict:
+        return ps.Verdict.win(1 if self._function(pair.first, pair.second)["Y"] else 2)
+
+
+@pytest.mark.parametrize("both_orders", [False, True])
+@across(("pairs", "adaptive", "study", "check"), "judge of one's own raises at once")
+def test_an_exception_of_a_judge_that_is_no_function_is_shown_with_its_line(
+    workflow: str, event: str, both_orders: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def always(A: Any, B: Any) -> dict[str, Any]:
+        return raises_on_one_text({"text": BAD_TEXT}, B)
+
+    raising: Any = Raising(always)
+    call = Call(run=str(tmp_path / "run.db"), concurrency=1, function=BothOrders(raising) if both_orders else raising)
+    with contextlib.suppress(PairscaleError):  # nothing is answered
+        ask(workflow, call)
+    source, start = inspect.getsourcelines(raises_on_one_text)
+    line = start + next(n for n, words in enumerate(source) if "raise " in words)
+    words = f"ZeroDivisionError: this text has no length (test_events.py:{line})"
+    assert {one["error_message"] for one in attempts_in(call.run)} == {words}
+    shown = [record.getMessage() for record in caplog.records if "ZeroDivision" in record.getMessage()]
+    assert shown[0] == f"the judge raised an exception, and the run continues: {words}"
+
+
+def test_an_exception_of_a_comparator_is_shown_with_its_line(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken:
+        key, criterion = "broken", "better"
+
+        async def compare(self, *, task: Any, trace_a: Any, trace_b: Any, reference_outputs: Any) -> Any:
+            return raises_on_one_text({"text": BAD_TEXT}, {"text": ""})
+
+    tasks = ps.Suite.from_list(["one", "two", "three"])
+    broken: Any = Broken()
+    result = ps.run_pairwise(
+        tasks, variant_a=lambda task: "A", variant_b=lambda task: "B", comparators=[broken], progress=False
+    )
+    source, start = inspect.getsourcelines(raises_on_one_text)
+    line = start + next(n for n, words in enumerate(source) if "raise " in words)
+    words = f"ZeroDivisionError: this text has no length (test_events.py:{line})"
+    assert [case.reasoning for case in result.cases] == [words] * 3
+    assert [record.getMessage() for record in caplog.records if "ZeroDivision" in record.getMessage()] == [
+        f"the comparator broken raised an exception, and the run continues: {words}"
+    ]
 
 
 @across(("adaptive", "people"), "one text of thirty")

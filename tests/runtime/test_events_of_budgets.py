@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import pairscale as ps
-from pairscale.errors import InputError, PairscaleError
-from tests.runtime.known_faults import across
+from pairscale.core.errors import InputError, PairscaleError
+from tests.runtime.across import across
 from tests.runtime.server import COST, Server
 from tests.runtime.workflows import FUNCTIONS, MODELS, WORKFLOWS, Call, attempts_in, known_judge, outcomes_in, spent_in
 

@@ -19,10 +19,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pairscale.files import write_table
-from pairscale.tables import to_frame
+from pairscale.core.files import write_table
+from pairscale.core.tables import to_frame
+from tests.runtime.across import across
 from tests.runtime.conftest import Once
-from tests.runtime.known_faults import across
 from tests.runtime.server import Reply, Server
 from tests.runtime.workflows import KEY, WORKFLOWS, Call, attempts_in, outcomes_in, script_of, text
 
@@ -34,7 +34,7 @@ COMMANDS: dict[str, list[str]] = {
     "pairscale rank": ["rank", "texts.csv", *MODEL, "--max-comparisons", "12", "--fit", "laplace"],
     "pairscale ab": ["ab", "a.jsonl", "b.jsonl", *MODEL, "--criterion", "better"],
     "pairscale bias-study": ["bias-study", "few.csv", *MODEL, "--template", "default", "--template", "concise"],
-    "pairscale check-judge": ["check-judge", "texts.csv", *MODEL, "--pairs", "6"],
+    "pairscale check-judge": ["check-judge", "texts.csv", *MODEL, "--n-pairs", "6"],
 }
 EVERY = (*WORKFLOWS, *COMMANDS)
 SIGNALS = {"kill": (signal.SIGKILL, 137), "Ctrl-C": (signal.SIGINT, 130), "SIGTERM": (signal.SIGTERM, 143)}

@@ -14,6 +14,17 @@ from tests.runtime.recorded_tables import RUNS, Run, comparable, differences, pa
 _MOST_SHOWN = 25
 
 
+@pytest.mark.slow_except(
+    "given_lexical",
+    "given_two_calls",
+    "adaptive_pollitt",
+    "adaptive_information",
+    "ab_both_orders",
+    "batch_openai",
+    "people_rank",
+    "check_judges",
+    "cost_pilot",
+)
 @pytest.mark.parametrize("run", RUNS.values(), ids=list(RUNS))
 def test_a_run_gives_what_was_recorded(run: Run, tmp_path) -> None:
     expected, tables = expected_of(run), run.function(tmp_path)

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import pairscale as ps
-from pairscale.errors import InputError, JudgeError
+from pairscale.core.errors import InputError, JudgeError
 from pairscale.runtime import Progress, RunOptions, Wait
-from pairscale.store import open_run
+from pairscale.store.runfile import open_run
 from tests.runtime.sources import (
     BOTH,
     TOO_LONG,

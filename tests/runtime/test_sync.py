@@ -112,11 +112,13 @@ def test_ctrl_c_lets_the_coroutine_store_what_it_has():
     assert process(script) == (0, ["stored", "interrupted"], "")
 
 
+@pytest.mark.slow
 def test_a_second_sigterm_ends_the_process_at_once():
     code, said, _ = process("run_sync(lambda: stored(signal.SIGTERM, times=2))")
     assert (code, said) == (-signal.SIGTERM, [])
 
 
+@pytest.mark.slow
 def test_a_programs_own_handler_of_sigterm_stays():
     script = """
         seen = []
@@ -136,6 +138,7 @@ def test_a_programs_own_handler_of_sigterm_stays():
     assert process(script) == (0, ["finished", "True", "True"], "")
 
 
+@pytest.mark.slow
 def test_an_ignored_sigterm_stays_ignored():
     script = """
         async def main():
@@ -149,6 +152,7 @@ def test_an_ignored_sigterm_stays_ignored():
     assert process(script) == (0, ["finished"], "")
 
 
+@pytest.mark.slow
 def test_another_thread_sets_no_handler():
     script = """
         async def main():
@@ -175,6 +179,7 @@ def test_what_is_to_be_written_first_is_in_the_file_before_any_answer(tmp_path):
     assert opened == [(run, 0)]
 
 
+@pytest.mark.slow
 def test_a_command_that_is_killed_has_left_its_settings(tmp_path):
     judge = "import os, signal\n\n\ndef judge(A, B):\n    os.kill(os.getpid(), signal.SIGKILL)\n"
     (tmp_path / "dying.py").write_text(judge, "utf-8")

@@ -105,7 +105,8 @@ def adaptive(call: Call) -> Any:
     """``adaptive_rank``; as many comparisons as questions are wanted, and no statistical stop before."""
     return ps.adaptive_rank(
         call.texts(), judge=call.judge(), run=call.run, concurrency=call.concurrency, progress="none",
-        fit_fn="laplace", max_comparisons=call.questions, btl_config={"eap_reliability_min": 1.0}, **call.options,
+        fit_fn="laplace", max_comparisons=call.questions, btl_config={"eap_reliability_min": 1.0},
+        n_steps=None, **call.options,
     )  # fmt: skip
 
 
@@ -172,7 +173,8 @@ def people(call: Call) -> Any:
     with _somebody(judge, call.url):
         return ps.adaptive_rank(
             call.texts(), judge=judge, run=call.run, concurrency=1, progress="none", fit_fn="laplace",
-            max_comparisons=call.questions, btl_config={"eap_reliability_min": 1.0}, **call.options,
+            max_comparisons=call.questions, btl_config={"eap_reliability_min": 1.0},
+        n_steps=None, **call.options,
         )  # fmt: skip
 
 
@@ -301,7 +303,7 @@ _SCRIPT = """
 import json, sys
 
 sys.path.insert(0, {root!r})
-from pairscale.errors import PairscaleError
+from pairscale.core.errors import PairscaleError
 from tests.runtime.workflows import WORKFLOWS, Call
 
 try:

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import pairscale as ps
-from pairscale.errors import StoreGoneError
-from pairscale.store import open_run
-from pairscale.store.chain import verify_chain
+from pairscale.core.errors import StoreGoneError
+from pairscale.store.evidence import check_evidence
 from pairscale.store.policies import GroupCommitWriter, JournalWriter
+from pairscale.store.runfile import open_run
 from pairscale.store.writer import Asked, Entry
 
 TEXTS = [{"ID": f"t{number:02d}", "text": f"text of number {number}"} for number in range(12)]
@@ -71,7 +71,7 @@ def test_the_copy_holds_what_was_written_before_and_what_was_being_written(lose,
     assert saved_by(error) == tmp_path / "run.recovered-1.db"
     with open_run(saved_by(error)) as copy:
         assert copy.counts() == {"items": 2, "pairs": 2, "attempts": 2, "comparisons": 2}
-        assert verify_chain(copy) == []
+        assert check_evidence(copy).problems == []
 
 
 def test_further_writes_fail_too_and_are_in_the_same_copy(tmp_path):
@@ -147,7 +147,7 @@ def test_whatever_a_journal_is_given_is_in_the_copy_though_every_call_fails(tmp_
     with open_run(saved_by(error)) as copy:
         assert copy.read_columns("step_log")["step_id"] == [1, 2, 3, 4, 5, 6, 7]
         assert copy.counts()["comparisons"] == 7
-        assert verify_chain(copy) == []
+        assert check_evidence(copy).problems == []
 
 
 class Losing:
@@ -177,6 +177,7 @@ def rank(judge, run):
     return ps.adaptive_rank(TEXTS, judge=judge, run=run, **options)
 
 
+@pytest.mark.slow_except("*adaptive*", "*pairs*")
 @LOSSES
 @pytest.mark.parametrize("call", [judge_pairs, rank])
 def test_a_run_ends_with_an_error_and_continues_from_the_copy_without_asking_again(call, lose, tmp_path):

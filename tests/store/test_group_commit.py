@@ -11,9 +11,9 @@ from dataclasses import replace
 import pytest
 
 import pairscale as ps
-from pairscale.errors import InputError, StoreFullError
-from pairscale.store import open_run
+from pairscale.core.errors import InputError, StoreFullError
 from pairscale.store.policies import GroupCommitWriter
+from pairscale.store.runfile import open_run
 from pairscale.store.writer import Asked, Entry
 
 

@@ -19,10 +19,10 @@ import pytest
 from sqlalchemy import event
 
 import pairscale as ps
-from pairscale.errors import InputError, StoreDamagedError, StoreError, StoreFullError
-from pairscale.store import open_run
-from pairscale.store.chain import digest_of, verify_chain
+from pairscale.core.errors import InputError, StoreDamagedError, StoreError, StoreFullError, StoreMismatchError
+from pairscale.store.evidence import check_evidence
 from pairscale.store.policies import JournalWriter
+from pairscale.store.runfile import open_run
 from pairscale.store.writer import Asked, Entry
 
 NOW = "2026-01-01T00:00:00.000000+00:00"
@@ -90,11 +90,9 @@ def test_everything_comes_out_as_it_went_in(store):
         "status": ["committed", "starved"],
         "step_id": [1, 2],
     }
-    rounds = store.read_log("round_log")
-    assert len({entry.pop("hash") for entry in rounds}) == 3
-    assert rounds == [
-        {"refit_id": 1, "reliability_EAP": 0.9, "blobs": {"belief": digest_of(b"\0\xff"), "warm": digest_of(b"")}},
-        {"refit_id": 2, "reliability_EAP": 0.95, "blobs": {"belief": digest_of(b"two")}},
+    assert store.read_log("round_log") == [
+        {"refit_id": 1, "reliability_EAP": 0.9},
+        {"refit_id": 2, "reliability_EAP": 0.95},
         {"refit_id": 3},
     ]
     first, second = store.read_log("item_log")
@@ -109,7 +107,7 @@ def test_everything_comes_out_as_it_went_in(store):
     assert store.failed_attempts()["error_code"].to_list() == ["timeout"]
     assert store.counts() == {"items": 2, "pairs": 1, "attempts": 2, "comparisons": 1}
     assert (store.log_length("step_log"), store.log_length("none"), store.spent()) == (2, 0, 0.5)
-    assert verify_chain(store) == []
+    assert check_evidence(store).problems == []
 
 
 def test_the_columns_of_a_pair_hold_its_step(tmp_path):
@@ -152,7 +150,7 @@ def test_it_continues_where_it_ended(store):
         with JournalWriter(store) as journal:
             journal.put(answered(step))
     assert store.read_columns("step_log")["step_id"] == [1, 2, 3, 4, 5]
-    assert verify_chain(store) == []
+    assert check_evidence(store).problems == []
 
 
 def test_pairs_that_were_asked_otherwise_stay(store):
@@ -198,7 +196,7 @@ def test_many_threads_may_write(store):
         for thread in threads:
             thread.join()
     assert sorted(store.read_columns("step_log")["step_id"]) == list(range(1, 401))
-    assert verify_chain(store) == []
+    assert check_evidence(store).problems == []
 
 
 def test_a_caller_that_is_much_faster_than_the_disk_waits(store, monkeypatch):
@@ -231,7 +229,7 @@ def test_not_a_number_is_nothing_and_numpy_is_plain(store):
         "h": [0.30000000000000004],
     }  # fmt: skip
     assert store.read_log("item_log")[0]["columns"] == {"ID": ["a"], "sd": [None]}
-    assert verify_chain(store) == []
+    assert check_evidence(store).problems == []
 
 
 def test_what_json_has_no_word_for_is_written_plainly(store):
@@ -243,7 +241,7 @@ def test_what_json_has_no_word_for_is_written_plainly(store):
         "t": ["2026-01-02T03:04:05.000000+00:00"], "n": [3], "b": [False], "v": [[0, 1]], "m": [{"x": 1}],
         "d": ["1.50"],
     }  # fmt: skip
-    assert verify_chain(store) == []
+    assert check_evidence(store).problems == []
 
 
 def test_half_a_character_from_a_server_stops_nothing(store):
@@ -255,14 +253,12 @@ def test_half_a_character_from_a_server_stops_nothing(store):
         journal.put(answered(2))
     assert store.results(raw=True)["content"].to_list() == ["wow \ufffd!", None]
     assert store.read_columns("step_log")["why"] == ["wow \ufffd!", None]
-    assert verify_chain(store) == []
+    assert check_evidence(store).problems == []
 
 
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        (step_of({"hash": 1}), "'hash'"),
-        (refit({"refit_id": 1, "blobs": {}}), "'blobs'"),
         (refit({"round": 1}), "refit_id"),
         (step_of({}, asked(1, attempt(tokens=1))), "step-000001: the run file has no column 'tokens'"),
         (step_of({}, asked(1, comparison={"winner": 1})), "step-000001: the run file has no column 'winner'"),
@@ -289,7 +285,7 @@ def test_an_error_comes_with_the_next_call_and_nothing_is_written_after_it(store
     journal.close()  # it was said
     assert store.read_columns("step_log")["step_id"] == [1]
     assert store.counts()["pairs"] == 1
-    assert verify_chain(store) == []
+    assert check_evidence(store).problems == []
 
 
 def test_an_error_that_no_call_has_raised_is_raised_at_the_end(store):
@@ -340,7 +336,7 @@ def test_a_log_that_was_cut_is_not_continued(tmp_path, store):
             journal.put(step_of(row(step)))
     with store.transaction() as connection:
         connection.exec_driver_sql("DELETE FROM logs WHERE row = 3")
-    with pytest.raises(StoreDamagedError, match="step_log was changed"):
+    with pytest.raises(StoreDamagedError, match=r"changed from outside \(logs, row step_log 3: the row is missing\)"):
         JournalWriter(store)
 
 
@@ -357,8 +353,7 @@ def read_back(path, steps: int) -> float:
             took = min(took, time.process_time() - start)
         assert columns["step_id"] == list(range(1, steps + 1))
         assert columns["column_59"][-1] == 59 / 7
-        assert "hash" not in columns
-        assert verify_chain(store) == []
+        assert check_evidence(store).problems == []
     return took
 
 
@@ -378,7 +373,7 @@ def test_fifty_thousand_steps_are_read_in_two_seconds(tmp_path):
 CHILD = textwrap.dedent("""
     import sys
     import pairscale as ps
-    from pairscale.store import open_run
+    from pairscale.store.runfile import open_run
     from pairscale.store.policies import JournalWriter
     from pairscale.store.writer import Asked, Entry
 
@@ -416,7 +411,7 @@ CHILD = textwrap.dedent("""
 def check_prefix(path, at_least: int = 0, kills: int = 0) -> int:
     """The file holds the beginning of what happened, whole steps only; returns how many."""
     with open_run(path) as store:
-        assert verify_chain(store) == []
+        assert check_evidence(store).problems == []
         columns = store.read_columns("step_log")
         steps = len(columns.get("step_id", []))
         assert columns.get("step_id", []) == list(range(1, steps + 1))
@@ -474,3 +469,20 @@ def test_kill_9_a_hundred_times(tmp_path):
     for part in range(5):
         steps = kill_and_check(tmp_path / f"run-{part}.db", 20, seed=part + 2)
         print(f"\n20 kills, {steps} steps: an exact beginning each time")
+
+
+def test_the_name_of_a_question_is_that_of_one_pair(tmp_path):
+    """An answer is never written under the name of another pair, in the same call or in a later one."""
+    with opened(tmp_path / "run.db") as store:
+        store.writer.commit([Entry(asked(1, comparison=None))])
+        other = Entry(asked(1, ID2="c"))
+        with pytest.raises(
+            StoreMismatchError, match="step-000001 is the name of a and b in the run file, and not of a"
+        ):
+            store.writer.commit([other])
+        store.writer.renumber()
+        with pytest.raises(StoreMismatchError):
+            store.writer.commit([answered(2), other])
+        assert store.counts()["attempts"] == 1
+        store.writer.commit([answered(1), answered(2)])
+        assert store.results()["custom_id"].to_list() == ["step-000001", "step-000002"]

@@ -17,7 +17,7 @@ import pytest
 from sqlalchemy import create_engine, event
 
 import pairscale as ps
-from pairscale.errors import (
+from pairscale.core.errors import (
     InputError,
     StoreBusyError,
     StoreDamagedError,
@@ -26,10 +26,10 @@ from pairscale.errors import (
     StoreMismatchError,
     TableError,
 )
-from pairscale.store import open_run
+from pairscale.core.tables import RESULTS
 from pairscale.store._lock import DatabaseLock
+from pairscale.store.runfile import open_run
 from pairscale.store.writer import Asked, Entry
-from pairscale.tables import RESULTS
 
 ITEMS = [{"ID": i, "text": f"text {i}", "grade": n} for n, i in enumerate("abc")]
 PAIRS = [{"custom_id": f"{i}:{j}#1", "ID1": i, "ID2": j, "columns": {"why": "x"}} for i, j in ("ab", "ac", "bc")]
@@ -247,13 +247,14 @@ def test_two_processes_never_corrupt_the_file(tmp_path):
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
+@pytest.mark.slow
 def test_readers_cannot_take_the_log_from_under_a_writer(tmp_path):
     """A reader in the writer's own process, then one in another: what is written later survives a kill all the same."""
     path = tmp_path / "run.db"
-    reader = "import sys; from pairscale.store import open_run; open_run(sys.argv[1]).close()"
+    reader = "import sys; from pairscale.store.runfile import open_run; open_run(sys.argv[1]).close()"
     script = f"""
 import os, signal, subprocess, sys
-from pairscale.store import open_run
+from pairscale.store.runfile import open_run
 store = open_run(sys.argv[1], write=True)
 store.log("mine", [{{"n": 1}}])
 open_run(sys.argv[1]).close()
@@ -427,7 +428,7 @@ def test_without_wal_it_says_so_once_and_works(tmp_path, monkeypatch, caplog):
 def test_export_and_import_go_round(tmp_path, store, suffix):
     more = {"cost": 0.25, "total_tokens": 12, "content": 'He said "a, b"\nand left'}
     record(store, [win(1, **more), error(2), win(3, 2, "c")])
-    path = ps.export_run(tmp_path / "run.db", tmp_path / f"out.{suffix}")
+    path = ps.export(tmp_path / "run.db", tmp_path / f"out.{suffix}")
     copy = tmp_path / "copy.db"
     assert ps.import_run(path, copy, samples=ITEMS) == 3
     assert ps.import_run(path, copy) == 0
@@ -522,7 +523,7 @@ def test_prepared_statements_ask_no_database_for_numbers():
     from pairscale.store._database import prepared_insert
     from pairscale.store._schema import comparisons
 
-    prepared = prepared_insert(comparisons, postgresql.psycopg.dialect(), "comparison_id")
+    prepared = prepared_insert(comparisons, postgresql.psycopg.dialect())
     assert prepared._sql.startswith("INSERT INTO comparisons")
     assert "RETURNING" not in prepared._sql
 
@@ -536,7 +537,7 @@ def test_the_schema_compiles_for_postgresql():
     statements = [str(CreateTable(table).compile(dialect=postgresql.dialect())) for table in tables.sorted_tables]
     assert {statement.split()[2] for statement in statements} == {
         "metadata", "items", "pairs", "conditions", "attempts", "comparisons", "logs", "blobs", "labellers",
-        "label_cases", "label_questions", "labels",
+        "label_cases", "label_questions", "labels", "chain",
     }  # fmt: skip
 
 
@@ -566,8 +567,8 @@ def test_closing_waits_for_a_thread_that_is_writing(tmp_path):
 
 
 def test_a_log_takes_half_a_character_as_an_answer_does(store):
-    from pairscale.collect.batch._registry import append
-    from pairscale.collect.batch._registry import event as batch_event
+    from pairscale.collect.batch.registry import append
+    from pairscale.collect.batch.registry import event as batch_event
 
     store.log("notes", [{"said": "so\ud800"}, {"said": "on"}])
     store.log("notes", [{"said": "and on"}])

@@ -8,7 +8,7 @@ import warnings
 import pytest
 
 import pairscale as ps
-from pairscale.errors import InputError
+from pairscale.core.errors import InputError
 from pairscale.testing import Behaviour, Faults, ProviderSimulator
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from pairscale.errors import InputError
+from pairscale.core.errors import InputError
 from pairscale.testing import Batches, Behaviour, ProviderSimulator
 
 PROMPT = "<SAMPLE_1>\n{}\n</SAMPLE_1>\n<SAMPLE_2>\n{}\n</SAMPLE_2>"
@@ -56,6 +56,7 @@ def test_openai(server, tmp_path):
         assert client.batches.retrieve(other.id).status == "cancelled"
 
 
+@pytest.mark.slow
 def test_anthropic(server):
     from anthropic import Anthropic
 

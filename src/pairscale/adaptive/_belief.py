@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pairscale.errors import InputError
-from pairscale.models._warm import packed, unpacked
+from pairscale.core.errors import InputError
+from pairscale.models.warm_start import packed, unpacked
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from pairscale.models._counts import Floats, Ints
+    from pairscale.core.arrays import Floats, Ints
     from pairscale.models.posterior import Posterior
 
 __all__ = ["Belief"]
@@ -29,7 +29,7 @@ class Belief:
 
     Attributes:
         refit_id: which refit.
-        passed: whether its diagnostics passed. If not, the run goes on with the belief that it had.
+        passed: whether its diagnostics passed. If not, the run continues with the belief that it had.
         near_stop: whether phase 3 has been entered, by this refit or an earlier one; true of a refit that entered it
             and did not pass, too.
         global_identified: whether the order counts as known.
@@ -38,6 +38,8 @@ class Belief:
         rank: per item, its rank by EAP; 1 is the best, equal ones by id.
         draws: up to 256 draws of theta (draws, items) in half precision; None unless the order counts as known,
             since nothing else asks for them.
+        repeat_agreement: the excess agreement of repeats, from 0 (each is new evidence) to 1 (none is); 0 when repeats
+            count as independent.
     """
 
     refit_id: int
@@ -48,18 +50,36 @@ class Belief:
     theta_sd: Floats
     rank: Ints
     draws: npt.NDArray[np.float16] | None = None
+    repeat_agreement: float = 0.0
     _leads: npt.NDArray[np.int16] | None = field(default=None, init=False, repr=False)
 
     @classmethod
     def of(
-        cls, posterior: Posterior, refit_id: int, *, passed: bool, near_stop: bool, global_identified: bool
+        cls,
+        posterior: Posterior,
+        refit_id: int,
+        *,
+        passed: bool,
+        near_stop: bool,
+        global_identified: bool,
+        repeat_agreement: float = 0.0,
     ) -> Belief:
         """What draws leave."""
         found = posterior.items
         rank = np.empty(posterior.n_items, dtype=np.int64)
         rank[found.order] = np.arange(1, posterior.n_items + 1)
         draws = _thinned(posterior) if global_identified else None
-        return cls(refit_id, passed, near_stop, global_identified, found.theta_mean, found.theta_sd, rank, draws)
+        return cls(
+            refit_id=refit_id,
+            passed=passed,
+            near_stop=near_stop,
+            global_identified=global_identified,
+            theta_mean=found.theta_mean,
+            theta_sd=found.theta_sd,
+            rank=rank,
+            repeat_agreement=repeat_agreement,
+            draws=draws,
+        )
 
     def p_above(self, i: npt.ArrayLike, j: npt.ArrayLike) -> Floats:
         """The posterior probability that item i is above item j, for arrays of items: the share of draws.
@@ -97,7 +117,8 @@ class Belief:
 
     def to_bytes(self) -> bytes:
         """The belief as bytes; the same belief gives the same bytes."""
-        head = {name: getattr(self, name) for name in ("refit_id", "passed", "near_stop", "global_identified")}
+        plain = ("refit_id", "passed", "near_stop", "global_identified", "repeat_agreement")
+        head = {name: getattr(self, name) for name in plain}
         draws = {} if self.draws is None else {"draws": self.draws}
         return packed(head, theta_mean=self.theta_mean, theta_sd=self.theta_sd, rank=self.rank, **draws)
 
@@ -118,6 +139,7 @@ class Belief:
                 theta_mean=arrays["theta_mean"],
                 theta_sd=arrays["theta_sd"],
                 rank=arrays["rank"],
+                repeat_agreement=head["repeat_agreement"],
                 draws=arrays.get("draws"),
             )
         except (KeyError, TypeError) as error:

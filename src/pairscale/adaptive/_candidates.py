@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from pairscale.models._counts import Ints
+    from pairscale.core.arrays import Ints
 
 __all__ = ["pairs_across", "pairs_at_distance"]
 
@@ -39,25 +39,22 @@ def pairs_at_distance(
     counts = np.maximum(end - start, 0)
     before = np.cumsum(counts) - counts
     total = int(counts.sum())
-    if total <= cap:
-        first = np.repeat(at, counts)
-        second = np.arange(total) + np.repeat(start - before, counts)
-    else:
-        drawn = _drawn(total, cap, rng)
-        first = np.searchsorted(before, drawn, side="right") - 1
-        second = drawn + (start - before)[first]
-    return items[first], items[second]
+    number = _drawn(total, cap, rng)
+    if len(number) < total:
+        counts = np.diff(np.searchsorted(number, before), append=len(number))  # of those that were drawn
+    return np.repeat(items, counts), items[number + np.repeat(start - before, counts)]
 
 
 def pairs_across(left: Ints, right: Ints, cap: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
     """Pairs of one from the left with one from the right, at most ``cap`` of them."""
-    total = len(left) * len(right)
-    number = np.arange(total) if total <= cap else _drawn(total, cap, rng)
+    number = _drawn(len(left) * len(right), cap, rng)
     return left[number // max(len(right), 1)], right[number % max(len(right), 1)]
 
 
 def _drawn(total: int, cap: int, rng: np.random.Generator) -> Ints:
-    """``cap`` of the numbers below ``total``, in ascending order; every set of them equally likely."""
+    """The numbers below ``total``, or ``cap`` of them, in ascending order; every set of them equally likely."""
+    if total <= cap:
+        return np.arange(total)
     drawn = np.empty(0, dtype=np.int64)
     if total >= 8 * cap:  # few come twice: leaving those out is faster than a draw that never does
         drawn = np.sort(rng.integers(total, size=cap + cap // 8))

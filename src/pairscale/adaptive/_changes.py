@@ -10,8 +10,8 @@ import numpy as np
 
 from pairscale.adaptive._strata import best_first
 from pairscale.adaptive.config import STOP_SETTINGS, BTLConfig
-from pairscale.errors import InputError
-from pairscale.tables import listed
+from pairscale.core.errors import InputError
+from pairscale.core.tables import listed
 
 if TYPE_CHECKING:
     from pairscale.adaptive._belief import Belief
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pairscale.adaptive.ledger import Flags, Ledger
     from pairscale.adaptive.refits import LagPoint, RefitRequest
     from pairscale.adaptive.selectors import Selector
-    from pairscale.models._counts import Floats, Ints
+    from pairscale.core.arrays import Floats, Ints
 
 __all__ = ["Changes", "other_settings"]
 
@@ -56,19 +56,26 @@ class Changes:
     def _settle_size(self, more: Iterable[str]) -> None:
         raise NotImplementedError
 
+    _agreement: float
+
     def _lag_point(self) -> LagPoint | None:
         raise NotImplementedError
+
+    def _settle_discount(self) -> None:
+        """Tell the selectors how much less a repeat is worth, where that counts."""
+        self.ledger.discount = self._agreement if self.config.discount_repeats else 0.0
 
     def _release(self, proposal: Proposal) -> None:
         raise NotImplementedError
 
     def configure(self, adaptive_config: Mapping[str, Any], btl_config: Mapping[str, Any]) -> None:
-        """Go on with other settings; a run that has stopped may go on with stricter ones."""
+        """Continue with other settings; a run that has stopped may continue with stricter ones."""
         self._given = dict(adaptive_config), dict(btl_config)
         self._settle_size(())
         if self.config.W_cap != self.ledger.window:
             self.ledger.resize_window(self.config.W_cap)
         self.ledger.forgive(pair_limit=self.config.max_invalid_per_pair, item_limit=self.config.max_invalid_per_item)
+        self._settle_discount()
         if self.pending is not None:  # it is fitted, and decided on, by the settings that hold then
             self.pending = replace(self.pending, adaptive=self.config, btl=self.btl, lag=self._lag_point())
         self._round.is_stale = True

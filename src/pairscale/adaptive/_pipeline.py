@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from pairscale.adaptive.config import AdaptiveConfig
     from pairscale.adaptive.ledger import Flags, Ledger
     from pairscale.adaptive.refits import Belief
-    from pairscale.models._counts import Floats, Ints
+    from pairscale.core.arrays import Floats, Ints
 
-__all__ = ["Attempt", "Routing", "Scene", "distance", "run_attempt"]
+__all__ = ["EXPLOIT", "Attempt", "RouteDraws", "Routing", "Scene", "distance", "quantile", "run_attempt"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,6 +43,7 @@ class Scene:
         belief: the last passing posterior, if there is one.
         identified: whether the global order counts as known.
         overrides_left: star caps that may still be passed in this round.
+        boundary_due: whether a local link is due to the border of the top.
     """
 
     ledger: Ledger
@@ -55,6 +56,35 @@ class Scene:
     belief: Belief | None
     identified: bool
     overrides_left: int
+    boundary_due: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RouteDraws:
+    """What chance decides about the route of a step: numbers from 0 to 1, drawn once, for all attempts (§7.5).
+
+    Attributes:
+        quota: The coverage quota holds when this is below ``quota_eps``.
+        explore: The step explores when this is below the rate of exploring.
+        far: It looks far away when this is below ``explore_nonlocal_rate``.
+    """
+
+    quota: float
+    explore: float
+    far: float
+
+    @classmethod
+    def of(cls, rng: np.random.Generator) -> RouteDraws:
+        """Draw them."""
+        return cls(*rng.random(3).tolist())
+
+    def covers(self, ledger: Ledger, config: AdaptiveConfig) -> bool:
+        """Whether the step must take a rarely seen item (§3.2)."""
+        return self.quota < config.quota_eps and ledger.min_degree < 2
+
+
+EXPLOIT = RouteDraws(1.0, 1.0, 1.0)
+"""Neither coverage nor exploring: the pair of the greatest utility."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +94,20 @@ class Routing:
     Attributes:
         max_obs: answers that a pair may have.
         explore_rate: the share of exploring.
-        must_choose: whether exploring that finds nothing gives way to the best pair instead of failing.
+        draws: what chance decided for this step.
         may_override: whether star caps may be passed here.
         boundary: whether pairs at the border of the top have priority.
         mode: what ``local_priority_mode`` says; None outside local links.
+        lift_caps: whether star caps do not hold here.
     """
 
     max_obs: int
     explore_rate: float
-    must_choose: bool = False
+    draws: RouteDraws
     may_override: bool = False
     boundary: bool = False
     mode: str | None = None
+    lift_caps: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +151,15 @@ def run_attempt(scene: Scene, i: Ints, j: Ints, routing: Routing, rng: np.random
     busy = ledger.busy
     capped = busy > config.cap_count(ledger.n)
     over = capped[i] | capped[j] if capped.any() else np.zeros(len(i), dtype=np.bool_)
-    kept = _not_too_often(config, ledger.seen.take(cell), t, over, routing.max_obs)
+    seen = ledger.seen.take(cell)
+    worth = np.where(seen > 0, 1 - ledger.discount, 1.0) if ledger.discount else None
+    kept = _not_too_often(config, seen, t, worth, over, routing.max_obs)
     if not kept.all():
         i, j, t, over = i[kept], j[kept], t[kept], over[kept]
     fields["n_candidates_after_duplicates"] = len(i)
     fields["star_cap_rejects"] = fields["star_cap_reject_items"] = 0
     reason = None
-    if over.any():
+    if over.any() and not routing.lift_caps:
         passing, reason = _overrides(scene, i, j, t, over, routing)
         left = ~over | passing
         fields["star_cap_rejects"] = int((~left).sum())
@@ -138,7 +172,8 @@ def run_attempt(scene: Scene, i: Ints, j: Ints, routing: Routing, rng: np.random
     if at is None:
         return Attempt(None, fields)
     fields["star_override_used"] = bool(over[at])
-    fields["star_override_reason"] = "near_tie_override" if over[at] else reason
+    passed = "only_pairs_left" if routing.lift_caps else "near_tie_override"
+    fields["star_override_reason"] = passed if over[at] else reason
     return Attempt((int(i[at]), int(j[at])), fields)
 
 
@@ -149,20 +184,39 @@ def distance(ledger: Ledger, i: Ints, j: Ints) -> Floats:
     return apart
 
 
+def quantile(values: Floats | Ints, q: float) -> float:
+    """``np.quantile`` of one or more numbers, to the bit, in a fraction of its time: most steps need one."""
+    place = q * (len(values) - 1)
+    low = int(place)
+    high = min(low + 1, len(values) - 1)
+    below, above = np.partition(values, (low, high))[[low, high]].tolist()
+    part = place - low
+    if part < 0.5:
+        return float(below + (above - below) * part)
+    return float(above - (above - below) * (1 - part))
+
+
 def _utility(t: Floats) -> Floats:
     value: Floats = ndtr(t) * ndtr(-t)
     return value
 
 
-def _not_too_often(config: AdaptiveConfig, seen: npt.NDArray[np.uint8], t: Floats, over: Flags, max_obs: int) -> Flags:
+def _not_too_often(
+    config: AdaptiveConfig,
+    seen: npt.NDArray[np.uint8],
+    t: Floats,
+    worth: Floats | None,
+    over: Flags,
+    max_obs: int,
+) -> Flags:
     """The duplicate policy (§5.3.2): a third answer only for a persistent near tie of high utility."""
     kept: Flags = seen < max_obs
-    again = kept & (seen >= 2)
-    if again.any():
-        utility = _utility(t)
-        threshold = np.quantile(utility[~over], config.q) if not over.all() else np.inf
-        near = np.abs(ndtr(t) - 0.5) <= config.dup_p_margin
-        kept &= ~again | (near & (utility >= threshold))
+    again = np.flatnonzero(kept & (seen >= 2))
+    if len(again):
+        utility = _utility(t) if worth is None else _utility(t) * worth
+        threshold = quantile(utility[~over], config.q) if not over.all() else np.inf
+        near = np.abs(ndtr(t[again]) - 0.5) <= config.dup_p_margin
+        kept[again] = near & (utility[again] >= threshold)
     return kept
 
 
@@ -173,7 +227,7 @@ def _overrides(scene: Scene, i: Ints, j: Ints, t: Floats, over: Flags, routing: 
         return np.zeros(len(i), dtype=np.bool_), None
     near = over & (np.abs(t) <= ndtri(0.5 + config.p_star_override_margin))
     degree = scene.ledger.degree
-    calm = degree <= np.quantile(degree, 0.9)
+    calm = degree <= quantile(degree, 0.9)
     passing: Flags = near & calm[i] & calm[j]
     if passing.any() and scene.overrides_left > 0:
         return passing, None
@@ -186,20 +240,15 @@ def _chosen(
 ) -> int | None:
     """Coverage quota, exploring, or the greatest utility (§7.5)."""
     ledger, config = scene.ledger, scene.config
-    score = _penalised(ledger, config, i, j, t)
-    quota_draw, explore_draw, far_draw = rng.random(3)
-    if ledger.min_degree < 2 and quota_draw < config.quota_eps:
+    score, draws = _penalised(ledger, config, i, j, t), routing.draws
+    if draws.covers(ledger, config):
+        fields.update(is_explore_step=True, explore_reason="coverage_quota_override")
         rare = ledger.degree < 2
-        at = _best(score, rare[i] | rare[j])
-        if at is not None or not routing.must_choose:
-            fields.update(is_explore_step=True, explore_reason="coverage_quota_override")
-            return at
-    elif explore_draw < routing.explore_rate:
-        mode = "nonlocal" if far_draw < config.explore_nonlocal_rate else "local"
-        at = _explored(scene, i, j, t, mode, rng)
-        if at is not None or not routing.must_choose:
-            fields.update(is_explore_step=True, explore_reason="probabilistic", explore_mode=mode)
-            return at
+        return _best(score, rare[i] | rare[j])
+    if draws.explore < routing.explore_rate:
+        mode = "nonlocal" if draws.far < config.explore_nonlocal_rate else "local"
+        fields.update(is_explore_step=True, explore_reason="probabilistic", explore_mode=mode)
+        return _explored(scene, i, j, t, mode, rng)
     fields["is_explore_step"] = False
     if routing.boundary:
         rank = scene.belief.rank if scene.belief is not None else scene.rank
@@ -213,11 +262,17 @@ def _chosen(
 
 def _penalised(ledger: Ledger, config: AdaptiveConfig, i: Ints, j: Ints, t: Floats) -> Floats:
     """What the best pair has most of: utility, or any other falling function of ``|t|``."""
-    if not config.degree_alpha:
+    if ledger.discount:
+        utility = _utility(t) * np.where(ledger.seen[i, j] > 0, 1 - ledger.discount, 1.0)
+    elif config.degree_alpha:
+        utility = _utility(t)
+    else:
         return -np.abs(t)
+    if not config.degree_alpha:
+        return utility
     penalty = ((ledger.degree[i] + 1.0) * (ledger.degree[j] + 1.0)) ** config.degree_alpha
     gated = (ledger.degree[i] >= 2) & (ledger.degree[j] >= 2)
-    score: Floats = _utility(t) / np.where(gated, np.minimum(penalty, config.degree_penalty_max), 1.0)
+    score: Floats = utility / np.where(gated, np.minimum(penalty, config.degree_penalty_max), 1.0)
     return score
 
 

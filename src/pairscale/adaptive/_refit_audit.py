@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pairscale.adaptive._refit_columns import figure_columns, request_columns
-from pairscale.adaptive.refits import NEAR_STOP_MARGIN, is_identified, stop_gates
+from pairscale.adaptive.refits import NEAR_STOP_MARGIN, is_identified, may_stop, stop_gates
 
 if TYPE_CHECKING:
     from pairscale.adaptive._belief import Belief
@@ -26,6 +26,7 @@ def round_columns(request: RefitRequest, logged: Row, items: Row) -> dict[str, A
     mean, sd = all_means[keep], np.array(items["theta_sd"], dtype=np.float64)[keep]
     between, within = float(mean.var(ddof=1)), float(np.mean(sd**2))
     near_stop = request.near_stop or bool(logged["phase3_entered"])
+    repeats = logged["repeat_agreement"] if btl.repeats == "learned" else btl.repeats
     gates = stop_gates(logged)
     return {
         **request_columns(request),
@@ -35,6 +36,8 @@ def round_columns(request: RefitRequest, logged: Row, items: Row) -> dict[str, A
         "min_degree": int(degree.min()),
         "pos_balance_sd": float((request.first - request.second)[keep].std(ddof=1)),
         "reliability_EAP": between / (between + within) if between + within > 0 else None,
+        "reliability": logged[btl.reliability_figure],
+        "screened": bool(logged["screened"]) and btl.screen_refits and not may_stop(logged),
         "theta_sd_eap": between**0.5,
         "divergences_max_allowed": btl.divergences_max,
         "max_rhat_allowed": btl.max_rhat,
@@ -42,6 +45,7 @@ def round_columns(request: RefitRequest, logged: Row, items: Row) -> dict[str, A
         "near_stop_active": near_stop,
         "phase3_entered": _enters(request, logged, passed=bool(gates["diagnostics_pass"])),
         "global_identified": is_identified(logged) if gates["diagnostics_pass"] else request.global_identified,
+        "repeat_agreement": None if repeats == "independent" else repeats,
         **gates,
     }
 
@@ -49,15 +53,16 @@ def round_columns(request: RefitRequest, logged: Row, items: Row) -> dict[str, A
 def _enters(request: RefitRequest, logged: Row, *, passed: bool) -> bool:
     """Whether a refit entered phase 3. One that did may have been drawn again, so its log alone cannot refute it."""
     least = request.btl.eap_reliability_min - NEAR_STOP_MARGIN
-    reliability = logged["reliability_EAP"]
+    reliability = logged["reliability"]
     if request.near_stop:
         return False
     return bool(logged["phase3_entered"]) or (passed and reliability is not None and reliability >= least)
 
 
-def item_columns(request: RefitRequest) -> dict[str, Any]:
-    """The columns of the item log that follow from the run."""
+def item_columns(request: RefitRequest, items: Row) -> dict[str, Any]:
+    """The columns of the item log that follow from the run and from the scores in it."""
     degree = request.degree.tolist()
+    theta = np.array(items["theta_mean"], dtype=np.float64)
     return {
         "refit_id": [request.refit_id] * len(degree),
         "ID": list(request.ids),
@@ -67,6 +72,7 @@ def item_columns(request: RefitRequest) -> dict[str, Any]:
         "pos_A_rate": [
             first / times if times else None for first, times in zip(request.first.tolist(), degree, strict=True)
         ],
+        "rank": (1 + len(theta) - np.searchsorted(np.sort(theta), theta, side="right")).tolist(),
     }
 
 
@@ -77,6 +83,7 @@ def belief_faults(request: RefitRequest, logged: Row, items: Row, belief: Belief
         "passed": logged["diagnostics_pass"],
         "near_stop": request.near_stop or logged["phase3_entered"],
         "global_identified": logged["global_identified"],
+        "repeat_agreement": logged["repeat_agreement"] or 0.0,
     }
     for name, value in said.items():
         if getattr(belief, name) != value:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairscale.models._correlations import pearson, spearman
+from pairscale.models.correlations import pearson, spearman
 
 if TYPE_CHECKING:
     from pairscale.adaptive.ledger import Flags
     from pairscale.adaptive.refits import LagPoint, RefitRequest
-    from pairscale.models._counts import Floats
+    from pairscale.core.arrays import Floats
 
 __all__ = ["figure_columns", "request_columns"]
 

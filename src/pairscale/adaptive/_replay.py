@@ -2,24 +2,57 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+from sqlalchemy import Text, cast, select
 
 from pairscale.adaptive.engine import Engine, Proposal
+from pairscale.adaptive.messages import NOTHING_LEFT
 from pairscale.adaptive.refits import Belief
 from pairscale.adaptive.selectors import POLLITT, SELECTORS, MissingSelector, OwnSelector, named_selector, selector_name
-from pairscale.errors import StoreDamagedError, StoreMismatchError
-from pairscale.models._warm import warm_from_bytes
+from pairscale.core.errors import StoreDamagedError, StoreMismatchError
 from pairscale.models.logs import ITEM_LOG, ROUND_LOG
+from pairscale.models.warm_start import warm_from_bytes
+from pairscale.store._database import raw_rows
+from pairscale.store._schema import logs
 
 if TYPE_CHECKING:
     from pairscale.adaptive.state import AdaptiveState
-    from pairscale.store import RunFile
+    from pairscale.store.runfile import RunFile
 
-__all__ = ["engine_at_start", "in_order", "replay", "samples_of", "unanswered"]
+__all__ = ["LogRow", "engine_at_start", "in_order", "named_rows", "replay", "samples_of", "unanswered"]
+
+
+class LogRow(dict[str, Any]):
+    """A row of a log that names itself when it lacks a value that is looked for."""
+
+    def __init__(self, values: Mapping[str, Any], log: str, number: int) -> None:
+        super().__init__(values)
+        self._place = f"{log}, row {number}"
+
+    def __missing__(self, name: str) -> Any:
+        raise StoreDamagedError(f"{self._place}: it has no {name!r}")
+
+
+def named_rows(store: RunFile, log: str) -> list[LogRow]:
+    """The rows of a log, in order.
+
+    Raises:
+        StoreDamagedError: that names the first row that is not a JSON object.
+    """
+    rows: list[LogRow] = []
+    with store.transaction() as connection:
+        query = select(logs.c.row, cast(logs.c.data, Text)).where(logs.c.log == log).order_by(logs.c.row)
+        for number, data in raw_rows(connection, query):
+            try:
+                rows.append(LogRow(json.loads(data), log, number))
+            except (TypeError, ValueError, RecursionError) as error:
+                raise StoreDamagedError(f"{log}, row {number}: it cannot be read ({error})") from None
+    return rows
 
 
 def engine_at_start(start: Mapping[str, Any], where: str, selector: str | OwnSelector | None = None) -> Engine:
@@ -72,12 +105,12 @@ def replay(store: RunFile, state: AdaptiveState, events: list[dict[str, Any]]) -
             else:
                 engine.admit(_proposal_of(what))
         if at < len(rows):
-            row = {name: value for name, value in rows[at].items() if name != "hash"}
+            row = rows[at]
             if row["status"] == "starved":
                 engine.starve(row)
             else:
-                invalid = {name: row.get(name) for name in ("invalid_reason", "invalid_kind")}
-                engine.record(row["step_id"], row["Y"], **invalid)
+                more = {name: row.get(name) for name in ("invalid_reason", "invalid_kind", "orders_agree")}
+                engine.record(row["step_id"], row["Y"], **more)
             state.add_step(row)
 
 
@@ -121,7 +154,7 @@ _OUTCOME = {
     "invalid_reason",
     "invalid_kind",
     "set_aside",
-    "hash",
+    "orders_agree",
 }
 
 
@@ -160,7 +193,7 @@ def _replay_event(
         engine.withdraw(event["ids"], taken=event["taken"])
     elif kind == "end":
         state.ended = event["reason"]
-        if event["reason"] == "candidate_starvation":  # that nothing is left is known by looking, which nobody did here
+        if event["reason"] in NOTHING_LEFT:  # that nothing is left is known by looking, which a replay does not do
             engine.stop_reason = event["reason"]
     elif kind == "refit":
         number = event["refit_id"]

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
     from pairscale.adaptive.config import RoundQuotas
-    from pairscale.models._counts import Ints
+    from pairscale.core.arrays import Ints
 
-__all__ = ["STAGES", "Round"]
+__all__ = ["STAGES", "BoundarySlots", "Round"]
 
 STAGES = ("anchor_link", "long_link", "mid_link", "local_link")
 """The stages of a round, in their order."""
+
+_KNOWN_ORDER = ("near_tie", "boundary")
+"""What ``local_priority_mode`` is once the order is known."""
+_LAST_DIGITS = 1e-6
 
 
 class Round:
@@ -82,3 +87,32 @@ class Round:
         self.used[[i, j]] -= 1
         self.repeats -= repeats
         self.overrides -= override
+
+
+class BoundarySlots:
+    """The share of the local links that is due to pairs at the border of the top, once the order is known (§5.1.4).
+
+    Every local link earns a part of a slot. A slot that no pair could take waits for a later local link, in this round
+    or in the next.
+    """
+
+    def __init__(self) -> None:
+        self._earned = 0.0
+        self._taken = 0
+
+    def is_due(self, share: float) -> bool:
+        """Whether the next local link has a slot."""
+        return self._earned + share - self._taken >= 1 - _LAST_DIGITS
+
+    def count(self, fields: Mapping[str, Any], share: float, *, back: bool = False) -> None:
+        """Count a link by the columns of its step; with ``back``, as if it had not been asked.
+
+        Args:
+            fields: Columns of the step log.
+            share: The share of local links that is due.
+            back: Whether the link has no valid answer, and so was not asked.
+        """
+        mode, sign = fields.get("local_priority_mode"), -1 if back else 1
+        if mode in _KNOWN_ORDER:
+            self._earned += sign * share
+            self._taken += sign * (mode == "boundary")

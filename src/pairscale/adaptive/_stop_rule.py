@@ -9,7 +9,7 @@ from pairscale.adaptive._changes import other_settings
 from pairscale.adaptive.config import STOP_SETTINGS, BTLConfig
 from pairscale.adaptive.refits import stop_decision
 from pairscale.adaptive.session import event_of
-from pairscale.notices import notice
+from pairscale.core.notices import notice
 
 if TYPE_CHECKING:
     from pairscale.adaptive.engine import Engine
@@ -26,7 +26,7 @@ def is_stop_rule(engine: Engine, new: BTLConfig) -> bool:
 
 
 def stops_now(engine: Engine, last: Mapping[str, Any] | None, new: BTLConfig) -> str | None:
-    """Why a paused run stops at once under another rule; None when it goes on until a refit meets the rule.
+    """Why a paused run stops at once under another rule; None when it continues until a refit meets the rule.
 
     It stops when its last refit would have stopped it: the refit passed with the effective sample size that a stop
     needs, it is of all items, and its figures meet the new limits. With another ``stability_lag``, those figures are

@@ -9,7 +9,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from pairscale.adaptive.config import AdaptiveConfig
-    from pairscale.models._counts import Floats, Ints
+    from pairscale.core.arrays import Floats, Ints
 
 __all__ = ["anchor_items", "best_first", "strata_by_rank"]
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pairscale.pairs._edges import linked_groups
+from pairscale.pairing.edges import linked_groups
 
 if TYPE_CHECKING:
     from pairscale.adaptive.ledger import Ledger
-    from pairscale.models._counts import Ints
+    from pairscale.core.arrays import Ints
 
 __all__ = ["WarmStart"]
 

@@ -1,7 +1,7 @@
-"""The audit: a run's log is replayed from its seed and its outcomes, and every choice and decision made again.
+"""The replay of an audit: a run's log is replayed from its seed and its outcomes, and every choice made again.
 
 Nothing is taken on trust but what came from outside: the outcomes, and the scores that the sampler found. The hash
-chain is checked first. Then the engine runs again; each pair that it chooses must be the logged one, with every logged
+chain was checked before. The engine runs again; each pair that it chooses must be the logged one, with every logged
 figure, and each stop must follow from the figures logged with it. Numbers may differ in their last digits (1e-9), as
 between machines.
 """
@@ -9,96 +9,100 @@ between machines.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from polars.exceptions import PolarsError
+
 from pairscale.adaptive._refit_audit import belief_faults, item_columns, round_columns
-from pairscale.adaptive._replay import engine_at_start, in_order, unanswered
+from pairscale.adaptive._replay import LogRow, engine_at_start, in_order, named_rows, unanswered
 from pairscale.adaptive._stop_rule import stops_now
 from pairscale.adaptive.config import BTLConfig
 from pairscale.adaptive.engine import Proposal, Starved
+from pairscale.adaptive.messages import NOTHING_LEFT
 from pairscale.adaptive.refits import CONVERGED, Belief, stop_decision
 from pairscale.adaptive.session import session_facts
 from pairscale.adaptive.source import uid_of
-from pairscale.display import Shown
-from pairscale.errors import InputError, PairscaleError, StoreDamagedError
-from pairscale.store import RunFile, open_run
-from pairscale.store.chain import verify_chain
+from pairscale.core.errors import PairscaleError, StoreDamagedError
+from pairscale.store.runfile import RunFile
 
 if TYPE_CHECKING:
-    import os
-
     from pairscale.adaptive.selectors import OwnSelector
 
-__all__ = ["AuditReport", "audit_run"]
+__all__ = ["Replayed", "read_replay"]
 
 _TOLERANCE = 1e-9
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class AuditReport(Shown):
-    """What an audit found.
-
-    Attributes:
-        steps: steps that were reproduced.
-        refits: refits that were.
-        problem: the first difference; None when there is none.
-    """
-
-    steps: int
-    refits: int
-    problem: str | None = None
-
-    @property
-    def passed(self) -> bool:
-        """Whether everything was reproduced."""
-        return self.problem is None
-
-    def __str__(self) -> str:
-        done = f"{self.steps:,} steps, {self.refits:,} refits"
-        return f"{done}, all reproduced" if self.problem is None else f"after {done}: {self.problem}"
 
 
 class _DifferenceError(Exception):
     """The log says something else than the replay."""
 
 
-def audit_run(run: str | os.PathLike[str], *, selector: str | OwnSelector | None = None) -> AuditReport:
-    """Replay a run from its log, and compare.
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What a replay found.
+
+    Attributes:
+        steps: steps that were reproduced.
+        refits: refits that were.
+        problem: the first difference; None when there is none.
+        preset: The preset that the run was started with.
+    """
+
+    steps: int
+    refits: int
+    problem: str | None = None
+    preset: str | None = None
+
+
+def read_replay(store: RunFile, where: str, selector: str | OwnSelector | None = None) -> Callable[[], Replayed]:
+    """Read everything that the replay of an adaptive run needs, and return what replays it.
 
     Args:
-        run: the run file.
-        selector: who chose the pairs, when it was a selector of your own: it has to choose again.
-
-    Returns:
-        How much was reproduced, and the first difference, if there is one.
+        store: the run file; its chain was checked.
+        where: its name, for messages.
+        selector: who chose the pairs, when it was a selector of the user's own: it has to choose again.
 
     Raises:
-        StoreError: when it is no run file, or holds no adaptive run.
-
-    Example:
-        >>> import pairscale as ps
-        >>> options = {"judge": "lexical", "n_steps": 6, "fit_fn": "laplace", "progress": "none"}
-        >>> out = ps.adaptive_rank(ps.synthetic_essays(4, seed=1), run="audited.db", **options)
-        >>> print(audit_run("audited.db"))
-        6 steps, 2 refits, all reproduced
+        StoreError: the run file holds no adaptive run that this version can replay.
+        StoreMismatchError: it is another selector than that of the run.
+        InputError: the selector was one of the user's own, and is missing.
     """
-    with open_run(run) as store, store.snapshot():  # the run may be going on
-        session_facts(store, str(run))
-        if problems := verify_chain(store):
-            return AuditReport(0, 0, f"the log was changed: {problems[0]}")
-        replay = _Replay(store, str(run), selector)
+    try:
+        session_facts(store, where)
+    except (LookupError, TypeError, AttributeError) as error:
+        problem = _unfit(error)
+        return lambda: Replayed(0, 0, problem)
+    try:
+        replay = _Replay(store, where, selector)
+    except _UNFIT as error:
+        problem = _unfit(error)
+        return lambda: Replayed(0, 0, problem)
+    replay.engine.require_selector()
+    return partial(_replayed, replay)
+
+
+_UNFIT = (
+    LookupError, TypeError, ValueError, AttributeError, ArithmeticError, AssertionError, StoreDamagedError, PolarsError,
+)  # fmt: skip
+
+
+def _unfit(error: Exception) -> str:
+    known = isinstance(error, PairscaleError)
+    return f"the log does not fit together: {error if known else f'{type(error).__name__}: {error}'}"
+
+
+def _replayed(replay: _Replay) -> Replayed:
+    problem: str | None = None
     try:
         replay.all()
     except _DifferenceError as difference:
-        return AuditReport(replay.steps, replay.refits, str(difference))
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, AssertionError) as error:
-        what = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
-        return AuditReport(replay.steps, replay.refits, f"the log does not fit together: {what}")
-    except PairscaleError as error:
-        return AuditReport(replay.steps, replay.refits, f"the log does not fit together: {error}")
-    return AuditReport(replay.steps, replay.refits)
+        problem = str(difference)
+    except (*_UNFIT, PairscaleError) as error:
+        problem = _unfit(error)
+    return Replayed(replay.steps, replay.refits, problem, replay.preset)
 
 
 class _Replay:
@@ -106,17 +110,17 @@ class _Replay:
 
     def __init__(self, store: RunFile, where: str, selector: str | OwnSelector | None) -> None:
         self.steps = self.refits = 0
-        self._rows = [_without(row, "hash") for row in store.read_log("step_log")]
-        self._rounds = [_without(row, "hash", "blobs") for row in store.read_log("round_log")]
-        self._items = store.read_log("item_log")
-        self._events = store.read_log("adaptive_events")
+        self._rows: list[LogRow] = named_rows(store, "step_log")
+        self._rounds = named_rows(store, "round_log")
+        self._items = named_rows(store, "item_log")
+        self._events = named_rows(store, "adaptive_events")
         if not self._events or self._events[0]["event"] != "start":
             raise StoreDamagedError(f"{store.name}: the run has no beginning")
+        self.preset = str(self._events[0]["preset"])
         self._asked = [*self._rows, *unanswered(store, self._rows)]
         self._beliefs = [store.read_blob("belief", number) for number in range(1, len(self._rounds) + 1)]
         self._answers = {row["custom_id"]: row for row in store.results().iter_rows(named=True)}
-        self._engine = engine_at_start(self._events[0], where, selector)
-        self._engine.require_selector()
+        self.engine = engine_at_start(self._events[0], where, selector)
         self._call: dict[str, Any] = {}
         self._ended: str | None = None
         self._last: Mapping[str, Any] | None = None  # the row of the last refit that was no closing one
@@ -150,7 +154,7 @@ class _Replay:
     def _choose(self, logged: Mapping[str, Any]) -> None:
         """Choose again, and compare with the step that is logged."""
         step = logged["step_id"]
-        found = self._engine.propose()
+        found = self.engine.propose()
         if isinstance(found, Starved):
             _compare(f"step {step}", found.row, logged)
         elif isinstance(found, Proposal):
@@ -160,15 +164,16 @@ class _Replay:
                 )
             _compare(f"step {step}", found.fields, {name: logged.get(name) for name in found.fields})
         else:
-            why = f"the run has stopped ({self._engine.stop_reason})" if self._engine.stop_reason else "nothing is due"
+            why = f"the run has stopped ({self.engine.stop_reason})" if self.engine.stop_reason else "nothing is due"
             raise _DifferenceError(f"step {step} is logged, but in the replay {why}")
 
     def _record(self, logged: Mapping[str, Any]) -> None:
-        made = self._engine.record(
+        made = self.engine.record(
             logged["step_id"],
             logged["Y"],
             invalid_reason=logged.get("invalid_reason"),
             invalid_kind=logged.get("invalid_kind"),
+            orders_agree=logged.get("orders_agree"),
         )
         _compare(f"step {logged['step_id']}", made, logged)
         self._answered(logged)
@@ -182,7 +187,10 @@ class _Replay:
         said = {"A_id": answer["ID1"], "B_id": answer["ID2"]}
         if answer["error_message"] is not None:
             said["invalid_reason"] = answer["error_message"]
-        said["Y"] = None if answer["outcome"] != "win" else int(answer["better_sample"] == "SAMPLE_1")
+        first = 1 if answer["better_sample"] == "SAMPLE_1" else 2
+        said["Y"] = self.engine.points_of_first(answer["outcome"], first)
+        if logged.get("orders_agree") is not None:
+            said["orders_agree"] = answer["outcome"] == "win"
         for name, value in said.items():
             if logged.get(name) != value:
                 raise _DifferenceError(
@@ -194,7 +202,7 @@ class _Replay:
             raise _DifferenceError(f"{where}: {kind}, but the answer was {answer['outcome']!r}")
 
     def _happen(self, event: Mapping[str, Any]) -> None:
-        engine, kind = self._engine, event["event"]
+        engine, kind = self.engine, event["event"]
         if event["steps"] != engine.steps:
             raise _DifferenceError(
                 f"{kind} is logged after {event['steps']} steps, but in the replay there are {engine.steps} by then"
@@ -221,7 +229,7 @@ class _Replay:
 
     def _change_stop_rule(self, event: Mapping[str, Any]) -> None:
         """Another rule for a run that is paused; whether it stops by it must follow from the last refit."""
-        engine, where = self._engine, f"the stop rule behind {self._engine.rows} steps"
+        engine, where = self.engine, f"the stop rule behind {self.engine.rows} steps"
         if engine.stop_reason is not None:
             raise _DifferenceError(f"{where} is logged, but in the replay the run has stopped ({engine.stop_reason})")
         reason = stops_now(engine, self._last, BTLConfig.for_items(len(engine.ids), event["btl_config"]))
@@ -232,9 +240,9 @@ class _Replay:
 
     def _end(self, reason: str | None) -> None:
         """The reason of an end must hold, as far as the log can tell: the clock and the purse are not in it."""
-        engine = self._engine
+        engine = self.engine
         where = f"the end behind {engine.rows} steps"
-        if reason == "candidate_starvation" and (engine.propose() is not None or engine.stop_reason != reason):
+        if reason in NOTHING_LEFT and (engine.propose() is not None or engine.stop_reason != reason):
             raise _DifferenceError(f"{where} is logged as {reason!r}, but in the replay there is a pair to ask about")
         if engine.stop_reason != reason and (engine.stop_reason is not None or reason == CONVERGED):
             raise _DifferenceError(
@@ -242,7 +250,8 @@ class _Replay:
             )
         most = self._call.get("max_comparisons")
         full = most is not None and engine.committed >= most
-        if (reason == "max_comparisons" and not full) or (reason == "judge_failing" and not engine.is_failing):
+        holds = {"max_comparisons": full, "judge_failing": engine.is_failing, "judge_flips": engine.is_flipping}
+        if not holds.get(str(reason), True):
             raise _DifferenceError(f"{where} is logged as {reason!r}, which was not so")
         self._ended = reason
 
@@ -253,7 +262,7 @@ class _Replay:
         logged, items = self._rounds[at], self._items[at]
         if items["refit_id"] != number:
             raise _DifferenceError(f"{where}: its items are those of refit {items['refit_id']}")
-        request = self._engine.refit_request() if is_closing else self._engine.pending
+        request = self.engine.refit_request() if is_closing else self.engine.pending
         if request is None:
             raise _DifferenceError(f"{where} is logged, but in the replay none is due")
         data = self._beliefs[at]
@@ -262,17 +271,17 @@ class _Replay:
         belief = Belief.from_bytes(data)
         request = replace(request, refit_id=number, is_closing=is_closing)
         columns = items["columns"]
-        _compare(f"{where}, items", item_columns(request), columns, only_made=True)
+        _compare(f"{where}, items", item_columns(request, columns), columns, only_made=True)
         _compare(where, round_columns(request, logged, columns), logged, only_made=True)
         for fault in belief_faults(request, logged, columns, belief):
             raise _DifferenceError(f"{where}: {fault}")
         decision, reason = stop_decision(logged)
         if is_closing:
-            reason = self._engine.stop_reason or self._ended
+            reason = self.engine.stop_reason or self._ended
             decision = reason is not None
         _compare(where, {"stop_decision": decision, "stop_reason": reason}, logged, only_made=True)
         if not is_closing:
-            self._engine.apply(belief, stop_reason=reason)
+            self.engine.apply(belief, stop_reason=reason)
             self._last = logged
         self.refits += 1
 
@@ -294,7 +303,3 @@ def _same(made: Any, logged: Any) -> bool:
     if isinstance(made, list) and isinstance(logged, list):
         return len(made) == len(logged) and all(map(_same, made, logged))
     return bool(made == logged)
-
-
-def _without(row: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name not in names}

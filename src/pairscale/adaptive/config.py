@@ -11,10 +11,8 @@ from collections.abc import Mapping
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields
 from typing import Any, Literal, Self, get_args
 
-from pairscale.errors import InputError
-from pairscale.models._gate import DiagnosticsGate
-from pairscale.models.bayes import MCMCSettings, Variant
-from pairscale.options import (
+from pairscale.core.errors import InputError
+from pairscale.core.options import (
     optional,
     require_choice,
     require_flag,
@@ -23,9 +21,16 @@ from pairscale.options import (
     require_number,
     require_number_or,
 )
-from pairscale.tables import listed
+from pairscale.core.tables import listed
+from pairscale.models.diagnostics import DiagnosticsGate
+from pairscale.models.sampling import MCMCSettings, Repeats, Variant, require_repeats
 
 __all__ = ["STOP_SETTINGS", "AdaptiveConfig", "BTLConfig", "RoundQuotas"]
+
+ReliabilityFigure = Literal["reliability_EAP", "reliability_r2"]
+"""The columns of the round log that a run may claim as its reliability."""
+
+Ties = Literal["invalid", "half"]
 
 SMALL = 30
 """Below so many items the document is silent, and rules of our own hold (docs/adaptive.md)."""
@@ -129,9 +134,27 @@ class AdaptiveConfig:
     max_failures_in_row: int = _setting(
         "answers in a row without a valid one that pause the run", 1, 10**6, 20, section="2.2"
     )
+    ties: Ties = _setting(  # noqa: RUF009
+        "what a tie, or a flip between orders, is: invalid, or half (half a win for each)",
+        0,
+        0,
+        "invalid",
+        section="-",
+    )
+
+    reverse_rate: float = _setting(
+        "share of comparisons that ask an earlier pair again in the other order", 0, 1, 0.0, section="-"
+    )
+    discount_repeats: bool = _setting(
+        "whether a pair that was asked is worth less, as far as repeats agree", 0, 1, False, section="-"
+    )
+    flip_share_max: float = _setting(
+        "share of reversed pairs with the opposite answer that, surely exceeded, pauses the run", 0, 1, 1.0, section="-"
+    )
 
     def __post_init__(self) -> None:
-        _check(self, "adaptive_config")
+        _check(self, "adaptive_config", but=("ties",))
+        require_choice(self.ties, "adaptive_config: ties", get_args(Ties))
         _in_order(self, "adaptive_config", "p_long_low", "p_long_high")
         _in_order(self, "adaptive_config", "mid_min_dist", "mid_max_dist")
         _in_order(self, "adaptive_config", "dup_max_obs", "dup_max_obs_relaxed")
@@ -281,6 +304,9 @@ class BTLConfig:
     prior_sd: float | Literal["learned"] = _setting(
         "spread of the abilities' prior, or learned", 0, 1e6, 1.0, section="1.3"
     )
+    repeats: Repeats = _setting(  # noqa: RUF009
+        "how repeats of a pair count: independent, learned, or their excess agreement", 0, 1, "independent", section="-"
+    )
     max_rhat: float = _setting("largest R-hat allowed", 1, 1e6, 1.01, section="9.1.2")
     divergences_max: int = _setting("divergences allowed", 0, 10**9, 0, section="9.1.1")
     eap_reliability_min: float = _setting("EAP reliability that a stop needs", 0, 1, 0.90, section="9.2")
@@ -294,6 +320,14 @@ class BTLConfig:
     rank_spearman_min: float = _setting("rank correlation that it needs", -1, 1, 0.95, section="9.4")
     near_tie_p_low: float = _setting("lowest probability of a near tie, for the log", 0, 1, 0.40, section="10.2")
     near_tie_p_high: float = _setting("highest probability of a near tie", 0, 1, 0.60, section="10.2")
+    reliability_figure: ReliabilityFigure = _setting(  # noqa: RUF009
+        "the reliability that the run claims and stops by: reliability_EAP or reliability_r2", 0, 0, "reliability_EAP",
+        section="9.2",
+    )  # fmt: skip
+    screen_refits: bool = _setting(
+        "whether the normal approximation may rule a stop out, so that the sampler runs near the stop only", 0, 1,
+        False, section="9",
+    )  # fmt: skip
     mcmc: Mapping[str, Any] = field(
         default_factory=dict,
         metadata={
@@ -305,10 +339,12 @@ class BTLConfig:
     )
 
     def __post_init__(self) -> None:
-        _check(self, "btl_config", but=("model_variant", "prior_sd", "mcmc"))
+        _check(self, "btl_config", but=("model_variant", "prior_sd", "repeats", "reliability_figure", "mcmc"))
         require_choice(self.model_variant, "btl_config: model_variant", get_args(Variant))
+        require_choice(self.reliability_figure, "btl_config: reliability_figure", get_args(ReliabilityFigure))
         spread = require_number_or(self.prior_sd, "btl_config: prior_sd", ("learned",), above=0)
         object.__setattr__(self, "prior_sd", spread)
+        object.__setattr__(self, "repeats", require_repeats(self.repeats, "btl_config: repeats"))
         _in_order(self, "btl_config", "near_tie_p_low", "near_tie_p_high")
         _in_order(self, "btl_config", "ess_bulk_min", "ess_bulk_min_near_stop")
         if MCMCSettings.given(self.mcmc).seed is not None:

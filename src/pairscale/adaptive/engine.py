@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairscale.adaptive._changes import Changes
 from pairscale.adaptive._health import Health
 from pairscale.adaptive._pipeline import Scene
 from pairscale.adaptive._proposal import Proposal, Starved
-from pairscale.adaptive._round import STAGES, Round
+from pairscale.adaptive._refitting import Refitting
+from pairscale.adaptive._repeats import EXHAUSTED, REVERSE, draw_reversed
+from pairscale.adaptive._round import STAGES, BoundarySlots, Round
 from pairscale.adaptive._strata import anchor_items, best_first, strata_by_rank
 from pairscale.adaptive._warm_start import WarmStart
 from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
 from pairscale.adaptive.ledger import Ledger
 from pairscale.adaptive.pollitt import choose_in_stage
-from pairscale.adaptive.refits import Belief, LagPoint, RefitRequest
 from pairscale.adaptive.selectors import (
     POLLITT,
     MissingSelector,
@@ -34,21 +34,29 @@ from pairscale.adaptive.selectors import (
     named_selector,
     selector_name,
 )
-from pairscale.errors import InputError
+from pairscale.core.errors import InputError
+from pairscale.core.options import require_int
 from pairscale.models.trueskill import win_probability
-from pairscale.options import require_int
 
 if TYPE_CHECKING:
     from pairscale.adaptive.ledger import Flags
-    from pairscale.models._counts import Floats, Ints
+    from pairscale.adaptive.refits import Belief, LagPoint, RefitRequest
+    from pairscale.core.arrays import Floats, Ints
 
-__all__ = ["Engine", "Proposal", "Starved"]
+__all__ = ["FEWEST", "Engine", "Proposal", "Starved"]
 
 WARM_START = "warm_start"
+FEWEST = 3
+"""Comparisons that a fit needs: one for each parameter that all items share (spread, lapse, position)."""
+
+_OUTSIDE = (WARM_START, REVERSE)
+"""Stages that are in no round's plan."""
+
+_REVERSAL = 1000  # seeds the draw of a pair to reverse
 
 
-class Engine(Changes):
-    """The state of a run, and its two verbs, :meth:`propose` and :meth:`record`; see :class:`Changes` for the others.
+class Engine(Refitting):
+    """The state of a run, and its two verbs, :meth:`propose` and :meth:`record`; see :class:`Refitting` for the others.
 
     Attributes:
         ids: the items, in the order in which they came in.
@@ -97,12 +105,14 @@ class Engine(Changes):
         self.belief: Belief | None = None
         self.identified = self.near_stop = False
         self.stop_reason: str | None = None
-        self._effective_at = self._refitted_at = 0
+        self._effective_at = self._refitted_at = self._reversals = 0
+        self._agreement = 0.0
         self._passed: list[LagPoint] = []
         self._health = Health()
         self._warm = WarmStart(len(ids), np.random.default_rng((self.seed, 0)))
         self._round = Round(0, len(ids), {}, None)
         self._complete: Round | None = None
+        self._boundary = BoundarySlots()
         self._anchors: Flags = np.zeros(len(ids), dtype=np.bool_)
         if self._other is not None:
             self._other.joined(self.ledger)
@@ -116,6 +126,11 @@ class Engine(Changes):
         n = len(self.ids)
         self.btl = BTLConfig.for_items(n, self._given[1])
         self.config = AdaptiveConfig.for_items(n, self._given[0], refit_pairs_target=self.btl.refit_pairs_target)
+        if self.config.discount_repeats and self.btl.repeats == "independent":
+            raise InputError(
+                "adaptive_config: discount_repeats needs to know how far repeats agree; "
+                "give repeats='learned' (or a number) in btl_config, too"
+            )
         self._number_of = {name: number for number, name in enumerate(self.ids)}
         self._by_id: Ints = np.array(sorted(range(n), key=self.ids.__getitem__), dtype=np.int64)
         self._id_place: Ints = np.empty(n, dtype=np.int64)
@@ -136,21 +151,37 @@ class Engine(Changes):
 
     @property
     def round_id(self) -> int:
-        """The round that is going on."""
+        """The current round."""
         return self._round.round_id
 
     @property
-    def must_apply(self) -> bool:
-        """Whether nothing may happen before the pending refit is applied."""
-        return self.pending is not None and self.committed >= self._effective_at
+    def can_fit(self) -> bool:
+        """Whether there are as many comparisons as the model needs: they tie all items together, or are three."""
+        return self._warm.done or self.committed >= FEWEST
 
     @property
     def is_failing(self) -> bool:
         """Whether the judge has given no valid answer for too long."""
         return self.failures_in_row >= self.config.max_failures_in_row
 
+    @property
+    def counts_ties(self) -> bool:
+        """Whether a tie is an answer."""
+        return self.config.ties == "half"
+
+    def points_of_first(self, outcome: str, winner_pos: int | None) -> float | None:
+        """What a verdict comes to as Y, by its outcome and the place of its winner; None is no valid answer."""
+        if outcome == "win":
+            return int(winner_pos == 1)
+        return 0.5 if self.counts_ties and outcome in ("tie", "flip") else None
+
+    @property
+    def is_flipping(self) -> bool:
+        """Whether the judge changes its answer with the order too often."""
+        return self.ledger.repeats.flips_more_than(self.config.flip_share_max)
+
     def require_selector(self) -> None:
-        """Refuse to go on when a selector of the user's was not given again."""
+        """Refuse to continue when a selector of the user's was not given again."""
         if self._missing is not None:
             self._missing()
 
@@ -174,10 +205,11 @@ class Engine(Changes):
             return None
         if not self._warm.done:
             return self._link() if self._warm.queue else None
-        if self._round.stage is None and not self._next_round():
+        if self._reverses_next:
+            return self._reverse()
+        stage = self._next_stage()
+        if stage is None:
             return None
-        stage = self._round.stage
-        assert stage is not None  # noqa: S101 - a new round has a stage
         pair, fields = self._choose(stage)
         if pair is None:
             return Starved(self._starved(fields))
@@ -187,14 +219,33 @@ class Engine(Changes):
 
     def _link(self) -> Proposal:
         """A comparison of the warm start (§3.1)."""
-        pair = self._warm.queue[0]
+        return self._unchosen(self._warm.queue[0], WARM_START)
+
+    def _reverse(self) -> Proposal:
+        """An earlier pair in the other order, outside of the round's quotas."""
+        pair = draw_reversed(self.ledger, np.random.default_rng((self.seed, self.steps + 1, _REVERSAL)))
+        assert pair is not None  # noqa: S101 - it was looked before
+        return self._unchosen(pair, REVERSE)
+
+    def _unchosen(self, pair: tuple[int, int], stage: str) -> Proposal:
+        """A pair that no selector chose."""
         fields = {
             "is_explore_step": False, "candidate_starved": False, "fallback_used": "base", "fallback_path": "base",
             "star_override_used": False, "repeats_allowed": False,
         }  # fmt: skip
-        proposal = self._proposal(pair, fields | self._scheduled(WARM_START))
+        proposal = self._proposal(pair, fields | self._scheduled(stage))
         self._admit(proposal)
         return proposal
+
+    def _next_stage(self) -> str | None:
+        """The stage to choose from; None until an answer or a refit has come, or for good."""
+        if self.has_asked_all:
+            if not self.open and self.pending is None:
+                self.stop_reason = EXHAUSTED
+            return None
+        if self._round.stage is None and not self._next_round():
+            return None
+        return self._round.stage
 
     def _next_round(self) -> bool:
         """Begin a round; if one chose nothing and nothing happened since, wait for an open answer, or stop (§7.7)."""
@@ -243,7 +294,7 @@ class Engine(Changes):
         return pair, scheduled | fields
 
     def _scheduled(self, stage: str) -> dict[str, Any]:
-        round_, links = self._round, stage == WARM_START
+        round_, links = self._round, stage in _OUTSIDE
         return {
             "round_id": round_.round_id,
             "round_stage": stage,
@@ -260,7 +311,7 @@ class Engine(Changes):
         left = self.config.star_override_budget_per_round - self._round.overrides
         return Scene(
             self.ledger, self.config, order, rank, stratum, self._anchors, self._id_place, self.belief,
-            self.identified, left,
+            self.identified, left, self._boundary.is_due(self.config.boundary_frac),
         )  # fmt: skip
 
     def _proposal(self, pair: tuple[int, int], fields: Mapping[str, Any]) -> Proposal:
@@ -295,7 +346,7 @@ class Engine(Changes):
 
     def _look_again(self, fields: Mapping[str, Any]) -> None:
         """In a replay, let a selector that learns from looking look as it did when the step was chosen."""
-        if self.selector != "information" or self._other is None or fields["round_stage"] == WARM_START:
+        if self.selector != "information" or self._other is None or fields["round_stage"] in _OUTSIDE:
             return
         if fields["round_id"] > self._round.round_id:
             self._begin_round(fields["round_id"])
@@ -307,10 +358,11 @@ class Engine(Changes):
         self.steps = max(self.steps, proposal.step_id)
         if fields["round_stage"] == WARM_START:
             self._warm.admit(fields["i"] - 1, fields["j"] - 1)
-        else:
+        elif fields["round_stage"] != REVERSE:
             if fields["round_id"] > self._round.round_id:
                 self._begin_round(fields["round_id"])
             self._round.admit(fields["round_stage"], a, b, override=bool(fields["star_override_used"]))
+            self._boundary.count(fields, self.config.boundary_frac)
         self.open[proposal.step_id] = proposal
         self.ledger.open(a, b)
         if self._other is not None:
@@ -336,41 +388,53 @@ class Engine(Changes):
         self._count(row)
 
     def record(
-        self, step_id: int, y: int | None, *, invalid_reason: str | None = None, invalid_kind: str | None = None
+        self,
+        step_id: int,
+        y: float | None,
+        *,
+        invalid_reason: str | None = None,
+        invalid_kind: str | None = None,
+        orders_agree: bool | None = None,
     ) -> dict[str, Any]:
         """An answer has come.
 
         Args:
             step_id: of the proposal.
-            y: 1 when the first won, 0 when the second did, None when there is no valid answer.
+            y: 1 when the first won, 0 when the second did, 0.5 for a tie where the setting ``ties`` is ``half``, None
+                when there is no valid answer.
             invalid_reason: why there is none.
             invalid_kind: ``abstention`` (the default), ``failure`` (this pair cannot be judged) or ``error`` (the judge
                 could not be reached, which counts against no pair and no text).
+            orders_agree: of a judge that is asked in both orders at once, whether both gave the same answer.
 
         Returns:
             The row of the step log, without its timestamp.
         """
         if step_id not in self.open:
             raise InputError(f"step {step_id!r} is not waiting for an answer")
-        if y not in (0, 1, None):
-            raise InputError(f"Y must be 1, 0 or None, not {y!r}")
+        if y not in ((0, 1, None, 0.5) if self.counts_ties else (0, 1, None)):
+            raise InputError(f"Y must be 1, 0{', 0.5' * self.counts_ties} or None, not {y!r}")
         proposal = self.open.pop(step_id)
-        row = dict(proposal.fields) | {"status": "invalid" if y is None else "committed", "Y": y}
+        row = dict(proposal.fields) | {"status": "invalid" if y is None else "committed", "Y": _plain(y)}
         if y is None:
             self._reject(proposal, row, invalid_reason, invalid_kind or "abstention")
         else:
-            self._commit(proposal, row, int(y))
+            if orders_agree is not None:
+                row["orders_agree"] = orders_agree
+            self._commit(proposal, row, row["Y"])
         self._count(row)
         self._round.is_stale = True
         self._ask_for_refit()
         return row
 
-    def _commit(self, proposal: Proposal, row: dict[str, Any], y: int) -> None:
+    def _commit(self, proposal: Proposal, row: dict[str, Any], y: float) -> None:
         a, b = proposal.first, proposal.second
-        self.ledger.commit(a, b, y)
+        self.ledger.commit(a, b, y, orders_agree=row.get("orders_agree"))
         row["pair_id"] = self.committed
         if row["round_stage"] == WARM_START:
             self._warm.committed()
+        elif row["round_stage"] == REVERSE:
+            self._reversals += 1
         elif row["round_id"] == self._round.round_id:
             self._round.committed(row["round_stage"])
         if self._other is not None:
@@ -396,9 +460,10 @@ class Engine(Changes):
     def _release(self, proposal: Proposal) -> None:
         """A pair has no valid answer: it counts as not asked in its round, and another link takes its place."""
         fields = proposal.fields
+        self._boundary.count(fields, self.config.boundary_frac, back=True)
         if fields["round_stage"] == WARM_START:
             self._warm.rejected(fields["i"] - 1, fields["j"] - 1, self.ledger)
-        elif fields["round_id"] == self._round.round_id:
+        elif fields["round_stage"] != REVERSE and fields["round_id"] == self._round.round_id:
             again = int((fields.get("used_in_round_i") or 0) > 0) + int((fields.get("used_in_round_j") or 0) > 0)
             override = bool(fields["star_override_used"])
             stage = fields["round_stage"]
@@ -408,68 +473,7 @@ class Engine(Changes):
         self.rows += 1
         self._health.count(row)
 
-    # Refits
 
-    def _ask_for_refit(self) -> None:
-        """When enough comparisons are new (§4.3), and not while the warm start goes on."""
-        due = self.committed - self._refitted_at >= self.btl.refit_pairs_target
-        if due and self._warm.done and self.pending is None:
-            self.pending = self.refit_request()
-            self._effective_at = self.committed + self.refit_lag
-            self._refitted_at = self.committed
-            self._health = Health()
-
-    def refit_request(self) -> RefitRequest:
-        """All that a refit of what is committed now needs to know."""
-        ledger = self.ledger
-        over = self._round.round_id > 0 and self._round.stage is None
-        complete = self._round if over else self._complete
-        recent = ledger.recent
-        return RefitRequest(
-            refit_id=self.n_refits + 1,
-            ids=tuple(self.ids),
-            **{name: getattr(ledger, name) for name in ("history", "mu", "sigma", "degree", "first", "second")},
-            n_unique_pairs=ledger.n_unique_pairs,
-            step_id_at_refit=self.steps,
-            round_id_at_refit=0 if complete is None else complete.round_id,
-            quotas=None if complete is None else complete.plan,
-            health=self._health.columns()
-            | {
-                "recent_deg_median_since_last_refit": float(np.median(recent)),
-                "recent_deg_max_since_last_refit": int(recent.max()),
-            },
-            new_pairs=self.committed - self._refitted_at,
-            near_stop=self.near_stop,
-            global_identified=self.identified,
-            lag=self._lag_point(),
-            seed=self.seed,
-            selector=self.selector,
-            adaptive=self.config,
-            btl=self.btl,
-            withdrawn=ledger.withdrawn,
-        )
-
-    def _lag_point(self) -> LagPoint | None:
-        lag = self.btl.stability_lag
-        return self._passed[-lag] if len(self._passed) >= lag else None
-
-    def apply(self, belief: Belief, *, stop_reason: str | None) -> None:
-        """A refit is ready: what it found guides the choices from here on, if its diagnostics pass.
-
-        Args:
-            belief: what it found.
-            stop_reason: why the run stops here, if it does.
-        """
-        self.pending = None
-        self.n_refits += 1
-        self._round.is_stale = True
-        self.near_stop = self.near_stop or belief.near_stop  # a refit may enter phase 3 and not pass its limits
-        if not belief.passed:
-            return
-        self._passed.append(LagPoint(belief.refit_id, belief.theta_mean))
-        if len(belief.theta_mean) < self.ledger.n:
-            return  # items joined meanwhile: it says nothing of them, so nothing is decided on it
-        self.belief, self.identified = belief, belief.global_identified
-        if self._other is None:
-            self._refresh_anchors(belief.theta_mean)
-        self.stop_reason = stop_reason
+def _plain(y: float | None) -> float | None:
+    """Y as it is logged: a whole number, but for a tie."""
+    return y if y is None or y == 0.5 else int(y)

@@ -43,11 +43,11 @@ import numpy as np
 from scipy.linalg import lapack
 
 from pairscale.adaptive.selectors import Choice, allowed_partners
-from pairscale.models._prior_mode import prior_mode, signed_sums
+from pairscale.models.prior_mode import prior_mode, signed_sums
 
 if TYPE_CHECKING:
     from pairscale.adaptive.ledger import Ledger
-    from pairscale.models._counts import Floats, Ints
+    from pairscale.core.arrays import Floats, Ints
 
 __all__ = ["InformationSelector", "Laplace", "expected_information"]
 
@@ -104,7 +104,7 @@ class InformationSelector:
         self._fit(ledger)
         self.belief.open(a, b)
 
-    def committed(self, ledger: Ledger, a: int, b: int, y: int) -> None:
+    def committed(self, ledger: Ledger, a: int, b: int, y: float) -> None:
         """A valid answer is taken in."""
         self._fit(ledger)
         self.belief.answer(a, b, y)
@@ -122,6 +122,7 @@ class InformationSelector:
         self._fit(ledger)
 
     def _fit(self, ledger: Ledger) -> None:
+        self.belief.discount = ledger.discount
         more = ledger.n - self.belief.n
         if more:
             self.belief.join(more)
@@ -136,6 +137,8 @@ class InformationSelector:
         v += spread.variance[j]
         v -= 2 * spread.whole()[i, j]
         gain = v * expected_information(belief.mean[i] - belief.mean[j], v)
+        if ledger.discount:
+            gain *= np.where(ledger.seen[i, j] > 0, 1 - ledger.discount, 1.0)
         allowed = ~ledger.closed[i, j] & (ledger.seen[i, j] < max_obs)
         if ledger.set_aside.any():
             allowed &= ~(ledger.set_aside[i] | ledger.set_aside[j])
@@ -154,6 +157,8 @@ class InformationSelector:
             rows = np.sort(order[begin : begin + size])
             allowed = np.stack([allowed_partners(ledger, int(row), max_obs) for row in rows])
             gain = np.where(allowed, self._gains(rows), -1.0)
+            if ledger.discount:
+                gain *= np.where(allowed & (ledger.seen[rows] > 0), 1 - ledger.discount, 1.0)
             best = gain.max(axis=1)
             self._promise[rows] = best
             candidates = int(np.count_nonzero(allowed))
@@ -192,14 +197,16 @@ class Laplace:
         mode: per item, its likeliest ability when everything was last solved.
         covariance: of the abilities; with what pairs in flight are expected to tell, as far as they are settled.
         sd: the standard deviation of the prior.
+        discount: a pair with n answers counts as ``1 + (n - 1)(1 - discount)`` of them.
     """
 
     def __init__(self) -> None:
         self.n = 0
+        self.discount = 0.0
         self.sd = SD_START
         self.mean: Floats = np.zeros(0)
         self.mode: Floats = np.zeros(0)
-        self.covariance = Covariance(np.zeros((0, 0)))
+        self.covariance = UpdatedCovariance(np.zeros((0, 0)))
         self._next_sd = SD_START
         self._waiting: list[tuple[int, int]] = []  # in flight, and not yet in the covariance
         self._open: dict[tuple[int, int], float] = {}  # in flight, with the weight that is in the covariance
@@ -213,7 +220,7 @@ class Laplace:
         grown = np.zeros((size, size))
         grown[: self.n, : self.n] = self.covariance.whole()
         grown[range(self.n, size), range(self.n, size)] = self.sd**2
-        self.covariance = Covariance(grown)
+        self.covariance = UpdatedCovariance(grown)
         self.mean, self.mode = (np.concatenate([values, np.zeros(more)]) for values in (self.mean, self.mode))
         self.n = size
 
@@ -227,6 +234,7 @@ class Laplace:
             column = self.covariance.difference(a, b)
             v = float(column[a] - column[b])
             weight = float(expected_information(np.asarray(self.mean[a] - self.mean[b]), np.asarray(v)))
+            weight *= self._share(a, b)
             self._open[a, b] = weight
             self.covariance.add(column, v, weight)
         self._waiting.clear()
@@ -238,8 +246,9 @@ class Laplace:
             column = self.covariance.difference(a, b)
             self.covariance.add(column, float(column[a] - column[b]), -weight)
 
-    def answer(self, a: int, b: int, y: int) -> None:
-        """Take in that a was compared with b, and won when y is 1."""
+    def answer(self, a: int, b: int, y: float) -> None:
+        """Take in that a was compared with b, and won when y is 1; 0.5 is a tie, half a win for each."""
+        share = self._share(a, b)
         self._count(a, b, y)
         weight = self._taken_out(_key(a, b))
         column = self.covariance.difference(a, b)
@@ -247,11 +256,16 @@ class Laplace:
         # Taking the weight out and putting the answer in is one change of the difference, hence one of rank one.
         before = float(self.mean[a] - self.mean[b])
         alone = v / (1 - weight * v)
-        after, information = _mode(before, alone, y)
+        after, information = _mode(before, share * alone, y)
+        information *= share
         left = alone / (1 + alone * information)
         after += left**2 * information * math.tanh(after / 2) / 2  # 2 p - 1 is the hyperbolic tangent of half of it
         self.mean += column * ((after - before) / v)
         self.covariance.add(column, v, information - weight)
+
+    def _share(self, a: int, b: int) -> float:
+        """What the next answer on a pair counts: 1, or less when it has one."""
+        return 1.0 if not self.discount or _key(a, b) not in self._slot else 1 - self.discount
 
     def _taken_out(self, key: tuple[int, int]) -> float:
         if key in self._waiting:
@@ -259,7 +273,7 @@ class Laplace:
             return 0.0
         return self._open.pop(key, 0.0)
 
-    def _count(self, a: int, b: int, y: int) -> None:
+    def _count(self, a: int, b: int, y: float) -> None:
         key = _key(a, b)
         slot = self._slot.setdefault(key, len(self._slot))
         if slot == len(self._times):
@@ -276,12 +290,15 @@ class Laplace:
         used = len(self._slot)
         i, j = self._pairs[:, :used]
         times, won = self._times[:used], self._won[:used]
+        if self.discount:
+            counted = 1 + (times - 1) * (1 - self.discount)
+            times, won = counted, won * counted / times
         self.sd = self._next_sd
         found = prior_mode(i, j, times, won, prior=self.sd**-2, start=self.mean)
         mode, p = found.theta, found.p
         inverse, _ = lapack.dpotri(found.factor, lower=1, overwrite_c=1)
         inverse += np.tril(inverse, -1).T
-        self.mode, self.covariance = mode, Covariance(np.ascontiguousarray(inverse))
+        self.mode, self.covariance = mode, UpdatedCovariance(np.ascontiguousarray(inverse))
         variance = self.covariance.variance
         skew = times * p * (1 - p) * (1 - 2 * p) * (variance[i] + variance[j] - 2 * self.covariance.whole()[i, j])
         moved = self.covariance.whole() @ np.column_stack([signed_sums(i, j, skew, self.n), mode])
@@ -306,7 +323,7 @@ class Laplace:
         return min(SD_HIGH, max(SD_LOW, math.exp(log_sd + min(_LONGEST, max(-_LONGEST, step)))))
 
 
-class Covariance:
+class UpdatedCovariance:
     """A covariance that changes by matrices of rank one, which are collected and added many at a time.
 
     Attributes:
@@ -361,16 +378,17 @@ def _key(a: int, b: int) -> tuple[int, int]:
     return (a, b) if a < b else (b, a)
 
 
-def _mode(m: float, v: float, y: int) -> tuple[float, float]:
+def _mode(m: float, v: float, y: float) -> tuple[float, float]:
     """The mode of a difference believed to be N(m, v) after one answer, and the information of the answer there."""
     sign = 1.0 if y else -1.0
-    # Seen from the winner, the mode solves x = m + v (1 - p(x)); both sides of it are known.
-    start = sign * m
-    low, high = start, start + v
-    x = start + v * _logistic(-start) / (1 + v * _logistic(start) * _logistic(-start))
+    # Seen from the winner, the mode solves x = m + v (1 - p(x)); both sides of it are known. After a tie, half a win
+    # for each, it solves x = m + v (1/2 - p(x)), and is nearer to 0 than m was.
+    start, short = sign * m, 0.5 if y == 0.5 else 0.0
+    low, high = (min(0.0, start), max(0.0, start)) if short else (start, start + v)
+    x = start + v * (_logistic(-start) - short) / (1 + v * _logistic(start) * _logistic(-start))
     for _ in range(100):
         lost = _logistic(-x)
-        off = x - start - v * lost
+        off = x - start - v * (lost - short)
         if off > 0:
             high = x
         else:

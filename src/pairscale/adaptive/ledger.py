@@ -8,22 +8,26 @@ few cells, so a step costs the same at the start and after fifty thousand.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pairscale.adaptive._repeats import WORTHLESS, RepeatCounts
 from pairscale.models import trueskill
-from pairscale.pairs._edges import linked_groups
+from pairscale.pairing.edges import linked_groups
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from pairscale.models._counts import Floats, Ints
+    from pairscale.core.arrays import Floats, Ints
 
     Flags = npt.NDArray[np.bool_]
 
-__all__ = ["Ledger"]
+__all__ = ["TIE", "Ledger"]
+
+TIE = -1
+"""A tie in the history, where a win of the first is 1 and one of the second 0."""
 
 
 class Ledger:
@@ -44,6 +48,8 @@ class Ledger:
         closed: per pair (both ways round), whether it cannot be asked now: in flight, resting or given up.
         committed: how many comparisons are committed.
         n_unique_pairs: how many different pairs are among them.
+        repeats: how the answers on pairs that were asked again agree.
+        discount: the share of its worth that a pair loses once it has an answer; 0 when repeats are not discounted.
     """
 
     def __init__(self, n: int, window: int, mu: Floats | None = None, sigma: Floats | None = None) -> None:
@@ -59,6 +65,8 @@ class Ledger:
         np.fill_diagonal(self.closed, True)
         self.committed = 0
         self.n_unique_pairs = 0
+        self.repeats = RepeatCounts()
+        self.discount = 0.0
         self._last_first = np.zeros((n, n), dtype=np.bool_)  # [i, j]: i stood first when the two last met
         self._open_lead = np.zeros(n, dtype=np.int64)  # of those being asked, first less second
         self._window: Ints = np.zeros((window, 2), dtype=np.int64)
@@ -73,7 +81,7 @@ class Ledger:
 
     @property
     def history(self) -> npt.NDArray[np.int32]:
-        """The committed comparisons in their order: first, second, 1 when the first won."""
+        """The committed comparisons in their order: first, second, 1 when the first won (0 if not, :data:`TIE`)."""
         return self._log[: self.committed]
 
     @property
@@ -81,6 +89,11 @@ class Ledger:
         """The fewest comparisons of an item that is still asked about."""
         there = self.degree[~self.set_aside]
         return int(there.min()) if there.size else 0
+
+    @property
+    def repeats_are_worthless(self) -> bool:
+        """Whether the judge repeats itself so well that a pair with an answer is not asked again."""
+        return self.discount >= WORTHLESS
 
     @property
     def busy(self) -> Ints:
@@ -136,11 +149,13 @@ class Ledger:
         self._open_lead[a] -= 1
         self._open_lead[b] += 1
 
-    def commit(self, a: int, b: int, y: int) -> None:
-        """A valid answer: a stood first, and won when y is 1."""
+    def commit(self, a: int, b: int, y: float, *, orders_agree: bool | None = None) -> None:
+        """A valid answer: a stood first, and won when y is 1; 0.5 is a tie."""
         self._answered(a, b)
+        self.repeats.committed(a, b, y, times=int(self.seen[a, b]), orders_agree=orders_agree)
         winner, loser = (a, b) if y else (b, a)
-        after = trueskill.update(self.mu[winner], self.sigma[winner], self.mu[loser], self.sigma[loser])
+        moved = trueskill.update_tie if y == 0.5 else trueskill.update
+        after = moved(self.mu[winner], self.sigma[winner], self.mu[loser], self.sigma[loser])
         self.mu[winner], self.sigma[winner] = after.mu_winner, after.sigma_winner
         self.mu[loser], self.sigma[loser] = after.mu_loser, after.sigma_loser
         self.degree[a] += 1
@@ -156,7 +171,7 @@ class Ledger:
         self._remember(a, b)
         if self.committed == len(self._log):
             self._log = np.concatenate([self._log, np.zeros_like(self._log)])
-        self._log[self.committed] = a, b, y
+        self._log[self.committed] = a, b, TIE if y == 0.5 else y
         self._in_order[a, b] += 1
         self.committed += 1
 
@@ -202,6 +217,11 @@ class Ledger:
     def given_up(self) -> int:
         """How many pairs are not asked any more, because there were too many invalid answers on them."""
         return len(self._given_up)
+
+    @property
+    def given_up_pairs(self) -> Set[tuple[int, int]]:
+        """Which pairs these are, the lower number first."""
+        return self._given_up
 
     def forgive(self, *, pair_limit: int, item_limit: int) -> None:
         """Other limits on invalid answers: what is below them now may be asked about again, from the next round on."""

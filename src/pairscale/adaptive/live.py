@@ -8,26 +8,41 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pairscale.adaptive._changes import other_settings
+from pairscale.adaptive._repeats import EXHAUSTED
 from pairscale.adaptive._stop_rule import change_stop_rule, is_stop_rule
-from pairscale.adaptive._view import Mode, View
-from pairscale.adaptive._words import STOPS, starvation
 from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
+from pairscale.adaptive.engine import FEWEST
+from pairscale.adaptive.messages import STOPS, exhaustion, flips, starvation
 from pairscale.adaptive.refits import fit_name
 from pairscale.adaptive.session import event_of, plain_settings, run_path, save_adaptive_session, writing
-from pairscale.adaptive.source import AdaptiveSource, Limits
-from pairscale.adaptive.state import AdaptiveState, _checked
-from pairscale.errors import InputError, JudgeError, StoreMismatchError
+from pairscale.adaptive.source import AdaptiveSource, RunLimits
+from pairscale.adaptive.state import AdaptiveState, require_state
+from pairscale.adaptive.view import Mode, View
+from pairscale.core.errors import InputError, JudgeError, StoreMismatchError
+from pairscale.core.notices import notice
 from pairscale.judges.base import Judge
 from pairscale.judges.resolve import make_judge
-from pairscale.notices import notice
-from pairscale.runtime import RETRIES, TIMEOUT, Budget, RunOptions, Runtime, Terminated, close, require_prices, run_sync
+from pairscale.runtime import (
+    RETRIES,
+    TIMEOUT,
+    Budget,
+    RunOptions,
+    Runtime,
+    Terminated,
+    close,
+    record_prices,
+    recorded_prices,
+    require_prices,
+)
+from pairscale.runtime.sync import resumable, run_sync
 from pairscale.store.policies import JournalWriter
 
 if TYPE_CHECKING:
     import os
 
     from pairscale.adaptive.refits import FitFn
-    from pairscale.store import RunFile
+    from pairscale.store.runfile import RunFile
 
 __all__ = ["adaptive_rank_run_live"]
 
@@ -53,13 +68,15 @@ def adaptive_rank_run_live(
     retries: int = RETRIES,
     retry_wait: float = 1.0,
     timeout: float | None = TIMEOUT,
+    closing_refit: bool | None = None,
     **judge_call_args: Any,
 ) -> AdaptiveState:
     """Take a run further: choose a pair, ask the judge, commit the answer, refit when it is time.
 
-    Every answer is in the run file before this call ends, and the same call goes on where it was. After a stop, a limit
+    Every answer is in the run file before this call ends; run the same call again to continue. After a stop, a limit
     or Ctrl-C the scores are those of all comparisons (a closing refit); after an error or a crash, they are again when
-    a later call has ended so. A process that is killed loses at most the answers of its last moments.
+    a later call has ended so. A call of a single step makes no closing refit, so that you can step through a run. A
+    process that is killed loses at most the answers of its last moments.
 
     Args:
         state: from :func:`adaptive_rank_start` or :func:`adaptive_rank_resume`.
@@ -72,7 +89,7 @@ def adaptive_rank_run_live(
         btl_config: likewise. A change of the stop rule alone leaves every choice as it would have been.
         session_dir: keep a run that was in memory in this folder from now on.
         persist_item_log: write the items of every refit as a CSV file beside the run file.
-        progress: ``all``, ``refits``, ``steps`` or ``none``.
+        progress: ``all``, ``refits``, ``steps``, ``line`` or ``none``.
         progress_redraw_every: steps between two drawings.
         progress_show_events: say what is notable.
         progress_errors: say which answers were not valid.
@@ -83,6 +100,8 @@ def adaptive_rank_run_live(
         retries: How often to ask again after a transient failure.
         retry_wait: Seconds before the first retry, where the provider does not say; doubled each time.
         timeout: Seconds that one answer may take; None for no limit.
+        closing_refit: Whether to fit once more at the end, so that the scores are those of all comparisons; None for
+            every call of more than one step. A run that stops always does.
         judge_call_args: further keyword arguments of every call of a callable judge.
 
     Returns:
@@ -101,8 +120,8 @@ def adaptive_rank_run_live(
         >>> ps.summarize_items(state)["ID"].to_list()
         ['a', 'b', 'c']
     """
-    _checked(state)
-    limits = Limits(n_steps, max_comparisons, max_cost, max_minutes)
+    require_state(state)
+    limits = RunLimits(n_steps, max_comparisons, max_cost, max_minutes)
     asking = RunOptions(concurrency, retries, retry_wait, timeout, max_cost)
     _same_fit(state, fit_name(fit_fn))
     asked = make_judge(judge, judge_call_args=judge_call_args or None)
@@ -122,6 +141,7 @@ def adaptive_rank_run_live(
     view = View(
         progress,
         n_items=len(state.ids),
+        preset=state.preset,
         redraw_every=progress_redraw_every,
         show_events=progress_show_events,
         show_errors=progress_errors,
@@ -132,6 +152,9 @@ def adaptive_rank_run_live(
     )
     with writing(state) as store:
         condition_id = _same_judge(state, store, asked)
+        state.judge_id = asked.condition.judge_id
+        record_prices(store, [asked])
+        view.prices = recorded_prices(store)
         with view, JournalWriter(store) as journal:
             _log_changes(state, journal)
             budget = Budget.of(store, max_cost)
@@ -146,7 +169,9 @@ def adaptive_rank_run_live(
             call |= {"condition_id": condition_id, "judged_by": asked.condition.condition_id, "fit_fn": state.fit_fn}
             journal.event(event_of("call", state.engine, **call))
             runtime = Runtime(source, journal, asking, budget=budget, deadline=source.deadline)
-            _run(source, runtime, journal, asked, view)
+            with resumable(state.where):
+                closing = n_steps != 1 if closing_refit is None else closing_refit
+                _run(source, runtime, journal, asked, view, closing=closing)
     _say_how_it_ended(state)
     return state
 
@@ -169,7 +194,9 @@ def _same_fit(state: AdaptiveState, name: str) -> None:
     state.fit_fn = name
 
 
-def _run(source: AdaptiveSource, runtime: Runtime, journal: JournalWriter, judge: Judge, view: View) -> None:
+def _run(
+    source: AdaptiveSource, runtime: Runtime, journal: JournalWriter, judge: Judge, view: View, *, closing: bool
+) -> None:
     ended = False
 
     async def ask() -> None:
@@ -200,7 +227,8 @@ def _run(source: AdaptiveSource, runtime: Runtime, journal: JournalWriter, judge
     except JudgeError:
         run_sync(source.close)
         raise
-    run_sync(source.close)
+    if closing or source.stopped:
+        run_sync(source.close)
 
 
 _ENDS = {asyncio.CancelledError: "interrupted", KeyboardInterrupt: "interrupted", JudgeError: "judge_failed"}
@@ -246,6 +274,12 @@ def changes_stop_rule_only(state: AdaptiveState, adaptive_config: dict[str, Any]
     adaptive, btl = _made(state, adaptive_config, btl_config)
     engine = state.engine
     return engine.stop_reason is None and adaptive == engine.config and is_stop_rule(engine, btl)
+
+
+def raises_flip_share_only(state: AdaptiveState, adaptive_config: dict[str, Any], btl_config: dict[str, Any]) -> bool:
+    """Whether these settings change nothing but how many flips pause a run."""
+    adaptive, btl = _made(state, adaptive_config, btl_config)
+    return btl == state.engine.btl and other_settings(state.engine.config, adaptive) == ["flip_share_max"]
 
 
 def _made(
@@ -302,9 +336,11 @@ def _has_judged(condition: Mapping[str, Any]) -> bool:
 
 
 def _stopped(state: AdaptiveState, reason: str) -> str:
-    """Why a run has stopped for good, and how it goes on all the same."""
+    """Why a run has stopped for good, and how it continues all the same."""
+    if reason == EXHAUSTED:
+        return f"{exhaustion(state)}; add texts, or set discount_repeats to False to ask pairs again all the same"
     if reason != "candidate_starvation":
-        return f"{STOPS[reason]}; raise btl_config, such as eap_reliability_min, to go on"
+        return f"{STOPS[reason]}; raise btl_config, such as eap_reliability_min, to continue"
     also = ", or max_invalid_per_pair to ask about what was refused" if state.engine.ledger.given_up else ""
     return f"{starvation(state)}; raise dup_max_obs and dup_p_margin to ask pairs again{also}"
 
@@ -315,7 +351,16 @@ def _say_how_it_ended(state: AdaptiveState) -> None:
             f"paused: {state.engine.config.max_failures_in_row} answers in a row were not valid; the last reason: "
             f"{state.invalid_reason}. Nothing was lost. Run the same call again to continue"
         )
-    if state.ended == "candidate_starvation" and state.engine.ledger.given_up:
+    if state.ended == "judge_flips":
+        repeats, limit = state.engine.ledger.repeats, state.engine.config.flip_share_max
+        notice(
+            f"paused: {flips(repeats.n_flips, repeats.n_reversed)}: this judge goes by position. Look at it with "
+            "`pairscale check-judge`, ask it in both orders (both_orders=True), or try another template, each with a "
+            f"new run file. To continue all the same, raise flip_share_max, now {limit:g}"
+        )
+    if state.ended == EXHAUSTED or (state.ended == "candidate_starvation" and state.engine.ledger.given_up):
         notice(f"stopped: {_stopped(state, state.ended)}")
+    if state.engine.committed and not state.engine.can_fit:
+        notice(f"there are no scores yet: they need {FEWEST} comparisons, and there are {state.engine.committed}")
     if state.engine.unlinked:
         notice(f"the judge does not answer on {', '.join(state.engine.unlinked[:5])}: only the prior places them")

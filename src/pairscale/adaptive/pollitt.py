@@ -9,13 +9,16 @@ import numpy as np
 from scipy.special import ndtr
 
 from pairscale.adaptive._candidates import pairs_across, pairs_at_distance
-from pairscale.adaptive._pipeline import Attempt, Routing, Scene, distance, run_attempt
+from pairscale.adaptive._pipeline import EXPLOIT, Attempt, RouteDraws, Routing, Scene, distance, quantile, run_attempt
 from pairscale.adaptive._round import STAGES
+from pairscale.adaptive.config import SMALL
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pairscale.adaptive._round import Round
     from pairscale.adaptive.ledger import Flags
-    from pairscale.models._counts import Ints
+    from pairscale.core.arrays import Ints
 
 __all__ = ["FALLBACKS", "choose_in_stage"]
 
@@ -23,7 +26,7 @@ FALLBACKS = ("base", "expand_locality", "uncertainty_pool", "dup_relax", "global
 """The ladder within a stage, in its order (§5.3.1)."""
 
 _LAST = ("dup_relax", "global_safe")
-"""The last rungs for a third answer and for any other: here exploring that finds nothing gives way to the best pair."""
+"""The last rungs for a third answer and for any other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,31 +37,54 @@ class _Ladder:
     round: Round
     stage: str
     seeds: tuple[int, ...]
+    draws: RouteDraws
 
     def attempt(self, fallback: str, *, repeats: bool) -> Attempt:
         rng = np.random.default_rng((*self.seeds, STAGES.index(self.stage), FALLBACKS.index(fallback), int(repeats)))
         items = self.scene.order[self._usable(repeats)[self.scene.order]]
         cap, all_pairs = self.scene.config.C_max, len(items) * (len(items) - 1) // 2
         found = self._tried(fallback, items, repeats, cap, rng)
-        if found.pair is None and self.stage == STAGES[-1] and fallback in _LAST and all_pairs > cap:
+        last = self.stage == STAGES[-1] and fallback in _LAST and self.draws == EXPLOIT
+        if found.pair is None and last and all_pairs > cap:
             # A run does not end because a draw missed the few pairs that are left: here all are looked at.
             found = self._tried(fallback, items, repeats, all_pairs, rng)
+        if found.pair is None and fallback == FALLBACKS[-1] and self._is_about_to_starve():
+            found = self._tried(fallback, items, repeats, all_pairs, rng, any_pair=True)
         return found
 
-    def _tried(self, fallback: str, items: Ints, repeats: bool, cap: int, rng: np.random.Generator) -> Attempt:
-        i, j = self._candidates(fallback, items, repeats, cap, rng)
+    def _is_about_to_starve(self) -> bool:
+        """Whether nothing was found in a whole round of a run that discounts repeats.
+
+        The last pairs that were not asked may all be far apart, or of items that were asked about too often lately.
+        They are taken rather than none.
+        """
+        return self.stage == STAGES[-1] and self.round.selected == 0 and self.scene.config.discount_repeats
+
+    def _tried(
+        self,
+        fallback: str,
+        items: Ints,
+        repeats: bool,
+        cap: int,
+        rng: np.random.Generator,
+        *,
+        any_pair: bool = False,
+    ) -> Attempt:
+        i, j = self._candidates(fallback, items, repeats, cap, rng, any_pair=any_pair)
         fields: dict[str, Any] = {}
         if self.stage == "long_link" and self.scene.identified:
             i, j, fields = _still_open(self.scene, i, j)
-        found = run_attempt(self.scene, i, j, self._routing(fallback), rng)
+        found = run_attempt(self.scene, i, j, self._routing(fallback, lift_caps=any_pair), rng)
         return Attempt(found.pair, found.fields | fields)
 
     def _candidates(
-        self, fallback: str, items: Ints, repeats: bool, cap: int, rng: np.random.Generator
+        self, fallback: str, items: Ints, repeats: bool, cap: int, rng: np.random.Generator, *, any_pair: bool
     ) -> tuple[Ints, Ints]:
         scene, config = self.scene, self.scene.config
         is_anchor = scene.is_anchor[items]
-        if self.stage == "anchor_link":
+        if any_pair:
+            i, j = pairs_at_distance(items, scene.stratum[items], 0, None, cap, rng)
+        elif self.stage == "anchor_link":
             i, j = pairs_across(items[is_anchor], items[~is_anchor], cap, rng)
         else:
             if self.stage != "local_link" or not config.local_anchors:
@@ -78,15 +104,15 @@ class _Ladder:
         if repeats:
             recent = ledger.busy
             there = ~ledger.set_aside
-            least = np.quantile(recent[there], self.scene.config.exposure_underrep_q) if there.any() else 0
+            least = quantile(recent[there], self.scene.config.exposure_underrep_q) if there.any() else 0
             usable |= (self.round.used == 1) & (recent <= least) & there
         return usable
 
     def _distances(self, fallback: str) -> tuple[int, int | None]:
-        """The strata that the two may be apart, wider from rung to rung."""
+        """The strata that the two may be apart: the stage's own, or one more on either side (§5.3.1)."""
         config = self.scene.config
-        if fallback == "global_safe":
-            return (0, None) if self.stage == "local_link" else (1, None)
+        if fallback == "global_safe" and self.stage == "local_link" and self.scene.ledger.n < SMALL:
+            return 0, None
         wider = fallback != "base"
         if self.stage == "long_link":
             return max(1, config.long_min_dist - wider), None
@@ -94,25 +120,27 @@ class _Ladder:
             return max(1, config.mid_min_dist - wider), config.mid_max_dist + wider
         return 0, config.local_max_dist + wider
 
-    def _routing(self, fallback: str) -> Routing:
+    def _routing(self, fallback: str, *, lift_caps: bool) -> Routing:
         scene, config = self.scene, self.scene.config
-        rate = config.explore_rate * (config.explore_taper_mult if scene.identified else 1.0)
-        if fallback not in {"base", "expand_locality"}:
-            rate = min(0.50, 2 * config.explore_rate)
-        mode, boundary = None, False
-        if self.stage == "local_link":
-            mode = "near_tie" if scene.identified else "standard"
-            before = self.round.done["local_link"] + self.round.open["local_link"]
-            share = config.boundary_frac
-            boundary = scene.identified and int((before + 1) * share + 1e-9) > int(before * share + 1e-9)
+        is_local = self.stage == "local_link"
+        max_obs = config.dup_max_obs_relaxed if fallback == "dup_relax" else config.dup_max_obs
         return Routing(
-            max_obs=config.dup_max_obs_relaxed if fallback == "dup_relax" else config.dup_max_obs,
-            explore_rate=rate,
-            must_choose=fallback in _LAST,
+            max_obs=1 if scene.ledger.repeats_are_worthless else max_obs,
+            explore_rate=_explore_rate(scene, fallback),
+            draws=self.draws,
             may_override=self.stage in {"mid_link", "local_link"},
-            boundary=boundary,
-            mode=mode,
+            boundary=is_local and scene.identified and scene.boundary_due,
+            mode=("near_tie" if scene.identified else "standard") if is_local else None,
+            lift_caps=lift_caps,
         )
+
+
+def _explore_rate(scene: Scene, fallback: str) -> float:
+    """The rate of exploring on a rung (§4.2, §5.3.1)."""
+    rate = scene.config.explore_rate
+    if fallback not in {"base", "expand_locality"}:
+        return min(0.50, 2 * rate)
+    return rate * (scene.config.explore_taper_mult if scene.identified else 1.0)
 
 
 def choose_in_stage(
@@ -126,15 +154,10 @@ def choose_in_stage(
         stage: one of its stages.
         seeds: the run's seed and the step, which with stage and fallback seed each attempt.
     """
-    ladder = _Ladder(scene, round_, stage, seeds)
     path: list[str] = []
-    budget_left = scene.config.repeat_in_round_budget > round_.repeats
-    for repeats in (False, True) if budget_left else (False,):
-        for fallback in FALLBACKS:
-            path.append(fallback)
-            tried = ladder.attempt(fallback, repeats=repeats)
-            if tried.pair is not None:
-                break
+    for draws, repeats, fallback in _rungs(scene, round_, seeds):
+        path.append(fallback)
+        tried = _Ladder(scene, round_, stage, seeds, draws).attempt(fallback, repeats=repeats)
         if tried.pair is not None:
             break
     fields = {
@@ -146,6 +169,22 @@ def choose_in_stage(
         "repeats_allowed": repeats,
     }
     return tried.pair, fields
+
+
+def _rungs(scene: Scene, round_: Round, seeds: tuple[int, ...]) -> Iterator[tuple[RouteDraws, bool, str]]:
+    """The attempts of a step: its route, whether second uses in the round are allowed, and the rung.
+
+    The route is drawn once for the step (§7.5) and holds on every rung. When coverage or exploring finds no pair on any
+    of them, the best pair takes its place, so that a stage starves only when it has no pair at all.
+    """
+    draws = RouteDraws.of(np.random.default_rng((*seeds, len(STAGES))))  # no stage has this number
+    most = max(_explore_rate(scene, FALLBACKS[0]), _explore_rate(scene, FALLBACKS[-1]))
+    is_routed = draws.covers(scene.ledger, scene.config) or draws.explore < most
+    budget_left = scene.config.repeat_in_round_budget > round_.repeats
+    for repeats in (False, True) if budget_left else (False,):
+        for route in (draws, EXPLOIT) if is_routed else (EXPLOIT,):
+            for fallback in FALLBACKS:
+                yield route, repeats, fallback
 
 
 def _still_open(scene: Scene, i: Ints, j: Ints) -> tuple[Ints, Ints, dict[str, Any]]:

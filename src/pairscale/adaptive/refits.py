@@ -18,23 +18,27 @@ from pairscale.adaptive._belief import Belief
 from pairscale.adaptive._naming import name_of
 from pairscale.adaptive._refit_columns import figure_columns, request_columns
 from pairscale.adaptive.config import AdaptiveConfig, BTLConfig, RoundQuotas
-from pairscale.errors import FitError, InputError, UnknownNameError
+from pairscale.adaptive.ledger import TIE
+from pairscale.core.errors import FitError, InputError, UnknownNameError
+from pairscale.core.provenance import utc_now
+from pairscale.core.tables import listed
 from pairscale.models._row import model_columns
-from pairscale.models._warm import warm_of
-from pairscale.models.bayes import MCMCSettings, Variant, fit_btl
+from pairscale.models.bayes import fit_btl
 from pairscale.models.laplace import fit_btl_laplace
 from pairscale.models.logs import round_log_row
 from pairscale.models.posterior import item_log, round_figures
-from pairscale.provenance import utc_now
-from pairscale.tables import listed
+from pairscale.models.repeats import RepeatAgreement, repeats_per_item
+from pairscale.models.sampling import MCMCSettings, Variant
+from pairscale.models.warm_start import warm_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from pairscale.adaptive.ledger import Flags
-    from pairscale.models._counts import Floats, Ints
-    from pairscale.models._gate import Diagnostics, DiagnosticsGate
+    from pairscale.core.arrays import Floats, Ints
+    from pairscale.models.diagnostics import Diagnostics, DiagnosticsGate
     from pairscale.models.posterior import Posterior
+    from pairscale.models.sampling import Repeats
 
 __all__ = [
     "Belief",
@@ -53,6 +57,13 @@ __all__ = [
 NEAR_STOP_MARGIN = 0.05
 """Phase 3 begins so much below the reliability that a stop needs (§5.4)."""
 
+SCREEN_MARGINS = {
+    ("reliability", "eap_reliability_min"): 0.02,
+    ("rho_theta", "theta_corr_min"): 0.01,
+    ("rho_rank", "rank_spearman_min"): 0.01,
+}
+"""By how much a figure of the normal approximation must miss its limit to rule a stop out."""
+
 CONVERGED = "btl_converged"
 """The reason of the statistical stop."""
 
@@ -63,7 +74,8 @@ _FITS: dict[str, FitFn] = {"exact": fit_btl, "laplace": fit_btl_laplace}
 class Fit(Protocol):
     """What a function that fits gives back.
 
-    May also have ``engine``, a text for the log that says what fitted, and its version.
+    May also have ``engine``, a text for the log that says what fitted, and its version, and ``repeat_agreement`` (a
+    :class:`~pairscale.models.repeats.RepeatAgreement`), which must be there when repeats are not independent.
 
     Attributes:
         posterior: the draws; its ids are those that were asked for, in their order.
@@ -85,11 +97,11 @@ class Fit(Protocol):
 class FitFn(Protocol):
     """A function that fits: :func:`pairscale.models.bayes.fit_btl`, ``fit_btl_laplace``, or one of your own.
 
-    It is called with ``rows`` (``ID1 ID2 better_id``, each with a winner) and ``ids`` (all items), and by name
-    ``model_variant``, ``settings``, ``seed`` (of everything random), ``prior_sd``, ``warm`` (None, or what the refit
-    before gave: a start for ``fit_btl``, else the very object returned then), ``near_stop`` (whether the stricter
-    effective sample size is required) and ``gate`` (the limits). It must not depend on anything else; a run that is
-    taken up again has no ``warm`` but that of ``fit_btl``.
+    It is called with ``rows`` (``ID1 ID2 better_id``; a missing ``better_id`` is a tie) and ``ids`` (all items), and by
+    name ``model_variant``, ``settings``, ``seed`` (of everything random), ``prior_sd``, ``warm`` (None, or what the
+    refit before gave: a start for ``fit_btl``, else the very object returned then), ``near_stop`` (whether the stricter
+    effective sample size is required), ``gate`` (the limits) and ``repeats`` (how repeats of a pair count). It must not
+    depend on anything else; a run that is taken up again has no ``warm`` but that of ``fit_btl``.
     """
 
     def __call__(
@@ -104,6 +116,7 @@ class FitFn(Protocol):
         warm: Any,
         near_stop: bool,
         gate: DiagnosticsGate,
+        repeats: Repeats,
     ) -> Fit:
         """Fit once."""
         ...
@@ -124,12 +137,13 @@ class LagPoint:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class RefitRequest:
-    """Everything that a refit is computed from. Arrays are copied, so that the run may go on meanwhile.
+    """Everything that a refit is computed from. Arrays are copied, so that the run may continue meanwhile.
 
     Attributes:
         refit_id: which refit, counted from 1.
         ids: the items, in their order.
-        history: the comparisons, a row each: number of the first, number of the second, 1 when the first won.
+        history: the comparisons, a row each: number of the first, number of the second, 1 when the first won, 0 when
+            the second did, -1 for a tie.
         mu: per item, the TrueSkill mean at the trigger.
         sigma: per item, the TrueSkill standard deviation.
         degree: per item, in how many comparisons it was.
@@ -204,16 +218,19 @@ class RefitRequest:
         return posterior, self.degree[keep], self.first[keep], self.second[keep]
 
     def rows(self) -> pl.DataFrame:
-        """The comparisons by id: ``ID1 ID2 better_id``."""
+        """The comparisons by id: ``ID1 ID2 better_id``; a tie has no ``better_id``."""
         names = pl.Series(self.ids, dtype=pl.String)
         first, second, y = self.history.T.astype(np.int64)
         columns = {"ID1": first, "ID2": second, "better_id": np.where(y == 1, first, second)}
-        return pl.DataFrame({name: names.gather(numbers) for name, numbers in columns.items()})
+        rows = pl.DataFrame({name: names.gather(numbers) for name, numbers in columns.items()})
+        if not (tied := pl.Series(y == TIE)).any():
+            return rows
+        return rows.with_columns(better_id=pl.when(~tied).then("better_id"))
 
     def seed_of(self, attempt: int = 0) -> int:
         """The seed of a fit: of the run, how much it is fitted to, and which attempt at it this is.
 
-        Not the refit's number: closing refits have one too, and a run that paused goes on as one that did not.
+        Not the refit's number: closing refits have one too, and a run that paused continues as one that did not.
         """
         return int(np.random.SeedSequence([self.seed, len(self.history), attempt]).generate_state(1)[0])
 
@@ -226,7 +243,7 @@ class RefitOutcome:
         row: its row of the round log, every column by name; what is not known is None.
         items: its item log.
         belief: what the rest of the run needs of it.
-        warm: for the next refit. ``pairscale.models._warm.warm_to_bytes`` keeps it, where it can be kept.
+        warm: for the next refit. ``pairscale.models.warm_start.warm_to_bytes`` keeps it, where it can be kept.
     """
 
     row: dict[str, Any]
@@ -251,7 +268,17 @@ def refit(request: RefitRequest, fit_fn: FitFn | str | None = None, warm: Any = 
         FitError: when ``fit_fn`` gives a posterior of other items.
         UnknownNameError: when ``fit_fn`` is a name that does not exist.
     """
-    fit, diagnostics, entered = _sampled(request, fit_function(fit_fn), warm)
+    function = fit_function(fit_fn)
+    if request.btl.screen_refits and function is fit_btl and not request.is_closing:
+        screened = _refitted(request, fit_btl_laplace, None)
+        if not may_stop(screened.row):
+            return replace(screened, row=screened.row | {"screened": True}, warm=None)
+    return _refitted(request, function, warm)
+
+
+def _refitted(request: RefitRequest, fit_fn: FitFn, warm: Any) -> RefitOutcome:
+    """Fit with one function, and see what may be decided on it."""
+    fit, diagnostics, entered = _sampled(request, fit_fn, warm)
     posterior, passed = fit.posterior, diagnostics.diagnostics_pass
     counted, degree, first, second = request.of_counted(posterior)
     row: dict[str, Any] = {
@@ -269,7 +296,10 @@ def refit(request: RefitRequest, fit_fn: FitFn | str | None = None, warm: Any = 
         ),
         **figure_columns(request, posterior.items.theta_mean),
         "phase3_entered": entered,
+        "screened": False,
+        "repeat_agreement": _repeat_agreement(fit, request.btl.repeats),
     }
+    row["reliability"] = row[request.btl.reliability_figure]
     row["global_identified"] = is_identified(row) if passed else request.global_identified
     row |= stop_gates(row)
     row["stop_decision"], row["stop_reason"] = stop_decision(row)
@@ -279,9 +309,22 @@ def refit(request: RefitRequest, fit_fn: FitFn | str | None = None, warm: Any = 
         passed=passed,
         near_stop=request.near_stop or entered,
         global_identified=row["global_identified"],
+        repeat_agreement=row["repeat_agreement"] or 0.0,
     )
-    items = item_log(posterior, request.refit_id, request.degree, request.first, request.second)
+    first_of, second_of, _ = request.history.T.astype(np.int64)
+    repeated = repeats_per_item(first_of, second_of, len(request.ids))
+    items = item_log(posterior, request.refit_id, request.degree, request.first, request.second, repeated)
     return RefitOutcome(round_log_row(**row).row(0, named=True), items, belief, warm_of(fit) or fit)
+
+
+def _repeat_agreement(fit: Fit, repeats: Repeats) -> float | None:
+    """The excess agreement that the fit counted repeats with; None when they count as independent."""
+    if repeats == "independent":
+        return None
+    found = getattr(fit, "repeat_agreement", None)
+    if not isinstance(found, RepeatAgreement):
+        raise FitError(f"fit_fn must give its repeat_agreement when repeats is {repeats!r}, not {found!r:.80}")
+    return found.rho
 
 
 def fit_function(fit_fn: FitFn | str | None) -> FitFn:
@@ -319,7 +362,7 @@ def _sampled(request: RefitRequest, fit_fn: FitFn, warm: Any) -> tuple[Fit, Diag
     def fitted(attempt: int, warm: Any, *, near_stop: bool) -> Fit:
         fit = fit_fn(
             rows, request.ids, model_variant=btl.model_variant, settings=settings, seed=request.seed_of(attempt),
-            prior_sd=btl.prior_sd, warm=warm, near_stop=near_stop, gate=gate,
+            prior_sd=btl.prior_sd, warm=warm, near_stop=near_stop, gate=gate, repeats=btl.repeats,
         )  # fmt: skip
         if fit.posterior.ids != request.ids:
             raise FitError("fit_fn gave a posterior of other items than it was asked for, or in another order")
@@ -348,14 +391,13 @@ def _sampled(request: RefitRequest, fit_fn: FitFn, warm: Any) -> tuple[Fit, Diag
 
 def _near(posterior: Posterior, request: RefitRequest) -> bool:
     """Whether the reliability is that of phase 3; the very figure that is logged."""
-    figures = round_figures(*request.of_counted(posterior))
-    least = request.btl.eap_reliability_min - NEAR_STOP_MARGIN
-    return _holds(figures["reliability_EAP"], ">=", least) is True
+    figure = round_figures(*request.of_counted(posterior))[request.btl.reliability_figure]
+    return _holds(figure, ">=", request.btl.eap_reliability_min - NEAR_STOP_MARGIN) is True
 
 
 def is_identified(row: Mapping[str, Any]) -> bool:
     """Whether the global order counts as known (§4.5.1); asked of a refit that passed."""
-    return _holds(row["reliability_EAP"], ">=", row["global_identified_reliability_min"]) is True and (
+    return _holds(row["reliability"], ">=", row["global_identified_reliability_min"]) is True and (
         _holds(row["ts_btl_rank_spearman"], ">=", row["global_identified_rank_corr_min"]) is True
     )
 
@@ -385,7 +427,7 @@ def stop_gates(row: Mapping[str, Any]) -> dict[str, bool | None]:
     return {
         "diagnostics_pass": all(parts.values()),
         **parts,
-        "eap_pass": _holds(row["reliability_EAP"], ">=", row["eap_reliability_min"]) is True,
+        "eap_pass": _holds(row["reliability"], ">=", row["eap_reliability_min"]) is True,
         **{name: verdict if row["lag_eligible"] else None for name, verdict in lagged.items()},
     }
 
@@ -399,6 +441,21 @@ def stop_decision(row: Mapping[str, Any]) -> tuple[bool, str | None]:
     gates = stop_gates(row)
     stop = bool(row["lag_eligible"]) and all(verdict is True for verdict in gates.values())
     return stop, CONVERGED if stop else None
+
+
+def may_stop(row: Mapping[str, Any]) -> bool:
+    """Whether the sampler might grant a stop where the normal approximation gave this row.
+
+    The approximation may rule a stop out and never grants one. It rules it out when there is no lagged refit, or when
+    a figure misses its limit by more than the two were seen to differ (docs/validation.md).
+
+    Args:
+        row: the row of the round log that the approximation gave.
+    """
+    margins = SCREEN_MARGINS.items()
+    return bool(row["lag_eligible"]) and all(
+        _holds(row[figure], ">=", row[limit] - margin) is not False for (figure, limit), margin in margins
+    )
 
 
 def _holds(figure: float | None, relation: Literal["<=", ">="], limit: float | None) -> bool | None:

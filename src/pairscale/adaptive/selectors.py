@@ -21,16 +21,16 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
 import numpy as np
 
 from pairscale.adaptive._naming import name_of
-from pairscale.errors import InputError, UnknownNameError
+from pairscale.core.errors import InputError, UnknownNameError
+from pairscale.core.tables import listed
 from pairscale.judges.resolve import imported
-from pairscale.tables import listed
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from pairscale.adaptive.config import AdaptiveConfig
     from pairscale.adaptive.ledger import Flags, Ledger
-    from pairscale.models._counts import Floats, Ints
+    from pairscale.core.arrays import Floats, Ints
 
 __all__ = [
     "SELECTORS",
@@ -69,8 +69,11 @@ class Situation:
         degree: per item, comparisons so far, those being asked right now included.
         seen: per pair (both ways round), answers so far.
         allowed: per pair (both ways round), whether it may be asked now; at least one may.
-        history: the comparisons in their order, a row each: first item, second item, 1 when the first won.
+        history: the comparisons in their order, a row each: first item, second item, 1 when the first won, 0 when the
+            second did, -1 for a tie (which only a run with the setting ``ties="half"`` has).
         rng: random numbers of this step; the only ones to use.
+        repeat_agreement: how far repeats agree beyond what the scores explain, 0 to 1; 0 when repeats are not
+            discounted. From 0.95 on no pair is allowed that has an answer.
     """
 
     ids: Sequence[str]
@@ -82,6 +85,7 @@ class Situation:
     allowed: Flags
     history: npt.NDArray[np.int32]
     rng: np.random.Generator
+    repeat_agreement: float = 0.0
 
     @property
     def pairs(self) -> tuple[Ints, Ints]:
@@ -112,7 +116,7 @@ class OwnSelector(Protocol):
 
 
 class MissingSelector:
-    """In the place of one that was not given again: what a run holds can be looked at, and the run cannot go on."""
+    """In the place of one that was not given again: what a run holds can be looked at, and the run cannot continue."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -144,7 +148,7 @@ def named_selector(selector: str | OwnSelector) -> str | OwnSelector:
     if not callable(selector) or isinstance(selector, type):
         raise InputError(f"selector must be one of {listed(known)}, or a function of a Situation, not {selector!r:.80}")
     name = selector_name(selector)
-    if not isinstance(name, str) or not name.strip() or name in known:
+    if not isinstance(name, str) or not name.strip() or name in (*known, "warm_start", "reverse"):
         raise InputError(f"a selector of your own needs a name of its own, not {name!r:.80}")
     return selector
 
@@ -189,8 +193,8 @@ class Selector(Protocol):
         """A pair is being asked, a first."""
         ...
 
-    def committed(self, ledger: Ledger, a: int, b: int, y: int) -> None:
-        """A valid answer: a stood first, and won when y is 1."""
+    def committed(self, ledger: Ledger, a: int, b: int, y: float) -> None:
+        """A valid answer: a stood first, and won when y is 1; 0.5 is a tie."""
         ...
 
     def dropped(self, ledger: Ledger, a: int, b: int) -> None:
@@ -215,6 +219,7 @@ def look(
 ) -> Choice | None:
     """What a selector chooses under one fallback, ``base`` or ``dup_relax``, with the random numbers of this step."""
     limit = config.dup_max_obs if fallback == "base" else config.dup_max_obs_relaxed
+    limit = 1 if ledger.repeats_are_worthless else limit
     return selector.choose(ledger, limit, np.random.default_rng((*seeds, limit)))
 
 
@@ -288,7 +293,7 @@ class _Forgetful:
     def opened(self, ledger: Ledger, a: int, b: int) -> None:
         pass
 
-    def committed(self, ledger: Ledger, a: int, b: int, y: int) -> None:
+    def committed(self, ledger: Ledger, a: int, b: int, y: float) -> None:
         pass
 
     def dropped(self, ledger: Ledger, a: int, b: int) -> None:
@@ -299,11 +304,17 @@ class _Forgetful:
 
 
 def _fair(ledger: Ledger, max_obs: int, rng: np.random.Generator) -> Choice | None:
-    """At random, but fair: an item compared least often so far, with a partner compared least often; ties at random."""
+    """At random, but fair: an item compared least often so far, with a partner compared least often; ties at random.
+
+    Where repeats are discounted, partners that it has met are left out as often as repeats agree.
+    """
     found = _least_seen(ledger, max_obs, rng)
     if found is None:
         return None
     i, partners = found
+    fresh = partners[ledger.seen[i, partners] == 0]
+    if ledger.discount and fresh.size and rng.random() < ledger.discount:
+        partners = fresh
     degree = (ledger.degree + ledger.open_degree)[partners]
     j = rng.choice(partners[degree == degree.min()])
     return Choice(i, int(j), len(partners))
@@ -340,6 +351,7 @@ def _own(selector: OwnSelector, known: _Known) -> _Chooser:
                 tuple(ids), _read_only(ledger.mu), _read_only(ledger.sigma),
                 None if theta is None else _read_only(theta), _read_only(ledger.degree + ledger.open_degree),
                 _read_only(ledger.seen), _read_only(allowed), _read_only(ledger.history), rng,
+                ledger.discount,
             )
         )  # fmt: skip
         if found is None:

@@ -1,33 +1,35 @@
 """Sessions: a run in its run file, from its first row to its last, and back into memory.
 
 What is written is what happens (proposals, answers, refits, joins, calls), in its order. Loading lets it happen again,
-so a run that was killed goes on as if it had not been.
+so a run that was killed continues as if it had not been.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from pairscale._version import __version__
 from pairscale.adaptive._replay import engine_at_start, replay, samples_of
-from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
 from pairscale.adaptive.engine import Engine
+from pairscale.adaptive.presets import DOCUMENT, given_settings, resolve_preset
 from pairscale.adaptive.selectors import POLLITT, OwnSelector
 from pairscale.adaptive.state import AdaptiveState, as_items, beliefs_of
+from pairscale.adaptive.status import has_begun, n_items
 from pairscale.adaptive.step_log import STEP_LOG
-from pairscale.errors import InputError, StoreDamagedError, StoreError, StoreMismatchError
+from pairscale.core.errors import InputError, StoreDamagedError, StoreError, StoreMismatchError
+from pairscale.core.provenance import utc_now
+from pairscale.core.tables import listed
 from pairscale.models.logs import ROUND_LOG
-from pairscale.options import optional, require_mapping
-from pairscale.provenance import utc_now
-from pairscale.store import RunFile, open_run
-from pairscale.store.chain import CHAIN, canonical, verify_chain
+from pairscale.store.chain import canonical, log_ends
+from pairscale.store.evidence import check_evidence
 from pairscale.store.policies import JournalWriter
-from pairscale.tables import listed
+from pairscale.store.runfile import RunFile, open_run
 
 if TYPE_CHECKING:
     import os
@@ -38,7 +40,6 @@ __all__ = [
     "adaptive_rank_resume",
     "adaptive_rank_start",
     "adaptive_session_exists",
-    "adaptive_status",
     "event_of",
     "load_adaptive_session",
     "plain_settings",
@@ -50,8 +51,12 @@ __all__ = [
     "writing",
 ]
 
-LOG_VERSION = 1
+LOG_VERSION = 2
 """Of what is written about an adaptive run."""
+_SETTINGS = ("seed", "selector", "preset", "adaptive_config", "btl_config", "persist_item_log")
+"""What the first event says of the run."""
+LOGS = ("step_log", "round_log", "item_log", "adaptive_events")
+"""The logs that an adaptive run is restored from."""
 _R_FILES = ("state.rds", "step_log.rds", "round_log.rds", "metadata.rds")
 """What R's pairwiseLLM writes into the folder of a session."""
 
@@ -100,6 +105,7 @@ def adaptive_rank_start(
     adaptive_config: Mapping[str, Any] | None = None,
     btl_config: Mapping[str, Any] | None = None,
     selector: str | OwnSelector = POLLITT,
+    preset: str = DOCUMENT,
     run: Where | None = None,
 ) -> AdaptiveState:
     """Start an adaptive run: nothing is asked yet.
@@ -114,6 +120,8 @@ def adaptive_rank_start(
         btl_config: fields of :class:`BTLConfig`, likewise.
         selector: who chooses: ``pollitt`` (the design's), ``random``, ``nearest`` or ``information``; or a function of
             your own, see ``pairscale.adaptive.selectors.OwnSelector``.
+        preset: The settings to start from: ``pairwiseLLM`` (the design document's) or ``pairscale`` (ours). Those that
+            you give yourself come first.
         run: keep the run in this file instead.
 
     Returns:
@@ -128,6 +136,7 @@ def adaptive_rank_start(
         <AdaptiveState: 3 items, 0 comparisons, 0 steps, next: warm_start>
     """
     frame = as_items(items)
+    adaptive_config, btl_config = resolve_preset(preset, adaptive_config, btl_config)
     mu, sigma = beliefs_of(frame, frame["ID"].to_list())
     engine = Engine(
         frame["ID"].to_list(), seed=seed, selector=selector, adaptive_config=adaptive_config, btl_config=btl_config,
@@ -136,6 +145,7 @@ def adaptive_rank_start(
     settings = {
         "seed": engine.seed,
         "selector": engine.selector,
+        "preset": preset,
         "adaptive_config": plain_settings(adaptive_config, "adaptive_config"),
         "btl_config": plain_settings(btl_config, "btl_config"),
         "persist_item_log": persist_item_log,
@@ -143,7 +153,7 @@ def adaptive_rank_start(
     where = run_path(session_dir, run)
     state = AdaptiveState(frame, engine, where, settings)
     with writing(state, fresh=True) as store:
-        if _has_begun(store):
+        if has_begun(store):
             raise StoreMismatchError(f"{store.name} holds an adaptive run already; resume it, or name another file")
         store.add_items(frame.iter_rows(named=True))
         # In this order: the run is there from its first event on, and a process that dies before leaves none.
@@ -161,30 +171,26 @@ def event_of(kind: str, engine: Engine, **more: Any) -> dict[str, Any]:
     return {"event": kind, "after": engine.rows, "steps": engine.steps, "at": utc_now(), **more}
 
 
-def _has_begun(store: RunFile) -> bool:
-    return store.get_meta("adaptive") is not None and store.log_length("adaptive_events") > 0
-
-
 @contextmanager
 def writing(state: AdaptiveState, *, fresh: bool = False) -> Iterator[RunFile]:
     """The run file of a state, open for writing; one in memory when it has none."""
     if state.where is not None:
         with open_run(state.where, write=True) as store:
-            if not fresh and (store.log_length("step_log"), store.get_meta(CHAIN)) != (state.engine.rows, state._heads):
+            if not fresh and (store.log_length("step_log"), log_ends(store, LOGS)) != (state.engine.rows, state._ends):
                 raise StoreMismatchError(
                     f"{state.where} has gone on since this state was loaded; load it again with adaptive_rank_resume"
                 )
-            state._heads = None  # nothing is known of the file when it fails
+            state._ends = None  # nothing is known of the file when it fails
             try:
                 yield store
             except StoreError as error:
                 if isinstance(error, StoreMismatchError):
-                    state._heads = store.get_meta(CHAIN)
+                    state._ends = log_ends(store, LOGS)
                 raise
             except BaseException:
-                state._heads = store.get_meta(CHAIN)
+                state._ends = log_ends(store, LOGS)
                 raise
-            state._heads = store.get_meta(CHAIN)
+            state._ends = log_ends(store, LOGS)
         return
     if state._memory is None:
         state._memory = open_run(None, write=True)
@@ -208,7 +214,7 @@ def adaptive_session_exists(where: str | None) -> bool:
         return False
     # Open for writing: a process that died while it made the file may have left one without tables.
     with open_run(where, write=True) as store:
-        return _has_begun(store)
+        return has_begun(store)
 
 
 def adaptive_rank_resume(
@@ -219,7 +225,7 @@ def adaptive_rank_resume(
     Args:
         session_dir: the folder that holds ``run.db``.
         run: the run file itself.
-        selector: a selector of your own, again; without it, such a run can be looked at and not go on.
+        selector: a selector of your own, again; without it, such a run can be looked at and not continue.
 
     Raises:
         StoreMismatchError: when it is another selector than before.
@@ -239,7 +245,7 @@ def adaptive_rank_resume(
 
 
 def load_adaptive_session(session_dir: Where, *, selector: str | OwnSelector | None = None) -> AdaptiveState:
-    """The run of a session folder (or of a run file), checked and ready to go on.
+    """The run of a session folder (or of a run file), checked and ready to continue.
 
     Args:
         session_dir: the folder, or the run file.
@@ -287,11 +293,11 @@ def save_adaptive_session(state: AdaptiveState, session_dir: Where, overwrite: b
         open_run(target, write=True).close()  # nobody may be writing, and nothing of the old one may stay beside it
     with writing(state) as store:
         store.copy_to(target)
-        heads = store.get_meta(CHAIN)
+        ends = log_ends(store, LOGS)
     if state._memory is not None:
         state._memory.close()
         state._memory = None
-    state.where, state._heads = target, heads
+    state.where, state._ends = target, ends
     return Path(session_dir)
 
 
@@ -321,12 +327,12 @@ def _validated(store: RunFile, where: str) -> dict[str, Any]:
     facts = session_facts(store, where)
     _check_chain(store, where)
     for log, schema in (("step_log", STEP_LOG), ("round_log", ROUND_LOG)):
-        if strange := sorted(set(store.read_columns(log)) - set(schema) - {"blobs"}):
+        if strange := sorted(set(store.read_columns(log)) - set(schema)):
             raise StoreDamagedError(f"{where}: the {log} has unknown columns {listed(strange)}")
     return {
         "schema_version": facts["log_version"],
         "package_version": facts["package_version"],
-        "n_items": _n_items(store.read_log("adaptive_events")),
+        "n_items": n_items(store.read_log("adaptive_events")),
         "steps": store.log_length("step_log"),
         "refits": store.log_length("round_log"),
         "created_at": store.get_meta("created_at"),
@@ -334,12 +340,8 @@ def _validated(store: RunFile, where: str) -> dict[str, Any]:
 
 
 def _check_chain(store: RunFile, where: str) -> None:
-    if problems := verify_chain(store):
+    if problems := check_evidence(store, "logs", "blobs").problems:
         raise StoreDamagedError(f"{where}: {problems[0]}; restore the file from a copy")
-
-
-def _n_items(events: Sequence[Mapping[str, Any]]) -> int:
-    return sum(len(event["ids"]) for event in events if event["event"] in {"start", "join"})
 
 
 def _existing(session_dir: Where | None) -> str:
@@ -372,7 +374,7 @@ def _restored(store: RunFile, where: str, selector: str | OwnSelector | None) ->
     if not events or events[0]["event"] != "start":
         raise StoreDamagedError(f"{where}: the run has no beginning; restore the file from a copy")
     start = events[0]
-    settings = {name: start[name] for name in ("seed", "selector", "adaptive_config", "btl_config", "persist_item_log")}
+    settings = {name: start[name] for name in _SETTINGS}
     engine = engine_at_start(start, where, selector)
     state = AdaptiveState(samples_of(store, engine.ids), engine, where, settings)
     try:
@@ -383,53 +385,17 @@ def _restored(store: RunFile, where: str, selector: str | OwnSelector | None) ->
         ) from error
     state.items = samples_of(store, engine.ids)
     state.cost = store.spent()
-    state._heads = store.get_meta(CHAIN)
+    state.judge_id = _judge_of(store)
+    state._ends = log_ends(store, LOGS)
     return state
+
+
+def _judge_of(store: RunFile) -> str | None:
+    """The judge of an adaptive run; None before its first call."""
+    found = store.conditions().filter(pl.col("condition_id") == (store.get_meta("adaptive_condition") or ""))
+    return found["judge_id"][0] if found.height else None
 
 
 def plain_settings(config: Any, what: str) -> dict[str, Any]:
     """Settings as JSON keeps them."""
-    if isinstance(config, AdaptiveConfig | BTLConfig):
-        config = asdict(config)
-    return dict(json.loads(canonical(optional(require_mapping, config, what) or {})))
-
-
-def adaptive_status(store: RunFile) -> dict[str, Any] | None:
-    """Where an adaptive run stands, from its logs alone and without replaying it; None when the file holds none.
-
-    ``n_items withdrawn steps committed_pairs invalid stage round_id n_refits reliability_EAP has_ended stop_reason``.
-    """
-    with store.snapshot():
-        if not _has_begun(store):
-            return None
-        status = store.log_counts("step_log", "status")
-        last = (store.read_log("step_log", last=1) or [{"round_stage": "warm_start", "round_id": 0}])[0]
-        rounds, events = store.read_log("round_log"), store.read_log("adaptive_events")
-    has_ended, stop_reason = _ended(events, rounds)
-    return {
-        "n_items": _n_items(events),
-        "withdrawn": [name for event in events if event["event"] == "withdraw" for name in event["ids"]],
-        "steps": sum(status.values()),
-        "committed_pairs": status.get("committed", 0),
-        "invalid": status.get("invalid", 0),
-        "stage": last["round_stage"],
-        "round_id": last["round_id"],
-        "n_refits": len(rounds),
-        "reliability_EAP": rounds[-1]["reliability_EAP"] if rounds else None,
-        "has_ended": has_ended,
-        "stop_reason": stop_reason,
-    }
-
-
-def _ended(events: Sequence[Mapping[str, Any]], rounds: Sequence[Mapping[str, Any]]) -> tuple[bool, str | None]:
-    """Whether the last call came to its end, and why; one that did not is running, or its process was killed."""
-    ended: tuple[bool, str | None] = True, None
-    decisions = {row["refit_id"]: row["stop_reason"] for row in rounds if row["stop_decision"]}
-    for event in events:
-        if event["event"] in {"call", "configure", "join", "stop_rule"}:  # a text may be withdrawn from any run
-            ended = event["event"] != "call", event.get("stop_reason")
-        elif event["event"] == "end":
-            ended = True, event["reason"]
-        elif event["event"] == "refit" and not event["is_closing"]:
-            ended = ended[0], decisions.get(event["refit_id"])
-    return ended
+    return dict(json.loads(canonical(given_settings(config, what))))

@@ -13,27 +13,27 @@ from typing import TYPE_CHECKING, Any
 from pairscale.adaptive.engine import Proposal, Starved
 from pairscale.adaptive.refits import FitFn, RefitOutcome, RefitRequest, refit
 from pairscale.adaptive.session import event_of
-from pairscale.files import write_table
-from pairscale.judges.base import Item, Judge, JudgePair
+from pairscale.core.files import write_table
+from pairscale.core.notices import notice
+from pairscale.core.options import optional, require_int, require_number
+from pairscale.core.provenance import utc_now
+from pairscale.judges.base import Item, Judge, JudgePair, judge_member
 from pairscale.judges.function import in_thread
-from pairscale.models._warm import warm_to_bytes
-from pairscale.notices import notice
-from pairscale.options import optional, require_int, require_number
-from pairscale.provenance import utc_now
+from pairscale.models.warm_start import warm_to_bytes
 from pairscale.runtime import Budget, FailureStreak, LogRows, Question, Recorded, Wait
-from pairscale.store._database import whole
+from pairscale.store._database import scrub_surrogates
 from pairscale.store.policies import JournalWriter
 from pairscale.store.writer import Entry
 
 if TYPE_CHECKING:
-    from pairscale.adaptive._view import View
     from pairscale.adaptive.state import AdaptiveState
+    from pairscale.adaptive.view import View
 
-__all__ = ["AdaptiveSource", "Limits", "uid_of"]
+__all__ = ["AdaptiveSource", "RunLimits", "uid_of"]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RunLimits:
     """When to stop besides the statistical stop.
 
     Attributes:
@@ -82,7 +82,7 @@ class AdaptiveSource:
         condition_id: str,
         journal: JournalWriter,
         view: View,
-        limits: Limits,
+        limits: RunLimits,
         budget: Budget,
         *,
         concurrency: int,
@@ -101,7 +101,9 @@ class AdaptiveSource:
         }
         self._most = None if limits.max_cost is None else self._highest_cost()
         self._without_winner = FailureStreak(self._engine.config.max_failures_in_row)
-        self._counts_repeats = bool(getattr(judge, "uses_cache", False))
+        self._counts_repeats = bool(judge_member(judge, "uses_cache"))
+        if (allow_ties := judge_member(judge, "allow_ties")) is not None:
+            allow_ties(self._engine.counts_ties)
 
     # The source of questions
 
@@ -131,12 +133,16 @@ class AdaptiveSource:
         if recorded is None:
             return ()
         verdict = recorded.verdict
-        y = None if verdict.winner_pos is None else int(verdict.winner_pos == 1)
+        y = self._engine.points_of_first(str(verdict.outcome), verdict.winner_pos)
         # Half a character, as some servers send it, fits into no log.
-        reason = None if y is not None else whole(verdict.error_message or f"the judge said {verdict.outcome}")
+        reason = (
+            None if y is not None else scrub_surrogates(verdict.error_message or f"the judge said {verdict.outcome}")
+        )
         is_error = str(verdict.outcome) == "error"
         kind = ("error" if verdict.failure == "transient" else "failure") if is_error else "abstention"
-        row = self._engine.record(step_id, y, invalid_reason=reason, invalid_kind=kind)
+        row = self._engine.record(
+            step_id, y, invalid_reason=reason, invalid_kind=kind, orders_agree=self._orders_agree(str(verdict.outcome))
+        )
         self._without_winner.count_kind(
             "" if y is None else None, str(question.first["ID"]), str(question.second["ID"])
         )
@@ -145,6 +151,11 @@ class AdaptiveSource:
         rows = self._logged(row)
         self.fit_if_due()
         return rows
+
+    def _orders_agree(self, outcome: str) -> bool | None:
+        """Whether both orders gave the same answer, of a judge that is asked in both where flips are answers."""
+        asks_both = self._engine.counts_ties and getattr(self._judge, "both_orders", False)
+        return {"win": True, "flip": False}.get(outcome) if asks_both else None
 
     def _next_question(self) -> Question | None:
         engine = self._engine
@@ -182,6 +193,7 @@ class AdaptiveSource:
             occurrence=occurrence,
             state=self._state,
             columns={"step_id": step_id},
+            open_rows=[("adaptive_open", proposal.fields)] if self._concurrency == 1 else (),  # else it is there
         )
 
     def _logged(self, row: dict[str, Any]) -> LogRows:
@@ -197,10 +209,11 @@ class AdaptiveSource:
             cost=self._state.cost,
             stage=engine.stage,
             round_id=engine.round_id,
+            judge=engine.ledger.repeats.columns(engine.committed),
         )
         return [("step_log", row)]
 
-    # Limits
+    # RunLimits
 
     def _may_ask(self) -> bool:
         steps = self._limits.n_steps
@@ -211,6 +224,8 @@ class AdaptiveSource:
         limits, engine = self._limits, self._engine
         if engine.is_failing and self._without_winner.is_general:
             return "judge_failing"
+        if engine.is_flipping:
+            return "judge_flips"
         if limits.max_comparisons is not None and engine.committed + len(self._asking) >= limits.max_comparisons:
             return "max_comparisons"
         if self.deadline is not None and self._clock() >= self.deadline:
@@ -219,7 +234,7 @@ class AdaptiveSource:
 
     def _highest_cost(self) -> float | None:
         """What any question may cost, as the judge says of the two longest texts; None when it does not say."""
-        declared = getattr(self._judge, "max_cost_of", None)
+        declared = judge_member(self._judge, "max_cost_of")
         if declared is None:
             return None
         longest = sorted(self._samples.values(), key=lambda sample: len(sample["text"].encode()))[-2:]
@@ -243,7 +258,7 @@ class AdaptiveSource:
 
     async def finish(self) -> None:
         """Wait for a refit that is running, and apply it: the next call starts from it."""
-        if self._fitting is not None:
+        while self._fitting is not None:
             await asyncio.wait([self._fitting])
             self._apply()
 
@@ -282,6 +297,12 @@ class AdaptiveSource:
         row = self._log_refit(outcome, warm=True)
         self._engine.apply(outcome.belief, stop_reason=row["stop_reason"] if row["stop_decision"] else None)
         self._keep_items(outcome)
+        self.fit_if_due()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the run has stopped for good."""
+        return self._engine.stop_reason is not None
 
     async def close(self) -> None:
         """Fit once more if comparisons came in since the last refit. It guides no choice of a later call."""
@@ -304,7 +325,7 @@ class AdaptiveSource:
         rows = [("round_log", row), ("adaptive_events", event)]
         self._journal.put(Entry(rows=rows, scores=outcome.items, blobs=kept))
         self._state.add_refit(row, outcome.items)
-        best = outcome.items.sort("rank_mean").head(5).select("ID", "theta_mean", "theta_sd")
+        best = outcome.items.sort("rank").head(5).select("ID", "theta_mean", "theta_sd")
         self._view.refit(row, best.rows())
         return row
 

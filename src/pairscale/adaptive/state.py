@@ -8,34 +8,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from pairscale.adaptive._words import how_it_stands
 from pairscale.adaptive.engine import Engine
-from pairscale.adaptive.step_log import STEP_LOG, step_frame
-from pairscale.display import Charted
-from pairscale.errors import InputError
-from pairscale.models.logs import ITEM_FIGURES, ITEM_LOG, ROUND_LOG, round_log_row, summarize_items
-from pairscale.options import optional, require_int
-from pairscale.tables import listed
+from pairscale.adaptive.messages import how_it_stands
+from pairscale.adaptive.step_log import step_frame
+from pairscale.core.display import PlotMixin
+from pairscale.core.errors import InputError
+from pairscale.core.tables import listed
+from pairscale.models.logs import ITEM_FIGURES, ROUND_LOG, round_log_row, summarize_items
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pairscale.store import RunFile
+    from pairscale.store.runfile import RunFile
 
 __all__ = [
     "AdaptiveState",
-    "adaptive_get_logs",
-    "adaptive_item_log",
-    "adaptive_results_history",
-    "adaptive_round_log",
-    "adaptive_step_log",
+    "require_state",
     "summarize_adaptive",
 ]
 
 _CHUNK = 1_000
 
 
-class AdaptiveState(Charted, table="_ranking", columns=ITEM_FIGURES, charts=("scores", "ranks")):
+class AdaptiveState(PlotMixin, table="_ranking", columns=ITEM_FIGURES, charts=("scores", "ranks")):
     """A run of adaptive ranking.
 
     Made by :func:`adaptive_rank_start`, :func:`adaptive_rank_resume` or :func:`adaptive_rank`, changed by
@@ -51,6 +46,7 @@ class AdaptiveState(Charted, table="_ranking", columns=ITEM_FIGURES, charts=("sc
         ended: why the last call ended before its steps were used up; None when they were, or nothing ran yet.
         settings: what the run goes by.
         fit_fn: what fits, by its name; None before the first call.
+        judge_id: The judge; None before the first call.
         unlogged: events that the run file does not know of yet.
     """
 
@@ -63,10 +59,11 @@ class AdaptiveState(Charted, table="_ranking", columns=ITEM_FIGURES, charts=("sc
         self.invalid = 0
         self.invalid_reason: str | None = None
         self.fit_fn: str | None = None
+        self.judge_id: str | None = None
         self.ended: str | None = None
         self.unlogged: list[dict[str, Any]] = []
         self._memory: RunFile | None = None
-        self._heads: Any = None  # of the chain of the run file when this state and the file were last the same
+        self._ends: Any = None  # of the logs of the run file when this state and the file were last the same
         self._warm: Any = None
         self._fitted_at = 0
         self._steps: list[pl.DataFrame] = []
@@ -84,7 +81,7 @@ class AdaptiveState(Charted, table="_ranking", columns=ITEM_FIGURES, charts=("sc
         if self.invalid:
             said.append(f"{self.invalid:,} invalid answers")
         if self._rounds:
-            reliability = self._rounds[-1]["reliability_EAP"][0]
+            reliability = self._rounds[-1]["reliability"][0]
             said.append(
                 f"{len(self._rounds)} refits, reliability {'-' if reliability is None else f'{reliability:.3f}'}"
             )
@@ -93,12 +90,17 @@ class AdaptiveState(Charted, table="_ranking", columns=ITEM_FIGURES, charts=("sc
 
     @property
     def _ranking(self) -> pl.DataFrame:
-        return summarize_items(self)
+        return summarize_items(self, sort_by="theta_mean")
 
     @property
     def ids(self) -> list[str]:
         """The ids of the items; item number n of the step log is the n-th of them."""
         return self.engine.ids
+
+    @property
+    def preset(self) -> str:
+        """The preset that the run was started with."""
+        return str(self.settings["preset"])
 
     @property
     def withdrawn(self) -> list[str]:
@@ -114,7 +116,9 @@ class AdaptiveState(Charted, table="_ranking", columns=ITEM_FIGURES, charts=("sc
     def step_log(self) -> pl.DataFrame:
         """One row a step, in the order of the answers."""
         self._gather()
-        return pl.concat(list(self._steps)) if self._steps else pl.DataFrame(schema=STEP_LOG)
+        if not self._steps:
+            return step_frame([], ties=self.engine.counts_ties)
+        return pl.concat(list(self._steps), how="vertical_relaxed")  # ties may count from some step on
 
     @property
     def round_log(self) -> pl.DataFrame:
@@ -147,7 +151,8 @@ class AdaptiveState(Charted, table="_ranking", columns=ITEM_FIGURES, charts=("sc
     def _gather(self) -> None:
         with self._gathering:
             if self._new_steps:
-                self._steps.append(step_frame(self._new_steps))
+                tied = self.engine.counts_ties or any(row.get("Y") == 0.5 for row in self._new_steps)
+                self._steps.append(step_frame(self._new_steps, ties=tied))
                 self._new_steps = []
 
     @property
@@ -163,110 +168,23 @@ class AdaptiveState(Charted, table="_ranking", columns=ITEM_FIGURES, charts=("sc
 
     @property
     def needs_closing(self) -> bool:
-        """Whether comparisons came in since the last fit, so that the scores are behind."""
-        return self.engine.committed > self._fitted_at
-
-
-def adaptive_get_logs(state: AdaptiveState) -> dict[str, Any]:
-    """The three logs of a run: ``step_log``, ``round_log``, and ``item_log`` as a list of tables.
-
-    Example:
-        >>> import pairscale as ps
-        >>> sorted(ps.adaptive_get_logs(ps.adaptive_rank_start(["a", "b", "c"], seed=1)))
-        ['item_log', 'round_log', 'step_log']
-    """
-    return _checked(state).logs
-
-
-def adaptive_step_log(state: AdaptiveState) -> pl.DataFrame:
-    """The step log: one row a step that was tried, in the order in which the answers came.
-
-    An answer that was not valid leaves ``pair_id`` and ``Y`` empty, and changes nothing else.
-
-    Example:
-        >>> import pairscale as ps
-        >>> state = ps.adaptive_rank_start(["a", "b", "c"], seed=1)
-        >>> first_by_name = lambda A, B: {"is_valid": True, "Y": int(A["ID"] < B["ID"])}
-        >>> state = ps.adaptive_rank_run_live(state, first_by_name, n_steps=3, fit_fn="laplace", progress="none")
-        >>> ps.adaptive_step_log(state).select("step_id", "A", "B", "Y").rows()
-        [(1, 1, 2, 1), (2, 2, 3, 1), (3, 3, 1, 0)]
-    """
-    return _checked(state).step_log
-
-
-def adaptive_round_log(state: AdaptiveState) -> pl.DataFrame:
-    """The round log: one row a refit, with everything that a stop rests on.
-
-    Example:
-        >>> import pairscale as ps
-        >>> state = ps.adaptive_rank_start(["a", "b", "c"], seed=1)
-        >>> first_by_name = lambda A, B: {"is_valid": True, "Y": int(A["ID"] < B["ID"])}
-        >>> state = ps.adaptive_rank_run_live(state, first_by_name, n_steps=6, fit_fn="laplace", progress="none")
-        >>> ps.adaptive_round_log(state).select("refit_id", "total_pairs_done", "is_closing").rows()
-        [(1, 5, False), (2, 6, True)]
-    """
-    return _checked(state).round_log
-
-
-def adaptive_item_log(state: AdaptiveState, refit_id: int | None = None, stack: bool = False) -> pl.DataFrame:
-    """The item log: one row an item, of the last refit, of another, or of all.
-
-    Args:
-        state: the run.
-        refit_id: which refit, counted from 1; by default the last.
-        stack: all of them in one table.
-
-    Raises:
-        InputError: when there is no such refit.
-
-    Example:
-        >>> import pairscale as ps
-        >>> state = ps.adaptive_rank_start(["a", "b", "c"], seed=1)
-        >>> first_by_name = lambda A, B: {"is_valid": True, "Y": int(A["ID"] < B["ID"])}
-        >>> state = ps.adaptive_rank_run_live(state, first_by_name, n_steps=6, fit_fn="laplace", progress="none")
-        >>> ps.adaptive_item_log(state).select("refit_id", "ID", "degree").rows()
-        [(2, 'a', 4), (2, 'b', 4), (2, 'c', 4)]
-    """
-    tables = _checked(state).item_log_list
-    if stack and refit_id is not None:
-        raise InputError("stack=True gives all refits; leave out refit_id, or stack")
-    refit_id = optional(require_int, refit_id, "refit_id", least=1)
-    if refit_id is not None and refit_id > len(tables):
-        raise InputError(f"there is no refit {refit_id:,}; there are {len(tables):,}")
-    if not tables:
-        return pl.DataFrame(schema=ITEM_LOG)
-    return pl.concat(tables) if stack else tables[-1 if refit_id is None else refit_id - 1]
-
-
-def adaptive_results_history(state: AdaptiveState, committed_only: bool = True) -> pl.DataFrame:
-    """The comparisons in the order in which they came: ``object1 object2 result``, as :func:`build_bt_data` gives.
-
-    Args:
-        state: the run.
-        committed_only: only valid answers. If not, the others too, with an empty ``result``.
-
-    Example:
-        >>> import pairscale as ps
-        >>> state = ps.adaptive_rank_start(["a", "b", "c"], seed=1)
-        >>> first_by_name = lambda A, B: {"is_valid": True, "Y": int(A["ID"] < B["ID"])}
-        >>> state = ps.adaptive_rank_run_live(state, first_by_name, n_steps=2, fit_fn="laplace", progress="none")
-        >>> ps.adaptive_results_history(state).select("object1", "object2", "result").rows()
-        [('a', 'b', 1.0), ('b', 'c', 1.0)]
-    """
-    log = _checked(state).step_log
-    log = log.filter(pl.col("pair_id").is_not_null() if committed_only else pl.col("A").is_not_null())
-    return log.select(object1="A_id", object2="B_id", result=pl.col("Y").cast(pl.Float64))
+        """Whether comparisons came in since the last fit, as many as the model needs, so that the scores are behind."""
+        return self.engine.can_fit and self.engine.committed > self._fitted_at
 
 
 def summarize_adaptive(state: AdaptiveState) -> pl.DataFrame:
-    """A run in one row: items, steps, comparisons, refits, and whether and why it has stopped.
+    """A run in one row: items, steps, comparisons, refits, whether and why it has stopped, and what its claims rest on.
+
+    ``reliability``, ``position_effect`` (posterior mean of the bias for the first position) and ``repeat_agreement``
+    are those of the last refit; missing where there is none, or the model has no such figure.
 
     Example:
         >>> import pairscale as ps
-        >>> ps.summarize_adaptive(ps.adaptive_rank_start(["a", "b", "c"], seed=11)).row(0)
-        (3, 0, 0, 0, False, None)
+        >>> ps.summarize_adaptive(ps.adaptive_rank_start(["a", "b", "c"], seed=11)).row(0)[:7]
+        (3, 0, 0, 0, False, None, 'pairwiseLLM')
     """
-    engine = _checked(state).engine
+    engine = require_state(state).engine
+    last = state._rounds[-1].row(0, named=True) if state._rounds else {}
     return pl.DataFrame(
         {
             "n_items": [engine.ledger.n],
@@ -275,11 +193,18 @@ def summarize_adaptive(state: AdaptiveState) -> pl.DataFrame:
             "n_refits": [state.n_logged_refits],
             "last_stop_decision": [state.stop_reason is not None],
             "last_stop_reason": pl.Series([state.stop_reason], dtype=pl.String),
+            "preset": [state.preset],
+            "goal": ["order"],
+            "reliability": pl.Series([last.get("reliability")], dtype=pl.Float64),
+            "judge_id": pl.Series([state.judge_id], dtype=pl.String),
+            "position_effect": pl.Series([last.get("b_mean")], dtype=pl.Float64),
+            "repeat_agreement": pl.Series([last.get("repeat_agreement")], dtype=pl.Float64),
         }
     )
 
 
-def _checked(state: AdaptiveState) -> AdaptiveState:
+def require_state(state: AdaptiveState) -> AdaptiveState:
+    """Refuse what is no state of an adaptive run."""
     if not isinstance(state, AdaptiveState):
         raise InputError(f"this needs the state of an adaptive run, not {type(state).__name__}")
     return state
@@ -287,7 +212,7 @@ def _checked(state: AdaptiveState) -> AdaptiveState:
 
 def as_items(items: Any) -> pl.DataFrame:
     """Items as a table with ``ID`` and ``text``: from ids alone, or from a table with ``item_id``, ``id`` or ``ID``."""
-    from pairscale.tables import require_ids, to_frame
+    from pairscale.core.tables import require_ids, to_frame
 
     is_list = isinstance(items, list | tuple | np.ndarray | pl.Series)
     if isinstance(items, str):

@@ -21,11 +21,17 @@ _STEP: dict[str, tuple[Any, str]] = {
     "j": (_INT, "the other item"),
     "A": (_INT, "the item that stood first"),
     "B": (_INT, "the item that stood second"),
-    "Y": (_INT, "1 when the first won, 0 when the second did; missing without a valid answer"),
+    "Y": (
+        _INT,
+        "1 when the first won, 0 when the second did, 0.5 for a tie (ties = half); missing without a valid answer",
+    ),
     "status": (_TEXT, "committed, invalid (asked, no valid answer) or starved (nothing to ask)"),
     # Where in the schedule
     "round_id": (_INT, "which round; 0 is the warm start"),
-    "round_stage": (_TEXT, "warm_start, anchor_link, long_link, mid_link or local_link; or another selector's name"),
+    "round_stage": (
+        _TEXT,
+        "warm_start, reverse, anchor_link, long_link, mid_link or local_link; or another selector's name",
+    ),
     "pair_type": (_TEXT, "the same as round_stage"),
     "stage_committed_so_far": (_INT, "comparisons committed in this round and stage when it was chosen"),
     "stage_quota": (_INT, "how many this round and stage plan"),
@@ -49,7 +55,10 @@ _STEP: dict[str, tuple[Any, str]] = {
         "posterior_extreme: decided already; posterior_unavailable: TrueSkill was used instead",
     ),
     "star_override_used": (_FLAG, "whether a star cap was passed because of a near tie"),
-    "star_override_reason": (_TEXT, "near_tie_override, or why it was not: budget_exhausted, deg_extreme"),
+    "star_override_reason": (
+        _TEXT,
+        "near_tie_override, only_pairs_left, or why it was not: budget_exhausted, deg_extreme",
+    ),
     "candidate_starved": (_FLAG, "whether nothing could be chosen in this stage"),
     "fallback_used": (_TEXT, "base, expand_locality, uncertainty_pool, dup_relax or global_safe"),
     "fallback_path": (_TEXT, "all that were tried, in their order"),
@@ -91,6 +100,10 @@ _STEP: dict[str, tuple[Any, str]] = {
     "repeats_allowed": (_FLAG, "whether rarely seen items might appear a second time in the round"),
     "set_aside": (_TEXT, "ids of items that are no longer asked about from this answer on"),
     "selector": (_TEXT, "who chose"),
+    "orders_agree": (
+        _FLAG,
+        "with ties = half and a judge that is asked in both orders: whether both named the same text",
+    ),
 }
 
 STEP_LOG: dict[str, pl.DataType] = {name: dtype for name, (dtype, _) in _STEP.items()}
@@ -100,10 +113,16 @@ STEP_LOG_MEANING: dict[str, str] = {name: meaning for name, (_, meaning) in _STE
 """What they mean."""
 
 
-def step_frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
-    """Rows by column name as a table with exactly the columns of :data:`STEP_LOG`."""
+def step_frame(rows: Sequence[Mapping[str, Any]], *, ties: bool = False) -> pl.DataFrame:
+    """Rows by column name as a table with exactly the columns of :data:`STEP_LOG`.
+
+    Args:
+        rows: the rows.
+        ties: whether a tie is an answer, so that ``Y`` may be 0.5: it is a whole number otherwise.
+    """
     columns = []
-    for name, dtype in STEP_LOG.items():
+    types = STEP_LOG | {"Y": _REAL} if ties else STEP_LOG
+    for name, dtype in types.items():
         values = [row.get(name) for row in rows]
         if dtype == _TIME:
             text = pl.Series(name, values, dtype=pl.String)

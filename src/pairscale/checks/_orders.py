@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from pairscale.checks._effect import VOTES
-from pairscale.comparisons import OF_ITS_PAIR, as_comparisons
-from pairscale.errors import TableError
-from pairscale.tables import Table, to_frame
+from pairscale.checks.effect import VOTES
+from pairscale.core.comparisons import OF_ITS_PAIR, as_comparisons, says_who_stood_first
+from pairscale.core.errors import TableError
+from pairscale.core.tables import Table, to_frame
 
 __all__ = ["KEY", "by_pair", "count_votes", "decided_rows", "split_orders", "votes_of"]
 
@@ -34,12 +34,8 @@ def split_orders(results: Table) -> tuple[pl.DataFrame, pl.DataFrame]:
 def positions(results: Table, what: str) -> pl.DataFrame:
     """Results as ``ID1 ID2 better_id``, refused when they do not say who stood first."""
     frame = to_frame(results, what)
-    for sides in (("winner", "loser"), ("candidate_chosen", "candidate_not_chosen")):
-        if {*sides} <= set(frame.columns) and not {"ID1", "A_id"} & set(frame.columns):
-            raise TableError(
-                f"{what}: columns {sides[0]!r} and {sides[1]!r} do not say which sample stood first; "
-                "give ID1 ID2 better_id"
-            )
+    if not says_who_stood_first(frame):
+        raise TableError(f"{what}: the columns do not say which sample stood first; give ID1 ID2 better_id")
     return as_comparisons(frame, what)
 
 

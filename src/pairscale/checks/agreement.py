@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import polars as pl
 
 from pairscale.checks._coefficients import Alpha, Gwet, Kappa, Light, Percent, Statistic
-from pairscale.checks._effect import wilson
-from pairscale.display import Shown
-from pairscale.errors import InputError, TableError
-from pairscale.notices import notice
-from pairscale.options import require_int, require_level, require_seed
-from pairscale.pairs._table import generator
-from pairscale.provenance import Provenance
-from pairscale.tables import Table, as_text, id_text, listed, require_columns, require_ids, to_frame
+from pairscale.checks.effect import wilson
+from pairscale.core.comparisons import OF_ITS_PAIR, key_expressions
+from pairscale.core.display import ReprMixin
+from pairscale.core.errors import InputError, TableError
+from pairscale.core.files import TABLE_SUFFIXES, read_table
+from pairscale.core.notices import notice
+from pairscale.core.options import require_int, require_level, require_seed
+from pairscale.core.provenance import Provenance
+from pairscale.core.results import read_form, text_columns
+from pairscale.core.tables import Table, as_text, id_text, listed, require_columns, require_ids, to_frame
+from pairscale.pairing.table import generator
+from pairscale.store.runfile import open_run
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,7 +47,7 @@ _BLOCK = 2**22  # numbers held at once while resampling
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Agreement(Shown, table="table"):
+class Agreement(ReprMixin, table="table"):
     """How far raters agree.
 
     Attributes:
@@ -76,15 +82,16 @@ class Agreement(Shown, table="table"):
 
 
 def agreement(
-    labels: Table,
+    labels: Table | str | os.PathLike[str],
     *,
-    unit: str = "unit",
-    rater: str = "rater",
-    label: str = "label",
+    unit: str | None = None,
+    rater: str | None = None,
+    label: str | None = None,
     categories: Sequence[Any] | None = None,
     level: float = 0.95,
     n_boot: int = 1000,
-    seed: int | None = None,
+    seed: int | None = 1,
+    encoding: str | None = None,
 ) -> Agreement:
     """Measure how far raters agree in their labels.
 
@@ -99,20 +106,25 @@ def agreement(
     - ``gwet_ac1``: chance is Σ π (1 - π) / (q - 1); it stays steady where nearly all labels are the same.
 
     Args:
-        labels: a long table with a unit, a rater and a label a row, or a wide one with a column a rater (and, if there
-            is one, the column ``unit``). A missing label is null.
-        unit: the column of units.
-        rater: the column of raters, in a long table.
-        label: the column of labels, in a long table.
-        categories: all labels that are possible, in their order. Without it, those that occur: numbers in their order,
+        labels: A run file with labels or with several judges, or a table or a file: a long one with a unit, a rater and
+            a label per row, a wide one with a column per rater (and, if there is one, the column of units), or
+            results with a column ``judge_id`` or ``judge``, where each pair is a unit. A missing label is null.
+        unit: The column of units; by default ``case_id`` where the table is one of :func:`label`, else ``unit``.
+        rater: The column of raters in a long table; by default ``labeller`` or ``rater``.
+        label: The column of labels in a long table; by default ``preferred`` or ``label``.
+        categories: All labels that are possible, in their order. Without it, those that occur: numbers in their order,
             texts without any.
-        level: of the intervals.
-        n_boot: bootstrap resamples of the units; 0 for no such intervals.
-        seed: makes them reproducible.
+        level: Level of the intervals.
+        n_boot: How many bootstrap resamples of the units; 0 for no such intervals.
+        seed: Seed of the resampling; None for different random numbers each time.
+        encoding: Encoding of a text file that is not UTF-8.
+
+    Returns:
+        An :class:`Agreement` with ``table`` and ``pairs``.
 
     Raises:
-        TableError: when a rater labels a unit twice, or a label is not one of the categories.
-        InputError: with fewer than two raters, or no unit that two of them labelled.
+        TableError: If a rater labels a unit twice, or a label is not one of the categories.
+        InputError: If there are fewer than two raters, or no unit that two of them labelled.
 
     Example:
         >>> wide = {"ann": ["a", "a", "b", "b", "a"], "bob": ["a", "b", "b", "b", "a"]}
@@ -121,7 +133,14 @@ def agreement(
     """
     level, n_boot = require_level(level), require_int(n_boot, "n_boot", least=0)
     seed = require_seed(seed)
-    long = _long(labels, unit, rater, label)
+    named = (("unit", unit), ("rater", rater), ("label", label))
+    table = _read(labels, encoding)
+    if not any(given for _, given in named):
+        table = _of_results(table)
+    columns = {name: given or _column(table, name) for name, given in named}
+    if isinstance(labels, str | os.PathLike) and categories is not None and columns["label"] in table.columns:
+        table = table.with_columns(table[columns["label"]].cast(str))  # as they are named
+    long = _long(table, columns["unit"], columns["rater"], columns["label"])
     names, values, ordered = _categories(long["label"], categories)
     codes, raters = _coded(long, names)
     counts = np.stack([(codes == at).sum(axis=1) for at in range(len(names))], axis=1).astype(np.float64)
@@ -153,10 +172,61 @@ def agreement(
 
 # Labels in.
 
+_LABELS = {"unit": "case_id", "rater": "labeller", "label": "preferred"}
 
-def _long(labels: Table, unit: str, rater: str, label: str) -> pl.DataFrame:
+
+def _read(labels: Table | str | os.PathLike[str], encoding: str | None) -> pl.DataFrame:
+    if not isinstance(labels, str | os.PathLike):
+        return to_frame(labels, "labels")
+    path = str(labels)
+    if "://" in path or (Path(path).suffix.lower() not in TABLE_SUFFIXES and Path(path).exists()):
+        with open_run(path) as store:
+            table = store.labels()
+            if table.height == 0 and store.conditions().height > 1:
+                return store.results()
+        if table.height == 0:
+            raise InputError(f"{path} holds no labels; `pairscale label MANIFEST --run {path}` collects them")
+        return table
+    table = read_table(path, text=_text_columns, encoding=encoding)
+    if table.height == 0:
+        raise InputError(f"{path} holds no labels: it has a header and no rows")
+    return table
+
+
+def _text_columns(frame: pl.DataFrame) -> set[str]:
+    named = {"case_id", "labeller", "preferred", "unit", "rater", "label"} & set(frame.columns)
+    return named | (text_columns(frame) - set(frame.columns[:1]))
+
+
+def _of_results(table: pl.DataFrame) -> pl.DataFrame:
+    """Results of several judges as labels: each pair is a unit, each judge a rater, and the label is who won."""
+    there = set(table.columns)
+    if set(_LABELS.values()) <= there or {"rater", "label"} <= there:
+        return table
+    try:
+        read_form(table.clear())  # by the names of the columns alone: figures of raters could look like anything
+    except TableError:
+        return table
+    found = read_form(table, "labels")
+    judge = next((name for name in ("judge_id", "judge") if name in found.table.columns), None)
+    if judge is None:
+        raise InputError(
+            f"labels: read as comparisons ({', '.join(found.columns)}), but no column judge_id or judge says who judged"
+        )
+    notice(f"{found.line}; each pair is a unit, and each {judge} a rater")
+    tie = pl.when(pl.col("outcome") == "tie").then(pl.lit("tie")) if "outcome" in found.table.columns else None
+    winner = pl.when(OF_ITS_PAIR).then(pl.col("better_id"))
+    _, pair = key_expressions("ID1", "ID2")
+    return found.table.select(unit=pair, rater=judge, label=winner if tie is None else winner.otherwise(tie))
+
+
+def _column(table: pl.DataFrame, role: str) -> str:
+    """The column of a role: as labels of cases have it where all three are there, else called like the role."""
+    return _LABELS[role] if set(_LABELS.values()) <= set(table.columns) else role
+
+
+def _long(frame: pl.DataFrame, unit: str, rater: str, label: str) -> pl.DataFrame:
     """``unit rater label`` without missing labels."""
-    frame = to_frame(labels, "labels")
     if rater in frame.columns and label in frame.columns:
         require_columns(frame, [unit, rater, label], "labels")
         frame = require_ids(frame, [unit, rater], "labels").select(unit=unit, rater=rater, label=label)

@@ -10,8 +10,8 @@ import re
 
 import polars as pl
 
-from pairscale.samples import read_samples_df
-from pairscale.tables import Table
+from pairscale.core.samples import read_samples_df
+from pairscale.core.tables import Table
 
 __all__ = ["check_injection"]
 

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from pairscale.checks._effect import PairedEffect, leaning, position_effect, sign_test
 from pairscale.checks._orders import KEY, by_pair, count_votes, decided_rows, votes_of
-from pairscale.display import Reported, Shown
-from pairscale.errors import InputError, TableError
-from pairscale.notices import notice
-from pairscale.options import require_int, require_level
-from pairscale.pairs._table import generator
-from pairscale.provenance import Provenance
-from pairscale.tables import Table, as_text, require_columns, require_ids, to_frame
+from pairscale.checks.effect import PairedEffect, leaning, position_effect, sign_test
+from pairscale.core.display import ReportMixin, ReprMixin
+from pairscale.core.errors import InputError, TableError
+from pairscale.core.notices import notice
+from pairscale.core.options import require_int, require_level
+from pairscale.core.provenance import Provenance
+from pairscale.core.tables import Table, as_text, require_columns, require_ids, to_frame
+from pairscale.pairing.table import generator
 
 __all__ = [
     "PositionalBias",
@@ -36,7 +36,7 @@ _NEEDED = ("key", "ID1_main", "ID2_main", "better_id_main", "ID1_rev", "ID2_rev"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ReverseConsistency(Shown, table="details", columns=_SHOWN):
+class ReverseConsistency(ReprMixin, table="details", columns=_SHOWN):
     """Whether the same sample won in both orders, pair by pair.
 
     Attributes:
@@ -67,7 +67,7 @@ class ReverseConsistency(Shown, table="details", columns=_SHOWN):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class PositionalBias(Shown, Reported, table="summary"):
+class PositionalBias(ReprMixin, ReportMixin, table="summary"):
     """What two orders say of a judge's preference for a position.
 
     Attributes:
@@ -81,6 +81,7 @@ class PositionalBias(Shown, Reported, table="summary"):
             that both orders ask about the same two samples; ``p_sample1_overall`` counts them as independent.
         notices: what to be careful with.
         provenance: how to get the same again.
+        consistency: the comparison of the two orders that it rests on; None when it was made from a table.
     """
 
     summary: pl.DataFrame
@@ -89,6 +90,7 @@ class PositionalBias(Shown, Reported, table="summary"):
     p_paired: float | None
     notices: tuple[str, ...]
     provenance: Provenance
+    consistency: ReverseConsistency | None = None
 
     def __repr__(self) -> str:
         return f"<PositionalBias: {self.verdict}>"
@@ -280,8 +282,9 @@ to the second (p = 1.000)'
     summary = pl.DataFrame([row], schema={name: pl.Int64() if name in counts else pl.Float64() for name in row})
     settings = {"n_boot": n_boot, "conf_level": conf_level, "bootstrap": "percentile, over pairs"}
     provenance = Provenance("check_positional_bias", settings, seed)
-    notices = consistency.notices if isinstance(consistency, ReverseConsistency) else ()
-    return PositionalBias(summary, details, effect, p_paired, notices, provenance)
+    both = consistency if isinstance(consistency, ReverseConsistency) else None
+    notices = () if both is None else both.notices
+    return PositionalBias(summary, details, effect, p_paired, notices, provenance, both)
 
 
 def _details(consistency: Any) -> pl.DataFrame:

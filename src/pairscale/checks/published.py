@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from pairscale.checks._effect import VOTES, position_effect, sign_test, wilson
+from pairscale.checks.effect import VOTES, position_effect, sign_test, wilson
 from pairscale.checks.templates import STUDY, TemplateStudy, rank_templates
 
 __all__ = ["OTHER_WORDINGS", "published_default_template", "published_template_study"]

@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import polars as pl
 
-from pairscale.checks._effect import wilson
+from pairscale.checks.effect import wilson
 from pairscale.checks.position import PositionalBias, check_positional_bias, compare_orders
-from pairscale.display import Charted, Reported
-from pairscale.errors import InputError, TableError
-from pairscale.notices import notice
-from pairscale.options import require_int, require_level
-from pairscale.pairs._table import as_pairs, swapped
+from pairscale.core.display import PlotMixin, ReportMixin
+from pairscale.core.errors import InputError, TableError
+from pairscale.core.notices import notice
+from pairscale.core.options import require_int, require_level
+from pairscale.core.tables import Table, as_text, listed, require_columns, row_numbers, to_frame
+from pairscale.pairing.table import as_pairs, swapped
 from pairscale.providers.families import capabilities
 from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT, RunOptions, require_prices, run_sync
-from pairscale.tables import Table, as_text, listed, require_columns, row_numbers, to_frame
 
 if TYPE_CHECKING:
     import os
 
     from pairscale.collect import SubmitResult
-    from pairscale.comparisons import Condition
+    from pairscale.core.comparisons import Condition
     from pairscale.judges import Judge
 
 __all__ = ["STUDY", "JudgeFactory", "StudyCell", "TemplateStudy", "rank_templates", "template_study"]
@@ -90,7 +90,7 @@ class StudyCell:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class TemplateStudy(Charted, Reported, table="table", columns=_FIGURES, charts=("templates",)):
+class TemplateStudy(PlotMixin, ReportMixin, table="table", columns=_FIGURES, charts=("templates",)):
     """Templates by judges, measured in both orders.
 
     Attributes:
@@ -307,7 +307,7 @@ def _asked(
         conditions = {asked.condition.condition_id for who, _, asked in judges if who == name}
         if len(conditions) < len(templates):
             notices.append(notice(f"{name or 'the judge'} answers without regard to the template; templates are equal"))
-    answered = run_sync(lambda: _answered(run, judges, (forward, reverse), options, progress))
+    answered = run_sync(lambda: _answered(run, judges, (forward, reverse), options, progress), run=run)
     cells = []
     for (name, template, asked), answers in zip(judges, answered, strict=True):
         condition = asked.condition
@@ -335,7 +335,7 @@ async def _answered(
 ) -> list[list[SubmitResult]]:
     """What each judge says to the pairs as they stand and the other way round, in one run file and one budget."""
     from pairscale.collect.live import submit_into
-    from pairscale.store import open_run
+    from pairscale.store.runfile import open_run
 
     require_prices([asked for _, _, asked in judges], options.max_cost)
     with open_run(run, write=True) as store:

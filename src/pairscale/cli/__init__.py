@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from inspect import signature, unwrap
+from keyword import iskeyword
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, Final
@@ -18,7 +19,7 @@ from typer.main import get_command
 
 from pairscale._version import __version__
 from pairscale.cli._common import complain, say
-from pairscale.errors import PairscaleError
+from pairscale.core.errors import PairscaleError
 
 __all__ = ["COMMANDS", "app", "main", "module_of"]
 
@@ -40,11 +41,15 @@ COMMANDS: Final[Mapping[str, str]] = {
     "simulate": "Try ways of choosing pairs on simulated judges whose truth is known.",
     "plan": "How many comparisons will I need, what will they cost, how long will they take?",
     "report": "Write a run as one HTML page: what was found, texts, judge, cost, method.",
+    "export": "Write a run to a table: its comparisons, or preference pairs for training.",
+    "import": "Enter a table of comparisons into a run file.",
     "status": "Show where a run stands: answers, failures, attempts, cost.",
     "watch": "Show a run as it goes, in the browser.",
-    "audit": "Recompute every choice and every stop of an adaptive run from its log.",
+    "audit": "Check that nothing in a run file was changed, and replay an adaptive run.",
     "templates": "List the prompt templates, show or check one.",
     "traits": "List what texts can be judged on.",
+    "prices": "List the prices of models with their sources and dates, or add your own.",
+    "providers": "List the providers and what their models take, or add your own.",
     "doctor": "Check versions, extras and keys.",
     "simulate-providers": "Play the providers on this machine: rehearse a study without paying.",
     "batch": "Judge through the providers' batch APIs, at a discount, for days.",
@@ -53,8 +58,12 @@ COMMANDS: Final[Mapping[str, str]] = {
 
 
 def module_of(name: str) -> ModuleType:
-    """The module of a command, with ``command`` and ``EXAMPLES``: that of its name, with underscores."""
-    return import_module(f"pairscale.cli.{name.replace('-', '_')}")
+    """The module of a command, with ``command`` and ``EXAMPLES``: that of its name, with underscores.
+
+    After a keyword of Python, such as ``import``, it has one more.
+    """
+    module = name.replace("-", "_")
+    return import_module(f"pairscale.cli.{module}_" if iskeyword(module) else f"pairscale.cli.{module}")
 
 
 _START = """\b
@@ -84,7 +93,7 @@ class _Commands(dict[str, Any]):
         return self[name] if name in self else default
 
 
-class _Group(TyperGroup):
+class _CommandGroup(TyperGroup):
     """Imports commands when they are needed, and says that it was interrupted, which Typer does silently."""
 
     def __init__(self, **settings: Any) -> None:
@@ -144,6 +153,9 @@ class _Command(TyperCommand):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
+        from pairscale.cli._opening import READ
+
+        READ.set(None)
         if not any(p.name == "run" and p.param_type_name == "option" for p in self.params):
             return super().invoke(ctx)
         from pairscale.cli._history import keeping_settings
@@ -154,7 +166,7 @@ class _Command(TyperCommand):
 
 app = typer.Typer(
     name="pairscale",
-    cls=_Group,
+    cls=_CommandGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help: it is fast, it pipes, and it fits any terminal

@@ -10,29 +10,20 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from pairscale.display import as_cell, printable, text_lines
+from pairscale.core.display import as_cell, printable, text_lines
 
 if TYPE_CHECKING:
     import polars as pl
 
 __all__ = [
-    "Concurrency",
-    "Encoding",
-    "IdCol",
-    "Json",
-    "MaxCost",
-    "Out",
-    "Retries",
-    "Seed",
-    "TextCol",
-    "Timeout",
     "chart_file",
     "complain",
     "emit",
+    "in_shell",
     "printable",
     "resumable",
     "say",
@@ -46,16 +37,50 @@ _PIPE_WIDTH = 140
 _PYTHON = (
     ('with pairscale.fit_bt_model(..., unconnected="separate")', "with --separate"),
     ("name another save_path", "name another --save-path"),
+    ("Run the same call again", "Run the same command again"),
+    ("run the same call again", "run the same command again"),
     ("name it in without=", "give its id to --without"),
     ("without: the run", "--without: the run"),
     ("pair_pct", "share"),
+    ("belongs to kind='preferences', not to kind='results'", "belongs to --kind preferences, not to --kind results"),
+    ("name it with prompt= or input_col=", "name it with --prompt or --input-col"),
+    ("give prompt or input_col, not both", "give --prompt or --input-col, not both"),
+    ("prompt and input_col belong to texts", "--prompt and --input-col belong to texts"),
+    ("give samples=", "give --samples"),
     ("; or define one with custom_description", ""),
     ("bt_data", "the results"),
+    ("manifest with a suite needs run=", "--manifest with a suite needs --run"),
+    ("variant, prompt and repeats belong", "--variant, --prompt and --repeats belong"),
+    ("a suite needs variant_", "a suite needs --variant-"),
+    ("suite belongs to two", "--suite belongs to two"),
+    ("give terminal or status, not both", "give --terminal or --status, not both"),
+    ("give one name to labellers", "give one name to --labellers"),
+    ("status changes nothing; leave out labellers", "--status changes nothing; leave out --labellers"),
+    ("key belongs to labels of cases", "--key belongs to labels of cases"),
+    ("key belongs to labels=", "--key belongs to --labels"),
+    ("a_col and b_col belong together", "--a-col and --b-col belong together"),
+    (
+        "a_col, b_col, winner_col and key belong to tables",
+        "--a-col, --b-col, --winner-col and --key belong to tables",
+    ),
+    (
+        "judge human stands alone; people and models are compared with labels",
+        "--judge human stands alone; people and models are compared with --labels",
+    ),
+    ('criterion="more helpful"', '--criterion "more helpful"'),
+    ("name a better one with judge=", "name a better one with --judge"),
+    ("a_col and b_col", "--a-col and --b-col"),
+    ("output_col belongs", "--output-col belongs"),
+    ("and strict allows none", "and --strict allows none"),
 )
-_ARGUMENT = re.compile(r"\b(encoding|id_col|text_col|n_pairs|share)=(?=(\w?))")
+_ARGUMENT = re.compile(
+    r"\b(condition|encoding|id_col|text_col|input_col|output_col|a_col|b_col|winner_col|key|n_pairs|share)=(?=(\w?))"
+)
 _REFUSED = re.compile(
-    r"^(bootstrap|concurrency|eps|id_col|level|max_comparisons|max_cost|max_minutes|n_pairs|reliability|retries|runs|seed"
-    r"|share|text_col|workers)(?=( as a position)? must be )"
+    r"^(again|base_url|batch_size|bootstrap|cache|concurrency|condition|eps|id_col|interactive|interval|invalid_rate|kind|prompt|input_col|conversational|implicit_prompt"
+    r"|labels_per_case|lapse|level|manifest|max_comparisons|max_cost|max_minutes|n_boot|n_pairs|out|output_tokens|per_item"
+    r"|pilot|price|quantile|reliability|repeats|retries|runs|sd|seconds|seed|segments|share|text_col|timeout|workers)"
+    r"(?=( as a position)? must be | belongs to | needs | chooses | is for |: )"
 )
 
 
@@ -66,93 +91,40 @@ def say(message: str) -> None:
 
 def complain(kind: str, message: str) -> None:
     """An error or a note, as one line on standard error."""
+    say(f"{kind}: {printable(in_shell(message))}")
+
+
+def in_shell(message: str) -> str:
+    """What a function says of its arguments, in the names that the command has for them."""
     for python, option in _PYTHON:
         message = message.replace(python, option)
     message = _ARGUMENT.sub(lambda match: f"--{match[1].replace('_', '-')}{' ' * bool(match[2])}", message)
-    message = _REFUSED.sub(lambda match: f"--{match[1].replace('_', '-')}", message)
-    say(f"{kind}: {printable(message)}")
-
-
-def _writable(out: Path | None) -> Path | None:
-    """The file to write, refused before any work is done rather than after it."""
-    if out is None:
-        return None
-    from importlib.util import find_spec
-    from tempfile import TemporaryFile
-
-    from pairscale.errors import FileFormatError, MissingExtraError
-    from pairscale.files import TABLE_SUFFIXES
-    from pairscale.options import require_suffix
-
-    require_suffix(out, "--out", TABLE_SUFFIXES)
-    if out.is_dir():
-        raise FileFormatError(f"--out {out} is a folder; name a file in it")
-    if out.suffix.lower() == ".xlsx" and find_spec("xlsxwriter") is None:
-        raise MissingExtraError("writing an Excel file", "excel")
-    try:
-        with TemporaryFile(dir=out.parent):
-            pass
-    except OSError as error:
-        raise FileFormatError(f"--out {out} cannot be written: {error.strerror}") from None
-    return out
+    return _REFUSED.sub(lambda match: f"--{match[1].replace('_', '-')}", message)
 
 
 def chart_file(path: Path | None) -> Path | None:
     """The file of the chart, refused before any work is done."""
     if path is None:
         return None
-    from pairscale.report.charts import require_chart_file
+    from pairscale.reporting.charts import require_chart_file
 
     return require_chart_file(path, "--chart")
 
 
-Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output, nothing else there.")]
-Out = Annotated[
-    Path | None,
-    typer.Option(
-        "--out",
-        metavar="FILE",
-        callback=_writable,
-        help="Write the whole table to this file: csv, tsv, jsonl, json, parquet or xlsx, by its ending.",
-    ),
-]
-Seed = Annotated[int, typer.Option(metavar="N", help="The same seed gives the same pairs.")]
-IdCol = Annotated[
-    str | None, typer.Option(metavar="NAME", help="The column of ids; otherwise the one called ID, or the first.")
-]
-TextCol = Annotated[
-    str | None, typer.Option(metavar="NAME", help="The column of texts; otherwise the one called text, or the second.")
-]
-Concurrency = Annotated[int, typer.Option(min=1, metavar="N", help="Questions open at once.")]
-Retries = Annotated[int, typer.Option(min=0, metavar="N", help="Retries after a transient failure.")]
-Timeout = Annotated[float, typer.Option(min=0.001, metavar="S", help="Seconds that one answer may take.")]
-MaxCost = Annotated[
-    float | None,
-    typer.Option(min=0, metavar="USD", help="Stop before the run, all calls together, costs more; needs known prices."),
-]
-Encoding = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Of text files that are not UTF-8, such as cp1252 or utf-16.")
-]
-
-
 @contextmanager
 def resumable(kept: object | None) -> Iterator[None]:
-    """On Ctrl-C and SIGTERM, say where the answers are and how to resume, and exit with 130 or 143.
+    """On Ctrl-C and SIGTERM, exit with 130 or 143, after it was said where the answers are and how to resume.
 
     Args:
         kept: the file that holds the answers; None when nothing is kept.
     """
-    from pairscale.runtime.sync import Terminated
+    from pairscale.runtime import sync
 
     try:
-        yield
-    except (KeyboardInterrupt, Terminated) as stop:
-        where = (
-            f"The answers so far are in {kept}. Run the same command again to resume." if kept else "Nothing was kept."
-        )
-        is_terminated = isinstance(stop, Terminated)
-        say(f"{'terminated' if is_terminated else 'interrupted'}. {where}")
-        raise typer.Exit(143 if is_terminated else 130) from None
+        with sync.resumable(kept):
+            yield
+    except (KeyboardInterrupt, sync.Terminated) as stop:
+        raise typer.Exit(143 if isinstance(stop, sync.Terminated) else 130) from None
 
 
 def emit(
@@ -165,7 +137,7 @@ def emit(
 ) -> None:
     """The result of a command: to a file, as JSON, or on the screen."""
     if out is not None:
-        from pairscale.files import write_table
+        from pairscale.core.files import write_table
 
         write_table(table, out)
         say(f"wrote {table.height:,} row{'s' * (table.height != 1)} to {out}")

@@ -13,21 +13,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairscale.errors import InputError, PairscaleError, StoreMismatchError
+from pairscale.core.addresses import NAMES_OF_KEYS, without_logins
+from pairscale.core.errors import InputError, PairscaleError, StoreMismatchError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from pairscale.store import RunFile
+    from pairscale.store.runfile import RunFile
 
 __all__ = ["keeping_settings", "kept_settings", "study_of"]
 
-_LOG = "commands"
 _ABOUT_OUTPUT = frozenset({"run", "as_json", "out", "dry_run"})
-_NAMES_OF_KEYS = r"(?:keys?|token|secrets?|passwd|password|headers?|auth|authorization|bearer|credentials?)"
-_SECRET = re.compile(rf"{_NAMES_OF_KEYS}$", re.IGNORECASE)
-_LOGIN = re.compile(r"(?<=://)[^/?#\s]*@")
-_IN_QUERY = re.compile(rf"(?<=[?&])([^=&#\s]*{_NAMES_OF_KEYS}=)[^&#\s]*", re.IGNORECASE)
+_SECRET = re.compile(rf"{NAMES_OF_KEYS}$", re.IGNORECASE)
 
 
 @contextlib.contextmanager
@@ -46,8 +43,10 @@ def keeping_settings(command: str, params: Mapping[str, Any], study: str | None 
         yield
         return
     from pairscale._version import __version__
-    from pairscale.provenance import utc_now
+    from pairscale.cli._opening import READ
+    from pairscale.core.provenance import utc_now
     from pairscale.store._opened import on_writing
+    from pairscale.store.evidence import COMMANDS
 
     settings = {
         name.rstrip("_"): _plain(name, value, _folder(run))
@@ -60,8 +59,10 @@ def keeping_settings(command: str, params: Mapping[str, Any], study: str | None 
     def keep(store: RunFile) -> None:
         # That a record of its work cannot be kept must not make the command fail.
         with contextlib.suppress(PairscaleError, OSError):
+            if (read := READ.get()) is not None:
+                row["read"] = read
             if not kept and ("://" in run or Path(store.name) == Path(run)):
-                store.log(_LOG, [row])
+                store.log(COMMANDS, [row])
                 kept.append(row)
 
     size = _size(run)
@@ -80,7 +81,7 @@ def keeping_settings(command: str, params: Mapping[str, Any], study: str | None 
 
 def _opened(run: str, work: Callable[[RunFile], None]) -> None:
     """Do something with the run file of a command that has ended, if that can be done."""
-    from pairscale.store import open_run
+    from pairscale.store.runfile import open_run
 
     with contextlib.suppress(PairscaleError, OSError), open_run(run, write=True) as store:
         work(store)
@@ -90,8 +91,8 @@ def _size(run: str) -> int:
     """How many attempts, labels and rows of logs a run file holds; 0 when there is none."""
     from sqlalchemy import func, select
 
-    from pairscale.store import open_run
     from pairscale.store._schema import attempts, labels, logs
+    from pairscale.store.runfile import open_run
 
     counts = [select(func.count()).select_from(table) for table in (attempts, labels, logs)]
     with contextlib.suppress(PairscaleError, OSError), open_run(run) as store, store.transaction() as connection:
@@ -104,16 +105,20 @@ def _take_back(row: Mapping[str, Any], store: RunFile) -> None:
     from sqlalchemy import delete
 
     from pairscale.store._schema import logs
+    from pairscale.store.evidence import COMMANDS
 
-    if store.read_log(_LOG, last=1) == [row]:
-        last = (logs.c.log == _LOG) & (logs.c.row == store.log_length(_LOG))
-        with store.transaction() as connection:
-            connection.execute(delete(logs).where(last))
+    if store.read_log(COMMANDS, last=1) == [row]:
+        with store.writer.changing() as change:
+            number = store.log_length(COMMANDS)
+            change.connection.execute(delete(logs).where(logs.c.log == COMMANDS, logs.c.row == number))
+            change.links.remove("logs", [(COMMANDS, number)])
 
 
 def kept_settings(store: RunFile) -> list[dict[str, Any]]:
     """The commands that wrote to a run file, in order: ``command at version study settings``."""
-    return store.read_log(_LOG)
+    from pairscale.store.evidence import COMMANDS
+
+    return store.read_log(COMMANDS)
 
 
 def study_of(run: str, target: Path) -> str:
@@ -126,7 +131,7 @@ def study_of(run: str, target: Path) -> str:
     Raises:
         InputError: when no such command wrote to the run file.
     """
-    from pairscale.store import open_run
+    from pairscale.store.runfile import open_run
 
     with open_run(run) as store:
         ranked = [row for row in kept_settings(store) if row["command"] == "rank"]
@@ -165,7 +170,7 @@ def _plain(name: str, value: Any, folder: Path) -> Any:
 def _without_keys(text: str) -> str:
     from pairscale.providers.keys import Redactor
 
-    return Redactor().text(_IN_QUERY.sub(r"\1[key]", _LOGIN.sub("", text)))
+    return Redactor().text(without_logins(text))
 
 
 def _folder(run: str) -> Path:

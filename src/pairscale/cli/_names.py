@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["judges", "selectors", "templates", "traits"]
+__all__ = ["judges", "presets", "selectors", "templates", "traits"]
 
 _JUDGES = {
     "lexical": "embedded, a baseline",
@@ -26,14 +26,14 @@ def judges(incomplete: str) -> list[tuple[str, str]]:
 
 def traits(incomplete: str) -> list[tuple[str, str]]:
     """The built-in traits."""
-    from pairscale.traits import list_traits
+    from pairscale.core.traits import list_traits
 
     return _beginning(incomplete, ((trait.key or trait.name, trait.name) for trait in list_traits()))
 
 
 def templates(incomplete: str) -> list[tuple[str, str]]:
     """Prompt templates, those of the user among them."""
-    from pairscale.prompts import list_prompt_templates
+    from pairscale.core.prompts import list_prompt_templates
 
     own = set(list_prompt_templates(include_registered=False))
     every = list_prompt_templates()
@@ -52,6 +52,15 @@ _SELECTORS = {
     "information": "the pair that tells most",
 }
 """As :mod:`pairscale.adaptive.selectors` has them, without the second that loading it takes; a test compares."""
+
+
+def presets(incomplete: str) -> list[tuple[str, str]]:
+    """Named sets of settings of an adaptive run."""
+    return _beginning(incomplete, _PRESETS.items())
+
+
+_PRESETS = {"pairscale": "the default", "pairwiseLLM": "the design document's"}
+"""As :mod:`pairscale.adaptive.presets` has them; a test compares."""
 
 
 def _beginning(start: str, names: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
-from pairscale.errors import InputError
-from pairscale.options import require_flag, require_int, require_number
-from pairscale.tables import listed
+from pairscale.core.errors import InputError
+from pairscale.core.options import require_flag, require_int, require_number
+from pairscale.core.tables import listed
 
 __all__ = ["TEMPLATE", "read_study", "require_types"]
 
@@ -17,11 +17,11 @@ _PATHS = ("data", "run", "out", "instructions", "template")
 _PAIRS = ("judge_arg", "set")
 
 TEMPLATE = """\
-# A study for pairscale: `pairscale rank {name}` runs it, and the same line goes on where it stopped.
+# A study for pairscale: `pairscale rank {name}` runs it, and the same command resumes it.
 # Every option of `pairscale rank --help` may stand here, with _ or - in its name; one on the line wins over one here.
 # Paths are relative to this file.
 
-# The texts: a folder of .txt files, or a table with ids and texts (csv, jsonl, parquet, xlsx).
+# The texts: a folder or zip archive of them (txt, docx, pdf, …), or a table with ids and texts (csv, jsonl, xlsx, …).
 data = "{data}"
 # id_col = "ID"
 # text_col = "text"
@@ -37,6 +37,9 @@ judge = "lexical"
 trait = "overall_quality"
 # template = "default"
 # concurrency = 8      # questions open at once; 1 by default
+
+# The settings to start from: pairscale, or pairwiseLLM, those of the design document (docs/adaptive.md).
+preset = "pairscale"
 
 # When to stop: by itself when the ranking is this reliable, or at a limit.
 reliability = 0.9

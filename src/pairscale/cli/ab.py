@@ -12,21 +12,12 @@ import typer
 
 import pairscale as ps
 from pairscale.cli import _names
-from pairscale.cli._common import (
-    Concurrency,
-    Json,
-    MaxCost,
-    Out,
-    Retries,
-    Timeout,
-    emit,
-    printable,
-    resumable,
-    say,
-    show_table,
-)
-from pairscale.cli._inputs import BaseUrl, PriceOption, price_of, run_file, setting
-from pairscale.errors import InputError
+from pairscale.cli import _options as opt
+from pairscale.cli._common import emit, printable, resumable, say, show_table
+from pairscale.cli._inputs import price_of, run_file, settings_of
+from pairscale.cli._opening import Opening, say_judged
+from pairscale.core.errors import InputError
+from pairscale.evaluate.wording import controlled_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -42,21 +33,20 @@ EXAMPLES = (
     "pairscale ab a.jsonl b.jsonl --criterion helpful --labels labels.jsonl",
     "pairscale ab a.jsonl b.jsonl --criterion helpful --manifest cases.jsonl",
     "pairscale ab a.jsonl b.jsonl --criterion helpful --stop-when decided",
+    "pairscale ab a.jsonl b.jsonl --criterion helpful --control length",
 )
 
 
 def command(
-    first: Annotated[
+    a: Annotated[
         Path,
         typer.Argument(
             metavar="A_OR_SUITE",
-            help="The recorded answers of A (task_id and output a row: jsonl, csv, …), or a suite of tasks (input, and "
-            "where they are there task_id, reference, tags).",
+            help="The recorded answers of A (task_id and output a row: jsonl, csv, …), or of both (--a-col, --b-col), "
+            "or a suite of tasks (input, and where they are there task_id, reference, tags).",
         ),
     ],
-    second: Annotated[
-        Path | None, typer.Argument(metavar="B", help="The recorded answers of B; none with a suite.")
-    ] = None,
+    b: Annotated[Path | None, typer.Argument(metavar="B", help="The recorded answers of B; none with a suite.")] = None,
     criterion: Annotated[
         list[str] | None, typer.Option(metavar="TEXT", help='What "better" means; may stand several times.')
     ] = None,
@@ -92,26 +82,41 @@ def command(
     ] = None,
     run: Annotated[
         str | None,
-        typer.Option(metavar="FILE", callback=run_file, help="The run file; the same line goes on from there."),
+        typer.Option(metavar="FILE", callback=run_file, help="The run file; the same command resumes it."),
     ] = None,
     swap: Annotated[
         bool, typer.Option("--swap/--no-swap", help="Ask judges in both orders; a win only when they agree.")
     ] = True,
     repeats: Annotated[int, typer.Option(min=1, metavar="N", help="With a suite: answers of each to a task.")] = 1,
-    concurrency: Concurrency = 8,
-    retries: Retries = 3,
-    timeout: Timeout = 300.0,
-    max_cost: MaxCost = None,
-    price: PriceOption = None,
+    concurrency: opt.Concurrency = 8,
+    retries: opt.Retries = 3,
+    timeout: opt.Timeout = 300.0,
+    max_cost: opt.MaxCost = None,
+    price: opt.PriceOption = None,
+    failures: Annotated[
+        str,
+        typer.Option(
+            metavar="WAY",
+            help="How a failed answer counts: loss, shown (the judges see “(no answer)”) or excluded.",
+        ),
+    ] = "loss",
     stop_when: Annotated[
         str | None,
         typer.Option(metavar="decided", help="Stop as soon as one is shown to be better, however often one looks."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of the order with --stop-when.")] = 1,
+    control: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="STYLE",
+            help="Also give the win rate at equal STYLE: length, markdown (or headers, lists, bold), or a numeric "
+            "column of the answers; may stand several times.",
+        ),
+    ] = None,
     judge_arg: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of the judge; may stand several times.")
     ] = None,
-    base_url: BaseUrl = None,
+    base_url: opt.BaseUrl = None,
     manifest: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Also write the cases, blinded, to this .jsonl file, for `pairscale label`."),
@@ -119,155 +124,84 @@ def command(
     save: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Also write the result there, as RUN_ID.json.")
     ] = None,
-    as_json: Json = False,
-    out: Out = None,
+    id_col: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The column of the tasks' names, or its path in JSON, if not task_id."),
+    ] = None,
+    input_col: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The column of the tasks, or its path in JSON, if not input.")
+    ] = None,
+    output_col: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The column of the answers, or its path, if not output.")
+    ] = None,
+    a_col: Annotated[
+        str | None, typer.Option(metavar="NAME", help="With one file of both: the column of A's answers, or its path.")
+    ] = None,
+    b_col: Annotated[str | None, typer.Option(metavar="NAME", help="The same for B.")] = None,
+    as_json: opt.Json = False,
+    out: opt.Out = None,
 ) -> None:
     """Is B better than A?
 
     Answers that are recorded already are compared task by task; with a suite, both variants answer it first. Judges are
     asked in both orders. A win, a tie, a flip (another winner in the other order), an abstention and an error stay five
-    things, and the last two are never taken for ties. The verdict rests on the cases with a winner.
+    things, and the last two are never taken for ties. A variant that fails on a task (an exception, an empty or missing
+    output) has lost it, unless --failures says otherwise. The verdict rests on the cases with a winner; there is none
+    where it would depend on how failures count.
 
     With --run, every answer and every verdict is kept as it comes. Run the same line again after a crash or Ctrl-C: it
     asks only what is missing. With another --judge, the same answers are graded without running the variants again.
     """
-    with resumable(run), contextlib.redirect_stdout(sys.stderr):  # what is printed meanwhile is no part of the result
-        shared: dict[str, Any] = {
-            "comparators": _comparators(criterion, judge, labels, key, swap, judge_arg, base_url, retries, price),
-            "concurrency": 1 if judge == ["human"] else concurrency, "run": run, "store_dir": save,
-            "stop_when": stop_when, "max_cost": max_cost, "seed": seed, "timeout": timeout,
-        }  # fmt: skip
-        if manifest is not None:
-            _check_manifest(manifest, has_answers=second is not None or run is not None)
+    from pairscale.evaluate.verbs import AnswerColumns, compared
+    from pairscale.providers.prices import price_date, price_note
+
+    who = judge or (["people"] if labels is not None else ["lexical"])
+
+    def open_with(lines: Sequence[str]) -> None:
+        Opening([printable(line) for line in lines]).say(who)
         if run is None:
             say("note: without --run nothing is kept when this is interrupted")
-        if second is not None:
-            if variant_a or variant_b or prompt_a or prompt_b or repeats > 1:
-                raise InputError("--variant, --prompt and --repeats belong to a suite, not to two files of answers")
-            tasks = None if suite is None else _suite(suite)
-            found = ps.evaluate_pairwise(first, second, suite=tasks, variant_a=name_a, variant_b=name_b, **shared)
-        elif suite is not None:
-            raise InputError("--suite belongs to two files of answers; a suite alone is the first argument")
-        else:
-            found = ps.run_pairwise(
-                _suite(first),
-                variant_a=_variant(variant_a, prompt_a, "a"),
-                variant_b=_variant(variant_b, prompt_b, "b"),
-                variant_a_name=name_a,
-                variant_b_name=name_b,
-                repeats=repeats,
-                **shared,
-            )
-    _report(found)
+
+    with resumable(run), contextlib.redirect_stdout(sys.stderr):  # what is printed meanwhile is no part of the result
+        comparison = compared(
+            a, b, criterion=criterion, judge=judge, labels=labels, key=key, variants=(variant_a, variant_b),
+            prompts=(prompt_a, prompt_b), names=(name_a, name_b), suite=suite, run=run, swap=swap, repeats=repeats,
+            concurrency=concurrency, retries=retries, timeout=timeout, max_cost=max_cost,
+            price=None if price is None else price_of(price), failures=failures, stop_when=stop_when,
+            seed=seed, control=control or (),
+            judge_args=settings_of(judge_arg), base_url=base_url, manifest=manifest, save=save, progress=True,
+            columns=AnswerColumns(id_col, input_col, output_col, a_col, b_col), tell=open_with,
+        )  # fmt: skip
+    found = comparison.result
+    dates = sorted({day for one in comparison.paid if (day := price_date(getattr(one, "price", None)))})
+    _report(found, price_note(dates))
     if out is not None:
         _verdicts(found, say)
-    emit(_document(found), found.frame(), as_json=as_json, out=out, show=lambda: _show(found))
-    if manifest is not None:  # last: whatever is wrong with it, the verdict is there
-        _manifest(manifest, (first, second, suite), (run, name_a, name_b), criterion or [])
+    emit(_document(found, dates), found.frame(), as_json=as_json, out=out, show=lambda: _show(found))
+    if cases := comparison.write_manifest():  # last: whatever is wrong with it, the verdict is there
+        say(f"wrote {cases.n_cases:,} cases to {manifest}, and their key, for your eyes only, to {cases.key_path}")
+    say_judged(who)
     if not any(case.outcome.is_answer for case in found.cases):
         raise InputError("no case was answered, so there is no verdict")
 
 
-def _check_manifest(out: Path, *, has_answers: bool) -> None:
-    """Refuse what cannot be written, before anything is paid for."""
-    from pairscale.evaluate.manifest import require_manifest
+def _report(found: ps.PairwiseRunResult, dates: str) -> None:
+    """What the person should know besides the figures; ``dates`` are those of the prices, in words."""
+    from pairscale.evaluate.wording import failures_words
 
-    require_manifest(out)
-    if not has_answers:
-        raise InputError("--manifest with a suite needs --run, where the answers are")
-
-
-def _manifest(
-    out: Path,
-    files: tuple[Path, Path | None, Path | None],
-    stored: tuple[str | None, str, str],
-    criteria: Sequence[str],
-) -> None:
-    """The cases for labellers: from the files of answers, or from the run file of a suite."""
-    first, second, suite = files
-    run, *names = stored
-    a, b = (first, second) if second else [ps.RunTraceSource(str(run), name) for name in names]
-    tasks = ps.read_suite(str(run)) if second is None else None if suite is None else _suite(suite)
-    made = ps.export_pairwise_cases(a, b, criteria=criteria, out=out, suite=tasks)
-    say(f"wrote {made.n_cases:,} cases to {out}, and their key, for your eyes only, to {made.key_path}")
-
-
-def _suite(path: Path) -> ps.Suite:
-    return ps.Suite.from_jsonl(path)
-
-
-def _variant(variant: str | None, prompt: str | None, side: str) -> Any:
-    if variant is None:
-        raise InputError(f"a suite needs --variant-{side}; or name two files of answers, A and B")
-    if prompt is None:
-        return variant
-    from pairscale.files import read_text
-
-    text = read_text(prompt) if prompt.endswith(".txt") else prompt
-    return ps.ModelVariant(variant, text)
-
-
-def _of_model(judges: Sequence[str], base_url: str | None, price: str | None) -> dict[str, Any]:
-    """Settings that only a provider's model has."""
-    from pairscale.providers.registry import PROVIDERS
-
-    is_model = any(judge.partition(":")[0] in PROVIDERS for judge in judges)
-    for option, value in (("--base-url", base_url), ("--price", price)):
-        if value is not None and not is_model:
-            raise InputError(f"{option} belongs to a provider's model, such as compatible:MODEL")
-    found = {"base_url": base_url, "price": None if price is None else price_of(price)}
-    return {name: value for name, value in found.items() if value is not None}
-
-
-def _comparators(
-    criteria: Sequence[str] | None,
-    judges: Sequence[str] | None,
-    labels: Path | None,
-    key: Path | None,
-    swap: bool,
-    given: Sequence[str] | None,
-    base_url: str | None,
-    retries: int,
-    price: str | None,
-) -> list[Any]:
-    if not criteria:
-        raise InputError('say what "better" means: --criterion "more helpful"')
-    if key is not None and labels is None:
-        raise InputError("--key belongs to --labels")
-    names = list(judges or ([] if labels else ["lexical"]))
-    settings: dict[str, Any] = dict(setting(text) for text in given or [])
-    settings |= _of_model(names, base_url, price)
-    if names == ["lexical"]:
-        say("note: the judge is lexical, a baseline that reads no criterion; name a better one with --judge")
-    made: list[Any] = []
-    how: dict[str, Any] = {"swap": swap, "retries": retries, "judge_args": settings or None}
-    for criterion in dict.fromkeys(criteria):
-        if "human" in names:
-            if len(names) > 1:
-                raise InputError("--judge human stands alone; people and models are compared with --labels")
-            made.append(ps.human_pairwise(key=criterion, criterion=criterion))
-        elif len(names) == 1:
-            made.append(ps.pairwise_judge(names[0], criterion=criterion, key=criterion, **how))
-        elif names:
-            made.append(ps.pairwise_panel(names, criterion=criterion, key=criterion, **how))
-        if labels is not None:
-            name = f"{criterion} (people)" if names else criterion
-            made.append(ps.human_labels(labels, criterion=criterion, key=name, key_file=key))
-    return made
-
-
-def _report(found: ps.PairwiseRunResult) -> None:
-    """What the person should know besides the figures."""
     cases = len({(case.task_id, case.repeat) for case in found.cases})
     asked = f"{found.asked:,} questions asked now" if found.asked else "all known already, nothing asked"
-    say(f"{cases:,} cases, {asked}{f', ${found.cost:.4f}' if found.cost else ''}")
+    say(f"{cases:,} cases, {asked}{f', ${found.cost:.4f}{dates}' if found.cost else ''}")
     if found.unmatched:
         shown = ", ".join(printable(one.task_id) for one in found.unmatched[:5])
         more = f" and {len(found.unmatched) - 5:,} more" if len(found.unmatched) > 5 else ""
         say(f"note: {len(found.unmatched):,} not compared, for want of an answer of both: {shown}{more}")
+    for key in found.keys[:1]:
+        if words := failures_words(found, key):
+            say(f"note: {printable(words)}")
     if found.unasked:
         say(f"note: stopped ({found.stopped}), {len(found.unasked):,} tasks not asked")
-    failed = [case for case in found.cases if not case.outcome.is_answer]
+    failed = [case for case in found.cases if case.failed is not None or not case.outcome.is_answer]
     for case in failed[:3]:
         say(f"  {printable(case.task_id)}, {case.outcome}: {printable(case.reasoning)[:160]}")
     if len(failed) > 3:
@@ -283,6 +217,8 @@ def _verdicts(found: ps.PairwiseRunResult, tell: Callable[[str], None]) -> None:
 def _show(found: ps.PairwiseRunResult) -> None:
     import polars as pl
 
+    from pairscale.evaluate.wording import bounds_words, variant_lines
+
     _verdicts(found, typer.echo)
     many, rows = len(found.keys) > 1, []
     for key in found.keys:
@@ -293,6 +229,15 @@ def _show(found: ps.PairwiseRunResult) -> None:
             rows.append({**({"criterion": key} if many else {}), "win rate over": words, **figures})
     typer.echo("")
     show_table(pl.DataFrame(rows))
+    for key in found.keys:
+        typer.echo(printable(f"{f'{key}: ' if many else ''}{bounds_words(found, key)}"))
+    for line in variant_lines(found):
+        typer.echo(printable(line))
+    if found.control:
+        typer.echo("")
+        for key in found.keys:
+            for line in controlled_lines(found.controlled(key), found.variant_b):
+                typer.echo(printable(f"{key}: {line}" if many else line))
     if any(case.tags for case in found.cases):
         typer.echo(f"\nby tag, ties and flips as half, wins of {printable(found.variant_b)}:")
         show_table(_by_tag(found))
@@ -306,7 +251,7 @@ def _by_tag(found: ps.PairwiseRunResult) -> pl.DataFrame:
     """The win rate in each tag, with an interval that holds for all of them at once."""
     import polars as pl
 
-    from pairscale.evaluate.inference import slices
+    from pairscale.evaluate.inference.slices import slices
 
     parts = [
         slices(found.frame(key), interval=found.interval).table.with_columns(criterion=pl.lit(key))
@@ -316,7 +261,7 @@ def _by_tag(found: ps.PairwiseRunResult) -> pl.DataFrame:
     return table.select("criterion", "tag", "n", "rate", "joint_lower", "joint_upper")
 
 
-def _document(found: ps.PairwiseRunResult) -> dict[str, Any]:
+def _document(found: ps.PairwiseRunResult, dates: Sequence[str]) -> dict[str, Any]:
     return {
         "run_id": found.run_id,
         "variant_a": found.variant_a,
@@ -326,6 +271,16 @@ def _document(found: ps.PairwiseRunResult) -> dict[str, Any]:
         "counts": {key: found.counts(key) for key in found.keys},
         "win_rates": {key: asdict(found.win_rate(key)) for key in found.keys},
         "win_rates_decided": {key: asdict(found.win_rate(key, ties="excluded")) for key in found.keys},
+        "controlled": {key: asdict(found.controlled(key)) for key in found.keys} if found.control else {},
+        "failures": found.failures,
+        "bounds": {key: found.bounds(key)._asdict() for key in found.keys},
+        "win_rates_by_failures": {
+            key: {way: asdict(rate) for way, rate in found.rates(key).items()} for key in found.keys
+        },
+        "variants": {
+            name: asdict(one) | {"failure_rate": one.failure_rate}
+            for name, one in zip((found.variant_a, found.variant_b), found.variants, strict=False)
+        },
         "by_tag": _by_tag(found),
         "flip_directions": {key: found.flip_directions(key) for key in found.keys},
         "agreement": {
@@ -336,5 +291,6 @@ def _document(found: ps.PairwiseRunResult) -> dict[str, Any]:
         "stopped": found.stopped,
         "asked": found.asked,
         "cost": found.cost,
+        "prices_as_of": ", ".join(dates) or None,
         "cases": found.frame(),
     }

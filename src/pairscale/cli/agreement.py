@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 import pairscale as ps
-from pairscale.cli._common import Encoding, Json, Out, emit, show_table
-from pairscale.errors import InputError
-
-if TYPE_CHECKING:
-    import polars as pl
+from pairscale.cli import _options as opt
+from pairscale.cli._common import emit, show_table
 
 __all__ = ["EXAMPLES", "command"]
 
@@ -22,8 +18,6 @@ EXAMPLES = (
     "pairscale agreement marks.csv --unit essay --rater name --label mark",
     "pairscale agreement grades.csv --unit essay --categories fail,pass,good",
 )
-
-_LABELS = {"unit": "case_id", "rater": "labeller", "label": "preferred"}
 
 
 def command(
@@ -48,10 +42,13 @@ def command(
         str | None, typer.Option(metavar="LIST", help="All labels there may be, in their order: fail,pass,good.")
     ] = None,
     level: Annotated[float, typer.Option(min=0, max=1, metavar="P", help="Of the intervals.")] = 0.95,
+    n_boot: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Bootstrap resamples of the units; 0 for no such intervals.")
+    ] = 1000,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of the resampling behind the intervals.")] = 1,
-    encoding: Encoding = None,
-    as_json: Json = False,
-    out: Out = None,
+    encoding: opt.Encoding = None,
+    as_json: opt.Json = False,
+    out: opt.Out = None,
 ) -> None:
     """Do labellers agree, and by how much more than chance would have it?
 
@@ -59,22 +56,11 @@ def command(
     interval; then every two raters by themselves. A missing label is left out. With --categories, or with numbers as
     labels, the order counts, and the weighted coefficients are there, too.
     """
-    table = _read(labels, encoding)
-    names = {
-        role: given or _column(table, role) for role, given in (("unit", unit), ("rater", rater), ("label", label))
-    }
     wanted = None if categories is None else [part.strip() for part in categories.split(",")]
-    if wanted is not None and names["label"] in table.columns:
-        table = table.with_columns(table[names["label"]].cast(str))
     found = ps.agreement(
-        table,
-        unit=names["unit"],
-        rater=names["rater"],
-        label=names["label"],
-        categories=wanted,
-        level=level,
-        seed=seed,
-    )
+        labels, unit=unit, rater=rater, label=label, categories=wanted, level=level, n_boot=n_boot, seed=seed,
+        encoding=encoding,
+    )  # fmt: skip
     document = {
         "n_units": found.n_units,
         "n_raters": found.n_raters,
@@ -85,26 +71,6 @@ def command(
         "notices": list(found.notices),
     }
     emit(document, found.table, as_json=as_json, out=out, show=lambda: _show(found))
-
-
-def _read(path: str, encoding: str | None) -> pl.DataFrame:
-    from pairscale.files import TABLE_SUFFIXES, read_table
-
-    if "://" in path or (Path(path).suffix.lower() not in TABLE_SUFFIXES and Path(path).exists()):
-        with ps.open_run(path) as store:
-            table = store.labels()
-        if table.height == 0:
-            raise InputError(f"{path} holds no labels; `pairscale label MANIFEST --run {path}` collects them")
-        return table
-    table = read_table(path, text=("case_id", "labeller", "preferred", "unit", "rater", "label"), encoding=encoding)
-    if table.height == 0:
-        raise InputError(f"{path} holds no labels: it has a header and no rows")
-    return table
-
-
-def _column(table: pl.DataFrame, role: str) -> str:
-    """The column of a role: as labels of cases have it where all three are there, else called like the role."""
-    return _LABELS[role] if set(_LABELS.values()) <= set(table.columns) else role
 
 
 def _show(found: ps.Agreement) -> None:

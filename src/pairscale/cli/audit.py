@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from pairscale.cli._common import Json, Out, emit, printable
+from pairscale.cli import _options as opt
+from pairscale.cli._common import emit, printable
 
 __all__ = ["EXAMPLES", "command"]
 
-EXAMPLES = ("pairscale audit run.db", "pairscale audit run.db --json")
+EXAMPLES = (
+    "pairscale audit run.db",
+    "pairscale audit run.db --digest 6f0c…",
+    "pairscale audit run.db --json",
+)
 
 
 def command(
@@ -19,22 +24,38 @@ def command(
         str | None,
         typer.Option(metavar="MODULE:FUNCTION", help="Who chose the pairs, when it was a selector of your own."),
     ] = None,
-    as_json: Json = False,
-    out: Out = None,
+    digest: Annotated[
+        str | None,
+        typer.Option(metavar="DIGEST", help="The digest that the run must have, which you kept elsewhere."),
+    ] = None,
+    as_json: opt.Json = False,
+    out: opt.Out = None,
 ) -> None:
-    """Recompute every choice and every stop of an adaptive run from its log.
+    """Check that nothing in a run file was changed, and recompute every choice and every stop of an adaptive run.
 
-    The log's hash chain is checked first: it finds any row that was changed, removed or added. Then the run is
-    replayed from its seed and its outcomes. Every pair must come out as it was asked, and every stop must follow from
-    the figures that were logged with it. The exit code is 0 when all is reproduced, and 1 with the first difference
-    otherwise.
+    All rows are compared with the hash chain: texts, pairs, conditions, attempts, costs, replies, comparisons, labels
+    and logs. Comparisons must follow from the attempts that gave them. An adaptive run is replayed from its seed and
+    its outcomes: every pair must come out as it was asked, and every stop must follow from the figures that were logged
+    with it. The exit code is 0 when no difference is found, else 1; differences are named by table and row.
+
+    The chain finds every change that was made without recomputing it. A file all of whose hashes were recomputed is
+    found with --digest: note the digest that `pairscale status` shows when a run has ended, and keep it elsewhere.
     """
     import polars as pl
 
-    from pairscale.adaptive.audit import audit_run
+    from pairscale.auditing import audit
 
-    report = audit_run(run, selector=selector)
-    document = {"passed": report.passed, "steps": report.steps, "refits": report.refits, "problem": report.problem}
-    emit(document, pl.DataFrame([document]), as_json=as_json, out=out, show=lambda: typer.echo(printable(str(report))))
+    report = audit(run, selector=selector, digest=digest)
+    figures = {"steps": report.steps, "refits": report.refits, "problem": report.problem}
+    document: dict[str, Any] = {"passed": report.passed, "preset": report.preset, **figures}
+    document |= {"n_problems": len(report.problems), "digest": report.digest}
+    details = {"problems": list(report.problems), "rows": dict(report.rows), "left_out": dict(report.left_out)}
+    emit(
+        document | details,
+        pl.DataFrame([document]),
+        as_json=as_json,
+        out=out,
+        show=lambda: typer.echo("\n".join(map(printable, str(report).splitlines()))),
+    )
     if not report.passed:
         raise typer.Exit(1)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pairscale.cli._common import Json, Out, emit, show_table
-from pairscale.cli._inputs import read_results
+import pairscale as ps
+from pairscale.cli import _options as opt
+from pairscale.cli._common import emit, show_table
 
 if TYPE_CHECKING:
     import polars as pl
@@ -39,8 +40,11 @@ def command(
         str | None,
         typer.Option(metavar="NAME", help="Of a run file with several: this judge, or this condition."),
     ] = None,
-    as_json: Json = False,
-    out: Out = None,
+    a_col: opt.ACol = None,
+    b_col: opt.BCol = None,
+    winner_col: opt.WinnerCol = None,
+    as_json: opt.Json = False,
+    out: opt.Out = None,
 ) -> None:
     """Tell whether a judge favours a position.
 
@@ -50,10 +54,12 @@ def command(
 
     The effect is in logits: 0 is none, above 0 the first position is favoured. --out writes one row a pair.
     """
-    from pairscale.checks import check_positional_bias, compute_reverse_consistency
-
-    consistency = compute_reverse_consistency(*_orders(forward, reverse, condition))
-    bias = check_positional_bias(consistency, n_boot=n_boot, conf_level=level, seed=seed)
+    bias = ps.bias(
+        forward, reverse, n_boot=n_boot, level=level, seed=seed, condition=condition, a_col=a_col, b_col=b_col,
+        winner_col=winner_col,
+    )  # fmt: skip
+    consistency = bias.consistency
+    assert consistency is not None  # noqa: S101 - the verb compares two orders
     row = bias.summary.row(0, named=True)
     document = {
         "verdict": bias.verdict,
@@ -78,22 +84,6 @@ def command(
         show_table(_shown(bias.summary))
 
     emit(document, bias.details, as_json=as_json, out=out, show=show)
-
-
-def _orders(forward: str, reverse: str | None, condition: str | None) -> tuple[pl.DataFrame, pl.DataFrame]:
-    from pairscale.checks import split_orders
-    from pairscale.errors import InputError
-
-    first = read_results(forward, condition)[0]
-    if reverse is not None and reverse != forward:
-        return first, read_results(reverse, condition)[0]
-    halves = split_orders(first)
-    if halves[1].height == 0:
-        raise InputError(
-            f"{forward} holds every pair in one order only; reverse them (`pairscale pairs PAIRS --reverse`), judge "
-            "those too, and name their results as REVERSE"
-        )
-    return halves
 
 
 def _shown(summary: pl.DataFrame) -> pl.DataFrame:

@@ -11,26 +11,18 @@ import typer
 
 import pairscale as ps
 from pairscale.cli import _names
-from pairscale.cli._common import (
-    Concurrency,
-    Json,
-    MaxCost,
-    Out,
-    Retries,
-    Timeout,
-    chart_file,
-    emit,
-    resumable,
-    say,
-    show_table,
-)
-from pairscale.cli._inputs import PriceOption, TraitName, make_named_judge, read_pairs, run_file
-from pairscale.errors import InputError
+from pairscale.cli import _options as opt
+from pairscale.cli._common import chart_file, emit, resumable, say, show_table
+from pairscale.cli._inputs import make_named_judge, run_file
+from pairscale.cli._opening import read_pairs, say_judged
+from pairscale.core.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import polars as pl
 
-    from pairscale.checks import TemplateStudy
+    from pairscale.checks.templates import TemplateStudy
 
 __all__ = ["EXAMPLES", "command"]
 
@@ -67,18 +59,18 @@ def command(
             metavar="FILE", callback=run_file, help="The run file of all answers; the same line resumes the study."
         ),
     ] = None,
-    trait: TraitName = None,
+    trait: opt.TraitName = None,
     judge_arg: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of every judge; may stand several times.")
     ] = None,
     n_pairs: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="At most this many pairs, drawn at random.")
     ] = None,
-    concurrency: Concurrency = 8,
-    retries: Retries = 3,
-    timeout: Timeout = 300.0,
-    max_cost: MaxCost = None,
-    price: PriceOption = None,
+    concurrency: opt.Concurrency = 8,
+    retries: opt.Retries = 3,
+    timeout: opt.Timeout = 300.0,
+    max_cost: opt.MaxCost = None,
+    price: opt.PriceOption = None,
     level: Annotated[float, typer.Option(metavar="SHARE", help="Of the intervals.")] = 0.95,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="The same seed gives the same pairs.")] = 1,
     published: Annotated[
@@ -92,8 +84,14 @@ def command(
             help="Draw the study, beside the published one: svg, png, html or json, by the ending.",
         ),
     ] = None,
-    as_json: Json = False,
-    out: Out = None,
+    id_col: opt.IdCol = None,
+    text_col: opt.TextCol = None,
+    a_col: opt.ACol = None,
+    b_col: opt.BCol = None,
+    encoding: opt.Encoding = None,
+    strict: opt.Strict = False,
+    as_json: opt.Json = False,
+    out: opt.Out = None,
 ) -> None:
     """Find the prompt template that lets the position sway judges least.
 
@@ -104,9 +102,11 @@ def command(
     A template is good when the same text wins in both orders (prop_consistent near 1), the first position wins half
     of the comparisons (prop_pos1 near 0.5), and the effect is near 0 logits.
     """
+    columns = {"id_col": id_col, "text_col": text_col, "a_col": a_col, "b_col": b_col}
     study = _study(
-        data, judge, template, run, trait, judge_arg, n_pairs, price, level, seed, published, concurrency=concurrency,
-        retries=retries, timeout=timeout, max_cost=max_cost,
+        data, judge, template, run, trait, judge_arg, n_pairs, price, level, seed, published,
+        {**columns, "encoding": encoding, "strict": strict},
+        concurrency=concurrency, retries=retries, timeout=timeout, max_cost=max_cost,
     )  # fmt: skip
     biased = int((study.table["p_paired"] < 1 - study.level).sum())
     best = study.ranking.row(0, named=True)
@@ -133,14 +133,15 @@ def command(
             typer.echo(f"Source: {study.source}.")
 
     if chart is not None:
-        from pairscale.checks import published_template_study
-        from pairscale.report.charts import save_chart, study_chart
+        from pairscale.checks.published import published_template_study
+        from pairscale.reporting.charts import save_chart, study_chart
 
         save_chart(study_chart(study, None if published else published_template_study()), chart)
         say(f"wrote the chart to {chart}")
     if study.source is not None and (out is not None or as_json):
         say(f"note: {study.source}")
     emit(document, study.table, as_json=as_json, out=out, show=show)
+    say_judged(judge or [])
 
 
 def _study(
@@ -155,10 +156,12 @@ def _study(
     level: float,
     seed: int,
     published: bool,
+    reading: Mapping[str, Any],
     **options: Any,
 ) -> TemplateStudy:
-    from pairscale.checks import published_template_study, template_study
-    from pairscale.files import read_table
+    from pairscale.checks.published import published_template_study
+    from pairscale.checks.templates import template_study
+    from pairscale.core.files import read_table
 
     if published:
         if data is not None or judge or template:
@@ -177,13 +180,14 @@ def _study(
                 f"{data} has no column 'direction', so these are no judgements; say who judges with --judge"
             )
         return template_study(table, level=level)
+    pairs = _pairs(data, n_pairs, seed, reading, judge)
     factories = {name: _factory(name, trait, judge_arg, price) for name in dict.fromkeys(judge)}
     if run is None:
         say("note: without --run nothing is kept when this is interrupted")
     # What a judge function prints is no part of the result.
     with resumable(run), contextlib.redirect_stdout(sys.stderr):
         return template_study(
-            _pairs(data, n_pairs, seed),
+            pairs,
             templates=template or ["default"],
             judge=factories,
             run=run,
@@ -196,9 +200,9 @@ def _factory(name: str, trait: str | None, judge_arg: list[str] | None, price: s
     return lambda template: make_named_judge(name, trait, template, judge_arg, price=price)
 
 
-def _pairs(data: Path, n_pairs: int | None, seed: int) -> pl.DataFrame:
-
-    pairs, ids = read_pairs(data, None, None, None)
+def _pairs(data: Path, n_pairs: int | None, seed: int, reading: Mapping[str, Any], judges: list[str]) -> pl.DataFrame:
+    pairs, ids, opening = read_pairs(data, **reading)
+    opening.say(judges)
     if n_pairs is not None:
         pairs = ps.sample_pairs(pairs, 1, n_pairs, seed)
     return pairs if ids is None else ps.randomize_pair_order(pairs, seed)

@@ -5,30 +5,17 @@ from __future__ import annotations
 import contextlib
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 import pairscale as ps
 from pairscale.cli import _names
-from pairscale.cli._common import Concurrency, Encoding, Json, Out, Retries, emit, printable, resumable, say
-from pairscale.cli._inputs import (
-    BaseUrl,
-    Cache,
-    JudgeArgs,
-    PriceOption,
-    TemplateName,
-    TraitName,
-    make_named_judge,
-    price_of,
-    read_pairs,
-    run_file,
-    setting,
-)
-from pairscale.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from pairscale.cli import _options as opt
+from pairscale.cli._common import emit, printable, resumable, say
+from pairscale.cli._inputs import price_of, run_file, settings_of
+from pairscale.cli._opening import read_pairs, say_judged
+from pairscale.core.addresses import without_logins
 
 __all__ = ["EXAMPLES", "command"]
 
@@ -61,26 +48,33 @@ def command(
     output_tokens: Annotated[
         float | None, typer.Option(min=0, metavar="N", help="Of an answer, for --offline; else assumed by the model.")
     ] = None,
-    price: PriceOption = None,
+    price: opt.PriceOption = None,
     quantile: Annotated[
         float, typer.Option(min=0.5, max=0.999, metavar="Q", help="The probability of staying within the budget.")
     ] = 0.9,
     run: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", callback=run_file, help="The run file: it keeps the pilot, and `judge` goes on from there."
+            metavar="FILE",
+            callback=run_file,
+            help="The run file: it keeps the pilot, and `judge` continues from there.",
         ),
     ] = None,
-    trait: TraitName = None,
-    template: TemplateName = None,
-    judge_arg: JudgeArgs = None,
-    base_url: BaseUrl = None,
-    cache: Cache = None,
-    concurrency: Concurrency = 8,
-    retries: Retries = 3,
-    encoding: Encoding = None,
-    as_json: Json = False,
-    out: Out = None,
+    trait: opt.TraitName = None,
+    template: opt.TemplateName = None,
+    judge_arg: opt.JudgeArgs = None,
+    base_url: opt.BaseUrl = None,
+    cache: opt.Cache = None,
+    concurrency: opt.Concurrency = 8,
+    retries: opt.Retries = 3,
+    id_col: opt.IdCol = None,
+    text_col: opt.TextCol = None,
+    a_col: opt.ACol = None,
+    b_col: opt.BCol = None,
+    encoding: opt.Encoding = None,
+    strict: opt.Strict = False,
+    as_json: opt.Json = False,
+    out: opt.Out = None,
 ) -> None:
     """Estimate what judging pairs will cost: asks a few, and says what all of them will need.
 
@@ -88,21 +82,30 @@ def command(
     asks only the others. Expected is the mean; the budget is not passed with probability Q. --offline asks nothing and
     is rough: thoughts, above all, can cost many times what it assumes.
     """
-    table, _ = read_pairs(pairs, None, None, encoding)
+    table, _, opening = read_pairs(
+        pairs, id_col=id_col, text_col=text_col, encoding=encoding, strict=strict, a_col=a_col, b_col=b_col
+    )
+    opening.say([judge])
     with resumable(run), contextlib.redirect_stdout(sys.stderr):
-        found = ps.estimate_llm_pairs_cost(
+        found = ps.cost(
             table,
-            mode="batch" if batch else "live",
-            n_test=pilot,
-            test_strategy=select,
+            judge=judge,
+            pilot=pilot,
+            select=select,
             seed=seed,
-            budget_quantile=quantile,
+            batch=batch,
             offline=offline,
             output_tokens=output_tokens,
+            price=None if price is None else price_of(price),
+            quantile=quantile,
             run=run,
+            trait=trait,
+            template=template,
+            judge_args=settings_of(judge_arg),
+            base_url=base_url,
+            cache=cache,
             concurrency=concurrency,
             retries=retries,
-            **_judge(judge, trait, template, judge_arg, base_url, price, cache),
         )
     document: dict[str, Any] = found.summary.row(0, named=True)
     document |= {"calibration": dict(found.calibration), "notes": list(found.notes)}
@@ -113,35 +116,8 @@ def command(
             say(f"note: {printable(note)}")
     elif run is not None and not offline:
         verb = "batch submit" if batch else "judge"
-        say(f"next: pairscale {verb} {pairs} --judge {judge} --run {run}")
-
-
-def _judge(
-    judge: str,
-    trait: str | None,
-    template: str | None,
-    given: Sequence[str] | None,
-    base_url: str | None,
-    price: str | None,
-    cache: bool | None,
-) -> dict[str, Any]:
-    """The judge and its prices, as the function takes them."""
-    from pairscale.providers.registry import PROVIDERS
-
-    prices = None if price is None else price_of(price)
-    if judge.partition(":")[0] in PROVIDERS:
-        settings: dict[str, Any] = dict(setting(text) for text in given or [])
-        more = {
-            "trait": trait, "base_url": base_url, "price": prices, "prompt_template": template, "cache": cache,
-        }  # fmt: skip
-        return {"judge": judge} | settings | {name: value for name, value in more.items() if value is not None}
-    made: dict[str, Any] = {"judge": make_named_judge(judge, trait, template, given, base_url, cache)}
-    if prices is not None:
-        if not {"input", "output"} <= set(prices):
-            raise InputError(f"--price: {judge} is no provider's model; say input=1.25,output=10")
-        made |= {f"cost_per_million_{kind}": prices[kind] for kind in ("input", "output")}
-        made["batch_discount"] = prices.get("batch")
-    return made
+        say(f"next: pairscale {verb} {pairs} --judge {judge} --run {without_logins(run)}")
+    say_judged([None if offline else judge])
 
 
 def _show(found: ps.CostEstimate) -> None:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import pairscale as ps
-from pairscale.cli._common import Json, Out, emit, say, show_table
+from pairscale.cli import _options as opt
+from pairscale.cli._common import emit, say, show_table
+from pairscale.cli._opening import say_judged
 
 if TYPE_CHECKING:
     import polars as pl
@@ -25,25 +27,25 @@ def command(
         "pairscale-demo"
     ),
     seed: Annotated[int, typer.Option(metavar="N", help="Decides which of two texts stands first.")] = 1,
-    as_json: Json = False,
-    out: Out = None,
+    as_json: opt.Json = False,
+    out: opt.Out = None,
 ) -> None:
     """Rank the bundled texts with the embedded judge: no key, no network, in seconds.
 
     Twenty short answers to one question are ranked adaptively: each pair is chosen by what is known so far, and the
     run stops by itself when the ranking is reliable. The judge is a baseline that looks at surface features; the
-    scores come from a Bayesian Bradley-Terry model. The demo starts anew every time.
+    scores come from a Bayesian Bradley-Terry model. The demo starts from the beginning every time.
     """
-    from pairscale.report import write_report
+    from pairscale.reporting.page import write_report
 
     run, report = _fresh(folder)
     samples = ps.example_writing_samples
     say(f"Ranking {samples.height} texts with the embedded judge (a baseline, not a model) …")
-    result = ps.adaptive_rank(samples, judge="lexical", run=run, seed=seed, concurrency=4)
+    result = ps.rank(samples, judge="lexical", run=run, seed=seed, progress="line")
     write_report(run, report, title="Why is it hard to change a habit?")
-    texts = samples.select("ID", "quality_score", "text")
+    texts = samples.select("ID", "text")
     ranking = result.items.join(texts, on="ID", maintain_order="left")
-    reliability, agreement = result.refits["reliability_EAP"][-1], _spearman(ranking)
+    reliability, agreement = result.refits["reliability"][-1], _spearman(ranking)
     asked = result.summary["committed_pairs"][0]
 
     def show() -> None:
@@ -72,6 +74,7 @@ def command(
         "items": ranking.drop("text"),
     }
     emit(document, ranking, as_json=as_json, out=out, show=show)
+    say_judged(["lexical"])
 
 
 def _ending(result: ps.AdaptiveResult) -> str:
@@ -81,7 +84,7 @@ def _ending(result: ps.AdaptiveResult) -> str:
 
 def _fresh(folder: Path) -> tuple[Path, Path]:
     """The demo's files in a folder, without those of an earlier demo; what is not a demo's is never touched."""
-    from pairscale.errors import InputError, StoreError
+    from pairscale.core.errors import InputError, StoreError
 
     run, report = folder / "run.db", folder / "report.html"
     try:
@@ -106,6 +109,6 @@ def _fresh(folder: Path) -> tuple[Path, Path]:
 
 
 def _spearman(ranking: pl.DataFrame) -> float:
-    from pairscale.models._correlations import spearman
+    from pairscale.models.correlations import spearman
 
     return spearman(ranking["theta_mean"].to_numpy(), ranking["quality_score"].to_numpy()) or 0.0

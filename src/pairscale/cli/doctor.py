@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from pairscale.cli._common import Json, Out, emit, show_table
+from pairscale.cli import _options as opt
+from pairscale.cli._common import emit, show_table
 
 __all__ = ["CORE", "EXAMPLES", "EXTRAS", "command"]
 
@@ -19,6 +20,7 @@ CORE = (
 """What is always installed; a test holds it, and the extras, against the project's own list."""
 
 EXTRAS = {
+    "documents": ("defusedxml", "pypdf"),
     "excel": ("fastexcel", "xlsxwriter"),
     "pandas": ("pandas", "pyarrow"),
     "plots": ("altair", "vl-convert-python"),
@@ -32,8 +34,8 @@ def command(
     clear_cache: Annotated[
         bool, typer.Option("--clear-cache", help="First forget all answers of models that were kept.")
     ] = False,
-    as_json: Json = False,
-    out: Out = None,
+    as_json: opt.Json = False,
+    out: opt.Out = None,
 ) -> None:
     """Check versions, extras and keys.
 
@@ -46,7 +48,7 @@ def command(
     import polars as pl
 
     from pairscale._version import __version__
-    from pairscale.prompts import user_folder
+    from pairscale.core.prompts import user_folder
     from pairscale.providers.cache import AnswerCache
     from pairscale.providers.keys import KEY_VARIABLES, key_in_environment
 
@@ -59,7 +61,8 @@ def command(
     for extra, packages in EXTRAS.items():
         missing = [name for name in packages if _version(name) == "missing"]
         advice = f"pip install 'pairscale[{extra}]'" if missing else ""
-        rows.append({"check": f"extra {extra}", "value": "missing" if missing else "installed", "advice": advice})
+        value = f"missing: {', '.join(missing)}" if missing else "installed"
+        rows.append({"check": f"extra {extra}", "value": value, "advice": advice})
     for provider, variable in KEY_VARIABLES.items():
         _, found = key_in_environment(provider)
         rows.append({"check": found or variable, "value": "set" if found else "not set", "advice": ""})

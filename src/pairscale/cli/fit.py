@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
 import pairscale as ps
-from pairscale.cli._common import Json, Out, chart_file, emit, say, show_table
-from pairscale.cli._common import _writable as writable
-from pairscale.cli._inputs import read_results
-from pairscale.errors import InputError
-from pairscale.options import require_number, require_number_or
+from pairscale.cli import _options as opt
+from pairscale.cli._common import chart_file, emit, say, show_table
+from pairscale.core.errors import InputError
+from pairscale.core.options import require_number_or
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from pairscale.models import BayesFit, BTFit, EloFit
+    from pairscale.models.bayes import BayesFit
+    from pairscale.models.bradley_terry import BTFit
+    from pairscale.models.elo import EloFit
+    from pairscale.models.repeats import RepeatAgreement
+    from pairscale.store.reading import Comparisons
 
 __all__ = ["EXAMPLES", "command"]
 
 EXAMPLES = (
     "pairscale fit run.db",
     "pairscale fit results.csv --out ranking.xlsx",
+    "pairscale fit labels.jsonl --model bayes",
+    "pairscale fit votes.jsonl --a-col pair.0 --b-col pair.1 --winner-col vote",
     "pairscale fit results.csv --model bayes --seed 1",
     "pairscale fit run.db --model elo --runs 100 --json",
     "pairscale fit run.db --chart ranking.svg",
@@ -67,34 +72,55 @@ class Ties(StrEnum):
     DAVIDSON = "davidson"
 
 
+class Columns(StrEnum):
+    """Which columns of the result to show or to write."""
+
+    SHORT = "short"
+    ALL = "all"
+
+
+class Chosen(StrEnum):
+    """How pairs were chosen."""
+
+    BEFOREHAND = "beforehand"
+    ADAPTIVE = "adaptive"
+
+
 @dataclass(frozen=True, slots=True)
 class _Shown:
     """What a model gave, as the command shows it."""
 
     facts: Mapping[str, Any]
     items: pl.DataFrame
-    columns: tuple[str, ...]
+    short: pl.DataFrame
     lines: tuple[str, ...]
-    fit: BTFit | BayesFit | EloFit
 
 
 def _covariance_file(path: Path | None) -> Path | None:
     """The file of the covariance, refused before any work is done."""
     try:
-        return writable(path)
+        return opt.writable(path)
     except InputError as error:
         raise type(error)(str(error).replace("--out", "--covariance")) from None
 
 
 def command(
     results: Annotated[
-        str, typer.Argument(metavar="RESULTS", help="A run file, or a table of results (also one from R).")
+        str,
+        typer.Argument(
+            metavar="RESULTS", help="A run file, people's labels, or a table of results, of any known form."
+        ),
     ],
     model: Annotated[
         Model, typer.Option(metavar="MODEL", help="bt: Bradley-Terry; elo: EloChoice; bayes: the whole posterior.")
     ] = Model.BT,
     engine: Annotated[
-        str, typer.Option(metavar="NAME", help="Of bt: sirt (auto; the figures of R's sirt::btm), mle, map or firth.")
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Of bt: sirt (auto; the figures of R's sirt::btm), mle, map or firth. Of bayes: sampler (auto) or "
+            "laplace, the normal approximation.",
+        ),
     ] = "auto",
     variant: Annotated[
         Variant | None,
@@ -104,16 +130,21 @@ def command(
             "stood first).",
         ),
     ] = None,
-    runs: Annotated[int, typer.Option(metavar="N", min=1, help="Of elo: how many random orders.")] = 100,
+    runs: Annotated[int | None, typer.Option(metavar="N", min=1, help="Of elo: how many random orders (100).")] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed, the same figures.")] = 1,
-    level: Annotated[float, typer.Option(metavar="SHARE", help="Of the intervals of bt.")] = 0.95,
+    level: Annotated[float | None, typer.Option(metavar="SHARE", help="Of the intervals of bt (0.95).")] = None,
     condition: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Of a run file with several: this judge, this condition (its beginning is enough), or all.",
+            help="Of a run file with several: this judge, this condition (its beginning is enough), people, or all. Of "
+            "labels: the criterion.",
         ),
     ] = None,
+    a_col: opt.ACol = None,
+    b_col: opt.BCol = None,
+    winner_col: opt.WinnerCol = None,
+    key: opt.Key = None,
     separate: Annotated[
         bool, typer.Option("--separate", help="Of bt: fit groups never compared one by one, instead of refusing.")
     ] = False,
@@ -121,8 +152,26 @@ def command(
         bool, typer.Option("--position", help="Of bt: estimate the preference for the first position, too.")
     ] = False,
     ties: Annotated[
-        Ties, typer.Option(metavar="HOW", help="Of bt: drop, half (a half win for each) or davidson (a model of ties).")
-    ] = Ties.DROP,
+        Ties | None,
+        typer.Option(
+            metavar="HOW",
+            help="drop (of bt), half (a half win for each; of bayes), or of bt davidson (a model of ties).",
+        ),
+    ] = None,
+    repeats: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOW",
+            help="What repeats of a pair count: learned, by what they add (of bayes and engine map); independent, each "
+            "is new evidence (else); or their excess agreement, 0 to 1.",
+        ),
+    ] = None,
+    chosen: Annotated[
+        Chosen | None,
+        typer.Option(
+            metavar="HOW", help="Of bt: how the pairs were chosen, beforehand or adaptive. A run file knows it."
+        ),
+    ] = None,
     cluster: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Of bt: robust errors, by judge_id or another column.")
     ] = None,
@@ -132,13 +181,15 @@ def command(
         typer.Option(metavar="ID", help="Of bt, engines mle, map and firth: the text whose score is 0."),
     ] = None,
     weights: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Of bt: the column that says what each comparison counts.")
+        str | None,
+        typer.Option(metavar="COLUMN", help="Of bt: the column that says what each comparison counts; else weight."),
     ] = None,
     prior_sd: Annotated[
         str | None,
         typer.Option(
             metavar="SD",
-            help="Of bayes and of engine map: the standard deviation of the scores' prior (1); of bayes also learned.",
+            help="Of bayes and of engine map: the standard deviation of the scores' prior, a number or learned (the "
+            "default).",
         ),
     ] = None,
     covariance: Annotated[
@@ -162,83 +213,131 @@ def command(
             help="scores; ranks (bt and bayes; adds rank intervals to the table of bt); wins: who beats whom.",
         ),
     ] = ChartKind.SCORES,
-    as_json: Json = False,
-    out: Out = None,
+    columns: Annotated[
+        Columns | None,
+        typer.Option(
+            metavar="WHICH",
+            help="short: rank, ID, score and interval; all. By default the screen shows short, and --out writes all.",
+        ),
+    ] = None,
+    as_json: opt.Json = False,
+    out: opt.Out = None,
 ) -> None:
     """Turn comparisons into scores, ranks, intervals and a reliability.
 
-    RESULTS is a run file, or a csv, tsv, jsonl, json, parquet or xlsx table with the columns ID1 ID2 better_id, or
-    A_id B_id better_id, or object1 object2 result, or winner loser. Rows without a winner are left out, and counted.
+    RESULTS is a run file, the labels that `pairscale label` wrote, or a csv, tsv, jsonl, json, parquet or xlsx table.
+    Its columns may be ID1 ID2 better_id, A_id B_id better_id, object1 object2 result, winner loser, candidate_chosen
+    candidate_not_chosen, model_a model_b winner (arena files), model_1 model_2 g1_winner g2_winner (MT-bench),
+    generator_1 generator_2 preference (AlpacaEval), or a square matrix of wins, in which rows beat columns. Name others
+    with --a-col, --b-col and --winner-col. Rows without a winner are left out, and counted.
 
     The score (theta) is in logits, with mean 0: a text that is one above another wins 73 of 100 comparisons with it.
-    The file that --out writes has further columns, among them the engine's own standard error (se).
+    The screen shows four columns; --columns all shows, and --out writes, all of them, among them the engine's own
+    standard error (se).
     """
+    from pairscale.store.reading import read_comparisons
+
     ranks = chart is not None and chart_kind is ChartKind.RANKS
     if ranks and (separate or model is Model.ELO):
         why = "groups never compared have none" if separate else "Elo ratings have none"
         raise InputError(f"--chart-kind ranks draws rank intervals, and {why}; take scores or wins")
-    others = {
-        "--engine": engine != "auto", "--separate": separate, "--position": position, "--ties": ties is not Ties.DROP,
-        "--cluster": cluster is not None, "--bootstrap": bootstrap > 0, "--reference": reference is not None,
-        "--weights": weights is not None, "--covariance": covariance is not None,
+    given = {
+        "engine": engine != "auto", "separate": separate, "position": position, "ties": ties is not None,
+        "cluster": cluster is not None, "bootstrap": bootstrap > 0, "reference": reference is not None,
+        "weights": weights is not None, "covariance": covariance is not None, "variant": variant is not None,
+        "prior_sd": prior_sd is not None, "repeats": repeats is not None, "chosen": chosen is not None,
+        "runs": runs is not None, "level": level is not None,
     }  # fmt: skip
-    if model is not Model.BT and (wrong := [name for name, given in others.items() if given]):
-        raise InputError(f"{wrong[0]} belongs to --model bt, not to --model {model}; leave it out")
-    if model is not Model.BAYES and variant is not None:
-        raise InputError(f"--variant belongs to --model bayes, not to --model {model}; leave it out")
-    spread = None if prior_sd is None else _prior_sd(prior_sd, model, engine)
+    _require_own(given, model, engine)
     if covariance is not None and out is not None and covariance.resolve() == out.resolve():
         raise InputError(f"--covariance and --out both name {out}; name two files")
-    table, ids = read_results(results, condition)
-    if model is Model.ELO:
-        shown = _elo(table, runs, seed)
-    elif model is Model.BAYES:
-        shown = _bayes(table, ids, variant, seed, 1.0 if spread is None else spread)
-    else:
-        options: dict[str, Any] = {
-            "position": position, "ties": ties.value, "cluster": cluster, "bootstrap": bootstrap, "seed": seed,
-            "reference": reference, "weights": weights, "covariance": covariance is not None, "rank_intervals": ranks,
-        }  # fmt: skip
-        if spread is not None:
-            options["prior_sd"] = spread
-        shown = _bradley_terry(table, ids, engine, level, separate, options)
-        if covariance is not None:
-            _write_covariance(shown.fit, covariance)
+    known = read_comparisons(results, condition, a_col=a_col, b_col=b_col, winner_col=winner_col, key=key, aloud=False)
+    say(f"{results}: {known.line}")
+    fit = ps.fit(
+        known.table,
+        model.value,
+        engine=engine,
+        variant=None if variant is None else variant.value,
+        prior_sd=_number_or(prior_sd, "--prior-sd", _LEARNED, above=0),
+        repeats=_number_or(repeats, "--repeats", _REPEATS, least=0),
+        ties=None if ties is None else ties.value,
+        chosen=_chosen(chosen, known, model),
+        ids=known.ids if model is not Model.ELO else None,
+        runs=runs,
+        seed=seed,
+        level=level,
+        separate=separate,
+        position=position,
+        cluster=cluster,
+        bootstrap=bootstrap,
+        reference=reference,
+        weights=weights,
+        covariance=covariance is not None,
+        rank_intervals=ranks,
+        progress=True,
+    )
+    shown = _shown(fit, seed, level or 0.95, reference)
+    if known.samples is not None:
+        from pairscale.core.samples import with_kept
+
+        shown = replace(shown, items=with_kept(shown.items, known.samples)[0])
+    if covariance is not None:
+        _write_covariance(fit, covariance)
     if chart is not None:
-        _draw(shown.fit, table, chart_kind, chart)
+        _draw(fit, known.table, chart_kind, chart)
 
     def show() -> None:
-        show_table(shown.items.select(shown.columns))
+        show_table(shown.items if columns is Columns.ALL else shown.short)
         typer.echo("")
         for line in shown.lines:
             typer.echo(line)
 
-    document = {"model": str(model), **shown.facts, "items": shown.items}
-    emit(document, shown.items, as_json=as_json, out=out, show=show)
+    document = {"model": str(model), "read": known.line, **shown.facts, "items": shown.items}
+    written = shown.short if columns is Columns.SHORT else shown.items
+    emit(document, written, as_json=as_json, out=out, show=show)
 
 
 _LEARNED: tuple[Literal["learned"]] = ("learned",)
+_REPEATS: tuple[Literal["learned", "independent"], ...] = ("learned", "independent")
+_Choice = TypeVar("_Choice", bound=str)
 
 
-def _prior_sd(text: str, model: Model, engine: str) -> float | Literal["learned"]:
-    """The standard deviation that was given."""
-    if model is Model.ELO or (model is Model.BT and engine != "map"):
+def _require_own(given: Mapping[str, bool], model: Model, engine: str) -> None:
+    """Refuse an option of another model, or of another engine, by its name."""
+    from pairscale.models.fitting import misplaced
+
+    if given["prior_sd"] and (model is Model.ELO or (model is Model.BT and engine != "map")):
         what = f"--model {model}" if model is Model.ELO else f"--engine {engine}"
         raise InputError(f"--prior-sd belongs to --model bayes and to --engine map, not to {what}; leave it out")
+    wrong = misplaced(given, model.value)
+    if wrong is not None:
+        option = wrong[0].replace("_", "-")
+        models = " and ".join(f"--model {name}" for name in wrong[1])
+        raise InputError(f"--{option} belongs to {models}, not to --model {model}; leave it out")
+
+
+def _number_or(text: str | None, option: str, choices: tuple[_Choice, ...], **bounds: float) -> float | _Choice | None:
+    """A number or one of a few words, as it was given."""
+    if text is None:
+        return None
     given: float | str = text
     try:
         given = float(text)
-    except ValueError:  # no number; refused, or learned
+    except ValueError:  # no number; one of the words, or refused
         pass
-    if model is Model.BAYES:
-        return require_number_or(given, "--prior-sd", _LEARNED, above=0)
-    return require_number(given, "--prior-sd", above=0)
+    return require_number_or(given, option, choices, **bounds)
+
+
+def _chosen(given: Chosen | None, known: Comparisons, model: Model) -> Literal["beforehand", "adaptive"] | None:
+    if model is not Model.BT:
+        return None
+    return known.chosen if given is None else given.value
 
 
 def _write_covariance(fit: BTFit | BayesFit | EloFit, path: Path) -> None:
     import polars as pl
 
-    from pairscale.files import write_table
+    from pairscale.core.files import write_table
 
     if not isinstance(fit, ps.BTFit) or fit.covariance is None:
         raise InputError("--covariance: this fit has no standard errors, and so no covariance; leave it out")
@@ -252,7 +351,7 @@ def _write_covariance(fit: BTFit | BayesFit | EloFit, path: Path) -> None:
 
 
 def _draw(fit: BTFit | BayesFit | EloFit, table: pl.DataFrame, kind: ChartKind, path: Path) -> None:
-    from pairscale.report.charts import rank_chart, save_chart, score_chart, win_matrix
+    from pairscale.reporting.charts import rank_chart, save_chart, score_chart, win_matrix
 
     if kind is ChartKind.WINS:
         drawn = win_matrix(table, fit)
@@ -264,12 +363,13 @@ def _draw(fit: BTFit | BayesFit | EloFit, table: pl.DataFrame, kind: ChartKind, 
     say(f"wrote the chart to {path}")
 
 
-def _bradley_terry(
-    table: pl.DataFrame, ids: list[str] | None, engine: str, level: float, separate: bool, options: dict[str, Any]
-) -> _Shown:
-    fit = ps.fit_bt_model(
-        table, engine=engine, ids=ids, level=level, unconnected="separate" if separate else "error", **options
-    )
+def _shown(fit: BTFit | BayesFit | EloFit, seed: int, level: float, reference: str | None) -> _Shown:
+    if isinstance(fit, ps.BTFit):
+        return _bradley_terry(fit, level, reference)
+    return _elo(fit, seed) if isinstance(fit, ps.EloFit) else _bayes(fit, seed)
+
+
+def _bradley_terry(fit: BTFit, level: float, reference: str | None) -> _Shown:
     ranking = fit.theta
     n_comparisons = round(ranking["comparisons"].sum() / 2)
     facts = {
@@ -278,12 +378,14 @@ def _bradley_terry(
         "n_items": ranking.height,
         "n_comparisons": n_comparisons,
         "level": level,
-        "reference": options["reference"],
+        "reference": reference,
         "components": len(fit.components),
         "unjudged": fit.unjudged,
         "notices": fit.notices,
         "position": None if fit.position is None else asdict(fit.position),
         "ties": None if fit.ties is None else asdict(fit.ties),
+        "prior_sd": fit.prior_sd,
+        "repeats": None if fit.repeat_agreement is None else asdict(fit.repeat_agreement),
     }
     first = "component" if "component" in ranking.columns else "rank"
     lines = [f"{ranking.height:,} items, {n_comparisons:,} comparisons, engine {fit.engine}"]
@@ -291,20 +393,42 @@ def _bradley_terry(
         lines.append(f"reliability {fit.reliability:.3f}")
     if fit.position is not None:
         b = fit.position
-        lines.append(f"preference for the first position {b.b:+.3f} logits ({b.lower:+.3f} to {b.upper:+.3f})")
+        lines.append(f"preference for the first position {b.b:+.3f} logits{_interval(b.lower, b.upper, '+.3f')}")
     if fit.ties is not None:
-        lines.append(f"ties: nu {fit.ties.nu:.3f} ({fit.ties.lower:.3f} to {fit.ties.upper:.3f})")
-    reference = options["reference"]
+        lines.append(f"ties: nu {fit.ties.nu:.3f}{_interval(fit.ties.lower, fit.ties.upper, '.3f')}")
+    if fit.prior_sd is not None:
+        lines.append(f"prior standard deviation of the scores {fit.prior_sd:.3f}")
+    lines += _repeats(fit.repeat_agreement)
     simple = "se_mean" if reference is None else "se"
-    error = "se_bootstrap" if options["bootstrap"] else "se_robust" if options["cluster"] else simple
+    error = next((name for name in ("se_bootstrap", "se_robust") if name in ranking.columns), simple)
     other = "the mean" if reference is None else reference
-    lines.append(f"lower to upper: {100 * level:g}% interval of the difference to {other}, theta ± z · {error}")
-    columns = (first, "ID", "theta", error, "lower", "upper", "wins", "comparisons")
-    return _Shown(facts, ranking, columns, tuple(lines), fit)
+    ends = f"{100 * level:g} %"
+    lines.append(f"{ends}: interval of the difference to {other}, theta ± z · {error}")
+    short = ranking.select(first, "ID", "theta", _ends("lower", "upper", ends))
+    return _Shown(facts, ranking, short, tuple(lines))
 
 
-def _elo(table: pl.DataFrame, runs: int, seed: int) -> _Shown:
-    fit = ps.fit_elo_model(table, runs=runs, seed=seed)
+def _ends(lower: str, upper: str, name: str) -> pl.Expr:
+    """An interval as one column of text."""
+    import polars as pl
+
+    low, high = (
+        pl.col(end).map_elements(lambda value: f"{value:.2f}", return_dtype=pl.String) for end in (lower, upper)
+    )
+    return pl.format("{} to {}", low, high).alias(name)
+
+
+def _repeats(found: RepeatAgreement | None) -> list[str]:
+    """How repeats of a pair agree, and what they count."""
+    if found is None or found.agreement is None:
+        return []
+    expected = "" if found.expected is None else f", {found.expected:.0%} expected"
+    counted = f"a further answer on a pair counts {1 - found.rho:.2f} ({found.how})"
+    return [f"{found.n_repeats:,} repeats of a pair agree in {found.agreement:.0%}{expected}; {counted}"]
+
+
+def _elo(fit: EloFit, seed: int) -> _Shown:
+    runs = fit.fit.runs
     facts = {
         "engine": fit.engine,
         "reliability": fit.reliability,
@@ -318,24 +442,14 @@ def _elo(table: pl.DataFrame, runs: int, seed: int) -> _Shown:
         f"{fit.elo.height:,} items, mean rating over {runs:,} random orders, elo_sd between them",
         f"reliability {_number(fit.reliability)}, weighted {_number(fit.reliability_weighted)} (for the higher rated)",
     )
-    return _Shown(facts, fit.elo, ("rank", "ID", "elo", "elo_sd"), lines, fit)
+    return _Shown(facts, fit.elo, fit.elo.select("rank", "ID", "elo", "elo_sd"), lines)
 
 
-def _bayes(
-    table: pl.DataFrame,
-    ids: list[str] | None,
-    chosen: Variant | None,
-    seed: int,
-    prior_sd: float | Literal["learned"],
-) -> _Shown:
-    from pairscale.comparisons import says_who_stood_first
-
-    variant = chosen or (Variant.BOTH if says_who_stood_first(table) else Variant.LAPSE)
-    fit = ps.fit_bayes_btl_mcmc(table, ids, variant.value, seed=seed, prior_sd=prior_sd, progress=True)
+def _bayes(fit: BayesFit, seed: int) -> _Shown:
     last, log = fit.fit, fit.round_log.row(0, named=True)
-    items = ps.summarize_items(fit)
+    items, prior = ps.summarize_items(fit), last.provenance.settings["prior_sd"]
     facts = {
-        "model_variant": variant.value,
+        "model_variant": last.model_variant,
         "reliability": log["reliability_EAP"],
         "n_items": items.height,
         "n_comparisons": last.n_comparisons,
@@ -343,10 +457,13 @@ def _bayes(
         "diagnostics": last.diagnostics.log_columns(),
         "epsilon": log["epsilon_mean"],
         "b": log["b_mean"],
-        "prior_sd": prior_sd if last.prior_sd is None else float(last.prior_sd.mean()),
+        "prior_sd": prior if last.prior_sd is None else float(last.prior_sd.mean()),
+        "repeats": asdict(last.repeat_agreement),
+        "notices": fit.notices,
     }
+    sizes = f"{items.height:,} items, {last.n_comparisons:,} comparisons, {last.posterior.n_draws:,} draws"
     lines = [
-        f"{items.height:,} items, {last.n_comparisons:,} comparisons, {last.posterior.n_draws:,} draws of {variant}",
+        f"{sizes} of {last.model_variant}",
         f"EAP reliability {_number(log['reliability_EAP'])}",
     ]
     if log["epsilon_mean"] is not None:
@@ -356,19 +473,15 @@ def _bayes(
         lines.append(f"preference for the first position {log['b_mean']:+.3f} logits ({low:+.3f} to {high:+.3f})")
     if last.prior_sd is not None:
         lines.append(f"prior standard deviation of the scores, learned: {last.prior_sd.mean():.3f}")
+    lines += _repeats(last.repeat_agreement)
     lines += [f"diagnostics FAIL: {reason}" for reason in last.diagnostics.reasons] or ["diagnostics pass"]
-    columns = (
-        "ID",
-        "theta_mean",
-        "theta_sd",
-        "theta_p2.5",
-        "theta_p97.5",
-        "rank_mean",
-        "rank_p2.5",
-        "rank_p97.5",
-        "degree",
-    )
-    return _Shown(facts, items, columns, tuple(lines), fit)
+    lines.append("95 %: interval of the score")
+    short = items.select("rank", "ID", "theta_mean", _ends("theta_p2.5", "theta_p97.5", "95 %"))
+    return _Shown(facts, items, short, tuple(lines))
+
+
+def _interval(lower: float | None, upper: float | None, form: str) -> str:
+    return "" if lower is None or upper is None else f" ({lower:{form}} to {upper:{form}})"
 
 
 def _number(value: float | None) -> str:

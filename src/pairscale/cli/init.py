@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from pairscale.cli._common import say
-from pairscale.errors import InputError
+from pairscale.core.errors import InputError
 
 __all__ = ["EXAMPLES", "command"]
 
@@ -32,7 +32,7 @@ def command(
 ) -> None:
     """Write a study file: texts, judge, trait, limits, each with a comment.
 
-    `pairscale rank FILE` runs it, and goes on with it when it is called again. Every option of `pairscale rank` may
+    `pairscale rank FILE` runs it, and continues with it when it is called again. Every option of `pairscale rank` may
     stand in it; one on the line wins over the file's. Other commands that take DATA take the file, too, and use what
     concerns them.
 

@@ -11,33 +11,12 @@ import typer
 
 import pairscale as ps
 from pairscale.cli import _names
-from pairscale.cli._common import (
-    Concurrency,
-    Encoding,
-    Json,
-    MaxCost,
-    Out,
-    Retries,
-    Timeout,
-    emit,
-    printable,
-    resumable,
-    say,
-    show_table,
-)
-from pairscale.cli._inputs import (
-    BaseUrl,
-    Cache,
-    DryRun,
-    PriceOption,
-    TemplateName,
-    TraitName,
-    make_named_judge,
-    run_file,
-    say_reused,
-    show_request,
-)
-from pairscale.errors import InputError
+from pairscale.cli import _options as opt
+from pairscale.cli._common import emit, printable, resumable, say, show_table
+from pairscale.cli._inputs import make_named_judge, run_file, say_reused, show_request
+from pairscale.cli._opening import read_given_pairs, say_judged
+from pairscale.core.addresses import without_logins
+from pairscale.core.errors import InputError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -74,26 +53,28 @@ def command(
             help="The run file: every answer is kept there, and the same line resumes it.",
         ),
     ] = None,
-    trait: TraitName = None,
-    template: TemplateName = None,
+    trait: opt.TraitName = None,
+    template: opt.TemplateName = None,
     judge_arg: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="A setting of the judge, such as bias=0.3; may stand several times."),
     ] = None,
-    concurrency: Concurrency = 8,
-    retries: Retries = 3,
-    timeout: Timeout = 300.0,
-    base_url: BaseUrl = None,
-    price: PriceOption = None,
-    cache: Cache = None,
-    max_cost: MaxCost = None,
-    dry_run: DryRun = False,
+    concurrency: opt.Concurrency = 8,
+    retries: opt.Retries = 3,
+    timeout: opt.Timeout = 300.0,
+    base_url: opt.BaseUrl = None,
+    price: opt.PriceOption = None,
+    cache: opt.Cache = None,
+    max_cost: opt.MaxCost = None,
+    dry_run: opt.DryRun = False,
     save_path: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also keep this CSV up to date, and resume from it.")
     ] = None,
-    encoding: Encoding = None,
-    as_json: Json = False,
-    out: Out = None,
+    a_col: opt.ACol = None,
+    b_col: opt.BCol = None,
+    encoding: opt.Encoding = None,
+    as_json: opt.Json = False,
+    out: opt.Out = None,
 ) -> None:
     """Have pairs judged, and keep every answer.
 
@@ -103,23 +84,29 @@ def command(
     A judge of your own is a function judge(A, B) in a Python file. A and B have "ID", "text" and the other columns of
     the samples; it returns {"is_valid": True, "Y": 1} when A is better, and "Y": 0 when B is.
     """
-    table = _read(pairs, encoding)
+    from pairscale.judges.base import judge_member
+    from pairscale.providers.prices import price_date
+
+    table, opening = read_given_pairs(pairs, encoding=encoding, a_col=a_col, b_col=b_col)
     kept = run or save_path
     # What a judge function prints is no part of the result.
     with resumable(kept), contextlib.redirect_stdout(sys.stderr):
         asked = make_named_judge(judge, trait, template, judge_arg, base_url, cache, price)
+        opening.say([asked.condition.judge_id])
         if not dry_run and kept is None:
             say("note: without --run nothing is kept when this is interrupted")
         if not dry_run:
-            answers = ps.submit_pairs(
-                table, asked, run=run, concurrency=concurrency, retries=retries, timeout=timeout, save_path=save_path,
-                max_cost=max_cost,
+            answers = ps.judge(
+                table, judge=asked, run=run, concurrency=concurrency, retries=retries, timeout=timeout,
+                max_cost=max_cost, save_path=save_path,
             )  # fmt: skip
     if dry_run:
         show_request(asked, table.row(0, named=True), calls=table.height, as_json=as_json)
         return
+    prices_as_of = price_date(judge_member(asked, "price"))
     document = {
         "asked": answers.asked,
+        "prices_as_of": prices_as_of,
         "condition_id": answers.condition_id,
         "results": answers.results,
         "failed_pairs": answers.failed_pairs.drop("text1", "text2"),
@@ -128,28 +115,16 @@ def command(
     if answers.results.height == 0:
         if as_json:
             emit(document, answers.results, as_json=True, out=None, show=lambda: None)
+        if answers.failed_pairs.height == 0:
+            raise InputError(f"none of the {table.height:,} pairs was asked; the first might pass --max-cost")
         reason = answers.failed_pairs["error_message"][0]
         raise InputError(f"none of the {table.height:,} pairs was answered; the first: {reason}")
     _report(answers, table.height)
     say_reused(asked)
-    emit(document, answers.results, as_json=as_json, out=out, show=lambda: _show(answers.results))
+    emit(document, answers.results, as_json=as_json, out=out, show=lambda: _show(answers.results, prices_as_of))
     if run is not None and not as_json:
-        say(f"next: pairscale fit {run}")
-
-
-def _read(pairs: Path, encoding: str | None) -> pl.DataFrame:
-    from pairscale.files import read_table
-    from pairscale.pairs._table import as_pairs
-
-    make = f"make them with `pairscale pairs {pairs} --out pairs.csv`, then judge pairs.csv"
-    if pairs.is_dir():
-        raise InputError(f"{pairs} is a folder, not a table of pairs; {make}")
-    table = read_table(pairs, encoding=encoding)
-    if "ID1" not in table.columns:
-        raise InputError(f"{pairs} holds no pairs (ID1 text1 ID2 text2); {make}")
-    if table.height == 0:
-        raise InputError(f"{pairs} holds no pairs: it has a header and no rows")
-    return as_pairs(table)
+        say(f"next: pairscale fit {without_logins(run)}")
+    say_judged([asked.condition.judge_id])
 
 
 def _report(answers: ps.SubmitResult, total: int) -> None:
@@ -163,9 +138,13 @@ def _report(answers: ps.SubmitResult, total: int) -> None:
             say(f"  {printable(row['ID1'])} / {printable(row['ID2'])}: {printable(reason)}")
 
 
-def _show(results: pl.DataFrame) -> None:
+def _show(results: pl.DataFrame, prices_as_of: str | None) -> None:
+    from pairscale.providers.prices import price_note
+
     shown = results.select("ID1", "ID2", "better_id", "outcome", "probability", "cost")
     uniform = [name for name in ("probability", "cost") if shown[name].null_count() == shown.height]
     if (shown["outcome"] == "win").all():
         uniform.append("outcome")
     show_table(shown.drop(uniform), most=10)
+    if "cost" not in uniform and results["cost"].sum() > 0:
+        say(f"cost: US dollars{price_note([prices_as_of])}")

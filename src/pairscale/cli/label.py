@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pairscale.cli._common import Json, Out, emit, say, show_table
+import pairscale as ps
+from pairscale.cli import _options as opt
+from pairscale.cli._common import emit, say, show_table
 from pairscale.cli._inputs import run_file
-from pairscale.cli._people import Host, Instructions, Labellers, Plain, Port, Url, people, show_links, written
-from pairscale.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pairscale.people import Address, Case, LabelStore
+    from pairscale.people.verbs import Labelling
 
 __all__ = ["EXAMPLES", "command"]
 
@@ -29,17 +26,12 @@ EXAMPLES = (
 )
 
 
-_WAKE_S = 0.5
-
-
 def _default_run(context: typer.Context, run: str | None) -> str | None:
     """Without --run, the labels of a run file are kept in it, and those of a table beside it: cases.db."""
-    from pairscale.files import TABLE_SUFFIXES
+    from pairscale.people.verbs import labels_file
 
     source = context.params.get("source")
-    if run is not None or source is None:
-        return run_file(run)
-    return str(Path(source).with_suffix(".db")) if Path(source).suffix.lower() in TABLE_SUFFIXES else source
+    return run_file(run) if run is not None or source is None else labels_file(source)
 
 
 def command(
@@ -60,20 +52,23 @@ def command(
             "beside it with the ending .db.",
         ),
     ] = None,
-    labellers: Labellers = None,
+    labellers: opt.Labellers = None,
     labels_per_case: Annotated[
         int | None,
         typer.Option(min=1, metavar="K", help="Labels that each case gets; 1 with one labeller, 2 with more."),
     ] = None,
-    instructions: Instructions = None,
+    instructions: opt.Instructions = None,
     criterion: Annotated[
         str | None, typer.Option(metavar="TEXT", help="In what one may be better; for pairs, which do not say it.")
     ] = None,
-    no_ties: Annotated[bool, typer.Option("--no-ties", help="Force a choice.")] = False,
-    plain: Plain = False,
-    host: Host = "127.0.0.1",
-    port: Port = 8484,
-    url: Url = None,
+    ties: Annotated[
+        bool | None,
+        typer.Option("--ties/--no-ties", help="Allow ties, or force a choice; allowed by default.", show_default=False),
+    ] = None,
+    plain: opt.Plain = False,
+    host: opt.Host = "127.0.0.1",
+    port: opt.Port = 8484,
+    url: opt.Url = None,
     owner_token: Annotated[
         str | None, typer.Option(metavar="TOKEN", help="Of the owner's page; by default a random one, which stays.")
     ] = None,
@@ -82,8 +77,10 @@ def command(
     seed: Annotated[
         int | None, typer.Option(min=0, metavar="N", help="Of sides and orders; a random one by default.")
     ] = None,
-    as_json: Json = False,
-    out: Out = None,
+    a_col: opt.ACol = None,
+    b_col: opt.BCol = None,
+    as_json: opt.Json = False,
+    out: opt.Out = None,
 ) -> None:
     """Have people label pairs: which of the two is better?
 
@@ -96,88 +93,26 @@ def command(
     The page listens on this machine alone. For others, put a proxy with https before it and name its --url, or give
     --host.
     """
-    from pairscale.people import Address, LabelStore, read_cases
-    from pairscale.people.serve import require_page
-    from pairscale.runtime.sync import terminable
-
-    if terminal and status:
-        raise InputError("give --terminal or --status, not both")
-    if Path(source).is_dir():
-        raise InputError(f"{source} is a folder; pair its texts first: pairscale pairs {source} --out pairs.csv")
-    cases = read_cases(source, criterion=criterion)
-    names = people(labellers)
-    if terminal and len(names) > 1:
-        raise InputError("one person sits at a terminal; give one name to --labellers")
-    settings: dict[str, Any] = {"labels_per_case": labels_per_case, "ties": False if no_ties else None}
-    settings |= {"seed": seed, "owner_token": owner_token}
-    kept = str(run)
-    if status:
-        _show_status(kept, cases, names, settings, as_json=as_json, out=out)
-        return
-    address = Address(host, port, url)
-    if not terminal:
-        require_page()
-    code = 0
-    with terminable(), LabelStore(kept, cases, labellers=names, **settings) as store:
-        if terminal:
-            from pairscale.people.terminal import label_in_terminal
-
-            label_in_terminal(store, cases, names[0] if names else "terminal")
-        else:
-            code = _serve(store, cases, address, written(instructions), plain)
-        _report(store, cases, as_json, out)
-        done, wanted = store.totals()
-    if done < wanted:
-        say(f"{done:,} of {wanted:,} labels are in {kept}; run the same command again to continue")
-        raise typer.Exit(code)
+    found = ps.label(
+        source, run=run, labellers=labellers, labels_per_case=labels_per_case, instructions=instructions,
+        criterion=criterion, ties=ties, plain=plain, host=host, port=port, url=url, owner_token=owner_token,
+        terminal=terminal, status=status, seed=seed, a_col=a_col, b_col=b_col,
+    )  # fmt: skip
+    _report(found, as_json, out)
+    if found.done < found.wanted and not status:
+        say(f"{found.done:,} of {found.wanted:,} labels are in {found.run}; run the same command again to continue")
+        raise typer.Exit(found.exit_code)
 
 
-def _show_status(
-    run: str, cases: Sequence[Case], names: list[str], settings: dict[str, Any], *, as_json: bool, out: Path | None
-) -> None:
-    """Show how far it is; only reads, so that it works while another process labels."""
-    from pairscale.people import LabelStore
-
-    if names or any(value is not None for value in settings.values()):
-        raise InputError("--status changes nothing; leave out --labellers and the settings of labelling")
-    if "://" not in run and not Path(run).exists():
-        raise InputError(f"{run}: no labels yet; run the same command without --status to collect them")
-    with LabelStore(run, cases, write=False) as store:
-        known = store.case_ids()
-        _report(store, [case for case in cases if case.case_id in known], as_json, out)
-
-
-def _serve(store: LabelStore, cases: Sequence[Case], address: Address, instructions: str, plain: bool) -> int:
-    """Serve until Ctrl-C or SIGTERM; gives the exit code for labels that are not complete."""
-    from pairscale.people import serve_labels
-    from pairscale.runtime.sync import Terminated
-
-    if not store.labellers():
-        store.add_labeller("labeller-1")
-    people_there, wanted = len(store.labellers()), store.labels_per_case
-    if people_there < wanted:
-        say(f"note: each case needs {wanted} labels by different people, and there are {people_there}; add --labellers")
-    with serve_labels(store, cases, address=address, instructions=instructions, plain=plain) as site:
-        say(f"{len(cases):,} cases, {wanted} label{'s' * (wanted != 1)} each, kept in {store.name}")
-        show_links({"owner": site.owner, **site.links})
-        say("send each labeller their link; Ctrl-C stops, and the same command continues")
-        try:
-            while True:  # in short waits: another thread may get the signal, and only a waking main thread sees it
-                threading.Event().wait(_WAKE_S)
-        except (KeyboardInterrupt, Terminated) as stop:
-            say("stopping")
-            return 143 if isinstance(stop, Terminated) else 130
-
-
-def _report(store: LabelStore, cases: Sequence[Case], as_json: bool, out: Path | None) -> None:
+def _report(found: Labelling, as_json: bool, out: Path | None) -> None:
     """How far it is, and the labels."""
     import polars as pl
 
-    from pairscale.people import label_table
-    from pairscale.people.overview import overview
+    from pairscale.people.overview import for_spreadsheets
 
-    labels = label_table(store, for_spreadsheets=out is not None and out.suffix.lower() in {".csv", ".tsv"})
-    view = overview(store, {case.case_id: case for case in cases})
+    view = found.overview
+    to_spreadsheet = out is not None and out.suffix.lower() in {".csv", ".tsv"}
+    labels = for_spreadsheets(found.labels) if to_spreadsheet else found.labels
 
     def show() -> None:
         rows = [

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 import pairscale as ps
-from pairscale.cli._common import Encoding, IdCol, Json, Out, Seed, TextCol, emit, say, show_table
-from pairscale.cli._inputs import read_pairs
-
-if TYPE_CHECKING:
-    pass
+from pairscale.cli import _options as opt
+from pairscale.cli._common import emit, say, show_table
+from pairscale.cli._opening import read_pairs
 
 __all__ = ["EXAMPLES", "command"]
 
@@ -34,7 +32,8 @@ class Order(StrEnum):
 
 def command(
     data: Annotated[
-        Path, typer.Argument(metavar="DATA", help="A folder of .txt files, a table of texts, or a table of pairs.")
+        Path,
+        typer.Argument(metavar="DATA", help="A folder or zip archive of texts, a table of texts, or a table of pairs."),
     ],
     n_pairs: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="At most this many pairs, drawn at random.")
@@ -49,21 +48,27 @@ def command(
     reverse: Annotated[
         bool, typer.Option("--reverse", help="Swap the two of every pair, to see whether a judge favours a position.")
     ] = False,
-    seed: Seed = 1,
-    id_col: IdCol = None,
-    text_col: TextCol = None,
-    encoding: Encoding = None,
-    as_json: Json = False,
-    out: Out = None,
+    seed: opt.Seed = 1,
+    id_col: opt.IdCol = None,
+    text_col: opt.TextCol = None,
+    a_col: opt.ACol = None,
+    b_col: opt.BCol = None,
+    encoding: opt.Encoding = None,
+    strict: opt.Strict = False,
+    as_json: opt.Json = False,
+    out: opt.Out = None,
 ) -> None:
     """Make, sample, order or reverse pairs.
 
-    DATA is a folder of .txt files (the file's name is the id), or a csv, tsv, jsonl, json, parquet or xlsx table with
-    a column of ids and one of texts. Every text meets every other, or a random part of the pairs is drawn; which of
-    the two stands first is left to chance, because judges tend to favour a position. Keep the file that --out writes:
-    it is what `pairscale judge` reads.
+    DATA is a folder or zip archive of texts (txt, md, html, docx, odt, pdf; the file's name is the id), or a csv, tsv,
+    jsonl, json, parquet or xlsx table with a column of ids and one of texts. Every text meets every other, or a random
+    part of the pairs is drawn; which of the two stands first is left to chance, because judges tend to favour a
+    position. Keep the file that --out writes: it is what `pairscale judge` reads.
     """
-    pairs, ids = read_pairs(data, id_col, text_col, encoding)
+    pairs, ids, opening = read_pairs(
+        data, id_col=id_col, text_col=text_col, encoding=encoding, strict=strict, a_col=a_col, b_col=b_col
+    )
+    opening.say()
     if ids is None and reverse and order is Order.RANDOM:
         order = Order.KEEP
     if share != 1 or n_pairs is not None:

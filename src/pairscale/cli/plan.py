@@ -9,16 +9,17 @@ import typer
 
 import pairscale as ps
 from pairscale.cli import _names
-from pairscale.cli._common import Json, Out, complain, emit, show_table
+from pairscale.cli import _options as opt
+from pairscale.cli._common import complain, emit, show_table
 
 if TYPE_CHECKING:
-    from pairscale.simulate import ComparisonPlan
+    from pairscale.simulation.planning import ComparisonPlan
 
 __all__ = ["EXAMPLES", "command"]
 
 EXAMPLES = (
     "pairscale plan --items 200 --reliability 0.9",
-    "pairscale plan --items 200 --price 0.002 --seconds 2 --in-flight 8",
+    "pairscale plan --items 200 --price 0.002 --seconds 2 --concurrency 8",
     "pairscale plan --items 60 --reliability 0.8 --sd 2 --bias 0.3 --lapse 0.05",
 )
 
@@ -29,7 +30,7 @@ def command(
     sd: Annotated[float, typer.Option(metavar="SD", help="Standard deviation of the abilities, in logits.")] = 1.0,
     bias: Annotated[float, typer.Option(metavar="LOGITS", help="The judge's preference for the first position.")] = 0.0,
     lapse: Annotated[float, typer.Option(metavar="SHARE", help="Of answers given by the toss of a coin.")] = 0.0,
-    invalid: Annotated[float, typer.Option(metavar="SHARE", help="Of questions that the judge declines.")] = 0.0,
+    invalid_rate: Annotated[float, typer.Option(metavar="SHARE", help="Of questions that the judge declines.")] = 0.0,
     selector: Annotated[
         str,
         typer.Option(
@@ -38,13 +39,14 @@ def command(
             help="Who chooses the pairs: pollitt, random, nearest or information.",
         ),
     ] = "pollitt",
+    preset: opt.PresetName = "pairscale",
     price: Annotated[float | None, typer.Option(min=0, metavar="X", help="Of one question, in any currency.")] = None,
     seconds: Annotated[float | None, typer.Option(min=0, metavar="X", help="That one answer takes.")] = None,
-    in_flight: Annotated[int, typer.Option(min=1, metavar="N", help="Questions open at once.")] = 1,
+    concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="Questions open at once.")] = 1,
     seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Runs to simulate.")] = 3,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="The same seed gives the same plan.")] = 0,
-    as_json: Json = False,
-    out: Out = None,
+    as_json: opt.Json = False,
+    out: opt.Out = None,
 ) -> None:
     """How many comparisons will I need, what will they cost, how long will they take?
 
@@ -56,19 +58,20 @@ def command(
     The figures rest on --sd, how far apart the texts are in the judge's eyes. At 1, the better of two texts drawn at
     random wins 73 of 100 comparisons; at 2, 83; at 0.5, 63.
     """
-    plan = ps.plan_comparisons(
+    plan = ps.plan(
         items,
-        reliability,
-        ability_sd=sd,
+        reliability=reliability,
+        sd=sd,
         bias=bias,
         lapse=lapse,
-        invalid_rate=invalid,
+        invalid_rate=invalid_rate,
         selector=selector,
-        concurrency=in_flight,
-        n_seeds=seeds,
+        preset=preset,  # type: ignore[arg-type]
+        price=price,
+        seconds=seconds,
+        concurrency=concurrency,
+        seeds=seeds,
         seed=seed,
-        price_per_comparison=price,
-        seconds_per_comparison=seconds,
     )
     for line in plan.notices:
         complain("note", line)

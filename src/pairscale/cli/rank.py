@@ -11,43 +11,17 @@ import typer
 
 import pairscale as ps
 from pairscale.cli import _names
-from pairscale.cli._common import (
-    Concurrency,
-    Encoding,
-    IdCol,
-    Json,
-    MaxCost,
-    Out,
-    Retries,
-    TextCol,
-    Timeout,
-    emit,
-    printable,
-    resumable,
-    say,
-    show_table,
-)
-from pairscale.cli._inputs import (
-    BaseUrl,
-    Cache,
-    DryRun,
-    JudgeArgs,
-    JudgeName,
-    PriceOption,
-    TemplateName,
-    TraitName,
-    make_named_judge,
-    run_file,
-    say_reused,
-    setting,
-    show_request,
-)
-from pairscale.cli._people import Host, Instructions, Labellers, Port, Url, answering
-from pairscale.errors import InputError
-from pairscale.options import require_choice
+from pairscale.cli import _options as opt
+from pairscale.cli._common import emit, printable, resumable, say, show_table
+from pairscale.cli._inputs import make_named_judge, run_file, say_reused, setting, show_request
+from pairscale.cli._opening import read_texts, say_judged
+from pairscale.cli._people import answering
+from pairscale.core.addresses import without_logins
+from pairscale.core.errors import InputError
+from pairscale.core.options import require_choice
 
 if TYPE_CHECKING:
-    from pairscale.adaptive import AdaptiveResult
+    from pairscale.adaptive.rank import AdaptiveResult
 
 __all__ = ["EXAMPLES", "command"]
 
@@ -62,23 +36,23 @@ EXAMPLES = (
 
 def command(
     data: Annotated[
-        Path, typer.Argument(metavar="DATA", help="A folder of .txt files, or a table with ids and texts.")
+        Path, typer.Argument(metavar="DATA", help="A folder or zip archive of texts, or a table with ids and texts.")
     ],
-    judge: JudgeName = "lexical",
+    judge: opt.JudgeName = "lexical",
     run: Annotated[
         str | None,
-        typer.Option(metavar="FILE", callback=run_file, help="The run file: the same line goes on where it is."),
+        typer.Option(metavar="FILE", callback=run_file, help="The run file; the same command resumes it."),
     ] = None,
-    trait: TraitName = None,
-    template: TemplateName = None,
-    judge_arg: JudgeArgs = None,
-    base_url: BaseUrl = None,
-    cache: Cache = None,
-    dry_run: DryRun = False,
-    concurrency: Concurrency = 1,
-    retries: Retries = 3,
-    timeout: Timeout = 300.0,
-    price: PriceOption = None,
+    trait: opt.TraitName = None,
+    template: opt.TemplateName = None,
+    judge_arg: opt.JudgeArgs = None,
+    base_url: opt.BaseUrl = None,
+    cache: opt.Cache = None,
+    dry_run: opt.DryRun = False,
+    concurrency: opt.Concurrency = 1,
+    retries: opt.Retries = 3,
+    timeout: opt.Timeout = 300.0,
+    price: opt.PriceOption = None,
     reliability: Annotated[
         float | None,
         typer.Option(
@@ -93,7 +67,7 @@ def command(
     max_comparisons: Annotated[
         int | None, typer.Option(min=0, metavar="N", help="At most so many comparisons in the whole run.")
     ] = None,
-    max_cost: MaxCost = None,
+    max_cost: opt.MaxCost = None,
     max_minutes: Annotated[float | None, typer.Option(min=0, metavar="M", help="Stop after so long.")] = None,
     selector: Annotated[
         str,
@@ -103,40 +77,45 @@ def command(
             help="Who chooses: pollitt, random, nearest, information, or module:function.",
         ),
     ] = "pollitt",
+    preset: opt.PresetName = "pairscale",
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="A field of the configuration, such as cap_frac=0.1."),
     ] = None,
     fit: Annotated[str, typer.Option(metavar="HOW", help="exact (sampled), or laplace (fast, approximate).")] = "exact",
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="The same seed makes the same choices.")] = 1,
-    progress: Annotated[str, typer.Option(metavar="WHAT", help="all, refits, steps or none.")] = "all",
-    labellers: Labellers = None,
-    instructions: Instructions = None,
-    host: Host = "127.0.0.1",
-    port: Port = 8484,
-    url: Url = None,
-    id_col: IdCol = None,
-    text_col: TextCol = None,
-    encoding: Encoding = None,
-    as_json: Json = False,
-    out: Out = None,
+    progress: Annotated[str, typer.Option(metavar="WHAT", help="all, refits, steps, line or none.")] = "all",
+    labellers: opt.Labellers = None,
+    instructions: opt.Instructions = None,
+    host: opt.Host = "127.0.0.1",
+    port: opt.Port = 8484,
+    url: opt.Url = None,
+    id_col: opt.IdCol = None,
+    text_col: opt.TextCol = None,
+    encoding: opt.Encoding = None,
+    strict: opt.Strict = False,
+    as_json: opt.Json = False,
+    out: opt.Out = None,
 ) -> None:
     """Rank texts adaptively, with any judge.
 
     Each comparison is chosen by what is known so far. The Bayesian model is fitted again and again; the run stops by
-    itself when the ranking is reliable and stable, or at a limit. Every answer is on the disk before the run ends, and
-    the same line goes on: after a limit, a crash or Ctrl-C. New texts in DATA join the run; --without ID withdraws one.
+    itself when the ranking is reliable and stable, or at a limit. Every answer is on the disk before the run ends. Run
+    the same command again to resume after a limit, a crash or Ctrl-C. New texts in DATA join the run; --without ID
+    withdraws one.
 
     `pairscale audit RUN` recomputes every choice and every stop from the log; `pairscale plan` says beforehand how many
     comparisons it may take.
 
     With --judge human, people answer on a page: each of --labellers has a link, and pairs come as they free up.
     """
-    samples = ps.read_samples(data, id_col=id_col, text_col=text_col, encoding=encoding)
-    adaptive, btl = _configured(set_ or [], reliability)
+    report, opening = read_texts(data, id_col=id_col, text_col=text_col, encoding=encoding, strict=strict)
+    samples = report.samples
+    adaptive, btl = _configured(set_ or [])
     require_choice(fit, "--fit", ("exact", "laplace"))
     with contextlib.redirect_stdout(sys.stderr):  # what a judge of the user's prints is no part of the result
         asked = make_named_judge(judge, trait, template, judge_arg, base_url, cache, price)
+    opening.say([asked.condition.judge_id])
     if dry_run:
         if samples.height < 2:
             raise InputError(f"{data} holds {samples.height} text: there is nothing to compare it with")
@@ -148,18 +127,20 @@ def command(
         say("note: without --run nothing is kept when this is interrupted")
     page = answering(asked, labellers, (host, port, url), instructions, concurrency, timeout)
     with resumable(run), contextlib.redirect_stdout(sys.stderr), page as options:
-        result = ps.adaptive_rank(
-            samples,
+        result = ps.rank(
+            report,
             judge=asked,
-            n_steps=steps,
+            steps=steps,
             run=run,
             seed=seed,
+            preset=preset,  # type: ignore[arg-type]
             selector=selector,
+            reliability=reliability,
             max_comparisons=max_comparisons,
             max_cost=max_cost,
             max_minutes=max_minutes,
             retries=retries,
-            fit_fn=fit,
+            fit=fit,
             adaptive_config=adaptive,
             btl_config=btl,
             without=without or (),
@@ -168,14 +149,17 @@ def command(
         )
     say_reused(asked)
     document = {"summary": result.summary, "run": run, "items": result.items, "refits": result.refits}
-    emit(document, result.items, as_json=as_json, out=out, show=lambda: _show(result, run, selector))
-    if result.state.stop_reason == "judge_failing":
+    emit(document, result.items, as_json=as_json, out=out, show=lambda: None)
+    if not as_json:
+        _show(result, run, selector)
+    say_judged([asked.condition.judge_id])
+    if result.state.stop_reason in ("judge_failing", "judge_flips"):
         raise typer.Exit(1)
 
 
-def _configured(given: list[str], reliability: float | None) -> tuple[dict[str, Any], dict[str, Any]]:
+def _configured(given: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     """``--set`` fields, each to the configuration that has it."""
-    from pairscale.adaptive import AdaptiveConfig, BTLConfig
+    from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
 
     tables = (AdaptiveConfig.describe(), BTLConfig.describe())
     known = {entry["name"]: at for at, table in enumerate(tables) for entry in table}
@@ -185,35 +169,36 @@ def _configured(given: list[str], reliability: float | None) -> tuple[dict[str, 
         if name not in known:
             raise InputError(f"--set {name}: there is no such field; docs/adaptive.md lists them")
         found[known[name]][name] = {"true": True, "false": False}.get(str(value).lower(), value)
-    if reliability is not None:
-        found[1]["eap_reliability_min"] = reliability
     return found
 
 
 def _show(result: AdaptiveResult, run: str | None, selector: str) -> None:
     import polars as pl
 
-    from pairscale.adaptive._words import shown_figure
+    from pairscale.adaptive.messages import shown_figure
+    from pairscale.models.logs import ITEM_LOG
 
     items = result.items
+    known = {*ITEM_LOG, "rank", "comparisons", "95 %", "withdrawn"}
     if items.height:
         shown = items.select(
             "rank", "ID", "theta_mean", "theta_sd",
             pl.format("{}-{}", *_whole("rank_p2.5", "rank_p97.5")).alias("95 %"), pl.col("degree").alias("comparisons"),
+            *(name for name in items.columns if name not in known),
         )  # fmt: skip
         show_table(shown, digits=2)
     state = result.state
     said = f"\n{state.engine.committed:,} comparisons of {len(state.ids):,} texts"
     if result.refits.height:
         last = result.refits.row(-1, named=True)
-        said += f"; reliability {shown_figure(last['reliability_EAP'], last['eap_reliability_min'])}"
-    typer.echo(said)
+        said += f"; reliability {shown_figure(last['reliability'], last['eap_reliability_min'])}"
+    typer.echo(f"{said}; preset {state.preset}")
     if state.withdrawn:
         typer.echo(printable(f"withdrawn: {', '.join(state.withdrawn)}"))
     typer.echo(_ending(result))
     if run is not None:
         own = f" --selector {selector}" if ":" in selector else ""
-        typer.echo(f"run file  {run}  (try: pairscale audit {run}{own})")
+        typer.echo(f"run file  {without_logins(run)}  (try: pairscale audit {without_logins(run)}{own})")
 
 
 def _whole(*names: str) -> list[Any]:
@@ -223,23 +208,30 @@ def _whole(*names: str) -> list[Any]:
 
 
 _ENDINGS = {
-    "btl_converged": "stopped: the ranking is reliable and stable (a higher --reliability goes on)",
-    "max_comparisons": "paused at --max-comparisons; the same line with a higher one goes on",
-    "max_cost": "paused at --max-cost; the same line with a higher one goes on",
-    "max_minutes": "paused at --max-minutes; the same line goes on",
-    "judge_failing": "paused: the judge gives no valid answers; mend it, and the same line goes on",
+    "btl_converged": "stopped: the ranking is reliable and stable; a higher --reliability continues the run",
+    "max_comparisons": "paused at --max-comparisons; run the same command with a higher one to continue",
+    "max_cost": "paused at --max-cost; run the same command with a higher one to continue",
+    "max_minutes": "paused at --max-minutes; run the same command again to continue",
+    "judge_failing": "paused: the judge gives no valid answers; fix it, and run the same command again to continue",
+    "judge_flips": "paused: the judge goes by position; run the same command with --set flip_share_max=S to continue",
 }
 
 
 def _ending(result: AdaptiveResult) -> str:
-    from pairscale.adaptive._words import starvation
+    from pairscale.adaptive.messages import exhaustion, starvation, stop_in_words
 
     state = result.state
     if state.stop_reason is None:
-        return "paused; the same line goes on"
+        return "paused; run the same command again to continue"
+    if state.stop_reason == "pairs_exhausted":
+        return f"stopped: {exhaustion(state)}"
+    rows = [row for row in result.refits.iter_rows(named=True) if not row["is_closing"]]
+    if rows and rows[-1]["stop_reason"] == state.stop_reason == "btl_converged":
+        why = stop_in_words(rows[-1], rows[-2] if len(rows) > 1 else None)
+        return f"{_ENDINGS['btl_converged']}\n  {why}"
     if state.stop_reason != "candidate_starvation":
         return _ENDINGS.get(state.stop_reason, state.stop_reason)
-    more = "--set dup_max_obs=3 --set dup_p_margin=0.5 goes on with more answers to a pair"
+    more = "--set dup_max_obs=3 --set dup_p_margin=0.5 continues with more answers to a pair"
     if state.engine.ledger.given_up:
         limit = 2 * state.engine.config.max_invalid_per_pair
         more += f", --set max_invalid_per_pair={limit} asks about what was refused"

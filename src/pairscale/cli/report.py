@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-import pairscale as ps
-from pairscale.cli._common import Json, emit, say
-from pairscale.cli._inputs import condition_of
-from pairscale.errors import InputError
-from pairscale.options import optional, require_suffix
-
-if TYPE_CHECKING:
-    from pairscale.report._shell import Facts
+from pairscale.cli import _options as opt
+from pairscale.cli._common import emit, say
 
 __all__ = ["EXAMPLES", "command"]
 
@@ -24,7 +18,7 @@ EXAMPLES = (
     "pairscale report run.db --without-texts --pseudonyms --out to-share.html",
     "pairscale report run.db --out ranking.xlsx",
     "pairscale report run.db --again again.jsonl",
-    "pairscale report run.db --as bias",
+    "pairscale report run.db --kind bias",
     "pairscale report run.db --interactive",
 )
 
@@ -35,13 +29,14 @@ def command(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="The page (RUN.html when it is left out), or by its ending a table: xlsx, csv and so on.",
+            help="The page (RUN.html when it is left out), or by its ending a table: csv and so on; xlsx has a sheet "
+            "each for ranking, comparisons and method.",
         ),
     ] = None,
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="What was asked.")] = None,
     kind: Annotated[
         str | None,
-        typer.Option("--as", metavar="KIND", help="What to read the run as: ranking, bias or ab; it knows by itself."),
+        typer.Option(metavar="KIND", help="What to read the run as: ranking, bias or ab; it knows by itself."),
     ] = None,
     condition: Annotated[
         str | None,
@@ -60,7 +55,7 @@ def command(
     interactive: Annotated[
         bool, typer.Option("--interactive", help="Charts that can be pointed at, searched and zoomed; adds 0.9 MB.")
     ] = False,
-    as_json: Json = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Write a run as one HTML page that opens from the disk and loads nothing.
 
@@ -71,49 +66,16 @@ def command(
 
     With --without-texts and --pseudonyms the page can be shared: it then holds no text, and no name of one.
     """
-    from pairscale.files import TABLE_SUFFIXES, write_table
-    from pairscale.report._chart_files import require_drawing
-    from pairscale.report.page import page_of, write_page
+    from pairscale.reporting.verbs import written_report
 
-    is_table = out is not None and out.suffix.lower() in TABLE_SUFFIXES
-    optional(require_suffix, out, "--out", (".html", ".htm", *TABLE_SUFFIXES))
-    optional(require_suffix, again, "--again", (".jsonl", ".ndjson"))
-    if interactive and is_table:
-        raise InputError(f"--interactive is for the charts of a page, and {out} is a table; leave one of the two out")
-    if interactive:
-        require_drawing("--interactive")
-    facts = _facts(run, kind, condition)
-    target = page_of(run) if out is None else out
-    shown = facts.disguised() if pseudonyms else facts
-    table = shown.rows(texts=not without_texts)
-    if is_table:
-        write_table(table, target)
-    else:
-        named = None if pseudonyms else run
-        write_page(shown, target, title=title, texts=not without_texts, run=named, interactive=interactive)
-    say(f"written: {target}")
-    cases = None
+    made = written_report(
+        run, out=out, title=title, kind=kind, condition=condition, without_texts=without_texts, pseudonyms=pseudonyms,
+        again=again, interactive=interactive,
+    )  # fmt: skip
+    say(f"written: {made.path}")
     if again is not None:
-        cases = shown.write_again(again)
-        tell = f" (try: pairscale label {again})" if cases else ", so there is nothing to label"
-        say(f"written: {again}, {cases} case{'s' * (cases != 1)} to look at again{tell}")
+        tell = f" (try: pairscale label {again})" if made.again else ", so there is nothing to label"
+        say(f"written: {again}, {made.again} case{'s' * (made.again != 1)} to look at again{tell}")
     if as_json:
-        document = {"report": str(target), "again": cases, "items": table}
-        emit(document, table, as_json=True, out=None, show=lambda: None)
-
-
-def _facts(run: str, kind: str | None, condition: str | None) -> Facts:
-    from pairscale.report.page import KINDS, facts_of, kind_of
-
-    chosen = next((name for name in KINDS if name == kind), None)
-    if kind is not None and chosen is None:
-        raise InputError(f"--as {kind}: a run is read as {', '.join(KINDS[:-1])} or {KINDS[-1]}")
-    with ps.open_run(run) as store:
-        chosen = chosen or kind_of(store)
-        if chosen == "ab":
-            if condition is not None:
-                raise InputError("--condition chooses a judge of a ranking or a study; an A/B run shows all of its own")
-            return facts_of(store, chosen)
-        # A study is about all of its judges; a ranking of several needs a choice.
-        all_of_them = chosen == "bias" and condition is None
-        return facts_of(store, chosen, None if all_of_them else condition_of(store, condition))
+        document = {"report": str(made.path), "again": made.again, "items": made.items}
+        emit(document, made.items, as_json=True, out=None, show=lambda: None)

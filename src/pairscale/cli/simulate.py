@@ -9,13 +9,14 @@ import typer
 
 import pairscale as ps
 from pairscale.cli import _names
-from pairscale.cli._common import Json, Out, chart_file, emit, say, show_table
-from pairscale.options import require_number
+from pairscale.cli import _options as opt
+from pairscale.cli._common import chart_file, emit, say, show_table
+from pairscale.core.options import require_choice, require_number
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from pairscale.simulate import SimulationStudy
+    from pairscale.simulation.study import SimulationStudy
 
 __all__ = ["EXAMPLES", "command"]
 
@@ -23,7 +24,7 @@ EXAMPLES = (
     "pairscale simulate --items 100 --selector pollitt --selector random",
     "pairscale simulate --items 50 --seeds 10 --bias 0.3 --lapse 0.05",
     "pairscale simulate --items 60 --per-item 8 --sd 1 --sd 2.5 --chart a.svg",
-    "pairscale simulate --items 60 --in-flight 1 --in-flight 32 --out curves.csv",
+    "pairscale simulate --items 60 --concurrency 1 --concurrency 32 --out c.csv",
 )
 
 
@@ -39,6 +40,7 @@ def command(
             help="As in `pairscale rank` (pollitt and random); may stand several times.",
         ),
     ] = None,
+    preset: opt.PresetName = "pairscale",
     seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Runs of each combination.")] = 20,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="The first seed; the others count up from it.")] = 0,
     sd: Annotated[
@@ -47,24 +49,26 @@ def command(
     ] = None,
     bias: Annotated[float, typer.Option(metavar="LOGITS", help="The judge's preference for the first position.")] = 0.0,
     lapse: Annotated[float, typer.Option(metavar="SHARE", help="Of answers given by the toss of a coin.")] = 0.0,
-    invalid: Annotated[float, typer.Option(metavar="SHARE", help="Of questions that the judge declines.")] = 0.0,
-    in_flight: Annotated[
+    invalid_rate: Annotated[float, typer.Option(metavar="SHARE", help="Of questions that the judge declines.")] = 0.0,
+    concurrency: Annotated[
         list[int] | None,
         typer.Option(min=1, metavar="N", help="Questions open at once (1); may stand several times."),
     ] = None,
     per_item: Annotated[
         float | None,
         typer.Option(
-            metavar="X", help="Go on to so many comparisons per item, whatever the stop rule says; else stop by it."
+            metavar="X", help="Continue to so many comparisons per item, whatever the stop rule says; else stop by it."
         ),
     ] = None,
     target: Annotated[
         float, typer.Option(metavar="R", help="Tell how many comparisons it takes to this Spearman correlation.")
     ] = 0.9,
-    reliability: Annotated[float, typer.Option(metavar="R", help="EAP reliability that the stop rule asks for.")] = 0.9,
-    exact: Annotated[
-        bool, typer.Option("--exact", help="Refit with the sampler of real runs instead of its fast approximation.")
-    ] = False,
+    reliability: Annotated[
+        float | None, typer.Option(metavar="R", help="EAP reliability that the stop rule asks for; 0.9 by default.")
+    ] = None,
+    fit: Annotated[
+        str, typer.Option(metavar="HOW", help="laplace (fast, approximate), or exact (the sampler of real runs).")
+    ] = "laplace",
     workers: Annotated[int, typer.Option(min=1, metavar="N", help="Processes to spread the runs over.")] = 1,
     chart: Annotated[
         Path | None,
@@ -72,8 +76,8 @@ def command(
             metavar="FILE", callback=chart_file, help="Draw the study: svg, png, html or json, by the ending."
         ),
     ] = None,
-    as_json: Json = False,
-    out: Out = None,
+    as_json: opt.Json = False,
+    out: opt.Out = None,
 ) -> None:
     """Try ways of choosing pairs on simulated judges whose truth is known.
 
@@ -85,25 +89,26 @@ def command(
     writes has the means of every checkpoint with their 95% intervals.
     """
     require_number(target, "--target", above=0, most=1)
-    require_number(reliability, "--reliability", above=0, below=1)
-    faults = {"bias": bias, "lapse": lapse, "invalid_rate": invalid}
-    study = ps.simulate_study(
+    require_choice(fit, "--fit", ("exact", "laplace"))
+    study = ps.simulate(
         items or (100,),
-        tuple(selector or ("pollitt", "random")),
-        seeds,
-        first_seed=seed,
-        ability_sd=sd or (1.0,),
-        judges=({name: value for name, value in faults.items() if value},),
-        concurrency=in_flight or (1,),
-        max_per_item=per_item,
-        stop_early=per_item is None,
-        fit_fn="exact" if exact else "laplace",
-        btl_config={"eap_reliability_min": reliability},
+        selector=tuple(selector or ("pollitt", "random")),
+        preset=preset,  # type: ignore[arg-type]
+        seeds=seeds,
+        seed=seed,
+        sd=sd or (1.0,),
+        bias=bias,
+        lapse=lapse,
+        invalid_rate=invalid_rate,
+        concurrency=concurrency or (1,),
+        per_item=per_item,
+        reliability=reliability,
+        fit=fit,
         workers=workers,
     )
     reach = study.reach(target)
     if chart is not None:
-        from pairscale.report.charts import save_chart, simulation_chart
+        from pairscale.reporting.charts import save_chart, simulation_chart
 
         save_chart(simulation_chart(study), chart)
         say(f"wrote the chart to {chart}")

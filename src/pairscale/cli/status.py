@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import pairscale as ps
-from pairscale.cli._common import Json, Out, emit, printable, show_table
-from pairscale.errors import InputError
+from pairscale.cli import _options as opt
+from pairscale.cli._common import emit, printable, show_table
+from pairscale.core.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,73 +27,83 @@ _PAUSE_S = 2.0
 def command(
     run: Annotated[str, typer.Argument(metavar="RUN", help="The run file.")],
     follow: Annotated[
-        bool, typer.Option("--follow", help="Go on: a line whenever something has changed, to the end of the run.")
+        bool,
+        typer.Option("--follow", help="Keep watching: a line whenever something has changed, to the end of the run."),
     ] = False,
-    as_json: Json = False,
-    out: Out = None,
+    as_json: opt.Json = False,
+    out: opt.Out = None,
 ) -> None:
     """Show where a run stands: answers, failures, attempts, tokens and cost of every judge.
 
-    It may be asked while the run goes on. One row is one condition: a judge with its trait, template and settings.
+    It may be asked while the run is working. One row is one condition: a judge with its trait, template and settings.
     What was paid is shown by model, template and day (UTC). Labels of people are counted by labeller.
+
+    The digest covers every row of the run file as it was closed: keep it elsewhere, and `pairscale audit RUN --digest`
+    finds any later change.
 
     Of an adaptive run, it says how far it is: stage, comparisons, reliability, and why it stopped. --json also has the
     settings of every command that wrote to the run file; `pairscale init FILE --from RUN` makes a study file of them.
     """
-    from pairscale.adaptive.session import adaptive_status
     from pairscale.cli._history import kept_settings
-    from pairscale.collect.batch._registry import entries
-    from pairscale.collect.taken_over import count_taken_over, taken_over_line
-    from pairscale.store.labels import label_counts
 
     if follow:
         if as_json or out is not None:
             raise InputError("--follow shows lines as they come; leave --json and --out out")
         _follow(run)
         return
+    found = ps.status(run)
     with ps.open_run(run) as store:
-        counts, conditions = store.counts(), store.conditions()
-        facts = {key: store.get_meta(key) for key in ("created_by", "created_at", "writer")}
-        adaptive = adaptive_status(store)
-        spending = store.spending()
-        batches = entries(store)
         commands = kept_settings(store)
-        taken_over = count_taken_over(store)
-        labelled, labels = label_counts(store), store.labels()
-
-    def show() -> None:
-        typer.echo(f"{run}: {counts['items']:,} samples, {counts['pairs']:,} pairs, {counts['attempts']:,} attempts")
-        made = f"{facts['created_by']}, {str(facts['created_at'])[:19].replace('T', ' ')} UTC"
-        typer.echo(f"made by {made}")
-        typer.echo(f"last written by {printable(str(facts['writer']))}")
-        if adaptive is not None:
-            typer.echo(_standing(adaptive))
-        if going := sum(entry.open for entry in batches):
-            typer.echo(f"{going:,} of {len(batches):,} batches not taken in yet: pairscale batch status {run}")
-        if taken_over:
-            typer.echo(taken_over_line(taken_over))
-        typer.echo()
-        if conditions.height:
-            show_table(_shown(conditions), digits=4)
-        elif labelled is None:
-            typer.echo("nothing was judged yet")
-        if labelled is not None:
-            _show_labels(labelled, labels, below=conditions.height > 0)
-        if spending["cost"].sum() > 0:
-            typer.echo(f"\nspent so far: ${spending['cost'].sum():,.4f}\n")
-            show_table(spending.drop("total_tokens").rename({"template_id": "template"}), digits=4)
 
     document = {
-        **counts,
-        **facts,
-        "adaptive": adaptive,
-        "conditions": conditions,
-        "spending": spending,
-        "labels": labelled,
+        **found.counts,
+        **found.made,
+        "digest": found.digest,
+        "adaptive": found.adaptive,
+        "conditions": found.conditions,
+        "spending": found.spending,
+        "labels": found.labelled,
         "commands": commands,
-        "taken_over": taken_over,
+        "taken_over": found.taken_over,
     }
-    emit(document, conditions, as_json=as_json, out=out, show=show)
+    emit(document, found.conditions, as_json=as_json, out=out, show=lambda: _show(found))
+
+
+def _show(found: ps.RunStatus) -> None:
+    from pairscale.adaptive.messages import judge_health
+    from pairscale.collect.taken_over import taken_over_line
+
+    counts, made = found.counts, found.made
+    typer.echo(f"{found.run}: {counts['items']:,} samples, {counts['pairs']:,} pairs, {counts['attempts']:,} attempts")
+    typer.echo(f"made by {made['created_by']}, {str(made['created_at'])[:19].replace('T', ' ')} UTC")
+    typer.echo(f"last written by {printable(str(made['writer']))}")
+    typer.echo(f"digest {found.digest or 'none: it is being written, or its process was killed'}")
+    if found.adaptive is not None:
+        typer.echo(_standing(found.adaptive))
+        if health := judge_health(found.adaptive["judge"] or {}):
+            typer.echo(f"judge: {', '.join(health)}")
+    if found.open_batches:
+        not_yet = f"{found.open_batches:,} of {found.batches:,} batches not taken in yet"
+        typer.echo(f"{not_yet}: pairscale batch status {found.run}")
+    if found.taken_over:
+        typer.echo(taken_over_line(found.taken_over))
+    typer.echo()
+    if found.conditions.height:
+        show_table(_shown(found.conditions), digits=4)
+    elif found.labelled is None:
+        typer.echo("nothing was judged yet")
+    if found.labelled is not None:
+        _show_labels(found.labelled, found.labels, below=found.conditions.height > 0)
+    if found.spending["cost"].sum() > 0:
+        _show_spending(found.spending)
+
+
+def _show_spending(spending: pl.DataFrame) -> None:
+    from pairscale.providers.prices import price_note
+
+    dates = price_note(row["prices_as_of"] for row in spending.iter_rows(named=True) if row["cost"])
+    typer.echo(f"\nspent so far: ${spending['cost'].sum():,.4f}{dates}\n")
+    show_table(spending.drop("total_tokens", "prices_as_of").rename({"template_id": "template"}), digits=4)
 
 
 def _show_labels(labelled: Mapping[str, int], labels: pl.DataFrame, *, below: bool) -> None:
@@ -107,7 +118,8 @@ def _follow(run: str) -> None:
     """A line whenever something has changed, until an adaptive run has ended or the user has."""
     from datetime import UTC, datetime
 
-    from pairscale.adaptive.session import adaptive_status
+    from pairscale.adaptive.status import adaptive_status
+    from pairscale.runtime import recorded_prices
     from pairscale.store.labels import label_counts
 
     said = ""
@@ -115,8 +127,9 @@ def _follow(run: str) -> None:
         with ps.open_run(run) as store:
             adaptive, attempts, spent = adaptive_status(store), store.counts()["attempts"], store.spent()
             labelled = label_counts(store)
+            dates = recorded_prices(store)
         line = f"{attempts:,} attempts" if adaptive is None else _standing(adaptive).partition(": ")[2]
-        line += f", ${spent:,.4f} spent" if spent else ""
+        line += f", ${spent:,.4f} spent{dates}" if spent else ""
         line += f", {_labelling(labelled)}" if labelled is not None else ""
         if line != said:
             typer.echo(f"{datetime.now(UTC):%H:%M:%S}  {line}")
@@ -127,10 +140,10 @@ def _follow(run: str) -> None:
 
 
 def _standing(run: Mapping[str, Any]) -> str:
-    """An adaptive run in a line: stage, comparisons, reliability, and whether it goes on."""
-    from pairscale.adaptive._words import how_it_stands
+    """An adaptive run in a line: stage, comparisons, reliability, and whether it continues."""
+    from pairscale.adaptive.messages import how_it_stands
 
-    reliability = run["reliability_EAP"]
+    reliability = run["reliability"]
     known = "not known yet" if reliability is None else f"{reliability:.2f}"
     gone = f" ({len(run['withdrawn']):,} withdrawn)" if run["withdrawn"] else ""
     said = [f"{run['n_items']:,} items{gone}", f"{run['committed_pairs']:,} comparisons"]
@@ -139,8 +152,12 @@ def _standing(run: Mapping[str, Any]) -> str:
     if run["stop_reason"] is not None:
         said.append(how_it_stands(run["stop_reason"]))
     else:
-        said.append("paused; the same line goes on" if run["has_ended"] else "running, or its process was killed")
-    return f"adaptive ranking: {', '.join(said)}"
+        said.append(
+            "paused; run the same command again to continue"
+            if run["has_ended"]
+            else "running, or its process was killed"
+        )
+    return f"adaptive ranking (preset {run['preset']}): {', '.join(said)}"
 
 
 def _labelling(counts: Mapping[str, int]) -> str:

@@ -8,7 +8,8 @@ import typer
 
 import pairscale as ps
 from pairscale.cli import _names
-from pairscale.cli._common import Json, Out, emit, printable, say, terminal_width
+from pairscale.cli import _options as opt
+from pairscale.cli._common import emit, printable, say, terminal_width
 
 __all__ = ["EXAMPLES", "command"]
 
@@ -22,8 +23,8 @@ def command(
             metavar="NAME", autocompletion=_names.templates, help="Show and check this one: a name, or a .txt file."
         ),
     ] = None,
-    as_json: Json = False,
-    out: Out = None,
+    as_json: opt.Json = False,
+    out: opt.Out = None,
 ) -> None:
     """List the prompt templates, or show and check one.
 
@@ -32,10 +33,11 @@ def command(
     """
     import polars as pl
 
-    from pairscale.prompts import template_from
+    from pairscale.core.prompts import template_from
 
     builtin = set(ps.list_prompt_templates(include_registered=False))
-    found = [template_from(name)] if name is not None else [template_from(n) for n in ps.list_prompt_templates()]
+    names = [name] if name is not None else ps.list_prompt_templates()
+    found = list(dict(map(template_from, names)).items())  # test1 is another name of advocate, and so on
     rows = [{"name": key, "builtin": key in builtin, "text": text} for key, text in found]
 
     def show() -> None:

@@ -9,7 +9,8 @@ import typer
 
 import pairscale as ps
 from pairscale.cli import _names
-from pairscale.cli._common import Json, Out, emit, terminal_width
+from pairscale.cli import _options as opt
+from pairscale.cli._common import emit, terminal_width
 
 __all__ = ["EXAMPLES", "command"]
 
@@ -22,8 +23,8 @@ def command(
     name: Annotated[
         str | None, typer.Argument(metavar="NAME", autocompletion=_names.traits, help="Show this one only.")
     ] = None,
-    as_json: Json = False,
-    out: Out = None,
+    as_json: opt.Json = False,
+    out: opt.Out = None,
 ) -> None:
     """List what texts can be judged on, with the definitions that judges are given.
 

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from pairscale.cli import _options as opt
 from pairscale.cli._common import say
-from pairscale.cli._people import Host, Port, Url
 
 __all__ = ["EXAMPLES", "command"]
 
@@ -17,9 +17,9 @@ EXAMPLES = ("pairscale watch run.db", "pairscale watch run.db --port 0")
 
 def command(
     run: Annotated[str, typer.Argument(metavar="RUN", help="The run file, of a run that is running or has ended.")],
-    host: Host = "127.0.0.1",
-    port: Port = 8585,
-    url: Url = None,
+    host: opt.Host = "127.0.0.1",
+    port: opt.Port = 8585,
+    url: opt.Url = None,
 ) -> None:
     """Show a run as it goes, in the browser: ranking, reliability against its target, rate, cost, errors.
 

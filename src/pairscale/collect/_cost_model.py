@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from pairscale.pairs._table import generator
+from pairscale.pairing.table import generator
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

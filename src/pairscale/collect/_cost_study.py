@@ -12,11 +12,11 @@ import polars as pl
 
 from pairscale.collect._cost_model import Spread, fit_input, likely_sum
 from pairscale.collect._plan import _named
-from pairscale.errors import InputError
-from pairscale.judges.base import Judge
+from pairscale.core.errors import InputError
+from pairscale.judges.base import Judge, judge_member
 from pairscale.judges.llm import LLMJudge
 from pairscale.judges.orders import unwrapped
-from pairscale.pairs._table import as_pairs
+from pairscale.pairing.table import as_pairs
 from pairscale.providers.base import Usage
 from pairscale.providers.families import capabilities
 from pairscale.providers.prices import Price, cost_of
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pairscale.collect.live import SubmitResult
-    from pairscale.tables import Table
+    from pairscale.core.tables import Table
 
 __all__ = ["SUMMARY", "Figures", "Rates", "Study", "assumed_output", "calibrated", "rough", "totals"]
 
@@ -82,7 +82,7 @@ class Rates:
     @classmethod
     def of(cls, judge: Judge, given: tuple[float | None, float | None], mode: str, discount: float | None) -> Rates:
         """The judge's prices, or those given for input and output, and the batch price."""
-        found = getattr(judge, "price", None)
+        found = judge_member(judge, "price")
         price = found if isinstance(found, Price) else None
         own = given != (None, None)
         if own:

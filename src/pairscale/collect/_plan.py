@@ -8,16 +8,16 @@ from typing import Any
 import polars as pl
 
 from pairscale.collect.taken_over import mark_taken_over
-from pairscale.comparisons import Condition, key_expressions, occurrence, ordered_key
-from pairscale.errors import TableError
+from pairscale.core.comparisons import Condition, key_expressions, occurrence, ordered_key
+from pairscale.core.errors import TableError
+from pairscale.core.notices import notice
+from pairscale.core.provenance import utc_now
+from pairscale.core.tables import FAILED, RESULTS, Table, listed
 from pairscale.judges.base import Judge
-from pairscale.notices import notice
-from pairscale.pairs._table import as_pairs
-from pairscale.provenance import utc_now
+from pairscale.pairing.table import as_pairs
 from pairscale.runtime import Question
-from pairscale.store import Progress, RunFile
+from pairscale.store.runfile import PairProgress, RunFile
 from pairscale.store.writer import Asked, Entry
-from pairscale.tables import FAILED, RESULTS, Table, listed
 
 __all__ = ["Plan", "make_plan"]
 
@@ -43,7 +43,7 @@ class Plan:
         self.condition_id = store.add_condition(condition)
         self.total = frame.height
         self._condition, self._frame, self._columns = condition, frame, columns
-        self._known: Progress = store.progress(self.condition_id)
+        self._known: PairProgress = store.progress(self.condition_id)
 
     def missing(self, besides: Collection[int] = ()) -> int:
         """How many pairs have no answer yet, besides those whose numbers are given."""
@@ -208,7 +208,7 @@ def _settled(row: Mapping[str, str | None]) -> tuple[str, int | None] | None:
 
 
 def _taken_up(
-    row: Mapping[str, str | None], settled: tuple[str, int | None], number: int, known: Progress, condition_id: str
+    row: Mapping[str, str | None], settled: tuple[str, int | None], number: int, known: PairProgress, condition_id: str
 ) -> Asked:
     """The attempt and outcome that a saved row stands for."""
     outcome, position = settled

@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pairscale.errors import FileFormatError, StoreError, StoreFullError
-from pairscale.files import read_text, replacing
-from pairscale.notices import notice
-from pairscale.store._database import whole
-from pairscale.tables import RESULTS, listed
+from pairscale.core.encodings import read_text
+from pairscale.core.errors import FileFormatError, StoreError, StoreFullError
+from pairscale.core.files import replacing
+from pairscale.core.notices import notice
+from pairscale.core.tables import RESULTS, listed
+from pairscale.store._database import scrub_surrogates
 
 __all__ = ["SavedResults"]
 
@@ -48,11 +49,11 @@ class SavedResults:
             try:
                 self._file.write(lines)
             except UnicodeEncodeError:
-                self._file.write(whole(lines))
+                self._file.write(scrub_surrogates(lines))
             self._file.flush()
             os.fsync(self._file.fileno())
         except OSError as error:
-            raise StoreFullError(f"{self._path} cannot be written: {error.strerror}; make room and go on") from None
+            raise StoreFullError(f"{self._path} cannot be written: {error.strerror}; make room and continue") from None
 
     def close(self) -> None:
         """Close the file."""

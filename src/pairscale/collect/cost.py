@@ -12,24 +12,31 @@ import polars as pl
 from pairscale.collect._cost_model import Strategy, choose_pilot
 from pairscale.collect._cost_study import SUMMARY, Figures, Rates, Study, assumed_output, calibrated, rough, totals
 from pairscale.collect.live import SubmitResult, submit_into
-from pairscale.collect.llm import _trait, make_adaptive_judge_llm, progress_of
-from pairscale.display import Shown
+from pairscale.collect.progress import progress_of
+from pairscale.core.display import ReprMixin
+from pairscale.core.notices import notice
+from pairscale.core.options import (
+    optional,
+    require_choice,
+    require_int,
+    require_number,
+    require_probability,
+    require_seed,
+)
+from pairscale.core.provenance import Provenance
+from pairscale.core.traits import Trait, choose_trait
 from pairscale.judges.base import Judge
-from pairscale.judges.resolve import make_judge
-from pairscale.notices import notice
-from pairscale.options import optional, require_choice, require_int, require_number, require_probability, require_seed
-from pairscale.provenance import Provenance
-from pairscale.providers.prices import require_price
+from pairscale.judges.resolve import make_judge, make_llm_judge
+from pairscale.providers.prices import UNDATED, price_note, require_price
 from pairscale.providers.registry import PROVIDERS
 from pairscale.runtime import RunOptions, require_prices, run_sync
-from pairscale.store import open_run
+from pairscale.store.runfile import open_run
 
 if TYPE_CHECKING:
     import os
 
+    from pairscale.core.tables import Table
     from pairscale.providers.prices import Price
-    from pairscale.tables import Table
-    from pairscale.traits import Trait
 
 __all__ = ["CostEstimate", "estimate_llm_pairs_cost"]
 
@@ -40,7 +47,7 @@ _UNSURE, _SURE = 0.15, 0.1
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class CostEstimate(Shown, table="summary", columns=None):
+class CostEstimate(ReprMixin, table="summary", columns=None):
     """What a set of pairs will cost, with what it rests on.
 
     Attributes:
@@ -114,8 +121,8 @@ def _cost_line(row: Mapping[str, Any], budget: str) -> str:
 
 
 def _price_line(row: Mapping[str, Any]) -> str:
-    said = f"${row['cost_per_million_input']:g} input, ${row['cost_per_million_output']:g} output a million tokens"
-    said += f", as of {row['prices_as_of']}" if row["prices_as_of"] else ""
+    said = f"${row['cost_per_million_input']:g} input, ${row['cost_per_million_output']:g} output per million tokens"
+    said += price_note([row["prices_as_of"] or UNDATED])
     return said + (f"; batches x {row['batch_discount']:g}" if row["mode"] == "batch" else "")
 
 
@@ -249,12 +256,13 @@ def estimate_llm_pairs_cost(
 
     def made(price: Price | None = None) -> Judge:
         more = settings | ({} if price is None else {"price": price})
+        what = choose_trait(trait, trait_name, trait_description)
         if judge is None:
-            return make_adaptive_judge_llm(
-                backend, model, trait, trait_name, trait_description, prompt_template, endpoint, key, judge_args=more
+            return make_llm_judge(
+                backend, model, what, prompt_template, endpoint=endpoint, api_key=key, judge_args=more
             )
         said = trait != "overall_quality" or trait_name is not None or trait_description is not None
-        return _judge(judge, _trait(trait, trait_name, trait_description) if said else None, prompt_template, more, key)
+        return _judge(judge, what if said else None, prompt_template, more, key)
 
     asked = made()
     rates = Rates.of(asked, paid, mode, batch_discount)
@@ -280,7 +288,7 @@ def estimate_llm_pairs_cost(
     test_pairs = study.pairs[pilot[0]]
     bar, every = progress_of(test_pairs, verbose=verbose, status_every=status_every, progress=progress)
     more = {"progress": bar, "status_every": every, "save_path": save_path, "include_raw": include_raw}
-    done, usage = run_sync(lambda: _asked(run, test_pairs, asked, options, more))
+    done, usage = run_sync(lambda: _asked(run, test_pairs, asked, options, more), run=run or save_path)
     found = calibrated(study, rates, pilot, done, usage, budget_quantile)
     row = facts | {"method": "pilot", "test_strategy": strategy, "budget_quantile": budget_quantile}
     lengths = float(study.bytes[pilot[0]].mean()), float(study.bytes.mean())

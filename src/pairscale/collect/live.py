@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from pairscale.collect._plan import Plan, make_plan
 from pairscale.collect._saved import SavedResults
-from pairscale.display import Shown
-from pairscale.errors import JudgeError
-from pairscale.judges.base import Judge
+from pairscale.core.display import ReprMixin
+from pairscale.core.errors import JudgeError
+from pairscale.core.notices import notice
+from pairscale.core.options import optional, require_int
+from pairscale.core.provenance import Provenance
+from pairscale.core.tables import ANSWER_COLUMNS
+from pairscale.judges.base import Judge, judge_member
 from pairscale.judges.resolve import make_judge
-from pairscale.notices import notice
-from pairscale.options import optional, require_int
-from pairscale.provenance import Provenance
 from pairscale.runtime import (
     CONCURRENCY,
     RETRIES,
@@ -28,27 +29,27 @@ from pairscale.runtime import (
     RunOptions,
     Runtime,
     close,
+    record_prices,
     require_prices,
     run_sync,
 )
-from pairscale.store import RunFile, open_run
 from pairscale.store.policies import GroupCommitWriter
+from pairscale.store.runfile import RunFile, open_run
 from pairscale.store.writer import Asked, Entry
-from pairscale.tables import ANSWER_COLUMNS
 
 if TYPE_CHECKING:
     import os
 
     import polars as pl
 
-    from pairscale.tables import Table
-    from pairscale.traits import Trait
+    from pairscale.core.tables import Table
+    from pairscale.core.traits import Trait
 
 __all__ = ["PairSource", "SubmitResult", "submit_into", "submit_pairs", "submit_pairs_async"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class SubmitResult(Shown, table="results", columns=ANSWER_COLUMNS):
+class SubmitResult(ReprMixin, table="results", columns=ANSWER_COLUMNS):
     """What judging a table of pairs gave.
 
     Attributes:
@@ -159,7 +160,8 @@ def submit_pairs(
             on_answer=on_answer,
             max_cost=max_cost,
             status_every=status_every,
-        )
+        ),
+        run=run or save_path,
     )
 
 
@@ -231,6 +233,7 @@ async def submit_into(
         on_answer: called with each new result.
     """
     plan = make_plan(store, pairs, judge.condition)
+    record_prices(store, [judge])
     saved = None if save_path is None else SavedResults(save_path)
     try:
         if saved is not None:
@@ -239,7 +242,8 @@ async def submit_into(
         budget = Budget.of(store, options.max_cost)
         also = None if saved is None else partial(_append, saved, plan)
         show = progress or status_every is not None
-        with Progress(plan.total, plan.total - plan.missing(), show=show, every=status_every) as bar:
+        done = plan.total - plan.missing()
+        with Progress(plan.total, done, show=show, every=status_every, prices=budget.prices) as bar:
             async with GroupCommitWriter(store, also=also) as writer:
                 runtime = Runtime(source, writer, options, budget=budget, progress=bar)
                 try:
@@ -276,7 +280,7 @@ class PairSource:
         store: RunFile,
         on_answer: Callable[[Mapping[str, Any]], None] | None = None,
     ) -> None:
-        repeats = store.repeats() if getattr(judge, "uses_cache", False) else None
+        repeats = store.repeats() if judge_member(judge, "uses_cache") else None
         self._questions = plan.questions(judge, repeats)
         self._plan, self._on_answer = plan, on_answer
 

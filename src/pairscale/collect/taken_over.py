@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from pairscale.provenance import utc_now
+from pairscale.core.provenance import utc_now
 
 if TYPE_CHECKING:
-    from pairscale.store import RunFile
+    from pairscale.store.runfile import RunFile
 
 __all__ = ["count_taken_over", "mark_taken_over", "taken_over_line"]
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pairscale.comparisons import build_btl_results_data
+from pairscale.core.comparisons import build_btl_results_data
 from pairscale.datasets.synthetic import synthetic_essays
 
 __all__ = [

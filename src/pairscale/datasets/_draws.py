@@ -7,12 +7,12 @@ from functools import cache
 from random import Random
 from typing import TYPE_CHECKING, TypeVar
 
-from pairscale.datasets._phrases import LEXICON
+from pairscale.datasets._phrases import phrases
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Draws"]
+__all__ = ["RandomChoices"]
 
 T = TypeVar("T")
 
@@ -25,7 +25,7 @@ def _options(alternatives: str) -> tuple[str, ...]:
     return tuple(alternatives.split("|"))
 
 
-class Draws:
+class RandomChoices:
     """A stream of random choices that depends on its seed alone.
 
     ``Random.random`` is the only method whose stream Python promises to keep; the rest is built on it here.
@@ -72,4 +72,4 @@ class Draws:
         """The phrase with its alternatives chosen, and its slots filled to the writer's vocabulary."""
         while "[" in phrase:
             phrase = _ALTERNATIVES.sub(lambda match: self.pick(_options(match[1])), phrase)
-        return _SLOT.sub(lambda match: self.pick(LEXICON[match[1]][self.tier(vocabulary)]), phrase)
+        return _SLOT.sub(lambda match: self.pick(phrases().lexicon[match[1]][self.tier(vocabulary)]), phrase)

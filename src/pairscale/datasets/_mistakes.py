@@ -5,132 +5,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from pairscale.datasets._phrases import mistakes
+
 if TYPE_CHECKING:
-    from pairscale.datasets._draws import Draws
+    from pairscale.datasets._draws import RandomChoices
 
 __all__ = ["PUNCTUATION_MASTERED", "with_mistakes"]
 
 PUNCTUATION_MASTERED = 0.44
 """Writers at or above this skill (0..1) end their sentences and begin them with a capital."""
-
-_MISSPELLINGS: dict[str, tuple[str, ...]] = {
-    "because": ("becuase", "becouse", "beacuse", "cause"),
-    "people": ("peple", "poeple", "peaple"),
-    "there": ("their", "ther"),
-    "their": ("there", "thier"),
-    "they": ("thay",),
-    "would": ("woud", "wuold", "wood"),
-    "should": ("shoud", "shuold"),
-    "could": ("coud", "cud"),
-    "really": ("realy", "rely"),
-    "always": ("allways", "alway"),
-    "friend": ("freind", "frend"),
-    "friends": ("freinds", "frends"),
-    "where": ("were", "wher"),
-    "were": ("where",),
-    "which": ("wich", "witch"),
-    "don't": ("dont",),
-    "can't": ("cant",),
-    "won't": ("wont",),
-    "it's": ("its",),
-    "that's": ("thats",),
-    "couldn't": ("couldnt",),
-    "wouldn't": ("wouldnt",),
-    "I'm": ("im",),
-    "too": ("to",),
-    "than": ("then",),
-    "walk": ("wolk", "wark"),
-    "school": ("scool", "shcool"),
-    "traffic": ("trafic", "traffick"),
-    "pollution": ("polution", "pollusion"),
-    "noise": ("noice",),
-    "council": ("counsil", "concil"),
-    "centre": ("center", "centere"),
-    "believe": ("beleive", "belive"),
-    "opinion": ("opinon", "oppinion"),
-    "different": ("diffrent", "diferent"),
-    "environment": ("enviroment", "envirement"),
-    "dangerous": ("dangerus", "dangeros"),
-    "safer": ("saver", "safeer"),
-    "definitely": ("definately",),
-    "reason": ("reson", "reasen"),
-    "reasons": ("resons", "reasens"),
-    "example": ("exampel", "exsample"),
-    "customers": ("costumers", "custommers"),
-    "money": ("mony", "monney"),
-    "before": ("befor",),
-    "another": ("anouther", "an other"),
-    "something": ("somthing", "some thing"),
-    "everyone": ("everone", "every one"),
-    "everywhere": ("everwhere", "every where"),
-    "sometimes": ("somtimes",),
-    "favourite": ("favorit", "favrite"),
-    "difficult": ("dificult", "diffecult"),
-    "important": ("importent", "inportant"),
-    "finally": ("finaly",),
-    "disgusting": ("discusting",),
-    "breathe": ("breath", "breeth"),
-    "minutes": ("minits", "minuts"),
-    "street": ("streat",),
-    "quiet": ("quite",),
-    "whole": ("hole",),
-    "know": ("no", "kno"),
-    "knows": ("nos",),
-    "our": ("are",),
-    "your": ("you're", "ur"),
-    "allowed": ("aloud", "alowed"),
-    "neighbour": ("nieghbour", "neighbor"),
-    "neighbours": ("nieghbours", "neigbours"),
-    "asthma": ("asma", "athsma"),
-    "probably": ("probly",),
-    "believes": ("beleives",),
-    "beautiful": ("beutiful",),
-    "through": ("threw", "throu"),
-    "though": ("thow",),
-    "enough": ("enuf", "enogh"),
-    "stuff": ("stuf",),
-    "healthy": ("helthy",),
-    "health": ("helth",),
-    "vehicles": ("vehicals",),
-    "accidents": ("acidents", "accidence"),
-    "exercise": ("excercise", "exersise"),
-    "disabled": ("disabeled",),
-    "wheelchair": ("wheel chair", "wheelchare"),
-    "supermarket": ("supermarked",),
-    "conclusion": ("conclution", "conclussion"),
-    "disadvantages": ("disadvantiges",),
-    "advantages": ("advantiges", "adventages"),
-    "nowadays": ("nowdays", "now a days"),
-    "instead": ("insted",),
-    "together": ("togehter", "togather"),
-}
-"""Mistakes that people make in these words."""
-
-_GRAMMAR_SLIPS: tuple[tuple[str, str], ...] = (
-    ("there are", "there is"),
-    ("people are", "people is"),
-    ("cars are", "cars is"),
-    ("cars make", "cars makes"),
-    ("shops would get", "shops would got"),
-    ("he is", "he's"),
-    ("has a", "have a"),
-    ("he needs", "he need"),
-    ("says", "say"),
-    ("would have", "would of"),
-    ("a lot", "alot"),
-    ("was walking", "were walking"),
-    ("we were", "we was"),
-    ("does not", "don't"),
-    ("much safer", "more safer"),
-    ("healthier", "more healthy"),
-    ("drives", "drive"),
-    ("there would be less", "there would less"),
-    ("my friend and I", "me and my friend"),
-    ("waited", "was waiting"),
-    ("never came", "didn't never came"),
-    ("isn't", "aint"),
-)
-"""Slips of grammar: what is meant, what is written."""
 
 _WORD = re.compile(r"[A-Za-z]+(?:'[a-z]+)?")
 _DOUBLED = re.compile(r"([bcdfglmnprst])\1")
@@ -149,7 +32,7 @@ _ENDINGS: tuple[tuple[str, str], ...] = (
 )
 
 
-def _slip_of_the_pen(word: str, draws: Draws) -> str:
+def _slip_of_the_pen(word: str, draws: RandomChoices) -> str:
     """A long word by rule: a doubled letter lost, an ending misheard, or two letters swapped."""
     if _DOUBLED.search(word):
         return _DOUBLED.sub(r"\1", word, count=1)
@@ -162,21 +45,22 @@ def _slip_of_the_pen(word: str, draws: Draws) -> str:
     return word
 
 
-def _misspelt(word: str, draws: Draws) -> str:
+def _misspelt(word: str, draws: RandomChoices) -> str:
     """The word with a mistake that somebody could make in it, or the word itself where none comes to mind."""
-    if word in _MISSPELLINGS:
-        return draws.pick(_MISSPELLINGS[word])
+    known = mistakes().misspellings
+    if word in known:
+        return draws.pick(known[word])
     lower = word.lower()
-    if lower in _MISSPELLINGS:
-        return draws.pick(_MISSPELLINGS[lower]).capitalize()
+    if lower in known:
+        return draws.pick(known[lower]).capitalize()
     if len(word) < 5 or word[0].isupper():
         return word
     return _slip_of_the_pen(word, draws)
 
 
-def _with_slips(text: str, rate: float, draws: Draws) -> str:
+def _with_slips(text: str, rate: float, draws: RandomChoices) -> str:
     """The text with some of the table's slips of grammar."""
-    for right, wrong in _GRAMMAR_SLIPS:
+    for right, wrong in mistakes().grammar_slips:
         if right in text and draws.chance(rate):
             text = re.sub(rf"\b{right}\b", wrong, text, count=1)
     return text
@@ -187,7 +71,7 @@ def _lowered(word: str) -> str:
     return word if word == "I" or word.startswith("I'") else word.lower()
 
 
-def _with_loose_ends(text: str, weakness: float, draws: Draws) -> str:
+def _with_loose_ends(text: str, weakness: float, draws: RandomChoices) -> str:
     """The text with run-on sentences and missing capitals, more of them the weaker the writer."""
 
     def run_on(match: re.Match[str]) -> str:
@@ -214,7 +98,7 @@ def _with_loose_ends(text: str, weakness: float, draws: Draws) -> str:
     return text
 
 
-def with_mistakes(text: str, skill: float, draws: Draws) -> str:
+def with_mistakes(text: str, skill: float, draws: RandomChoices) -> str:
     """The text as a writer with that command of spelling, grammar and punctuation would have put it down.
 
     Args:

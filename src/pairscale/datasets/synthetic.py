@@ -15,24 +15,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pairscale.datasets._draws import Draws
+from pairscale.core.options import require_int
+from pairscale.datasets._draws import RandomChoices
 from pairscale.datasets._mistakes import with_mistakes
-from pairscale.datasets._phrases import (
-    ASIDES,
-    CLOSINGS,
-    COMPOUNDS,
-    CONCESSION_FRAMES,
-    CONCESSIONS,
-    EXAMPLE_LEADS,
-    HOOKS,
-    LEADS,
-    PADDING,
-    RESTATEMENTS,
-    THESES,
-)
-from pairscale.datasets._reasons_against import AGAINST
-from pairscale.datasets._reasons_for import FOR
-from pairscale.options import require_int
+from pairscale.datasets._phrases import phrases
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,11 +49,10 @@ _PATIENCE = 40
 _NOT_AGAIN = ("Again", "And", "Like", "So", "Hi", "Hello", "In", "Oh", "Also", "As")
 
 _ARTICLE = re.compile(r"\b([Aa]) (?=[aeiou])(?!one\b|once\b|uni|use|usu|eu)")
-_POSITIONS = (FOR, AGAINST)
 
 
 @dataclass(frozen=True, slots=True)
-class _Writer:
+class _EssayWriter:
     """What one writer can do, each skill from 0 to 1, and how many words there will be.
 
     Attributes:
@@ -89,7 +74,7 @@ class _Writer:
     words: int
 
 
-def _writer(level: int, draws: Draws) -> _Writer:
+def _writer(level: int, draws: RandomChoices) -> _EssayWriter:
     """A writer whose essay is of about that level."""
     latent = level + _LATENT_NOISE * draws.normal(2.5)
 
@@ -99,7 +84,7 @@ def _writer(level: int, draws: Draws) -> _Writer:
     ideas, organisation, vocabulary, sentences, conventions, focus = (skill() for _ in range(6))
     words = 132.0 + 8.0 * (latent - _MIDDLE) / _SPREAD + 30.0 * draws.normal(2.5)
     length = int(max(_SHORTEST, min(_LONGEST - 20, words)))
-    return _Writer(ideas, organisation, vocabulary, sentences, conventions, focus, length)
+    return _EssayWriter(ideas, organisation, vocabulary, sentences, conventions, focus, length)
 
 
 def _sentence(text: str) -> str:
@@ -112,7 +97,7 @@ def _sentence(text: str) -> str:
 class _Essay:
     """One essay in the making: paragraphs of sentences, and a count of words."""
 
-    def __init__(self, writer: _Writer, draws: Draws) -> None:
+    def __init__(self, writer: _EssayWriter, draws: RandomChoices) -> None:
         self.writer = writer
         self.draws = draws
         self.side = 0 if draws.chance(0.55) else 1
@@ -154,16 +139,16 @@ class _Essay:
         """A first sentence, the position, or both."""
         writer, draws = self.writer, self.draws
         if draws.chance(0.35 + 0.5 * writer.organisation):
-            self.add(self.phrase(HOOKS, (writer.ideas + writer.vocabulary) / 2))
+            self.add(self.phrase(phrases().hooks, (writer.ideas + writer.vocabulary) / 2))
         if draws.chance(0.55 + 0.6 * writer.organisation) or not self.words:
-            self.add(self.phrase(THESES[self.side], (writer.ideas + writer.organisation) / 2))
+            self.add(self.phrase(phrases().theses[self.side], (writer.ideas + writer.organisation) / 2))
 
     def ending(self) -> str:
         """The last sentence, or nothing where the writer just stops."""
         writer = self.writer
         if not self.draws.chance(0.3 + 0.9 * writer.organisation):
             return ""
-        return _sentence(self.phrase(CLOSINGS[self.side], (writer.ideas + writer.organisation) / 2))
+        return _sentence(self.phrase(phrases().closings[self.side], (writer.ideas + writer.organisation) / 2))
 
     def reason(self, idea: Idea, leads: Tiers) -> None:
         """A reason with what the writer knows to say for it."""
@@ -172,7 +157,7 @@ class _Essay:
         claim = self.phrase(idea.claim, wording)
         frame, ground = "<A>", ""
         if draws.chance(0.5 + 0.6 * writer.ideas):
-            frame, ground = self.phrase(COMPOUNDS, writer.sentences), self.phrase(idea.ground, wording)
+            frame, ground = self.phrase(phrases().compounds, writer.sentences), self.phrase(idea.ground, wording)
         # "First of all, because it rains, ..." would be clumsy: only plain frames take a connective.
         lead = self.phrase(leads, writer.organisation) if frame[0] == "<" else ""
         self.add(lead + frame.replace("<A>", claim).replace("<B>", ground))
@@ -184,19 +169,19 @@ class _Essay:
     def example(self, idea: Idea) -> None:
         """Something seen, heard or counted."""
         tier = self.draws.tier(self.writer.ideas)
-        # A writer who has counted the cars does not go on to say "like, I counted the cars".
-        lead = self.choose(EXAMPLE_LEADS[max(min(tier, 1), self.draws.tier(self.writer.organisation))])
+        # A writer who has counted the cars does not then say "like, I counted the cars".
+        lead = self.choose(phrases().example_leads[max(min(tier, 1), self.draws.tier(self.writer.organisation))])
         self.add(lead + self.choose(idea.evidence[tier]))
 
     def stray(self) -> None:
         """Change the subject, say nothing, or say the same again."""
         draw = self.draws.uniform()
         if draw < 0.3:
-            self.add(self.choose(ASIDES))
+            self.add(self.choose(phrases().asides))
         elif draw < 0.62:
-            self.add(self.choose(PADDING))
+            self.add(self.choose(phrases().padding))
         elif draw < 0.85:
-            self.add(self.choose(RESTATEMENTS[self.side]))
+            self.add(self.choose(phrases().restatements[self.side]))
         else:
             self.repeat()
 
@@ -211,8 +196,8 @@ class _Essay:
     def objection(self) -> None:
         """An objection and the reply to it."""
         writer, draws = self.writer, self.draws
-        objection, reply = draws.pick(CONCESSIONS[self.side])
-        frame = self.phrase(CONCESSION_FRAMES, (writer.ideas + writer.sentences) / 2)
+        objection, reply = draws.pick(phrases().concessions[self.side])
+        frame = self.phrase(phrases().concession_frames, (writer.ideas + writer.sentences) / 2)
         self.new_paragraph()
         expanded = (draws.expand(phrase, writer.vocabulary) for phrase in (objection, reply))
         self.add(frame.replace("<C>", next(expanded)).replace("<R>", next(expanded)))
@@ -220,7 +205,7 @@ class _Essay:
     def body(self) -> None:
         """Reasons until the length aimed at is reached, and an objection."""
         writer, draws = self.writer, self.draws
-        ideas = draws.shuffled(_POSITIONS[self.side])
+        ideas = draws.shuffled(phrases().reasons[self.side])
         wandering = 1.0 - writer.focus
         objects = draws.chance(1.3 * writer.ideas - 0.3)
         self.reserved += _OBJECTION_WORDS * objects
@@ -230,7 +215,7 @@ class _Essay:
             if number == 0 or draws.chance(0.8):
                 self.new_paragraph()
             last = self.words + self.reserved + _REASON_WORDS >= writer.words
-            self.reason(idea, LEADS[0] if number == 0 else LEADS[2] if last else LEADS[1])
+            self.reason(idea, phrases().leads[0] if number == 0 else phrases().leads[2] if last else phrases().leads[1])
             while draws.chance(0.62 * wandering * (0.7 + 0.3 * wandering)) and not self.full():
                 self.stray()
         # Whoever has run out of reasons goes back to one for another example, or chats on.
@@ -257,7 +242,7 @@ class _Essay:
         return "\n\n".join(" ".join(sentences) for sentences in self.paragraphs if sentences)
 
 
-def _essay(level: int, draws: Draws) -> str:
+def _essay(level: int, draws: RandomChoices) -> str:
     """An essay of about that level."""
     writer = _writer(level, draws)
     return with_mistakes(_Essay(writer, draws).write(), writer.conventions, draws)
@@ -285,7 +270,7 @@ def synthetic_essays(n: int, seed: int = 0) -> pl.DataFrame:
         [('S0001', 10), ('S0002', 20), ('S0003', 14)]
     """
     n, seed = require_int(n, "n", least=1), require_int(seed, "seed", least=0)
-    order = Draws(f"{seed}:levels")
+    order = RandomChoices(f"{seed}:levels")
     # Where n is no multiple of 20, chance decides which levels get one essay more.
     rounds = [order.shuffled(range(1, _LEVELS + 1)) for _ in range(-(-n // _LEVELS))]
     levels = order.shuffled([level for one in rounds for level in one][:n])
@@ -293,7 +278,7 @@ def synthetic_essays(n: int, seed: int = 0) -> pl.DataFrame:
     return pl.DataFrame(
         {
             "ID": [f"S{number:0{width}d}" for number in range(1, n + 1)],
-            "text": [_essay(level, Draws(f"{seed}:{number}")) for number, level in enumerate(levels, start=1)],
+            "text": [_essay(level, RandomChoices(f"{seed}:{number}")) for number, level in enumerate(levels, start=1)],
             "quality_level": levels,
             "theta_true": [(level - _MIDDLE) / _SPREAD for level in levels],
             "prompt_id": [PROMPT_ID] * n,

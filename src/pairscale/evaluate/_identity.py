@@ -21,8 +21,8 @@ from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from pairscale.errors import InputError
-from pairscale.provenance import fingerprint
+from pairscale.core.errors import InputError
+from pairscale.core.provenance import fingerprint
 
 __all__ = ["identity_of"]
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from pairscale.comparisons import Outcome
-from pairscale.errors import InputError
+from pairscale.core.comparisons import Outcome
+from pairscale.core.errors import InputError
+from pairscale.core.options import require_int
+from pairscale.core.provenance import fingerprint, text_hash
 from pairscale.evaluate._model_judge import TaskJudge, reasoning_of
 from pairscale.evaluate.comparators import Ask, PairwiseOutcome, item_name, together
 from pairscale.evaluate.suite import Task, as_words
@@ -14,8 +16,6 @@ from pairscale.evaluate.traces import Trace
 from pairscale.judges.base import Item, Judge, JudgePair, Verdict
 from pairscale.judges.orders import merge_orders
 from pairscale.judges.resolve import make_judge
-from pairscale.options import require_int
-from pairscale.provenance import fingerprint, text_hash
 from pairscale.providers.registry import PROVIDERS
 from pairscale.runtime import RETRIES, ask_unrecorded, close
 

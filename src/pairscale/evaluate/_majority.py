@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from pairscale.comparisons import Outcome
+from pairscale.core.comparisons import Outcome
 from pairscale.evaluate.comparators import PairwiseOutcome
 
 __all__ = ["majority"]

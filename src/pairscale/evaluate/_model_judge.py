@@ -6,17 +6,18 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pairscale.comparisons import Condition
-from pairscale.judges._answers import read_tag
+from pairscale.core.comparisons import Condition
+from pairscale.core.provenance import text_hash
+from pairscale.judges.answers import read_tag
 from pairscale.judges.base import JudgePair, Verdict
-from pairscale.judges.llm import unanswered, without_answer
-from pairscale.provenance import text_hash
+from pairscale.judges.llm import NO_ANSWER, unanswered, without_answer
 from pairscale.providers.client import Exchange, ProviderError
 from pairscale.providers.model import Model
 from pairscale.providers.registry import split_model
 
 if TYPE_CHECKING:
     from pairscale.providers.base import LLMRequest
+    from pairscale.providers.prices import Price
 
 __all__ = ["TaskJudge", "reasoning_of"]
 
@@ -99,6 +100,11 @@ class TaskJudge:
         name = f"{self._model.provider}:{self._model.name}"
         return Condition(name, self._model.provider, self._model.name, self._criterion, TEMPLATE_ID, settings)
 
+    @property
+    def price(self) -> Price | None:
+        """What the model costs; None when it is not known."""
+        return self._model.price
+
     def prompt(self, pair: JudgePair) -> str:
         """The question for one pair."""
         return prompt_for(
@@ -134,11 +140,11 @@ class TaskJudge:
 
     def _read(self, done: Exchange, pair: JudgePair, request: LLMRequest) -> Verdict:
         """What a reply says; an answer is remembered for other runs, where that is wanted."""
-        reply, known = done.reply, {"prompt_hash": text_hash(request.prompt), **self._model.told(done)}
+        reply, known = done.reply, {"prompt_hash": text_hash(request.prompt), **self._model.to_columns(done)}
         texts = [str(side.get(name) or "") for side in (pair.first, pair.second) for name in ("text", "trace", "input")]
         answer = read_tag(reply.text, PREFIX, SUFFIX, [*texts, str(pair.first.get("reference") or "")], ties=True)
-        if reply.stop_reason in {"content_filter", "refusal"} or (answer.position is None and not answer.tie):
-            return without_answer(reply.stop_reason, reply.text, reply.refusal, answer, known)
+        if reply.stop_reason in NO_ANSWER or (answer.position is None and not answer.tie):
+            return without_answer(reply, answer, known)
         self._model.accept(done)
         return Verdict.tie(**known) if answer.position is None else Verdict.win(answer.position, **known)
 

@@ -7,15 +7,24 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
-from pairscale.comparisons import Outcome
-from pairscale.errors import InputError
+from pairscale.core.comparisons import Outcome
+from pairscale.core.errors import InputError
+from pairscale.core.options import require_choice
+from pairscale.core.provenance import text_hash
 from pairscale.evaluate.suite import Task
 from pairscale.evaluate.traces import Trace
 from pairscale.judges.base import Judge, JudgePair, Verdict, require_figure
-from pairscale.options import require_choice
-from pairscale.provenance import text_hash
 
-__all__ = ["Ask", "PairwiseComparator", "PairwiseOutcome", "Winner", "item_name", "together"]
+__all__ = [
+    "Ask",
+    "PairwiseComparator",
+    "PairwiseOutcome",
+    "Winner",
+    "as_outcome",
+    "foreign_outcome",
+    "item_name",
+    "together",
+]
 
 T = TypeVar("T")
 
@@ -81,6 +90,51 @@ class PairwiseOutcome:
     def fail(cls, reasoning: str, **more: Any) -> PairwiseOutcome:
         """Something went wrong."""
         return cls(None, reasoning, outcome=Outcome.ERROR, **more)
+
+
+def as_outcome(said: Any) -> PairwiseOutcome | None:
+    """What a comparator returned as an outcome, also one of another library that has ``winner reasoning detail``.
+
+    Returns:
+        The outcome; None when it is none.
+    """
+    if isinstance(said, PairwiseOutcome):
+        return said
+    if not hasattr(said, "winner"):
+        return None
+    return foreign_outcome(said.winner, getattr(said, "reasoning", None), getattr(said, "detail", None))
+
+
+def foreign_outcome(winner: Any, reasoning: Any, detail: Any) -> PairwiseOutcome | None:
+    """The outcome that AG2 writes as a winner alone; its ties may be something else.
+
+    A comparator that raised and a judge without a verdict are errors, a missing label is an abstention, and a judge
+    that preferred the same place in both orders has flipped.
+
+    Args:
+        winner: ``a``, ``b`` or ``tie``.
+        reasoning: why.
+        detail: ``error``, ``missing``, ``order1`` and ``order2`` say what a tie is.
+
+    Returns:
+        The outcome; None when the winner is none of these.
+
+    Example:
+        >>> foreign_outcome("tie", None, {"error": True}).outcome
+        <Outcome.ERROR: 'error'>
+    """
+    if winner not in {"a", "b", "tie"}:
+        return None
+    words, more = "" if reasoning is None else str(reasoning), dict(detail) if isinstance(detail, Mapping) else {}
+    if winner != "tie":
+        return PairwiseOutcome(winner, words, more)
+    if more.get("error") or words == "judge returned no verdict":
+        return PairwiseOutcome.fail(words, detail=more)
+    if more.get("missing"):
+        return PairwiseOutcome.abstain(words, detail=more)
+    if more.get("order1") in {"first", "second"} and more["order1"] == more.get("order2"):
+        return PairwiseOutcome.flip(words, detail=more | {"direction": more["order1"]})
+    return PairwiseOutcome("tie", words, more)
 
 
 @runtime_checkable

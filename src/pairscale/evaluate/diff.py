@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import polars as pl
 
-from pairscale.display import Shown
-from pairscale.errors import RunsNotComparableError
+from pairscale.core.display import ReprMixin
+from pairscale.core.errors import RunsNotComparableError
+from pairscale.core.tables import listed
 from pairscale.evaluate.inference import score_of
-from pairscale.tables import listed
 
 if TYPE_CHECKING:
     from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult
@@ -40,7 +40,7 @@ class CaseChange:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class RunDiff(Shown, table="_changes"):
+class RunDiff(ReprMixin, table="_changes"):
     """What has changed for B since a baseline.
 
     Attributes:

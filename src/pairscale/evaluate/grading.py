@@ -8,18 +8,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 from uuid import uuid4
 
+from pairscale.core.options import require_choice, require_seed
+from pairscale.core.provenance import Provenance, utc_now
 from pairscale.evaluate.comparators import PairwiseComparator
-from pairscale.evaluate.jobs import Job, VariantRunner
+from pairscale.evaluate.figures import figures_of
+from pairscale.evaluate.inference.failures import Failures, require_failures
+from pairscale.evaluate.jobs import CaseJob, VariantRunner
 from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult, Unmatched
 from pairscale.evaluate.saved import result_row
 from pairscale.evaluate.source import CaseSource, comparator_keys
 from pairscale.evaluate.store import EvaluationStore
 from pairscale.evaluate.variants import Variant
-from pairscale.options import require_choice, require_seed
-from pairscale.provenance import Provenance, utc_now
-from pairscale.runtime import Budget, Progress, RunOptions, Runtime, require_prices
-from pairscale.store import RunFile
+from pairscale.runtime import Budget, Progress, RunOptions, Runtime, record_prices, recorded_prices, require_prices
 from pairscale.store.policies import GroupCommitWriter
+from pairscale.store.runfile import RunFile
 
 __all__ = ["Evaluation"]
 
@@ -31,6 +33,7 @@ class Evaluation:
         store: the run file, open for writing.
         comparators: who says which is better.
         options: how to ask.
+        failures: how failures of variants count: ``loss``, ``shown`` or ``excluded``.
         stop_when: ``decided`` to stop when the first comparator's answers are decided; else None.
         seed: of the order of the cases with ``stop_when``.
         on_case: called with each case.
@@ -45,6 +48,7 @@ class Evaluation:
         comparators: Iterable[PairwiseComparator],
         options: RunOptions,
         *,
+        failures: Failures = "loss",
         stop_when: str | None = None,
         seed: int | None = None,
         on_case: Callable[[PairwiseCase], None] | None = None,
@@ -52,9 +56,11 @@ class Evaluation:
         self._comparators = tuple(comparators)
         self.keys = comparator_keys(self._comparators)
         require_choice(stop_when, "stop_when", (None, "decided"))
+        self.failures = require_failures(failures)
         seed = require_seed(seed)
         judges = [judge for one in self._comparators for judge in getattr(one, "judges", ())]
         require_prices(judges, options.max_cost)
+        self._judges = judges
         self._options, self._sequential, self._seed, self._on_case = options, stop_when is not None, seed, on_case
         self._writer = GroupCommitWriter(store)
         self._run_file = store
@@ -64,6 +70,7 @@ class Evaluation:
     async def __aenter__(self) -> Self:
         await self._writer.__aenter__()
         self.store = EvaluationStore(self._run_file, self._writer)
+        record_prices(self._run_file, self._judges)
         self.budget = Budget.of(self._run_file, self._options.max_cost)
         self.budget.spent += self.store.spent_by_variants()
         self._spent_before = self.budget.spent
@@ -83,17 +90,20 @@ class Evaluation:
 
     def runner(self, variants: Mapping[str, Variant]) -> VariantRunner:
         """What has variants answer tasks, by their names."""
+        record_prices(self._run_file, (), variants)
         self._runner = VariantRunner(self.store, variants, self.budget)
         return self._runner
 
-    async def grade(self, jobs: Sequence[Job], *, progress: bool) -> CaseSource:
+    async def grade(self, jobs: Sequence[CaseJob], *, progress: bool) -> CaseSource:
         """Compare every case, or as many as it takes."""
-        with Progress(len(jobs), show=progress, label="comparing") as bar:
+        self.budget.prices = recorded_prices(self._run_file)
+        with Progress(len(jobs), show=progress, label="comparing", prices=self.budget.prices) as bar:
             source = CaseSource(
                 self.store,
                 self._comparators,
                 jobs,
                 concurrency=self._options.concurrency,
+                failures=self.failures,
                 sequential=self._sequential,
                 seed=self._seed,
                 on_case=self._on_case,
@@ -112,7 +122,7 @@ class Evaluation:
 
     async def result(
         self,
-        jobs: Sequence[Job],
+        jobs: Sequence[CaseJob],
         *,
         names: tuple[str, str],
         provenance: Provenance,
@@ -136,6 +146,10 @@ class Evaluation:
             unasked=tuple(dict.fromkeys(jobs[at].task_id for at in source.order if at not in done)),
             stopped=self.stopped,
             sequential=self._sequential,
+            failures=self.failures,
+            variants=tuple(
+                figures_of(side, (source.traces[at][n] for at in sorted(done))) for n, side in enumerate("ab")
+            ),
             asked=self.asked,
             cost=self.cost,
             duration_ms=round((time.perf_counter() - start) * 1000, 3),

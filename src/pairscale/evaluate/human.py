@@ -12,6 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pairscale.core.notices import notice
+from pairscale.core.options import require_seed
 from pairscale.evaluate._judge import require_names
 from pairscale.evaluate._majority import majority
 from pairscale.evaluate.comparators import PairwiseOutcome
@@ -19,8 +21,6 @@ from pairscale.evaluate.labels import CHOICES, Labels, answers_digest, read_labe
 from pairscale.evaluate.suite import Task
 from pairscale.evaluate.traces import Trace
 from pairscale.judges.function import in_thread
-from pairscale.notices import notice
-from pairscale.options import require_seed
 
 __all__ = ["for_terminal", "human_labels", "human_pairwise"]
 
@@ -132,7 +132,7 @@ def human_labels(
     Example:
         >>> import json
         >>> from pathlib import Path
-        >>> from pairscale.evaluate import InMemoryTraceSource, evaluate_pairwise
+        >>> from pairscale import InMemoryTraceSource, evaluate_pairwise
         >>> case = {"case_id": "t1::clarity", "task_id": "t1", "criterion": "clarity", "first_variant": "a"}
         >>> label = {**case, "preferred": 2}
         >>> _ = Path("people.jsonl").write_text(json.dumps(label), "utf-8")

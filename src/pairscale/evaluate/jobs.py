@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from pairscale.errors import InputError, JudgeError
+from pairscale.core.errors import InputError, JudgeError
 from pairscale.evaluate.comparators import together
 from pairscale.evaluate.result import Unmatched
 from pairscale.evaluate.store import EvaluationStore
@@ -18,13 +18,13 @@ from pairscale.evaluate.variants import Variant
 from pairscale.judges.function import words_of
 from pairscale.runtime import Budget, close
 
-__all__ = ["Job", "VariantRunner", "paired"]
+__all__ = ["CaseJob", "VariantRunner", "paired"]
 
 Answers: TypeAlias = tuple[Task, Trace, Trace]
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class CaseJob:
     """One pair of answers to be compared.
 
     Attributes:
@@ -64,14 +64,14 @@ class VariantRunner:
         }
         store.add_names(self.identities)
 
-    def job(self, task: Task, repeat: int, a: str, b: str) -> Job:
+    def job(self, task: Task, repeat: int, a: str, b: str) -> CaseJob:
         """A task to be answered by two of them."""
 
         async def load() -> Answers:
             first, second = await together(self._answer(a, task, repeat), self._answer(b, task, repeat))
             return task, first, second
 
-        return Job(task.task_id, repeat, (a, b), load)
+        return CaseJob(task.task_id, repeat, (a, b), load)
 
     async def _answer(self, name: str, task: Task, repeat: int) -> Trace:
         variant, identity = self._variants[name], self.identities[name]
@@ -126,7 +126,7 @@ async def paired(
     source_b: TraceSource | str | os.PathLike[str],
     suite: Suite | None,
     names: tuple[str, str] = ("A", "B"),
-) -> tuple[list[Job], tuple[Unmatched, ...]]:
+) -> tuple[list[CaseJob], tuple[Unmatched, ...]]:
     """The answers of two sources, paired by task; and what has no partner.
 
     Args:
@@ -149,7 +149,7 @@ async def paired(
                 unmatched.append(Unmatched(name, at + 1, "a" if at >= len(a) else "b"))
             else:
                 task = tasks.get(name)
-                jobs.append(Job(name, at + 1, names, _loader(sources, (a[at], b[at]), name, task)))
+                jobs.append(CaseJob(name, at + 1, names, _loader(sources, (a[at], b[at]), name, task)))
     if tasks:
         unmatched += [Unmatched(name, 1, "suite") for name in dict.fromkeys([*refs_a, *refs_b]) if name not in tasks]
     if not jobs:

@@ -10,14 +10,14 @@ from typing import Any, Literal
 
 import polars as pl
 
-from pairscale.display import Shown
-from pairscale.errors import FileFormatError, InputError
+from pairscale.core.display import ReprMixin
+from pairscale.core.errors import FileFormatError, InputError
+from pairscale.core.files import TABLE_SUFFIXES, read_rows
+from pairscale.core.provenance import fingerprint
+from pairscale.core.tables import listed
 from pairscale.evaluate.comparators import Winner
-from pairscale.files import TABLE_SUFFIXES, read_rows
-from pairscale.options import optional, require_int
-from pairscale.provenance import fingerprint
-from pairscale.store import open_run
-from pairscale.tables import listed
+from pairscale.store.label_keys import key_path, known_key, read_key
+from pairscale.store.runfile import open_run
 
 __all__ = [
     "CHOICES",
@@ -26,10 +26,7 @@ __all__ = [
     "Labels",
     "answers_digest",
     "case_name",
-    "key_path",
-    "known_key",
     "labelled_answers",
-    "read_key",
     "read_labels",
     "winner_of",
 ]
@@ -77,40 +74,8 @@ def case_name(task_id: str, criterion: str, repeat: int = 1) -> str:
     return f"{task_id}::{criterion}" if repeat == 1 else f"{task_id}::{criterion}::{repeat}"
 
 
-def key_path(path: str | os.PathLike[str]) -> Path:
-    """Where the key of a manifest lies: beside it, called like it, with ``.key.jsonl`` behind the stem."""
-    target = Path(path)
-    return target.with_name(f"{target.stem}.key.jsonl")
-
-
-def read_key(path: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
-    """The de-blinding key: by case, its row with ``first_variant``.
-
-    Raises:
-        FileFormatError: when it is no key.
-    """
-    key: dict[str, dict[str, Any]] = {}
-    for number, row in enumerate(read_rows(path, text=("case_id", "task_id", "criterion")), start=1):
-        if row.get("first_variant") not in {"a", "b"} or row.get("case_id") is None:
-            raise FileFormatError(f"{path}, row {number}: a key has case_id and first_variant, which is a or b")
-        if str(row["case_id"]) in key:
-            raise FileFormatError(f"{path}, row {number}: case_id {row['case_id']!r} stands there a second time")
-        key[str(row["case_id"])] = _entry(row, path, number)
-    return key
-
-
-def _entry(row: Mapping[str, Any], path: str | os.PathLike[str], number: int) -> dict[str, Any]:
-    repeat = row.get("repeat")
-    try:
-        number_of = int(repeat) if isinstance(repeat, str) and repeat.isdecimal() else repeat
-        optional(require_int, number_of, f"{path}, row {number}: repeat", least=1)
-    except InputError as error:
-        raise FileFormatError(str(error)) from None
-    return dict(row)
-
-
 @dataclass(frozen=True, slots=True, repr=False)
-class Labels(Shown, table="table"):
+class Labels(ReprMixin, table="table"):
     """Labels that were read.
 
     Attributes:
@@ -214,21 +179,6 @@ def _key(path: Path, rows: Iterable[Mapping[str, Any]], given: str | os.PathLike
             "written with the manifest: key_file="
         )
     return known
-
-
-def known_key(path: Path, rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]] | None:
-    """The key of a manifest or of labels: what its rows say themselves, else the file beside it; None without either.
-
-    Raises:
-        FileFormatError: when the file beside it is no key.
-    """
-    embedded = {
-        str(row["case_id"]): _entry(row, path, number)
-        for number, row in enumerate(rows, start=1)
-        if row.get("first_variant") in {"a", "b"} and row.get("case_id") is not None
-    }
-    beside = key_path(path)
-    return embedded or (read_key(beside) if beside.exists() else None)
 
 
 def _read(number: int, row: Mapping[str, Any]) -> dict[str, Any]:

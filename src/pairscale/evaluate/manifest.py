@@ -11,17 +11,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from pairscale.display import Shown
-from pairscale.errors import InputError
+from pairscale.core.display import ReprMixin
+from pairscale.core.errors import InputError
+from pairscale.core.files import read_rows, replacing
+from pairscale.core.options import optional, require_int, require_path, require_seed, require_suffix
+from pairscale.core.tables import listed
+from pairscale.evaluate.inference.failures import failed_sides
 from pairscale.evaluate.jobs import paired
-from pairscale.evaluate.labels import answers_digest, case_name, key_path, known_key, labelled_answers
+from pairscale.evaluate.labels import answers_digest, case_name, labelled_answers
 from pairscale.evaluate.result import Unmatched
 from pairscale.evaluate.suite import Suite
 from pairscale.evaluate.traces import TraceSource
-from pairscale.files import read_rows, replacing
-from pairscale.options import optional, require_int, require_path, require_seed, require_suffix
 from pairscale.runtime import run_sync
-from pairscale.tables import listed
+from pairscale.store.label_keys import key_path, known_key
 
 __all__ = ["MANIFEST", "ExportedCases", "export_pairwise_cases", "export_pairwise_cases_async", "require_manifest"]
 
@@ -32,7 +34,7 @@ _Path: TypeAlias = "str | os.PathLike[str]"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ExportedCases(Shown):
+class ExportedCases(ReprMixin):
     """What was exported; it can be given wherever the path of the manifest is wanted.
 
     Attributes:
@@ -90,14 +92,14 @@ def export_pairwise_cases(
         overlap: how many labellers get each case; by default all of them.
 
     Returns:
-        What was written; its ``unmatched`` lists tasks without an answer of both sides, raised exceptions included.
+        What was written; its ``unmatched`` lists tasks without an answer of both sides, failed ones included.
 
     Raises:
         InputError: when there is nothing to export, two cases would have the same name, or what was exported under
             this name before would be lost.
 
     Example:
-        >>> from pairscale.evaluate import InMemoryTraceSource
+        >>> from pairscale import InMemoryTraceSource
         >>> old = InMemoryTraceSource({"t1": "Rome?", "t2": "Oslo?"})
         >>> new = InMemoryTraceSource({"t1": "Rome.", "t2": "Oslo."})
         >>> export_pairwise_cases(old, new, criteria="more certain", out="cases.jsonl", seed=1)
@@ -134,7 +136,7 @@ async def export_pairwise_cases_async(
 
     Example:
         >>> import asyncio
-        >>> from pairscale.evaluate import InMemoryTraceSource
+        >>> from pairscale import InMemoryTraceSource
         >>> old, new = InMemoryTraceSource({"t1": "Rome?"}), InMemoryTraceSource({"t1": "Rome."})
         >>> asyncio.run(export_pairwise_cases_async(old, new, criteria="more certain", out="awaited.jsonl", seed=1))
         <ExportedCases: 1 case in awaited.jsonl>
@@ -156,9 +158,9 @@ async def export_pairwise_cases_async(
     left_out = list(unmatched)
     for job in jobs:
         task, a, b = await job.load()
-        raised = [side for side, trace in (("a", a), ("b", b)) if trace.exception is not None]
-        if raised:
-            left_out.append(Unmatched(job.task_id, job.repeat, "both" if len(raised) == 2 else raised[0]))
+        failed = failed_sides(a.failure, b.failure)
+        if failed is not None:
+            left_out.append(Unmatched(job.task_id, job.repeat, failed))
             continue
         for criterion in wanted:
             name = case_name(task.task_id, criterion, job.repeat)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from pairscale.errors import InputError
+from pairscale.core.errors import InputError
+from pairscale.core.tables import listed
 from pairscale.evaluate._judge import JudgeComparator, pairwise_judge, require_names
 from pairscale.evaluate._majority import majority
 from pairscale.evaluate.comparators import Ask, PairwiseOutcome, together
@@ -13,7 +14,6 @@ from pairscale.evaluate.suite import Task
 from pairscale.evaluate.traces import Trace
 from pairscale.judges.base import Judge
 from pairscale.runtime import ask_unrecorded
-from pairscale.tables import listed
 
 __all__ = ["PanelComparator", "pairwise_panel"]
 

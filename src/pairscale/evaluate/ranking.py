@@ -12,23 +12,25 @@ from uuid import uuid4
 
 import polars as pl
 
-from pairscale.display import Charted
-from pairscale.errors import InputError, UnknownNameError
+from pairscale.core.display import PlotMixin
+from pairscale.core.errors import InputError, UnknownNameError
+from pairscale.core.options import optional, require_int, require_level, require_number
+from pairscale.core.provenance import Provenance
+from pairscale.core.tables import listed
 from pairscale.evaluate.comparators import PairwiseComparator
+from pairscale.evaluate.figures import figures_of
 from pairscale.evaluate.grading import Evaluation
-from pairscale.evaluate.inference import score_of
-from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult
+from pairscale.evaluate.inference._cases import score_of
+from pairscale.evaluate.inference.failures import Failures
+from pairscale.evaluate.result import PairwiseRunResult
 from pairscale.evaluate.suite import Suite, require_suite
 from pairscale.evaluate.variants import VariantLike, make_variant
-from pairscale.models import fit_bt_model
-from pairscale.options import optional, require_int, require_level, require_number
-from pairscale.provenance import Provenance
+from pairscale.models.bradley_terry import fit_bt_model
 from pairscale.runtime import CONCURRENCY, TIMEOUT, RunOptions, run_sync
-from pairscale.store import open_run
-from pairscale.tables import listed
+from pairscale.store.runfile import open_run
 
 if TYPE_CHECKING:
-    from pairscale.models import BTFit
+    from pairscale.models.bradley_terry import BTFit
 
 __all__ = ["VariantsResult", "run_variants", "run_variants_async"]
 
@@ -39,7 +41,7 @@ RANKING = ("variant", "rank", "theta", "lower", "upper", "rank_lower", "rank_upp
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class VariantsResult(Charted, table="ranking", charts=("scores", "ranks")):
+class VariantsResult(PlotMixin, table="ranking", charts=("scores", "ranks")):
     """What comparing several variants gave.
 
     Attributes:
@@ -102,6 +104,7 @@ def run_variants(
     concurrency: int = CONCURRENCY,
     timeout: float | None = TIMEOUT,
     run: _Path | None = None,
+    failures: Failures = "loss",
     max_cost: float | None = None,
     seed: int = 1,
     level: float = 0.95,
@@ -123,6 +126,7 @@ def run_variants(
         concurrency: Questions open at once; as many cases are worked on at once.
         timeout: Seconds that one answer of a judge may take; None for no limit.
         run: the run file; the same call again asks only what is missing.
+        failures: How a failure of a variant counts: ``loss``, ``shown`` or ``excluded``; see :func:`run_pairwise`.
         max_cost: US dollars that the run may spend, all calls together.
         seed: of the sample and of the intervals.
         level: of the intervals.
@@ -133,7 +137,7 @@ def run_variants(
         FitError: when the comparisons do not join all variants.
 
     Example:
-        >>> from pairscale.evaluate import pairwise_judge
+        >>> from pairscale import pairwise_judge
         >>> longer = lambda A, B: {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
         >>> variants = {str(n): lambda task, n=n: task.input * n for n in (1, 2, 3)}
         >>> judge = pairwise_judge(longer, criterion="says more", key="longer")
@@ -149,11 +153,13 @@ def run_variants(
             concurrency=concurrency,
             timeout=timeout,
             run=run,
+            failures=failures,
             max_cost=max_cost,
             seed=seed,
             level=level,
             progress=progress,
-        )
+        ),
+        run=run,
     )
 
 
@@ -166,6 +172,7 @@ async def run_variants_async(
     concurrency: int = CONCURRENCY,
     timeout: float | None = TIMEOUT,
     run: _Path | None = None,
+    failures: Failures = "loss",
     max_cost: float | None = None,
     seed: int = 1,
     level: float = 0.95,
@@ -175,7 +182,7 @@ async def run_variants_async(
 
     Example:
         >>> import asyncio
-        >>> from pairscale.evaluate import pairwise_judge
+        >>> from pairscale import pairwise_judge
         >>> longer = lambda A, B: {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
         >>> variants = {str(n): lambda task, n=n: task.input * n for n in (1, 2, 3)}
         >>> judge = pairwise_judge(longer, criterion="says more", key="longer")
@@ -195,21 +202,21 @@ async def run_variants_async(
     chosen = _chosen(len(suite), couples, n_pairs, seed)
     options = RunOptions(concurrency=concurrency, timeout=timeout, max_cost=max_cost)
     with open_run(run, write=True) as store:
-        async with Evaluation(store, comparators, options, seed=seed) as evaluation:
+        async with Evaluation(store, comparators, options, failures=failures, seed=seed) as evaluation:
             runner = evaluation.runner(made)
             jobs = [runner.job(suite.tasks[at], 1, *couple) for at, couple in chosen]
-            done = (await evaluation.grade(jobs, progress=progress)).done_cases
+            source = await evaluation.grade(jobs, progress=progress)
         settings = {"run": store.name, "suite": suite.name, "n_pairs": len(chosen), "level": level}
         provenance = Provenance("run_variants", settings, seed, runner.identities)
     keys = evaluation.keys
-    cases: dict[tuple[str, str], list[PairwiseCase]] = {couple: [] for couple in couples}
-    for at, (_, couple) in enumerate(chosen):
-        cases[couple] += done.get(at, [])
     group = uuid4().hex
-    results = {
-        (a, b): PairwiseRunResult(f"{group}-{n}", tuple(found), keys, a, b, group, provenance=provenance)
-        for n, ((a, b), found) in enumerate(cases.items())
-    }
+    results = {}
+    for n, (a, b) in enumerate(couples):
+        of = [at for at, (_, couple) in enumerate(chosen) if couple == (a, b) and at in source.done_cases]
+        cases = tuple(case for at in of for case in source.done_cases[at])
+        took = tuple(figures_of(side, (source.traces[at]["ab".index(side)] for at in of)) for side in "ab")
+        more: dict[str, Any] = {"failures": evaluation.failures, "variants": took, "provenance": provenance}
+        results[a, b] = PairwiseRunResult(f"{group}-{n}", cases, keys, a, b, group, **more)
     fits = {key: _fit(results.values(), key, names, level, seed) for key in keys}
     rankings = {key: _ranking(fits[key], results.values(), key) for key in keys}
     return VariantsResult(names, keys, results, fits, rankings, evaluation.stopped, evaluation.cost, provenance)

@@ -4,31 +4,42 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pairscale.comparisons import Outcome
-from pairscale.display import Charted, Reported, Shown
-from pairscale.errors import FileFormatError, InputError, UnknownNameError
-from pairscale.evaluate._wording import summary_of, verdict_of
+from pairscale.core.comparisons import Outcome
+from pairscale.core.display import PlotMixin, ReportMixin, ReprMixin
+from pairscale.core.encodings import read_bytes
+from pairscale.core.errors import FileFormatError, InputError, UnknownNameError
+from pairscale.core.files import replacing
+from pairscale.core.provenance import Provenance, utc_now
+from pairscale.core.tables import listed
 from pairscale.evaluate.comparators import Winner
 from pairscale.evaluate.diff import RunDiff, diff_runs
-from pairscale.evaluate.inference import WinRate, win_rate
-from pairscale.files import read_bytes, replacing
-from pairscale.provenance import Provenance, utc_now
-from pairscale.tables import listed
+from pairscale.evaluate.documents import SCHEMA_VERSION, result_fields
+from pairscale.evaluate.figures import VariantFigures
+from pairscale.evaluate.inference.control import ControlledRate
+from pairscale.evaluate.inference.failures import (
+    Bounds,
+    Failed,
+    Failures,
+    count_failures,
+    require_failures,
+    ways_to_count,
+)
+from pairscale.evaluate.inference.win_rate import WinRate, win_rate
+from pairscale.evaluate.styles import controlled_of
+from pairscale.evaluate.wording import summary_of, verdict_of
 
 if TYPE_CHECKING:
     from pairscale.evaluate.inference._cases import Ties
     from pairscale.evaluate.inference.win_rate import Interval
 
 __all__ = ["CASES", "PairwiseAgreement", "PairwiseCase", "PairwiseRunResult", "Unmatched"]
-
-SCHEMA_VERSION = "0.1"
 
 CASES: dict[str, pl.DataType] = {
     "task_id": pl.String(),
@@ -41,6 +52,7 @@ CASES: dict[str, pl.DataType] = {
     "tags": pl.List(pl.String()),
     "length_a": pl.Int64(),
     "length_b": pl.Int64(),
+    "failed": pl.String(),
 }
 """The columns of :meth:`PairwiseRunResult.frame`."""
 
@@ -59,8 +71,13 @@ class PairwiseCase:
         cost: of the comparison, in US dollars, where it is known.
         repeat: which answer to the task, from 1.
         tags: of the task.
-        length_a: characters of A's answer.
-        length_b: characters of B's answer.
+        length_a: characters of A's answer; None when A failed.
+        length_b: characters of B's answer; None when B failed.
+        measures_a: what else was counted of A's answer: ``headers``, ``lists``, ``bold``, and the numbers among its
+            other columns.
+        measures_b: the same of B's.
+        failed: the variant that failed, ``a``, ``b`` or ``both``; None when both answered.
+        task_digest: a digest of the task's inputs and reference, by which a changed task is known.
     """
 
     task_id: str
@@ -74,6 +91,10 @@ class PairwiseCase:
     tags: tuple[str, ...] = ()
     length_a: int | None = None
     length_b: int | None = None
+    measures_a: Mapping[str, float] = field(default_factory=dict[str, float])
+    measures_b: Mapping[str, float] = field(default_factory=dict[str, float])
+    failed: Failed | None = None
+    task_digest: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +113,7 @@ class Unmatched:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class PairwiseAgreement(Shown):
+class PairwiseAgreement(ReprMixin):
     """How far two comparators agree, over the cases to which both gave a winner or a tie.
 
     Attributes:
@@ -101,7 +122,8 @@ class PairwiseAgreement(Shown):
         n: such cases.
         disagreements: ``(task_id, winner_x, winner_y)``.
         ci: of kappa, 95 %, by resampling; None where there is none.
-        left_out: cases that one of them answered with a flip, an abstention or an error.
+        left_out: cases that one of them answered with a flip, an abstention or an error, or that none was asked about,
+            because a variant failed.
     """
 
     rate: float | None
@@ -119,7 +141,7 @@ class PairwiseAgreement(Shown):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class PairwiseRunResult(Charted, Reported, table="frame", charts=("win rates",)):
+class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rates",)):
     """What a run gave: every case, and the figures over them.
 
     Attributes:
@@ -133,6 +155,9 @@ class PairwiseRunResult(Charted, Reported, table="frame", charts=("win rates",))
         unasked: tasks that were not reached: decided before, or the money was spent.
         stopped: why it ended before all tasks were asked: ``decided``, ``max_cost``, or None.
         sequential: whether the outcomes were looked at after every case; intervals then allow for that.
+        control: the styles to control for, besides length.
+        failures: how failures of variants count in every figure: ``loss``, ``shown`` or ``excluded``.
+        variants: what the answers of A and of B took: failures, latency, tokens, cost.
         asked: how many questions this call put to variants and judges; 0 when everything was known already.
         cost: what this call spent, in US dollars, as far as judges and variants say.
         duration_ms: how long this call took.
@@ -151,6 +176,9 @@ class PairwiseRunResult(Charted, Reported, table="frame", charts=("win rates",))
     unasked: tuple[str, ...] = ()
     stopped: str | None = None
     sequential: bool = False
+    control: tuple[str, ...] = ()
+    failures: Failures = "loss"
+    variants: tuple[VariantFigures, ...] = ()
     asked: int = 0
     cost: float = 0.0
     duration_ms: float = 0.0
@@ -202,7 +230,7 @@ class PairwiseRunResult(Charted, Reported, table="frame", charts=("win rates",))
         found = [case.detail.get("direction") for case in self.of(key) if case.outcome is Outcome.FLIP]
         return {place: found.count(place) for place in ("first", "second")}
 
-    def win_rate(self, key: str, *, ties: Ties = "half", **options: Any) -> WinRate:
+    def win_rate(self, key: str, *, ties: Ties = "half", failures: Failures | None = None, **options: Any) -> WinRate:
         """B's win rate with its interval; see :func:`pairscale.evaluate.inference.win_rate`.
 
         Where the outcomes were looked at after every case, the interval is that of the confidence sequence: another one
@@ -211,6 +239,7 @@ class PairwiseRunResult(Charted, Reported, table="frame", charts=("win rates",))
         Args:
             key: the comparator.
             ties: ``half`` (a tie and a flip are half a win) or ``excluded`` (cases with a winner alone).
+            failures: How failures of variants count; by default as the run was asked to.
             options: ``interval``, ``level`` and ``seed``.
 
         Raises:
@@ -221,11 +250,66 @@ class PairwiseRunResult(Charted, Reported, table="frame", charts=("win rates",))
                 f"interval={options['interval']!r} does not hold for a run with stop_when; leave it out, for that of "
                 "the confidence sequence"
             )
-        return replace(win_rate(self.frame(key), ties=ties, **options), variant=self.variant_b)
+        return replace(win_rate(self.frame(key, failures=failures), ties=ties, **options), variant=self.variant_b)
+
+    def rates(self, key: str, *, ties: Ties = "half") -> dict[Failures, WinRate]:
+        """B's win rate by each way to count failures, the one that was asked for first.
+
+        ``shown`` is among them only when the comparators were shown failures.
+        """
+        ways = ways_to_count(self.failures)
+        if not any(case.failed for case in self.of(key)):
+            return dict.fromkeys(ways, self.win_rate(key, ties=ties))
+        return {way: self.win_rate(key, ties=ties, failures=way) for way in ways}
+
+    def bounds(self, key: str, *, ties: Ties = "half") -> Bounds:
+        """The lowest and the highest win rate of B over all ways to count failures; see :meth:`rates`.
+
+        Example:
+            >>> cases = [PairwiseCase(f"t{n}", "k", "b", "", {}, Outcome.WIN) for n in range(3)]
+            >>> failed = PairwiseCase("t3", "k", "a", "", {}, Outcome.WIN, failed="b")
+            >>> PairwiseRunResult("r", (*cases, failed), ("k",)).bounds("k")
+            Bounds(lower=0.75, upper=1.0)
+        """
+        known = [found.rate for found in self.rates(key, ties=ties).values() if found.rate is not None]
+        return Bounds(min(known), max(known)) if known else Bounds(None, None)
+
+    def length_controlled(self, key: str, *, level: float = 0.95) -> ControlledRate:
+        """B's win rate if both answers were equally long; see :meth:`controlled`.
+
+        Args:
+            key: the comparator.
+            level: of the intervals.
+        """
+        return controlled_of(self, key, ("length",), level)
+
+    def controlled(
+        self, key: str, control: str | Sequence[str] | None = None, *, level: float = 0.95
+    ) -> ControlledRate:
+        """B's win rate if both answers were alike in style; see :func:`pairscale.evaluate.inference.controlled_rate`.
+
+        Args:
+            key: the comparator.
+            control: the styles: ``length``, ``markdown`` (or ``headers``, ``lists``, ``bold``), or a numeric column of
+                the answers; by default those of the run, else length.
+            level: of the intervals.
+        """
+        return controlled_of(self, key, control or self.control or ("length",), level)
 
     def agreement(self, x: str, y: str) -> PairwiseAgreement:
-        """How far two comparators agree, such as a model and people: over cases with a winner or a tie of both."""
-        said = {key: {(case.task_id, case.repeat): case.winner for case in self.of(key)} for key in (x, y)}
+        """How far two comparators agree, such as a model and people: over cases with a winner or a tie of both.
+
+        Kappa is by variant: two agree when both name A, both name B, or both say tie. Cases that none was asked about,
+        because a variant failed, are left out.
+        """
+        asked = self.failures == "shown"
+        said = {
+            key: {
+                (case.task_id, case.repeat): case.winner if asked or case.failed is None else None
+                for case in self.of(key)
+            }
+            for key in (x, y)
+        }
         shared = [name for name in said[x] if name in said[y]]
         both = [(name, said[x][name], said[y][name]) for name in shared]
         answered = [(name, one, two) for name, one, two in both if one is not None and two is not None]
@@ -237,10 +321,18 @@ class PairwiseRunResult(Charted, Reported, table="frame", charts=("win rates",))
         rate = (len(answered) - len(differing)) / len(answered)
         return PairwiseAgreement(rate, kappa, len(answered), differing, ci, left_out)
 
-    def frame(self, key: str | None = None) -> pl.DataFrame:
+    def frame(self, key: str | None = None, *, failures: Failures | None = None) -> pl.DataFrame:
         """The cases (of one comparator) as a table with the columns of :data:`CASES`, for any other statistic.
 
-        ``winner`` is ``a`` or ``b`` where ``outcome`` is ``win``, and null otherwise.
+        ``winner`` is ``a`` or ``b`` where ``outcome`` is ``win``, and null otherwise. ``failed`` is the variant that
+        failed: ``a``, ``b``, ``both``, or null.
+
+        Args:
+            key: the comparator; all of them by default.
+            failures: How failures of variants count; by default as the run was asked to.
+
+        Raises:
+            InputError: ``shown`` is asked for, and no comparator was shown the failures.
         """
         chosen = self.cases if key is None else self.of(key)
         rows = [
@@ -249,12 +341,15 @@ class PairwiseRunResult(Charted, Reported, table="frame", charts=("win rates",))
             | {"winner": case.winner if case.outcome is Outcome.WIN else None}
             for case in chosen
         ]
-        return pl.DataFrame(rows, schema=CASES)
+        table = pl.DataFrame(rows, schema=CASES)
+        way = self.failures if failures is None else require_failures(failures)
+        if way == "shown" and self.failures != "shown" and table["failed"].null_count() < table.height:
+            raise InputError('failures="shown" needs a run that shows failures; give it to run_pairwise')
+        return table if way == self.failures else count_failures(table, way)
 
     def verdict(self, key: str) -> str:
         """Which is better, in a sentence."""
-        names = self.variant_a, self.variant_b
-        return verdict_of(self.frame(key), names, sequential=self.sequential)
+        return verdict_of(self, key)
 
     def summary(self) -> str:
         """All figures on a few lines."""
@@ -285,9 +380,15 @@ class PairwiseRunResult(Charted, Reported, table="frame", charts=("win rates",))
             "n_pairs": len({(case.task_id, case.repeat) for case in self.cases}),
             "keys": list(self.keys),
             "win_rates": rates,
+            "bounds": {key: self.bounds(key)._asdict() for key in self.keys},
+            "win_rates_by_failures": {
+                key: {way: asdict(rate) for way, rate in self.rates(key).items()} for key in self.keys
+            },
+            "variants": [asdict(one) | {"failure_rate": one.failure_rate} for one in self.variants],
             "flips": flips,
             "unmatched": [asdict(one) for one in self.unmatched],
             "unasked": list(self.unasked),
+            "control": list(self.control),
             "provenance": asdict(self.provenance),
             "cases": [asdict(case) | {"outcome": str(case.outcome), "tags": list(case.tags)} for case in self.cases],
         }
@@ -328,7 +429,7 @@ class PairwiseRunResult(Charted, Reported, table="frame", charts=("win rates",))
 
     @classmethod
     def from_dict(cls, found: Mapping[str, Any], where: object = "this") -> PairwiseRunResult:
-        """What :meth:`to_dict` gave.
+        """What :meth:`to_dict` gave, or a run that AG2 saved.
 
         Args:
             found: the document.
@@ -338,22 +439,9 @@ class PairwiseRunResult(Charted, Reported, table="frame", charts=("win rates",))
             FileFormatError: when it is not one.
         """
         try:
-            version = found["schema_version"]
-            if version != SCHEMA_VERSION:
-                raise FileFormatError(
-                    f"{where} has schema_version {version!r}; this pairscale reads {SCHEMA_VERSION!r}"
-                )
             known = {one.name for one in fields(cls)} - {"store_dir"}
-            kept = {name: value for name, value in found.items() if name in known}
-            kept["cases"] = tuple(
-                PairwiseCase(**{**case, "outcome": Outcome(case["outcome"]), "tags": tuple(case["tags"])})
-                for case in found["cases"]
-            )
-            kept["unmatched"] = tuple(Unmatched(**one) for one in found["unmatched"])
-            kept |= {name: tuple(found[name]) for name in ("keys", "unasked")}
-            kept["provenance"] = Provenance(**found["provenance"])
-            return cls(**kept)
-        except (ValueError, KeyError, TypeError) as error:
+            return cls(**result_fields(found, known, PairwiseCase, Unmatched, where))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             if isinstance(error, FileFormatError):
                 raise
             raise FileFormatError(f"{where} is not a saved run: {type(error).__name__}: {error}") from None

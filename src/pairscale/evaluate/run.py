@@ -6,18 +6,19 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, TypeAlias
 
-from pairscale.errors import InputError
+from pairscale.core.errors import InputError
+from pairscale.core.options import require_int
+from pairscale.core.provenance import Provenance
 from pairscale.evaluate.comparators import PairwiseComparator
 from pairscale.evaluate.grading import Evaluation
+from pairscale.evaluate.inference.failures import Failures
 from pairscale.evaluate.jobs import paired
 from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult
 from pairscale.evaluate.suite import Suite, require_suite
 from pairscale.evaluate.traces import TraceSource
 from pairscale.evaluate.variants import VariantLike, make_variant
-from pairscale.options import require_int
-from pairscale.provenance import Provenance
 from pairscale.runtime import CONCURRENCY, TIMEOUT, RunOptions, run_sync
-from pairscale.store import open_run
+from pairscale.store.runfile import open_run
 
 __all__ = ["evaluate_pairwise", "evaluate_pairwise_async", "require_two_names", "run_pairwise", "run_pairwise_async"]
 
@@ -41,6 +42,7 @@ def run_pairwise(
     store_dir: _Path | None = None,
     run_id: str | None = None,
     label: str | None = None,
+    failures: Failures = "loss",
     stop_when: StopWhen | None = None,
     max_cost: float | None = None,
     seed: int | None = 1,
@@ -53,8 +55,9 @@ def run_pairwise(
     run file before it is used. The same call again, after a crash or Ctrl-C, asks only what is missing or failed; with
     other comparators it grades the same answers without running the variants again.
 
-    A variant that raises has no answer to that task: its trace keeps the exception, the case is an error for every
-    comparator, and nobody is asked. Only a ``JudgeError``, as of a wrong key, ends the run.
+    A variant fails when it raises, or when its output is empty or missing: it had to answer, so it has lost that case
+    under every comparator, and none is asked (``failures="loss"``). A comparator that fails gives no outcome. Only a
+    ``JudgeError``, as of a wrong key, ends the run. A task that failed is tried again by the same call.
 
     Args:
         suite: the tasks.
@@ -73,6 +76,8 @@ def run_pairwise(
         store_dir: a folder that the result is written to as ``RUN_ID.json``.
         run_id: the run's own name; by default a random one.
         label: a name that several runs share.
+        failures: How a failure of a variant counts: ``loss`` (a tie when both failed), ``shown`` (the comparators are
+            shown "(no answer)" and decide) or ``excluded`` (in no rate). The result has the bounds over all of them.
         stop_when: ``decided`` ends the run as soon as the first comparator's decided cases show that one is better,
             by an interval that holds however often one looks. Tasks are then taken in a random order.
         max_cost: US dollars that the run may spend, all calls and resumptions together: judges and variants. A model
@@ -89,7 +94,7 @@ def run_pairwise(
         StoreError: when the run file cannot be used; what was answered before is kept.
 
     Example:
-        >>> from pairscale.evaluate import Suite, pairwise_judge
+        >>> from pairscale import Suite, pairwise_judge
         >>> suite = Suite.from_list(["What's the capital of France?", "And of Italy?", "And of Spain?"])
         >>> longer = lambda A, B: {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
         >>> result = run_pairwise(
@@ -116,12 +121,14 @@ def run_pairwise(
             store_dir=store_dir,
             run_id=run_id,
             label=label,
+            failures=failures,
             stop_when=stop_when,
             max_cost=max_cost,
             seed=seed,
             progress=progress,
             on_case=on_case,
-        )
+        ),
+        run=run,
     )
 
 
@@ -140,6 +147,7 @@ async def run_pairwise_async(
     store_dir: _Path | None = None,
     run_id: str | None = None,
     label: str | None = None,
+    failures: Failures = "loss",
     stop_when: StopWhen | None = None,
     max_cost: float | None = None,
     seed: int | None = 1,
@@ -150,7 +158,7 @@ async def run_pairwise_async(
 
     Example:
         >>> import asyncio
-        >>> from pairscale.evaluate import Suite, pairwise_judge
+        >>> from pairscale import Suite, pairwise_judge
         >>> longer = lambda A, B: {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
         >>> judge = pairwise_judge(longer, criterion="says more", key="longer")
         >>> sides = {"variant_a": lambda task: "No idea.", "variant_b": lambda task: f"About {task.input}: a lot."}
@@ -162,7 +170,7 @@ async def run_pairwise_async(
     names = require_two_names(variant_a_name, variant_b_name)
     variants = [make_variant(given, name) for given, name in zip((variant_a, variant_b), names, strict=True)]
     options = RunOptions(concurrency=concurrency, timeout=timeout, max_cost=max_cost)
-    choices: dict[str, Any] = {"stop_when": stop_when, "seed": seed, "on_case": on_case}
+    choices: dict[str, Any] = {"failures": failures, "stop_when": stop_when, "seed": seed, "on_case": on_case}
     with open_run(run, write=True) as store:
         async with Evaluation(store, comparators, options, **choices) as evaluation:
             runner = evaluation.runner(dict(zip(names, variants, strict=True)))
@@ -193,6 +201,7 @@ def evaluate_pairwise(
     store_dir: _Path | None = None,
     run_id: str | None = None,
     label: str | None = None,
+    failures: Failures = "loss",
     stop_when: StopWhen | None = None,
     max_cost: float | None = None,
     seed: int | None = 1,
@@ -219,6 +228,7 @@ def evaluate_pairwise(
         store_dir: a folder that the result is written to.
         run_id: the run's own name.
         label: a name that several runs share.
+        failures: How a failed answer counts: ``loss``, ``shown`` or ``excluded``; see :func:`run_pairwise`.
         stop_when: ``decided``, or None.
         max_cost: US dollars that the run may spend, all calls together.
         seed: of the order with ``stop_when``.
@@ -229,7 +239,7 @@ def evaluate_pairwise(
         A :class:`PairwiseRunResult`.
 
     Example:
-        >>> from pairscale.evaluate import InMemoryTraceSource, PairwiseOutcome
+        >>> from pairscale import InMemoryTraceSource, PairwiseOutcome
         >>> class Shorter:
         ...     key = "concise"
         ...     async def compare(self, *, task, trace_a, trace_b, reference_outputs):
@@ -254,12 +264,14 @@ def evaluate_pairwise(
             store_dir=store_dir,
             run_id=run_id,
             label=label,
+            failures=failures,
             stop_when=stop_when,
             max_cost=max_cost,
             seed=seed,
             progress=progress,
             on_case=on_case,
-        )
+        ),
+        run=run,
     )
 
 
@@ -277,6 +289,7 @@ async def evaluate_pairwise_async(
     store_dir: _Path | None = None,
     run_id: str | None = None,
     label: str | None = None,
+    failures: Failures = "loss",
     stop_when: StopWhen | None = None,
     max_cost: float | None = None,
     seed: int | None = 1,
@@ -287,7 +300,7 @@ async def evaluate_pairwise_async(
 
     Example:
         >>> import asyncio
-        >>> from pairscale.evaluate import InMemoryTraceSource, pairwise_judge
+        >>> from pairscale import InMemoryTraceSource, pairwise_judge
         >>> longer = lambda A, B: {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
         >>> judge = pairwise_judge(longer, criterion="says more", key="longer")
         >>> old, new = InMemoryTraceSource({"t1": "Paris, of course."}), InMemoryTraceSource({"t1": "Paris."})
@@ -296,7 +309,7 @@ async def evaluate_pairwise_async(
     """
     names = require_two_names(variant_a, variant_b)
     options = RunOptions(concurrency=concurrency, timeout=timeout, max_cost=max_cost)
-    choices: dict[str, Any] = {"stop_when": stop_when, "seed": seed, "on_case": on_case}
+    choices: dict[str, Any] = {"failures": failures, "stop_when": stop_when, "seed": seed, "on_case": on_case}
     jobs, unmatched = await paired(source_a, source_b, suite, names)
     with open_run(run, write=True) as store:
         async with Evaluation(store, comparators, options, **choices) as evaluation:

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pairscale.core.provenance import text_hash
 from pairscale.evaluate.result import PairwiseRunResult
 from pairscale.evaluate.store import RESULTS
-from pairscale.provenance import text_hash
 
 if TYPE_CHECKING:
-    from pairscale.store import RunFile
+    from pairscale.store.runfile import RunFile
 
 __all__ = ["Compared", "result_row", "saved_result"]
 

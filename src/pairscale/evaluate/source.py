@@ -7,26 +7,40 @@ import inspect
 import random
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
-from pairscale.comparisons import Outcome
-from pairscale.errors import InputError, JudgeError, StoreError
-from pairscale.evaluate.comparators import PairwiseComparator, PairwiseOutcome
-from pairscale.evaluate.inference import RunningSequence, score_of
-from pairscale.evaluate.jobs import Job
+from pairscale.core.comparisons import Outcome
+from pairscale.core.errors import InputError, JudgeError, StoreError
+from pairscale.core.notices import notice
+from pairscale.core.provenance import fingerprint
+from pairscale.core.tables import listed
+from pairscale.evaluate.comparators import PairwiseComparator, PairwiseOutcome, as_outcome
+from pairscale.evaluate.inference._cases import score_of
+from pairscale.evaluate.inference.failures import (
+    Failures,
+    agreed_better,
+    count_failure,
+    failed_sides,
+    ways_to_count,
+)
+from pairscale.evaluate.inference.sequence import RunningSequence
+from pairscale.evaluate.jobs import CaseJob
 from pairscale.evaluate.result import PairwiseCase
 from pairscale.evaluate.saved import Compared
 from pairscale.evaluate.store import EvaluationStore
+from pairscale.evaluate.styles import measures_of
 from pairscale.evaluate.suite import Task
 from pairscale.evaluate.traces import Trace
 from pairscale.judges.base import Judge, JudgePair, Verdict
-from pairscale.judges.function import words_of
-from pairscale.provenance import fingerprint
+from pairscale.judges.function import raised
 from pairscale.runtime import BudgetExceeded, LogRows, Progress, Question, Recorded, Wait, close
-from pairscale.store._database import whole
-from pairscale.tables import listed
+from pairscale.store._database import scrub_surrogates
 
-__all__ = ["CaseSource", "comparator_keys"]
+__all__ = ["NO_ANSWER", "CaseSource", "comparator_keys"]
+
+NO_ANSWER = "(no answer)"
+"""What comparators are shown for a failed answer, where failures are shown."""
 
 
 class _GivenUp(Exception):  # noqa: N818 - the run is being stopped, nothing went wrong
@@ -44,6 +58,7 @@ class CaseSource:
         comparators: who says which is better.
         jobs: the cases.
         concurrency: cases that are worked on at once.
+        failures: how failures of variants count: ``loss``, ``shown`` or ``excluded``.
         sequential: take the tasks in random order, and stop when the first comparator's answers are decided.
         seed: of that order.
         on_case: called with each case.
@@ -52,6 +67,7 @@ class CaseSource:
     Attributes:
         done_cases: by the number of the job, its cases.
         compared: by task and repeat, what was compared.
+        traces: by the number of the job, the two answers as they came.
         stopped: ``decided`` or ``max_cost``; None when all cases were taken.
     """
 
@@ -59,9 +75,10 @@ class CaseSource:
         self,
         store: EvaluationStore,
         comparators: Sequence[PairwiseComparator],
-        jobs: Sequence[Job],
+        jobs: Sequence[CaseJob],
         *,
         concurrency: int,
+        failures: Failures = "loss",
         sequential: bool = False,
         seed: int | None = None,
         on_case: Callable[[PairwiseCase], None] | None = None,
@@ -72,13 +89,16 @@ class CaseSource:
         self._concurrency, self._on_case, self._progress = concurrency, on_case, progress
         self.order = _order(jobs, seed, shuffled=sequential)
         self._places = deque(enumerate(self.order))
-        self._look = _Look([jobs[at].task_id for at in self.order]) if sequential else None
+        self._failures = failures
+        self._look = _Look([jobs[at].task_id for at in self.order], failures) if sequential else None
         self.done_cases: dict[int, list[PairwiseCase]] = {}
         self.compared: dict[tuple[str, int], Compared] = {}
+        self.traces: dict[int, tuple[Trace, Trace]] = {}
         self.stopped: str | None = None
         self._questions: deque[Question] = deque()
         self._answers: dict[int, asyncio.Future[Recorded]] = {}
         self._asked = 0
+        self._heard: set[str] = set()  # comparators that have said or raised something
         self._open: set[asyncio.Task[None]] = set()
         self._failure: BaseException | None = None
         self._changed: asyncio.Future[None] | None = None
@@ -137,7 +157,7 @@ class CaseSource:
 
     async def ask(self, judge: Judge, pair: JudgePair, retries: int) -> Verdict:
         """The answer that is known, or else what the judge says now, once it is on the disk."""
-        uid = str(whole(pair.uid))
+        uid = str(scrub_surrogates(pair.uid))
         async with self._store.turn(judge.condition.condition_id, uid):
             known = self._store.verdict(judge, uid)
             if known is not None:
@@ -153,7 +173,7 @@ class CaseSource:
     # Cases
 
     async def _case(self, place: int, number: int) -> None:
-        cases = await self._cases(self._jobs[number])
+        cases, self.traces[number] = await self._cases(self._jobs[number])
         self.done_cases[number] = cases
         if self._progress is not None:
             failed = any(not case.outcome.is_answer for case in cases)
@@ -164,42 +184,54 @@ class CaseSource:
         if self._look is not None and self._look.decided(place, cases[0]):
             self.stopped = self.stopped or "decided"
 
-    async def _cases(self, job: Job) -> list[PairwiseCase]:
+    async def _cases(self, job: CaseJob) -> tuple[list[PairwiseCase], tuple[Trace, Trace]]:
         task, *traces = await job.load()
-        raised = [
-            f"{name} raised {trace.exception}"
-            for name, trace in zip(job.names, traces, strict=True)
-            if trace.exception is not None
-        ]
+        why = [trace.failure for trace in traces]
+        failed = failed_sides(*why)
         if self._store.is_kept:
             names = (
-                None if one.exception is not None else self._store.add_text(task.task_id, one.output) for one in traces
+                None if one.failure is not None else self._store.add_text(task.task_id, one.output) for one in traces
             )
             self.compared[job.task_id, job.repeat] = Compared(task.input, *names)
+        words = "; ".join(f"{name} failed: {one}" for name, one in zip(job.names, why, strict=True) if one is not None)
+        shown = [
+            trace if one is None else replace(trace, output=NO_ANSWER) for trace, one in zip(traces, why, strict=True)
+        ]
+        lengths = [len(trace.output) if one is None else None for trace, one in zip(traces, why, strict=True)]
+        digest = _digest(task)
         cases = []
         for comparator in self._comparators:
-            if raised:
-                outcome = PairwiseOutcome.fail("; ".join(raised), detail={"variant_error": True})
+            if failed is None or self._failures == "shown":
+                outcome = await self._outcome(comparator, job, task, shown)
             else:
-                outcome = await self._outcome(comparator, job, task, traces)
+                kind, winner = count_failure(failed, Outcome.ERROR, None, self._failures)
+                outcome = PairwiseOutcome(winner, words, outcome=kind)  # type: ignore[arg-type]
+            reasoning = (
+                outcome.reasoning if failed is None or outcome.reasoning == words else f"{words}; {outcome.reasoning}"
+            )
             cases.append(
                 PairwiseCase(
                     job.task_id,
                     comparator.key,
                     outcome.winner,
-                    outcome.reasoning,
+                    reasoning,
                     dict(outcome.detail),
                     outcome.outcome or Outcome.ERROR,
                     outcome.cost,
                     job.repeat,
                     task.tags,
-                    *(len(trace.output) for trace in traces),
+                    length_a=lengths[0],
+                    length_b=lengths[1],
+                    measures_a=measures_of(traces[0]),
+                    measures_b=measures_of(traces[1]),
+                    failed=failed,
+                    task_digest=digest,
                 )
             )
-        return cases
+        return cases, (traces[0], traces[1])
 
     async def _outcome(
-        self, comparator: PairwiseComparator, job: Job, task: Task, traces: Sequence[Trace]
+        self, comparator: PairwiseComparator, job: CaseJob, task: Task, traces: Sequence[Trace]
     ) -> PairwiseOutcome:
         """What a comparator says now, or has said before."""
         offered: dict[str, Any] = {"ask": self.ask, "repeat": job.repeat}
@@ -215,12 +247,18 @@ class CaseSource:
         except (JudgeError, StoreError, BudgetExceeded, _GivenUp):
             raise  # every other case would fail, too
         except Exception as error:  # noqa: BLE001 - anything else that a comparator raises is the outcome of this case
-            return PairwiseOutcome.fail(words_of(error), detail={"raised": True})
-        if not isinstance(outcome, PairwiseOutcome):
+            words = raised(error)
+            if comparator.key not in self._heard:
+                notice(f"the comparator {comparator.key} raised an exception, and the run continues: {words}")
+            return PairwiseOutcome.fail(words, detail={"raised": True})
+        finally:
+            self._heard.add(comparator.key)
+        said = as_outcome(outcome)
+        if said is None:
             return PairwiseOutcome.fail(f"a comparator must return a PairwiseOutcome, not {outcome!r:.80}")
         if question is not None:
-            await self._store.add_outcome(comparator.key, question, task.task_id, outcome)
-        return outcome
+            await self._store.add_outcome(comparator.key, question, task.task_id, said)
+        return said
 
 
 def _question(task: Task, traces: Sequence[Trace], repeat: int) -> str | None:
@@ -238,7 +276,15 @@ def _question(task: Task, traces: Sequence[Trace], repeat: int) -> str | None:
         return None
 
 
-def _order(jobs: Sequence[Job], seed: int | None, *, shuffled: bool) -> list[int]:
+def _digest(task: Task) -> str | None:
+    """A digest of what was asked, by which another run knows a changed task; None when a part has no lasting name."""
+    try:
+        return fingerprint([task.inputs, task.reference_outputs])
+    except InputError:
+        return None
+
+
+def _order(jobs: Sequence[CaseJob], seed: int | None, *, shuffled: bool) -> list[int]:
     """The order in which the cases are taken; when outcomes decide when to stop, tasks are taken at random."""
     tasks: dict[str, list[int]] = {}
     for at, job in enumerate(jobs):
@@ -252,28 +298,39 @@ def _order(jobs: Sequence[Job], seed: int | None, *, shuffled: bool) -> list[int
 class _Look:
     """Looks at the tasks in the order in which they were to be taken, however long each of them took.
 
+    It is decided when the same variant is better in every way to count failures, as the verdict has it.
+
     Args:
         tasks: the task of each case, in that order; the cases of a task follow each other.
+        failures: the way that was asked for.
     """
 
-    def __init__(self, tasks: Sequence[str]) -> None:
-        self._tasks, self._sequence, self._next = tasks, RunningSequence(), 0
+    def __init__(self, tasks: Sequence[str], failures: Failures) -> None:
+        self._tasks, self._failures, self._next = tasks, failures, 0
+        self._sequences = {way: RunningSequence() for way in ways_to_count(failures)}
         self._ahead: dict[int, PairwiseCase] = {}
-        self._scores: list[float] = []
+        self._waiting: list[PairwiseCase] = []
 
     def decided(self, place: int, case: PairwiseCase) -> bool:
         """Whether one variant is known to be better, now that this case is done."""
         self._ahead[place] = case
         while self._next in self._ahead:
             done = self._ahead.pop(self._next)
-            score = score_of(str(done.outcome), done.winner)
-            self._scores += [] if score is None else [score]
+            self._waiting.append(done)
             self._next += 1
             if self._next == len(self._tasks) or self._tasks[self._next] != done.task_id:
-                if self._scores:
-                    self._sequence.update(sum(self._scores) / len(self._scores))
-                self._scores = []
-        return bool(self._sequence.decided)
+                self._take()
+        known = {way: sequence.better for way, sequence in self._sequences.items() if sequence.n}
+        return agreed_better(known, self._failures) is not None
+
+    def _take(self) -> None:
+        """Take in the cases of a task that is done."""
+        for way, sequence in self._sequences.items():
+            counted = (count_failure(case.failed, case.outcome, case.winner, way) for case in self._waiting)
+            scores = [score for kind, winner in counted if (score := score_of(str(kind), winner)) is not None]
+            if scores:
+                sequence.update(sum(scores) / len(scores))
+        self._waiting = []
 
 
 def comparator_keys(comparators: Sequence[Any]) -> tuple[str, ...]:

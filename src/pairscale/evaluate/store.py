@@ -15,18 +15,18 @@ from typing import Any
 
 from sqlalchemy import select
 
-from pairscale.comparisons import Outcome
+from pairscale.core.comparisons import Outcome
+from pairscale.core.notices import notice
+from pairscale.core.provenance import text_hash, utc_now
 from pairscale.evaluate.comparators import PairwiseOutcome, item_name
 from pairscale.evaluate.suite import Suite, Task
 from pairscale.evaluate.traces import Trace
 from pairscale.judges.base import Judge, JudgePair, Verdict
-from pairscale.notices import notice
-from pairscale.provenance import text_hash, utc_now
 from pairscale.runtime import Question, Recorded
-from pairscale.store import RunFile
-from pairscale.store._database import whole, write_json
+from pairscale.store._database import scrub_surrogates, write_json
 from pairscale.store._schema import items, pairs
 from pairscale.store.policies import GroupCommitWriter
+from pairscale.store.runfile import RunFile
 from pairscale.store.writer import Entry
 
 __all__ = ["ANSWERS", "OUTCOMES", "RESULTS", "RUNS", "TASKS", "EvaluationStore", "stored_answers", "stored_suite"]
@@ -36,7 +36,7 @@ RESULTS = "ab_results"
 
 
 @dataclass(slots=True)
-class _Known:
+class _KnownRows:
     """What is known under one condition, by the names of pairs: answers, attempts, and pairs that failed."""
 
     answers: dict[str, Verdict]
@@ -54,7 +54,7 @@ class EvaluationStore:
 
     def __init__(self, store: RunFile, writer: GroupCommitWriter) -> None:
         self._store, self._writer = store, writer
-        self._conditions: dict[str, _Known] = {}
+        self._conditions: dict[str, _KnownRows] = {}
         self._turns: dict[tuple[str, str], asyncio.Lock] = {}
         with store.transaction() as connection:
             self._items = set(connection.execute(select(items.c.item_id)).scalars())
@@ -88,7 +88,7 @@ class EvaluationStore:
     def answer(self, variant: str, task: Task, repeat: int) -> Trace | None:
         """What a variant has answered before; None when it has not, or failed."""
         found = self._answers.get((variant, task.digest, repeat))
-        return found if found is not None and found.exception is None else None
+        return found if found is not None and found.failure is None else None
 
     async def add_answer(self, variant: str, name: str, task: Task, repeat: int, trace: Trace) -> None:
         """Write an answer, and wait until it is on the disk."""
@@ -116,7 +116,7 @@ class EvaluationStore:
 
     def add_text(self, task_id: str, text: str) -> str:
         """Write a text that is compared, under the name that judges know it by; returns that name."""
-        name = str(whole(item_name(task_id, text)))
+        name = str(scrub_surrogates(item_name(task_id, text)))
         self._add_items([{"ID": name, "text": text, "task_id": task_id}])
         return name
 
@@ -125,9 +125,9 @@ class EvaluationStore:
         for item in given:
             if item["ID"] not in self._items:
                 self._items.add(item["ID"])
-                text = str(whole(item["text"]))
+                text = str(scrub_surrogates(item["text"]))
                 row = {"item_id": item["ID"], "text": text, "text_hash": text_hash(text)}
-                rows.append({**row, "columns": {"task_id": whole(item["task_id"])}})
+                rows.append({**row, "columns": {"task_id": scrub_surrogates(item["task_id"])}})
         if rows:
             self._writer.put(Entry(samples=rows))
 
@@ -162,7 +162,10 @@ class EvaluationStore:
     def question(self, judge: Judge, pair: JudgePair, uid: str, retries: int, key: int) -> Question:
         """A question to a judge; its texts are written before it is asked."""
         known = self._known(judge)
-        sides = [{name: whole(item[name]) for name in ("ID", "text", "task_id")} for item in (pair.first, pair.second)]
+        sides = [
+            {name: scrub_surrogates(item[name]) for name in ("ID", "text", "task_id")}
+            for item in (pair.first, pair.second)
+        ]
         self._add_items(sides)
         return Question(
             judge,
@@ -187,7 +190,7 @@ class EvaluationStore:
         else:
             known.failed.add(question.uid)
 
-    def _known(self, judge: Judge) -> _Known:
+    def _known(self, judge: Judge) -> _KnownRows:
         condition = judge.condition
         name = condition.condition_id
         if name not in self._conditions:
@@ -203,7 +206,7 @@ class EvaluationStore:
                 if Outcome(row["outcome"]).is_answer
             }
             attempts = {self._names[number]: count for number, count in progress.attempts.items()}
-            self._conditions[name] = _Known(answers, attempts, {self._names[number] for number in progress.failed})
+            self._conditions[name] = _KnownRows(answers, attempts, {self._names[number] for number in progress.failed})
         return self._conditions[name]
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator
 
-from pairscale.errors import UnknownNameError
+from pairscale.core.errors import UnknownNameError
+from pairscale.core.tables import listed
 from pairscale.evaluate.store import stored_answers, stored_suite
 from pairscale.evaluate.suite import Suite
 from pairscale.evaluate.traces import Trace, TraceRef
-from pairscale.store import open_run
-from pairscale.tables import listed
+from pairscale.store.runfile import open_run
 
 __all__ = ["RunTraceSource", "read_suite"]
 

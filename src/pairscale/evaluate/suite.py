@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,14 +13,14 @@ from typing import Any
 
 import polars as pl
 
-from pairscale.display import Shown
-from pairscale.errors import InputError
-from pairscale.files import read_rows
-from pairscale.provenance import fingerprint
-from pairscale.store._database import whole
-from pairscale.tables import listed
+from pairscale.core.display import ReprMixin
+from pairscale.core.errors import InputError
+from pairscale.core.files import read_rows
+from pairscale.core.provenance import fingerprint
+from pairscale.core.tables import listed
+from pairscale.store._database import scrub_surrogates
 
-__all__ = ["Suite", "Task", "as_words", "id_of", "require_suite", "storable"]
+__all__ = ["Suite", "Task", "as_words", "id_of", "is_missing", "require_suite", "storable"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Suite(Shown, table="_tasks"):
+class Suite(ReprMixin, table="_tasks"):
     """Tasks in their order, each under a name of its own; make one with :meth:`from_list` or from a file.
 
     Attributes:
@@ -167,14 +168,14 @@ def _task(given: Task | Mapping[str, Any] | str, where: str) -> Task:
         task = _from_mapping(dict(given), where)
     else:
         raise InputError(f"{where} is a {type(given).__name__}; give a Task, a mapping with 'input', or a text")
-    if task.inputs.get("input") is None:
+    if is_missing(task.inputs.get("input")):
         raise InputError(f"{where} has no 'input', the text that the variants are given")
     return task
 
 
 def _from_mapping(row: dict[str, Any], where: str) -> Task:
     inputs = row.pop("inputs", None)
-    if inputs is None:
+    if is_missing(inputs):
         inputs = {"input": row.pop("input", None)}
     elif not isinstance(inputs, Mapping):
         raise InputError(f"{where}: inputs must be a mapping such as {{'input': '…'}}, not {type(inputs).__name__}")
@@ -183,14 +184,15 @@ def _from_mapping(row: dict[str, Any], where: str) -> Task:
     metadata = row.pop("metadata", None)
     tags = _tags(row.pop("tags", None), where)
     task_id = id_of(row.pop("task_id", None), where)
+    plain, reference, metadata = (None if is_missing(one) else one for one in (plain, reference, metadata))
     more = metadata if isinstance(metadata, Mapping) else {"metadata": metadata}
-    kept = {name: value for name, value in {**row, **more}.items() if value is not None}
+    kept = {name: value for name, value in {**row, **more}.items() if not is_missing(value)}
     return Task(inputs, task_id, plain if reference is None else reference, tags, kept)
 
 
 def id_of(value: Any, where: str) -> str:
     """A name as text: 7 and 7.0 are ``7``; empty when there is none."""
-    if value is None or (isinstance(value, str) and not value.strip()):
+    if is_missing(value) or (isinstance(value, str) and not value.strip()):
         return ""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise InputError(f"{where}: task_id must be a text or a number, not {value!r:.60}")
@@ -198,7 +200,7 @@ def id_of(value: Any, where: str) -> str:
 
 
 def _tags(value: Any, where: str) -> tuple[str, ...]:
-    if value is None:
+    if is_missing(value):
         return ()
     if isinstance(value, str):
         value = value.split(";")
@@ -213,7 +215,7 @@ def storable(value: Any) -> Any:
         try:
             value.encode()
         except UnicodeEncodeError:
-            return whole(value)
+            return scrub_surrogates(value)
         return value
     if isinstance(value, Mapping):
         return {storable(key): storable(inner) for key, inner in value.items()}
@@ -222,8 +224,16 @@ def storable(value: Any) -> Any:
     return value
 
 
+def is_missing(value: Any) -> bool:
+    """Whether a value stands for none: None, NaN, or what pandas has for them."""
+    return value is None or (isinstance(value, float) and math.isnan(value)) or type(value).__name__ in _NO_VALUES
+
+
+_NO_VALUES = {"NAType", "NaTType"}
+
+
 def as_words(value: Any) -> str:
-    """What a person reads where a value stands: a text as it is, anything else as JSON."""
-    if value is None:
+    """What a person reads where a value stands: a text as it is, nothing for a missing one, anything else as JSON."""
+    if is_missing(value):
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -11,12 +10,14 @@ from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from pairscale.errors import FileFormatError, InputError
-from pairscale.evaluate.suite import as_words, id_of, storable
-from pairscale.files import read_bytes, read_rows, replacing
+from pairscale.core.encodings import read_bytes
+from pairscale.core.errors import FileFormatError, InputError
+from pairscale.core.files import read_rows, replacing
+from pairscale.core.provenance import text_hash
+from pairscale.core.tables import listed
+from pairscale.evaluate.suite import as_words, id_of, is_missing, storable
 from pairscale.judges.base import require_figure
 from pairscale.judges.function import words_of
-from pairscale.provenance import text_hash
 
 __all__ = [
     "DirectoryTraceSource",
@@ -24,6 +25,8 @@ __all__ = [
     "Trace",
     "TraceRef",
     "TraceSource",
+    "read_answer_rows",
+    "read_both_outputs",
     "read_outputs",
     "save_trace",
     "source_at",
@@ -44,7 +47,7 @@ class Trace:
         cost: in US dollars, where it is known.
         duration_ms: how long it took.
         exception: what it raised, in words; then there is no answer.
-        metadata: anything else; a judge sees it as columns of the answer.
+        metadata: anything else; a judge sees it as columns of the answer. An ``error`` in it is a failure.
 
     Example:
         >>> trace = Trace("Paris.", events=({"type": "tool_call", "name": "search"}, {"type": "message"}))
@@ -72,6 +75,23 @@ class Trace:
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, require_figure(value, f"the {name} of a trace", kind))
 
+    @property
+    def failure(self) -> str | None:
+        """Why this is no answer: an exception, an error, or an empty output; None when it is one.
+
+        Example:
+            >>> Trace("Paris.").failure, Trace("  ").failure, Trace(exception="TimeoutError").failure
+            (None, 'the output is empty', 'TimeoutError')
+        """
+        if self.exception is not None and self.exception.strip():
+            return self.exception
+        error = self.metadata.get("error")
+        if error is True or (isinstance(error, str) and error.strip()) or (isinstance(error, Mapping | list) and error):
+            return f"error: {as_words(error)}"
+        if not any(letter.isprintable() and not letter.isspace() for letter in self.output):
+            return "the output is empty"
+        return None
+
     def events_of(self, kind: type | str, name: str | None = None) -> tuple[Any, ...]:
         """The events of a kind: a class, or what ``type`` says; only those called ``name`` when it is given."""
         found = [event for event in self.events if _is_kind(event, kind)]
@@ -93,7 +113,8 @@ class Trace:
             raise InputError(f"{where} has no 'output', the variant's answer")
         output = rest.pop(given[0])
         exception = rest.pop("exception", None)
-        if output is None and exception is None:
+        exception = None if is_missing(exception) else exception
+        if is_missing(output) and exception is None:
             exception = "no output was recorded"
         figures = {name: _figure(rest.pop(name, None), kind, f"{where}: {name}") for name, kind in _FIGURES.items()}
         events, metadata = rest.pop("events", None) or (), rest.pop("metadata", None) or {}
@@ -110,7 +131,7 @@ class Trace:
 
 def _figure(value: Any, kind: type[int] | type[float], what: str) -> Any:
     """A figure of a file, where it may stand as text; NaN is how some tables say that there is none."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
+    if is_missing(value):
         return None
     try:
         return require_figure(float(value) if isinstance(value, str) else value, what, kind)
@@ -269,12 +290,24 @@ def save_trace(trace: Trace, folder: str | os.PathLike[str], *, task_id: str, tr
     return path
 
 
-def read_outputs(path: str | os.PathLike[str]) -> InMemoryTraceSource:
+def read_outputs(
+    path: str | os.PathLike[str],
+    *,
+    id_col: str | None = None,
+    input_col: str | None = None,
+    output_col: str | None = None,
+) -> InMemoryTraceSource:
     """Recorded outputs as a source: a table (jsonl, csv, …) with ``task_id`` and ``output``.
 
     ``output`` may also be called ``response``, ``answer`` or ``text``, and ``task_id`` ``ID``. ``tokens``, ``cost``,
     ``duration_ms``, ``exception`` and ``events`` are taken where they are there; the rest goes to ``metadata``, and an
     ``input`` or a ``reference`` in it is used where no suite says what the task is.
+
+    Args:
+        path: the file.
+        id_col: the column of the tasks' names, or its path in JSON, where it is not ``task_id``.
+        input_col: the column of the tasks, likewise, where it is not ``input``.
+        output_col: the column of the answers, likewise, where it is not ``output``.
 
     Raises:
         InputError: that names the file and the row.
@@ -284,14 +317,78 @@ def read_outputs(path: str | os.PathLike[str]) -> InMemoryTraceSource:
         >>> len(read_outputs("answers.jsonl"))
         1
     """
+    given = {"task_id": id_col, "input": input_col, "output": output_col}
+    return InMemoryTraceSource(_traces(read_answer_rows(path, given), str(path)))
+
+
+def read_both_outputs(
+    path: str | os.PathLike[str], a_col: str, b_col: str, *, id_col: str | None = None, input_col: str | None = None
+) -> tuple[InMemoryTraceSource, InMemoryTraceSource]:
+    """The answers of A and of B from one table; a row without a task of its own is known by its number.
+
+    Args:
+        path: the file.
+        a_col: the column of A's answers, or its path in JSON.
+        b_col: that of B's.
+        id_col: the column of the tasks' names.
+        input_col: the column of the tasks.
+
+    Raises:
+        InputError: that names the file, the row or the column.
+    """
+    rows = read_answer_rows(path, {"task_id": id_col, "input": input_col}, (a_col, b_col))
+    for number, row in enumerate(rows, start=1):
+        if not (row.get("task_id") or row.get("ID")):
+            row["task_id"] = f"row-{number:04d}"
+    others = {a_col, b_col, *_OUTPUTS}
+    sides = [
+        [{**{name: row[name] for name in row if name not in others}, "output": row.get(side)} for row in rows]
+        for side in (a_col, b_col)
+    ]
+    a, b = (InMemoryTraceSource(_traces(side, str(path))) for side in sides)
+    return a, b
+
+
+def read_answer_rows(
+    path: str | os.PathLike[str], given: Mapping[str, str | None], others: Sequence[str] = ()
+) -> list[dict[str, Any]]:
+    """The rows of a file of answers or tasks, with the columns that the user named under the names that we have.
+
+    Args:
+        path: the file.
+        given: by our name, the column or the path in JSON that holds it; None for our name itself.
+        others: further columns, or paths, that must be there.
+
+    Raises:
+        InputError: no row has a column that was named.
+    """
+    wanted = [name for name in (*given.values(), *others) if name is not None]
+    text = ("task_id", *_OUTPUTS, "input", "reference", "reference_outputs", "tags", *wanted)
+    rows = read_rows(path, text=text, paths=wanted)
+    there = {name: None for row in rows for name in row}
+    for name in wanted:
+        if rows and name not in there:
+            raise InputError(f"{path}: no column {name!r}; it has {listed(list(there), 20)}")
+    for ours, theirs in given.items():
+        if theirs is not None and theirs != ours:
+            rows = [{**{key: row[key] for key in row if key != theirs}, ours: row.get(theirs)} for row in rows]
+    return rows
+
+
+def _traces(rows: Sequence[dict[str, Any]], path: str) -> list[tuple[str, Trace]]:
     traces = []
-    for number, row in enumerate(read_rows(path, text=("task_id", *_OUTPUTS, "input", "reference")), start=1):
+    for number, row in enumerate(rows, start=1):
         where = f"{path}, row {number}"
+        has = f"; it has {listed(list(row), 20)}"
         task_id = id_of(row.pop("task_id", None), where) or id_of(row.pop("ID", None), where)
         if not task_id:
-            raise InputError(f"{where} has no task_id, by which the answers of A and B are paired")
+            raise InputError(
+                f"{where} has no task_id, by which the answers of A and B are paired{has}: name the column (id_col=)"
+            )
+        if not any(name in row for name in _OUTPUTS):
+            raise InputError(f"{where} has no 'output', the variant's answer{has}: name the column (output_col=)")
         traces.append((task_id, Trace.from_dict(row, where)))
-    return InMemoryTraceSource(traces)
+    return traces
 
 
 def source_at(path: str | os.PathLike[str]) -> TraceSource:

@@ -13,17 +13,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from pairscale.errors import InputError, JudgeError
+from pairscale.core.errors import InputError, JudgeError
+from pairscale.core.files import TABLE_SUFFIXES
+from pairscale.core.options import require_int
+from pairscale.core.provenance import fingerprint
 from pairscale.evaluate._identity import identity_of
 from pairscale.evaluate.suite import Task, as_words
 from pairscale.evaluate.traces import Trace, TraceSource, source_at
-from pairscale.files import TABLE_SUFFIXES
 from pairscale.judges.function import in_thread, words_of
 from pairscale.judges.resolve import imported
-from pairscale.options import require_int
-from pairscale.provenance import fingerprint
 from pairscale.providers.client import Exchange, ProviderError
 from pairscale.providers.model import Model
+from pairscale.providers.prices import Price
 from pairscale.providers.registry import PROVIDERS, split_model
 from pairscale.runtime import retrying
 
@@ -182,6 +183,11 @@ class ModelVariant:
         """Model, prompt and every setting that may change an answer."""
         return f"model:{fingerprint([self._model.provider, self._model.name, self._prompt, self._model.identity])}"
 
+    @property
+    def price(self) -> Price | None:
+        """What the model costs; None when it is not known."""
+        return self._model.price
+
     def prompt_for(self, task: Task) -> str:
         """The prompt that a task gets."""
         missing = sorted({name for name in _PLACE.findall(self._prompt) if name not in task.inputs})
@@ -215,7 +221,7 @@ class ModelVariant:
         return self._trace(done, str(repeat))
 
     def _trace(self, done: Exchange, repeat: str) -> Trace:
-        told, reply = self._model.told(done), done.reply
+        told, reply = self._model.to_columns(done), done.reply
         known = {"tokens": told["total_tokens"], "cost": told["cost"], "duration_ms": round(done.latency_s * 1000, 3)}
         if reply.stop_reason in {"refusal", "content_filter"} or reply.refusal:
             return Trace(exception=f"{reply.stop_reason}: {reply.refusal or reply.text}", **known)

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pairscale.judges._answers import squeezed
-from pairscale.prompts import build_prompt
-from pairscale.provenance import text_hash
-from pairscale.traits import Trait
+from pairscale.core.prompts import build_prompt
+from pairscale.core.provenance import text_hash
+from pairscale.core.traits import Trait
+from pairscale.judges.answers import squeezed
 
 __all__ = ["PromptBytes", "guarded_prompt", "holds_fences", "prompt_bytes"]
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
-from pairscale.comparisons import ERROR_CODES, Condition, Outcome
-from pairscale.errors import InputError
-from pairscale.failures import FAILURES, Failure
-from pairscale.options import require_choice, require_int, require_number
+from pairscale.core.comparisons import ERROR_CODES, Condition, Outcome
+from pairscale.core.errors import InputError
+from pairscale.core.failures import FAILURES, Failure
+from pairscale.core.options import require_choice, require_int, require_number
 
-__all__ = ["LARGEST", "Item", "Judge", "JudgePair", "Verdict", "require_figure"]
+if TYPE_CHECKING:
+    from pairscale.providers.prices import Price
+
+__all__ = ["LARGEST", "Item", "Judge", "JudgeCapabilities", "JudgePair", "Verdict", "judge_member", "require_figure"]
 
 Item: TypeAlias = Mapping[str, Any]
 """A sample as a judge sees it: ``ID`` (also as ``item_id``), ``text``, and every other column of the samples."""
@@ -77,7 +80,7 @@ class Verdict:
         model: the model that answered, as the provider names it.
         object_type: the kind of reply, as the provider names it.
         status_code: of HTTP, where there was HTTP.
-        error_code: one of :data:`pairscale.comparisons.ERROR_CODES`, for an abstention or an error.
+        error_code: one of :data:`pairscale.core.comparisons.ERROR_CODES`, for an abstention or an error.
         error_message: the reason in words.
         failure: for an abstention or an error, ``transient`` (asking again makes sense), ``question`` (this question
             cannot be answered) or ``judge`` (no question can be answered); None for an answer.
@@ -177,20 +180,80 @@ def require_figure(value: Any, name: str, kind: type[int] | type[float], most: i
 
 @runtime_checkable
 class Judge(Protocol):
-    """Anything that can say which of two samples is better.
+    """Anything that can say which of two samples is better: what every judge must have.
 
-    ``condition`` says everything besides the pair that may change its answers. ``compare`` answers one question, and
-    returns a failure as a :class:`Verdict` rather than raising it. It may be called again before it has answered.
-
-    A judge may also have ``max_cost_of(pair)`` (what one question may cost at most, in US dollars; None when the price
-    is unknown), ``uses_cache`` (whether answers may come from a cache) and ``aclose()`` (closes connections).
+    What a judge may have besides is in :class:`JudgeCapabilities`. ``pairscale.testing.check_judge_protocol`` tells
+    whether an object keeps to both.
     """
 
     @property
     def condition(self) -> Condition:
-        """Who judges what, and how."""
+        """The judge's identity: everything besides the pair that may change its answers.
+
+        Answers in a run file are found again by it, so it must be the same whenever it is read, in every process, and
+        another one after any change that may change an answer. Its settings must be plain JSON, without secrets.
+        """
         ...
 
     async def compare(self, pair: JudgePair) -> Verdict:
-        """Which of the two is better."""
+        """Which of the two is better.
+
+        It returns a failure as a :class:`Verdict` rather than raising it, must not change the pair, and may be called
+        again before it has answered. A :class:`~pairscale.core.errors.PairscaleError` that it raises ends the run.
+        """
         ...
+
+
+class JudgeCapabilities(Protocol):
+    """What a judge may have besides: each member is optional, and has a default where it is missing.
+
+    Read them with :func:`judge_member`, which knows the defaults.
+    """
+
+    def max_cost_of(self, pair: JudgePair) -> float | None:
+        """What one question may cost at most, in US dollars; 0 when it is free, None when the price is unknown.
+
+        With ``max_cost``, questions are asked side by side as long as their sum fits. A judge without this method is
+        asked one question at a time until it has said what an answer costs; one that returns None is refused.
+        """
+        ...
+
+    @property
+    def price(self) -> Price | None:
+        """What its tokens cost, with the date of the price, which stands beside its costs; by default None."""
+        ...
+
+    @property
+    def uses_cache(self) -> bool:
+        """Whether answers may come from a cache; by default False.
+
+        When it is True, every question says by ``pair.occurrence`` which time it is asked on purpose, so that each
+        repeat has an answer of its own.
+        """
+        ...
+
+    @property
+    def waits_for_people(self) -> bool:
+        """Whether people answer, so that ``timeout`` does not apply; by default False."""
+        ...
+
+    def allow_ties(self, allowed: bool) -> None:
+        """Set whether a tie counts as an answer; an adaptive run calls it before it asks."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close connections and files at the end of every call; the judge may be asked again afterwards."""
+        ...
+
+
+_DEFAULTS: Mapping[str, Any] = {
+    "max_cost_of": None, "price": None, "uses_cache": False, "waits_for_people": False, "allow_ties": None,
+    "aclose": None,
+}  # fmt: skip
+
+
+def judge_member(
+    judge: object, name: Literal["max_cost_of", "price", "uses_cache", "waits_for_people", "allow_ties", "aclose"]
+) -> Any:
+    """An optional member of a judge, see :class:`JudgeCapabilities`, or its default: None, or False."""
+    return getattr(judge, name, _DEFAULTS[name])

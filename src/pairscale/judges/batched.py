@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from pairscale.core.provenance import text_hash
+from pairscale.core.traits import Trait
 from pairscale.judges.base import JudgePair, Verdict
 from pairscale.judges.llm import LLMJudge
 from pairscale.judges.orders import BothOrders, swapped
-from pairscale.provenance import text_hash
+from pairscale.providers.base import ReplyError
 from pairscale.providers.client import Exchange
-from pairscale.traits import Trait
 
 if TYPE_CHECKING:
     from pairscale.providers.base import HTTPCall
@@ -74,10 +75,12 @@ def verdict_of(judge: BatchJudge, pair: JudgePair, line: Line, *, turned: bool =
     call, clean = judge.client.prepared(request), judge.client.redactor
     try:
         reply = judge.client.provider.reply(call, line.body)
+    except ReplyError as error:
+        return _failed(judge, replace(line, status=error.status, error=str(error)), text_hash(request.prompt))
     except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
         words = clean.text(f"the reply is not one of {judge.provider} ({type(error).__name__}: {error})")[:2000]
         known = {"prompt_hash": text_hash(request.prompt), "raw_response": clean.value(line.body)}
-        return Verdict.fail("parse_error", words, status_code=line.status, **known)
+        return Verdict.fail("parse_error", words, failure="transient", status_code=line.status, **known)
     verdict: Verdict = judge.read(Exchange(call, reply, line.status or 200, 0.0), asked, request, batch=True)
     return replace(verdict, latency_s=None)
 

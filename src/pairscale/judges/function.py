@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from pairscale.comparisons import ERROR_CODES, Condition
-from pairscale.errors import InputError
+from pairscale.core.comparisons import ERROR_CODES, Condition
+from pairscale.core.errors import InputError
+from pairscale.core.provenance import fingerprint
 from pairscale.judges.base import JudgePair, Verdict
-from pairscale.provenance import fingerprint
 
 _PACKAGE = str(Path(__file__).parents[1])
 
-__all__ = ["FunctionJudge", "in_thread", "takes", "words_of"]
+__all__ = ["FunctionJudge", "in_thread", "raised", "takes", "words_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +97,19 @@ class FunctionJudge:
         except ConnectionError as error:
             return Verdict.fail("http_error", words_of(error), failure="transient")
         except Exception as error:  # noqa: BLE001 - whatever a user's code raises is the outcome of this pair
-            return Verdict.fail("judge_error", f"{words_of(error)}{_where(error)}")
+            return Verdict.fail("judge_error", raised(error))
 
 
-def _where(error: BaseException) -> str:
-    """The line of the user's code that raised."""
-    frames = traceback.extract_tb(error.__traceback__)
-    last = next((frame for frame in reversed(frames) if not frame.filename.startswith(_PACKAGE)), None)
-    return "" if last is None else f" ({Path(last.filename).name}, line {last.lineno})"
+def _is_users(frame: traceback.FrameSummary) -> bool:
+    """Whether a line is neither ours nor in the generated ``__init__`` of a data class."""
+    return not frame.filename.startswith(_PACKAGE) and (frame.filename, frame.name) != ("<string>", "__init__")
+
+
+def raised(error: BaseException) -> str:
+    """An exception of the user's code in words, with the file and the line where it was raised."""
+    last = next(filter(_is_users, reversed(traceback.extract_tb(error.__traceback__))), None)
+    where = "" if last is None else f" ({Path(last.filename).name}:{last.lineno})"
+    return f"{words_of(error)}{where}"
 
 
 def _verdict(answer: Any) -> Verdict:
@@ -124,7 +129,7 @@ def _verdict(answer: Any) -> Verdict:
     if isinstance(choice, Real) and choice == 0.5:
         return Verdict.tie(cost=cost)
     return Verdict.fail(
-        "invalid_winner", f"Y must be 1 (A is better) or 0 (B is better), not {choice!r:.80}", cost=cost
+        "invalid_winner", f"Y must be 1 (A is better), 0 (B is better) or 0.5 (a tie), not {choice!r:.80}", cost=cost
     )
 
 

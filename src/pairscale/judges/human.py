@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pairscale.comparisons import Condition
+from pairscale.core.comparisons import Condition
+from pairscale.core.traits import Trait, trait_description
 from pairscale.judges.base import JudgePair, Verdict
 from pairscale.judges.queue import QuestionQueue
-from pairscale.traits import Trait, trait_description
 
 __all__ = ["HumanJudge"]
 
 
 @dataclass(frozen=True, slots=True)
 class HumanJudge:
-    """People who answer on a page; a choice is forced.
+    """People who answer on a page. A choice is forced, unless the run that asks counts ties as answers.
 
     The texts are shown in the order of the pair, first on the left: an adaptive run balances the orders itself, and
     measures what they do. Who answered stands in ``model`` of the run file's attempts, a comment in ``content``, and
@@ -38,9 +38,18 @@ class HumanJudge:
         settings = {"definition": self.trait.description}
         return Condition("human", "human", None, self.trait.key or self.trait.name, settings=settings)
 
+    @property
+    def waits_for_people(self) -> bool:
+        """True: people take their time."""
+        return True
+
     def max_cost_of(self, pair: JudgePair) -> float:  # noqa: ARG002 - every judge is asked alike
         """Nothing: this judge costs no money."""
         return 0.0
+
+    def allow_ties(self, allowed: bool) -> None:
+        """Set whether people may call a question a tie; an adaptive run says so when it begins to ask."""
+        self.queue.ties = allowed
 
     async def compare(self, pair: JudgePair) -> Verdict:
         """Which of the two a person finds better."""

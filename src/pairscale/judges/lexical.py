@@ -14,11 +14,11 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from pairscale.comparisons import Condition
+from pairscale.core.comparisons import Condition
+from pairscale.core.provenance import fingerprint
 from pairscale.judges import _lexicon as lexicon
 from pairscale.judges._spelling import is_academic, is_common, looks_misspelt
 from pairscale.judges.base import JudgePair, Verdict
-from pairscale.provenance import fingerprint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -6,25 +6,27 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from pairscale.comparisons import Condition
-from pairscale.judges._answers import ANSWERS, Answer, declines, probability_of_first, read_structured, read_tag
+from pairscale.core.comparisons import Condition
+from pairscale.core.failures import failure_of
+from pairscale.core.options import require_choice
+from pairscale.core.provenance import text_hash
 from pairscale.judges._guard import PromptBytes, guarded_prompt, prompt_bytes
+from pairscale.judges.answers import ANSWERS, Answer, declines, probability_of_first, read_structured, read_tag
 from pairscale.judges.base import JudgePair, Verdict
-from pairscale.options import require_choice
-from pairscale.provenance import text_hash
 from pairscale.providers.base import CHOICE_KEY
-from pairscale.providers.client import ProviderError
+from pairscale.providers.client import ProviderError, joined
 from pairscale.providers.model import Model
 
 if TYPE_CHECKING:
-    from pairscale.providers.base import LLMRequest
+    from pairscale.core.traits import Trait
+    from pairscale.providers.base import LLMReply, LLMRequest
     from pairscale.providers.cache import CacheMode
     from pairscale.providers.client import Exchange, LLMClient
+    from pairscale.providers.keys import ApiKey
     from pairscale.providers.model import Reused
     from pairscale.providers.prices import Price
-    from pairscale.traits import Trait
 
-__all__ = ["AnswerForm", "LLMJudge", "unanswered", "without_answer"]
+__all__ = ["NO_ANSWER", "AnswerForm", "LLMJudge", "unanswered", "without_answer"]
 
 AnswerForm = Literal["tag", "structured"]
 """How the model answers: between tags in free text, or as JSON that it cannot get wrong."""
@@ -34,7 +36,8 @@ class LLMJudge:
     """Asks a model of a provider which of two texts has more of a trait.
 
     Args:
-        provider: ``openai``, ``anthropic``, ``gemini``, ``together``, ``ollama`` or ``compatible``.
+        provider: ``openai``, ``anthropic``, ``gemini``, ``together``, ``ollama``, ``compatible``, or a hosted
+            service; ``pairscale providers`` lists them.
         model: the model's name.
         trait: what to judge.
         template: the prompt template's text.
@@ -42,7 +45,8 @@ class LLMJudge:
         answer: ``tag`` (between ``tag_prefix`` and ``tag_suffix``) or ``structured`` (JSON with two choices).
         tag_prefix: what stands before the answer.
         tag_suffix: what stands behind it.
-        api_key: the key; by default that of the environment. It is kept in no log and no file.
+        api_key: the key; by default that of the environment. It is kept in no log and no file. Or a callable that gives
+            a token, plain or ``async``: it is called before every request and may renew the token.
         base_url: where the provider is, when not at its own address.
         timeout: seconds that one reply may take.
         headers: further headers of every request; those that may hold a secret, by their names, are kept nowhere.
@@ -55,8 +59,8 @@ class LLMJudge:
         provider_args: settings of the provider: ``overrides`` (what its models can do), ``version`` and ``key_header``
             of Anthropic, ``api_version`` of Gemini.
         settings: fields of the request: ``reasoning temperature top_p top_k max_tokens logprobs seed service_tier
-            include_thoughts thinking_budget endpoint num_ctx system extra``; also by the names that the R package's
-            functions have for them (``thinking_level think max_output_tokens thinking_budget_tokens host
+            include_thoughts thinking_budget endpoint num_ctx store system extra``; also by the names that the R
+            package's functions have for them (``thinking_level think max_output_tokens thinking_budget_tokens host
             anthropic_version api_version``).
 
     Raises:
@@ -81,7 +85,7 @@ class LLMJudge:
         answer: AnswerForm = "tag",
         tag_prefix: str = "<BETTER_SAMPLE>",
         tag_suffix: str = "</BETTER_SAMPLE>",
-        api_key: str | None = None,
+        api_key: ApiKey | None = None,
         base_url: str | None = None,
         timeout: float = 120.0,
         headers: Mapping[str, str] | None = None,
@@ -153,7 +157,7 @@ class LLMJudge:
     def preview(self, pair: JudgePair) -> tuple[str, Mapping[str, Any]]:
         """The address and the body that would be sent for a pair; nothing is."""
         call = self.client.prepared(self.request(pair))
-        return self.client.base_url + call.path, call.body
+        return joined(self.client.base_url, call.path), call.body
 
     def max_cost_of(self, pair: JudgePair) -> float | None:
         """What asking about a pair may cost, on the safe side; None when nobody knows the price.
@@ -234,12 +238,18 @@ class LLMJudge:
             request: the question as it was put.
             batch: whether it came in a batch, at its price.
         """
-        reply, known = done.reply, {"prompt_hash": text_hash(request.prompt), **self._model.told(done, batch=batch)}
+        reply = done.reply
+        known = {"prompt_hash": text_hash(request.prompt), **self._model.to_columns(done, batch=batch)}
         answer = self._read(reply.text, pair)
-        if answer.position is not None and reply.stop_reason not in {"content_filter", "refusal"}:
-            lead = self._prefix if self._prefix.casefold() in reply.text.casefold() else CHOICE_KEY
-            return Verdict.win(answer.position, probability=probability_of_first(reply.logprobs, lead), **known)
-        return without_answer(reply.stop_reason, reply.text, reply.refusal, answer, known)
+        if answer.position is not None and reply.stop_reason not in NO_ANSWER:
+            return Verdict.win(answer.position, probability=self._probability(reply), **known)
+        return without_answer(reply, answer, known)
+
+    def _probability(self, reply: LLMReply) -> float | None:
+        if not reply.logprobs:
+            return None
+        is_tagged = self._prefix.casefold() in reply.text.casefold()
+        return probability_of_first(reply.logprobs, self._prefix if is_tagged else CHOICE_KEY)
 
     def _read(self, text: str, pair: JudgePair) -> Answer:
         samples = (pair.first["text"], pair.second["text"])
@@ -265,19 +275,31 @@ def unanswered(error: ProviderError, known: Mapping[str, Any]) -> Verdict:
     )
 
 
-def without_answer(
-    stop_reason: str, text: str, refusal: str | None, answer: Answer, known: Mapping[str, Any]
-) -> Verdict:
-    """A refusal, a filter, a cut-off, an empty answer or an unreadable one: each its own code."""
+NO_ANSWER = frozenset({"content_filter", "refusal", "error"})
+"""Reasons for the end of a reply that holds no answer, whatever its text says."""
+
+
+def without_answer(reply: LLMReply, answer: Answer, known: Mapping[str, Any]) -> Verdict:
+    """An error, a refusal, a filter, a cut-off, an empty answer or an unreadable one: each its own code."""
+    stop_reason, text, refusal = reply.stop_reason, reply.text, reply.refusal
     if stop_reason == "content_filter":
         reason = f"the provider's filter stopped the answer{f': {refusal}' if refusal else ''}"
         return Verdict.abstain(reason, error_code="content_filter", **known)
     if stop_reason == "refusal" or refusal:
         return Verdict.abstain(refusal or "the model declined to answer", error_code="refusal", **known)
-    if stop_reason == "length":
-        return Verdict.fail("truncated", "the answer was cut off before it was given; raise max_tokens", **known)
-    if not text.strip():
-        return Verdict.fail("empty_answer", "the model gave an empty answer", **known)
-    if answer.code == "parse_error" and declines(text):
+    if answer.code == "parse_error" and stop_reason not in {"length", "error"} and declines(text):
         return Verdict.abstain(" ".join(text.split())[:300], error_code="refusal", **known)
+    return _unreadable(reply, answer, known)
+
+
+def _unreadable(reply: LLMReply, answer: Answer, known: Mapping[str, Any]) -> Verdict:
+    """Why there is no answer in a reply that is no refusal."""
+    if (problem := reply.problem) is not None:
+        failure = failure_of(problem.status, problem.code, problem.message)
+        words = f"the provider broke the answer off: {problem.message}"
+        return Verdict.fail("http_error", words, failure=failure, **known)
+    if reply.stop_reason == "length":
+        return Verdict.fail("truncated", "the answer was cut off before it was given; raise max_tokens", **known)
+    if not reply.text.strip():
+        return Verdict.fail("empty_answer", "the model gave an empty answer", **known)
     return Verdict.fail(answer.code or "parse_error", answer.reason or "the answer cannot be read", **known)

@@ -8,9 +8,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, TypeVar, cast
 
-from pairscale.comparisons import Condition, Outcome
-from pairscale.errors import PairscaleError
+from pairscale.core.comparisons import Condition, Outcome
+from pairscale.core.errors import PairscaleError
 from pairscale.judges.base import Judge, JudgePair, Verdict
+from pairscale.judges.function import raised
 
 __all__ = ["BothOrders", "merge_orders", "merge_verdicts", "swapped", "unwrapped"]
 
@@ -158,7 +159,7 @@ class BothOrders:
         except PairscaleError:
             raise
         except Exception as error:  # noqa: BLE001 - a failed judgement is data
-            return Verdict.fail("judge_error", f"{type(error).__name__}: {error}")
+            return Verdict.fail("judge_error", raised(error))
         return verdict
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pairscale.errors import InputError, JudgeError
+from pairscale.core.errors import InputError, JudgeError
 from pairscale.judges.base import JudgePair, Verdict
 
 __all__ = ["QuestionQueue", "QueuedQuestion"]
@@ -58,10 +58,14 @@ class QuestionQueue:
     Args:
         hold: seconds that a question stays with a person.
         clock: seconds.
+
+    Attributes:
+        ties: whether a question may be called a tie.
     """
 
     def __init__(self, *, hold: float = HOLD_SECONDS, clock: Callable[[], float] = time.monotonic) -> None:
         self._hold, self._clock = hold, clock
+        self.ties = False
         self._changed = threading.Condition()
         self._open: dict[int, _Entry] = {}
         self._people: tuple[str, ...] = ()
@@ -126,18 +130,25 @@ class QuestionQueue:
         self,
         person: str,
         number: int,
-        choice: Literal["1", "2"],
+        choice: Literal["1", "2", "tie"],
         *,
         comment: str | None = None,
         elapsed_ms: int | None = None,
     ) -> bool:
-        """Answer a question; False when it is answered already, or another person has it by now."""
+        """Answer a question; False when it is answered already, or another person has it by now.
+
+        Raises:
+            InputError: a tie where a choice is forced.
+        """
+        if choice == "tie" and not self.ties:
+            raise InputError("a choice is forced here; choose 1 or 2, or skip with a reason")
         with self._changed:
             entry = self._held(person, number)
             if entry is None:
                 return False
             recorded = self._recorded(entry, person, comment, elapsed_ms)
-            entry.settle(Verdict.win(1 if choice == "1" else 2, **recorded))
+            is_tie = choice == "tie"
+            entry.settle(Verdict.tie(**recorded) if is_tie else Verdict.win(1 if choice == "1" else 2, **recorded))
             self._remove(entry, person)
         return True
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from pairscale.comparisons import Condition, Outcome, as_comparisons, ordered_key
+from pairscale.core.comparisons import Condition, Outcome, as_comparisons, ordered_key
+from pairscale.core.provenance import fingerprint
+from pairscale.core.tables import Table
 from pairscale.judges.base import JudgePair, Verdict
-from pairscale.provenance import fingerprint
-from pairscale.tables import Table
 
 __all__ = ["ReplayJudge"]
 
@@ -25,7 +25,7 @@ class ReplayJudge:
     says nothing of that, and gets the first. What was not recorded is an abstention.
 
     Attributes:
-        results: results of any shape that :func:`pairscale.comparisons.as_comparisons` knows.
+        results: results of any shape that :func:`pairscale.core.comparisons.as_comparisons` knows.
     """
 
     results: Table = field(repr=False)

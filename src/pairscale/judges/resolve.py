@@ -9,8 +9,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairscale.errors import InputError, UnknownNameError
-from pairscale.files import read_table
+from pairscale.core.errors import InputError, UnknownNameError
+from pairscale.core.files import read_table
+from pairscale.core.notices import notice
+from pairscale.core.options import optional, require_flag, require_mapping
+from pairscale.core.prompts import template_from
+from pairscale.core.tables import listed
+from pairscale.core.traits import Trait, trait_description
 from pairscale.judges.base import Judge
 from pairscale.judges.function import FunctionJudge, takes
 from pairscale.judges.human import HumanJudge
@@ -18,19 +23,19 @@ from pairscale.judges.lexical import LexicalJudge
 from pairscale.judges.orders import BothOrders
 from pairscale.judges.replay import ReplayJudge
 from pairscale.judges.simulated import SimulatedJudge
-from pairscale.notices import notice
-from pairscale.options import optional, require_flag, require_mapping
-from pairscale.prompts import template_from
 from pairscale.providers.registry import PROVIDERS, split_model
-from pairscale.tables import listed
-from pairscale.traits import Trait, trait_description
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Set
 
-__all__ = ["imported", "make_judge"]
+    from pairscale.judges.batched import BatchJudge
+    from pairscale.judges.llm import LLMJudge
+    from pairscale.providers.prices import Price
+
+__all__ = ["imported", "judge_with", "make_judge", "make_llm_judge"]
 
 _EMBEDDED = {"lexical": LexicalJudge, "simulated": SimulatedJudge, "replay": ReplayJudge, "human": HumanJudge}
+_OF_FUNCTION = {"name", "both_orders"}
 _KNOWN = "provider:model (such as openai:gpt-5.1), lexical, simulated:COLUMN, replay:FILE, human, or module:function"
 
 
@@ -95,6 +100,87 @@ def make_judge(
     if kind and rest and kind != "replay":
         return _called(imported(kind, rest, judge), trait, prompt, settings, judge_call_args)
     raise UnknownNameError(f"no judge is called {judge!r}; this version knows {_KNOWN}")
+
+
+def judge_with(
+    judge: str | Judge | Callable[..., Any],
+    *,
+    trait: str | Trait | None = None,
+    template: str | None = None,
+    judge_args: Mapping[str, Any] | None = None,
+    base_url: str | None = None,
+    cache: bool | None = None,
+    price: Price | Mapping[str, Any] | None = None,
+) -> Judge:
+    """A judge from the options that every verb has.
+
+    Args:
+        judge: A name, a callable or a :class:`Judge`; see :func:`make_judge`.
+        trait: What to judge.
+        template: The prompt template.
+        judge_args: Settings of the judge; of a callable, ``name`` and ``both_orders``, and keyword arguments of every
+            call.
+        base_url: Address of the provider.
+        cache: Whether to use answers of earlier runs to the same request.
+        price: Prices of the model.
+
+    Raises:
+        InputError: If a setting does not belong to the judge.
+    """
+    settings = dict(optional(require_mapping, judge_args, "judge_args") or {})
+    kind = judge.partition(":")[0] if isinstance(judge, str) else None
+    for name, value in (("base_url", base_url), ("cache", cache), ("price", price)):
+        if value is None:
+            continue
+        if kind not in PROVIDERS:
+            whose = f", not to {judge}" if isinstance(judge, str) else ""
+            raise InputError(f"{name} belongs to a provider's model, such as compatible:MODEL{whose}")
+        settings[name] = value
+    if isinstance(judge, Judge) or kind in {*_EMBEDDED, *PROVIDERS}:
+        return make_judge(judge, trait=trait, template=template, judge_args=settings or None)
+    own = {key: value for key, value in settings.items() if key in _OF_FUNCTION}
+    calls = {key: value for key, value in settings.items() if key not in _OF_FUNCTION}
+    return make_judge(judge, trait=trait, template=template, judge_args=own, judge_call_args=calls)
+
+
+def make_llm_judge(
+    backend: str,
+    model: str | None,
+    trait: Trait,
+    template: str | None = None,
+    *,
+    endpoint: str | None = None,
+    api_key: str | None = None,
+    judge_args: Mapping[str, Any] | None = None,
+    kind: type[LLMJudge] | None = None,
+) -> BatchJudge:
+    """A judge that asks a language model.
+
+    Args:
+        backend: The provider.
+        model: The model's name.
+        trait: What to judge.
+        template: A template's name, file or text; the default template if None.
+        endpoint: OpenAI's endpoint, ``chat.completions`` or ``responses``; None chooses by the model.
+        api_key: The key; by default that of the environment.
+        judge_args: Further settings of :class:`LLMJudge`, and ``both_orders``.
+        kind: A subclass of :class:`LLMJudge` to make.
+
+    Raises:
+        InputError: If the model or the key is missing, or a setting is unknown.
+    """
+    from pairscale.judges.llm import LLMJudge
+
+    if model is None:
+        raise InputError(f"name a model of {backend}")
+    template_id, text = template_from(template or "default")
+    settings = dict(judge_args or {})
+    if endpoint is not None:
+        settings["endpoint"] = endpoint
+    both_orders = require_flag(settings.pop("both_orders", False), "both_orders")
+    key = api_key or settings.pop("api_key", None)
+    judge = (kind or LLMJudge)(backend, model, trait, text, template_id, api_key=key, **settings)
+    return BothOrders(judge) if both_orders else judge
 
 
 def _llm(judge: str, trait: Trait | None, prompt: tuple[str, str] | None, settings: dict[str, Any]) -> Judge:

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pairscale.comparisons import Condition
-from pairscale.errors import InputError
+from pairscale.core.comparisons import Condition
+from pairscale.core.errors import InputError
+from pairscale.core.options import require_int, require_mapping, require_number, require_probability
+from pairscale.core.provenance import fingerprint
 from pairscale.judges.base import Item, JudgePair, Verdict
-from pairscale.options import require_int, require_mapping, require_number, require_probability
-from pairscale.provenance import fingerprint
 
 __all__ = ["SimulatedJudge"]
 

@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pairscale.display import Charted, Reported, Shown
-from pairscale.errors import InputError
+from pairscale.core.display import PlotMixin, ReportMixin, ReprMixin
+from pairscale.core.errors import InputError
+from pairscale.core.options import require_level
+from pairscale.core.tables import listed
 from pairscale.models._likelihood import outcome_probabilities
-from pairscale.options import require_level
-from pairscale.tables import listed
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from pairscale.models._rows import Floats
-    from pairscale.provenance import Provenance
+    from pairscale.core.arrays import Floats
+    from pairscale.core.provenance import Provenance
+    from pairscale.models.repeats import RepeatAgreement
 
 __all__ = ["BTFit", "BTSolution", "PositionEffect", "TieEffect", "WinProbability"]
 
@@ -58,7 +59,7 @@ class TieEffect:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class WinProbability(Shown):
+class WinProbability(ReprMixin):
     """The probability that one item beats another, neither of them being favoured by its place.
 
     Attributes:
@@ -103,7 +104,7 @@ class BTSolution:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class BTFit(Charted, Reported, table="theta", charts=("scores", "ranks", "wins")):
+class BTFit(PlotMixin, ReportMixin, table="theta", charts=("scores", "ranks", "wins")):
     """Bradley–Terry scores of items, and what is known about them.
 
     Attributes:
@@ -124,6 +125,9 @@ class BTFit(Charted, Reported, table="theta", charts=("scores", "ranks", "wins")
         ties: the tie parameter, where ties were modelled.
         covariance: where asked for, the covariance of the differences to the mean, of the kind that the intervals are
             made with; rows and columns in the order of ``theta``.
+        prior_sd: the standard deviation of the prior of ``map``, also where it was learned; None for other engines.
+        repeat_agreement: how far repeats of a pair agree, and how they were counted; None when each counted as new
+            evidence.
     """
 
     theta: pl.DataFrame
@@ -137,6 +141,8 @@ class BTFit(Charted, Reported, table="theta", charts=("scores", "ranks", "wins")
     position: PositionEffect | None = None
     ties: TieEffect | None = None
     covariance: Floats | None = None
+    prior_sd: float | None = None
+    repeat_agreement: RepeatAgreement | None = None
 
     def __repr__(self) -> str:
         n_comparisons = int(self.theta["comparisons"].sum() / 2)

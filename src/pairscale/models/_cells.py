@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
-from pairscale.models._counts import Floats, Ints
-from pairscale.pairs._edges import count_cells
+from pairscale.core.arrays import Floats, Ints
+from pairscale.pairing.edges import count_cells
 
-__all__ = ["Cells", "Model", "count_outcomes"]
+__all__ = ["Cells", "JudgeParameters", "count_outcomes"]
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class JudgeParameters:
     """Which parameters the judge has.
 
     Attributes:
@@ -42,7 +43,7 @@ class Cells:
         winner: index of the winner.
         loser: index of the loser.
         sign: +1 when the winner stood first, -1 when second.
-        times: how often.
+        times: how often; a tie is half a win for each, and a repeat may count less than once.
         n_items: how many items there are.
     """
 
@@ -54,8 +55,27 @@ class Cells:
 
 
 def count_outcomes(first: Ints, second: Ints, first_won: pl.Series, n_items: int, *, position: bool) -> Cells:
-    """Count outcomes; without a position effect, where the winner stood does not matter."""
-    won = first_won.to_numpy()
+    """Count outcomes; without a position effect, where the winner stood does not matter.
+
+    Args:
+        first: per comparison, the item shown first.
+        second: per comparison, the item shown second.
+        first_won: whether the first won; null is a tie, which counts as half a win for each.
+        n_items: how many items there are.
+        position: whether the model has a position effect.
+    """
+    tied = first_won.is_null().to_numpy()
+    won = first_won.fill_null(value=True).to_numpy()
+    if not tied.any():
+        return _counted(first, second, won, n_items, position=position)
+    # Everything twice: a tie is a win of each, once; then halved.
+    again = np.where(tied, ~won, won)
+    one, two = np.tile(first, 2), np.tile(second, 2)
+    cells = _counted(one, two, np.concatenate([won, again]), n_items, position=position)
+    return replace(cells, times=cells.times / 2)
+
+
+def _counted(first: Ints, second: Ints, won: npt.NDArray[np.bool_], n_items: int, *, position: bool) -> Cells:
     winner, loser = np.where(won, first, second), np.where(won, second, first)
     place = won.astype(np.int64) if position else np.ones_like(winner)
     coded, lost, times = count_cells(winner * 2 + place, loser, n_items)

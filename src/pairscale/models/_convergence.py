@@ -27,12 +27,12 @@ import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtri
 
-from pairscale.errors import InputError
+from pairscale.core.errors import InputError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from pairscale.models._counts import Floats, Ints
+    from pairscale.core.arrays import Floats, Ints
 
 __all__ = ["BLOCK", "by_rank", "ess_bulk", "likely_worst", "rhat_and_ess", "split_rhat"]
 

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pairscale.models._rows import Decided, Floats, Ints, read_decided
-from pairscale.pairs._edges import linked_groups
-from pairscale.provenance import fingerprint
-from pairscale.tables import listed
+from pairscale.core.arrays import Floats, Ints
+from pairscale.core.provenance import fingerprint
+from pairscale.core.tables import listed
+from pairscale.models._rows import Decided, read_decided
+from pairscale.pairing.edges import linked_groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Counts",
     "Decided",
-    "Floats",
-    "Ints",
     "Units",
     "aggregate",
     "connected_parts",

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from pairscale.errors import FitError, InputError
+from pairscale.core.errors import FitError, InputError
+from pairscale.core.notices import notice
+from pairscale.core.tables import listed
 from pairscale.models._counts import named_parts
 from pairscale.models._information import EXACT_LIMIT
+from pairscale.models._learned_spread import averaged_information, learned_spread
 from pairscale.models._likelihood import maximise, maximise_penalised, one_sided_groups, start_at
 from pairscale.models._sirt import solve_adjusted
-from pairscale.notices import notice
-from pairscale.tables import listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pairscale.models._counts import Counts, Ints
+    from pairscale.core.arrays import Ints
+    from pairscale.models._counts import Counts
     from pairscale.models._likelihood import Parameters, Root
     from pairscale.models._rows import Ties
 
-__all__ = ["ENGINES", "Engine", "EngineName", "without_maximum"]
+__all__ = ["ENGINES", "EngineName", "FitEngine", "without_maximum"]
 
 EngineName = Literal["sirt", "mle", "map", "firth"]
 
@@ -28,25 +30,27 @@ ENGINES: tuple[EngineName, ...] = ("sirt", "mle", "map", "firth")
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class FitEngine:
     """An engine with its settings.
 
     Attributes:
         name: which.
         eps: the adjustment of the wins, for ``sirt``.
-        prior_sd: of the scores, for ``map``.
+        prior_sd: of the scores, for ``map``; ``learned`` until :meth:`fixed` has learned it.
         position: whether the model has a position effect.
         ties: what becomes of ties.
+        averaged: whether standard errors are those of the posterior's average curvature, not of that at the mode.
     """
 
     name: EngineName
     eps: float
-    prior_sd: float
+    prior_sd: float | Literal["learned"]
     position: bool
     ties: Ties
+    averaged: bool = False
 
     @property
-    def settings(self) -> dict[str, float]:
+    def settings(self) -> dict[str, float | str]:
         """The settings that matter for this engine only."""
         if self.name == "sirt":
             return {"eps": self.eps}
@@ -64,18 +68,33 @@ class Engine:
         start = start or start_at(counts, position=self.position)
         if self.name == "firth":
             return maximise_penalised(counts, start)
-        return maximise(counts, start, self.prior_sd**-2 if self.name == "map" else 0.0)
+        if self.name == "mle":
+            return maximise(counts, start)
+        return maximise(counts, start, self.fixed(counts).spread ** -2)
+
+    @property
+    def spread(self) -> float:
+        """The standard deviation of the prior, when it is known."""
+        if isinstance(self.prior_sd, str):
+            raise InputError("the spread of the scores has not been learned yet")
+        return self.prior_sd
+
+    def fixed(self, counts: Counts) -> FitEngine:
+        """The same engine, with the standard deviation of its prior learned, where it is to be."""
+        if self.prior_sd != "learned" or self.name != "map":
+            return self
+        return replace(self, prior_sd=learned_spread(counts), averaged=True)
 
     def answer(self, counts: Counts) -> tuple[Root, list[str]]:
         """The root, and what is to be said about it.
 
         Raises:
-            FitError: when there is none. Only ``sirt`` without further parameters goes on without a root, as R does.
+            FitError: when there is none. Only ``sirt`` without further parameters continues without a root, as R does.
         """
         self._require_usable(counts)
         root = self.solve(counts)
         if root.converged:
-            return root, []
+            return averaged_information(counts, root) if self.averaged else root, []
         if self.name == "sirt" and not len(root.at.extra):
             return root, [_say_open(counts, root)]
         raise FitError(self._why_not(counts, root))

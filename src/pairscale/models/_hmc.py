@@ -9,6 +9,10 @@ The density should be close to a unit normal, whose trajectories are turns on a 
 a kick by what the gradient has beyond that of the unit normal, a turn, and half a kick (split Hamiltonian Monte Carlo:
 Shahbaba, Lan, Johnson & Neal 2014). It is reversible and keeps volume like leapfrog, and its error is that of the
 difference to a normal alone, so that steps can be twice as long.
+
+A transition makes at most six times the steps that a density of its dimension needs when it is close to normal. So the
+number of gradients is bounded before the first draw, and a path that would need more is cut short: the draws stay
+exact, they only move less.
 """
 
 from __future__ import annotations
@@ -19,13 +23,15 @@ from typing import Protocol
 
 import numpy as np
 
-from pairscale.models._counts import Floats
+from pairscale.core.arrays import Floats
 
-__all__ = ["Density", "Draws", "LockStepHMC"]
+__all__ = ["Density", "LockStepHMC", "Transitions"]
 
 _DIVERGENCE = 1000.0
 _LONGEST_STEP = 0.9  # two or three steps a path: a turn is exact for any step, the kicks are not
-_MOST_STEPS = 200
+_MOST_STEPS = 6.0  # per path, in units of those that the usual step makes
+_SHORTEST = 1e-3  # of the usual step: adaptation goes no further down
+_COLLAPSED = 0.1  # of the usual step: coordinates that need shorter steps do not fit the density
 _JITTER = (0.7, 1.3)  # of the length of a path, so that no direction comes round to where it began every time
 # Dual averaging, with the constants of Hoffman and Gelman (2014).
 _GAMMA, _DELAY, _DECAY = 0.05, 10.0, 0.75
@@ -40,7 +46,7 @@ class Density(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Draws:
+class Transitions:
     """What a number of transitions gave.
 
     Attributes:
@@ -59,6 +65,9 @@ class LockStepHMC:
 
     Attributes:
         step: the time of a step; adapted while ``advance(adapt=True)``.
+        usual: the step that a density of this dimension allows when it is close to a unit normal.
+        most_steps: the largest number of steps, and so of gradients, of one transition.
+        gradients: how many gradients were computed so far.
     """
 
     def __init__(
@@ -73,20 +82,29 @@ class LockStepHMC:
     ) -> None:
         self._rng, self._path, self._target = rng, path, target_accept
         # Optimal scaling: the error of a trajectory grows with the fourth root of the dimension.
-        self.step = step if step is not None else min(1.8 * z.shape[0] ** -0.25, _LONGEST_STEP)
+        self.usual = min(1.8 * z.shape[0] ** -0.25, _LONGEST_STEP)
+        self.most_steps = int(np.ceil(_MOST_STEPS * _JITTER[1] * path / self.usual))
+        self.gradients = 0
+        self.step = step if step is not None else self.usual
         self.move(density, z)
 
+    @property
+    def collapsed(self) -> bool:
+        """Whether these coordinates do not fit: the step is far below the usual one, or the density is not finite."""
+        return not (self.step > _COLLAPSED * self.usual and bool(np.isfinite(self._value).all()))
+
     def move(self, density: Density, z: Floats) -> None:
-        """Go on in other coordinates: the same chains, at ``z`` of another density."""
+        """Continue in other coordinates: the same chains, at ``z`` of another density."""
         self._density, self._z = density, z
         value, self._gradient = density(z, value=True)
         self._value = np.asarray(value)
+        self.gradients += 1
         self._restart()
 
     def _restart(self) -> None:
         self._aim, self._error, self._count, self._mean_log = np.log(1.5 * self.step), 0.0, 0, np.log(self.step)
 
-    def advance(self, n: int, *, adapt: bool, on_draw: Callable[[], None] | None = None) -> Draws:
+    def advance(self, n: int, *, adapt: bool, on_draw: Callable[[], None] | None = None) -> Transitions:
         """Make ``n`` transitions; with ``adapt`` the step size follows the acceptance, and ends at its average."""
         kept = np.empty((n, *self._z.shape))
         divergences, accepted = 0, 0.0
@@ -101,11 +119,12 @@ class LockStepHMC:
                 on_draw()
         if adapt and n:
             self.step = float(np.exp(self._mean_log))
-        return Draws(kept, divergences, accepted / max(n, 1))
+        return Transitions(kept, divergences, accepted / max(n, 1))
 
     def _transition(self) -> tuple[Floats, int]:
         time = self._path * self._rng.uniform(*_JITTER)
-        n_steps = min(max(1, int(np.ceil(time / self.step))), _MOST_STEPS)
+        n_steps = int(min(max(1.0, np.ceil(time / self.step)), self.most_steps))
+        self.gradients += n_steps
         step = min(time / n_steps, self.step)
         momentum = self._rng.standard_normal(self._z.shape)
         energy = self._value - 0.5 * np.einsum("pc,pc->c", momentum, momentum)
@@ -139,6 +158,7 @@ class LockStepHMC:
         share = 1.0 / (self._count + _DELAY)
         self._error = (1 - share) * self._error + share * (self._target - accept)
         log_step = min(self._aim - np.sqrt(self._count) / _GAMMA * self._error, np.log(_LONGEST_STEP))
+        log_step = max(log_step, np.log(_SHORTEST * self.usual))
         weight = self._count**-_DECAY
         self._mean_log = weight * log_step + (1 - weight) * self._mean_log
         self.step = float(np.exp(log_step))

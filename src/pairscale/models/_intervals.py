@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from pairscale.errors import FitError
+from pairscale.core.errors import FitError
 from pairscale.models._counts import connected_parts, reweighted
 from pairscale.models._information import Covariance, covariance
 from pairscale.models._likelihood import outcome_probabilities
+from pairscale.models._progress import at_work
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pairscale.models._counts import Counts, Floats, Ints, Units
+    from pairscale.core.arrays import Floats, Ints
+    from pairscale.models._counts import Counts, Units
     from pairscale.models._likelihood import Parameters, Root
 
 __all__ = ["RANK_DRAWS", "bootstrap_draws", "normal_draws", "rank_bounds", "robust_covariance"]
@@ -35,6 +37,7 @@ def robust_covariance(counts: Counts, units: Units, root: Root) -> Covariance | 
     Returns:
         None when the information is singular.
     """
+    at_work(f"robust errors: the covariance of {counts.n_items:,} scores")
     model = covariance(root.information)
     if model is None or units.cluster is None:
         return None
@@ -58,6 +61,7 @@ def robust_covariance(counts: Counts, units: Units, root: Root) -> Covariance | 
         values.append(weight * ((units.result == 0.5) - tie[units.pair]))
     shape = (groups, size + len(at.extra))
     scores = sparse.csr_array((np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))), shape=shape)
+    at_work(f"robust errors: {groups:,} clusters")
     dense = scores.nnz > 0.05 * groups * shape[1] and groups <= 10 * shape[1]
     meat = scores.toarray().T @ scores.toarray() if dense else (scores.T @ scores).toarray()
     bread = np.block([[model.theta, model.cross], [model.cross.T, model.extra]])
@@ -86,7 +90,8 @@ def bootstrap_draws(
         FitError: when most rounds gave no estimate.
     """
     draws, failed = [], 0
-    for _ in range(rounds):
+    for done in range(rounds):
+        at_work(f"bootstrap: {done:,} of {rounds:,} rounds")
         again = reweighted(counts, units, units.weight * _drawn(units, random, smooth=smooth))
         found = _refitted(again, root.at, refit)
         if found is None:

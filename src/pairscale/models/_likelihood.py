@@ -33,11 +33,13 @@ from pairscale.models._information import (
     row_sums,
     solve,
 )
+from pairscale.models._progress import at_work
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pairscale.models._counts import Counts, Floats, Ints
+    from pairscale.core.arrays import Floats, Ints
+    from pairscale.models._counts import Counts
 
 __all__ = [
     "Moments",
@@ -53,6 +55,7 @@ __all__ = [
     "outcome_probabilities",
     "runaways",
     "start_at",
+    "with_weights",
 ]
 
 _LEFT = 1e-10
@@ -362,6 +365,7 @@ def maximise_penalised(counts: Counts, start: Parameters) -> Root:
     now, here = _penalised(counts, at)
     while here is not None and not converged and steps < _MAX_SCORING:
         steps += 1
+        at_work(f"firth: step {steps:,} over {counts.n_items:,} texts")
         spread = covariance(now.information)
         if spread is None:
             break
@@ -372,7 +376,7 @@ def maximise_penalised(counts: Counts, start: Parameters) -> Root:
             left[0] += of_d.sum()
         if at.ties:
             left[-1] += of_tie
-        step = solve(_heavier(now.information, at, weights), gradient, left)
+        step = solve(with_weights(now.information, at, weights), gradient, left)
         if step is None:
             break
         size = float(np.abs(np.concatenate(step)).max())
@@ -424,7 +428,7 @@ def _penalty(counts: Counts, at: Parameters, spread: Covariance, weights: Floats
     return counts.times * slope_d / 2, float(counts.times @ slope_tie / 2), weights
 
 
-def _heavier(information: Information, at: Parameters, weights: Floats) -> Information:
+def with_weights(information: Information, at: Parameters, weights: Floats) -> Information:
     """The information with other weights for its pairs; as it is where ties are modelled."""
     if at.ties:
         return information

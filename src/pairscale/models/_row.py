@@ -11,8 +11,8 @@ from pairscale._version import __version__
 from pairscale.models.posterior import round_figures
 
 if TYPE_CHECKING:
-    from pairscale.models._counts import Ints
-    from pairscale.models._gate import Diagnostics
+    from pairscale.core.arrays import Ints
+    from pairscale.models.diagnostics import Diagnostics
     from pairscale.models.posterior import Posterior
 
 __all__ = ["model_columns"]
@@ -40,6 +40,7 @@ def model_columns(
         engine: what sampled, and its version; by default, pairscale's own sampler.
         near_ties: ``near_tie_p_low`` and ``near_tie_p_high`` of :func:`round_figures`.
     """
+    figures = round_figures(posterior, degree, pos_count_A, pos_count_B, **near_ties)
     return {
         "n_items": posterior.n_items,
         "mcmc_chains": posterior.chains,
@@ -49,7 +50,8 @@ def model_columns(
         "mcmc_cores_detected_logical": os.cpu_count(),
         "mcmc_engine_version": engine or f"pairscale {__version__}",
         **diagnostics.log_columns(),
-        **round_figures(posterior, degree, pos_count_A, pos_count_B, **near_ties),
+        **figures,
+        "reliability": figures["reliability_EAP"],
     }
 
 

@@ -10,15 +10,16 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pairscale.comparisons import as_comparisons
-from pairscale.errors import FitError, InputError, TableError
-from pairscale.notices import notice
-from pairscale.pairs._edges import Ints, numbered
-from pairscale.tables import Table, as_text, is_blank, require_columns, row_numbers, to_frame
+from pairscale.core.arrays import Floats, Ints
+from pairscale.core.comparisons import as_comparisons
+from pairscale.core.errors import FitError, InputError, TableError
+from pairscale.core.notices import notice
+from pairscale.core.results import is_matrix
+from pairscale.core.tables import Table, as_text, is_blank, require_columns, row_numbers, to_frame
+from pairscale.pairing.edges import numbered
 
-__all__ = ["Decided", "Floats", "Ints", "Ties", "judge_column", "read_decided"]
+__all__ = ["Decided", "Ties", "judge_column", "read_decided"]
 
-Floats: TypeAlias = npt.NDArray[np.float64]
 Places: TypeAlias = npt.NDArray[np.int32]
 
 Ties = Literal["drop", "half", "davidson"]
@@ -26,7 +27,9 @@ Ties = Literal["drop", "half", "davidson"]
 
 _PIECE = 1 << 20
 _MODEL_COLUMNS = ("object1", "object2", "result")
-_OTHER_SHAPES = {"ID1", "ID2", "A_id", "B_id", "winner", "loser", "candidate_chosen", "candidate_not_chosen"}
+_OTHER_SHAPES = {
+    "ID1", "ID2", "A_id", "B_id", "winner", "loser", "candidate_chosen", "candidate_not_chosen", "order_known",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,6 +45,7 @@ class Decided:
         cluster: the number of the cluster it belongs to, where clusters were asked for.
         clusters: the names of the clusters.
         notices: what was left out.
+        table: the rows of the table that they are from.
     """
 
     ids: tuple[str, ...]
@@ -52,6 +56,7 @@ class Decided:
     cluster: Ints | None
     clusters: tuple[str, ...]
     notices: tuple[str, ...]
+    table: pl.DataFrame
 
 
 def read_decided(
@@ -64,8 +69,8 @@ def read_decided(
     """The comparisons of a table of any shape; rows without a winner of their own pair are left out, and said.
 
     Args:
-        bt_data: any shape that :func:`pairscale.comparisons.as_comparisons` knows, or three columns under any names:
-            the first item, the second, and 1 when the first won, 0 when the second did.
+        bt_data: any shape that :func:`pairscale.core.comparisons.as_comparisons` knows, or three columns under any
+            names: the first item, the second, and 1 when the first won, 0 when the second did.
         ties: whether ties (a result of 0.5, or no winner and the outcome ``tie``) are kept; ``drop`` leaves them out.
         weights: a column, or one number a row.
         cluster: a column, or one name a row.
@@ -78,9 +83,12 @@ def read_decided(
     frame = to_frame(bt_data, "bt_data")
     if frame.is_empty():
         raise FitError("bt_data has no rows: there are no comparisons to fit")
-    weight = _weights(frame, weights)
-    member, clusters = _clusters(frame, cluster)
+    table = frame
     frame = _checked(frame)
+    if not _is_model_input(frame):
+        table = frame = as_comparisons(frame, "bt_data")  # some forms hold several comparisons per row
+    weight = _weights(table, weights)
+    member, clusters = _clusters(table, cluster)
     ids, first, second, result = _numbers(frame)
     kept = np.isfinite(result) if ties != "drop" else (result == 0) | (result == 1)
     said = _say_left_out(kept, ties)
@@ -99,6 +107,7 @@ def read_decided(
         cluster=None if member is None else member[chosen],
         clusters=clusters,
         notices=tuple(said),
+        table=table if kept.all() else table.filter(kept),
     )
 
 
@@ -148,25 +157,31 @@ def _of_known_shape(frame: pl.DataFrame) -> bool:
     try:
         as_comparisons(frame.clear())
     except TableError:
-        return False
+        return is_matrix(frame)
     return True
+
+
+def _is_model_input(frame: pl.DataFrame) -> bool:
+    """Whether it is ``object1 object2 result`` and nothing else, which needs no reading."""
+    there = set(frame.columns)
+    if not set(_MODEL_COLUMNS) <= there or _OTHER_SHAPES & there:
+        return False
+    sides = frame["object1"], frame["object2"]
+    return all(side.dtype == pl.String and not side.has_nulls() for side in sides)
 
 
 def _numbers(frame: pl.DataFrame) -> tuple[tuple[str, ...], Places, Places, Floats]:
     """The ids in code-point order, both sides of each row as their places, and the result (NaN without a winner)."""
-    if set(_MODEL_COLUMNS) <= set(frame.columns) and not _OTHER_SHAPES & set(frame.columns):
+    if _is_model_input(frame):
         coded = _coded(frame["object1"], frame["object2"])
         if coded is not None:
             return *coded, frame["result"].fill_null(np.nan).to_numpy()
-    tied = pl.lit(value=False)
-    if "result" in frame.columns and set(_MODEL_COLUMNS) <= set(frame.columns):
-        tied = pl.col("result") == 0.5
-    elif "outcome" in frame.columns:
-        tied = pl.col("outcome").cast(pl.String) == "tie"
+        frame = as_comparisons(frame, "bt_data")  # says which id is blank
+    tied = pl.col("outcome").cast(pl.String) == "tie" if "outcome" in frame.columns else pl.lit(value=False)
     better = pl.col("better_id")
     sure = pl.when(better == pl.col("ID1")).then(1.0).when(better == pl.col("ID2")).then(0.0)
     value = sure.when(better.is_null() & tied).then(0.5).otherwise(np.nan)
-    frame = as_comparisons(frame, "bt_data").select("ID1", "ID2", value=value)
+    frame = frame.select("ID1", "ID2", value=value)
     coded = _coded(frame["ID1"], frame["ID2"])
     if coded is None:  # as_comparisons lets no missing or blank id through
         raise TableError("bt_data: an id is missing")

@@ -26,7 +26,8 @@ from pairscale.models._information import solve
 from pairscale.models._likelihood import Root, log_likelihood, make_room, moments, runaways, start_at
 
 if TYPE_CHECKING:
-    from pairscale.models._counts import Counts, Floats
+    from pairscale.core.arrays import Floats
+    from pairscale.models._counts import Counts
     from pairscale.models._likelihood import Parameters, Room
 
 __all__ = ["solve_adjusted"]

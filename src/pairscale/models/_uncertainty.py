@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from pairscale.errors import FitError, InputError
+from pairscale.core.errors import FitError, InputError
+from pairscale.core.notices import notice
 from pairscale.models._counts import count_units
 from pairscale.models._information import EXACT_LIMIT, PROBE_SEED, Covariance, covariance, is_exact, solve, variances
 from pairscale.models._intervals import bootstrap_draws, normal_draws, rank_bounds, robust_covariance
-from pairscale.notices import notice
 
 if TYPE_CHECKING:
-    from pairscale.models._counts import Counts, Decided, Floats, Ints, Units
-    from pairscale.models._engines import Engine
+    from pairscale.core.arrays import Floats, Ints
+    from pairscale.models._counts import Counts, Decided, Units
+    from pairscale.models._engines import FitEngine
     from pairscale.models._likelihood import Root
 
-__all__ = ["Asked", "Interval", "Uncertainty", "assess", "seed_used"]
+__all__ = ["Interval", "Requested", "Uncertainty", "assess", "seed_used"]
 
 Interval = Literal["model", "robust", "bootstrap"]
 """What intervals are made with."""
@@ -28,7 +29,7 @@ _FEW_CLUSTERS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Requested:
     """What is to be known about the scores.
 
     Attributes:
@@ -86,7 +87,7 @@ class Uncertainty:
     notices: tuple[str, ...] = ()
 
 
-def assess(counts: Counts, root: Root, decided: Decided, engine: Engine, asked: Asked) -> Uncertainty:
+def assess(counts: Counts, root: Root, decided: Decided, engine: FitEngine, asked: Requested) -> Uncertainty:
     """Everything that was asked about the scores."""
     if not asked.se:
         return Uncertainty()
@@ -121,14 +122,14 @@ def assess(counts: Counts, root: Root, decided: Decided, engine: Engine, asked: 
     return replace(about, covariance=full.theta if asked.covariance and full is not None else None)
 
 
-def _by_model(root: Root, simple: tuple[Floats, Floats], full: Covariance | None, asked: Asked) -> Uncertainty:
+def _by_model(root: Root, simple: tuple[Floats, Floats], full: Covariance | None, asked: Requested) -> Uncertainty:
     se_mean, extra_se = np.sqrt(simple[0]), np.sqrt(np.diag(simple[1]))
     apart = None if asked.reference is None else _to_reference(root, simple[0], full, asked.reference)
     about = Uncertainty(se_mean=se_mean, se_reference=apart)
     return _between(about, root, se_mean if apart is None else apart, extra_se, asked)
 
 
-def _between(about: Uncertainty, root: Root, se: Floats, extra_se: Floats, asked: Asked) -> Uncertainty:
+def _between(about: Uncertainty, root: Root, se: Floats, extra_se: Floats, asked: Requested) -> Uncertainty:
     """With intervals of the normal approximation."""
     z = NormalDist().inv_cdf((1 + asked.level) / 2)
     theta, extra = root.at.theta, root.at.extra
@@ -145,7 +146,7 @@ def _between(about: Uncertainty, root: Root, se: Floats, extra_se: Floats, asked
 
 
 def _with_robust(
-    about: Uncertainty, full: Covariance | None, counts: Counts, units: Units, root: Root, asked: Asked
+    about: Uncertainty, full: Covariance | None, counts: Counts, units: Units, root: Root, asked: Requested
 ) -> tuple[Uncertainty, Covariance | None]:
     said = _say_few(units.n_clusters)
     robust = robust_covariance(counts, units, root)
@@ -159,7 +160,7 @@ def _with_robust(
 
 
 def _with_bootstrap(
-    about: Uncertainty, full: Covariance | None, root: Root, rounds: Floats, failed: int, asked: Asked
+    about: Uncertainty, full: Covariance | None, root: Root, rounds: Floats, failed: int, asked: Requested
 ) -> tuple[Uncertainty, Covariance | None, Floats | None]:
     if failed:
         said = notice(f"{failed:,} of {asked.bootstrap:,} bootstrap rounds gave no estimate and were left out")
@@ -180,7 +181,7 @@ def _with_bootstrap(
     return about, full, theta
 
 
-def seed_used(asked: Asked, *, exact: bool) -> int | None:
+def seed_used(asked: Requested, *, exact: bool) -> int | None:
     """The seed of what was random, or None where nothing was."""
     if asked.bootstrap or asked.ranks:
         return asked.seed

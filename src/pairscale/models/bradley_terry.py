@@ -12,27 +12,39 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 import polars as pl
 
-from pairscale.comparisons import says_who_stood_first
-from pairscale.errors import FitError, InputError, UnknownNameError
+from pairscale.core.arrays import Floats, Ints
+from pairscale.core.comparisons import says_who_stood_first
+from pairscale.core.errors import FitError, InputError, UnknownNameError
+from pairscale.core.notices import notice
+from pairscale.core.options import (
+    require_choice,
+    require_flag,
+    require_int,
+    require_level,
+    require_number,
+    require_number_or,
+    require_seed,
+)
+from pairscale.core.provenance import Provenance
+from pairscale.core.tables import Table, listed, require_ids, to_frame
 from pairscale.models._bt_fit import BTFit, BTSolution, PositionEffect, TieEffect, WinProbability
-from pairscale.models._counts import Counts, Floats, Ints, aggregate, connected_parts, named_parts, read_decided
-from pairscale.models._engines import ENGINES, Engine
+from pairscale.models._counts import Counts, aggregate, connected_parts, named_parts, read_decided
+from pairscale.models._engines import ENGINES, FitEngine
+from pairscale.models._evidence import Chosen, say_chosen, say_copies_of, weigh_evidence
 from pairscale.models._information import PROBE_SEED, is_exact
 from pairscale.models._rows import Ties
-from pairscale.models._uncertainty import Asked, Interval, Uncertainty, assess, seed_used
-from pairscale.notices import notice
-from pairscale.options import require_choice, require_flag, require_int, require_level, require_number, require_seed
-from pairscale.provenance import Provenance
-from pairscale.tables import Table, listed, require_ids, to_frame
+from pairscale.models._uncertainty import Interval, Requested, Uncertainty, assess, seed_used
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pairscale.models._likelihood import Root
+    from pairscale.models.sampling import Repeats
 
 __all__ = [
     "BTFit",
     "BTSolution",
+    "Chosen",
     "PositionEffect",
     "TieEffect",
     "Ties",
@@ -46,6 +58,7 @@ Unconnected = Literal["error", "separate"]
 """What to do with parts that no comparison joins."""
 
 _SAME_THETA = 1e-9
+_LEARNED: tuple[Literal["learned"]] = ("learned",)
 
 
 def fit_bt_model(
@@ -54,7 +67,7 @@ def fit_bt_model(
     engine: str = "auto",
     ids: Iterable[Any] | None = None,
     eps: float = 0.3,
-    prior_sd: float = 1.0,
+    prior_sd: float | Literal["learned"] = 1.0,
     reference: str | None = None,
     position: bool = False,
     ties: Ties = "drop",
@@ -68,6 +81,8 @@ def fit_bt_model(
     interval: Interval | Literal["auto"] = "auto",
     seed: int | None = None,
     unconnected: Unconnected = "error",
+    repeats: Repeats = "independent",
+    chosen: Chosen = "beforehand",
     verbose: bool = False,
 ) -> BTFit:
     """Fit a Bradley–Terry model: a score for every item, from comparisons of two.
@@ -91,7 +106,8 @@ def fit_bt_model(
         engine: ``sirt``, ``mle``, ``map`` or ``firth``; ``auto`` is ``sirt``.
         ids: all items there are, to be told which were never compared. Every id of the data must then be among them.
         eps: the adjustment of the wins for ``sirt``, above 0 and at most 0.5.
-        prior_sd: for ``map``.
+        prior_sd: for ``map``: the standard deviation of the prior, or ``learned`` from the comparisons, where the
+            evidence for it is largest.
         reference: an item whose score is set to 0, as in R's BradleyTerry2: ``theta``, ``se`` and the interval are
             then of differences to it. Not for ``sirt``.
         position: add an effect of being the first: ``logit P(first wins) = theta_1 - theta_2 + b``.
@@ -114,6 +130,11 @@ def fit_bt_model(
         seed: for what is random; one fixed number by default, so that equal input gives equal output.
         unconnected: what to do when the comparisons fall into parts that were never compared with each other:
             ``error``, or ``separate`` to fit each part on its own scale.
+        repeats: how to count repeats of a pair: ``independent``, each is new evidence, as in R; ``learned``, by how far
+            repeats agree beyond what the scores explain; or that excess agreement, from 0 (independent) to 1 (nothing
+            new). A pair asked n times then weighs 1 + (n - 1)(1 - repeats).
+        chosen: ``adaptive`` when pairs were chosen by what earlier answers said; a notice then says that the intervals
+            are too narrow, except with ``map``, a learned prior and learned repeats.
         verbose: say how the engine went.
 
     Returns:
@@ -144,9 +165,12 @@ def fit_bt_model(
     require_choice(unconnected, "unconnected", get_args(Unconnected))
     decided = read_decided(bt_data, ties=ties, weights=weights, cluster=cluster)
     expected = _all_ids(ids, decided.ids)
+    decided, agreement = weigh_evidence(decided, repeats)
     everyone = aggregate(decided, ties=ties, ordered=position)
     counts, said = _compared(everyone, method)
-    notices = [*decided.notices, *said]
+    notices = [*decided.notices, *said, *say_copies_of(decided, everyone, agreement)]
+    if asked.se and (method.prior_sd != "learned" or agreement is None):
+        notices += say_chosen(require_choice(chosen, "chosen", get_args(Chosen)), method)
 
     judged = set(counts.ids)
     unjudged = tuple(name for name in expected if name not in judged)
@@ -157,6 +181,7 @@ def fit_bt_model(
         notices.append(_say_parts(counts, parts, unconnected))
         _require_one_scale(method, asked, reference, cluster is not None)
     asked = replace(asked, reference=_place(counts, reference, method))
+    method = method.fixed(counts)
     pieces = [counts.part(part) for part in parts] if len(parts) > 1 else [counts]
     roots: list[Root] = []
     for piece in pieces:
@@ -166,7 +191,7 @@ def fit_bt_model(
     known = [assess(piece, root, decided, method, asked) for piece, root in zip(pieces, roots, strict=True)]
     notices += [text for one in known for text in one.notices]
 
-    whole = weights is None and ties == "drop"
+    whole = decided.weight is None and ties == "drop"
     tables = [
         _table(piece, root, one, method, asked.reference, whole=whole)
         for piece, root, one in zip(pieces, roots, known, strict=True)
@@ -199,6 +224,7 @@ def fit_bt_model(
                 "cluster": cluster if cluster is None or isinstance(cluster, str) else "given",
                 "bootstrap": bootstrap,
                 "interval": asked.interval if se else None,
+                "repeats": repeats,
             },
             seed=seed_used(asked, exact=exact),
             inputs={"comparisons": everyone.digest},
@@ -206,6 +232,8 @@ def fit_bt_model(
         position=_position(roots[0], known[0]) if position else None,
         ties=_tie_effect(roots[0], known[0]) if ties == "davidson" else None,
         covariance=None if known[0].covariance is None else known[0].covariance[np.ix_(order, order)],  # type: ignore[arg-type]
+        prior_sd=method.spread if method.name == "map" else None,
+        repeat_agreement=agreement,
     )
 
 
@@ -250,14 +278,16 @@ def summarize_bt_fit(fit: BTFit, decreasing: bool = True, verbose: bool = True) 
     )
 
 
-def _engine(engine: str, eps: float, prior_sd: float, position: bool, ties: Ties) -> Engine:
+def _engine(engine: str, eps: float, prior_sd: float | Literal["learned"], position: bool, ties: Ties) -> FitEngine:
     name = next((known for known in ENGINES if known == ("sirt" if engine == "auto" else engine)), None)
     if name is None:
         raise UnknownNameError(f"there is no engine {engine!r}; there are {listed(('auto', *ENGINES))}")
     eps = require_number(eps, "eps", above=0, most=0.5)
-    prior_sd = require_number(prior_sd, "prior_sd", above=0)
+    prior_sd = require_number_or(prior_sd, "prior_sd", _LEARNED, above=0)
+    if prior_sd == "learned" and name != "map":
+        raise InputError(f"prior_sd='learned' is for engine='map', not {name!r}")
     ties = require_choice(ties, "ties", get_args(Ties))
-    return Engine(name, eps, prior_sd, require_flag(position, "position"), ties)
+    return FitEngine(name, eps, prior_sd, require_flag(position, "position"), ties)
 
 
 def _asked(
@@ -269,7 +299,7 @@ def _asked(
     bootstrap: int,
     ranks: bool,
     seed: int | None,
-) -> Asked:
+) -> Requested:
     level, bootstrap = require_level(level), require_int(bootstrap, "bootstrap", least=0)
     if bootstrap:
         require_int(bootstrap, "bootstrap", least=2)
@@ -281,7 +311,7 @@ def _asked(
     if not se and (covariance or clusters or bootstrap or ranks):
         raise InputError("se=False leaves nothing for covariance, cluster, bootstrap or rank_intervals to be made of")
     number = require_seed(seed)
-    return Asked(
+    return Requested(
         level=level,
         se=bool(se),
         interval=kind,
@@ -306,7 +336,7 @@ def _all_ids(ids: Iterable[Any] | None, seen: Sequence[str]) -> Sequence[str]:
     return sorted(given)
 
 
-def _compared(counts: Counts, method: Engine) -> tuple[Counts, list[str]]:
+def _compared(counts: Counts, method: FitEngine) -> tuple[Counts, list[str]]:
     """The counts of items that met another one, and what is to be said of comparisons of an item with itself."""
     met = np.flatnonzero(counts.comparisons > 2 * counts.self_pairs)
     own = [counts.ids[at] for at in np.flatnonzero(counts.self_pairs)]
@@ -334,10 +364,11 @@ def _say_parts(counts: Counts, parts: Sequence[Ints], unconnected: Unconnected) 
     return notice(f"{what}. Each has a scale of its own, so there are no ranks across them")
 
 
-def _require_one_scale(method: Engine, asked: Asked, reference: str | None, clusters: bool) -> None:
+def _require_one_scale(method: FitEngine, asked: Requested, reference: str | None, clusters: bool) -> None:
     options = {
         "reference": reference is not None,
         "position": method.position,
+        "prior_sd='learned'": method.prior_sd == "learned",
         "ties='davidson'": method.ties == "davidson",
         "covariance": asked.covariance,
         "cluster": clusters,
@@ -349,7 +380,7 @@ def _require_one_scale(method: Engine, asked: Asked, reference: str | None, clus
         raise FitError(f"{', '.join(given)}: only for comparisons that hang together; fit each part by itself")
 
 
-def _place(counts: Counts, reference: str | None, method: Engine) -> int | None:
+def _place(counts: Counts, reference: str | None, method: FitEngine) -> int | None:
     if reference is None:
         return None
     if method.name == "sirt":
@@ -360,7 +391,7 @@ def _place(counts: Counts, reference: str | None, method: Engine) -> int | None:
 
 
 def _table(
-    counts: Counts, root: Root, known: Uncertainty, method: Engine, reference: int | None, *, whole: bool
+    counts: Counts, root: Root, known: Uncertainty, method: FitEngine, reference: int | None, *, whole: bool
 ) -> pl.DataFrame:
     def column(values: Floats | None) -> pl.Series:
         return pl.Series([None] * counts.n_items if values is None else values, dtype=pl.Float64)
@@ -412,7 +443,7 @@ def _reliability(table: pl.DataFrame, reference: str | None) -> float | None:
     return 1 - float(np.mean(se**2)) / float(np.var(theta, ddof=1))
 
 
-def _solution(pieces: Sequence[Counts], roots: Sequence[Root], method: Engine) -> BTSolution:
+def _solution(pieces: Sequence[Counts], roots: Sequence[Root], method: FitEngine) -> BTSolution:
     scores = [
         pl.DataFrame({"ID": piece.ids, "score": root.score, "expected": root.expected, "information": root.diagonal})
         for piece, root in zip(pieces, roots, strict=True)

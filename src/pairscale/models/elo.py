@@ -24,21 +24,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pairscale.comparisons import as_comparisons, decided
-from pairscale.display import Charted
-from pairscale.errors import FitError
+from pairscale.core.arrays import Ints
+from pairscale.core.comparisons import as_comparisons, decided
+from pairscale.core.display import PlotMixin
+from pairscale.core.errors import FitError
+from pairscale.core.notices import notice
+from pairscale.core.options import require_int, require_number, require_seed
+from pairscale.core.provenance import Provenance, fingerprint
+from pairscale.core.tables import Table, listed, to_frame
+from pairscale.models._copies import DROP, say_copies
 from pairscale.models._counts import named_parts
-from pairscale.notices import notice
-from pairscale.options import require_int, require_number, require_seed
-from pairscale.pairs._edges import Ints, linked_groups, numbered
-from pairscale.provenance import Provenance, fingerprint
-from pairscale.tables import Table, listed, to_frame
+from pairscale.pairing.edges import linked_groups, numbered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = ["EloFit", "EloRuns", "fit_elo_model"]
 
+AS_GAMES = f"each of them counts as a further game. {DROP}"
 _SCALE = 400.0
 _LARGEST_K = 1_000_000
 _SIDE_BY_SIDE = 64  # from so many orders on, a step for all of them costs less than a loop for each
@@ -66,7 +69,7 @@ class EloRuns:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class EloFit(Charted, table="elo", charts=("scores", "wins")):
+class EloFit(PlotMixin, table="elo", charts=("scores", "wins")):
     """Elo ratings of items, and how consistent the decisions are with them.
 
     Attributes:
@@ -188,7 +191,7 @@ def _decisions(elo_data: Table) -> tuple[list[str], Ints, Ints, list[str]]:
     frame = to_frame(elo_data, "elo_data")
     if frame.is_empty():
         raise FitError("elo_data has no rows: there are no decisions to rate")
-    frame = as_comparisons(frame, "elo_data").select("ID1", "ID2", "better_id")
+    frame = as_comparisons(frame, "elo_data")
     games, said = decided(frame)
     kept = games.filter(pl.col("ID1") != pl.col("ID2"))
     won = pl.col("better_id") == pl.col("ID1")
@@ -197,6 +200,7 @@ def _decisions(elo_data: Table) -> tuple[list[str], Ints, Ints, list[str]]:
         raise FitError(f"none of the {frame.height:,} rows of elo_data has a winner and another item that lost")
     if own := games.height - kept.height:
         said.append(notice(f"left out {own:,} comparisons of an item with itself, as EloChoice does"))
+    said += say_copies(kept, kept, AS_GAMES)
     names = pl.concat([rows["winner"].unique(), rows["loser"].unique()]).unique().sort()
     if said:
         seen = pl.concat([frame["ID1"].unique(), frame["ID2"].unique()]).unique().sort()

@@ -17,18 +17,19 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import polars as pl
 
-from pairscale.display import Shown
-from pairscale.errors import FitError, InputError
+from pairscale.core.display import ReprMixin
+from pairscale.core.errors import FitError, InputError
+from pairscale.core.notices import notice
+from pairscale.core.tables import Table, listed, to_frame
 from pairscale.models._likelihood import outcome_probabilities
 from pairscale.models._rows import judge_column, read_decided
-from pairscale.notices import notice
-from pairscale.tables import Table, listed, to_frame
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pairscale.core.arrays import Floats, Ints
     from pairscale.models._bt_fit import BTFit
-    from pairscale.models._rows import Decided, Floats, Ints, Ties
+    from pairscale.models._rows import Decided, Ties
 
 __all__ = ["ITEM_WORDS", "JUDGE_WORDS", "FitStatistics", "fit_statistics", "flagged", "mean_squares"]
 
@@ -38,7 +39,7 @@ _FEWEST = 3  # of fewer, a mean and a standard deviation flag nobody
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class FitStatistics(Shown, table="items"):
+class FitStatistics(ReprMixin, table="items"):
     """How well items and judges fit.
 
     Attributes:

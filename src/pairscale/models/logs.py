@@ -13,9 +13,9 @@ from typing import Any, Literal, get_args
 
 import polars as pl
 
-from pairscale.errors import InputError, TableError
-from pairscale.options import optional, require_choice, require_int
-from pairscale.tables import listed, require_columns, to_frame
+from pairscale.core.errors import InputError, TableError
+from pairscale.core.options import optional, require_choice, require_int
+from pairscale.core.tables import listed, require_columns, to_frame
 
 __all__ = [
     "ITEM_FIGURES",
@@ -51,6 +51,15 @@ _ITEM: dict[str, tuple[pl.DataType, str]] = {
     "pos_count_A": (_INT, "how often it was shown first"),
     "pos_count_B": (_INT, "how often it was shown second"),
     "pos_A_rate": (_REAL, "share of its comparisons in which it was shown first"),
+    "rank": (_INT, "its place by theta_mean; 1 is the best, and equal ones share the better place"),
+    "rank_sd": (_REAL, "standard deviation of the ranks that it has in the single draws"),
+    **_quantiles("rank", "these ranks", ("p5", "p95")),
+    "repeated_pairs": (_INT, "comparisons that repeat one that it was in before, in either order"),
+    "adjacent_prev_prob": (
+        _REAL,
+        "probability that it is below the one before it by theta_mean; missing for the first",
+    ),
+    "adjacent_next_prob": (_REAL, "probability that it is above the one after it by theta_mean; missing for the last"),
 }
 
 _ROUND: dict[str, tuple[pl.DataType, str]] = {
@@ -161,6 +170,16 @@ _ROUND: dict[str, tuple[pl.DataType, str]] = {
     "phase3_entered": (_FLAG, "whether this fit brought the run near its stop"),
     "selector": (_TEXT, "what chose the pairs"),
     "is_closing": (_FLAG, "whether this is the closing fit of a stop, a limit or a pause"),
+    # Of the presets that go beyond the document
+    "reliability_r2": (_REAL, "posterior mean of the squared correlation of theta_mean with theta"),
+    "reliability": (_REAL, "the figure that the run claims and stops by: reliability_EAP or reliability_r2"),
+    "screened": (_FLAG, "whether the normal approximation ruled a stop out, so that nothing was sampled"),
+    "repeat_agreement": (_REAL, "excess agreement of repeats, 0 to 1; missing when they counted as independent"),
+    "n_reversed": (_INT, "answers on a pair that had one in the other order"),
+    "n_flips": (_INT, "of these, with the opposite winner"),
+    "n_repeated_same_order": (_INT, "answers on a pair that had one in the same order"),
+    "n_repeats_agreeing": (_INT, "of all repeats, in either order, with the same answer as before"),
+    "first_win_rate": (_REAL, "share of comparisons won by the item shown first; a tie is half"),
 }
 
 ITEM_FIGURES = ("rank", "ID", "theta_mean", "theta_p2.5", "theta_p97.5", "rank_p2.5", "rank_p97.5", "degree")
@@ -180,6 +199,8 @@ ROUND_LOG_MEANING: dict[str, str] = {name: meaning for name, (_, meaning) in _RO
 
 ItemOrder = Literal["rank_mean", "theta_mean", "theta_sd", "degree", "pos_A_rate"]
 """By what :func:`summarize_items` sorts: ranks from the best on, everything else from the largest down."""
+
+_ITEM_CORE = tuple(ITEM_LOG)[: tuple(ITEM_LOG).index("rank") + 1]
 
 _CORE = (
     "refit_id", "round_id_at_refit", "step_id_at_refit", "total_pairs_done", "new_pairs_since_last_refit",
@@ -239,7 +260,7 @@ def summarize_items(
         top_n: only so many rows, after sorting.
         sort_by: ``rank_mean`` (best first), or ``theta_mean``, ``theta_sd``, ``degree`` or ``pos_A_rate`` (largest
             first). Rows without that figure come last.
-        include_optional: keep columns that are not of :data:`ITEM_LOG`.
+        include_optional: all columns; if not, those of :data:`ITEM_LOG` up to ``rank``.
 
     Returns:
         One row an item, or an item and fit. Without any fit yet, a table without rows.
@@ -270,7 +291,7 @@ def summarize_items(
         frame = tables[-1 if refit is None else refit - 1]
     require_columns(frame, [sort_by], "the item log")
     if not include_optional:
-        frame = frame.select(name for name in frame.columns if name in ITEM_LOG)
+        frame = frame.select(name for name in frame.columns if name in _ITEM_CORE)
     figure = pl.col(sort_by).cast(pl.Float64, strict=False).fill_nan(None)
     frame = frame.sort(figure, descending=sort_by != "rank_mean", nulls_last=True, maintain_order=True)
     return frame if top_n is None else frame.head(top_n)

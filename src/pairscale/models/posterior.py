@@ -15,25 +15,25 @@ import numpy as np
 import polars as pl
 from scipy.special import entr
 
-from pairscale.errors import InputError
+from pairscale.core.errors import InputError
+from pairscale.core.options import require_number, require_probability
+from pairscale.core.tables import listed
 from pairscale.models._convergence import BLOCK, by_rank
 from pairscale.models.logs import ITEM_LOG
 from pairscale.models.reliability import eap_reliability
-from pairscale.options import require_number, require_probability
-from pairscale.tables import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import numpy.typing as npt
 
-    from pairscale.models._counts import Floats, Ints
-    from pairscale.models._gate import Diagnostics
+    from pairscale.core.arrays import Floats, Ints
+    from pairscale.models.diagnostics import Diagnostics
 
 __all__ = ["ItemSummary", "Posterior", "item_log", "round_figures"]
 
 _THETA_LEVELS = {"p2.5": 0.025, "p5": 0.05, "p50": 0.5, "p95": 0.95, "p97.5": 0.975}
-_RANK_LEVELS = {"p2.5": 0.025, "p50": 0.5, "p97.5": 0.975}
+_RANK_LEVELS = {"p2.5": 0.025, "p5": 0.05, "p50": 0.5, "p95": 0.95, "p97.5": 0.975}
 _TOP = 20
 _BOUNDARY = 2  # so many ranks on either side of the last of the top
 
@@ -47,7 +47,8 @@ class ItemSummary:
         theta_sd: the posterior standard deviation.
         theta: quantiles of theta by name (``p2.5 p5 p50 p95 p97.5``).
         rank_mean: the mean of the ranks that the item has in the single draws; 1 is the best.
-        rank: quantiles of these ranks by name (``p2.5 p50 p97.5``).
+        rank_sd: the standard deviation of these ranks.
+        rank: quantiles of these ranks by name (``p2.5 p5 p50 p95 p97.5``).
         p_top: how probable it is that the item is among the best k, with k = min(20, N - 1).
         order: the items by EAP, best first; equal ones by id.
     """
@@ -56,6 +57,7 @@ class ItemSummary:
     theta_sd: Floats
     theta: dict[str, Floats]
     rank_mean: Floats
+    rank_sd: Floats
     rank: dict[str, Floats]
     p_top: Floats
     order: Ints
@@ -154,14 +156,14 @@ class Posterior:
             mean[block], sd[block] = rows.mean(axis=1), rows.std(axis=1, ddof=1)
             _fill_quantiles(theta, block, rows, _THETA_LEVELS)
         ranks = _draw_ranks(self.theta)
-        rank_mean, p_top = np.empty(self.n_items), np.empty(self.n_items)
+        rank_mean, rank_sd, p_top = np.empty(self.n_items), np.empty(self.n_items), np.empty(self.n_items)
         rank = {name: np.empty(self.n_items) for name in _RANK_LEVELS}
         for block, rows in _columns(ranks):
-            rank_mean[block] = rows.mean(axis=1)
+            rank_mean[block], rank_sd[block] = rows.mean(axis=1), rows.std(axis=1, ddof=1)
             p_top[block] = (rows <= _top(self.n_items)).mean(axis=1)
             _fill_quantiles(rank, block, rows, _RANK_LEVELS)
         order = np.lexsort((np.array(self.ids), -mean))
-        return ItemSummary(mean, sd, theta, rank_mean, rank, p_top, order)
+        return ItemSummary(mean, sd, theta, rank_mean, rank_sd, rank, p_top, order)
 
 
 def item_log(
@@ -170,6 +172,7 @@ def item_log(
     degree: npt.ArrayLike,
     pos_count_A: npt.ArrayLike,
     pos_count_B: npt.ArrayLike,
+    repeated_pairs: npt.ArrayLike,
 ) -> pl.DataFrame:
     """The item log of one fit: one row an item, in the order of the posterior's ids.
 
@@ -179,6 +182,7 @@ def item_log(
         degree: per item, in how many comparisons it was.
         pos_count_A: per item, in how many of them it was shown first.
         pos_count_B: per item, in how many of them it was shown second.
+        repeated_pairs: per item, how many of them repeat a pair.
 
     Returns:
         The columns of :data:`pairscale.models.logs.ITEM_LOG`. ``pos_A_rate`` is missing for an item that was in none.
@@ -186,8 +190,16 @@ def item_log(
     found = posterior.items
     counts = {
         name: _per_item(posterior, name, values)
-        for name, values in (("degree", degree), ("pos_count_A", pos_count_A), ("pos_count_B", pos_count_B))
+        for name, values in (
+            ("degree", degree),
+            ("pos_count_A", pos_count_A),
+            ("pos_count_B", pos_count_B),
+            ("repeated_pairs", repeated_pairs),
+        )
     }
+    above = _neighbours(posterior.theta, found.order)[0]
+    before, after = np.full((2, posterior.n_items), np.nan)
+    before[found.order[1:]], after[found.order[:-1]] = above, above
     columns: dict[str, Any] = {
         "refit_id": np.full(posterior.n_items, refit_id),
         "ID": posterior.ids,
@@ -195,11 +207,16 @@ def item_log(
         "theta_sd": found.theta_sd,
         **{f"theta_{name}": values for name, values in found.theta.items()},
         "rank_mean": found.rank_mean,
+        "rank_sd": found.rank_sd,
         **{f"rank_{name}": values for name, values in found.rank.items()},
         **counts,
+        "adjacent_prev_prob": before,
+        "adjacent_next_prob": after,
     }
     frame = pl.DataFrame(columns).with_columns(
-        pos_A_rate=pl.when(pl.col("degree") > 0).then(pl.col("pos_count_A") / pl.col("degree"))
+        pl.col("adjacent_prev_prob", "adjacent_next_prob").fill_nan(None),
+        pos_A_rate=pl.when(pl.col("degree") > 0).then(pl.col("pos_count_A") / pl.col("degree")),
+        rank=pl.col("theta_mean").rank("min", descending=True),
     )
     return frame.select(pl.col(name).cast(dtype) for name, dtype in ITEM_LOG.items())
 
@@ -219,8 +236,11 @@ def round_figures(
     when it is within the limits, ends included. ``nn_diff_sd`` is the standard deviation of their difference.
     ``top20_boundary_entropy`` is the binary entropy (in nats: 0 is certain, log 2 = 0.693 a coin's toss) of being among
     the best k = min(20, N - 1), for the items whose EAP rank is within 2 of k: five of them, where there are as many.
-    ``reliability_EAP`` is ``Var(E[theta]) / (Var(E[theta]) + E[Var(theta)])``, ``pos_balance_sd`` the standard
-    deviation over items of ``pos_count_A - pos_count_B``. What N = 1 leaves undefined is missing.
+    ``reliability_EAP`` is ``Var(E[theta]) / (Var(E[theta]) + E[Var(theta)])``. ``reliability_r2`` is the posterior mean
+    of the squared correlation of the EAP with the scores: what the squared correlation with the truth is expected to
+    be. It does not depend on how sure the unit of the scale is, which a lapse rate and a learned spread leave open and
+    which no order depends on. ``pos_balance_sd`` is the standard deviation over items of ``pos_count_A - pos_count_B``.
+    What N = 1 leaves undefined is missing.
 
     Args:
         posterior: the draws.
@@ -268,7 +288,18 @@ def round_figures(
         "nn_diff_sd_p90": float(np.quantile(difference_sd, 0.9)) if several else None,
         "reliability_EAP": eap_reliability(found.theta_mean, found.theta_sd) if spread else None,
         "theta_sd_eap": None if eap_variance is None else eap_variance**0.5,
+        "reliability_r2": _expected_r2(posterior.theta, found.theta_mean) if several else None,
     }
+
+
+def _expected_r2(theta: Floats, mean: Floats) -> float | None:
+    """The mean over draws of the squared correlation with the posterior mean; None when that has no spread."""
+    centred = mean - mean.mean()
+    size = float(centred @ centred)
+    if size <= 0:
+        return None
+    along, squares = theta @ centred, theta.var(axis=1) * theta.shape[1]
+    return float(np.mean(along**2 / np.maximum(squares * size, 1e-300)))
 
 
 def _columns(draws: npt.NDArray[Any]) -> Iterator[tuple[slice, Floats]]:

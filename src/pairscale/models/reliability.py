@@ -17,23 +17,24 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 import polars as pl
 
-from pairscale.comparisons import as_comparisons, decided
-from pairscale.display import Shown
-from pairscale.errors import FitError, InputError, TableError
+from pairscale.core.arrays import Ints
+from pairscale.core.comparisons import as_comparisons, decided
+from pairscale.core.display import ReprMixin
+from pairscale.core.errors import FitError, InputError, TableError
+from pairscale.core.notices import notice
+from pairscale.core.options import require_choice, require_int, require_number, require_seed
+from pairscale.core.provenance import Provenance, fingerprint
+from pairscale.core.tables import Table, listed, require_ids
 from pairscale.models._rows import judge_column
 from pairscale.models.bradley_terry import fit_bt_model
-from pairscale.notices import notice
-from pairscale.options import require_choice, require_int, require_number, require_seed
-from pairscale.pairs._edges import Ints, linked_groups, numbered
-from pairscale.provenance import Provenance, fingerprint
-from pairscale.tables import Table, listed, require_ids
+from pairscale.pairing.edges import linked_groups, numbered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import numpy.typing as npt
 
-    from pairscale.models._counts import Floats
+    from pairscale.core.arrays import Floats
 
 __all__ = [
     "ScaleSeparation",
@@ -53,7 +54,7 @@ _SAME_THETA = 1e-9
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ScaleSeparation(Shown):
+class ScaleSeparation(ReprMixin):
     """How far scores are apart, measured in their standard errors.
 
     Attributes:
@@ -156,7 +157,7 @@ def spearman_brown(reliability: float, factor: float = 2.0) -> float:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class SplitHalf(Shown, table="splits"):
+class SplitHalf(ReprMixin, table="splits"):
     """How well the scores of two random halves agree.
 
     Attributes:

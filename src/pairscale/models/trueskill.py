@@ -23,10 +23,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import erfcx, ndtr
 
-from pairscale.errors import InputError
-from pairscale.models._counts import Floats
+from pairscale.core.arrays import Floats
+from pairscale.core.errors import InputError
 
-__all__ = ["BETA", "MU", "SIGMA", "Beliefs", "update", "win_probability"]
+__all__ = ["BETA", "MU", "SIGMA", "Beliefs", "update", "update_tie", "win_probability"]
 
 MU = 25.0
 """What is believed of an item before its first comparison: the mean."""
@@ -96,6 +96,35 @@ def update(
     )
 
 
+def update_tie(mu_i: npt.ArrayLike, sigma_i: npt.ArrayLike, mu_j: npt.ArrayLike, sigma_j: npt.ArrayLike) -> Beliefs:
+    """What is believed of two items after a tie: the mean of the beliefs after a win of i and after a win of j.
+
+    Args:
+        mu_i: the mean of one item.
+        sigma_i: its standard deviation, above 0.
+        mu_j: the mean of the other item.
+        sigma_j: its standard deviation, above 0.
+
+    Returns:
+        The new means and standard deviations, those of i in the place of the winner's.
+
+    Raises:
+        InputError: when a number is not finite, or a standard deviation not above 0.
+
+    Example:
+        >>> after = update_tie(30, SIGMA, 20, SIGMA)
+        >>> round(float(after.mu_winner), 4), round(float(after.mu_loser), 4)
+        (27.4959, 22.5041)
+    """
+    won, lost = update(mu_i, sigma_i, mu_j, sigma_j), update(mu_j, sigma_j, mu_i, sigma_i)
+    return Beliefs(
+        mu_winner=(won.mu_winner + lost.mu_loser) / 2,
+        sigma_winner=(won.sigma_winner + lost.sigma_loser) / 2,
+        mu_loser=(won.mu_loser + lost.mu_winner) / 2,
+        sigma_loser=(won.sigma_loser + lost.sigma_winner) / 2,
+    )
+
+
 def win_probability(
     mu_i: npt.ArrayLike, sigma_i: npt.ArrayLike, mu_j: npt.ArrayLike, sigma_j: npt.ArrayLike, *, beta: float = BETA
 ) -> Floats:
@@ -115,12 +144,12 @@ def win_probability(
 def _checked(
     mu_i: npt.ArrayLike, sigma_i: npt.ArrayLike, mu_j: npt.ArrayLike, sigma_j: npt.ArrayLike, beta: float
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    numbers = [np.asarray(values, dtype=np.float64) for values in (mu_i, sigma_i, mu_j, sigma_j)]
-    if not all(np.isfinite(values).all() for values in numbers):
+    m_i, s_i, m_j, s_j = (np.asarray(values, dtype=np.float64) for values in (mu_i, sigma_i, mu_j, sigma_j))
+    if not (np.isfinite(m_i) & np.isfinite(s_i) & np.isfinite(m_j) & np.isfinite(s_j)).all():
         raise InputError("a mean or standard deviation is missing or not finite")
-    if not ((numbers[1] > 0).all() and (numbers[3] > 0).all() and 0 < beta < np.inf):
+    if not (((s_i > 0) & (s_j > 0)).all() and 0 < beta < np.inf):
         raise InputError("a standard deviation (sigma or beta) is not above 0")
-    return numbers[0], numbers[1], numbers[2], numbers[3]
+    return m_i, s_i, m_j, s_j
 
 
 def _spread(sigma_i: Floats, sigma_j: Floats, beta: float) -> Floats:

@@ -14,7 +14,8 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.exceptions import HTTPException
 
-from pairscale.errors import InputError, PairscaleError
+from pairscale.core.errors import InputError, PairscaleError
+from pairscale.reporting.svg import picture_css
 
 __all__ = ["HTML", "STATIC", "Signature", "Token", "add_errors", "page", "problem", "see"]
 
@@ -28,7 +29,8 @@ _PAGES = Environment(
     loader=PackageLoader("pairscale.people"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
     lstrip_blocks=True,
 )  # fmt: skip
-_PAGES.globals["version"] = sha256(b"".join(path.read_bytes() for path in sorted(STATIC.iterdir()))).hexdigest()[:12]
+_STYLES = b"".join(path.read_bytes() for path in sorted(STATIC.iterdir())) + picture_css().encode()
+_PAGES.globals["version"] = sha256(_STYLES).hexdigest()[:12]
 
 
 def page(

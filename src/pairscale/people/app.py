@@ -11,8 +11,8 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.staticfiles import StaticFiles
 
 from pairscale._version import __version__
-from pairscale.errors import PairscaleError
-from pairscale.notices import notice
+from pairscale.core.errors import PairscaleError
+from pairscale.core.notices import notice
 from pairscale.people._guard import Guard, is_signed, signature
 from pairscale.people._markdown import shown
 from pairscale.people._owner import add_owner

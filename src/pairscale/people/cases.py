@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,21 +11,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unicodedata import east_asian_width
 
-from pairscale.errors import InputError, TableError, UnknownNameError
+from pairscale.core.errors import InputError, TableError, UnknownNameError
+from pairscale.core.files import TABLE_SUFFIXES, read_rows, read_table
+from pairscale.core.notices import notice
+from pairscale.core.provenance import fingerprint
+from pairscale.core.tables import PAIRS, listed
+from pairscale.core.traits import trait_description
 from pairscale.evaluate.manifest import MANIFEST
-from pairscale.files import TABLE_SUFFIXES, read_rows, read_table
-from pairscale.notices import notice
-from pairscale.provenance import fingerprint
-from pairscale.store._database import whole
-from pairscale.tables import PAIRS, listed
-from pairscale.traits import trait_description
+from pairscale.pairing.reading import read_given_pairs
+from pairscale.store._database import scrub_surrogates
 
 if TYPE_CHECKING:
     import os
 
     import polars as pl
 
-__all__ = ["Case", "clean_text", "read_cases", "reading_length"]
+__all__ = ["Case", "clean_text", "read_cases", "reading_length", "to_rank"]
 
 _WIDE_LETTER = 3  # a Chinese, Japanese or Korean sign takes a reader about as long as three Latin letters
 DEFAULT_CRITERION = "Overall Quality"
@@ -72,7 +74,13 @@ def reading_length(text: str) -> int:
     return sum(_WIDE_LETTER if east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
-def read_cases(source: str | os.PathLike[str], *, criterion: str | None = None) -> list[Case]:
+def read_cases(
+    source: str | os.PathLike[str],
+    *,
+    criterion: str | None = None,
+    a_col: str | None = None,
+    b_col: str | None = None,
+) -> list[Case]:
     """The cases of a manifest, a table of pairs or a run file.
 
     A manifest has ``case_id task_id criterion task_input response_1 response_2``, pairs have ``ID1 text1 ID2 text2``. A
@@ -82,6 +90,8 @@ def read_cases(source: str | os.PathLike[str], *, criterion: str | None = None) 
     Args:
         source: the file, or the database URL of a run.
         criterion: in what one may be better, for pairs; a run file knows its trait, and a manifest its criteria.
+        a_col: of pairs, the column of the first text, where it is not ``text1``.
+        b_col: of pairs, the column of the second text, where it is not ``text2``.
 
     Raises:
         InputError: that names the file, and the rows or ids that are wrong.
@@ -89,12 +99,28 @@ def read_cases(source: str | os.PathLike[str], *, criterion: str | None = None) 
     path = Path(source)
     if "://" in str(source) or path.suffix.lower() not in TABLE_SUFFIXES:
         return _checked(_from_run(source, criterion), source)
+    if a_col is not None or b_col is not None:
+        pairs = read_given_pairs(path, a_col=a_col, b_col=b_col)
+        return _checked(_from_pairs(pairs, criterion or DEFAULT_CRITERION), path)
     rows = read_rows(path, text=MANIFEST)
     if rows and rows[0].keys() >= PAIRS.keys():
         return _checked(_from_pairs(read_table(path), criterion or DEFAULT_CRITERION), path)
+    if rows and not {"case_id", "response_1", "response_2"} & rows[0].keys():
+        raise InputError(to_rank(source))
     if criterion is not None:
         raise InputError(f"{path} names its own criteria; leave out criterion={criterion!r}")
     return _checked((_case(row, number, path) for number, row in enumerate(rows, start=1)), path)
+
+
+def to_rank(source: str | os.PathLike[str]) -> str:
+    """What to do with texts, which are ranked and not labelled pair by pair."""
+    path = Path(source)
+    run = path.with_suffix(".db") if path.suffix else Path(f"{path}.db")
+    command = f"pairscale rank {shlex.quote(str(source))} --judge human --run {shlex.quote(str(run))}"
+    return (
+        f"{source} holds texts, not pairs to label. To have people rank them: {command}. Or pair them first: pairscale "
+        f"pairs {shlex.quote(str(source))} --out pairs.csv, then pairscale label pairs.csv"
+    )
 
 
 def _case(row: Mapping[str, Any], number: int, path: Path) -> Case:
@@ -112,7 +138,7 @@ def clean_text(value: Any) -> str:
     if value is None:
         return ""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    return str(whole(text)).replace("\0", "\ufffd")
+    return str(scrub_surrogates(text)).replace("\0", "\ufffd")
 
 
 def _checked(cases: Iterable[Case], path: str | os.PathLike[str]) -> list[Case]:
@@ -127,7 +153,7 @@ def _checked(cases: Iterable[Case], path: str | os.PathLike[str]) -> list[Case]:
 
 
 def _from_pairs(table: pl.DataFrame, criterion: str) -> list[Case]:
-    from pairscale.pairs._table import as_pairs
+    from pairscale.pairing.table import as_pairs
 
     rows = as_pairs(table).iter_rows(named=True)
     pairs = [(row.get("pair_uid") or row.get("custom_id"), *(row[name] for name in PAIRS)) for row in rows]
@@ -138,9 +164,9 @@ def _from_run(run: str | os.PathLike[str], criterion: str | None) -> list[Case]:
     """The cases that are labelled in a run file, and its own pairs under the trait that its judges were asked about."""
     from sqlalchemy import select
 
-    from pairscale.store import open_run
     from pairscale.store._schema import conditions, pairs
     from pairscale.store.labels import label_cases
+    from pairscale.store.runfile import open_run
 
     with open_run(run) as store, store.snapshot(), store.transaction() as connection:
         texts = dict(store.items().select("ID", "text").iter_rows())

@@ -11,15 +11,15 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
-from sqlalchemy import func, insert, select, update
+from sqlalchemy import func, select, update
 
-from pairscale.errors import InputError, StoreError, StoreMismatchError
-from pairscale.options import optional, require_int, require_number, require_seed
+from pairscale.core.errors import InputError, StoreError, StoreMismatchError
+from pairscale.core.options import optional, require_int, require_number, require_seed
+from pairscale.core.provenance import utc_now
+from pairscale.core.tables import listed
 from pairscale.people.cases import clean_text
-from pairscale.provenance import utc_now
 from pairscale.store import labels as tables
-from pairscale.store import open_run
-from pairscale.tables import listed
+from pairscale.store.runfile import open_run
 
 if TYPE_CHECKING:
     import os
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection, Row
 
     from pairscale.people.cases import Case
+    from pairscale.store.chain import Change
 
 __all__ = ["LABEL_COLUMNS", "Assigned", "Choice", "LabelStore", "Labeller", "Standing", "other_side", "whose"]
 
@@ -180,11 +181,11 @@ class LabelStore:
         """Close the run file."""
         self.run.close()
 
-    def _changing(self) -> AbstractContextManager[Connection]:
-        """A transaction that writes: all or nothing, and on the disk when the block has ended."""
+    def _changing(self) -> AbstractContextManager[Change]:
+        """A transaction that writes and is chained: all or nothing, and on the disk when the block has ended."""
         if not self._write:
             raise StoreError(f"{self.name} was opened to read its labels; open it with write=True to change them")
-        return self.run.transaction()
+        return self.run.writer.changing()
 
     def _settings(self, fact: str, given: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
         """What is given, else what the run file says, else what is new."""
@@ -198,7 +199,7 @@ class LabelStore:
     def _enter(self, cases: Iterable[Case]) -> None:
         """Check the cases against those of the run file, and add the new ones."""
         given = {case.case_id: case for case in cases}
-        query = select(_CASES.case_id, _CASES.digest, _CASES.ID1, _CASES.response_1)
+        query = select(_CASES.case_number, _CASES.case_id, _CASES.digest, _CASES.ID1, _CASES.response_1)
         with self.run.transaction() as connection:
             known = {row.case_id: row for row in connection.execute(query)}
             numbered = connection.execute(select(func.max(_CASES.case_number))).scalar() or 0
@@ -221,12 +222,12 @@ class LabelStore:
         bare = [given[name] for name, row in known.items() if row.ID1 is None and row.response_1 is None]
         self._enter_items(new)
         rows = [_row(case) | {"case_number": at, "n_labels": 0} for at, case in enumerate(new, start=numbered + 1)]
-        with self._changing() as connection:
-            if rows:
-                connection.execute(insert(tables.label_cases), rows)
+        with self._changing() as change:
+            change.insert(tables.label_cases, rows)
             for case in bare:  # an imported run file has the labels without the texts
-                named = _CASES.case_id == case.case_id
-                connection.execute(update(tables.label_cases).where(named).values(_row(case)))
+                texts = update(tables.label_cases).where(_CASES.case_id == case.case_id).values(_row(case))
+                change.connection.execute(texts)
+                change.changed(tables.label_cases, [known[case.case_id].case_number], ["label_cases.texts"])
 
     def _enter_items(self, cases: Iterable[Case]) -> None:
         """Add the samples that cases are about, as far as the run file does not know them."""
@@ -248,13 +249,14 @@ class LabelStore:
     def add_labeller(self, name: str) -> Labeller:
         """The labeller of a name; a new one gets a link."""
         name = _checked_name(name)
-        with self._changing() as connection:
+        with self._changing() as change:
+            connection = change.connection
             found = connection.execute(select(*_LABELLER).where(_WHO.name == name)).first()
             if found is None:
                 number = (connection.execute(select(func.max(_WHO.labeller_id))).scalar() or 0) + 1
                 token = tables.new_token()
                 made = {"labeller_id": number, "name": name, "token": token, "joined_at": utc_now()}
-                connection.execute(insert(tables.labellers), [made])
+                change.insert(tables.labellers, [made])
                 return Labeller(number, name, token)
         return Labeller(*found)
 
@@ -276,7 +278,8 @@ class LabelStore:
             A case; ``waiting`` while all that is missing is held by others; or ``done``.
         """
         now, me = self._clock(), labeller.labeller_id
-        with self._changing() as connection:
+        with self._changing() as change:
+            connection = change.connection
             for row in connection.execute(tables.OPEN_QUESTIONS, {"me": me, "now": now}).all():
                 if row.held_until > now or row.taken < self.labels_per_case:
                     self._keep(connection, row, now)
@@ -291,7 +294,7 @@ class LabelStore:
             number = (connection.execute(select(func.max(_QUESTIONS.question_id))).scalar() or 0) + 1
             made = {"question_id": number, "labeller_id": me, "case_number": new.case_number, "swapped": swapped}
             made |= {"shown_at": now, "held_until": now + self._hold, "done": False}
-            connection.execute(insert(tables.label_questions), [made])
+            change.insert(tables.label_questions, [made])
             return Assigned(number, new.case_id, swapped)
 
     def _keep(self, connection: Connection, row: Row[Any], now: float) -> None:
@@ -339,7 +342,8 @@ class LabelStore:
         theirs = select(tables.label_questions).where(
             _QUESTIONS.question_id == question_id, _QUESTIONS.labeller_id == labeller.labeller_id
         )
-        with self._changing() as connection:
+        with self._changing() as change:
+            connection = change.connection
             found = connection.execute(theirs).first()
             if found is None:
                 raise InputError("that is no question of yours")
@@ -355,7 +359,7 @@ class LabelStore:
                 "decision_ms": since if elapsed_ms is None else min(max(0, elapsed_ms), since),
                 "labelled_at": utc_now(),
             }
-            connection.execute(insert(tables.labels), [label])
+            change.insert(tables.labels, [label])
             _change_question(connection, question_id, done=True)
             if choice is not None:
                 _count(connection, found.case_number, 1)
@@ -364,12 +368,14 @@ class LabelStore:
     def undo(self, labeller: Labeller) -> bool:
         """Take back the last standing label of a labeller, and ask them again; False when there is none."""
         now = self._clock()
-        with self._changing() as connection:
+        with self._changing() as change:
+            connection = change.connection
             last = connection.execute(tables.LAST_LABEL, {"me": labeller.labeller_id}).first()
             if last is None:
                 return False
             taken_back = update(tables.labels).where(_LABELS.label_id == last.label_id).values(undone_at=utc_now())
             connection.execute(taken_back)
+            change.changed(tables.labels, [last.label_id], ["labels.undone"])
             _change_question(connection, last.question_id, done=False, shown_at=now, held_until=now + self._hold)
             if last.preferred is not None:
                 _count(connection, last.case_number, -1)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pairscale.report.labels import label_alpha, label_pairs
+from pairscale.reporting.labels import label_alpha, label_pairs
 
 if TYPE_CHECKING:
     import polars as pl
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pairscale.people.cases import Case
     from pairscale.people.labels import Labeller, LabelStore
 
-__all__ = ["CriterionView", "LabellerView", "Overview", "label_table", "overview"]
+__all__ = ["CriterionView", "LabellerView", "Overview", "for_spreadsheets", "label_table", "overview"]
 
 _Row: TypeAlias = Mapping[str, Any]
 
@@ -133,7 +133,7 @@ def _grouped(rows: Sequence[_Row], column: str) -> dict[str, list[_Row]]:
 
 
 def _labeller(labeller: Labeller, rows: Sequence[_Row], cases: Mapping[str, Case]) -> LabellerView:
-    from pairscale.checks._effect import sign_test, wilson
+    from pairscale.checks.effect import sign_test, wilson
 
     labels = [row for row in rows if row["preferred"] is not None]
     ties = sum(row["preferred"] == "tie" for row in labels)
@@ -182,21 +182,26 @@ def _stuck(rows: Sequence[_Row], cases: Mapping[str, Case], people: int, k: int)
     return sum(labelled[name] < k and labelled[name] + people - seen[name] < k for name in cases)
 
 
-def label_table(store: LabelStore, *, for_spreadsheets: bool = False) -> pl.DataFrame:
+def label_table(store: LabelStore) -> pl.DataFrame:
     """The standing labels as a table; see :data:`pairscale.people.labels.LABEL_COLUMNS`.
 
-    Args:
-        store: the labels.
-        for_spreadsheets: put an apostrophe before what people wrote where a spreadsheet would take it for a formula.
+    Where texts have ids, ``ID1 ID2 swapped`` follow: the two texts in the order of the case, and whether the labeller
+    saw the second one first. With them the file can be ranked.
     """
     import polars as pl
 
     from pairscale.people.labels import LABEL_COLUMNS
 
-    kinds = dict.fromkeys(LABEL_COLUMNS, pl.String()) | {"decision_ms": pl.Int64()}
-    rows = [{name: row[name] for name in LABEL_COLUMNS} for row in store.rows()]
-    table = pl.DataFrame(rows, schema=kinds)
-    if for_spreadsheets:
-        written = pl.col("labeller", "comment", "skipped")
-        table = table.with_columns(written.str.replace(r"^([=+\-@\t\r])", "'$1"))
-    return table
+    found = list(store.rows())
+    kinds: dict[str, pl.DataType] = dict.fromkeys(LABEL_COLUMNS, pl.String()) | {"decision_ms": pl.Int64()}
+    if any(row["ID1"] is not None for row in found):
+        kinds |= {"ID1": pl.String(), "ID2": pl.String(), "swapped": pl.Boolean()}
+    return pl.DataFrame([{name: row[name] for name in kinds} for row in found], schema=kinds)
+
+
+def for_spreadsheets(labels: pl.DataFrame) -> pl.DataFrame:
+    """The labels with an apostrophe before what people wrote, where a spreadsheet would take it for a formula."""
+    import polars as pl
+
+    written = pl.col("labeller", "comment", "skipped")
+    return labels.with_columns(written.str.replace(r"^([=+\-@\t\r])", "'$1"))

@@ -13,17 +13,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from pairscale.errors import InputError, MissingExtraError
-from pairscale.notices import notice
+from pairscale.core.errors import InputError, MissingExtraError
+from pairscale.core.notices import notice
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+    from pairscale.core.traits import Trait
     from pairscale.judges.queue import QuestionQueue
     from pairscale.people.cases import Case
     from pairscale.people.labels import Labeller, LabelStore
     from pairscale.people.source import LabelSource
-    from pairscale.traits import Trait
 
 __all__ = [
     "DEFAULT_PORT",
@@ -196,7 +196,7 @@ def serve_run(run: str, *, address: Address | None = None) -> Iterator[str]:
         StoreError: there is no such run file.
         MissingExtraError: the packages of the extra ``web`` are not installed.
     """
-    from pairscale.store import open_run
+    from pairscale.store.runfile import open_run
 
     open_run(run).close()
 

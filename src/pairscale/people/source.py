@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from pairscale.errors import InputError
+from pairscale.core.errors import InputError
 from pairscale.people.labels import Labeller, Standing, whose
 
 if TYPE_CHECKING:
+    from pairscale.core.traits import Trait
     from pairscale.judges.queue import QuestionQueue
     from pairscale.people.cases import Case
     from pairscale.people.labels import Choice, LabelStore
-    from pairscale.traits import Trait
 
 __all__ = ["LabelQuestion", "LabelSource", "QuestionQueueSource", "StoredLabelSource"]
 
@@ -115,7 +115,7 @@ class StoredLabelSource:
 class QuestionQueueSource:
     """The question queue of a run, and the people who answer it."""
 
-    ties = undoes = False
+    undoes = False
 
     def __init__(self, queue: QuestionQueue, people: Sequence[str], trait: Trait | None = None) -> None:
         self.secret = secrets.token_urlsafe(24)
@@ -123,6 +123,11 @@ class QuestionQueueSource:
         self.labellers = [
             Labeller(number, name, secrets.token_urlsafe(24)) for number, name in enumerate(people, start=1)
         ]
+
+    @property
+    def ties(self) -> bool:
+        """Whether a tie is allowed: the run that asks decides."""
+        return self.queue.ties
 
     def labeller_of(self, token: str) -> Labeller | None:
         """Whose link it is."""
@@ -146,9 +151,7 @@ class QuestionQueueSource:
         comment: str | None,
         elapsed_ms: int | None,
     ) -> bool:
-        """Give an answer to the run; the choice is forced, so that there is no tie."""
-        if choice == "tie":
-            raise InputError("a choice is forced here; choose 1 or 2, or skip with a reason")
+        """Give an answer to the run; the queue refuses a tie where the choice is forced."""
         if choice is not None:
             return self.queue.answer(labeller.name, question_id, choice, comment=comment, elapsed_ms=elapsed_ms)
         if not skipped:

@@ -15,22 +15,23 @@ from fastapi.staticfiles import StaticFiles
 from sqlalchemy import func, select
 
 from pairscale._version import __version__
-from pairscale.adaptive._view import comparisons_at_target
-from pairscale.adaptive._words import STOPS, how_it_stands
-from pairscale.adaptive.session import adaptive_status
+from pairscale.adaptive.messages import STOPS, how_it_stands
+from pairscale.adaptive.status import adaptive_status
+from pairscale.adaptive.view import comparisons_at_target
 from pairscale.people._guard import Guard
 from pairscale.people._pages import HTML, STATIC, add_errors, page
-from pairscale.report._facts import items_so_far
-from pairscale.report._picture import Lines, number, score_picture
-from pairscale.report._svg import svg
-from pairscale.store import open_run
+from pairscale.reporting.figures import items_so_far
+from pairscale.reporting.picture import Lines, number, score_picture
+from pairscale.reporting.svg import picture_css, svg
+from pairscale.runtime import recorded_prices
 from pairscale.store._schema import attempts, comparisons
 from pairscale.store.labels import label_counts
+from pairscale.store.runfile import open_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pairscale.store import RunFile
+    from pairscale.store.runfile import RunFile
 
 __all__ = ["Moment", "create_watch_app", "look_at"]
 
@@ -75,10 +76,15 @@ def create_watch_app(run: str, hosts: Iterable[str] = ()) -> FastAPI:
         hosts: names that it is served under, besides ``localhost`` and addresses in numbers.
     """
     app = FastAPI(title="pairscale run", version=__version__, docs_url=None, redoc_url=None, openapi_url=None)
+
+    @app.get("/static/picture.css", summary="The style sheet of the charts")
+    def style() -> Response:
+        return Response(picture_css(), media_type="text/css")
+
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     app.add_middleware(Guard, hosts=tuple(hosts))
     add_errors(app, "Run", lambda error: f"The run cannot be read now: {error}", again_s=_AGAIN_S)
-    seen = _Seen(run)
+    seen = _SeenRows(run)
 
     @app.get("/", response_class=HTMLResponse, responses={200: HTML[200]}, summary="The run as it goes")
     def whole() -> Response:
@@ -91,7 +97,7 @@ def create_watch_app(run: str, hosts: Iterable[str] = ()) -> FastAPI:
     return app
 
 
-class _Seen:
+class _SeenRows:
     """The last look at a run: many readers share it, and a run that costs time to read is read less often."""
 
     def __init__(self, run: str) -> None:
@@ -126,6 +132,7 @@ def look_at(store: RunFile, now: datetime | None = None) -> Moment:
         answered = _answered_since(store, now - _RECENT)
         refits = pl.DataFrame(store.read_log("round_log") if status is not None else [], infer_schema_length=None)
         items: Sequence[Mapping[str, Any]] = items_so_far(store).to_dicts() if refits.height else ()
+        dates = recorded_prices(store)
     per_minute = answered / (_RECENT.total_seconds() / 60)
     spent = conditions["cost"].sum()
     tiles = [(f"{conditions['win'].sum():,}", "decided comparisons")]
@@ -133,14 +140,15 @@ def look_at(store: RunFile, now: datetime | None = None) -> Moment:
     ended, state = False, "answers may still come"
     if status is not None:
         if refits.height:
-            tiles += _reliability(refits, per_minute)
+            tiles += _reliability(refits, per_minute) + _judge(refits.row(-1, named=True))
             charts = _pictures(items, refits)
         ended = bool(status["has_ended"])
         reason = status["stop_reason"]
         state = STOPS.get(reason, how_it_stands(reason)) if reason else f"stage: {status['stage'].replace('_', ' ')}"
+        state += f" · preset {status['preset']}"
     tiles.append((f"{per_minute:,.1f}", "answers per minute, lately"))
     if spent:
-        tiles.append((f"${spent:,.2f}", "spent"))
+        tiles.append((f"${spent:,.2f}", f"spent{dates}"))
     if labelled is not None:
         tiles.append((f"{labelled['complete']:,} of {labelled['wanted']:,}", "labels of people"))
     failed = int(conditions.select(pl.sum_horizontal("abstention", "error")).to_series().sum() or 0)
@@ -166,11 +174,11 @@ def _title(status: Mapping[str, Any] | None, conditions: pl.DataFrame) -> str:
 
 def _reliability(refits: pl.DataFrame, per_minute: float) -> list[tuple[str, str]]:
     last = refits.row(-1, named=True)
-    reached, target = last["reliability_EAP"], last["eap_reliability_min"]
+    reached, target = last["reliability"], last["eap_reliability_min"]
     tiles = []
     if reached is not None:
         tiles.append((number(reached, 3), f"reliability, of {target:g}"))
-    grown = [(n, r) for n, r in refits.select("total_pairs_done", "reliability_EAP").iter_rows() if r is not None]
+    grown = [(n, r) for n, r in refits.select("total_pairs_done", "reliability").iter_rows() if r is not None]
     needed = comparisons_at_target(grown, target) if reached is not None and reached < target else None
     if needed is not None and needed > last["total_pairs_done"]:
         left = needed - last["total_pairs_done"]
@@ -179,10 +187,26 @@ def _reliability(refits: pl.DataFrame, per_minute: float) -> list[tuple[str, str
     return tiles
 
 
+def _judge(last: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """How the judge answers, by the last refit."""
+    tiles, n_reversed = list[tuple[str, str]](), last["n_reversed"] or 0
+    n_repeats = n_reversed + (last["n_repeated_same_order"] or 0)
+    if last["first_win_rate"] is not None:
+        effect = "" if last["b_mean"] is None else f" (position effect {last['b_mean']:+.2f})"
+        tiles.append((f"{last['first_win_rate']:.0%}", f"won by the text shown first{effect}"))
+    if last["epsilon_mean"] is not None:
+        tiles.append((f"{last['epsilon_mean']:.0%}", "answers by chance (lapses)"))
+    if n_reversed:
+        tiles.append((f"{last['n_flips']:,} of {n_reversed:,}", "reversed pairs with the opposite answer"))
+    if n_repeats:
+        tiles.append((f"{last['n_repeats_agreeing']:,} of {n_repeats:,}", "repeats with the same answer"))
+    return tiles
+
+
 def _pictures(items: Sequence[Mapping[str, Any]], refits: pl.DataFrame) -> list[tuple[str, Any]]:
     charts: list[tuple[str, Any]] = [("Scores so far", svg(score_picture(items)))]
     if refits.height > 1:
-        series = {"reliability": refits["reliability_EAP"].to_list(), "rank stability": refits["rho_rank"].to_list()}
+        series = {"reliability": refits["reliability"].to_list(), "rank stability": refits["rho_rank"].to_list()}
         target = refits["eap_reliability_min"].to_list()[-1]
         label = "Reliability and rank stability along the run, refit by refit"
         on_the_way = Lines(refits["total_pairs_done"].to_list(), series, label, target)

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from pairscale.core.failures import status_named
 from pairscale.providers import _read
-from pairscale.providers._wire import Wire
 from pairscale.providers.base import HTTPCall
+from pairscale.providers.batch_http import BatchHTTP
 from pairscale.providers.batches import (
+    BatchJob,
+    BatchLimits,
     Draft,
-    Job,
-    Limits,
     Line,
     LineKind,
     State,
@@ -33,25 +34,13 @@ __all__ = ["AnthropicBatches"]
 _PATH = "/v1/messages/batches"
 _SLACK = 600.0  # seconds that two clocks may differ
 _KINDS: dict[Any, LineKind] = {"errored": "errored", "expired": "expired", "canceled": "cancelled"}
-_STATUSES = {
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "billing_error": 402,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "request_too_large": 413,
-    "rate_limit_error": 429,
-    "api_error": 500,
-    "timeout_error": 504,
-    "overloaded_error": 529,
-}
 
 
 class AnthropicBatches:
     """Anthropic's batch API."""
 
     name = "anthropic"
-    limits = Limits(100_000, 250_000_000)
+    limits = BatchLimits(100_000, 250_000_000)
 
     def line(self, custom_id: str, call: HTTPCall) -> dict[str, Any]:
         """One request."""
@@ -61,33 +50,33 @@ class AnthropicBatches:
         """Where the requests go."""
         return call.path
 
-    async def upload(self, wire: Wire, draft: Draft) -> None:
+    async def upload(self, http: BatchHTTP, draft: Draft) -> None:
         """There is nothing to upload."""
 
-    async def create(self, wire: Wire, draft: Draft) -> Job:
+    async def create(self, http: BatchHTTP, draft: Draft) -> BatchJob:
         """Create the batch, with its requests read from the file while they are sent."""
         head, tail = b'{"requests":[', b"]}"
         size = len(head) + len(tail) + draft.path.stat().st_size - 1  # n lines with n ends become n - 1 commas
-        headers = {**_version(wire), "Content-Type": "application/json", "Content-Length": str(size)}
-        document = await wire.json(
-            "POST", _PATH, data=lambda: wire.lines(draft.path, head, tail, b","), headers=headers, again=False
+        headers = {**_version(http), "Content-Type": "application/json", "Content-Length": str(size)}
+        document = await http.json(
+            "POST", _PATH, data=lambda: http.lines(draft.path, head, tail, b","), headers=headers, again=False
         )
         return self.job(document)
 
-    async def get(self, wire: Wire, job_id: str) -> Job:
+    async def get(self, http: BatchHTTP, job_id: str) -> BatchJob:
         """Where a batch stands."""
-        return self.job(await wire.json("GET", f"{_PATH}/{quote(job_id, safe='')}", headers=_version(wire)))
+        return self.job(await http.json("GET", f"{_PATH}/{quote(job_id, safe='')}", headers=_version(http)))
 
-    async def cancel(self, wire: Wire, job_id: str) -> None:
+    async def cancel(self, http: BatchHTTP, job_id: str) -> None:
         """Ask for an end."""
-        await wire.json("POST", f"{_PATH}/{quote(job_id, safe='')}/cancel", headers=_version(wire))
+        await http.json("POST", f"{_PATH}/{quote(job_id, safe='')}/cancel", headers=_version(http))
 
-    async def find(self, wire: Wire, draft: Draft, known: Collection[str]) -> list[Job]:
+    async def find(self, http: BatchHTTP, draft: Draft, known: Collection[str]) -> list[BatchJob]:
         """Batches of this size that were created since and that belong to nobody, oldest first."""
-        found: list[Job] = []
+        found: list[BatchJob] = []
         after = ""
         while True:
-            page = _read.items(await wire.json("GET", f"{_PATH}?limit=100{after}", headers=_version(wire)))
+            page = _read.items(await http.json("GET", f"{_PATH}?limit=100{after}", headers=_version(http)))
             rows = [self.job(row) for row in _read.objects(page.get("data"))]
             since = [job for job in rows if (job.created_at or 0) >= draft.prepared_at - _SLACK]
             found += [job for job in since if job.total == draft.n_requests and job.id not in known]
@@ -95,20 +84,20 @@ class AnthropicBatches:
                 return found[::-1]
             after = f"&after_id={quote(rows[-1].id, safe='')}"
 
-    async def download(self, wire: Wire, job: Job, target: Path) -> None:
+    async def download(self, http: BatchHTTP, job: BatchJob, target: Path) -> None:
         """The results."""
         if not job.outputs:
             target.write_bytes(b"")
             return
-        await wire.fetch(f"{_PATH}/{quote(job.id, safe='')}/results", target, headers=_version(wire))
+        await http.fetch(f"{_PATH}/{quote(job.id, safe='')}/results", target, headers=_version(http))
 
-    def job(self, document: Any) -> Job:
+    def job(self, document: Any) -> BatchJob:
         """A batch as Anthropic describes it."""
         found = _read.items(document)
         told = _read.items(found.get("request_counts"))
         with reading(self.name, document):
             counts = {name: _read.number(value) or 0 for name, value in told.items()}
-            return Job(
+            return BatchJob(
                 id=name_of(found),
                 state=_state(found.get("processing_status"), counts),
                 total=sum(counts.values()),
@@ -132,7 +121,7 @@ class AnthropicBatches:
         if not error:
             words = f"the request {_WORDS.get(kind, f'ended as {kind}')}"
             return Line(custom_id, _KINDS.get(kind, "errored"), None, error, words, str(kind))
-        status = _STATUSES.get(_read.problem(0, {"error": error}).code or "")
+        status = status_named(_read.problem(0, {"error": error}).code)
         problem = _read.problem(status or 0, {"error": error})
         fate = _KINDS.get(kind, "errored")
         return Line(custom_id, fate, status, error, problem.message, str(kind), problem.parameter)
@@ -155,5 +144,5 @@ def _state(status: Any, counts: Mapping[str, int]) -> State:
     return "partly" if counts.get("errored") else "done"
 
 
-def _version(wire: Wire) -> dict[str, str]:
-    return {"anthropic-version": str(getattr(wire.provider, "version", "2023-06-01"))}
+def _version(http: BatchHTTP) -> dict[str, str]:
+    return {"anthropic-version": str(getattr(http.provider, "version", "2023-06-01"))}

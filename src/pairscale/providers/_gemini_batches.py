@@ -9,9 +9,9 @@ from typing import Any
 from urllib.parse import quote
 
 from pairscale.providers import _read
-from pairscale.providers._wire import Wire
 from pairscale.providers.base import HTTPCall
-from pairscale.providers.batches import Draft, Job, Limits, Line, name_of, reading, seconds_of, state_of
+from pairscale.providers.batch_http import BatchHTTP
+from pairscale.providers.batches import BatchJob, BatchLimits, Draft, Line, name_of, reading, seconds_of, state_of
 from pairscale.providers.client import ProviderError
 
 __all__ = ["GeminiBatches"]
@@ -24,7 +24,7 @@ class GeminiBatches:
     """Gemini's batch API."""
 
     name = "gemini"
-    limits = Limits(100_000, 1_000_000_000)
+    limits = BatchLimits(100_000, 1_000_000_000)
 
     def line(self, custom_id: str, call: HTTPCall) -> dict[str, Any]:
         """One request of the file."""
@@ -34,7 +34,7 @@ class GeminiBatches:
         """Where the requests go: the model's own batch address."""
         return call.path.rpartition(":")[0] + ":batchGenerateContent"
 
-    async def upload(self, wire: Wire, draft: Draft) -> str | None:
+    async def upload(self, http: BatchHTTP, draft: Draft) -> str | None:
         """Upload a file that is too large to go inline."""
         size = draft.path.stat().st_size
         if size <= _INLINE:
@@ -46,7 +46,7 @@ class GeminiBatches:
             "X-Goog-Upload-Header-Content-Type": "application/jsonl",
         }
         about = {"file": {"displayName": draft.key, "mimeType": "application/jsonl"}}
-        _, headers, _ = await wire.call("POST", f"/upload/{_version(wire)}/files", about, headers=start)
+        _, headers, _ = await http.call("POST", f"/upload/{_version(http)}/files", about, headers=start)
         where = headers.get("X-Goog-Upload-URL")
         if not where:
             raise ProviderError("parse_error", "gemini: no place to upload the file to")
@@ -56,38 +56,39 @@ class GeminiBatches:
             "Content-Length": str(size),
             "Content-Type": "application/jsonl",
         }
-        document = await wire.json("POST", where, data=lambda: wire.lines(draft.path, tail=b"\n"), headers=send)
+        lines = lambda: http.lines(draft.path, tail=b"\n")  # noqa: E731
+        _, _, document = await http.call("POST", where, data=lines, headers=send, is_signed=True)
         with reading(self.name, document):
             return name_of(_read.items(_read.items(document).get("file")), "name")
 
-    async def create(self, wire: Wire, draft: Draft) -> Job:
+    async def create(self, http: BatchHTTP, draft: Draft) -> BatchJob:
         """Create the batch; our key is its display name."""
         if draft.file_id is not None:
             source: dict[str, Any] = {"fileName": draft.file_id}
             body = {"batch": {"displayName": draft.key, "inputConfig": source}}
-            return self.job(await wire.json("POST", draft.endpoint, body, again=False))
-        document = await wire.json(
+            return self.job(await http.json("POST", draft.endpoint, body, again=False))
+        document = await http.json(
             "POST",
             draft.endpoint,
-            data=lambda: _inline(wire.lines(draft.path), draft.key),
+            data=lambda: _inline(http.lines(draft.path), draft.key),
             headers={"Content-Type": "application/json"},
             again=False,
         )
         return self.job(document)
 
-    async def get(self, wire: Wire, job_id: str) -> Job:
+    async def get(self, http: BatchHTTP, job_id: str) -> BatchJob:
         """Where a batch stands."""
-        return self.job(await wire.json("GET", f"/{_version(wire)}/{quote(job_id)}"))
+        return self.job(await http.json("GET", f"/{_version(http)}/{quote(job_id)}"))
 
-    async def cancel(self, wire: Wire, job_id: str) -> None:
+    async def cancel(self, http: BatchHTTP, job_id: str) -> None:
         """Ask for an end."""
-        await wire.json("POST", f"/{_version(wire)}/{quote(job_id)}:cancel")
+        await http.json("POST", f"/{_version(http)}/{quote(job_id)}:cancel")
 
-    async def find(self, wire: Wire, draft: Draft, known: Collection[str]) -> list[Job]:  # noqa: ARG002 - the key decides
+    async def find(self, http: BatchHTTP, draft: Draft, known: Collection[str]) -> list[BatchJob]:  # noqa: ARG002 - the key decides
         """The batch with our key as its display name."""
         token = ""
         while True:
-            page = _read.items(await wire.json("GET", f"/{_version(wire)}/batches?pageSize=100{token}"))
+            page = _read.items(await http.json("GET", f"/{_version(http)}/batches?pageSize=100{token}"))
             jobs = [self.job(row) for row in _read.objects(page.get("operations") or page.get("batches"))]
             if mine := [job for job in jobs if job.key == draft.key]:
                 return mine
@@ -95,10 +96,10 @@ class GeminiBatches:
                 return []
             token = f"&pageToken={quote(str(page['nextPageToken']), safe='')}"
 
-    async def download(self, wire: Wire, job: Job, target: Path) -> None:
+    async def download(self, http: BatchHTTP, job: BatchJob, target: Path) -> None:
         """The results: a file as it is, or the inline ones as lines of one."""
         if job.outputs:
-            await wire.fetch(f"/{_version(wire)}/{quote(job.outputs[0])}:download?alt=media", target)
+            await http.fetch(f"/{_version(http)}/{quote(job.outputs[0])}:download?alt=media", target)
             return
         part = target.with_name(f"{target.name}.part")
         with part.open("w", encoding="utf-8") as file:
@@ -106,7 +107,7 @@ class GeminiBatches:
                 file.write(json.dumps(_line(row), ensure_ascii=False) + "\n")
         part.replace(target)
 
-    def job(self, document: Any) -> Job:
+    def job(self, document: Any) -> BatchJob:
         """A batch as Gemini describes it: an operation whose metadata is the batch, or the batch itself."""
         found = _read.items(document)
         about = _read.items(found.get("metadata")) or found
@@ -116,7 +117,7 @@ class GeminiBatches:
             stats = {name: _count(value) for name, value in _read.items(about.get("batchStats")).items()}
             failed, created = stats.get("failedRequestCount", 0 if stats else None), seconds_of(about.get("createTime"))
             state = state_of(about.get("state"), lost=failed)
-            return Job(
+            return BatchJob(
                 id=name_of(found, "name"),
                 state="failed" if error and state == "running" else state,
                 total=stats.get("requestCount"),
@@ -195,8 +196,8 @@ async def _inline(chunks: AsyncIterator[bytes], key: str) -> AsyncIterator[bytes
     yield b"]}}}}"
 
 
-def _version(wire: Wire) -> str:
-    return str(getattr(wire.provider, "api_version", "v1beta"))
+def _version(http: BatchHTTP) -> str:
+    return str(getattr(http.provider, "api_version", "v1beta"))
 
 
 def _count(value: Any) -> int:

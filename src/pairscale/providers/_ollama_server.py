@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pairscale.errors import InputError
+from pairscale.core.errors import InputError
 from pairscale.providers import _read
-from pairscale.providers._wire import Wire
+from pairscale.providers.batch_http import BatchHTTP
 from pairscale.providers.client import LLMClient, ProviderError
 from pairscale.providers.registry import provider_named
 
@@ -25,16 +25,16 @@ async def unload_others(model: str, host: str | None = None) -> tuple[list[str],
     """
     if not model:
         raise InputError("name the model to keep")
-    wire = Wire(LLMClient(provider_named("ollama"), base_url=host), retries=0, timeout=_SECONDS)
+    http = BatchHTTP(LLMClient(provider_named("ollama"), base_url=host), retries=0, timeout=_SECONDS)
     unloaded: list[str] = []
     try:
-        for entry in _read.objects(_read.items(await wire.json("GET", "/api/ps")).get("models")):
+        for entry in _read.objects(_read.items(await http.json("GET", "/api/ps")).get("models")):
             name = str(entry.get("model") or entry.get("name"))
             if name not in {model, f"{model}:latest"}:
-                await wire.json("POST", "/api/generate", {"model": name, "keep_alive": 0, "stream": False})
+                await http.json("POST", "/api/generate", {"model": name, "keep_alive": 0, "stream": False})
                 unloaded.append(name)
     except ProviderError as error:
         return unloaded, error.message
     finally:
-        await wire.aclose()
+        await http.aclose()
     return unloaded, None

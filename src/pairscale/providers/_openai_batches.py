@@ -8,9 +8,9 @@ from typing import Any
 from urllib.parse import quote
 
 from pairscale.providers import _read
-from pairscale.providers._wire import Wire
 from pairscale.providers.base import HTTPCall
-from pairscale.providers.batches import Draft, Job, Limits, Line, name_of, reading, seconds_of, state_of
+from pairscale.providers.batch_http import BatchHTTP
+from pairscale.providers.batches import BatchJob, BatchLimits, Draft, Line, name_of, reading, seconds_of, state_of
 
 __all__ = ["METADATA_KEY", "OpenAIBatches", "joined", "read_line"]
 
@@ -24,7 +24,7 @@ class OpenAIBatches:
     """OpenAI's batch API."""
 
     name = "openai"
-    limits = Limits(50_000, 200_000_000)
+    limits = BatchLimits(50_000, 200_000_000)
 
     def line(self, custom_id: str, call: HTTPCall) -> dict[str, Any]:
         """One request of the file."""
@@ -34,18 +34,18 @@ class OpenAIBatches:
         """Where the requests go."""
         return f"/v1{call.path}"
 
-    async def upload(self, wire: Wire, draft: Draft) -> str:
+    async def upload(self, http: BatchHTTP, draft: Draft) -> str:
         """Upload the file."""
-        document = await self.upload_file(wire, draft.path, f"{draft.key}.jsonl")
+        document = await self.upload_file(http, draft.path, f"{draft.key}.jsonl")
         with reading(self.name, document):
             return name_of(document)
 
-    async def upload_file(self, wire: Wire, path: Path, name: str = "", purpose: str = "batch") -> dict[str, Any]:
+    async def upload_file(self, http: BatchHTTP, path: Path, name: str = "", purpose: str = "batch") -> dict[str, Any]:
         """Upload a file, and return what the provider says of it."""
-        document = await wire.json("POST", "/files", data=lambda: wire.form({"purpose": purpose}, path, name))
+        document = await http.json("POST", "/files", data=lambda: http.form({"purpose": purpose}, path, name))
         return dict(_read.items(document))
 
-    async def create(self, wire: Wire, draft: Draft) -> Job:
+    async def create(self, http: BatchHTTP, draft: Draft) -> BatchJob:
         """Create the batch; our key stands in its metadata."""
         body = {
             "input_file_id": draft.file_id,
@@ -53,21 +53,21 @@ class OpenAIBatches:
             "completion_window": "24h",
             "metadata": {**draft.metadata, METADATA_KEY: draft.key},
         }
-        return self.job(await wire.json("POST", "/batches", body, again=False))
+        return self.job(await http.json("POST", "/batches", body, again=False))
 
-    async def get(self, wire: Wire, job_id: str) -> Job:
+    async def get(self, http: BatchHTTP, job_id: str) -> BatchJob:
         """Where a batch stands."""
-        return self.job(await wire.json("GET", f"/batches/{quote(job_id, safe='')}"))
+        return self.job(await http.json("GET", f"/batches/{quote(job_id, safe='')}"))
 
-    async def cancel(self, wire: Wire, job_id: str) -> None:
+    async def cancel(self, http: BatchHTTP, job_id: str) -> None:
         """Ask for an end."""
-        await wire.json("POST", f"/batches/{quote(job_id, safe='')}/cancel")
+        await http.json("POST", f"/batches/{quote(job_id, safe='')}/cancel")
 
-    async def find(self, wire: Wire, draft: Draft, known: Collection[str]) -> list[Job]:  # noqa: ARG002 - the key decides
+    async def find(self, http: BatchHTTP, draft: Draft, known: Collection[str]) -> list[BatchJob]:  # noqa: ARG002 - the key decides
         """The batch with our key in its metadata."""
         after = ""
         for _ in range(_PAGES):
-            page = _read.items(await wire.json("GET", f"/batches?limit=100{after}"))
+            page = _read.items(await http.json("GET", f"/batches?limit=100{after}"))
             rows = _read.objects(page.get("data"))
             for row in rows:
                 if _read.items(row.get("metadata")).get(METADATA_KEY) == draft.key:
@@ -79,18 +79,18 @@ class OpenAIBatches:
             after = f"&after={quote(str(rows[-1].get('id')), safe='')}"
         return []
 
-    async def download(self, wire: Wire, job: Job, target: Path) -> None:
+    async def download(self, http: BatchHTTP, job: BatchJob, target: Path) -> None:
         """Output and errors, one after the other."""
-        await joined(wire, [f"/files/{quote(file, safe='')}/content" for file in job.outputs], target)
+        await joined(http, [f"/files/{quote(file, safe='')}/content" for file in job.outputs], target)
 
-    def job(self, document: Any) -> Job:
+    def job(self, document: Any) -> BatchJob:
         """A batch as OpenAI describes it."""
         found = _read.items(document)
         counts = _read.items(found.get("request_counts"))
         errors = _read.objects(_read.items(found.get("errors")).get("data"))
         with reading(self.name, document):
             failed = _read.number(counts.get("failed"))
-            return Job(
+            return BatchJob(
                 id=name_of(found),
                 state=state_of(found.get("status"), lost=failed),
                 total=_read.number(counts.get("total")),
@@ -133,12 +133,12 @@ def read_line(document: Mapping[str, Any]) -> Line:
     return Line(custom_id, "errored", status, body, problem.message, parameter=problem.parameter)
 
 
-async def joined(wire: Wire, paths: list[str], target: Path) -> None:
+async def joined(http: BatchHTTP, paths: list[str], target: Path) -> None:
     """Several downloads as one file, whole or not at all."""
     parts = []
     for number, path in enumerate(paths):
         parts.append(target.with_name(f"{target.name}.{number}"))
-        await wire.fetch(path, parts[-1])
+        await http.fetch(path, parts[-1])
     whole = target.with_name(f"{target.name}.part")
     with whole.open("wb") as file:
         for part in parts:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pairscale.providers.base import Alternative, Problem, TokenLogprob
+from pairscale.core.failures import telling_code
+from pairscale.providers.base import Alternative, ProviderProblem, ReplyError, TokenLogprob
 from pairscale.providers.limits import duration, longest_wait
 
 __all__ = [
-    "items", "number", "objects", "problem", "refused", "split_thoughts", "token_logprobs", "tokens", "visible",
-    "words",
+    "dollars", "items", "number", "objects", "problem", "refused", "split_thoughts", "token_logprobs", "tokens",
+    "visible", "words",
 ]  # fmt: skip
 
 _MOST = 2**53
@@ -39,6 +41,12 @@ def tokens(value: Any) -> int | None:
     return int(value) if is_number and 0 <= value <= _MOST else None
 
 
+def dollars(value: Any) -> float | None:
+    """A cost in US dollars; None when it is none."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return float(value) if is_number and 0 <= value <= _MOST else None
+
+
 def words(parts: Iterable[Any], between: str = "") -> str | None:
     """The texts among ``parts``, joined; None when there is none."""
     texts = [part for part in parts if isinstance(part, str) and part]
@@ -47,8 +55,9 @@ def words(parts: Iterable[Any], between: str = "") -> str | None:
 
 def refused(body: Any, what: str) -> ValueError:
     """Why a reply that came with success is none."""
-    said = _said(body)[0] if isinstance(body, Mapping) and body.get("error") else ""
-    return ValueError(said or f"this is not {what}: {str(body)[:200]}")
+    if isinstance(body, Mapping) and body.get("error"):
+        return ReplyError(problem(0, body))
+    return ValueError(f"this is not {what}: {str(body)[:200]}")
 
 
 _CLOSE = "</think>"
@@ -101,11 +110,20 @@ def token_logprobs(rows: Any) -> tuple[TokenLogprob, ...] | None:
     )
 
 
-def problem(status: int, body: Any) -> Problem:
+def problem(status: int, body: Any) -> ProviderProblem:
     """What an error says, in any of the shapes that are about."""
     message, code, named = _said(body)
     parameter = _parameter(message, code, named) if status in {400, 422} else None
-    return Problem(message or f"HTTP {status} without a word", code, parameter, _retry_info(body))
+    return ProviderProblem(
+        message or f"HTTP {status} without a word", code, parameter, _retry_info(body), _status_in(body)
+    )
+
+
+def _status_in(body: Any) -> int | None:
+    """The status of HTTP that an error names, as servers do that pass on what another one said."""
+    error = items(items(body).get("error"))
+    named = (number(error.get(name)) for name in ("code", "status"))
+    return next((status for status in named if status is not None and 400 <= status < 600), None)
 
 
 def _retry_info(body: Any) -> float | None:
@@ -128,16 +146,28 @@ def _said(body: Any) -> tuple[str, str | None, str | None]:
     while isinstance(error, Mapping) and isinstance(error.get("error"), Mapping):
         error = error["error"]
     if isinstance(error, Mapping):
-        code = next((error[name] for name in ("code", "status", "type") if isinstance(error.get(name), str)), None)
-        return str(error.get("message") or error), code, _text(error.get("param"))
+        code = telling_code(error.get(name) for name in ("code", "status", "type"))
+        return _passed_on(error), code, _text(error.get("param"))
     if isinstance(error, str):
-        return error, _text(body.get("code")) or _text(body.get("type")), _text(body.get("param"))
+        return error, telling_code(body.get(name) for name in ("code", "type")), _text(body.get("param"))
     if details := objects(body.get("detail")):  # servers on FastAPI
         path = details[0].get("loc")
         named = ".".join(str(part) for part in path if part != "body") if isinstance(path, list) else None
         return str(details[0].get("msg")), _text(details[0].get("type")), named
     said = body.get("message") or body.get("detail") or body
-    return str(said), _text(body.get("code")) or _text(body.get("type")), _text(body.get("param"))
+    return str(said), telling_code(body.get(name) for name in ("code", "type")), _text(body.get("param"))
+
+
+def _passed_on(error: Mapping[str, Any]) -> str:
+    """The message of an error, with that of the server behind a router (OpenRouter) where there is one."""
+    message, raw = str(error.get("message") or error), _text(items(error.get("metadata")).get("raw"))
+    if raw is None:
+        return message
+    try:
+        behind = _said(json.loads(raw))[0]
+    except ValueError:
+        behind = raw
+    return f"{message}: {behind[:2000]}"
 
 
 def _text(value: Any) -> str | None:

@@ -10,9 +10,9 @@ from urllib.parse import quote
 
 from pairscale.providers import _read
 from pairscale.providers._openai_batches import joined, read_line
-from pairscale.providers._wire import Wire
 from pairscale.providers.base import HTTPCall
-from pairscale.providers.batches import Draft, Job, Limits, Line, name_of, reading, seconds_of, state_of
+from pairscale.providers.batch_http import BatchHTTP
+from pairscale.providers.batches import BatchJob, BatchLimits, Draft, Line, name_of, reading, seconds_of, state_of
 from pairscale.providers.client import ProviderError
 
 __all__ = ["TogetherBatches"]
@@ -22,7 +22,7 @@ class TogetherBatches:
     """Together's batch API."""
 
     name = "together"
-    limits = Limits(50_000, 100_000_000)
+    limits = BatchLimits(50_000, 100_000_000)
 
     def line(self, custom_id: str, call: HTTPCall) -> dict[str, Any]:
         """One request of the file."""
@@ -32,54 +32,54 @@ class TogetherBatches:
         """Where the requests go."""
         return f"/v1{call.path}"
 
-    async def upload(self, wire: Wire, draft: Draft) -> str:
+    async def upload(self, http: BatchHTTP, draft: Draft) -> str:
         """Ask where the file is to go, put it there, and say that it is there."""
         fields = {"purpose": "batch-api", "file_name": f"{draft.key}.jsonl", "file_type": "jsonl"}
         fields["checksum"] = _checksum(draft.path)
-        status, headers, document = await wire.call("POST", "/files", data=lambda: wire.form(fields), accept=(302, 409))
+        status, headers, document = await http.call("POST", "/files", data=lambda: http.form(fields), accept=(302, 409))
         if status == 409:  # the same file is there already
             with reading(self.name, document):
                 return name_of(_read.items(document), "file_id")
         where, file_id = headers.get("Location"), headers.get("X-Together-File-Id")
         if not where or not file_id:
             raise ProviderError("parse_error", "together: no place to upload the file to", status=status)
-        size = {"Content-Length": str(draft.path.stat().st_size), "Content-Type": "application/octet-stream"}
-        await wire.call("PUT", where, data=lambda: wire.lines(draft.path, tail=b"\n"), headers=size)
-        await wire.json("POST", f"/files/{quote(file_id, safe='')}/preprocess")
+        size = {"Content-Length": str(draft.path.stat().st_size)}
+        await http.call("PUT", where, data=lambda: http.lines(draft.path, tail=b"\n"), headers=size, is_signed=True)
+        await http.json("POST", f"/files/{quote(file_id, safe='')}/preprocess")
         return str(file_id)
 
-    async def create(self, wire: Wire, draft: Draft) -> Job:
+    async def create(self, http: BatchHTTP, draft: Draft) -> BatchJob:
         """Create the batch; it is known again by the file it was made from."""
         body = {"input_file_id": draft.file_id, "endpoint": draft.endpoint, "completion_window": "24h"}
-        document = _read.items(await wire.json("POST", "/batches", body, again=False))
+        document = _read.items(await http.json("POST", "/batches", body, again=False))
         return self.job(document.get("job") or document)
 
-    async def get(self, wire: Wire, job_id: str) -> Job:
+    async def get(self, http: BatchHTTP, job_id: str) -> BatchJob:
         """Where a batch stands."""
-        return self.job(await wire.json("GET", f"/batches/{quote(job_id, safe='')}"))
+        return self.job(await http.json("GET", f"/batches/{quote(job_id, safe='')}"))
 
-    async def cancel(self, wire: Wire, job_id: str) -> None:
+    async def cancel(self, http: BatchHTTP, job_id: str) -> None:
         """Ask for an end."""
-        await wire.json("POST", f"/batches/{quote(job_id, safe='')}/cancel")
+        await http.json("POST", f"/batches/{quote(job_id, safe='')}/cancel")
 
-    async def find(self, wire: Wire, draft: Draft, known: Collection[str]) -> list[Job]:
+    async def find(self, http: BatchHTTP, draft: Draft, known: Collection[str]) -> list[BatchJob]:
         """The batch that was made from our file, which nobody else has."""
         if draft.file_id is None:
             return []
-        rows = await wire.json("GET", "/batches")
+        rows = await http.json("GET", "/batches")
         jobs = _read.objects(rows if isinstance(rows, list) else _read.items(rows).get("data"))
         mine = [row for row in jobs if row.get("input_file_id") == draft.file_id and row.get("id") not in known]
         return [self.job(row) for row in mine]
 
-    async def download(self, wire: Wire, job: Job, target: Path) -> None:
+    async def download(self, http: BatchHTTP, job: BatchJob, target: Path) -> None:
         """Output and errors, one after the other."""
-        await joined(wire, [f"/files/{quote(file, safe='')}/content" for file in job.outputs], target)
+        await joined(http, [f"/files/{quote(file, safe='')}/content" for file in job.outputs], target)
 
-    def job(self, document: Any) -> Job:
+    def job(self, document: Any) -> BatchJob:
         """A batch as Together describes it; it counts nothing but the share that is done."""
         found = _read.items(document)
         with reading(self.name, document):
-            return Job(
+            return BatchJob(
                 id=name_of(found),
                 state=state_of(found.get("status"), lost=found.get("error_file_id")),
                 created_at=seconds_of(found.get("created_at")),

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from pairscale.errors import InputError
-from pairscale.options import optional, require_choice, require_int, require_number
+from pairscale.core.errors import InputError
+from pairscale.core.options import optional, require_choice, require_flag, require_int, require_number
 from pairscale.providers.base import CHOICE_KEY, HTTPCall, LLMRequest
 from pairscale.providers.families import LEVELS, Capabilities, When
 
@@ -36,7 +36,7 @@ _WHOLE: tuple[tuple[str, int | None, int | None], ...] = (
 """The whole numbers of a request, and their ranges; Gemini chooses its own budget at -1."""
 _OPTIONAL = (
     "reasoning", "include_thoughts", "thinking_budget", "temperature", "top_p", "top_k", "max_tokens", "service_tier",
-    "seed", "logprobs", "choices", "num_ctx",
+    "seed", "logprobs", "choices", "num_ctx", "store",
 )  # fmt: skip
 
 
@@ -53,6 +53,7 @@ def checked(request: LLMRequest) -> LLMRequest:
                 "reasoning": None if "reasoning" in nothing else "enabled"
             } | nothing  # it is to think all the same
         request = replace(request, **nothing)
+    optional(require_flag, request.store, "store")
     optional(require_choice, request.reasoning, "reasoning", (*LEVELS, "enabled"))
     plain: dict[str, Any] = {}
     for name, most in (("temperature", 2), ("top_p", 1)):
@@ -174,6 +175,8 @@ _NAMES = {
     "toplogprobs": "logprobs",
     "responselogprobs": "logprobs",
     "seed": "seed",
+    "randomseed": "seed",
+    "chattemplatekwargs": "reasoning",
     "servicetier": "service_tier",
     "summary": "include_thoughts",
     "display": "include_thoughts",
@@ -199,6 +202,7 @@ _NAMES = {
     "maxoutputtokens": "max_tokens",
     "numpredict": "max_tokens",
     "numctx": "num_ctx",
+    "store": "store",
 }
 _TOGETHER_GO = {"reasoning": {"reasoning", "thinking_budget", "include_thoughts"}}
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar, Literal
 
-from pairscale.errors import InputError
+from pairscale.core.errors import InputError
 from pairscale.providers import _read, _write
-from pairscale.providers.base import HTTPCall, LLMReply, LLMRequest, Problem, StopReason, Usage
-from pairscale.providers.families import Capabilities, capabilities
+from pairscale.providers.base import HTTPCall, LLMReply, LLMRequest, ProviderProblem, StopReason, Usage
+from pairscale.providers.families import Capabilities, rules_of
 
 __all__ = ["Anthropic"]
 
@@ -44,9 +45,10 @@ class Anthropic:
         """The key."""
         return {"Authorization": f"Bearer {key}"} if self.key_header == "bearer" else {"x-api-key": key}
 
-    def capabilities(self, model: str) -> Capabilities:
+    @cached_property
+    def capabilities(self) -> Callable[[str], Capabilities]:
         """What a model takes."""
-        return capabilities(self.name, model, self.overrides)
+        return rules_of(self.name, self.overrides)
 
     def call(self, request: LLMRequest) -> HTTPCall:
         """The request as a message.
@@ -59,7 +61,7 @@ class Anthropic:
             InputError: when thinking and its budget, the temperature and ``max_tokens`` do not go together.
         """
         request = _write.checked(request)
-        _write.forbid(request, "Anthropic", "logprobs")
+        _write.forbid(request, "Anthropic", "logprobs", "store")
         able = self.capabilities(request.model)
         if request.include_thoughts and request.reasoning == "none":
             request = replace(request, reasoning="enabled")  # as the manual has it: asking for thoughts means thinking
@@ -106,7 +108,7 @@ class Anthropic:
             raw=body,
         )
 
-    def problem(self, status: int, body: Any) -> Problem:
+    def problem(self, status: int, body: Any) -> ProviderProblem:
         """What an error reply says."""
         return _read.problem(status, body)
 
@@ -161,7 +163,7 @@ def _thinking(request: LLMRequest, able: Capabilities, effort: str | None, budge
     if budget is not None:
         return {"type": "enabled", "budget_tokens": budget}
     if effort == "none":
-        return {"type": "disabled"} if able.thinks_unasked else None
+        return {"type": able.off} if able.thinks_unasked else None
     if effort is None:
         return None
     thinking = {"type": "adaptive"}

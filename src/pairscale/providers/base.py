@@ -2,14 +2,16 @@
 
 A provider knows its wire format and nothing else: no pairs, no traits, no files, no HTTP library. It turns a
 :class:`LLMRequest` into an :class:`HTTPCall`, what came back into an :class:`LLMReply`, and an error body into a
-:class:`Problem`. Live judging sends the call at once; batch judging writes its body into a file.
+:class:`ProviderProblem`. Live judging sends the call at once; batch judging writes its body into a file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal, Protocol
+
+from pairscale.core.records import record
 
 __all__ = [
     "CHOICE_KEY",
@@ -17,21 +19,22 @@ __all__ = [
     "HTTPCall",
     "LLMReply",
     "LLMRequest",
-    "Problem",
     "Provider",
+    "ProviderProblem",
+    "ReplyError",
     "StopReason",
     "TokenLogprob",
     "Usage",
 ]
 
-StopReason = Literal["stop", "length", "refusal", "content_filter", "other"]
+StopReason = Literal["stop", "length", "refusal", "content_filter", "error", "other"]
 """Why a reply ended: complete, cut off, declined by the model, stopped by a filter, or something else."""
 
 CHOICE_KEY = "better_sample"
 """The field of structured output that holds the answer: whoever asks and whoever reads call it so."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class LLMRequest:
     """One question to a model, in no provider's words; None means: leave it to the provider or to the model's rules.
 
@@ -52,11 +55,14 @@ class LLMRequest:
         choices: the answers that structured output allows; None for free text.
         endpoint: of OpenAI: ``chat.completions`` or ``responses``; None chooses by the rules.
         num_ctx: of Ollama: the context's length.
+        store: of OpenAI: whether it may keep the answer for later retrieval; on ``responses`` it may not unless this
+            is True.
         extra: further fields of the request's body, as the provider has them.
         omit: fields of this request, by their names here, that are never sent, not even by default: what a server said
             that its model does not take.
     """
 
+    _: KW_ONLY
     model: str
     prompt: str
     system: str | None = None
@@ -73,13 +79,14 @@ class LLMRequest:
     choices: tuple[str, ...] | None = None
     endpoint: Literal["chat.completions", "responses"] | None = None
     num_ctx: int | None = None
+    store: bool | None = None
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
     omit: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class HTTPCall:
-    """What goes over the wire, without the key.
+    """What goes over the http, without the key.
 
     Attributes:
         method: of HTTP.
@@ -96,7 +103,7 @@ class HTTPCall:
     endpoint: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Usage:
     """Tokens, as the provider counted them; None where it does not say.
 
@@ -145,7 +152,7 @@ class TokenLogprob:
     top: tuple[Alternative, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LLMReply:
     """What a model said.
 
@@ -159,6 +166,8 @@ class LLMReply:
         logprobs: of the tokens of the visible answer, where they were asked for and given.
         refusal: the model's words when it declined, where they stand apart from the answer.
         service_tier: the tier that answered, where the provider says.
+        problem: why the provider broke the answer off; only with the stop reason ``error``.
+        cost: US dollars that the provider says it cost, where it does.
         raw: the reply as it came, parsed.
     """
 
@@ -167,15 +176,17 @@ class LLMReply:
     thoughts: str | None = None
     model: str | None = None
     object_type: str | None = None
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
     logprobs: tuple[TokenLogprob, ...] | None = None
     refusal: str | None = None
     service_tier: str | None = None
+    problem: ProviderProblem | None = None
+    cost: float | None = None
     raw: Any = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class ProviderProblem:
     """What an error body says.
 
     Attributes:
@@ -183,12 +194,26 @@ class Problem:
         code: its own code or type, such as ``insufficient_quota``.
         parameter: the field of the request that this model does not take, when the message names one.
         retry_after: the seconds to wait that the body asks for, where it is there rather than in a header.
+        status: of HTTP, where the body names one.
     """
 
     message: str
     code: str | None = None
     parameter: str | None = None
     retry_after: float | None = None
+    status: int | None = None
+
+
+class ReplyError(ValueError):
+    """A reply that came with success and says that there is an error.
+
+    Attributes:
+        status: of HTTP, as the reply names it; None when it names none.
+    """
+
+    def __init__(self, problem: ProviderProblem) -> None:
+        super().__init__(problem.message)
+        self.status = problem.status
 
 
 class Provider(Protocol):
@@ -196,7 +221,7 @@ class Provider(Protocol):
 
     @property
     def name(self) -> str:
-        """What users call it: ``openai``, ``anthropic``, ``gemini``, ``together``, ``ollama`` or ``compatible``."""
+        """What users write before the colon, such as ``openai``."""
         ...
 
     @property
@@ -234,7 +259,7 @@ class Provider(Protocol):
         """
         ...
 
-    def problem(self, status: int, body: Any) -> Problem:
+    def problem(self, status: int, body: Any) -> ProviderProblem:
         """What an error reply says; ``body`` is parsed JSON, or text when it is none."""
         ...
 

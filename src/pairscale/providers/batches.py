@@ -16,18 +16,30 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args
 
-from pairscale.errors import InputError
+from pairscale.core.errors import InputError
 from pairscale.providers.client import ProviderError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from pairscale.providers._wire import Wire
     from pairscale.providers.base import HTTPCall
+    from pairscale.providers.batch_http import BatchHTTP
 
 __all__ = [
-    "BATCH_PROVIDERS", "ENDED", "BatchFormat", "Draft", "Job", "Limits", "Line", "LineKind", "State", "batch_format",
-    "name_of", "reading", "seconds_of", "state_of",
+    "BATCH_PROVIDERS",
+    "ENDED",
+    "BatchFormat",
+    "BatchJob",
+    "BatchLimits",
+    "Draft",
+    "Line",
+    "LineKind",
+    "State",
+    "batch_format",
+    "name_of",
+    "reading",
+    "seconds_of",
+    "state_of",
 ]  # fmt: skip
 
 State = Literal["validating", "running", "finishing", "done", "partly", "failed", "expired", "cancelled"]
@@ -109,7 +121,7 @@ LineKind = Literal["succeeded", "errored", "expired", "cancelled"]
 """What became of one request."""
 
 
-class Limits(NamedTuple):
+class BatchLimits(NamedTuple):
     """How large a batch may be: how many requests, and how many bytes their file may have."""
 
     requests: int
@@ -142,7 +154,7 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class BatchJob:
     """A batch as its provider sees it.
 
     Attributes:
@@ -209,7 +221,7 @@ class BatchFormat(Protocol):
         ...
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> BatchLimits:
         """How large a batch may be."""
         ...
 
@@ -221,11 +233,11 @@ class BatchFormat(Protocol):
         """Where the requests of a batch go."""
         ...
 
-    async def upload(self, wire: Wire, draft: Draft) -> str | None:
+    async def upload(self, http: BatchHTTP, draft: Draft) -> str | None:
         """Upload the file of requests, and return its name there; None when requests go with the creation."""
         ...
 
-    async def create(self, wire: Wire, draft: Draft) -> Job:
+    async def create(self, http: BatchHTTP, draft: Draft) -> BatchJob:
         """Create the batch; never asked twice, because it may be there although no answer came.
 
         Raises:
@@ -233,19 +245,19 @@ class BatchFormat(Protocol):
         """
         ...
 
-    async def get(self, wire: Wire, job_id: str) -> Job:
+    async def get(self, http: BatchHTTP, job_id: str) -> BatchJob:
         """Where a batch stands."""
         ...
 
-    async def cancel(self, wire: Wire, job_id: str) -> None:
+    async def cancel(self, http: BatchHTTP, job_id: str) -> None:
         """Ask for an end; what was answered until then is kept."""
         ...
 
-    async def find(self, wire: Wire, draft: Draft, known: Collection[str]) -> list[Job]:
+    async def find(self, http: BatchHTTP, draft: Draft, known: Collection[str]) -> list[BatchJob]:
         """The batches that may be this draft's, likeliest first; ``known`` are ids that belong to others."""
         ...
 
-    async def download(self, wire: Wire, job: Job, target: Path) -> None:
+    async def download(self, http: BatchHTTP, job: BatchJob, target: Path) -> None:
         """Write everything that came of the requests into one file, one JSON object a line."""
         ...
 

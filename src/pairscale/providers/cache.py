@@ -5,7 +5,7 @@ A question that one run asks three times has three answers of its own, and anoth
 those three, in their order. The prompts themselves, keys and headers are not kept; replies are, without keys.
 
 The file is an SQLite database that many processes may use at once. It only ever saves money: when it cannot be read or
-written, that is said once, and the work goes on without it.
+written, that is said once, and the work continues without it.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
-from pairscale.errors import InputError
-from pairscale.home import home_folder
-from pairscale.notices import notice
-from pairscale.provenance import utc_now
+from pairscale.core.errors import InputError
+from pairscale.core.home import home_folder
+from pairscale.core.notices import notice
+from pairscale.core.provenance import utc_now
 from pairscale.providers.client import Exchange, LLMClient
 
 if TYPE_CHECKING:
@@ -114,6 +114,7 @@ class AnswerCache:
         self.path = cache_file() if path is None else Path(path).expanduser()
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None  # which one the connection is of
         self._is_broken = False
 
     def __enter__(self) -> AnswerCache:
@@ -186,15 +187,25 @@ class AnswerCache:
         return [self.path.with_name(self.path.name + ending) for ending in ("-wal", "-shm", "")]
 
     def _is_ours(self) -> bool:
-        """Whether the file says so at its start, also when the rest of it is damaged."""
-        with self.path.open("rb") as file:
-            head = file.read(72)
-        return not head or head[68:] == _APPLICATION.to_bytes(4, "big")
+        """Whether the file says so at its start, also when the rest of it is damaged.
+
+        SQLite reads it: to close any other handle would drop the locks of others in this process who use the file.
+        """
+        if not self.path.stat().st_size:
+            return True
+        try:
+            with closing(sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+                return bool(connection.execute("PRAGMA application_id").fetchone()[0] == _APPLICATION)
+        except sqlite3.Error:
+            return False
 
     @contextmanager
     def _open(self, *, make: bool = False) -> Iterator[sqlite3.Connection | None]:
         """The connection, for one thread at a time; None when there is no file, or it cannot be used."""
         with self._lock:
+            if make and self._connection is not None and self._file_now() != self._file:
+                self._connection.close()  # somebody has cleared it
+                self._connection = None
             try:
                 if self._connection is None and not self._is_broken and (make or self.path.is_file()):
                     self._connection = self._connected()
@@ -210,7 +221,7 @@ class AnswerCache:
             return  # another process was in the way for too long: that passes
         self._is_broken = True
         advice = "; `pairscale doctor --clear-cache` begins a new one" if self.path == cache_file() else ""
-        notice(f"going on without the answer cache {self.path}: {error}{advice}")
+        notice(f"continuing without the answer cache {self.path}: {error}{advice}")
 
     def _connected(self) -> sqlite3.Connection:
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -224,7 +235,16 @@ class AnswerCache:
         except BaseException:
             connection.close()
             raise
+        self._file = self._file_now()
         return connection
+
+    def _file_now(self) -> tuple[int, int] | None:
+        """What tells the file that is there now from another one of the same name; None when there is none."""
+        try:
+            found = self.path.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         """Make the table, once and for all processes that begin at the same time."""

@@ -8,31 +8,33 @@ once, and remembered.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import os
 import re
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 from weakref import WeakKeyDictionary
 
 from pairscale._version import __version__
-from pairscale.errors import InputError
-from pairscale.failures import Failure, concerns_content, failure_of
-from pairscale.notices import notice
-from pairscale.options import require_number
-from pairscale.providers.keys import Key, Redactor, find_key
-from pairscale.providers.limits import Breaker, Pace, retry_after
+from pairscale.core.errors import InputError
+from pairscale.core.failures import Failure, concerns_content, failure_of
+from pairscale.core.notices import notice
+from pairscale.core.options import require_number
+from pairscale.core.records import record
+from pairscale.providers.base import ReplyError
+from pairscale.providers.keys import ApiKey, Key, Redactor, find_key, may_be_key
+from pairscale.providers.limits import Breaker, RateLimiter, retry_after
 
 if TYPE_CHECKING:
     import aiohttp
 
-    from pairscale.providers.base import HTTPCall, LLMReply, LLMRequest, Problem, Provider
+    from pairscale.providers.base import HTTPCall, LLMReply, LLMRequest, Provider, ProviderProblem
 
-__all__ = ["Exchange", "LLMClient", "ProviderError", "base_url_of"]
+__all__ = ["Exchange", "LLMClient", "ProviderError", "base_url_of", "joined"]
 
 _LARGEST = 32 * 1024 * 1024
 _DOWN = frozenset({500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
@@ -45,7 +47,7 @@ class ProviderError(Exception):
     """There is no reply.
 
     Attributes:
-        code: one of :data:`pairscale.comparisons.ERROR_CODES`.
+        code: one of :data:`pairscale.core.comparisons.ERROR_CODES`.
         message: in words, without keys.
         status: of HTTP, when there was any.
         failure: ``transient`` (asking again makes sense), ``question`` (this request cannot be answered) or ``judge``
@@ -69,7 +71,7 @@ class ProviderError(Exception):
         self.retry_after, self.raw = wait, raw
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Exchange:
     """One question and its reply.
 
@@ -98,11 +100,11 @@ class LLMClient:
 
     Args:
         provider: whose wire format to speak.
-        api_key: the key; by default that of the environment.
+        api_key: the key, or a callable that gives a token before every request; by default that of the environment.
         base_url: where the provider is; by default as its own SDK finds it, then the provider's address.
         headers: further headers of every request.
         timeout: seconds that one reply may take.
-        pace: how fast to ask.
+        limiter: decides when requests may be sent.
         breaker: when to stop asking.
     """
 
@@ -110,23 +112,24 @@ class LLMClient:
         self,
         provider: Provider,
         *,
-        api_key: str | Key | None = None,
+        api_key: ApiKey | Key | None = None,
         base_url: str | None = None,
         headers: Mapping[str, str] | None = None,
         timeout: float = 120.0,
-        pace: Pace | None = None,
+        limiter: RateLimiter | None = None,
         breaker: Breaker | None = None,
     ) -> None:
         self.provider = provider
         self.base_url = base_url_of(provider, base_url)
-        self._key = find_key(provider, api_key)
+        self._token = api_key if callable(api_key) else None
+        self._key = None if callable(api_key) else find_key(provider, api_key)
         self._headers = dict(headers or {})
         secrets = [Key(value) for name, value in self._headers.items() if _SECRET.search(name)]
         self.open_headers = {name: value for name, value in self._headers.items() if not _SECRET.search(name)}
-        self.redactor = Redactor([self._key, *secrets])
         self._proxy = _proxy_for(self.base_url)
+        self.redactor = Redactor([self._key, *secrets, *_login_of(self._proxy)])
         self._timeout = require_number(timeout, "timeout", above=0)
-        self._pace = pace or Pace()
+        self._limiter = limiter or RateLimiter()
         self._breaker = breaker or Breaker(provider.name)
         self._dropped: dict[str, set[str]] = {}
         self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession] = WeakKeyDictionary()
@@ -156,14 +159,18 @@ class LLMClient:
         Raises:
             ProviderError: when there is no reply; it says whether asking again makes sense.
         """
+        renewed = self._token is None  # a token that has run out meanwhile is renewed once
         while True:
             call = self.prepared(request)
             status, headers, body, seconds = await self._send(call)
             if 200 <= status < 300:
-                reply = self._reply(call, body, status)
+                reply = self._reply(call, body, status, headers)
                 return Exchange(call, reply, status, seconds, wanted=self.wanted(request))
             problem = self.provider.problem(status, body)
             if status in {400, 422} and problem.parameter and self._drop(request, problem.parameter, call):
+                continue
+            if status == 401 and not renewed:
+                renewed = True
                 continue
             raise self.refused(status, headers, body)
 
@@ -186,7 +193,7 @@ class LLMClient:
         data = _written(call.body).encode()
         tried = await self._breaker.admit()
         try:
-            sent = await self._pace.admit(len(data) // _BYTES_A_TOKEN)
+            ticket = await self._limiter.admit(len(data) // _BYTES_A_TOKEN)
             start = time.perf_counter()
             status, headers, content = await self._exchange(call, data, tried)
         finally:
@@ -200,9 +207,9 @@ class LLMClient:
             raise ProviderError("parse_error", f"the reply is larger than {_LARGEST:,} bytes", status=status)
         body = self.redactor.document(content)
         if status == 429:
-            self._pace.refused(self._wait(headers, self.provider.problem(status, body)), sent)
+            self._limiter.refused(self._wait(headers, self.provider.problem(status, body)), headers, ticket)
         elif status not in _DOWN:  # which says nothing of how fast one may ask
-            self._pace.answered(headers, sent)
+            self._limiter.answered(headers, ticket)
         return status, headers, body, seconds
 
     def _is_down(self, reason: str, tried: bool, *, heard: bool = False) -> None:
@@ -215,7 +222,7 @@ class LLMClient:
             raise ProviderError("http_error", f"{self._where()} {hopeless}", failure="judge") from None
 
     @staticmethod
-    def _wait(headers: Mapping[str, str], problem: Problem) -> float | None:
+    def _wait(headers: Mapping[str, str], problem: ProviderProblem) -> float | None:
         """The seconds that a reply asks to wait: in a header, or in its body."""
         wait = retry_after(headers)
         return problem.retry_after if wait is None else wait
@@ -223,12 +230,13 @@ class LLMClient:
     async def _exchange(self, call: HTTPCall, data: bytes, tried: bool) -> tuple[int, Mapping[str, str], bytes]:
         import aiohttp
 
+        headers = await self.headers(call)
         try:
             async with self.session().request(
                 call.method,
-                self.base_url + call.path,
+                joined(self.base_url, call.path),
                 data=data,
-                headers=self.headers(call),
+                headers=headers,
                 allow_redirects=False,  # which would take the key along
             ) as response:
                 content = await response.content.read(_LARGEST + 1)
@@ -247,9 +255,11 @@ class LLMClient:
             self._is_down(message, tried)
             raise ProviderError("http_error", f"{self._where()}: {message}", failure="transient") from None
 
-    def _reply(self, call: HTTPCall, body: Any, status: int) -> LLMReply:
+    def _reply(self, call: HTTPCall, body: Any, status: int, headers: Mapping[str, str]) -> LLMReply:
         try:
             return self.provider.reply(call, body)
+        except ReplyError as error:
+            raise self.refused(error.status, headers, body) from None
         except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             shown = (body if isinstance(body, str) else json.dumps(body))[:200]
             raise ProviderError(
@@ -261,7 +271,7 @@ class LLMClient:
             ) from None
 
     def refused(self, status: int | None, headers: Mapping[str, str], body: Any) -> ProviderError:
-        """What a reply without success means; a line of a batch may have no status."""
+        """What a reply without success means; a line of a batch, or an error in a reply, may have no status."""
         problem = self.provider.problem(status or 0, body)
         message, code = problem.message, problem.code
         words = self.redactor.text(message)[:2000]  # batches come with bodies of their own
@@ -282,10 +292,33 @@ class LLMClient:
     def _where(self) -> str:
         return f"{self.provider.name} at {self.base_url}"
 
-    def headers(self, call: HTTPCall | None = None) -> dict[str, str]:
-        """The headers of a request, the key's among them."""
+    async def headers(self, call: HTTPCall | None = None) -> dict[str, str]:
+        """The headers of a request, the key's among them.
+
+        Raises:
+            ProviderError: the callable that gives tokens gave none.
+        """
         key = self.provider.auth(self._key.reveal()) if self._key is not None else {}
+        if self._token is not None:
+            renewed = await self._renewed(self._token)
+            key = getattr(self.provider, "token_auth", self.provider.auth)(renewed.reveal())
         return {**_OWN_HEADERS, **(call.headers if call is not None else {}), **self._headers, **key}
+
+    async def _renewed(self, token: Callable[[], Any]) -> Key:
+        """The token of now: a plain callable runs in a thread, as it may wait for a server."""
+        try:
+            found = await asyncio.to_thread(token)
+            if inspect.isawaitable(found):
+                found = await found
+        except Exception as error:
+            words = self.redactor.text(f"{type(error).__name__}: {error}")
+            message = f"{self.provider.name}: the callable given as api_key failed: {words}"
+            raise ProviderError("http_error", message, failure="judge") from error
+        if not may_be_key(found):
+            message = f"{self.provider.name}: the callable given as api_key gave no token"
+            raise ProviderError("http_error", message, failure="judge")
+        self.redactor.learn(key := Key(found))
+        return key
 
     def session(self) -> aiohttp.ClientSession:
         """The connections of this event loop; :meth:`aclose` closes them."""
@@ -324,9 +357,29 @@ def _proxy_for(url: str) -> str | None:
         return None
     proxies = getproxies()
     proxy = proxies.get(parts.scheme) or proxies.get("all")
-    if proxy and urlsplit(proxy).scheme not in {"http", "https"}:
-        raise InputError(f"{url} would be reached by the proxy of the environment, and only http:// proxies are known")
+    if proxy and not _is_address(proxy):
+        raise InputError(
+            f"{url} would be reached by the proxy of the environment, which is no address such as http://host:8080"
+        )
     return proxy or None
+
+
+def _is_address(url: str) -> bool:
+    """Whether it is the address of a server that HTTP is spoken with."""
+    if any(letter.isspace() for letter in url):
+        return False
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        return False
+
+
+def _login_of(url: str | None) -> list[Key]:
+    """The password of an address, and the user with it, as they are sent."""
+    parts = urlsplit(url or "")
+    user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    return [Key(password), Key(f"{user}:{password}")] if password else []
 
 
 def base_url_of(provider: Provider, given: str | None) -> str:
@@ -336,23 +389,40 @@ def base_url_of(provider: Provider, given: str | None) -> str:
         InputError: when that is not the address of a server.
     """
     variable = provider.base_url_variable
-    url = (given or os.environ.get(variable or "", "") or provider.base_url).strip()
+    url = (given or os.environ.get(variable or "", "") or _address(provider)).strip()
     if "://" not in url and url:
         url = f"http://{url}"  # Ollama's variable is often a host alone
-    url = url.rstrip("/")
-    try:
-        parts = urlsplit(url)
-        is_one = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port is None or parts.port > 0)
-    except ValueError:
-        is_one = False
-    if not is_one or any(letter.isspace() for letter in url):
+    url, sign, query = url.partition("?")
+    url = f"{url.rstrip('/')}{sign}{query}"
+    if not _is_address(url):
         raise InputError(
             f"{provider.name} needs the address of its server: give base_url, such as http://localhost:8000/v1"
             if not url
             else f"{url!r} is not the address of a server; it must look like https://host or http://host:8000/v1"
         )
+    parts = urlsplit(url)
     if provider.name == "ollama" and parts.scheme == "http" and parts.port is None:
         url = url.replace(parts.netloc, f"{parts.netloc}:11434", 1)
-    if parts.username or parts.password or parts.query or parts.fragment:
-        raise InputError("an address must not hold a user, a password, nor anything behind ? or #; give a key instead")
+    if provider.name == "together" and not parts.path.rstrip("/").endswith("/v1"):
+        url = joined(url, "/v1")  # its SDK has /v1 in the paths since version 3, and had it in the address before
+    if parts.username or parts.password or parts.fragment:
+        raise InputError("an address must not hold a user, a password, nor anything behind #; give a key instead")
+    if any(_SECRET.search(name) or name == "sig" for name, _ in parse_qsl(query, keep_blank_values=True)):
+        raise InputError("an address must not hold a key behind ?; give api_key, or set its environment variable")
     return url
+
+
+def _address(provider: Provider) -> str:
+    address = getattr(provider, "address", None)
+    return provider.base_url if address is None else str(address())
+
+
+def joined(base_url: str, path: str) -> str:
+    """The address of a path; what stands behind ? in the base URL, such as ``api-version``, goes behind the path.
+
+    Example:
+        >>> joined("https://host/openai/v1?api-version=preview", "/chat/completions")
+        'https://host/openai/v1/chat/completions?api-version=preview'
+    """
+    base, _, query = base_url.partition("?")
+    return f"{base}{path}{'&' if '?' in path else '?'}{query}" if query else f"{base}{path}"

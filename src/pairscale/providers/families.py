@@ -1,21 +1,33 @@
 """What families of models can do, by the patterns of their names.
 
-Names change monthly, families less often. A model that no pattern knows gets what most models take; a user may set any
-field for a model, and a server that names a field its model does not take is believed (see ``Provider.without``).
+Names change monthly, families less often, so the families are rows of a data file (``data/providers.json``), to which
+users add their own (``pairscale providers add``). A model that no row knows gets what most models take; a user may set
+any field for a model, and a server that names a field its model does not take is believed (see ``Provider.without``).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cache
+from functools import cache, lru_cache, partial
 from typing import Any, Literal, get_args
 
-from pairscale.errors import InputError
-from pairscale.options import require_choice
+from pairscale.core.errors import InputError
+from pairscale.core.options import require_choice, require_flag, require_int, require_list, require_number, require_text
+from pairscale.providers.data_files import Stamp, bundled, own_document, own_file, own_stamp, require_pattern
 
-__all__ = ["LEVELS", "Capabilities", "When", "capabilities"]
+__all__ = [
+    "LEVELS",
+    "Capabilities",
+    "FamilyRow",
+    "When",
+    "capabilities",
+    "family_row",
+    "family_rows",
+    "require_families",
+    "rules_of",
+]
 
 LEVELS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 """The words of ``LLMRequest.reasoning``, the least first; ``enabled`` is the eighth: think, as the family does."""
@@ -26,7 +38,9 @@ When = Literal["always", "unthinking", "never"]
 
 Thinking = Literal["none", "effort", "level", "budget", "adaptive", "switch", "fixed", "any"]
 Structured = Literal["schema", "tool", "none"]
-_WORDS = {"thinking": Thinking, "temperature": When, "logprobs": When, "structured": Structured}
+Off = Literal["disabled", "between_tools"]
+_WORDS = {"thinking": Thinking, "temperature": When, "logprobs": When, "structured": Structured, "off": Off}
+_FLAGS = ("thinks_unasked", "one_sampler", "think_tags")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +48,7 @@ class Capabilities:
     """What a model takes.
 
     Attributes:
-        family: what the pattern is called; ``unknown`` for none.
+        family: name of the row; ``unknown`` for none.
         thinking: how it is told to think: ``none`` (it cannot), ``effort`` (a word), ``level`` (Gemini's word),
             ``budget`` (a number of tokens), ``adaptive`` (Anthropic's own measure, and a word), ``switch`` (on or off),
             ``fixed`` (it always thinks, and cannot be told), ``any`` (unknown: what is asked is sent).
@@ -48,6 +62,7 @@ class Capabilities:
         structured: how it is held to given answers: by a ``schema``, by a forced ``tool``, or ``none``.
         think_tags: whether thoughts may stand in the answer, before ``</think>``.
         endpoint: the one of OpenAI's endpoints that it is on, when it is on one alone.
+        off: Anthropic's word for thinking that is turned off.
     """
 
     family: str = "unknown"
@@ -62,13 +77,38 @@ class Capabilities:
     structured: Structured = "schema"
     think_tags: bool = False
     endpoint: Literal["chat.completions", "responses"] | None = None
+    off: Off = "disabled"
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyRow:
+    """A row of the data file: what models of some providers take.
+
+    Attributes:
+        providers: whose models.
+        model: regular expression that is searched for in the model's name, in small letters.
+        able: what they take.
+        as_of: date of the row.
+        source: where it comes from.
+        is_own: whether it is the user's own.
+    """
+
+    providers: tuple[str, ...]
+    model: str
+    able: Capabilities
+    as_of: str | None = None
+    source: str | None = None
+    is_own: bool = False
+
+
+_FIELDS = [field.name for field in fields(Capabilities)]
 
 
 def capabilities(provider: str, model: str, overrides: Mapping[str, Any] | None = None) -> Capabilities:
     """What ``model`` takes at ``provider``.
 
     Args:
-        provider: ``openai``, ``anthropic``, ``gemini``, ``together``, ``ollama`` or ``compatible``.
+        provider: the provider's name.
         model: its name there.
         overrides: fields of :class:`Capabilities` that the user knows better.
 
@@ -81,168 +121,111 @@ def capabilities(provider: str, model: str, overrides: Mapping[str, Any] | None 
         >>> capabilities("openai", "gpt-5.1", {"temperature": "never"}).temperature
         'never'
     """
-    found = _found(provider, model)
-    if not overrides:
-        return found
-    known = [field.name for field in fields(Capabilities)]
-    if strange := sorted(set(overrides) - set(known)):
-        raise InputError(f"a model has no capability {', '.join(strange)}; there are {', '.join(known)}")
-    for name, kind in _WORDS.items():
-        if name in overrides:
-            require_choice(overrides[name], name, get_args(kind))
-    lists = {name: tuple(overrides[name]) for name in ("levels", "budget") if overrides.get(name) is not None}
-    more: dict[str, Any] = {**overrides, **lists}
-    return replace(found, **more)
+    found = family_row(provider, model).able
+    return replace(found, **_checked(overrides)) if overrides else found
 
 
-@cache
-def _found(provider: str, model: str) -> Capabilities:
+def rules_of(provider: str, overrides: Mapping[str, Any]) -> Callable[[str], Capabilities]:
+    """:func:`capabilities` for a provider that is in use: the rules of a model are read once, and stay the same."""
+    return cache(partial(capabilities, provider, overrides=overrides))
+
+
+def family_row(provider: str, model: str) -> FamilyRow:
+    """The row that says what a model takes.
+
+    Raises:
+        InputError: the user's own file is not right.
+    """
+    return _row(provider, model, own_stamp("providers"))
+
+
+@lru_cache(maxsize=1024)
+def _row(provider: str, model: str, stamp: Stamp | None) -> FamilyRow:
+    return _first(_rows(stamp), provider, model)
+
+
+def _first(rows: Sequence[FamilyRow], provider: str, model: str) -> FamilyRow:
+    """The first row of the provider that knows the model; then, for what speaks like OpenAI, that of ``compatible``."""
     name = model.lower().removeprefix("ft:").removeprefix("models/")
-    for pattern, found in _TABLES.get(provider, ()):
-        if pattern.search(name):
-            return found
-    return _UNKNOWN.get(provider, Capabilities())
+    for which in (provider, *(["compatible"] if provider not in _OWN_RULES else [])):
+        for row in rows:
+            if which in row.providers and re.search(row.model, name):
+                return row
+    return FamilyRow((provider,), "", Capabilities())
 
 
-def _table(*rows: tuple[str, Capabilities]) -> tuple[tuple[re.Pattern[str], Capabilities], ...]:
-    return tuple((re.compile(pattern), found) for pattern, found in rows)
+_OWN_RULES = frozenset({"openai", "anthropic", "gemini", "together", "ollama"})
 
 
-def _gpt(family: str, levels: str, **more: Any) -> Capabilities:
-    return Capabilities(family=family, thinking="effort", levels=tuple(levels.split()), **more)
+def _checked(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of :class:`Capabilities` with their values.
+
+    Raises:
+        InputError: one is not a field, or has a value that it cannot have.
+    """
+    if strange := sorted(set(given) - set(_FIELDS)):
+        raise InputError(f"a model has no capability {', '.join(strange)}; there are {', '.join(_FIELDS)}")
+    for name, kind in _WORDS.items():
+        if name in given:
+            require_choice(given[name], name, get_args(kind))
+    for name in _FLAGS:
+        if name in given:
+            require_flag(given[name], name)
+    found = dict(given)
+    if "family" in given:
+        require_text(given["family"], "family")
+    if given.get("endpoint") is not None:
+        require_choice(given["endpoint"], "endpoint", ("chat.completions", "responses"))
+    if "levels" in given:
+        found["levels"] = tuple(require_list(given["levels"], "levels", require_choice, LEVELS))
+    if given.get("thinking_temperature") is not None:
+        require_number(given["thinking_temperature"], "thinking_temperature", least=0, most=2)
+    if given.get("budget") is not None:
+        ends = tuple(require_list(given["budget"], "budget", require_int, least=0))
+        if len(ends) != 2 or ends[0] > ends[1]:
+            raise InputError("budget must be the least and the most tokens, such as [1024, 128000]")
+        found["budget"] = ends
+    return found
 
 
-def _refuses(family: str, levels: str, **more: Any) -> Capabilities:
-    """A model that always thinks, and takes neither a temperature nor log-probabilities."""
-    return _gpt(family, levels, thinks_unasked=True, temperature="never", logprobs="never", **more)
+def require_families(table: Mapping[str, Any], where: str, *, is_own: bool = False) -> list[FamilyRow]:
+    """The rows of ``models`` of a document.
+
+    Raises:
+        InputError: one is not right; the message names it.
+    """
+    rows = table.get("models", [])
+    if not isinstance(rows, list):
+        raise InputError(f"{where}: 'models' must be a list of rows")
+    return [_row_of(row, table, f"{where}: models: row {number}", is_own) for number, row in enumerate(rows, 1)]
 
 
-_PLAIN = Capabilities(family="gpt", thinking="none")
-
-_OPENAI = _table(
-    (r"(^|/)(gpt-3|gpt-4-|gpt-4$)", replace(_PLAIN, family="gpt-4", structured="none")),
-    (r"(^|/)(chatgpt-4o|gpt-4|gpt-5-chat)", replace(_PLAIN, family="gpt-4o")),
-    (r"(^|/)gpt-oss", _gpt("gpt-oss", "low medium high", thinks_unasked=True, think_tags=True)),
-    (r"(^|/)o1-(mini|preview)", replace(_refuses("o1-mini", ""), thinking="fixed", structured="none")),
-    (r"(^|/)o\d", _refuses("o", "low medium high")),
-    (r"(^|/)gpt-5-pro", _refuses("gpt-5-pro", "high", endpoint="responses")),
-    (r"(^|/)gpt-\d+(\.\d+)?-pro", _refuses("gpt-pro", "medium high xhigh max", endpoint="responses")),
-    (r"(^|/)gpt-\d+(\.\d+)?-codex", _refuses("gpt-codex", "low medium high xhigh", endpoint="responses")),
-    (r"(^|/)gpt-5\.\d-chat", _refuses("gpt-5-chat", "medium")),
-    (r"(^|/)gpt-5(-|$)", _refuses("gpt-5", "minimal low medium high")),
-    (r"(^|/)gpt-5\.1(-|$)", _gpt("gpt-5.1", "none low medium high", temperature="unthinking", logprobs="unthinking")),
-    (
-        r"(^|/)gpt-5\.[234](-|$)",
-        _gpt("gpt-5.2", "none low medium high xhigh", temperature="unthinking", logprobs="unthinking"),
-    ),
-    (
-        r"(^|/)gpt-([5-9]|\d\d)",
-        _gpt(
-            "gpt-5.5",
-            "none low medium high xhigh max",
-            thinks_unasked=True,
-            temperature="unthinking",
-            logprobs="unthinking",
-        ),
-    ),
-)
+def _row_of(row: Any, table: Mapping[str, Any], where: str, is_own: bool) -> FamilyRow:
+    if not isinstance(row, Mapping) or "provider" not in row or "model" not in row:
+        raise InputError(f"{where} must be an object with provider and model, not {row!r:.60}")
+    given = {name: value for name, value in row.items() if name not in {"provider", "model", "as_of", "source"}}
+    try:
+        named = row["provider"] if isinstance(row["provider"], list) else [row["provider"]]
+        providers = tuple(require_text(one, "provider") for one in named)
+        able = Capabilities(**_checked(given))
+        pattern = require_pattern(row["model"], "model")
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+    as_of, source = (row.get(name, table.get(name)) for name in ("as_of", "source"))
+    return FamilyRow(providers, pattern, able, as_of, source, is_own)
 
 
-def _claude(family: str, **more: Any) -> Capabilities:
-    usual: dict[str, Any] = {"logprobs": "never", "levels": _BUDGET_LEVELS}
-    return Capabilities(family=family, **usual | more)
+@lru_cache(maxsize=4)
+def _rows(stamp: Stamp | None) -> tuple[FamilyRow, ...]:
+    own = None if stamp is None else own_document("providers")
+    mine = [] if own is None else require_families(own, str(own_file("providers")), is_own=True)
+    return (*mine, *require_families(bundled("providers"), "the bundled providers"))
 
 
-_BUDGET_LEVELS = ("none", "minimal", "low", "medium", "high")
-_EFFORTS = ("low", "medium", "high", "xhigh", "max")
-_BY_BUDGET: dict[str, Any] = {"thinking": "budget", "budget": (1024, 128_000), "thinking_temperature": 1.0}
-_BY_EFFORT: dict[str, Any] = {"thinking": "adaptive", "temperature": "never", "levels": ("none", *_EFFORTS)}
+def family_rows() -> Sequence[FamilyRow]:
+    """All rows, the user's own before the bundled ones.
 
-_ANTHROPIC = _table(
-    (r"claude-3-7", _claude("claude-3.7", structured="tool", **_BY_BUDGET)),
-    (r"claude-(instant|[23]\b)", _claude("claude-3", thinking="none", structured="tool")),
-    (r"claude-((opus|sonnet)-4(-0|-2025\d+)?|4-(opus|sonnet)(-2025\d+)?)$", _claude(
-        "claude-4", structured="tool", **_BY_BUDGET)),
-    (r"claude-(\w+-4-[1-5]|4-[1-5]-\w+)(-\d+|$)", _claude("claude-4.5", one_sampler=True, **_BY_BUDGET)),
-    (r"claude-(\w+-4-6|4-6-\w+)", _claude(
-        "claude-4.6", thinking="adaptive", levels=("none", "low", "medium", "high", "max"), budget=(1024, 128_000),
-        temperature="unthinking", one_sampler=True)),
-    (r"claude-(\w+-4-[789]|4-[789]-\w+)", _claude("claude-4.7", **_BY_EFFORT)),
-    (r"claude-(\w+-5|5-\w+)$", _claude("claude-5", thinks_unasked=True, **_BY_EFFORT)),
-    (r"claude-", _claude("claude-5.5", thinks_unasked=True, **_BY_EFFORT | {"levels": _EFFORTS})),
-)  # fmt: skip
-
-
-def _gemini(family: str, **more: Any) -> Capabilities:
-    return Capabilities(family=family, **more)
-
-
-_GEMINI = _table(
-    (r"gemini-2\.5-pro", _gemini(
-        "gemini-2.5-pro", thinking="budget", levels=("minimal", "low", "medium", "high"), budget=(128, 32_768),
-        thinks_unasked=True)),
-    (r"gemini-2\.5-flash-lite", _gemini(
-        "gemini-2.5-flash-lite", thinking="budget", levels=_BUDGET_LEVELS, budget=(512, 24_576))),
-    (r"gemini-2\.5", _gemini(
-        "gemini-2.5-flash", thinking="budget", levels=_BUDGET_LEVELS, budget=(1, 24_576), thinks_unasked=True)),
-    (r"gemini-(1|2)\b", _gemini("gemini-2", thinking="none")),
-    (r"gemini-3-pro", _gemini("gemini-3-pro", thinking="level", levels=("low", "high"), thinks_unasked=True)),
-    (r"gemini-(\d+(\.\d+)?-)?flash", _gemini(
-        "gemini-3-flash", thinking="level", levels=("minimal", "low", "medium", "high"), thinks_unasked=True)),
-    (r"gemini-(\d+(\.\d+)?-)?", _gemini(
-        "gemini-3.1-pro", thinking="level", levels=("low", "medium", "high"), thinks_unasked=True)),
-    (r"gemma", _gemini("gemma", thinking="none")),
-)  # fmt: skip
-
-
-def _open(family: str, **more: Any) -> Capabilities:
-    usual: dict[str, Any] = {"think_tags": True, "thinking_temperature": 0.0}
-    return Capabilities(family=family, **usual | more)
-
-
-_SWITCH: dict[str, Any] = {"thinking": "switch", "levels": ("none",)}
-_FIXED: dict[str, Any] = {"thinking": "fixed", "levels": (), "thinks_unasked": True}
-_EFFORT: dict[str, Any] = {"thinking": "effort", "levels": ("low", "medium", "high"), "thinks_unasked": True}
-
-_SHARED = (
-    (r"gpt-oss", _open("gpt-oss", **_EFFORT)),
-    (r"deepseek-v(3\.[1-9]|[4-9])|deepseek-v3p1", _open("deepseek-v3.1", **_SWITCH)),
-    (r"deepseek-(v|coder|llm)", _open("deepseek", thinking="none", think_tags=False)),
-    (r"(qwen3|qwen-3).*instruct", _open("qwen3-instruct", thinking="none", think_tags=False)),
-    (r"(qwen3|qwen-3).*thinking|qwq", _open("qwen3-thinking", thinking_temperature=0.6, **_FIXED)),
-    (r"kimi.*(thinking)", _open("kimi-thinking", **_FIXED)),
-    (r"kimi-k2-instruct|kimi-k2$", _open("kimi-k2", thinking="none", think_tags=False)),
-    (r"kimi|glm-(4\.[5-9]|[5-9])|glm4\.[5-9]", _open("kimi-glm", thinks_unasked=True, **_SWITCH)),
-    (r"llama|mistral|mixtral|gemma|phi-?[34]\b", _open("open", thinking="none", think_tags=False)),
-)
-
-_TOGETHER = _table(
-    (r"deepseek-r1", _open("deepseek-r1", thinking_temperature=0.6, **_FIXED)),
-    (r"qwen-?3", _open("qwen3", thinks_unasked=True, thinking_temperature=0.6, **_SWITCH)),
-)
-_OPEN = _table(*_SHARED)
-
-# Ollama thinks unasked with every model that can, so those that can be told not to are told.
-_OLLAMA = _table(
-    (r"deepseek-r1", _open("deepseek-r1", thinks_unasked=True, **_SWITCH)),
-    (r"qwen-?3", _open("qwen3", thinks_unasked=True, thinking_temperature=0.6, **_SWITCH)),
-    (r"qwen", _open("qwen", thinking="none", think_tags=False)),
-)
-
-# The rows of Qwen 3 as such stand behind those of its instruct and thinking variants.
-_TABLES = {
-    "openai": _OPENAI,
-    "anthropic": _ANTHROPIC,
-    "gemini": _GEMINI,
-    "together": (_TOGETHER[0], *_OPEN, *_TOGETHER[1:]),
-    "ollama": (_OLLAMA[0], *_OPEN, *_OLLAMA[1:]),
-    "compatible": (_OPENAI[2], *(row for row in _OPENAI if row is not _OPENAI[2]), *_TOGETHER[:1], *_OPEN),
-}
-_UNKNOWN = {
-    "openai": Capabilities(),
-    "anthropic": _claude("unknown", **_BY_BUDGET | {"levels": LEVELS}),
-    "gemini": _gemini("unknown", thinking="any"),
-    "together": _open("unknown", thinking="any"),
-    "ollama": _open("unknown", thinking="any"),
-    "compatible": _open("unknown", thinking="any", thinking_temperature=None),
-}
+    Raises:
+        InputError: the user's own file is not right.
+    """
+    return _rows(own_stamp("providers"))

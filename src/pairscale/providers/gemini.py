@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from pairscale.errors import InputError
-from pairscale.notices import notice
+from pairscale.core.errors import InputError
+from pairscale.core.notices import notice
 from pairscale.providers import _read, _write
-from pairscale.providers.base import HTTPCall, LLMReply, LLMRequest, Problem, StopReason, TokenLogprob, Usage
-from pairscale.providers.families import Capabilities, capabilities
+from pairscale.providers.base import HTTPCall, LLMReply, LLMRequest, ProviderProblem, StopReason, TokenLogprob, Usage
+from pairscale.providers.families import Capabilities, rules_of
 
 __all__ = ["Gemini"]
 
@@ -41,9 +41,10 @@ class Gemini:
         """The key."""
         return {"x-goog-api-key": key}
 
-    def capabilities(self, model: str) -> Capabilities:
+    @cached_property
+    def capabilities(self) -> Callable[[str], Capabilities]:
         """What a model takes."""
-        return capabilities(self.name, model, self.overrides)
+        return rules_of(self.name, self.overrides)
 
     def call(self, request: LLMRequest) -> HTTPCall:
         """The request; the model stands in the path.
@@ -55,6 +56,7 @@ class Gemini:
             InputError: when the model does not take that level or that budget.
         """
         request = _write.checked(request)
+        _write.forbid(request, "Gemini", "store")
         able = self.capabilities(request.model)
         thinking = _thinking(request, able)
         thinks = able.thinks_unasked
@@ -106,10 +108,11 @@ class Gemini:
             usage=_usage(_read.items(found.get("usageMetadata"))),
             logprobs=_logprobs(candidate.get("logprobsResult")),
             refusal=_read.words(reasons, ": ") if end == "content_filter" else None,
+            service_tier=_read.words([_read.items(found.get("usageMetadata")).get("serviceTier")]),
             raw=body,
         )
 
-    def problem(self, status: int, body: Any) -> Problem:
+    def problem(self, status: int, body: Any) -> ProviderProblem:
         """What an error reply says."""
         return _read.problem(status, body)
 

@@ -1,4 +1,4 @@
-"""How fast to ask, and when to wait: a pace that learns from the provider, and a breaker for when it is down."""
+"""How fast to ask, and when to wait: a rate limiter that learns from the provider, and a breaker for outages."""
 
 from __future__ import annotations
 
@@ -8,23 +8,27 @@ import re
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from typing import NamedTuple
 
-from pairscale.notices import notice
-from pairscale.options import optional, require_number
+from pairscale.core.notices import notice
+from pairscale.core.options import optional, require_number
 
-__all__ = ["Breaker", "Pace", "duration", "longest_wait", "retry_after"]
+__all__ = ["Breaker", "RateLimiter", "Ticket", "duration", "longest_wait", "retry_after"]
 
 _MINUTE = 60.0
 _LONGEST = 300.0
-_RARE = 0.2  # the share of refusals below which they are rare
-_OUTCOMES = 20  # so many of the last ones make that share
-_TRIAL, _REMEMBERED = 16, 100  # outcomes of a trial; and of what came before it, at most
-_NO_CHANCE, _SETTLING = 3, 1.0  # refusals in a trial that are no accident; seconds that it does not look at
-_HOPELESS = 0.6  # a share of refusals at which asking at full speed makes no sense
+_WINDOW, _TRIAL, _COMPARED = 50, 30, 25  # requests: to look at for refusals; of a trial; before it, to compare with
+_TOLERATED, _TOO_MUCH = 0.12, 4.0  # share of refusals that is no reason to slow down; refusals beyond it that are one
+_SETTLING = 1.0  # seconds after slowing down that a trial ignores: a limit still counts what went before
+_NO_CHANCE, _HOPELESS = 3, 0.75  # a provider refuses anyway: at least so many refusals, at most this share
+_VALID = 1000  # requests for which the share that is refused anyway is believed
+_BELOW = 0.9  # the part of a limit that is used at first
+_ALL, _LONGEST_PROBE = 12, 16.0  # refusals in a row that mean "all"; seconds between single requests then, at most
+_SLOWEST = 1 / 6  # requests per second: refusals alone bring the rate no lower
 _PATIENCE, _TRIES = 900.0, 3  # seconds to wait for a provider; tries for one that was never heard of
-_SLOWEST, _FASTEST = 10.0, 100_000.0  # requests a minute: refusals alone bring it no lower; above, there is no limit
 
 
 def retry_after(headers: Mapping[str, str], now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> float | None:
@@ -51,20 +55,67 @@ def longest_wait(seconds: float) -> float:
     return min(_LONGEST, max(0.0, seconds))
 
 
-class Pace:
-    """So many requests and tokens per minute, and no more.
+class Ticket(NamedTuple):
+    """A request that may be sent: its number, from 1, and the moment by the limiter's clock."""
 
-    Without limits of the user's it lets everything pass until the provider says otherwise: by its rate-limit headers,
-    or by refusing (429). A refusal halves the rate, once for all requests that were under way together; the rate then
-    grows with time. Unless the refusal says how long to wait, a trial finds out whether slowing down helps. If the
-    share of refusals does not fall as that of a limit would, the provider refuses a share of requests whatever the rate
-    is: all requests go at once again, and such refusals count for nothing for a minute.
+    number: int
+    at: float
+
+
+@dataclass(slots=True)
+class _Trial:
+    """The requests before the rate was lowered, with which those at the lower rate are compared.
+
+    Attributes:
+        limit: The limit before.
+        since: When that limit was set.
+        rate: Requests per second before.
+        first: Number of the request before the first of them.
+        last: Number of the last of them.
+        refused: How many of them were refused; more outcomes may arrive while the trial runs.
+    """
+
+    limit: float | None
+    since: float
+    rate: float
+    first: int
+    last: int
+    refused: int
+
+    @property
+    def requests(self) -> int:
+        return self.last - self.first
+
+    @property
+    def share(self) -> float:
+        return self.refused / self.requests
+
+
+class RateLimiter:
+    """Decides when requests may be sent, by the limits of the user and by what the provider accepts.
+
+    Without limits of the user, all requests are sent at once until the provider refuses (429) clearly more than one in
+    eight of the last 50. Then the rate is lowered to what the provider accepted, and the next 30 requests are a trial:
+
+    - **Too fast.** Fewer are refused at the lower rate. The limiter keeps it, and raises it with time: slowly at first,
+      faster the longer refusals stay rare.
+    - **Refuses anyway.** As large a share is refused at the lower rate. The limiter returns to the rate before, and
+      tolerates this share in addition for the next 1,000 requests.
+    - **Still too fast.** Anything else: the rate is lowered again.
+
+    When all requests are refused, single requests test after 1, 2, 4, 8 and then every 16 seconds whether the provider
+    accepts requests again.
+
+    What the provider says comes first. A refusal that names a wait holds all requests for that time, unless a request
+    that was sent later is answered: then the wait concerns the refused request alone. A header that says that nothing
+    is left until some moment holds all requests until then.
 
     Args:
-        requests_per_minute: at most so many.
-        tokens_per_minute: at most so many, as they are estimated beforehand.
-        clock: seconds that never go back.
-        sleep: waits.
+        requests_per_minute: Maximum requests per minute.
+        tokens_per_minute: Maximum tokens per minute, as estimated before sending.
+        clock: Returns seconds that never go back.
+        sleep: Waits for a number of seconds.
+        now: Returns the time of day, for headers that name a moment.
     """
 
     def __init__(
@@ -74,36 +125,61 @@ class Pace:
         *,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        requests_per_minute = optional(require_number, requests_per_minute, "requests_per_minute", above=0)
-        tokens_per_minute = optional(require_number, tokens_per_minute, "tokens_per_minute", above=0)
-        self._most_requests = requests_per_minute
-        self._requests, self._tokens = requests_per_minute, tokens_per_minute
-        self._clock, self._sleep = clock, sleep
-        self._sent: deque[tuple[float, int]] = deque()
+        self._most_requests = optional(require_number, requests_per_minute, "requests_per_minute", above=0)
+        self._most_tokens = optional(require_number, tokens_per_minute, "tokens_per_minute", above=0)
+        self._clock, self._sleep, self._now = clock, sleep, now
+        self._sent: deque[tuple[float, int]] = deque()  # moment and tokens of the requests of the last minute
         self._tokens_sent = 0
         self._line: deque[asyncio.Future[None]] = deque()
-        self._last = -math.inf
-        self._not_before = self._slowed = self._free_until = -math.inf
-        self._grown_at, self._share = -math.inf, 0.0
-        self._before, self._trial = (
-            [0, 0],
-            [0, 0],
-        )  # refusals and outcomes of requests before and since the rate was halved
-        self._is_trial, self._growth = False, 1.1
+        self._last = Ticket(0, -math.inf)
+        # What the provider says
+        self._reset = self._hold = -math.inf  # until when headers, and a named wait, hold all requests
+        self._held_by, self._holds_all = 0, True  # the request that was told to wait; whether such a wait concerns all
+        # What was found out
+        self._limit: float | None = None  # requests per second that the provider accepts
+        self._limit_since = -math.inf
+        self._anyway, self._anyway_until = 0.0, 0  # share that is refused at any rate; the last request it is valid for
+        self._trial: _Trial | None = None
+        self._probe_wait, self._probes_after = 0.0, 0  # seconds between single requests; the last one before them
+        self._answers, self._answers_since = 0, math.inf  # since the last time that all were refused
+        # Outcomes that count
+        self._counted_after, self._settled = 0, -math.inf  # requests after this one, sent after this moment
+        self._newest = self._newest_answer = 0  # numbers of the last request with an outcome, and with an answer
+        self._refused: deque[int] = deque(maxlen=_WINDOW)  # numbers
 
     @property
     def requests_per_minute(self) -> float | None:
-        """The pace now; None when there is no limit."""
-        return self._requests
+        """The rate now; None when there is no limit."""
+        rate = self._rate(self._clock())
+        most = math.inf if self._most_requests is None else self._most_requests
+        return None if rate is None else min(most, rate * _MINUTE)
 
-    async def admit(self, tokens: int = 0) -> float:
-        """Wait until a request of so many tokens may go, one behind the other; the moment when it does."""
+    def _rate(self, now: float) -> float | None:
+        """Requests per second."""
+        most = None if self._most_requests is None else self._most_requests / _MINUTE
+        if self._limit is None:
+            return most
+        passed = 0.0 if self._trial else now - self._limit_since
+        unit = min(120.0, max(3.0, 100 / self._limit))  # the rate is 2.7 times as high after so many seconds
+        rate = _BELOW * self._limit * math.exp(min(10.0, passed / unit) ** 2)
+        return rate if most is None else min(rate, most)
+
+    # Sending
+
+    async def admit(self, tokens: int = 0) -> Ticket:
+        """Wait until a request of so many tokens may be sent; requests are admitted in the order of the calls."""
         if self._line or self._wait(tokens) > 0:
             await self._queue(tokens)
-        self._last = self._clock()
-        self._sent.append((self._last, tokens))
+        self._last = Ticket(self._last.number + 1, self._clock())
+        self._sent.append((self._last.at, tokens))
         self._tokens_sent += tokens
+        self._answers_since = min(self._answers_since, self._last.at)
+        if self._last.at < self._settled:
+            self._counted_after = self._last.number
+        if self._last.number > self._anyway_until and self._trial is None:
+            self._anyway = 0.0
         return self._last
 
     async def _queue(self, tokens: int) -> None:
@@ -123,85 +199,165 @@ class Pace:
         now = self._clock()
         while self._sent and self._sent[0][0] + _MINUTE <= now:
             self._tokens_sent -= self._sent.popleft()[1]
-        wait = self._not_before - now
+        wait = max(self._hold, self._reset) - now
         if self._sent:
             oldest = self._sent[0][0] + _MINUTE - now
             if self._most_requests is not None and len(self._sent) + 1 > self._most_requests:
                 wait = max(wait, oldest)
-            if self._tokens is not None and self._tokens_sent + tokens > self._tokens:
+            if self._most_tokens is not None and self._tokens_sent + tokens > self._most_tokens:
                 wait = max(wait, oldest)
-        if self._requests is not None:  # spread them, so that a minute does not begin with all of its requests
-            wait = max(wait, self._last + _MINUTE / self._requests - now)
-        return wait
+        rate = self._rate(now)  # requests are spread, so that a minute does not begin with all of its requests
+        spread = 0.0 if rate is None else 1 / rate
+        return max(wait, self._last.at + max(spread, self._probe_wait) - now)
 
-    def refused(self, wait: float | None, sent: float | None = None) -> None:
-        """The provider said that this is too fast (429).
+    # Outcomes
+
+    def refused(self, wait: float | None, headers: Mapping[str, str], ticket: Ticket) -> None:
+        """The provider refused a request as one too many (429).
 
         Args:
-            wait: the seconds that it asks to wait, if it does.
-            sent: when the request went. One that went before the rate was last halved says nothing new.
+            wait: The seconds that it asks to wait, if it does.
+            headers: Of its reply.
+            ticket: Of the request.
         """
-        now = self._clock()
-        self._share += (1 - self._share) / _OUTCOMES
-        self._count(sent, refused=True)
-        if now < self._free_until and not wait:
-            return
-        self._not_before = max(self._not_before, now + (wait if wait is not None else 1.0))
-        if self._is_trial or (sent is not None and sent <= self._slowed):
-            return
-        slowed_before, self._slowed = self._slowed > -math.inf, now
-        self._grown_at = now
-        slowest = _SLOWEST if self._most_requests is None else min(_SLOWEST, self._most_requests)
-        if self._requests is not None and slowed_before and self._share < _RARE:
-            self._requests = max(slowest, 0.95 * self._requests)
-            return
-        recent = [at for at, _ in self._sent if at > now - _MINUTE]
-        lasted = max(1.0, now - recent[0]) if recent else _MINUTE
-        pace = len(recent) / lasted * _MINUTE  # what it really was: a limit may be far above it
-        pace = pace if self._requests is None else min(pace, self._requests)
-        self._requests = max(slowest, pace / 2)
-        # A provider that says how long to wait has a limit, which is not tried again soon.
-        self._is_trial, self._trial, self._growth = not wait, [0, 0], 1.006 if wait else 1.1
+        now, number = self._clock(), ticket.number
+        self._keep_to(headers, now)
+        trial = self._trial
+        if trial is not None and trial.first < number <= trial.last:
+            trial.refused += 1
+            self._lower(trial, now)
+        if number > self._counted_after:
+            self._newest = max(self._newest, number)
+            self._refused.append(number)
+        if (
+            wait
+            and number > self._newest_answer
+            and now + wait > self._hold
+            and (self._holds_all or self._excess() > 0)
+        ):
+            self._hold, self._held_by = now + wait, number
+        if self._probe_wait:
+            if number > self._probes_after:
+                self._probe_wait = min(_LONGEST_PROBE, 2 * self._probe_wait)
+        elif self._in_row() >= _ALL + 20 * self._anyway:
+            self._probe_wait, self._probes_after, self._holds_all = 1.0, self._last.number, True
+        elif trial is not None:
+            self._check_trial(trial, now)
+        elif self._looked_at() >= _TRIAL and self._excess() > _TOO_MUCH + 6 * self._anyway:
+            self._slow_down(now)
 
-    def answered(self, headers: Mapping[str, str], sent: float | None = None) -> None:
-        """An answer came: what its headers say of the limits, and a higher rate as time passes."""
-        self._learn(headers)
-        self._share -= self._share / _OUTCOMES
-        self._count(sent, refused=False)
-        if self._requests is None or self._requests == self._most_requests:
-            return
-        now = self._clock()
-        passed, self._grown_at = now - self._grown_at, now
-        faster = self._requests * self._growth ** min(passed, _MINUTE)
-        if self._most_requests is not None:
-            self._requests = min(faster, self._most_requests)
-        else:
-            self._requests = faster if faster < _FASTEST else None
+    def answered(self, headers: Mapping[str, str], ticket: Ticket) -> None:
+        """The provider answered a request, whatever it said.
 
-    def _count(self, sent: float | None, *, refused: bool) -> None:
-        """Count an outcome, and end a trial that has enough of them."""
-        if self._is_trial and sent is not None and self._slowed < sent <= self._slowed + _SETTLING:
-            return  # a limit looks back: what went before the rate was halved still counts there
-        counts = self._before if sent is None or sent <= self._slowed or not self._is_trial else self._trial
-        counts[0] += refused
-        counts[1] += 1
-        if counts is self._before and counts[1] > _REMEMBERED:
-            self._before = [counts[0] // 2, counts[1] // 2]
-        if not self._is_trial or self._trial[1] < _TRIAL:
-            return
-        self._is_trial = False
-        before, after = ((one[0] + 0.5) / (one[1] + 1) for one in (self._before, self._trial))
-        by_limit = max(0.0, 2 * before - 1)  # what a limit would refuse of half as many requests
-        self._before = self._trial
-        if (by_limit + before) / 2 < after < _HOPELESS and self._trial[0] >= _NO_CHANCE:
-            self._requests, self._free_until = self._most_requests, self._clock() + _MINUTE
-            self._not_before = -math.inf
+        Args:
+            headers: Of its reply.
+            ticket: Of the request.
+        """
+        now, number = self._clock(), ticket.number
+        self._keep_to(headers, now)
+        self._answers += 1
+        self._newest_answer = max(self._newest_answer, number)
+        if number > self._held_by and self._hold > now:
+            self._hold, self._holds_all = -math.inf, False
+        if number > self._counted_after:
+            self._newest = max(self._newest, number)
+        if self._probe_wait:
+            if number > self._probes_after:
+                self._end_probes(now)
+        elif self._trial is not None:
+            self._check_trial(self._trial, now)
 
-    def _learn(self, headers: Mapping[str, str]) -> None:
+    def _keep_to(self, headers: Mapping[str, str], now: float) -> None:
         for remaining, until in _RATE_HEADERS:
-            left = headers.get(remaining)
-            if left is not None and left.strip() == "0" and (reset := headers.get(until)) is not None:
-                self._not_before = max(self._not_before, self._clock() + longest_wait(duration(reset)))
+            left, reset = headers.get(remaining), headers.get(until)
+            if left is not None and left.strip() == "0" and reset is not None:
+                self._reset = max(self._reset, now + longest_wait(duration(reset, self._now)))
+
+    # Requests count by number up to the newest with an outcome, and those without one yet count as answered: refusals
+    # arrive sooner than answers, so that the first outcomes of a burst would all be refusals.
+
+    def _looked_at(self) -> int:
+        """How many requests count."""
+        return min(_WINDOW, max(0, self._newest - self._counted_after))
+
+    def _count_refused(self, requests: int) -> int:
+        """How many of the last requests were refused."""
+        return sum(self._newest - requests < number <= self._newest for number in self._refused)
+
+    def _excess(self) -> float:
+        """How many more were refused than is tolerated."""
+        requests = self._looked_at()
+        return self._count_refused(requests) - requests * (self._anyway + _TOLERATED)
+
+    def _in_row(self) -> int:
+        """How many of the last requests were all refused."""
+        refused, row = set(self._refused), 0
+        while self._newest - row in refused:
+            row += 1
+        return row
+
+    def _count_from_now(self, settle: float = 0.0) -> None:
+        """Forget the outcomes until now, and those of requests that are sent in the next ``settle`` seconds."""
+        self._counted_after, self._settled = self._last.number, self._clock() + settle
+        self._refused.clear()
+
+    # Conclusions
+
+    def _slow_down(self, now: float) -> None:
+        """Lower the rate to what was accepted, and begin a trial."""
+        requests = min(_COMPARED, self._looked_at())
+        first, refused = self._newest - requests, self._count_refused(requests)
+        rate = self._sending_rate(now)
+        self._trial = _Trial(self._limit, self._limit_since, rate, first, self._newest, refused)
+        self._lower(self._trial, now)
+        self._count_from_now(_SETTLING)
+
+    def _lower(self, trial: _Trial, now: float) -> None:
+        accepted = (1 - trial.share) / (1 - self._anyway)
+        self._set_limit(trial.rate * max(1 / 8, min(1.0, accepted)), now)
+
+    def _set_limit(self, limit: float, now: float) -> None:
+        self._limit, self._limit_since = max(_SLOWEST / _BELOW, limit), now
+
+    def _sending_rate(self, now: float) -> float:
+        """Requests per second in the last second, or in a longer time when they were few."""
+        recent = 0
+        for at, _ in reversed(self._sent):
+            if recent >= _TRIAL and at <= now - 1:
+                break
+            recent += 1
+        lasted = max(1.0, now - self._sent[-recent][0]) if recent else 1.0
+        rate, allowed = recent / lasted, self._rate(now)
+        return rate if allowed is None else min(rate, allowed)
+
+    def _check_trial(self, trial: _Trial, now: float) -> None:
+        """End a trial that has enough requests, or that has taken a minute."""
+        requests = self._looked_at()
+        if requests < _TRIAL and (requests == 0 or now <= self._settled + _MINUTE):
+            return
+        refused = self._count_refused(requests)
+        before, after = trial.share, refused / requests
+        both = (trial.refused + refused) / (trial.requests + requests)
+        chance = 2 * math.sqrt(both * (1 - both) * (1 / trial.requests + 1 / requests))
+        as_before = abs(after - before) <= chance and after - self._anyway >= 0.4 * (before - self._anyway)
+        if as_before and refused >= _NO_CHANCE and after <= _HOPELESS:
+            self._limit, self._limit_since = trial.limit, trial.since
+            self._anyway = both
+        elif after <= self._anyway + _TOLERATED:
+            self._limit_since = now
+            self._anyway = after
+        else:
+            self._slow_down(now)
+            return
+        self._trial, self._anyway_until = None, self._last.number + _VALID
+        self._count_from_now()
+
+    def _end_probes(self, now: float) -> None:
+        """Continue at the rate that was accepted since the last time that all requests were refused."""
+        self._set_limit(self._answers / max(1.0, now - self._answers_since) / _BELOW, now)
+        self._answers, self._answers_since = 0, now
+        self._probe_wait, self._trial = 0.0, None
+        self._count_from_now(_SETTLING)
 
 
 _RATE_HEADERS = (
@@ -215,7 +371,7 @@ _RATE_HEADERS = (
 _PARTS = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s)")
 
 
-def duration(text: str) -> float:
+def duration(text: str, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> float:
     """``1m30s``, ``250ms``, ``12`` or a moment in ISO 8601, in seconds from now."""
     if parts := _PARTS.findall(text):
         return sum(float(number) * {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}[unit] for number, unit in parts)
@@ -228,7 +384,7 @@ def duration(text: str) -> float:
     except ValueError:
         return 0.0
     until = until if until.tzinfo else until.replace(tzinfo=UTC)
-    return max(0.0, (until - datetime.now(UTC)).total_seconds())
+    return max(0.0, (until - now()).total_seconds())
 
 
 class Breaker:

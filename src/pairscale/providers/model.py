@@ -6,20 +6,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pairscale.errors import InputError
-from pairscale.notices import notice
+from pairscale.core.errors import InputError
+from pairscale.core.notices import notice
 from pairscale.providers.base import LLMRequest, Usage
 from pairscale.providers.cache import CacheMode, Memory
 from pairscale.providers.client import Exchange, LLMClient
-from pairscale.providers.limits import Pace
-from pairscale.providers.prices import Price, cost_of, price_of
+from pairscale.providers.keys import ApiKey
+from pairscale.providers.limits import RateLimiter
+from pairscale.providers.prices import Price, cost_of, price_date, price_note, price_of
 from pairscale.providers.registry import provider_named
 
-__all__ = ["Model", "Reused"]
+__all__ = ["SETTING_NAMES", "Model", "Reused"]
 
 _REQUEST = (
     "system", "reasoning", "include_thoughts", "thinking_budget", "temperature", "top_p", "top_k", "max_tokens",
-    "service_tier", "seed", "logprobs", "endpoint", "num_ctx", "extra",
+    "service_tier", "seed", "logprobs", "endpoint", "num_ctx", "store", "extra",
 )  # fmt: skip
 _FEWEST_BYTES, _USUAL_ANSWER = 2, 500  # bytes a token, tokens an answer: more than they mostly are
 _LONG = frozenset({"messages", "input", "contents", "prompt", "system", "instructions", "systemInstruction"})
@@ -33,23 +34,26 @@ class Reused:
     Attributes:
         answers: how many were there already.
         saved: US dollars that asking for them would have cost, as far as prices are known.
+        prices: of which date the prices are, in words.
     """
 
     answers: int = 0
     saved: float = 0.0
+    prices: str = ""
 
     def __str__(self) -> str:
-        return f"{self.answers:,} answer{'s' * (self.answers != 1)} from the cache, ${self.saved:.4f} saved"
+        answers = f"{self.answers:,} answer{'s' * (self.answers != 1)} from the cache"
+        return f"{answers}, ${self.saved:.4f} saved{self.prices}" if self.saved else answers
 
 
 class Model:
     """A model of a provider, ready to be asked.
 
     Args:
-        provider: ``openai``, ``anthropic``, ``gemini``, ``together``, ``ollama`` or ``compatible``.
+        provider: the provider's name, such as ``openai``.
         name: the model's name.
         choices: the answers that structured output will be asked for, so that a model without it is refused at once.
-        api_key: the key; by default that of the environment.
+        api_key: the key, or a callable that gives a token before every request; by default that of the environment.
         base_url: where the provider is, when not at its own address.
         timeout: seconds that one reply may take.
         headers: further headers of every request.
@@ -70,7 +74,7 @@ class Model:
         name: str,
         *,
         choices: tuple[str, ...] | None = None,
-        api_key: str | None = None,
+        api_key: ApiKey | None = None,
         base_url: str | None = None,
         timeout: float = 120.0,
         headers: Mapping[str, str] | None = None,
@@ -94,13 +98,13 @@ class Model:
             base_url=base_url,
             headers=headers,
             timeout=timeout,
-            pace=Pace(requests_per_minute, tokens_per_minute),
+            limiter=RateLimiter(requests_per_minute, tokens_per_minute),
         )
         self._memory = Memory(self.client, cache)
-        self.reused = Reused()
         self.provider, self.name = provider, name
         self.settings, self.provider_args = settings, own
         self.price = price_of(provider, name, price)
+        self.reused = Reused(prices=price_note([price_date(self.price)]))
         self._check(choices)
 
     def __repr__(self) -> str:
@@ -121,7 +125,7 @@ class Model:
         settings = dict(self.settings)
         if self.provider_args:
             settings["provider_args"] = self.provider_args
-        if self.client.base_url != self.client.provider.base_url.rstrip("/"):
+        if self.client.base_url != self.client.provider.base_url.rstrip("/"):  # also where the environment says it
             settings["base_url"] = self.client.base_url
         if self.client.open_headers:
             settings["headers"] = self.client.open_headers
@@ -179,7 +183,7 @@ class Model:
         self.reused.answers += 1
         self.reused.saved += self._cost(done) or 0.0
 
-    def told(self, done: Exchange, *, batch: bool = False) -> dict[str, Any]:
+    def to_columns(self, done: Exchange, *, batch: bool = False) -> dict[str, Any]:
         """What an exchange says, under the names that a verdict has for it; without keys and texts.
 
         Args:
@@ -189,7 +193,7 @@ class Model:
         reply, usage = done.reply, done.reply.usage
         sent = {name: value for name, value in done.call.body.items() if name not in _LONG}
         known = {
-            "content": reply.text,
+            "content": reply.text or (reply.refusal or "" if reply.stop_reason == "refusal" else ""),
             "thoughts": reply.thoughts,
             "model": reply.model or self.name,
             "object_type": reply.object_type,
@@ -210,7 +214,10 @@ class Model:
         return known
 
     def _cost(self, done: Exchange, *, batch: bool = False) -> float | None:
-        return cost_of(done.reply.usage, self.price, batch=batch, tier=done.reply.service_tier)
+        if done.reply.cost is not None:
+            return done.reply.cost
+        tier = done.reply.service_tier or self.settings.get("service_tier")  # not every provider says which one it was
+        return cost_of(done.reply.usage, self.price, batch=batch, tier=tier)
 
     async def aclose(self) -> None:
         """Close the connections, and the file of answers."""
@@ -251,3 +258,7 @@ def _renamed(provider: str, settings: dict[str, Any], own: dict[str, Any]) -> di
 
 
 _ALTERNATIVES = 5
+SETTING_NAMES = frozenset(
+    {*_REQUEST, *_OTHER_NAMES, "think", "anthropic_version", "api_version", "top_logprobs", "base_url"}
+)
+"""Every name that a setting of a request may be given by."""

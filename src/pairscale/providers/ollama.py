@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar
 
-from pairscale.errors import InputError
+from pairscale.core.errors import InputError
 from pairscale.providers import _read, _write
-from pairscale.providers.base import HTTPCall, LLMReply, LLMRequest, Problem, StopReason, Usage
-from pairscale.providers.families import Capabilities, capabilities
+from pairscale.providers.base import HTTPCall, LLMReply, LLMRequest, ProviderProblem, StopReason, Usage
+from pairscale.providers.families import Capabilities, rules_of
 
 __all__ = ["Ollama"]
 
@@ -30,14 +31,16 @@ class Ollama:
     base_url: ClassVar[str] = "http://127.0.0.1:11434"
     base_url_variable: ClassVar[str | None] = "OLLAMA_HOST"
     key_variable: ClassVar[str | None] = None
+    optional_key_variable: ClassVar[str | None] = "OLLAMA_API_KEY"
 
     def auth(self, key: str) -> dict[str, str]:
         """The key, for servers that ask for one."""
         return {"Authorization": f"Bearer {key}"}
 
-    def capabilities(self, model: str) -> Capabilities:
+    @cached_property
+    def capabilities(self) -> Callable[[str], Capabilities]:
         """What a model takes."""
-        return capabilities(self.name, model, self.overrides)
+        return rules_of(self.name, self.overrides)
 
     def call(self, request: LLMRequest) -> HTTPCall:
         """The request; the temperature is 0, but 0.6 for a Qwen that thinks, and the context is 8,192 tokens long.
@@ -48,7 +51,7 @@ class Ollama:
             InputError: for a tier of service, a thinking budget, or thinking of a model that does not think.
         """
         request = _write.checked(request)
-        _write.forbid(request, "Ollama", "service_tier", "thinking_budget")
+        _write.forbid(request, "Ollama", "service_tier", "thinking_budget", "store")
         able = self.capabilities(request.model)
         if request.choices and able.structured == "none":
             raise InputError(f"{request.model} has no structured output; leave choices out")
@@ -91,7 +94,7 @@ class Ollama:
             raw=body,
         )
 
-    def problem(self, status: int, body: Any) -> Problem:
+    def problem(self, status: int, body: Any) -> ProviderProblem:
         """What an error reply says; a model that does not think names ``thinking``."""
         return _read.problem(status, body)
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar
 
-from pairscale.errors import InputError
+from pairscale.core.errors import InputError
 from pairscale.providers import _read, _write
-from pairscale.providers.base import HTTPCall, LLMReply, LLMRequest, Problem, StopReason, TokenLogprob, Usage
-from pairscale.providers.families import Capabilities, capabilities
+from pairscale.providers.base import HTTPCall, LLMReply, LLMRequest, ProviderProblem, StopReason, TokenLogprob, Usage
+from pairscale.providers.families import Capabilities, rules_of
 
 __all__ = ["OpenAI"]
 
@@ -34,15 +35,17 @@ class OpenAI:
 
     def auth(self, key: str) -> dict[str, str]:
         """The key, and the organisation and the project of the environment."""
-        headers = {"Authorization": f"Bearer {key}"}
-        for header, variable in (("OpenAI-Organization", "OPENAI_ORG_ID"), ("OpenAI-Project", "OPENAI_PROJECT_ID")):
-            if value := os.environ.get(variable):
-                headers[header] = value
-        return headers
+        return {"Authorization": f"Bearer {key}", **self._account}
 
-    def capabilities(self, model: str) -> Capabilities:
+    @cached_property
+    def _account(self) -> dict[str, str]:
+        named = (("OpenAI-Organization", "OPENAI_ORG_ID"), ("OpenAI-Project", "OPENAI_PROJECT_ID"))
+        return {header: value for header, variable in named if (value := os.environ.get(variable))}
+
+    @cached_property
+    def capabilities(self) -> Callable[[str], Capabilities]:
         """What a model takes."""
-        return capabilities(self.name, model, self.overrides)
+        return rules_of(self.name, self.overrides)
 
     def call(self, request: LLMRequest) -> HTTPCall:
         """The request, on the endpoint that was asked for or that its rules choose.
@@ -75,7 +78,7 @@ class OpenAI:
         """What the model said, from either endpoint."""
         return read_response(body) if call.endpoint == _RESPONSES else read_chat(body)
 
-    def problem(self, status: int, body: Any) -> Problem:
+    def problem(self, status: int, body: Any) -> ProviderProblem:
         """What an error reply says."""
         return _read.problem(status, body)
 
@@ -107,6 +110,7 @@ def _chat(request: LLMRequest, effort: str | None, samplers: Mapping[str, Any]) 
         "max_completion_tokens": request.max_tokens,
         "seed": request.seed,
         "service_tier": request.service_tier,
+        "store": request.store,
         "logprobs": None if request.logprobs is None else True,
         "top_logprobs": request.logprobs or None,
         "response_format": response_format(request),
@@ -129,6 +133,7 @@ def _responses(request: LLMRequest, effort: str | None, samplers: Mapping[str, A
         **samplers,
         "max_output_tokens": request.max_tokens,
         "service_tier": request.service_tier,
+        "store": None if "store" in request.omit else bool(request.store),  # it keeps answers unless told not to
         "include": None if request.logprobs is None else ["message.output_text.logprobs"],
         "top_logprobs": request.logprobs or None,
         "text": text,
@@ -145,12 +150,13 @@ _ENDS: dict[Any, StopReason] = {
 }
 
 
-def read_chat(body: Any, *, think_tags: bool = False) -> LLMReply:
+def read_chat(body: Any, *, think_tags: bool = False, states_cost: bool = False) -> LLMReply:
     """A chat completion, of OpenAI or of a server that speaks like it.
 
     Args:
         body: the parsed reply.
         think_tags: whether thoughts may stand in the answer without an opening tag.
+        states_cost: whether its usage states the cost in US dollars.
 
     Raises:
         ValueError: when it is not one.
@@ -163,18 +169,28 @@ def read_chat(body: Any, *, think_tags: bool = False) -> LLMReply:
     inside, text = _read.split_thoughts(content, think_tags)
     refusal = _read.words([message.get("refusal")])
     end = _ENDS.get(choice.get("finish_reason"), "other")
+    broken = choice.get("finish_reason") == "error" or bool(choice.get("error"))
     return LLMReply(
         text=text,
-        stop_reason="refusal" if refusal else end,
-        thoughts=_read.words([message.get("reasoning_content") or message.get("reasoning"), inside], "\n\n"),
+        stop_reason="error" if broken else "refusal" if refusal else end,
+        thoughts=_read.words([*_thoughts(message), inside], "\n\n"),
         model=body.get("model"),
         object_type=body.get("object"),
         usage=_chat_usage(_read.items(body.get("usage"))),
         logprobs=_read.visible(chat_logprobs(choice.get("logprobs")), content, text),
         refusal=refusal,
         service_tier=_read.words([body.get("service_tier")]),
+        problem=_read.problem(0, {"error": choice.get("error") or "it does not say why"}) if broken else None,
+        cost=_read.dollars(_read.items(body.get("usage")).get("cost")) if states_cost else None,
         raw=body,
     )
+
+
+def _thoughts(message: Mapping[str, Any]) -> list[Any]:
+    """The thoughts beside the answer, or those of its parts that are thoughts."""
+    beside = message.get("reasoning_content") or message.get("reasoning")
+    parts = _read.objects(message.get("content"))
+    return [beside, *(_content(part.get("thinking")) for part in parts if part.get("type") == "thinking")]
 
 
 def _content(content: Any) -> str:
@@ -215,6 +231,7 @@ def _chat_usage(usage: Mapping[str, Any]) -> Usage:
         _read.tokens(usage.get("total_tokens")),
         _read.tokens(cached),
         _read.tokens(reasoning),
+        _read.tokens(prompt.get("cache_write_tokens")),
     )
 
 
@@ -256,10 +273,12 @@ def read_response(body: Any) -> LLMReply:
 
 
 def _response_usage(usage: Mapping[str, Any]) -> Usage:
+    prompt = _read.items(usage.get("input_tokens_details"))
     return Usage(
         _read.tokens(usage.get("input_tokens")),
         _read.tokens(usage.get("output_tokens")),
         _read.tokens(usage.get("total_tokens")),
-        _read.tokens(_read.items(usage.get("input_tokens_details")).get("cached_tokens")),
+        _read.tokens(prompt.get("cached_tokens")),
         _read.tokens(_read.items(usage.get("output_tokens_details")).get("reasoning_tokens")),
+        _read.tokens(prompt.get("cache_write_tokens")),
     )

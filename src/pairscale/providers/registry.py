@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pairscale.errors import InputError, UnknownNameError
-from pairscale.notices import notice
+from pairscale.core.errors import InputError, UnknownNameError
+from pairscale.core.notices import notice
 from pairscale.providers.base import Provider
+from pairscale.providers.presets import presets
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["ENTRY_POINTS", "PROVIDERS", "provider_named", "register_provider", "split_model"]
+__all__ = ["CLASSES", "EMBEDDED", "ENTRY_POINTS", "PROVIDERS", "provider_named", "register_provider", "split_model"]
 
-_CLASSES = {
+CLASSES = {
     "openai": "OpenAI",
     "anthropic": "Anthropic",
     "gemini": "Gemini",
@@ -24,7 +25,9 @@ _CLASSES = {
     "ollama": "Ollama",
     "compatible": "Compatible",
 }
-_JUDGES = frozenset({"lexical", "simulated", "replay", "human"})
+"""The providers with a module of their own, and the class in it."""
+EMBEDDED = frozenset({"lexical", "simulated", "replay", "human"})
+"""The judges that are no provider's."""
 _MEMBERS = ("name", "base_url", "base_url_variable", "key_variable", "auth", "call", "reply", "problem", "without")
 _registered: dict[str, Callable[..., Provider]] = {}
 
@@ -38,10 +41,10 @@ class _Names(Collection[str]):
     """All names there are now. Installed packages are looked through only when the others do not have one."""
 
     def __contains__(self, name: object) -> bool:
-        return name in _CLASSES or name in _registered or name in _installed()
+        return name in CLASSES or name in _registered or name in presets() or name in _installed()
 
     def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys([*_CLASSES, *_registered, *_installed()]))
+        return iter(dict.fromkeys([*CLASSES, *presets(), *_registered, *_installed()]))
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -53,6 +56,8 @@ PROVIDERS = _Names()
 
 def register_provider(provider: Made) -> Made:
     """Make a provider of your own known in this process, also as a decorator: then ``NAME:MODEL`` is a judge.
+
+    For a server that speaks OpenAI's chat completions, a row of data is enough: ``pairscale providers add``.
 
     A package does the same for everybody who installs it, and for the command, by an entry point of the group
     ``pairscale.providers``: ``NAME = "package.module:Class"``.
@@ -78,7 +83,7 @@ def register_provider(provider: Made) -> Made:
     name = getattr(provider, "name", None)
     if not isinstance(name, str) or not name.isidentifier():
         raise InputError(f"a provider needs a name of letters, digits and _ as its attribute `name`, not {name!r}")
-    if name in _CLASSES or name in _JUDGES:
+    if name in CLASSES or name in EMBEDDED:
         raise InputError(f"{name} comes with pairscale; give your provider another name")
     if missing := [member for member in _MEMBERS if not hasattr(provider, member)]:
         raise InputError(f"the provider {name} lacks {', '.join(missing)}; see pairscale.providers.base.Provider")
@@ -100,15 +105,19 @@ def _installed() -> dict[str, EntryPoint]:
             notice(f"the providers of the package {package.name} cannot be read: {error}")
             continue
         for point in points:
-            if point.name not in _CLASSES and point.name not in _JUDGES:
+            if point.name not in CLASSES and point.name not in EMBEDDED:
                 found.setdefault(point.name, point)  # as with imports, the first on the path counts
     return found
 
 
 def _class_of(name: str) -> Callable[..., Provider]:
-    if name in _CLASSES:
-        made: Callable[..., Provider] = getattr(import_module(f"pairscale.providers.{name}"), _CLASSES[name])
+    if name in CLASSES:
+        made: Callable[..., Provider] = getattr(import_module(f"pairscale.providers.{name}"), CLASSES[name])
         return made
+    if name not in _registered and name in presets():
+        from pairscale.providers.compatible import Compatible
+
+        return partial(Compatible, preset=presets()[name])
     if name not in _registered and name in _installed():
         point = _installed()[name]
         try:
@@ -127,7 +136,8 @@ def provider_named(name: str, **settings: Any) -> Provider:
     """A provider by its name.
 
     Args:
-        name: ``openai``, ``anthropic``, ``gemini``, ``together``, ``ollama``, ``compatible``, or one of your own.
+        name: ``openai``, ``anthropic``, ``gemini``, ``together``, ``ollama``, ``compatible``, a hosted service such as
+            ``openrouter`` or ``azure`` (``pairscale providers`` lists them), or one of your own.
         settings: of the provider's class: ``overrides`` (what its models can do) for all of them, ``version`` and
             ``key_header`` for Anthropic, ``api_version`` for Gemini.
 

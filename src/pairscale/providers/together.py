@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar
 
-from pairscale.errors import InputError
+from pairscale.core.errors import InputError
 from pairscale.providers import _read, _write
-from pairscale.providers.base import HTTPCall, LLMReply, LLMRequest, Problem
-from pairscale.providers.families import Capabilities, capabilities
+from pairscale.providers.base import HTTPCall, LLMReply, LLMRequest, ProviderProblem
+from pairscale.providers.families import Capabilities, rules_of
 from pairscale.providers.openai import messages, read_chat, response_format
 
 __all__ = ["Together"]
@@ -34,18 +35,19 @@ class Together:
         """The key."""
         return {"Authorization": f"Bearer {key}"}
 
-    def capabilities(self, model: str) -> Capabilities:
+    @cached_property
+    def capabilities(self) -> Callable[[str], Capabilities]:
         """What a model takes."""
-        return capabilities(self.name, model, self.overrides)
+        return rules_of(self.name, self.overrides)
 
     def call(self, request: LLMRequest) -> HTTPCall:
         """The request; the temperature is 0.6 for DeepSeek-R1 and for a Qwen that thinks, and 0 for everything else.
 
         Raises:
-            InputError: for a tier of service, a thinking budget, or thinking of a model that does not think.
+            InputError: for a tier of service, ``store``, a thinking budget, or thinking of a model that does not think.
         """
         request = _write.checked(request)
-        _write.forbid(request, "Together", "service_tier", "thinking_budget")
+        _write.forbid(request, "Together", "service_tier", "thinking_budget", "store")
         able = self.capabilities(request.model)
         if request.choices and able.structured == "none":
             raise InputError(f"{request.model} has no structured output; leave choices out")
@@ -69,7 +71,7 @@ class Together:
         """What the model said; a ``<think>`` block becomes its thoughts."""
         return read_chat(body, think_tags=self.capabilities(str(call.body.get("model"))).think_tags)
 
-    def problem(self, status: int, body: Any) -> Problem:
+    def problem(self, status: int, body: Any) -> ProviderProblem:
         """What an error reply says."""
         return _read.problem(status, body)
 

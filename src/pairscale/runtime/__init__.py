@@ -1,12 +1,12 @@
 """Ask judges: retries, budget, recording, progress, interrupts and resuming, for every kind of run."""
 
 from pairscale.runtime.asking import Stopwatch, ask_once, ask_unrecorded, close, comparison_of, pause, retrying
-from pairscale.runtime.budget import Budget, BudgetExceeded, Reservation, require_prices
+from pairscale.runtime.budget import Budget, BudgetExceeded, Reservation, record_prices, recorded_prices, require_prices
 from pairscale.runtime.progress import Progress
 from pairscale.runtime.run import CONCURRENCY, RETRIES, TIMEOUT, RunOptions, Runtime
 from pairscale.runtime.source import LogRows, Question, Recorded, Source, Wait
 from pairscale.runtime.streak import MOST_ALIKE, FailureStreak
-from pairscale.runtime.sync import Terminated, run_sync
+from pairscale.runtime.sync import Terminated, resumable, run_sync
 
 __all__ = [
     "CONCURRENCY",
@@ -32,7 +32,10 @@ __all__ = [
     "close",
     "comparison_of",
     "pause",
+    "record_prices",
+    "recorded_prices",
     "require_prices",
+    "resumable",
     "retrying",
     "run_sync",
 ]

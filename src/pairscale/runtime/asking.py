@@ -1,4 +1,4 @@
-"""Ask a judge once: whatever it does, there is a verdict, and the columns of the attempt."""
+"""Ask a judge once: whatever it does, there is a verdict; and the columns of an attempt."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from itertools import count
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from pairscale.errors import JudgeError, PairscaleError
-from pairscale.judges.base import Judge, JudgePair, Verdict
-from pairscale.provenance import utc_now, utc_text
+from pairscale.core.errors import JudgeError, PairscaleError
+from pairscale.core.provenance import utc_now, utc_text
+from pairscale.judges.base import Judge, JudgePair, Verdict, judge_member
+from pairscale.judges.function import raised
 from pairscale.providers.client import ProviderError
+from pairscale.runtime.timelimit import TimeLimit, TimeLimitError
 
 __all__ = ["Stopwatch", "ask_once", "ask_unrecorded", "close", "comparison_of", "pause", "retrying"]
 
@@ -47,43 +49,34 @@ class Stopwatch:
         return values
 
 
-async def ask_once(
-    judge: Judge, pair: JudgePair, number: int, timeout: float | None = None
-) -> tuple[Verdict, dict[str, Any]]:
+async def ask_once(judge: Judge, pair: JudgePair, limit: TimeLimit | None = None) -> Verdict:
     """Ask a judge one question, once.
 
     Args:
         judge: who is asked.
         pair: the question.
-        number: 1 for the first time that this question is asked, 2 for the second, and so on.
-        timeout: seconds after which there is no answer; None waits as long as the judge does.
+        limit: after which there is no answer; None waits as long as the judge does.
 
     Returns:
-        The verdict, and the columns of the attempt for the run file. An exception of the judge is a verdict, too.
+        The verdict; an exception of the judge is one, too.
 
     Raises:
         PairscaleError: the judge cannot judge these pairs at all, so that asking about others is pointless.
     """
-    watch = Stopwatch()
-    limit = None if timeout is None else asyncio.timeout(timeout)
     try:
-        if limit is None:
-            verdict = await judge.compare(pair)
-        else:
-            async with limit:
-                verdict = await judge.compare(pair)
+        verdict = await (judge.compare(pair) if limit is None else limit.within(judge.compare(pair)))
         if not isinstance(verdict, Verdict):
             raise TypeError(f"the judge gave a {type(verdict).__name__}, not a Verdict")
     except PairscaleError:
         raise
     except KeyboardInterrupt:  # a task must not end with it: the event loop would stop at once
         raise asyncio.CancelledError from None
+    except TimeLimitError:
+        assert limit is not None  # noqa: S101 - it is raised by it alone
+        return Verdict.fail("timeout", f"no answer within {limit.seconds:g} seconds", failure="transient")
     except Exception as error:  # noqa: BLE001 - a failed judgement is data
-        if limit is not None and limit.expired() and isinstance(error, TimeoutError):
-            verdict = Verdict.fail("timeout", f"no answer within {timeout:g} seconds", failure="transient")
-        else:
-            verdict = Verdict.fail("judge_error", f"{type(error).__name__}: {error}")
-    return verdict, watch.attempt(verdict, number)
+        return Verdict.fail("judge_error", raised(error))
+    return verdict
 
 
 async def ask_unrecorded(judge: Judge, pair: JudgePair, retries: int) -> Verdict:
@@ -94,7 +87,7 @@ async def ask_unrecorded(judge: Judge, pair: JudgePair, retries: int) -> Verdict
     """
     jitter = random.Random(pair.uid)  # noqa: S311 - spreads retries, keeps no secret
     for turn in range(retries + 1):
-        verdict, _ = await ask_once(judge, replace(pair, attempt=turn + 1), turn + 1)
+        verdict = await ask_once(judge, replace(pair, attempt=turn + 1))
         if verdict.failure == "judge":
             raise JudgeError(verdict.error_message or "the judge cannot be asked")
         if verdict.failure != "transient" or turn == retries:
@@ -151,6 +144,6 @@ def comparison_of(verdict: Verdict, first: str, second: str) -> dict[str, Any]:
 
 async def close(asked: object) -> None:
     """Have a judge, a comparator or a variant close what it holds open (connections), if it holds anything."""
-    aclose = getattr(asked, "aclose", None)
+    aclose = judge_member(asked, "aclose")
     if aclose is not None:
         await aclose()

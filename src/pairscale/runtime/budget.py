@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from pairscale.errors import InputError, JudgeError
-from pairscale.judges.base import Judge, JudgePair, Verdict
-from pairscale.notices import notice
-from pairscale.store import RunFile
+from pairscale.core.errors import InputError, JudgeError
+from pairscale.core.notices import notice
+from pairscale.judges.base import Judge, JudgePair, Verdict, judge_member
+from pairscale.providers.prices import price_date, price_note
+from pairscale.store._spending import PRICES_MARK
+from pairscale.store.runfile import RunFile
 
-__all__ = ["Budget", "BudgetExceeded", "Reservation", "require_prices"]
+__all__ = ["Budget", "BudgetExceeded", "Reservation", "record_prices", "recorded_prices", "require_prices"]
 
 _ROUNDING = 1 + 1e-9  # ten times ten cents are a dollar
 
@@ -43,21 +45,24 @@ class Budget:
         limit: US dollars; None for no limit.
         spent: so far, by the whole run: all calls and resumptions together.
         highest: by condition or variant, what its most expensive answer cost so far.
+        prices: of which dates the prices behind it are, as :func:`recorded_prices` says it.
     """
 
     limit: float | None = None
     spent: float = 0.0
     highest: dict[str, float] = field(default_factory=dict[str, float])
+    prices: str = ""
     _open: list[Reservation] = field(default_factory=list[Reservation])
     _settled: asyncio.Event = field(default_factory=asyncio.Event)
 
     @classmethod
     def of(cls, store: RunFile, limit: float | None) -> Budget:
         """The budget of a run file, with what it has spent."""
-        return cls(limit, store.spent(), {} if limit is None else store.highest_costs())
+        highest = {} if limit is None else store.highest_costs()
+        return cls(limit, store.spent(), highest, recorded_prices(store))
 
     def __str__(self) -> str:
-        return f"${self.spent:.4f} of ${self.limit:g} are spent"
+        return f"${self.spent:.4f} of ${self.limit:g} are spent{self.prices}"
 
     async def reserve(self, who: str, most: float | None, *, is_variant: bool = False) -> Reservation:
         """Reserve what a question may cost: what the asked one says, or the highest cost of its answers so far.
@@ -168,9 +173,36 @@ def require_prices(judges: Iterable[Judge], max_cost: float | None) -> None:
         notice(f"the price of {name} is not known, so costs are not counted; {how}")
 
 
+def record_prices(store: RunFile, judges: Iterable[Judge], variants: Mapping[str, object] | None = None) -> None:
+    """Keep in the run file which prices its costs rest on: of which model, the figures, their date and their source.
+
+    Args:
+        store: the run file.
+        judges: who is asked; those without a price, or with nothing to pay, leave no record.
+        variants: by name, the variants that answer.
+    """
+    known = list(store.get_meta(PRICES_MARK) or ())
+    named: list[tuple[str, object]] = [(one.condition.model or one.condition.judge_id, one) for one in judges]
+    found = []
+    for model, asked in (*named, *(variants or {}).items()):
+        price = judge_member(asked, "price")
+        if (date := price_date(price)) is not None:
+            found.append({"model": model, "as_of": date, **{name: getattr(price, name) for name in _RECORDED}})
+    if new := [row for row in found if row not in known]:
+        store.set_meta(PRICES_MARK, [*known, *new])
+
+
+def recorded_prices(store: RunFile) -> str:
+    """Of which dates the prices are that the costs of a run rest on: what stands behind each cost that is shown."""
+    return price_note(row["as_of"] for row in store.get_meta(PRICES_MARK) or ())
+
+
+_RECORDED = ("input", "output", "source")
+
+
 def _has_price(judge: Judge) -> bool:
     """False when a judge can say what a question may cost, and does not know; one of the user's own need not say."""
-    declared = getattr(judge, "max_cost_of", None)
+    declared = judge_member(judge, "max_cost_of")
     return declared is None or declared(_ANY_PAIR) is not None
 
 

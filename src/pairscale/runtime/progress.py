@@ -1,4 +1,4 @@
-"""Progress on standard error: a live bar in a terminal, plain lines elsewhere."""
+"""Progress: a live bar in a terminal, one line that is updated in a notebook, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self
+
+from pairscale.core.notebooks import LiveOutput, in_notebook
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
@@ -21,8 +23,8 @@ _FIRST_LINE_S, _LINE_S = 5.0, 30.0
 class Progress:
     """Shows how far a run is.
 
-    In a terminal there is a live bar. Elsewhere (a log file, a notebook, CI) there is a line after five seconds, then
-    every half minute, and one at the end of a run that had a line.
+    In a terminal there is a live bar, and in a notebook one line that is updated in place. Elsewhere (a log file, CI)
+    there is a line after five seconds, then every half minute, and one at the end of a run that had a line.
 
     Args:
         total: how many pairs there are.
@@ -30,6 +32,7 @@ class Progress:
         show: whether to show anything.
         label: what is done.
         every: print a line per so many pairs instead, also in a terminal, and one at the end.
+        prices: of which dates the prices behind the costs are, in words.
         clock: seconds.
     """
 
@@ -41,19 +44,23 @@ class Progress:
         show: bool = True,
         label: str = "judging",
         every: int | None = None,
+        prices: str = "",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._total, self._done, self._label, self._every, self._clock = total, done, label, every, clock
         self._failed = self._cached = self._new = 0
         self._said_at: int | None = None
-        self._cost = 0.0
+        self._cost, self._prices = 0.0, prices
         self._lines = show
         self._progress: RichProgress | None = None
+        self._output: LiveOutput | None = None
         self._started = clock()
         self._next_line = self._started + _FIRST_LINE_S
         if show and every is None and _is_terminal():
             self._lines, self._progress = False, _rich_progress()
             self._task = self._progress.add_task(label, total=total, completed=done, note="")
+        elif show and every is None and in_notebook():
+            self._lines, self._output = False, LiveOutput(clock)
 
     def __enter__(self) -> Self:
         if self._progress is not None:
@@ -63,6 +70,8 @@ class Progress:
     def __exit__(self, *_exc: object) -> None:
         if self._progress is not None:
             self._progress.stop()
+        elif self._output is not None and self._new:
+            self._output.show([self._text()])
         elif self._lines and self._new not in (0, self._said_at) and (self._every or self._said_at):
             self._line()
 
@@ -79,6 +88,9 @@ class Progress:
         self._cost += cost or 0.0
         if self._progress is not None:
             self._progress.update(self._task, advance=1, note=", ".join(self._notes()))
+        elif self._output is not None:
+            if self._output.is_due():
+                self._output.show([self._text()])
         elif self._lines and self._is_due():
             self._line()
 
@@ -88,20 +100,22 @@ class Progress:
     def _notes(self) -> list[str]:
         notes = (
             f"{self._failed:,} failed" if self._failed else "",
-            f"${self._cost:.4f}" if self._cost else "",
+            f"${self._cost:.4f}{self._prices}" if self._cost else "",
             f"{self._cached:,} from the cache" if self._cached else "",
         )
         return [part for part in notes if part]
 
-    def _line(self) -> None:
-        now = self._clock()
-        self._said_at, self._next_line = self._new, now + _LINE_S
-        seconds = now - self._started
+    def _text(self) -> str:
+        seconds = self._clock() - self._started
         parts = [f"{self._label}: {self._done:,} of {self._total:,}", *self._notes()]
         if seconds > 0:
             parts.append(f"{self._new / seconds:,.1f} per second")
+        return ", ".join(parts)
+
+    def _line(self) -> None:
+        self._said_at, self._next_line = self._new, self._clock() + _LINE_S
         with suppress(OSError, ValueError, AttributeError):  # standard error may be closed, and the run continues
-            print(", ".join(parts), file=sys.stderr, flush=True)  # noqa: T201
+            print(self._text(), file=sys.stderr, flush=True)  # noqa: T201
 
 
 def _is_terminal() -> bool:

@@ -1,7 +1,7 @@
 """The runtime: asks judges, retries, keeps the budget, records every attempt, and stops without losing an answer.
 
 Everything in pairscale that asks a judge does it here. A :class:`~pairscale.runtime.source.Source` says what to ask and
-takes the outcomes. Failures are of three kinds (:mod:`pairscale.failures`): a *transient* one is asked again, a
+takes the outcomes. Failures are of three kinds (:mod:`pairscale.core.failures`): a *transient* one is asked again, a
 *question* failure is recorded and the run continues, a *judge* failure ends the run once the open answers are stored.
 """
 
@@ -14,15 +14,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from pairscale.errors import JudgeError, PairscaleError
-from pairscale.judges.base import Verdict
-from pairscale.notices import notice
-from pairscale.options import optional, require_int, require_number
+from pairscale.core.errors import JudgeError, PairscaleError
+from pairscale.core.notices import notice
+from pairscale.core.options import optional, require_int, require_number
+from pairscale.judges.base import Verdict, judge_member
 from pairscale.runtime.asking import Stopwatch, ask_once, comparison_of, pause
 from pairscale.runtime.budget import Budget, BudgetExceeded, Reservation
 from pairscale.runtime.progress import Progress
-from pairscale.runtime.source import Question, Recorded, Source, Wait
+from pairscale.runtime.source import LogRows, Question, Recorded, Source, Wait
 from pairscale.runtime.streak import MOST_ALIKE, FailureStreak
+from pairscale.runtime.timelimit import TimeLimit
 from pairscale.store.policies import GroupCommitWriter, JournalWriter
 from pairscale.store.writer import Asked, Entry
 
@@ -97,6 +98,7 @@ class Runtime:
         self.stopped: str | None = None
         self.budget = budget or Budget(options.max_cost)
         self._source, self._writer, self._options, self._progress = source, writer, options, progress
+        self._limit = None if options.timeout is None else TimeLimit(options.timeout)
         self._deadline, self._clock = deadline, clock
         self._failure: PairscaleError | None = None
         self._streaks: dict[str, FailureStreak] = {}
@@ -120,6 +122,8 @@ class Runtime:
             for task in workers:
                 task.cancel()
             await asyncio.gather(*workers, return_exceptions=True)
+            if self._limit is not None:
+                self._limit.close()
         if self.stopped == "max_cost":
             self.tell_budget()
         if self._failure is not None:
@@ -240,7 +244,7 @@ class Runtime:
             self.budget.spent += (found[0].cost or 0.0) if found is not None else 0.0
             return found
         pair = question.pair(turn)
-        declared = getattr(question.judge, "max_cost_of", None)
+        declared = judge_member(question.judge, "max_cost_of")
         try:
             reserved = await self.budget.reserve(question.condition_id, None if declared is None else declared(pair))
         except BudgetExceeded:
@@ -266,23 +270,22 @@ class Runtime:
 
     async def _ask(self, question: Question, turn: int) -> tuple[Verdict, dict[str, Any]] | None:
         number, watch = question.attempt + turn, Stopwatch()
-        timeout = None if getattr(question.judge, "waits_for_people", False) else self._options.timeout
+        limit = None if judge_member(question.judge, "waits_for_people") else self._limit
         try:
-            verdict, values = await ask_once(question.judge, question.pair(turn), number, timeout)
+            verdict = await ask_once(question.judge, question.pair(turn), limit)
         except asyncio.CancelledError:  # it may be paid for all the same
             stopped = Verdict.fail("cancelled", "interrupted before the answer came", failure="transient")
-            self._writer.put(self._entry(question, watch.attempt(stopped, number), None))
+            self._writer.put(self._entry(question, watch.attempt(stopped, number), None, question.open_rows))
             raise
         except PairscaleError as error:  # the judge can judge none of these pairs
             self.stop("judge", error)
             verdict = Verdict.fail("judge_error", str(error), failure="judge")
-            values = watch.attempt(verdict, number)
         if verdict.cached:
             self.cached += 1
             self.saved += verdict.saved or 0.0
         else:
             self.asked += 1
-        return verdict, values
+        return verdict, watch.attempt(verdict, number)
 
     async def _stopped_within(self, seconds: float) -> bool:
         """Wait; True as soon as the run is being stopped."""
@@ -296,7 +299,7 @@ class Runtime:
 
     async def _record(self, question: Question, values: Mapping[str, Any]) -> None:
         """Write an attempt that settles nothing."""
-        entry = self._entry(question, values, None)
+        entry = self._entry(question, values, None, question.open_rows)
         if isinstance(self._writer, JournalWriter):
             self._writer.put(entry)
         else:
@@ -322,9 +325,11 @@ class Runtime:
 
     def _count(self, question: Question, verdict: Verdict) -> None:
         """Find out whether a failure concerns the judge, and show the first exception of a judge function."""
-        if verdict.error_code == "judge_error" and question.condition_id not in self._streaks:
-            notice(f"the judge raised an exception, and the run continues: {verdict.error_message}")
-        streak = self._streaks.setdefault(question.condition_id, FailureStreak())
+        streak = self._streaks.get(question.condition_id)
+        if streak is None:
+            streak = self._streaks[question.condition_id] = FailureStreak()
+            if verdict.error_code == "judge_error":
+                notice(f"the judge raised an exception, and the run continues: {verdict.error_message}")
         if streak.count(verdict, str(question.first["ID"]), str(question.second["ID"])):
             name = question.judge.condition.judge_id
             self.stop(
@@ -340,10 +345,10 @@ class Runtime:
         question: Question,
         values: Mapping[str, Any],
         comparison: Mapping[str, Any] | None,
-        rows: Any = (),
+        rows: LogRows = (),
     ) -> Entry:
         asked = Asked(
             question.condition_id, (values,), comparison, question.pair_id, question.uid, str(question.first["ID"]),
             str(question.second["ID"]), question.columns, question.replaces,
         )  # fmt: skip
-        return Entry(asked, rows, question.samples)
+        return Entry(asked, rows)

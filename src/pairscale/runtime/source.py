@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
+from pairscale.core.records import record
 from pairscale.judges.base import Item, Judge, JudgePair, Verdict
 
 __all__ = ["LogRows", "Question", "Recorded", "Source", "Wait"]
@@ -14,7 +15,7 @@ LogRows: TypeAlias = Sequence[tuple[str, Mapping[str, Any]]]
 """Rows of logs that belong to an answer, as (log, row)."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Question:
     """One question to one judge: which of these two?
 
@@ -31,7 +32,7 @@ class Question:
         occurrence: 2 when the run asks about the same two texts on purpose for the second time, and so on.
         state: the adaptive run that asks, for judges that look at it.
         columns: further columns of the pair, when it is new in the run file.
-        samples: rows of the table ``items``, for texts that are new in the run file.
+        open_rows: rows of logs to write with an attempt that settles nothing, so that the question is found again.
         retries: how often to ask again after a transient failure; None takes the runtime's.
     """
 
@@ -47,7 +48,7 @@ class Question:
     occurrence: int = 1
     state: Any = None
     columns: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    samples: Sequence[Mapping[str, Any]] = ()
+    open_rows: LogRows = ()
     retries: int | None = None
 
     def pair(self, turn: int = 0) -> JudgePair:
@@ -68,7 +69,7 @@ class Wait:
     hold: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Recorded:
     """The outcome of a question, as it goes into the run file.
 

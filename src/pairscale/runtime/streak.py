@@ -35,9 +35,10 @@ class FailureStreak:
             first: ID of the sample shown first.
             second: ID of the other.
         """
+        if verdict.outcome.is_answer:
+            return self.count_kind(None, first, second)
         message = (verdict.error_message or "").partition(":")[0][:60]
-        kind = None if verdict.outcome.is_answer else f"{verdict.error_code}|{verdict.status_code}|{message}"
-        return self.count_kind(kind, first, second)
+        return self.count_kind(f"{verdict.error_code}|{verdict.status_code}|{message}", first, second)
 
     def count_kind(self, kind: str | None, first: str, second: str) -> bool:
         """The same, by a name for the kind of failure; None for a success."""

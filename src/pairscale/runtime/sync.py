@@ -9,11 +9,14 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
-from typing import Any, NoReturn, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
-__all__ = ["Terminated", "run_sync", "terminable"]
+from pairscale.core.notices import notice
+
+__all__ = ["Terminated", "resumable", "run_sync", "terminable"]
 
 T = TypeVar("T")
+_NO_RUN: Final = object()
 _WAKE_S = 0.2
 _START_S = 5.0
 
@@ -25,12 +28,42 @@ class Terminated(SystemExit):
         super().__init__(128 + signal.SIGTERM)
 
 
-def run_sync(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+def run_sync(make: Callable[[], Coroutine[Any, Any, T]], *, run: object = _NO_RUN) -> T:
     """Run a coroutine to its end in a thread of its own, with the caller's context variables, and return its result.
 
     On Ctrl-C and on SIGTERM the coroutine is cancelled and given the time to store what was answered. Then
     KeyboardInterrupt or :class:`Terminated` is raised.
+
+    Args:
+        make: Makes the coroutine.
+        run: The file that holds the answers, to say on an interrupt how to resume; None when nothing is kept. Without
+            it, nothing is said.
     """
+    if run is _NO_RUN:
+        return _in_thread(make)
+    with resumable(run):
+        return _in_thread(make)
+
+
+@contextmanager
+def resumable(run: object | None) -> Iterator[None]:
+    """On Ctrl-C and SIGTERM, say once where the answers are and how to resume.
+
+    Args:
+        run: The file that holds the answers; None when nothing is kept.
+    """
+    try:
+        yield
+    except (KeyboardInterrupt, Terminated) as stop:
+        if not getattr(stop, "is_told", False):
+            stop.is_told = True  # type: ignore[union-attr]
+            what = "terminated" if isinstance(stop, Terminated) else "interrupted"
+            kept = f"The answers so far are in {run}. Run the same call again to resume."
+            notice(f"{what}. {'Nothing was kept.' if run is None else kept}")
+        raise
+
+
+def _in_thread(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
     outcome: Future[T] = Future()
     started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = Future()
 
@@ -68,7 +101,8 @@ def run_sync(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
 def terminable() -> Iterator[None]:
     """While the block runs, SIGTERM raises :class:`Terminated`; a second one ends the process at once.
 
-    A handler that the program has set itself stays, and other threads than the main one cannot set any.
+    Afterwards SIGTERM does what it did before. A handler that the program has set itself stays in place, and outside
+    the main thread none is set: in both cases it is the program that decides when to stop.
     """
     if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
         yield

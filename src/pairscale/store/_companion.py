@@ -1,55 +1,75 @@
-"""The file beside an exported table: logs, blobs, labels, facts and the names of questions.
+"""The file beside an exported table: everything about a run but texts, requests, raw replies and links of labellers.
 
-One JSON object per line: a head, then ``fact``, ``pair``, ``log``, ``blob``, ``labeller``, ``label_case``,
-``label_question`` and ``label`` lines, in this order. Blobs are base64. Texts and the links of labellers are left out.
+One JSON object per line: a head, then ``fact``, ``condition``, ``pair``, ``attempt``, ``comparison``, ``log``,
+``blob``, ``labeller``, ``label_case``, ``label_question``, ``label`` and ``chain`` lines, in this order. Blobs are
+base64, and JSON columns are their text, so that the hashes of the chain still hold.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator, Mapping
-from itertools import islice
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Text, cast, func, insert, select
+from sqlalchemy import JSON, Text, cast, func, select
 
-from pairscale.errors import FileFormatError, StoreMismatchError
-from pairscale.files import replacing
+from pairscale.core.errors import FileFormatError, StoreMismatchError
+from pairscale.core.files import replacing
 from pairscale.store import _sqlite
-from pairscale.store._database import Written, set_fact
-from pairscale.store._schema import blobs, label_cases, label_questions, labellers, labels, logs, metadata, pairs
-from pairscale.store.labels import LABELLING, LINKS, new_token
+from pairscale.store._database import Written
+from pairscale.store._hashes import UNHASHED_FACTS
+from pairscale.store._schema import (
+    attempts,
+    blobs,
+    chain,
+    comparisons,
+    conditions,
+    label_cases,
+    label_questions,
+    labellers,
+    labels,
+    logs,
+    metadata,
+    pairs,
+)
+from pairscale.store.labels import LABELLING, new_token
 
 if TYPE_CHECKING:
     from sqlalchemy import Column, Table
     from sqlalchemy.engine import Connection
 
+    from pairscale.store.chain import Change
     from pairscale.store.runfile import RunFile
 
-__all__ = ["companion_of", "enter_companion", "labelled_items", "named_pairs", "write_companion"]
+__all__ = [
+    "companion_of",
+    "companion_rows",
+    "enter_companion",
+    "enter_rest",
+    "is_whole",
+    "labelled_items",
+    "named_pairs",
+    "write_companion",
+]
 
-_HEAD = {"pairscale": "logs", "version": 1}
-_OWN = frozenset({"schema_version", "created_by", "created_at", "writer", LINKS})  # of the file, not of the run
-_CHUNK = 1_000
+_HEAD = {"pairscale": "logs", "version": 2}
 _FIELDS: dict[str, dict[str, type]] = {
     "fact": {"fact": str, "value": object},
-    "pair": {"pair": str, "ID1": str, "ID2": str, "columns": dict},
     "log": {"log": str, "row": int, "data": dict},
     "blob": {"blob": str, "row": int, "data": str},
-    "labeller": {"labeller": dict},
-    "label_case": {"label_case": dict},
-    "label_question": {"label_question": dict},
-    "label": {"label": dict},
 }
+_JUDGED: dict[str, Table] = {"condition": conditions, "pair": pairs, "attempt": attempts, "comparison": comparisons}
 _LABEL_TABLES: dict[str, Table] = {
     "labeller": labellers,
     "label_case": label_cases,
     "label_question": label_questions,
     "label": labels,
 }
-_LEFT_OUT = frozenset({"token", "task_input", "response_1", "response_2"})
+_TABLES: dict[str, Table] = {**_JUDGED, **_LABEL_TABLES, "chain": chain}
+_FIELDS |= {kind: {kind: dict} for kind in _TABLES}
+_LEFT_OUT = frozenset({"token", "task_input", "response_1", "response_2", "request", "raw_response"})
 
 
 def companion_of(path: Path) -> Path:
@@ -58,10 +78,10 @@ def companion_of(path: Path) -> Path:
 
 
 def write_companion(store: RunFile, path: Path) -> Path | None:
-    """Write the file beside a table, if the run has logs or labels; else one of an earlier export is removed."""
+    """Write the file beside a table; for a run file without anything, one of an earlier export is removed."""
     target = companion_of(path)
     with store.transaction() as connection:
-        if not any(_count(connection, table) for table in (logs, label_cases)):
+        if not _count(connection, chain):
             if target.exists() and _is_ours(target):
                 target.unlink()
             return None
@@ -78,17 +98,18 @@ def _lines(connection: Connection) -> Iterator[str]:
     stream = connection.execution_options(stream_results=True).execute
     yield json.dumps(_HEAD)
     for key, value in stream(select(metadata).order_by(metadata.c.key)):
-        if key not in _OWN:
+        if key not in UNHASHED_FACTS:
             yield _line(fact=key, value=value)
-    for row in stream(select(pairs).order_by(pairs.c.pair_id)):
-        yield _line(pair=row.custom_id, ID1=row.ID1, ID2=row.ID2, columns=row.columns)
+    for kind, table in _JUDGED.items():
+        for values in _rows(connection, table):
+            yield _line(**{kind: values})
     written = select(logs.c.log, logs.c.row, cast(logs.c.data, Text)).order_by(logs.c.log, logs.c.row)
     for log, row, data in stream(written):  # to the letter: the hashes are of the letters
         yield f'{_line(log=log, row=row)[:-1]},"data":{data}}}'
     for name, row, data in stream(select(blobs).order_by(blobs.c.name, blobs.c.row)):
         yield _line(blob=name, row=row, data=base64.b64encode(data).decode("ascii"))
-    for kind, table in _LABEL_TABLES.items():
-        for values in _label_rows(connection, table):
+    for kind, table in {**_LABEL_TABLES, "chain": chain}.items():
+        for values in _rows(connection, table):
             yield _line(**{kind: values})
 
 
@@ -96,8 +117,9 @@ def _exported(table: Table) -> list[Column[Any]]:
     return [column for column in table.c if column.name not in _LEFT_OUT]
 
 
-def _label_rows(connection: Connection, table: Table) -> Iterator[dict[str, Any]]:
-    query = select(*_exported(table)).order_by(*table.primary_key)
+def _rows(connection: Connection, table: Table) -> Iterator[dict[str, Any]]:
+    columns = (cast(c, Text).label(c.name) if isinstance(c.type, JSON) else c for c in _exported(table))
+    query = select(*columns).order_by(*table.primary_key)
     for row in connection.execution_options(stream_results=True).execute(query).mappings():
         yield dict(row)
 
@@ -111,9 +133,42 @@ def _is_ours(path: Path) -> bool:
         return file.readline().strip() == json.dumps(_HEAD).encode()
 
 
+def is_whole(path: Path) -> bool:
+    """Whether the chain of the exported run is there."""
+    return next(_read(path, "chain"), None) is not None
+
+
 def named_pairs(path: Path) -> dict[str, dict[str, Any]]:
     """The questions by their name: ``ID1 ID2 columns``."""
-    return {line.pop("pair"): line for line in _read(path, "pair")}
+    rows = (line["pair"] for line in _read(path, "pair"))
+    kept = ("ID1", "ID2")
+    return {
+        row["custom_id"]: {name: row[name] for name in kept} | {"columns": json.loads(row["columns"])} for row in rows
+    }
+
+
+def companion_rows(path: Path, kind: str) -> Iterator[dict[str, Any]]:
+    """The rows of a table, of its kind of lines; JSON columns are written out."""
+    table = _TABLES[kind]
+    written = [column.name for column in table.c if isinstance(column.type, JSON) and column.name not in _LEFT_OUT]
+    for line in _read(path, kind):
+        row = line[kind]
+        yield row | {name: None if row[name] is None else Written(row[name]) for name in written}
+
+
+def enter_rest(change: Change, path: Path) -> None:
+    """Enter what does not concern single comparisons into an empty run file: facts, logs, blobs and labels."""
+    for line in _read(path, "fact"):
+        change.set_fact(line["fact"], line["value"])
+    change.insert(logs, _log_rows(path))
+    change.insert(
+        blobs, ({"name": line["blob"], "row": line["row"], "data": line["data"]} for line in _read(path, "blob"))
+    )
+    _enter_label_rows(change, {kind: list(companion_rows(path, kind)) for kind in _LABEL_TABLES})
+
+
+def _log_rows(path: Path) -> Iterator[dict[str, Any]]:
+    return ({**line, "data": Written(_line(**line["data"]))} for line in _read(path, "log"))
 
 
 def labelled_items(path: Path) -> set[str]:
@@ -128,46 +183,51 @@ def enter_companion(store: RunFile, path: Path) -> None:
     Raises:
         StoreMismatchError: when the run file has other logs or other labels.
     """
-    with store.transaction() as connection:
-        _enter_logs(connection, store.name, path)
-        _enter_labels(connection, store.name, path)
+    with store.writer.changing() as change:
+        change.about["imported"] = path.name
+        _enter_logs(change, store.name, path)
+        _enter_labels(change, store.name, path)
     store.writer.renumber()
 
 
-def _enter_logs(connection: Connection, name: str, path: Path) -> None:
+def _enter_logs(change: Change, name: str, path: Path) -> None:
     there = select(logs.c.log, logs.c.row, logs.c.data)
-    known = {(log, row): data for log, row, data in connection.execute(there)}
+    known = {(log, row): data for log, row, data in change.connection.execute(there)}
     if known:
         given = {(line["log"], line["row"]): line["data"] for line in _read(path, "log")}
         if given != known:
             raise StoreMismatchError(f"{name} has other logs than {path}; import into a new run file")
         return
-    rows = ({**line, "data": Written(_line(**line["data"]))} for line in _read(path, "log"))
-    while block := list(islice(rows, _CHUNK)):
-        connection.execute(insert(logs), block)
-    for line in _read(path, "blob"):
-        connection.execute(insert(blobs), [{"name": line["blob"], "row": line["row"], "data": line["data"]}])
+    change.insert(logs, _log_rows(path))
+    change.insert(
+        blobs, ({"name": line["blob"], "row": line["row"], "data": line["data"]} for line in _read(path, "blob"))
+    )
     for line in _read(path, "fact"):
-        set_fact(connection, line["fact"], line["value"])
+        change.set_fact(line["fact"], line["value"])
 
 
-def _enter_labels(connection: Connection, name: str, path: Path) -> None:
-    """Labels under the numbers that they have; every labeller gets a new link."""
-    given = {kind: [line[kind] for line in _read(path, kind)] for kind in _LABEL_TABLES}
+def _enter_labels(change: Change, name: str, path: Path) -> None:
+    """Labels under the numbers that they have."""
+    given = {kind: list(companion_rows(path, kind)) for kind in _LABEL_TABLES}
     if not given["label_case"]:
         return
-    if _count(connection, label_cases):
-        if any(list(_label_rows(connection, table)) != given[kind] for kind, table in _LABEL_TABLES.items()):
+    if _count(change.connection, label_cases):
+        if any(list(_rows(change.connection, table)) != given[kind] for kind, table in _LABEL_TABLES.items()):
             raise StoreMismatchError(f"{name} has other labels than {path}; import into a new run file")
         return
-    _sqlite.make_private(connection.engine)
-    for kind, table in _LABEL_TABLES.items():
-        rows = [row | {"token": new_token()} for row in given[kind]] if table is labellers else given[kind]
-        if rows:
-            connection.execute(insert(table), rows)
+    _enter_label_rows(change, given)
     for line in _read(path, "fact"):
         if line["fact"] == LABELLING:
-            set_fact(connection, LABELLING, line["value"])
+            change.set_fact(LABELLING, line["value"])
+
+
+def _enter_label_rows(change: Change, given: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+    """Every labeller gets a new link, and so the run file becomes private."""
+    if given["labeller"]:
+        _sqlite.make_private(change.connection.engine)
+    for kind, table in _LABEL_TABLES.items():
+        tokens = ({"token": new_token()} if table is labellers else {} for _ in given[kind])
+        change.insert(table, (row | token for row, token in zip(map(dict, given[kind]), tokens, strict=True)))
 
 
 def _read(path: Path, kind: str) -> Iterator[dict[str, Any]]:
@@ -193,8 +253,8 @@ def _parsed(text: str, kind: str, where: str) -> dict[str, Any]:
                 raise ValueError(f"{name} is {line[name]!r:.60}")
         if kind == "blob":
             line["data"] = base64.b64decode(line["data"], validate=True)
-        elif kind in _LABEL_TABLES:
-            _check_row(line[kind], _LABEL_TABLES[kind])
+        elif kind in _TABLES:
+            _check_row(line[kind], _TABLES[kind])
     except KeyError as error:
         raise FileFormatError(f"{where}: no {error}; export the run again") from None
     except (ValueError, RecursionError) as error:
@@ -205,7 +265,8 @@ def _parsed(text: str, kind: str, where: str) -> dict[str, Any]:
 def _check_row(row: Mapping[str, Any], table: Table) -> None:
     for column in _exported(table):
         value = row[column.name]
-        if not (column.nullable if value is None else _fits(value, column.type.python_type)):
+        kind = str if isinstance(column.type, JSON) else column.type.python_type
+        if not (column.nullable if value is None else _fits(value, kind)):
             raise ValueError(f"{column.name} is {value!r:.60}")
 
 

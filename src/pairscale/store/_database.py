@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import JSON, Text, cast, create_engine, delete, insert, select, update
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import NoSuchModuleError, SQLAlchemyError
 
-from pairscale.errors import InputError, MissingExtraError, StoreError
+from pairscale.core.errors import InputError, MissingExtraError, StoreDamagedError, StoreError
+from pairscale.core.tables import listed
 from pairscale.store import _sqlite
+from pairscale.store._hashes import HASHED, RowHasher
 from pairscale.store._schema import labellers, metadata
 from pairscale.store.labels import LINKS
-from pairscale.tables import listed
 
 if TYPE_CHECKING:
-    from sqlalchemy import Column, Insert, Table, Update
+    from sqlalchemy import Column, Insert, Select, Table
     from sqlalchemy.engine import Connection, Dialect, Engine
+
+    from pairscale.store.chain import Links
 
 __all__ = [
     "Prepared",
@@ -29,65 +32,89 @@ __all__ = [
     "get_fact",
     "open_address",
     "prepared_insert",
+    "raw_rows",
+    "read_columns",
+    "scrub_surrogates",
     "set_fact",
     "storable",
-    "whole",
     "write_json",
 ]
 
 
 class Prepared:
-    """An insert or update that is compiled once, for those who write one row at a time, thousands of times.
+    """An insert that is compiled once, for those who write one row at a time, thousands of times.
 
     SQLAlchemy's own way costs some five times as much for a single row. Errors are those of the driver.
 
     Args:
-        statement: the insert or update.
+        statement: the insert.
         columns: all its columns; every row must have each of them.
         dialect: of the database.
     """
 
-    __slots__ = ("_by_position", "_columns", "_processed", "_sql")
+    __slots__ = ("_by_position", "_columns", "_hashed", "_processed", "_sql", "_values_of", "_wraps")
 
-    def __init__(self, statement: Insert | Update, columns: Iterable[Column[Any]], dialect: Dialect) -> None:
+    def __init__(self, statement: Insert, columns: Iterable[Column[Any]], dialect: Dialect) -> None:
         types = {column.name: column.type.dialect_impl(dialect) for column in columns}
         compiled = statement.compile(dialect=dialect, column_keys=list(types))
         self._sql, self._by_position = str(compiled), compiled.positional
         self._columns = dict.fromkeys((compiled.positiontup if compiled.positional else compiled.params) or ())
         found = [types[name].bind_processor(dialect) if name in types else None for name in self._columns]
+        self._values_of = itemgetter(*self._columns)
         self._processed = [(place, process) for place, process in enumerate(found) if process is not None]
+        self._wraps = dialect.name != "sqlite"
+        table: Any = statement.table
+        self._hashed = RowHasher(table, list(self._columns)) if table in HASHED else None
 
-    def execute(self, connection: Connection, rows: Iterable[Mapping[str, Any]]) -> None:
+    def execute(self, connection: Connection, rows: Iterable[Mapping[str, Any]], links: Links | None = None) -> None:
         """Run it for all rows.
+
+        Args:
+            connection: of the database.
+            rows: what to write.
+            links: takes the hashes of the rows, for the chain.
 
         Raises:
             InputError: when a row has a column too many or too few.
         """
         values = [self._bound(row) for row in rows]
+        if links is not None and self._hashed is not None:
+            for row in values:
+                links.add(self._hashed([_unwrapped(value) for value in row] if self._wraps else row))
+        given = values if self._by_position else [dict(zip(self._columns, row, strict=True)) for row in values]
         cursor = connection.connection.cursor()
         try:
-            cursor.executemany(self._sql, values)
+            cursor.executemany(self._sql, given)
         finally:
             cursor.close()
 
-    def _bound(self, row: Mapping[str, Any]) -> Any:
-        if row.keys() != self._columns.keys():
+    def _bound(self, row: Mapping[str, Any]) -> list[Any]:
+        try:
+            values = list(self._values_of(row))
+        except KeyError:
+            values = []
+        if len(row) != len(values):
             unknown, missing = row.keys() - self._columns.keys(), self._columns.keys() - row.keys()
             raise InputError(
                 f"the run file has no column {listed(sorted(unknown))}"
                 if unknown
                 else f"a row for the run file lacks {listed(sorted(missing))}"
             )
-        values = [row[name] for name in self._columns]
         for place, process in self._processed:
             values[place] = process(values[place])
-        return tuple(values) if self._by_position else dict(zip(self._columns, values, strict=True))
+        return values
 
 
-@lru_cache(maxsize=8)
-def prepared_insert(table: Table, dialect: Dialect, without: str = "") -> Prepared:
-    """The insert of rows with every column of a table, but for the one that the database numbers by itself."""
-    return Prepared(insert(table).inline(), [column for column in table.c if column.name != without], dialect)
+def _unwrapped(value: Any) -> Any:
+    """What the database keeps of a value: psycopg takes JSON and bytes in wrappers, and writes their content."""
+    kind = type(value).__name__
+    return write_json(value.obj) if kind == "Json" else bytes(value.obj) if kind == "Binary" else value
+
+
+@lru_cache(maxsize=32)
+def prepared_insert(table: Table, dialect: Dialect) -> Prepared:
+    """The insert of rows with every column of a table."""
+    return Prepared(insert(table).inline(), table.c, dialect)
 
 
 _encoded = json.JSONEncoder(ensure_ascii=False, default=str).encode
@@ -116,9 +143,9 @@ def storable(values: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in values.items():
         try:
             write_json(value)
-            kept[name] = whole(value)
+            kept[name] = scrub_surrogates(value)
         except (TypeError, ValueError, RecursionError):
-            kept[name] = whole(str(value))
+            kept[name] = scrub_surrogates(str(value))
     return kept
 
 
@@ -142,25 +169,36 @@ def read_columns(blocks: Iterable[Sequence[str]]) -> dict[str, list[Any]]:
     return columns
 
 
-def whole(value: Any) -> Any:
+def scrub_surrogates(value: Any) -> Any:
     """The same without halves of characters, which some servers send and no database takes; U+FFFD stands for them."""
     if isinstance(value, Written):
         return value
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, Mapping):
-        return {whole(key): whole(inner) for key, inner in value.items()}
-    return [whole(inner) for inner in value] if isinstance(value, list | tuple) else value
+        return {scrub_surrogates(key): scrub_surrogates(inner) for key, inner in value.items()}
+    return [scrub_surrogates(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def open_address(url: str, options: Mapping[str, Any]) -> Engine:
-    """A database by its address."""
+    """A database by its address.
+
+    Raises:
+        StoreError: it is no address; the message holds no part of it that may be a password.
+    """
+    scheme = url.partition("://")[0]
+    unusable = f"{scheme}:// is not a database address that can be used"
+    if url.partition("?")[0].count("@") > 1:
+        raise StoreError(f"{unusable}: write @ in a user or password as %40, : as %3A and / as %2F")
     try:
         return create_engine(url, **options)
     except ModuleNotFoundError as error:
         raise MissingExtraError("a PostgreSQL run file", "postgres") from error
-    except (SQLAlchemyError, ValueError) as error:
-        raise StoreError(f"{url.partition('://')[0]}:// is not a database address that can be used: {error}") from None
+    except NoSuchModuleError:
+        raise StoreError(f"{unusable}: there is no database or driver of that name") from None
+    except (SQLAlchemyError, ValueError):
+        form = "name+driver://user:password@host:port/database, where the port is a number"
+        raise StoreError(f"{unusable}: it must look like {form}") from None
 
 
 def following(connection: Connection, column: Any) -> int:
@@ -173,9 +211,28 @@ def following(connection: Connection, column: Any) -> int:
         cursor.close()
 
 
+def raw_rows(connection: Connection, query: Select[Any]) -> Iterator[Sequence[Any]]:
+    """What a query finds, as the driver gives it: values of any type, and text that is not UTF-8."""
+    cursor = connection.connection.cursor()
+    try:
+        with _sqlite.any_text(connection):
+            cursor.execute(str(query.compile(dialect=connection.dialect, compile_kwargs={"literal_binds": True})))
+            while block := cursor.fetchmany(500):
+                yield from block
+    finally:
+        cursor.close()
+
+
 def get_fact(connection: Connection, key: str) -> Any:
-    """A fact about the file, or None."""
-    row = connection.execute(select(metadata.c.value).where(metadata.c.key == key)).first()
+    """A fact about the file, or None.
+
+    Raises:
+        StoreDamagedError: it is not JSON.
+    """
+    try:
+        row = connection.execute(select(metadata.c.value).where(metadata.c.key == key)).first()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise StoreDamagedError(f"the fact {key!r} of the run file cannot be read: {error}") from None
     return None if row is None else row.value
 
 

@@ -11,7 +11,7 @@ from filelock import FileLock, Timeout
 from sqlalchemy import func, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from pairscale.errors import StoreBusyError, StoreError
+from pairscale.core.errors import StoreBusyError, StoreError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-__all__ = ["Progress"]
+from pairscale.core.provenance import text_hash
+
+__all__ = ["PairProgress", "item_row"]
+
+
+def item_row(sample: Mapping[str, Any]) -> dict[str, Any]:
+    """A sample as a row of the table ``items``."""
+    more = {key: value for key, value in sample.items() if key not in {"ID", "text"}}
+    text = sample["text"]
+    return {"item_id": sample["ID"], "text": text, "text_hash": text_hash(text), "columns": more}
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class PairProgress:
     """What a run file knows of some pairs under one condition.
 
     Attributes:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from sqlalchemy import Select, Text, cast, func, select
 
+from pairscale.core.tables import FAILED, RESULTS
 from pairscale.store._schema import attempts, comparisons, conditions, pairs
-from pairscale.tables import FAILED, RESULTS
 
-__all__ = ["failed_query", "results_query"]
+if TYPE_CHECKING:
+    from sqlalchemy.engine import Connection
+
+__all__ = ["failed_query", "read_conditions", "results_query"]
 
 
 def results_query(condition_id: str | None, *, raw: bool) -> tuple[Select[Any], dict[str, Any]]:
@@ -54,3 +57,31 @@ def failed_query(condition_id: str | None) -> tuple[Select[Any], dict[str, Any]]
     text = pl.String()
     schema = {"custom_id": text, "ID1": text, "ID2": text, **FAILED, "condition_id": text}
     return query, {**schema, "pair_id": pl.Int64()}
+
+
+def read_conditions(connection: Connection) -> pl.DataFrame:
+    """One row a condition: who judged what, how often, with which outcomes, at what cost."""
+    c, a = comparisons.c, attempts.c
+    counts = select(c.condition_id, c.outcome, func.count()).group_by(c.condition_id, c.outcome)
+    spent = select(
+        a.condition_id,
+        func.count(),
+        func.sum(a.cost),
+        func.sum(a.total_tokens),
+        func.max(a.attempted_at),
+    ).group_by(a.condition_id)
+    rows: dict[str, dict[str, Any]] = {}
+    for row in connection.execute(select(conditions).order_by(conditions.c.created_at)).mappings():
+        kept = ("condition_id", "judge_id", "model", "trait", "template_id")
+        outcomes = dict.fromkeys(("win", "tie", "flip", "abstention", "error"), 0)
+        totals = {"attempts": 0, "cost": None, "total_tokens": None, "last_at": None}
+        rows[row["condition_id"]] = {name: row[name] for name in kept} | outcomes | totals
+    for condition_id, outcome, n in connection.execute(counts):
+        rows[condition_id][outcome] = n
+    for condition_id, n, cost, tokens, last in connection.execute(spent):
+        rows[condition_id].update(attempts=n, cost=cost, total_tokens=tokens, last_at=last)
+    whole, text = pl.Int64(), pl.String()
+    schema: dict[str, Any] = dict.fromkeys(("condition_id", "judge_id", "model", "trait", "template_id"), text)
+    schema |= dict.fromkeys(("win", "tie", "flip", "abstention", "error", "attempts"), whole)
+    schema |= {"cost": pl.Float64(), "total_tokens": whole, "last_at": text}
+    return pl.DataFrame(list(rows.values()), schema=schema)

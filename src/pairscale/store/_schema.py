@@ -27,6 +27,7 @@ __all__ = [
     "SCHEMA_VERSION",
     "attempts",
     "blobs",
+    "chain",
     "comparisons",
     "conditions",
     "items",
@@ -149,6 +150,16 @@ blobs = Table(
     Column("data", LargeBinary, nullable=False),
 )
 """Bytes by name and number: what an adaptive run needs of each refit to be taken up or replayed."""
+
+chain = Table(
+    "chain",
+    tables,
+    Column("chain", String(64), primary_key=True),  # of one writer
+    Column("entry", Integer, primary_key=True),
+    Column("data", Text, nullable=False),  # JSON; the hash is of the letters
+    Column("hash", String(64), nullable=False),  # of the hash of the entry before, and of data
+)
+"""The hashes of all rows that are evidence, one entry per transaction; see :mod:`pairscale.store.chain`."""
 
 labellers = Table(
     "labellers",

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-from sqlalchemy import Select, func, literal_column, select
+from sqlalchemy import Select, func, literal_column, null, select
 
 from pairscale.store._schema import attempts, conditions, pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-__all__ = ["SPENDING", "USAGE", "spending_query", "usage_query"]
+__all__ = ["PRICES_MARK", "SPENDING", "USAGE", "dated_spending", "spending_query", "usage_query"]
 
 _TEXT, _INT, _REAL = pl.String(), pl.Int64(), pl.Float64()
 _TOKENS = ("prompt_tokens", "completion_tokens", "total_tokens")
@@ -24,7 +24,10 @@ SPENDING: Mapping[str, pl.DataType] = {
     "attempts": _INT,
     **dict.fromkeys(_TOKENS, _INT),
     "cost": _REAL,
+    "prices_as_of": _TEXT,
 }
+PRICES_MARK = "prices"
+"""The fact of a run file that lists the prices its costs rest on: ``model as_of input output source``."""
 USAGE: Mapping[str, pl.DataType] = {
     "custom_id": _TEXT,
     "attempt": _INT,
@@ -45,11 +48,27 @@ def spending_query(condition_id: str | None) -> Select[Any]:
         func.substr(a.attempted_at, literal_column("1"), literal_column("10")).label("day"),
     )
     sums = [func.sum(a[name]).label(name) for name in (*_TOKENS, "cost")]
-    query = select(*groups, func.count().label("attempts"), *sums)
+    query = select(*groups, func.count().label("attempts"), *sums, null().label("prices_as_of"))
     query = query.select_from(attempts.join(conditions, k.condition_id == a.condition_id))
     if condition_id is not None:
         query = query.where(a.condition_id == condition_id)
     return query.group_by(*groups).order_by(groups[2], groups[0], groups[1])
+
+
+def dated_spending(table: pl.DataFrame, prices: Iterable[Mapping[str, Any]] | None) -> pl.DataFrame:
+    """The spending with the dates of the prices that it rests on; none where a judge states its costs itself.
+
+    Args:
+        table: of :func:`spending_query`.
+        prices: as the run file lists them.
+    """
+    dates: dict[str, list[str]] = {}
+    for row in prices or ():
+        if row["as_of"] not in (known := dates.setdefault(row["model"], [])):
+            known.append(row["as_of"])
+    words = {model: ", ".join(sorted(known)) for model, known in dates.items()}
+    found = pl.Series([words.get(model) for model in table["model"]], dtype=_TEXT)
+    return table.with_columns(prices_as_of=found)
 
 
 def usage_query(condition_id: str) -> Select[Any]:

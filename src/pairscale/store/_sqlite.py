@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 import tempfile
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import URL, create_engine, event
 from sqlalchemy.pool import StaticPool
 
-from pairscale.errors import StoreBusyError, StoreDamagedError, StoreError, StoreFullError
-from pairscale.notices import notice
+from pairscale.core.errors import StoreBusyError, StoreDamagedError, StoreError, StoreFullError
+from pairscale.core.notices import notice
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection, Engine
 
-__all__ = ["explain", "make_private", "open_file", "open_memory", "save_copy"]
+__all__ = ["any_text", "explain", "make_private", "open_file", "open_memory", "save_copy"]
 
 _BUSY_SECONDS = 30
 
@@ -86,6 +87,24 @@ def save_copy(connection: Connection, path: Path, target: Path | None = None) ->
     with closing(sqlite3.connect(target)) as copy:
         connection.connection.driver_connection.backup(copy)  # type: ignore[union-attr]
     return target
+
+
+@contextmanager
+def any_text(connection: Connection) -> Iterator[None]:
+    """Inside the block, text that is not UTF-8 is read, too; its bytes become single surrogates."""
+    driver: Any = connection.connection.driver_connection
+    if connection.dialect.name != "sqlite":
+        yield
+        return
+    driver.text_factory = _decoded
+    try:
+        yield
+    finally:
+        driver.text_factory = str
+
+
+def _decoded(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
 
 
 def _write_ahead(connection: Any) -> str:
@@ -160,7 +179,7 @@ def _check(path: Path, expected: set[str], *, write: bool) -> None:
 
 _MEANINGS: dict[int, tuple[type[StoreError], str]] = {
     sqlite3.SQLITE_FULL: (StoreFullError, "the disk is full; make room and start the same command again"),
-    sqlite3.SQLITE_IOERR: (StoreFullError, "the disk could not be written; check space and connection, then go on"),
+    sqlite3.SQLITE_IOERR: (StoreFullError, "the disk could not be written; check space and connection, then continue"),
     sqlite3.SQLITE_BUSY: (StoreBusyError, "another program is holding it; try again when it is done"),
     sqlite3.SQLITE_LOCKED: (StoreBusyError, "another program is holding it; try again when it is done"),
     sqlite3.SQLITE_CORRUPT: (StoreDamagedError, "it is damaged; restore it from a copy, or export what can be read"),

@@ -1,69 +1,65 @@
-"""The hash chain of the logs: whoever changes, removes or adds a row of a finished run is found out.
+"""The hash chain of a run file: every row that is evidence is in it, from the transaction that wrote it.
 
-Every row of a chained log carries ``hash``, the SHA-256 of the hash of the row before (for the first row: the name of
-the log) followed by the row as canonical JSON without its hash. Canonical JSON: keys sorted, no blanks, text as it is
-in UTF-8, numbers as Python writes them; what is not a finite number is null. The number of rows and the last hash of
-each log stand in the metadata under ``chain``, so that a missing last row is found, too. A row of the log ``round_log``
-carries the digests of its blobs, which are checked along.
+The table ``chain`` has one entry per transaction. Its ``data`` is JSON: ``at``, the time, and ``rows``, which has for
+every part of a table (:data:`pairscale.store._hashes.PARTS`) a list of rows, each as its key and its hash; null stands
+for a row that was removed. Its ``hash`` is the SHA-256 of the hash of the entry before (for the first entry: the name
+of the chain) followed by ``data``. Each writer has a chain of its own, named in the column ``chain``.
 
-A chain tells of accidents and of careless hands. Who rewrites all rows and the metadata besides can only be found out
-by a head that was noted elsewhere.
+Nothing in a chain is ever rewritten: a comparison that replaces another, a label that is taken back or a fact that
+changes is a further entry. When a run file is closed, an entry ``closed`` holds the number of entries and the last hash
+of each chain, and the digest over them. A process that is killed leaves no such entry, and a chain that is valid as far
+as it goes.
+
+A chain finds every change that was made without recomputing it. It does not find a file all of whose hashes were
+recomputed; for that, compare the digest with one that was kept elsewhere.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Text, cast, func, select
+from sqlalchemy import JSON, Text, cast, func, select, type_coerce
 
-from pairscale.store._database import Written, get_fact, whole
-from pairscale.store._schema import blobs, logs
+from pairscale.core.provenance import utc_now
+from pairscale.store._database import Prepared, prepared_insert, raw_rows, scrub_surrogates, set_fact
+from pairscale.store._hashes import PARTS, RowHasher, sha256
+from pairscale.store._schema import chain, logs, metadata
 
 if TYPE_CHECKING:
+    from sqlalchemy import Table
     from sqlalchemy.engine import Connection
 
     from pairscale.store.runfile import RunFile
 
-__all__ = ["CHAIN", "CHAINED", "Problem", "canonical", "digest_of", "link", "verify_chain"]
+__all__ = [
+    "CLOSED",
+    "MAIN",
+    "ChainWriter",
+    "Change",
+    "Links",
+    "canonical",
+    "digest_of_closing",
+    "digest_of_heads",
+    "heads_of",
+    "log_ends",
+    "stored_rows",
+]
 
-CHAINED = ("step_log", "round_log", "item_log", "adaptive_events")
-"""The logs whose rows carry a hash."""
+MAIN = "main"
+"""The chain of a run file that one process at a time writes to."""
 
-CHAIN = "chain"
-"""The fact of the metadata that holds, for each of these logs, its number of rows and its last hash."""
+CLOSED = "closed"
+"""The fact of the metadata that holds the heads and the digest of the last closing."""
 
-_MARK, _CLOSE = '"hash":"', '"}'
-_TAIL = len(_MARK) + 64 + len(_CLOSE)
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """The first difference between a log and its chain.
-
-    Attributes:
-        log: the log, or ``blobs``.
-        row: the number of the row, counted from 1.
-        kind: ``edited``, ``missing``, ``added`` or ``head`` (the rows fit together, but not to the metadata).
-        message: the same in words.
-    """
-
-    log: str
-    row: int
-    kind: str
-    message: str
-
-    def __str__(self) -> str:
-        return f"{self.log}, row {self.row}: {self.message}"
+_CHUNK = 5_000  # rows per entry of the chain, at most
 
 
 def canonical(row: Mapping[str, Any]) -> str:
-    """A row as JSON in one and only one way; NaN and infinities become null."""
+    """A row of a log as JSON in one and only one way; NaN and infinities become null."""
     try:
         body = _encode(row)
     except ValueError:
@@ -71,108 +67,189 @@ def canonical(row: Mapping[str, Any]) -> str:
     try:
         body.encode()
     except UnicodeEncodeError:  # half a character, as some servers send it
-        return str(whole(body))
+        return str(scrub_surrogates(body))
     return body
 
 
-def link(previous: str, row: Mapping[str, Any]) -> tuple[str, Written]:
-    """The hash of a row that follows another, and the row with it as it is stored."""
-    body = canonical(row)
-    digest = hashlib.sha256((previous + body).encode()).hexdigest()
-    comma = "," if len(body) > 2 else ""
-    return digest, Written(f"{body[:-1]}{comma}{_MARK}{digest}{_CLOSE}")
+def digest_of_heads(heads: Mapping[str, Sequence[Any]]) -> str:
+    """The digest over everything: of the number of entries and the last hash of each chain."""
+    return sha256(_encode({name: list(head) for name, head in heads.items()}))
 
 
-def digest_of(data: bytes) -> str:
-    """The digest of a blob, as ``round_log`` carries it."""
-    return hashlib.sha256(data).hexdigest()
+class Links:
+    """The hashes of the rows of one transaction, until they become entries of the chain.
 
-
-def verify_chain(run_file: RunFile) -> list[Problem]:
-    """Compare the logs of a run file with their chain.
-
-    Returns:
-        The first difference in each log that has one, and every blob that differs; nothing when all is right.
+    Attributes:
+        rows: by part, lists of key and hash.
+        n: how many.
+        skip: says of a part and its key and hash whether it is left out.
     """
-    problems: list[Problem] = []
-    digests: dict[tuple[str, int], str] = {}
-    with run_file.transaction() as connection:
-        heads = get_fact(connection, CHAIN)
-        for log in CHAINED:
-            present = connection.execute(select(func.count()).where(logs.c.log == log)).scalar_one()
-            rows = select(logs.c.row, cast(logs.c.data, Text)).where(logs.c.log == log).order_by(logs.c.row)
-            head = heads.get(log) if isinstance(heads, dict) else None
-            found = connection.execution_options(stream_results=True).execute(rows)
-            kept = digests if log == "round_log" else {}
-            if _is_head(head):
-                problem = _first_difference(log, ((number, data) for number, data in found), present, head, kept)
-                problems += [] if problem is None else [problem]
-            elif present or head is not None:
-                problems.append(Problem(log, 1, "head", "the metadata do not say how many rows there are"))
-        whole = all(problem.log != "round_log" for problem in problems)
-        problems += _differing_blobs(connection, digests, whole=whole)
-    return problems
+
+    __slots__ = ("n", "rows", "skip")
+
+    def __init__(self) -> None:
+        self.rows: dict[str, list[list[Any]]] = {}
+        self.n = 0
+        self.skip: Callable[[str, list[Any]], bool] | None = None
+
+    def add(self, hashed: Iterable[tuple[str, list[Any]]]) -> None:
+        """Add the parts of a row that was written."""
+        for name, link in hashed:
+            if self.skip is not None and link[-1] is not None and self.skip(name, link):
+                continue
+            self.rows.setdefault(name, []).append(link)
+            self.n += 1
+
+    def remove(self, part: str, keys: Iterable[Sequence[Any]]) -> None:
+        """Add that rows, or parts of rows, were removed."""
+        self.add((part, [*key, None]) for key in keys)
+
+    def __len__(self) -> int:
+        return self.n
 
 
-def _first_difference(
-    log: str, rows: Iterable[tuple[int, Any]], present: int, head: Any, digests: dict[tuple[str, int], str]
-) -> Problem | None:
-    """The first row that does not fit; the digests of the blobs of all rows before it are added to ``digests``."""
-    count, last = head
-    previous, following = log, 1
-    for number, data in rows:
-        if number > following:
-            return Problem(log, following, "missing", "the row is missing")
-        digest = _verified(previous, str(data)) if number == following else None
-        if digest is None or number > count:
-            return _misfit(log, number, present - count)
-        if log == "round_log":
-            row = json.loads(str(data))
-            digests |= {(name, row.get("refit_id")): value for name, value in row.get("blobs", {}).items()}
-        previous, following = digest, following + 1
-    if following <= count:
-        return Problem(log, following, "missing", f"the row is missing, and all behind it; there were {count}")
-    if previous != last:
-        return Problem(log, count, "head", "the last hash is not the one that the metadata hold")
+class ChainWriter:
+    """Appends entries to one chain.
+
+    Args:
+        name: of the chain.
+    """
+
+    def __init__(self, name: str = MAIN) -> None:
+        self.name = name
+        self._head: tuple[int, str] | None = None
+
+    def forget(self) -> None:
+        """Read the end of the chain again before the next entry, because a transaction failed."""
+        self._head = None
+
+    def append(self, connection: Connection, links: Links, **more: Any) -> None:
+        """Write what was collected as one entry; nothing when that is nothing."""
+        if links.rows:
+            self._write(connection, {"at": utc_now(), "rows": links.rows, **more})
+            links.rows, links.n = {}, 0
+
+    def close(self, connection: Connection) -> None:
+        """Write the digest over everything, unless that is what was written last or there is nothing."""
+        self._head = None
+        heads = heads_of(connection)
+        if not heads or digest_of_closing(connection) is not None:
+            return
+        closed = {"heads": heads, "digest": digest_of_heads(heads)}
+        self._write(connection, {"at": utc_now(), "closed": closed})
+        set_fact(connection, CLOSED, closed)
+
+    def _write(self, connection: Connection, entry: Mapping[str, Any]) -> None:
+        if self._head is None:
+            found = _last(connection, self.name)
+            self._head = (0, self.name) if found is None else (found.entry, found.hash)
+        number, previous = self._head
+        data = _encode_entry(entry)
+        digest = sha256(previous + data)
+        row = {"chain": self.name, "entry": number + 1, "data": data, "hash": digest}
+        prepared_insert(chain, connection.dialect).execute(connection, [row])
+        self._head = (number + 1, digest)
+
+
+class Change:
+    """A transaction outside the stream of answers, such as new samples or a label: what it writes is chained.
+
+    Attributes:
+        connection: of the transaction.
+        links: what was written so far.
+        about: further values of its entries.
+    """
+
+    def __init__(self, connection: Connection, writer: ChainWriter) -> None:
+        self.connection, self.links = connection, Links()
+        self.about: dict[str, Any] = {}
+        self._writer = writer
+
+    def insert(self, table: Table, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Write rows; columns that a row does not have are empty."""
+        empty = dict.fromkeys(column.name for column in table.c)
+        statement = prepared_insert(table, self.connection.dialect)
+        block: list[dict[str, Any]] = []
+        for row in rows:
+            block.append({**empty, **row})
+            if len(block) >= _CHUNK:
+                self._insert(statement, block)
+                block = []
+        self._insert(statement, block)
+
+    def _insert(self, statement: Prepared, block: list[dict[str, Any]]) -> None:
+        if block:
+            statement.execute(self.connection, block, self.links)
+        if len(self.links) >= _CHUNK:
+            self.finish()
+
+    def changed(self, table: Table, keys: Sequence[Any], parts: Sequence[str]) -> None:
+        """Chain parts of a row whose columns were updated."""
+        for hashed in stored_rows(self.connection, table, keys):
+            self.links.add(link for link in hashed if link[0] in parts)
+
+    def set_fact(self, key: str, value: Any) -> None:
+        """Remember a fact about the run."""
+        set_fact(self.connection, key, value)
+        self.changed(metadata, [key], ["metadata"])
+
+    def finish(self) -> None:
+        """Write the entry of the chain."""
+        self._writer.append(self.connection, self.links, **self.about)
+
+
+def stored_rows(
+    connection: Connection, table: Table, key: Sequence[Any] | None = None
+) -> Iterable[list[tuple[str, list[Any]]]]:
+    """The hashed parts of the rows of a table as they are stored: of all, in order, or of the one with this key."""
+    names = list(dict.fromkeys(name for part in PARTS if part.table is table for name in (*part.key, *part.columns)))
+    hasher = RowHasher(table, names)
+    columns = (table.c[name] for name in names)
+    written: Any = type_coerce if connection.dialect.name == "sqlite" else cast  # SQLite would cut bare numbers
+    query = select(*(written(column, Text) if isinstance(column.type, JSON) else column for column in columns))
+    if key is not None:
+        for column, value in zip(table.primary_key, key, strict=True):
+            query = query.where(column == value)
+        return [list(hasher(row)) for row in connection.execute(query)]
+    return (list(hasher(row)) for row in raw_rows(connection, query.order_by(*table.primary_key)))
+
+
+def heads_of(connection: Connection) -> dict[str, list[Any]]:
+    """By chain, the number of its entries and its last hash."""
+    ends = select(chain.c.chain, func.max(chain.c.entry).label("entry")).group_by(chain.c.chain).subquery()
+    same = (chain.c.chain == ends.c.chain) & (chain.c.entry == ends.c.entry)
+    query = select(chain.c.chain, chain.c.entry, chain.c.hash).join(ends, same).order_by(chain.c.chain)
+    return {name: [number, digest] for name, number, digest in connection.execute(query)}
+
+
+def digest_of_closing(connection: Connection) -> str | None:
+    """The digest that a run file was closed with; None when it never was, or something was written since."""
+    heads = heads_of(connection)
+    for name, head in heads.items():
+        try:
+            closed = json.loads(_last(connection, name).data)["closed"]
+            if {**closed["heads"], name: head} == heads:
+                return str(closed["digest"])
+        except (ValueError, LookupError, TypeError, RecursionError):
+            continue
     return None
 
 
-def _misfit(log: str, number: int, more: int) -> Problem:
-    if more > 0:
-        return Problem(log, number, "added", f"the row does not belong there; there are {more} too many")
-    if more < 0:
-        return Problem(log, number, "missing", f"another row stood there; {-more} are missing")
-    return Problem(log, number, "edited", "the row was changed or has taken another's place")
+def _last(connection: Connection, name: str) -> Any:
+    query = select(chain).where(chain.c.chain == name).order_by(chain.c.entry.desc()).limit(1)
+    return connection.execute(query).first()
 
 
-def _is_head(head: Any) -> bool:
-    return isinstance(head, list) and len(head) == 2 and isinstance(head[0], int) and isinstance(head[1], str)
-
-
-def _verified(previous: str, data: str) -> str | None:
-    """The hash of a stored row when it is right, else None. The writing counts, not only the values."""
-    front, tail = data[:-_TAIL], data[-_TAIL:]
-    digest = tail[len(_MARK) : -len(_CLOSE)]
-    if tail != f"{_MARK}{digest}{_CLOSE}":
-        return None
-    body = f"{front.removesuffix(',')}}}"
-    return digest if hashlib.sha256((previous + body).encode()).hexdigest() == digest else None
-
-
-def _differing_blobs(
-    connection: Connection, digests: Mapping[tuple[str, int], str], *, whole: bool
-) -> Iterator[Problem]:
-    """Blobs that are not those of the round log; without the whole of it, one too many cannot be told."""
-    expected = dict(digests)
-    query = select(blobs.c.name, blobs.c.row, blobs.c.data).order_by(blobs.c.row, blobs.c.name)
-    for name, row, data in connection.execution_options(stream_results=True).execute(query):
-        digest = expected.pop((name, row), None)
-        if digest is None and whole:
-            yield Problem("blobs", row, "added", f"{name!r} belongs to no row of the round log")
-        elif digest is not None and digest != digest_of(bytes(data)):
-            yield Problem("blobs", row, "edited", f"{name!r} was changed")
-    for name, row in expected:
-        yield Problem("blobs", row, "missing", f"{name!r} is missing")
+def log_ends(store: RunFile, names: Sequence[str]) -> dict[str, tuple[int, str]]:
+    """By log, the number of its rows and the digest of the last one: what tells whether a log has grown."""
+    ends: dict[str, tuple[int, str]] = {}
+    with store.transaction() as connection:
+        for name in names:
+            query = select(logs.c.row, cast(logs.c.data, Text)).where(logs.c.log == name)
+            found = connection.execute(query.order_by(logs.c.row.desc()).limit(1)).first()
+            if found is not None:
+                ends[name] = (found[0], sha256(str(found[1])))
+    return ends
 
 
 def _plain(value: Any) -> Any:
@@ -188,6 +265,7 @@ def _plain(value: Any) -> Any:
 _encode = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False, default=_plain
 ).encode
+_encode_entry = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
 def _finite(value: Any) -> Any:

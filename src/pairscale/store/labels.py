@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from sqlalchemy import BigInteger, Float, Integer, Select, bindparam, case, cast, func, select
 
-from pairscale.comparisons import Condition
-from pairscale.notices import notice
+from pairscale.core.comparisons import Condition
+from pairscale.core.notices import notice
+from pairscale.core.tables import RESULTS
 from pairscale.store import _sqlite
 from pairscale.store._schema import label_cases, label_questions, labellers, labels
-from pairscale.tables import RESULTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

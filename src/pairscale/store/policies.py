@@ -19,7 +19,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
-from pairscale.errors import StoreError, StoreGoneError
+from pairscale.core.errors import StoreError, StoreGoneError
+from pairscale.store.evidence import check_end
 from pairscale.store.writer import Entry, check_entry
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ class JournalWriter:
         run_file: open for writing; it must stay open until the journal is closed.
 
     Raises:
-        StoreDamagedError: the end of a log was changed from outside, so that its chain cannot be continued.
+        StoreDamagedError: what was written last was changed from outside, so that its chain cannot be continued.
     """
 
     _LINGER = 0.01  # seconds that the first of a group waits for others; a flush does not wait
@@ -160,7 +161,7 @@ class JournalWriter:
 
     def __init__(self, run_file: RunFile) -> None:
         self._writer, self._name = run_file.writer, run_file.name
-        self._writer.check()
+        check_end(run_file)
         self._changed = threading.Condition()
         self._waiting: list[Entry] = []
         self._accepted = self._written = 0

@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
+import os
+import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import polars as pl
-from sqlalchemy import Select, Text, cast, func, insert, inspect, select
+from sqlalchemy import Select, Text, cast, func, inspect, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from pairscale._version import __version__
-from pairscale.errors import StoreDamagedError, StoreError, StoreGoneError, StoreMismatchError
-from pairscale.provenance import text_hash, utc_now
+from pairscale.core.errors import StoreDamagedError, StoreError, StoreGoneError, StoreMismatchError
+from pairscale.core.provenance import utc_now
+from pairscale.core.tables import listed
 from pairscale.store import _sqlite
 from pairscale.store._database import (
     copy_rows,
     get_fact,
     open_address,
-    prepared_insert,
     read_columns,
     set_fact,
     write_json,
 )
+from pairscale.store._hashes import UNHASHED_FACTS
 from pairscale.store._lock import DatabaseLock, WriterLock, whoami
 from pairscale.store._opened import opened_for_writing
-from pairscale.store._records import Progress
-from pairscale.store._results import failed_query, results_query
+from pairscale.store._records import PairProgress, item_row
+from pairscale.store._results import failed_query, read_conditions, results_query
 from pairscale.store._schema import (
     SCHEMA_VERSION,
     attempts,
@@ -41,21 +44,21 @@ from pairscale.store._schema import (
     pairs,
     tables,
 )
-from pairscale.store._spending import SPENDING, USAGE, spending_query, usage_query
+from pairscale.store._spending import PRICES_MARK, SPENDING, USAGE, dated_spending, spending_query, usage_query
+from pairscale.store.chain import heads_of
+from pairscale.store.evidence import damage_behind
 from pairscale.store.labels import LABELS, labels_query
 from pairscale.store.writer import Entry, Writer
-from pairscale.tables import listed
 
 if TYPE_CHECKING:
-    import os
-
     from sqlalchemy.engine import Connection, Engine
 
-    from pairscale.comparisons import Condition
+    from pairscale.core.comparisons import Condition
 
-__all__ = ["Progress", "RunFile", "open_run"]
+__all__ = ["PairProgress", "RunFile", "open_run"]
 
 _CHUNK = 5_000
+_ADDRESS = re.compile(r"\w[\w+.-]+:/?[^/\\\s][^\s]*@")  # one that lacks its slashes must not become the name of a file
 _MARKS = {"metadata", "items", "pairs", "attempts"}  # by these a run file of any version is known
 
 
@@ -85,6 +88,10 @@ def open_run(where: str | os.PathLike[str] | None, *, write: bool = False) -> Ru
             lock = DatabaseLock(engine) if write and engine.dialect.name == "postgresql" else None
             return RunFile(engine, name, lock)._prepared(write=write)
         where = None if engine.url.database == ":memory:" else engine.url.database  # a file, however it is named
+    elif _ADDRESS.match(str(where)) and not Path(str(where)).exists():
+        raise StoreError(
+            "a database address has :// after its first part, as in postgresql+psycopg://user@host/database"
+        )
     if where is None:
         return RunFile(_sqlite.open_memory(**options), "memory", None)._prepared(write=True)
     path = Path(where)
@@ -100,22 +107,30 @@ class RunFile:
         self._engine = engine
         self._lock = lock
         self._connection: Connection | None = None  # of the writer
-        self.writer = Writer(self)
         self._identity: tuple[int, int] | None = None  # of the file, so that its loss is noticed
         self._saved: Path | None = None  # the copy that was saved then
         self._turn = threading.RLock()  # threads of this process take turns; in memory they share one connection
         self._snapshot: Connection | None = None
+        self.writer = Writer(self)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_exc: object) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        damage = None if error is None or self._connection is not None else damage_behind(self, error)
         self.close()
+        if damage is not None:
+            raise damage from error
 
     def close(self) -> None:
-        """Close it, once no thread is writing any more, and let others write."""
+        """Close it, once no thread is writing any more, and let others write.
+
+        If it was open for writing and anything was written, the digest over all its rows is written, too.
+        """
         with self._turn:
             if self._connection is not None:
+                with suppress(StoreError):  # a run file that is gone or full has no digest, as after a kill
+                    self.writer.close_chain()
                 self._connection.close()
                 self._connection = None
             self._engine.dispose()
@@ -134,7 +149,7 @@ class RunFile:
                     set_fact(connection, "writer", f"{whoami()}, since {utc_now()[:19]} UTC")
                 self._connection = self._engine.connect()
                 opened_for_writing(self)
-                self._identity = _identity(Path(self.name)) if isinstance(self._lock, WriterLock) else None
+                self._identity = _identity(self.name) if isinstance(self._lock, WriterLock) else None
         except BaseException:
             self.close()
             raise
@@ -161,7 +176,7 @@ class RunFile:
             if not present >= _MARKS:
                 raise StoreDamagedError(f"{self.name} is a database but not a run file; name another file")
             version = get_fact(connection, "schema_version")
-            if version in {1, 2}:
+            if version in (1, 2):
                 raise StoreDamagedError(
                     f"{self.name} was written by pairscale 0.1, whose run files this version does not read; "
                     "use a new run file"
@@ -191,6 +206,19 @@ class RunFile:
             cause = getattr(error, "orig", None) or error
             raise _sqlite.explain(cause, self.name) or StoreError(f"{self.name}: {cause}") from error
 
+    def own_transaction(self) -> AbstractContextManager[Connection]:
+        """A transaction of the connection that is kept for writing."""
+        return self.transaction(self._connection)
+
+    def turn(self) -> AbstractContextManager[object]:
+        """Let no other thread of this process use the run file inside the block."""
+        return self._turn
+
+    @property
+    def in_snapshot(self) -> bool:
+        """Whether a block of :meth:`snapshot` is open, which all transactions are part of."""
+        return self._snapshot is not None
+
     @contextmanager
     def snapshot(self) -> Iterator[Self]:
         """In a ``with`` block, everything is read as it was at one moment, whatever another process writes meanwhile.
@@ -217,7 +245,7 @@ class RunFile:
         """
         with self.transaction(self._connection) as connection:
             yield connection
-        if self._identity is not None and _identity(Path(self.name)) != self._identity:
+        if self._identity is not None and _identity(self.name) != self._identity:
             with self._turn:
                 assert self._connection is not None  # noqa: S101
                 self._saved = _sqlite.save_copy(self._connection, Path(self.name), self._saved)
@@ -234,27 +262,26 @@ class RunFile:
         Raises:
             StoreMismatchError: that names the samples whose text has changed.
         """
-        with self.transaction() as connection:
+        with self.writer.changing() as change:
+            connection = change.connection
             known = dict(connection.execute(select(items.c.item_id, items.c.text_hash)).all())
             new: list[dict[str, Any]] = []
             changed: list[str] = []
             for sample in samples:
-                digest = text_hash(sample["text"])
-                if sample["ID"] not in known:
-                    more = {key: value for key, value in sample.items() if key not in {"ID", "text"}}
-                    new.append({"item_id": sample["ID"], "text": sample["text"], "text_hash": digest, "columns": more})
-                elif known[sample["ID"]] != digest:
-                    changed.append(sample["ID"])
+                row = item_row(sample)
+                if row["item_id"] not in known:
+                    new.append(row)
+                elif known[row["item_id"]] != row["text_hash"]:
+                    changed.append(row["item_id"])
                 if len(new) >= _CHUNK:
-                    connection.execute(insert(items), new)
+                    change.insert(items, new)
                     new = []
             if changed:
                 raise StoreMismatchError(
                     f"{self.name} holds another text for {listed(changed)}; "
                     "answers about the old text cannot be used: take a new run file, or restore the text"
                 )
-            if new:
-                connection.execute(insert(items), new)
+            change.insert(items, new)
 
     def add_pairs(self, rows: Iterable[Mapping[str, Any]]) -> list[int]:
         """Remember pairs (``custom_id ID1 ID2 columns``) and return the number of each, in their order.
@@ -262,11 +289,9 @@ class RunFile:
         Raises:
             StoreMismatchError: when a ``custom_id`` is there already for another pair.
         """
-        with self.transaction() as connection:
-            known = {
-                row.custom_id: (row.pair_id, row.ID1, row.ID2)
-                for row in connection.execute(select(pairs.c.custom_id, pairs.c.pair_id, pairs.c.ID1, pairs.c.ID2))
-            }
+        with self.writer.changing() as change:
+            there = select(pairs.c.custom_id, pairs.c.pair_id, pairs.c.ID1, pairs.c.ID2)
+            known = {name: (number, first, second) for name, number, first, second in change.connection.execute(there)}
             next_number = max((number for number, _, _ in known.values()), default=0) + 1
             numbers: list[int] = []
             new: list[dict[str, Any]] = []
@@ -285,10 +310,9 @@ class RunFile:
                     new.append({"pair_id": next_number, **row})
                     next_number += 1
                 if len(new) >= _CHUNK:
-                    prepared_insert(pairs, connection.dialect).execute(connection, new)
+                    change.insert(pairs, new)
                     new = []
-            if new:
-                prepared_insert(pairs, connection.dialect).execute(connection, new)
+            change.insert(pairs, new)
         self.writer.renumber()
         return numbers
 
@@ -306,11 +330,10 @@ class RunFile:
     def add_condition(self, condition: Condition, condition_id: str | None = None) -> str:
         """Remember a condition and return its id (the one given, for a condition that was imported)."""
         name = condition_id or condition.condition_id
-        with self.transaction() as connection:
+        with self.writer.changing() as change:
             there = select(conditions.c.condition_id).where(conditions.c.condition_id == name)
-            if connection.execute(there).first() is None:
-                values = asdict(condition) | {"condition_id": name, "created_at": utc_now()}
-                connection.execute(insert(conditions), [values])
+            if change.connection.execute(there).first() is None:
+                change.insert(conditions, [asdict(condition) | {"condition_id": name, "created_at": utc_now()}])
         return name
 
     def log(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -319,8 +342,11 @@ class RunFile:
 
     def set_meta(self, key: str, value: Any) -> None:
         """Remember a fact about the run."""
-        with self.transaction() as connection:
-            set_fact(connection, key, value)
+        with self.writer.changing() as change:
+            if key in UNHASHED_FACTS:
+                set_fact(change.connection, key, value)
+            else:
+                change.set_fact(key, value)
 
     def copy_to(self, where: str | os.PathLike[str]) -> None:
         """Copy everything into another run file (made when it is missing), instead of what that one held.
@@ -341,7 +367,7 @@ class RunFile:
         with self.transaction() as connection:
             return get_fact(connection, key)
 
-    def progress(self, condition_id: str) -> Progress:
+    def progress(self, condition_id: str) -> PairProgress:
         """What is known of every pair under a condition."""
         asked = select(attempts.c.pair_id, func.count().label("n")).where(
             attempts.c.condition_id == condition_id, func.coalesce(attempts.c.error_code, "") != "cancelled"
@@ -351,7 +377,7 @@ class RunFile:
             counts = {row.pair_id: row.n for row in connection.execute(asked.group_by(attempts.c.pair_id))}
             outcomes = [(row.pair_id, row.outcome) for row in connection.execute(settled)]
         failed = frozenset(number for number, outcome in outcomes if outcome in {"error", "abstention"})
-        return Progress(frozenset(number for number, _ in outcomes) - failed, failed, counts)
+        return PairProgress(frozenset(number for number, _ in outcomes) - failed, failed, counts)
 
     def results(self, condition_id: str | None = None, *, raw: bool = False) -> pl.DataFrame:
         """Every standing comparison (of one condition, or of all), as a results table.
@@ -413,21 +439,19 @@ class RunFile:
             return {name: float(cost) for name, cost in connection.execute(query) if cost is not None}
 
     def spending(self, condition_id: str | None = None) -> pl.DataFrame:
-        """What was used and paid (by one judge): ``model template_id day attempts``, tokens, ``cost``; days are UTC."""
-        return self._frame(spending_query(condition_id), SPENDING)
+        """What was used and paid (by one judge): ``model template_id day attempts``, tokens, ``cost prices_as_of``."""
+        return dated_spending(self._frame(spending_query(condition_id), SPENDING), self.get_meta(PRICES_MARK))
 
     def usage(self, condition_id: str) -> pl.DataFrame:
         """One row an attempt under a condition, in order: ``custom_id attempt outcome``, tokens and ``cost``."""
         return self._frame(usage_query(condition_id), USAGE)
 
     def read_columns(self, name: str) -> dict[str, list[Any]]:
-        """The rows of a named log as columns, without their hashes; None where a row has no such value."""
+        """The rows of a named log as columns; None where a row has no such value."""
         with self.transaction() as connection:
             query = select(cast(logs.c.data, Text)).where(logs.c.log == name).order_by(logs.c.row)
             found = connection.execution_options(stream_results=True).execute(query)
-            columns = read_columns([data for (data,) in block] for block in found.partitions(500))
-        columns.pop("hash", None)
-        return columns
+            return read_columns([data for (data,) in block] for block in found.partitions(500))
 
     def read_blob(self, name: str, row: int) -> bytes | None:
         """The bytes that stand under a name and number, or None."""
@@ -437,31 +461,13 @@ class RunFile:
 
     def conditions(self) -> pl.DataFrame:
         """One row a condition: who judged what, how often, with which outcomes, at what cost."""
-        c, a = comparisons.c, attempts.c
-        counts = select(c.condition_id, c.outcome, func.count()).group_by(c.condition_id, c.outcome)
-        spent = select(
-            a.condition_id,
-            func.count(),
-            func.sum(a.cost),
-            func.sum(a.total_tokens),
-            func.max(a.attempted_at),
-        ).group_by(a.condition_id)
-        rows: dict[str, dict[str, Any]] = {}
         with self.transaction() as connection:
-            for row in connection.execute(select(conditions).order_by(conditions.c.created_at)).mappings():
-                kept = ("condition_id", "judge_id", "model", "trait", "template_id")
-                outcomes = dict.fromkeys(("win", "tie", "flip", "abstention", "error"), 0)
-                totals = {"attempts": 0, "cost": None, "total_tokens": None, "last_at": None}
-                rows[row["condition_id"]] = {name: row[name] for name in kept} | outcomes | totals
-            for condition_id, outcome, n in connection.execute(counts):
-                rows[condition_id][outcome] = n
-            for condition_id, n, cost, tokens, last in connection.execute(spent):
-                rows[condition_id].update(attempts=n, cost=cost, total_tokens=tokens, last_at=last)
-        whole, text = pl.Int64(), pl.String()
-        schema: dict[str, Any] = dict.fromkeys(("condition_id", "judge_id", "model", "trait", "template_id"), text)
-        schema |= dict.fromkeys(("win", "tie", "flip", "abstention", "error", "attempts"), whole)
-        schema |= {"cost": pl.Float64(), "total_tokens": whole, "last_at": text}
-        return pl.DataFrame(list(rows.values()), schema=schema)
+            return read_conditions(connection)
+
+    def is_empty(self) -> bool:
+        """Whether nothing was ever written to it."""
+        with self.transaction() as connection:
+            return not heads_of(connection)
 
     def counts(self) -> dict[str, int]:
         """How many rows each table has."""
@@ -478,10 +484,10 @@ class RunFile:
         return pl.concat(parts) if parts else pl.DataFrame(schema=schema)
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
+def _identity(path: str) -> tuple[int, int] | None:
     """What tells a file from another of the same name; None when there is none."""
     try:
-        found = path.stat()
+        found = os.stat(path)  # noqa: PTH116 - after every transaction: no work but the look
     except OSError:
         return None
     return found.st_dev, found.st_ino

@@ -9,35 +9,55 @@ from typing import Any
 
 import polars as pl
 
-from pairscale.comparisons import Condition, as_comparisons, key_expressions, occurrence
-from pairscale.errors import TableError
-from pairscale.files import read_table, write_table
-from pairscale.provenance import utc_now
-from pairscale.samples import read_samples
-from pairscale.store._companion import companion_of, enter_companion, labelled_items, named_pairs, write_companion
+from pairscale.core.comparisons import Condition, key_expressions, occurrence
+from pairscale.core.errors import TableError
+from pairscale.core.files import write_table
+from pairscale.core.notices import notice
+from pairscale.core.provenance import fingerprint, utc_now
+from pairscale.core.results import ORDER_KNOWN, ResultColumns
+from pairscale.core.samples import read_samples
+from pairscale.core.tables import RESULTS, Table, listed
+from pairscale.store._companion import (
+    companion_of,
+    companion_rows,
+    enter_companion,
+    is_whole,
+    labelled_items,
+    named_pairs,
+    write_companion,
+)
+from pairscale.store._restore import COPIED, restore
+from pairscale.store.reading import read_results
 from pairscale.store.runfile import RunFile, open_run
 from pairscale.store.writer import Asked, Entry
-from pairscale.tables import RESULTS, Table, listed
 
-__all__ = ["export_run", "import_run"]
-
-_ATTEMPT = ("error_message", "status_code", "model", "object_type", "thoughts", "content", "prompt_tokens",
-            "completion_tokens", "total_tokens", "prompt_cached_tokens", "reasoning_tokens", "latency_s",
-            "cost")  # fmt: skip
+__all__ = ["export_results", "import_run"]
 
 
-def export_run(run: str | os.PathLike[str], path: str | os.PathLike[str]) -> Path:
+def export_results(run: str | os.PathLike[str], path: str | os.PathLike[str]) -> Path:
     """Write every comparison of a run file to a table: csv, tsv, jsonl, json, parquet or xlsx, by its ending.
 
     Failed pairs are in it too, with their outcome. A run that is still being written is exported as it is at one
-    moment. Logs and the labels of people are written to a second file beside it, with ``.logs.jsonl`` after its name;
-    :func:`import_run` finds it there. Texts, the single attempts and the links of labellers are not exported.
+    moment. Attempts, logs, the labels of people and the hash chain are written to a second file beside it, with
+    ``.logs.jsonl`` after its name; :func:`import_run` finds it there. Texts, requests, raw replies and the links of
+    labellers are not exported.
+
+    Args:
+        run: The run file.
+        path: The table to write.
+
+    Returns:
+        The file that was written.
+
+    Raises:
+        StoreError: If the run file cannot be read.
+        FileFormatError: If the ending of ``path`` is not that of a table.
 
     Example:
         >>> import pairscale as ps
         >>> pairs = ps.make_pairs(ps.synthetic_essays(3, seed=1))
         >>> _ = ps.submit_pairs(pairs, "lexical", run="exported.db", progress=False)
-        >>> export_run("exported.db", "comparisons.csv").name
+        >>> export_results("exported.db", "comparisons.csv").name
         'comparisons.csv'
     """
     with open_run(run) as store, store.snapshot():
@@ -47,62 +67,107 @@ def export_run(run: str | os.PathLike[str], path: str | os.PathLike[str]) -> Pat
 
 
 def import_run(
-    results: Table | str | os.PathLike[str],
+    path: Table | str | os.PathLike[str],
     run: str | os.PathLike[str],
     samples: Table | str | os.PathLike[str] | None = None,
+    *,
+    a_col: str | None = None,
+    b_col: str | None = None,
+    winner_col: str | None = None,
 ) -> int:
     """Enter the comparisons of a results table (also one that the R package wrote) into a run file.
 
     All of it goes in, or nothing.
 
     Args:
-        results: a table or a file of results; ``condition_id`` and its companions are kept where they are there,
-            else the ``model`` is the condition. Logs and labels in a file beside it, as :func:`export_run` writes
-            it, are imported, too; labellers get new links.
-        run: the run file; made when it is missing.
-        samples: the texts, unless the run file has them.
+        path: A file or a table of results; ``condition_id`` and its companions are kept where they are there, else the
+            ``model`` is the condition. What is in a file beside it, as :func:`pairscale.export` writes it, is imported,
+            too; labellers get new links.
+        run: The run file; created if it is missing. In an empty one, an exported run keeps its hash chain, so that
+            :func:`pairscale.audit` compares it with what was written when it was judged.
+        samples: The texts, unless the run file has them.
+        a_col: The column of the first text, or its path where values are nested; by default by its name.
+        b_col: The column of the second text.
+        winner_col: The column that says who won.
 
     Returns:
         How many comparisons were new; what is there already stays as it is.
 
     Raises:
         TableError: when the text of a sample is known to neither.
-        StoreMismatchError: when the run file has other logs or labels than those that come with the results.
+        StoreMismatchError: when the run file has other logs or labels than those that come with the results, or a
+            text is not the one that was judged.
 
     Example:
         >>> import pairscale as ps
-        >>> import_run(ps.example_writing_results, "imported.db", ps.example_writing_samples)
+        >>> ps.import_run(ps.example_writing_results, "imported.db", ps.example_writing_samples)
         190
     """
     beside: Path | None = None
-    if not isinstance(results, str | os.PathLike):
-        frame = as_comparisons(results)
-    else:
-        frame = as_comparisons(read_table(results), str(results))
-        beside = companion_of(Path(results))
+    if isinstance(path, str | os.PathLike):
+        beside = companion_of(Path(path))
         beside = beside if beside.exists() else None
+    found = read_results(path, ResultColumns(a_col, b_col, winner_col))
+    if found.form is not None or found.unknown:
+        notice(found.line)
+    frame = _sided(found.table)
     named = {} if beside is None else named_pairs(beside)
     for name in ("condition_id", "judge_id", "model", "trait", "template_id", "outcome"):
         if name not in frame.columns:
             frame = frame.with_columns(pl.lit(None, pl.String).alias(name))
     with open_run(run, write=True) as store, store.snapshot():  # one transaction: what is refused leaves nothing
-        about = set() if beside is None else labelled_items(beside)
-        _add_samples(store, {*frame["ID1"], *frame["ID2"], *about}, samples)
-        new = 0
+        new, is_restored = 0, False
+        if beside is not None and is_whole(beside) and store.is_empty():
+            new, taken = restore(store, beside, frame.iter_rows(named=True), _given(beside, frame, samples))
+            is_restored = True
+            frame = frame.filter(~pl.int_range(pl.len()).is_in(list(taken)))
+        else:
+            about = set() if beside is None else labelled_items(beside)
+            _add_samples(store, {*frame["ID1"], *frame["ID2"], *about}, samples)
         for _, group in frame.group_by(
             "condition_id", "judge_id", "model", "trait", "template_id", maintain_order=True
         ):
             new += _add_group(store, group, named)
-        if beside is not None:
+        if beside is not None and not is_restored:
             enter_companion(store, beside)
     return new
+
+
+def _sided(frame: pl.DataFrame) -> pl.DataFrame:
+    """Results in which every text has a side; where it is not known who stood first, chance decides, always alike."""
+    if ORDER_KNOWN not in frame.columns:
+        return frame
+    unknown = ~frame[ORDER_KNOWN].cast(pl.Boolean).fill_null(value=True)
+    if unknown.any():
+        notice("the results do not say who stood first; sides are drawn, so that no position is favoured")
+    keys = zip(frame["ID1"], frame["ID2"], range(frame.height), strict=True)
+    drawn = pl.Series([int(fingerprint([*sorted(key[:2]), key[2]])[:8], 16) % 2 == 1 for key in keys], dtype=pl.Boolean)
+    low_first = frame["ID1"] <= frame["ID2"]
+    turned = pl.lit(unknown & (drawn == low_first))
+    one, two = (
+        pl.when(turned).then(other).otherwise(own).alias(own) for own, other in (("ID1", "ID2"), ("ID2", "ID1"))
+    )
+    return frame.with_columns(one, two).drop(ORDER_KNOWN)
+
+
+def _given(beside: Path, frame: pl.DataFrame, samples: Table | str | os.PathLike[str] | None) -> list[dict[str, Any]]:
+    """The samples, which must hold every text that the run is about."""
+    rows = [] if samples is None else read_samples(samples).to_dicts()
+    needed = {*frame["ID1"], *frame["ID2"], *labelled_items(beside)}
+    needed |= {row[name] for row in companion_rows(beside, "pair") for name in ("ID1", "ID2")}
+    _require_texts(needed, {row["ID"] for row in rows})
+    return rows
+
+
+def _require_texts(needed: set[str], known: set[str]) -> None:
+    if unknown := sorted(needed - known):
+        raise TableError(f"results: the text of {listed(unknown)} is not known; give samples=")
 
 
 def _add_samples(store: RunFile, needed: set[str], samples: Table | str | os.PathLike[str] | None) -> None:
     if samples is not None:
         store.add_items(read_samples(samples).iter_rows(named=True))
-    if unknown := sorted(needed - set(store.items()["ID"])):
-        raise TableError(f"results: the text of {listed(unknown)} is not known; give samples=")
+    _require_texts(needed, set(store.items()["ID"]))
 
 
 def _add_group(store: RunFile, group: pl.DataFrame, named: Mapping[str, Mapping[str, Any]]) -> int:
@@ -144,7 +209,7 @@ def _asked(row: Mapping[str, Any], number: int, condition_id: str) -> Asked:
     if outcome == "win" and position is None:
         raise TableError(f"results: {row['ID1']!r}, {row['ID2']!r} is a win without a winner of the pair")
     now = row.get("received_at") or utc_now()
-    values = {name: row.get(name) for name in _ATTEMPT}
+    values = {name: row.get(name) for name in COPIED}
     codes = {"error": "judge_error", "abstention": "refusal"}
     values |= {"attempt": 1, "attempted_at": str(now), "outcome": outcome, "error_code": codes.get(outcome)}
     values["failure"] = "question" if outcome in codes else None

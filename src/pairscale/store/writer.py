@@ -6,22 +6,23 @@ by one of two policies, in :mod:`pairscale.store.policies`.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
-from sqlalchemy import Text, bindparam, cast, delete, func, insert, select, update
+from sqlalchemy import delete, func, select
 
-from pairscale.errors import InputError, StoreDamagedError, StoreError
-from pairscale.store._database import Prepared, Written, following, get_fact, set_fact, storable
-from pairscale.store._schema import attempts, blobs, comparisons, items, logs, metadata, pairs
-from pairscale.store.chain import CHAIN, CHAINED, canonical, digest_of, link
-from pairscale.tables import listed
+from pairscale.core.errors import InputError, StoreMismatchError
+from pairscale.core.records import record
+from pairscale.core.tables import listed
+from pairscale.store._database import Written, following, prepared_insert, storable
+from pairscale.store._schema import attempts, blobs, comparisons, items, logs, pairs
+from pairscale.store.chain import ChainWriter, Change, Links, canonical
 
 if TYPE_CHECKING:
-    from sqlalchemy.engine import Connection, Dialect
+    from sqlalchemy.engine import Connection
 
     from pairscale.store.runfile import RunFile
 
@@ -30,9 +31,10 @@ __all__ = ["Asked", "Entry", "Writer", "check_entry"]
 # One statement for all rows: each needs every column.
 _NO_ATTEMPT = dict.fromkeys(attempts.c.keys())
 _NO_COMPARISON = dict.fromkeys(column.name for column in comparisons.c if column.name != "comparison_id")
+_WRITTEN = (items, pairs, attempts, comparisons, blobs, logs)  # each points to those before it
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Asked:
     """What a judge was asked about one pair, and the outcome.
 
@@ -59,7 +61,7 @@ class Asked:
     replaces: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Entry:
     """One thing that happened; all of it is written, or none.
 
@@ -83,23 +85,37 @@ class Writer:
 
     def __init__(self, run_file: RunFile) -> None:
         self._run_file = run_file
-        self._statements: _Statements | None = None
         self._numbers: _Numbers | None = None
-        self._turn = threading.RLock()
+        self._chain = ChainWriter()
 
     def renumber(self) -> None:
         """Count the rows again before the next write, because something else has written to the run file."""
         self._numbers = None
+        self._chain.forget()
 
-    def check(self) -> None:
-        """Compare the end of each chained log with its hash.
+    @contextmanager
+    def changing(self) -> Iterator[Change]:
+        """A transaction for what is written outside the stream of answers, such as samples or labels.
 
-        Raises:
-            StoreDamagedError: the end of a log was changed from outside, so that its chain cannot be continued.
+        It is chained like everything else, all of it or nothing.
         """
-        with self._turn, self._run_file.transaction() as connection:
-            self._numbers = _Numbers.read(connection)
-            self._numbers.check(connection, self._run_file.name)
+        with self._run_file.turn():
+            try:
+                with self._run_file.transaction() as connection:
+                    change = Change(connection, self._chain)
+                    yield change
+                    change.finish()
+            except BaseException:
+                self.renumber()
+                raise
+            finally:
+                if self._run_file.in_snapshot:  # a larger transaction, which may fail later
+                    self.renumber()
+
+    def close_chain(self) -> None:
+        """Write the digest over everything that the run file holds, unless nothing was written since the last one."""
+        with self._run_file.own_transaction() as connection:
+            self._chain.close(connection)
 
     def commit(self, entries: Sequence[Entry]) -> None:
         """Write all entries in one transaction.
@@ -109,7 +125,7 @@ class Writer:
             StoreGoneError: the run file is gone; the entries are in the copy that was saved.
             StoreError: the run file cannot be written; nothing is written.
         """
-        with self._turn:
+        with self._run_file.turn():
             try:
                 self._commit(entries)
             except (TypeError, ValueError, RecursionError):  # the reply of a judge that no database takes as it is
@@ -118,29 +134,26 @@ class Writer:
     def _commit(self, entries: Sequence[Entry]) -> None:
         try:
             with self._run_file.writing() as connection:
-                if self._statements is None:
-                    self._statements = _Statements(connection.dialect)
                 if self._numbers is None:
                     self._numbers = _Numbers.read(connection)
                 group = _Group(self._numbers.copied(), connection)
                 for entry in entries:
                     group.add(entry)
-                group.write(connection, self._statements)
-        except StoreError:  # written (StoreGoneError) or not: count again
+                links = group.write(connection)
+                self._chain.append(connection, links)
+        except BaseException:  # written (StoreGoneError) or not: count again
             self.renumber()
             raise
         self._numbers = group.numbers
+        if self._run_file.in_snapshot:  # a larger transaction, which may fail later
+            self.renumber()
 
 
 def check_entry(entry: Entry) -> None:
     """Refuse an entry that could not be written, where it is put rather than in the background."""
     for log, row in entry.rows:
-        if "hash" in row:
-            raise InputError("a row of a log cannot have a value 'hash'; its place in the chain stands there")
         if log == "round_log" and "refit_id" not in row:
             raise InputError("a row of the round log needs its refit_id")
-        if log == "round_log" and "blobs" in row:
-            raise InputError("a row of the round log cannot have a value 'blobs'; the digests stand there")
     if entry.asked is not None:
         for known, given in ((_NO_ATTEMPT, entry.asked.attempts), (_NO_COMPARISON, (entry.asked.comparison or {},))):
             for values in given:
@@ -156,65 +169,36 @@ def _cleaned(entry: Entry) -> Entry:
     return replace(entry, asked=asked)
 
 
+_Named: TypeAlias = tuple[int, str, str]  # pair_id, ID1, ID2
+
+
 @dataclass(slots=True)
 class _Numbers:
     """The numbers of the next rows, counted in memory: no other process may write to the file."""
 
     pair: int
     attempt: int
+    comparison: int
     rows: dict[str, int]
-    heads: dict[str, list[Any]]
-    has_heads: bool
-    named: dict[str, int] | None = None
+    named: dict[str, _Named] | None = None
 
     @classmethod
     def read(cls, connection: Connection) -> _Numbers:
         counts = select(logs.c.log, func.max(logs.c.row).label("last")).group_by(logs.c.log)
         rows = {found.log: found.last for found in connection.execute(counts)}
-        heads = get_fact(connection, CHAIN)
-        known = {log: [0, log] for log in CHAINED} | (heads or {})
         pair, attempt = following(connection, pairs.c.pair_id), following(connection, attempts.c.attempt_id)
-        return cls(pair, attempt, rows, known, heads is not None)
+        return cls(pair, attempt, following(connection, comparisons.c.comparison_id), rows)
 
     def copied(self) -> _Numbers:
         """A copy to count on while a transaction may still fail."""
-        return replace(self, rows=dict(self.rows), heads=dict(self.heads))
+        return _Numbers(self.pair, self.attempt, self.comparison, dict(self.rows), self.named)
 
-    def number_of(self, uid: str, connection: Connection) -> int | None:
-        """The number of the pair with this name; the names are read when the first one is asked for."""
+    def pair_named(self, uid: str, connection: Connection) -> _Named | None:
+        """The pair with this name; the names are read when the first one is asked for."""
         if self.named is None:
-            self.named = {
-                row.custom_id: row.pair_id for row in connection.execute(select(pairs.c.custom_id, pairs.c.pair_id))
-            }
+            query = select(pairs.c.custom_id, pairs.c.pair_id, pairs.c.ID1, pairs.c.ID2)
+            self.named = {row.custom_id: (row.pair_id, row.ID1, row.ID2) for row in connection.execute(query)}
         return self.named.get(uid)
-
-    def check(self, connection: Connection, name: str) -> None:
-        """The last row of each chained log must be the one that the metadata name."""
-        for log in CHAINED:
-            count, last = self.heads[log]
-            end = select(cast(logs.c.data, Text)).where(logs.c.log == log, logs.c.row == count)
-            text = connection.execute(end).scalar()
-            if self.rows.get(log, 0) != count or (count and not str(text).endswith(f'"hash":"{last}"}}')):
-                raise StoreDamagedError(
-                    f"{name}: the end of its {log} was changed from outside, so the run cannot be continued; "
-                    "restore it from a copy"
-                )
-
-
-class _Statements:
-    """The few statements that are needed, compiled once."""
-
-    def __init__(self, dialect: Dialect) -> None:
-        settled = [comparisons.c[name] for name in _NO_COMPARISON]
-        self.inserts = {
-            table.name: Prepared(insert(table).inline(), columns, dialect)
-            for table, columns in (
-                (items, items.c), (pairs, pairs.c), (attempts, attempts.c), (comparisons, settled), (blobs, blobs.c),
-                (logs, logs.c),
-            )
-        }  # fmt: skip
-        heads = update(metadata).where(metadata.c.key == bindparam("fact"))
-        self.heads = Prepared(heads, [metadata.c.value], dialect)
 
 
 class _Group:
@@ -222,12 +206,9 @@ class _Group:
 
     def __init__(self, numbers: _Numbers, connection: Connection) -> None:
         self.numbers, self._connection = numbers, connection
-        self._new_names: dict[str, int] = {}
+        self._new_names: dict[str, _Named] = {}
         self._replaced: dict[str, list[int]] = {}
-        # In the order of writing: each table points to those before it.
-        self._rows: dict[str, list[dict[str, Any]]] = {
-            table.name: [] for table in (items, pairs, attempts, comparisons, blobs, logs)
-        }
+        self._rows: dict[str, list[dict[str, Any]]] = {table.name: [] for table in _WRITTEN}
 
     def add(self, entry: Entry) -> None:
         self._rows["items"] += map(dict, entry.samples)
@@ -236,7 +217,6 @@ class _Group:
         for log, row in entry.rows:
             if entry.blobs and log == "round_log":
                 number = int(row["refit_id"])
-                row = {**row, "blobs": {name: digest_of(data) for name, data in entry.blobs.items()}}  # noqa: PLW2901
                 self._rows["blobs"] += [
                     {"name": name, "row": number, "data": data} for name, data in entry.blobs.items()
                 ]
@@ -244,22 +224,20 @@ class _Group:
             if len(entry.scores) and log == "round_log":
                 self._log("item_log", {"refit_id": row["refit_id"], "columns": _columns(entry.scores)})
 
-    def write(self, connection: Connection, statements: _Statements) -> None:
+    def write(self, connection: Connection) -> Links:
+        """Write all rows, and return their hashes."""
+        links = Links()
         for condition_id, numbers in self._replaced.items():
-            same = comparisons.c.condition_id == condition_id
-            connection.execute(delete(comparisons).where(same, comparisons.c.pair_id.in_(numbers)))
-        for table, rows in self._rows.items():
-            if rows:
-                statements.inserts[table].execute(connection, rows)
-        counted = self.numbers
-        if any(row["log"] in counted.heads for row in self._rows["logs"]):
-            if counted.has_heads:
-                statements.heads.execute(connection, [{"fact": CHAIN, "value": counted.heads}])
-            else:
-                set_fact(connection, CHAIN, counted.heads)
-                counted.has_heads = True
-        if counted.named is not None:
-            counted.named.update(self._new_names)
+            same = (comparisons.c.condition_id == condition_id) & comparisons.c.pair_id.in_(numbers)
+            gone = connection.execute(select(comparisons.c.comparison_id).where(same)).all()
+            links.remove("comparisons", gone)
+            connection.execute(delete(comparisons).where(same))
+        for table in _WRITTEN:
+            if rows := self._rows[table.name]:
+                prepared_insert(table, connection.dialect).execute(connection, rows, links)
+        if self.numbers.named is not None:
+            self.numbers.named.update(self._new_names)
+        return links
 
     def _ask(self, asked: Asked) -> None:
         pair_id, attempt_id = self._pair(asked), 0
@@ -274,32 +252,36 @@ class _Group:
             raise InputError(f"{asked.uid or pair_id}: an outcome needs the attempt that it came from")
         if asked.replaces:
             self._replaced.setdefault(asked.condition_id, []).append(pair_id)
-        own = {"pair_id": pair_id, "condition_id": asked.condition_id, "attempt_id": attempt_id}
+        own = {"comparison_id": self.numbers.comparison, "pair_id": pair_id, "attempt_id": attempt_id}
+        own["condition_id"] = asked.condition_id
+        self.numbers.comparison += 1
         self._rows["comparisons"].append({**_NO_COMPARISON, **asked.comparison, **own})
 
     def _pair(self, asked: Asked) -> int:
         if asked.pair_id is not None:
             return asked.pair_id
-        number = self._new_names.get(asked.uid) or self.numbers.number_of(asked.uid, self._connection)
-        if number is None:
-            number = self._new_names[asked.uid] = self.numbers.pair
-            self.numbers.pair += 1
-            self._rows["pairs"].append(
-                {"pair_id": number, "custom_id": asked.uid, "ID1": asked.ID1, "ID2": asked.ID2}
-                | {"columns": dict(asked.columns)}
-            )
+        known = self._new_names.get(asked.uid) or self.numbers.pair_named(asked.uid, self._connection)
+        if known is not None:
+            if known[1:] != (asked.ID1, asked.ID2):
+                raise StoreMismatchError(
+                    f"{asked.uid} is the name of {known[1]} and {known[2]} in the run file, and not of {asked.ID1} and "
+                    f"{asked.ID2}; nothing was written"
+                )
+            return known[0]
+        number = self.numbers.pair
+        self._new_names[asked.uid] = (number, asked.ID1, asked.ID2)
+        self.numbers.pair += 1
+        self._rows["pairs"].append(
+            {"pair_id": number, "custom_id": asked.uid, "ID1": asked.ID1, "ID2": asked.ID2}
+            | {"columns": dict(asked.columns)}
+        )
         return number
 
     def _log(self, log: str, row: Mapping[str, Any]) -> None:
         numbers = self.numbers
         number = numbers.rows.get(log, 0) + 1
         numbers.rows[log] = number
-        if log in numbers.heads:
-            digest, data = link(numbers.heads[log][1], row)
-            numbers.heads[log] = [number, digest]
-        else:
-            data = Written(canonical(row))
-        self._rows["logs"].append({"log": log, "row": number, "data": data})
+        self._rows["logs"].append({"log": log, "row": number, "data": Written(canonical(row))})
 
 
 def _columns(scores: pl.DataFrame | Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from aiohttp import web
 
-from pairscale.errors import InputError
+from pairscale.core.errors import InputError
 from pairscale.testing._batch_formats import (
     Batch,
     Fate,
@@ -24,7 +24,7 @@ from pairscale.testing._batch_formats import (
     requests_of,
     result_line,
 )
-from pairscale.testing._formats import Asked, asked_by, error_body, reply_body
+from pairscale.testing._formats import ReadRequest, asked_by, error_body, reply_body
 from pairscale.testing._judging import Behaviour, answer
 
 __all__ = ["Batches"]
@@ -44,7 +44,7 @@ class Server(Protocol):
         """Where it is."""
         ...
 
-    def _problem(self, kind: str, asked: Asked, body: Mapping[str, Any]) -> tuple[int, dict[str, Any]] | None: ...
+    def _problem(self, kind: str, asked: ReadRequest, body: Mapping[str, Any]) -> tuple[int, dict[str, Any]] | None: ...
 
     def _refused(
         self, request: web.Request, kind: str, fate: int | str

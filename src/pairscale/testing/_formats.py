@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 from pairscale.testing._judging import Said
 
-__all__ = ["Asked", "asked_by", "error_body", "reply_body"]
+__all__ = ["ReadRequest", "asked_by", "error_body", "reply_body"]
 
 _REFUSAL = "I cannot help with that."
 
 
-class Asked(NamedTuple):
+class ReadRequest(NamedTuple):
     """What a request asks for, whoever's format it is in.
 
     Attributes:
@@ -34,7 +34,7 @@ class Asked(NamedTuple):
     max_tokens: int | None
 
 
-def asked_by(kind: str, body: Mapping[str, Any], model: str = "") -> Asked:
+def asked_by(kind: str, body: Mapping[str, Any], model: str = "") -> ReadRequest:
     """Read a request.
 
     Args:
@@ -69,41 +69,41 @@ def _field(schema: Any) -> str | None:
     return None
 
 
-def _chat(body: Mapping[str, Any], _: str) -> Asked:
+def _chat(body: Mapping[str, Any], _: str) -> ReadRequest:
     wanted = int(body.get("top_logprobs") or 5) if body.get("logprobs") else 0
     limit = body.get("max_completion_tokens") or body.get("max_tokens")
-    return Asked(_messages(body), body["model"], _field(body.get("response_format")), wanted, False, limit)
+    return ReadRequest(_messages(body), body["model"], _field(body.get("response_format")), wanted, False, limit)
 
 
-def _responses(body: Mapping[str, Any], _: str) -> Asked:
+def _responses(body: Mapping[str, Any], _: str) -> ReadRequest:
     given = body["input"]
     prompt = given if isinstance(given, str) else _joined(given[-1]["content"])
     wanted = int(body.get("top_logprobs") or 5) if "message.output_text.logprobs" in (body.get("include") or []) else 0
     shows = bool((body.get("reasoning") or {}).get("summary"))
-    return Asked(prompt, body["model"], _field(body.get("text")), wanted, shows, body.get("max_output_tokens"))
+    return ReadRequest(prompt, body["model"], _field(body.get("text")), wanted, shows, body.get("max_output_tokens"))
 
 
-def _anthropic(body: Mapping[str, Any], _: str) -> Asked:
+def _anthropic(body: Mapping[str, Any], _: str) -> ReadRequest:
     structured = _field(body.get("output_config")) or _field(body.get("output_format")) or _field(body.get("tools"))
     thinks = (body.get("thinking") or {}).get("type") in {"enabled", "adaptive"}
-    return Asked(_messages(body), body["model"], structured, 0, thinks, body.get("max_tokens"))
+    return ReadRequest(_messages(body), body["model"], structured, 0, thinks, body.get("max_tokens"))
 
 
-def _gemini(body: Mapping[str, Any], model: str) -> Asked:
+def _gemini(body: Mapping[str, Any], model: str) -> ReadRequest:
     config = body.get("generationConfig") or {}
     parts = body["contents"][-1]["parts"]
     structured = _field(config.get("responseJsonSchema")) or _field(config.get("responseSchema"))
     wanted = int(config.get("logprobs") or 5) if config.get("responseLogprobs") else 0
     thinking = config.get("thinkingConfig") or {}
     shows = bool(thinking.get("includeThoughts") or thinking.get("include_thoughts"))  # the SDK sends the second
-    return Asked(_joined(parts), model, structured, wanted, shows, config.get("maxOutputTokens"))
+    return ReadRequest(_joined(parts), model, structured, wanted, shows, config.get("maxOutputTokens"))
 
 
-def _ollama(body: Mapping[str, Any], _: str) -> Asked:
+def _ollama(body: Mapping[str, Any], _: str) -> ReadRequest:
     prompt = body.get("prompt") or _messages(body)
     wanted = int(body.get("top_logprobs") or 5) if body.get("logprobs") else 0
     limit = (body.get("options") or {}).get("num_predict")
-    return Asked(prompt, body["model"], _field(body.get("format")), wanted, bool(body.get("think")), limit)
+    return ReadRequest(prompt, body["model"], _field(body.get("format")), wanted, bool(body.get("think")), limit)
 
 
 _READERS = {
@@ -116,7 +116,7 @@ _READERS = {
 }
 
 
-def reply_body(kind: str, asked: Asked, said: Said, number: int, body: Mapping[str, Any]) -> dict[str, Any]:
+def reply_body(kind: str, asked: ReadRequest, said: Said, number: int, body: Mapping[str, Any]) -> dict[str, Any]:
     """An answer in the provider's format.
 
     Args:
@@ -133,7 +133,7 @@ def _tokens(text: str) -> int:
     return max(1, math.ceil(len(text.encode()) / 4))
 
 
-def _pieces(asked: Asked, said: Said) -> list[tuple[str, float, list[tuple[str, float]]]]:
+def _pieces(asked: ReadRequest, said: Said) -> list[tuple[str, float, list[tuple[str, float]]]]:
     """The answer as tokens with log-probabilities; the choice is a token of its own, with both alternatives."""
     if not asked.logprobs or said.p_first is None:
         return []
@@ -145,7 +145,7 @@ def _pieces(asked: Asked, said: Said) -> list[tuple[str, float, list[tuple[str, 
     return [*sure, (str(said.choice), chosen, both[: asked.logprobs]), (after, -1e-4, [(after, -1e-4)])]
 
 
-def _openai_logprobs(asked: Asked, said: Said) -> list[dict[str, Any]]:
+def _openai_logprobs(asked: ReadRequest, said: Said) -> list[dict[str, Any]]:
     return [
         {"token": token, "logprob": logprob, "bytes": list(token.encode())}
         | {"top_logprobs": [{"token": t, "logprob": lp, "bytes": list(t.encode())} for t, lp in top]}
@@ -153,7 +153,7 @@ def _openai_logprobs(asked: Asked, said: Said) -> list[dict[str, Any]]:
     ]
 
 
-def _write_chat(asked: Asked, said: Said, number: int, body: Mapping[str, Any]) -> dict[str, Any]:
+def _write_chat(asked: ReadRequest, said: Said, number: int, body: Mapping[str, Any]) -> dict[str, Any]:
     refused = said.kind == "refusal"
     text = f"<think>\n{said.thoughts}\n</think>\n\n{said.text}" if "DeepSeek-R1" in asked.model else said.text
     message = {"role": "assistant", "content": None if refused else text, "refusal": _REFUSAL if refused else None}
@@ -180,7 +180,7 @@ def _write_chat(asked: Asked, said: Said, number: int, body: Mapping[str, Any]) 
     }
 
 
-def _write_responses(asked: Asked, said: Said, number: int, body: Mapping[str, Any]) -> dict[str, Any]:
+def _write_responses(asked: ReadRequest, said: Said, number: int, body: Mapping[str, Any]) -> dict[str, Any]:
     if said.kind == "refusal":
         part: dict[str, Any] = {"type": "refusal", "refusal": _REFUSAL}
     else:
@@ -224,7 +224,7 @@ def _write_responses(asked: Asked, said: Said, number: int, body: Mapping[str, A
     }
 
 
-def _write_anthropic(asked: Asked, said: Said, number: int, body: Mapping[str, Any]) -> dict[str, Any]:
+def _write_anthropic(asked: ReadRequest, said: Said, number: int, body: Mapping[str, Any]) -> dict[str, Any]:
     content: list[dict[str, Any]] = []
     if asked.thoughts and said.thoughts:
         content.append({"type": "thinking", "thinking": said.thoughts, "signature": f"sig{number}"})
@@ -253,7 +253,7 @@ def _write_anthropic(asked: Asked, said: Said, number: int, body: Mapping[str, A
     }
 
 
-def _write_gemini(asked: Asked, said: Said, number: int, _body: Mapping[str, Any]) -> dict[str, Any]:
+def _write_gemini(asked: ReadRequest, said: Said, number: int, _body: Mapping[str, Any]) -> dict[str, Any]:
     prompt, completion = _tokens(asked.prompt), _tokens(said.text)
     thought = _tokens(said.thoughts)
     usage = {"promptTokenCount": prompt, "totalTokenCount": prompt + completion + thought}
@@ -275,7 +275,7 @@ def _write_gemini(asked: Asked, said: Said, number: int, _body: Mapping[str, Any
     return answer | {"candidates": [candidate]}
 
 
-def _write_ollama(asked: Asked, said: Said, number: int, body: Mapping[str, Any]) -> dict[str, Any]:
+def _write_ollama(asked: ReadRequest, said: Said, number: int, body: Mapping[str, Any]) -> dict[str, Any]:
     thinking = {"thinking": said.thoughts} if asked.thoughts and said.thoughts else {}
     text = _REFUSAL if said.kind == "refusal" else said.text
     if "messages" not in body:

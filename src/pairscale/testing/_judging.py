@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from pairscale.options import require_probability
+from pairscale.core.options import require_probability
 
 __all__ = ["Behaviour", "Quality", "Said", "answer", "samples_of"]
 

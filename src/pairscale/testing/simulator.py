@@ -15,10 +15,10 @@ from typing import Any, Self
 
 from aiohttp import web
 
-from pairscale.errors import InputError
-from pairscale.options import require_number
+from pairscale.core.errors import InputError
+from pairscale.core.options import require_number
 from pairscale.testing._batches import Batches
-from pairscale.testing._formats import Asked, asked_by, error_body, reply_body
+from pairscale.testing._formats import ReadRequest, asked_by, error_body, reply_body
 from pairscale.testing._judging import Behaviour, answer
 
 __all__ = ["Faults", "JournalEntry", "ProviderSimulator"]
@@ -180,7 +180,7 @@ class ProviderSimulator:
             "OPENAI_BASE_URL": f"{self.url}/v1",
             "ANTHROPIC_BASE_URL": self.url,
             "GOOGLE_GEMINI_BASE_URL": self.url,
-            "TOGETHER_BASE_URL": f"{self.url}/together/v1",
+            "TOGETHER_BASE_URL": f"{self.url}/together",
             "OLLAMA_HOST": self.url,
         } | {f"{name}_API_KEY": "simulated-key" for name in ("OPENAI", "ANTHROPIC", "GEMINI", "TOGETHER")}
 
@@ -307,7 +307,7 @@ class ProviderSimulator:
             return fate, error_body(kind, fate, f"simulated fault {fate}"), self.faults.headers() if fate == 429 else {}
         return None
 
-    def _unloads(self, asked: Asked, body: Mapping[str, Any]) -> bool:
+    def _unloads(self, asked: ReadRequest, body: Mapping[str, Any]) -> bool:
         """Load a model that is asked, as Ollama does; whether it is to be forgotten instead."""
         forgets = body.get("keep_alive") == 0 and not asked.prompt
         if asked.model in self.loaded:
@@ -316,7 +316,7 @@ class ProviderSimulator:
             self.loaded.append(asked.model)
         return forgets
 
-    def _problem(self, kind: str, asked: Asked, body: Mapping[str, Any]) -> tuple[int, dict[str, Any]] | None:
+    def _problem(self, kind: str, asked: ReadRequest, body: Mapping[str, Any]) -> tuple[int, dict[str, Any]] | None:
         """Why a request that can be read is not answered."""
         if self.models is not None and asked.model not in self.models:
             missing = f"model '{asked.model}' not found" + (", try pulling it first" if kind[:6] == "ollama" else "")
@@ -326,7 +326,7 @@ class ProviderSimulator:
         message = f"Unsupported parameter: '{refused}' is not supported with this model."
         return 400, error_body(kind, 400, message, refused)
 
-    def _rejected(self, asked: Asked, body: Mapping[str, Any]) -> str | None:
+    def _rejected(self, asked: ReadRequest, body: Mapping[str, Any]) -> str | None:
         """The first field of a request that this model does not take."""
         inner = {**body, **(body.get("generationConfig") or {}), **(body.get("options") or {})}
         for pattern, names in self.rejects.items():

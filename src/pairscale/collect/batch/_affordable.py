@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from pairscale.core.notices import notice
 from pairscale.judges.base import JudgePair
 from pairscale.judges.batched import BatchJudge, calls_of, max_batch_cost
-from pairscale.notices import notice
-from pairscale.runtime import Budget
+from pairscale.runtime import Budget, recorded_prices
 from pairscale.store._database import write_json
 
 if TYPE_CHECKING:
-    from pairscale.collect.batch._registry import Entry
-    from pairscale.store import RunFile
+    from pairscale.collect.batch.registry import RegistryEntry
+    from pairscale.store.runfile import RunFile
 
 __all__ = ["affordable"]
 
@@ -23,7 +23,7 @@ def affordable(
     judge: BatchJudge,
     questions: Iterable[tuple[int, JudgePair]],
     max_cost: float,
-    batches: Sequence[Entry],
+    batches: Sequence[RegistryEntry],
 ) -> list[tuple[int, JudgePair]]:
     """The questions, in their order, that cannot make the run cost more than it may; the rest is said.
 
@@ -43,7 +43,8 @@ def affordable(
             reserved = f", and ${under_way:.4f} are reserved for batches under way" if under_way else ""
             notice(
                 f"{len(chosen):,} pairs are submitted; more might pass max_cost: ${store.spent():.4f} of ${max_cost:g} "
-                f"are spent{reserved}. Run the same call again, later or with a higher max_cost, to continue"
+                f"are spent{reserved}{recorded_prices(store)}. Run the same call again, later or with a higher "
+                "max_cost, to continue"
             )
             break
         budget.spent += most

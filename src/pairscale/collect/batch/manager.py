@@ -6,13 +6,8 @@ write it meanwhile. What is in it decides everything: this process may be the on
 
 from __future__ import annotations
 
-import asyncio
 import math
-import os
-import tempfile
-import time
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,45 +15,31 @@ from typing import TYPE_CHECKING, Any
 from pairscale.collect._plan import Plan, make_plan
 from pairscale.collect.batch import _steps
 from pairscale.collect.batch._affordable import affordable
-from pairscale.collect.batch._collecting import ingest_results
-from pairscale.collect.batch._parts import even_sizes, pairs_from, prepared, remove_files, write_again, write_parts
-from pairscale.collect.batch._placing import is_placed, place, seen
-from pairscale.collect.batch._registry import (  # fmt: skip
-    Entry,
-    append,
-    entries,
-    event,
-    halves_of,
-    judge_of,
-    left_out_of,
-    registry_table,
-    remember_judge,
-    status_table,
-)
-from pairscale.collect.batch._rest import rest_of, results_of
-from pairscale.errors import InputError, JudgeError, StoreBusyError, StoreGoneError
+from pairscale.collect.batch._creating import is_placed, place, seen
+from pairscale.collect.batch._run import BatchRun
+from pairscale.collect.batch.collecting import ingest_results
+from pairscale.collect.batch.parts import even_sizes, pairs_from, prepared, remove_files, write_again, write_parts
+from pairscale.collect.batch.registry import RegistryEntry, append, event, halves_of, remember_judge
+from pairscale.core.errors import InputError, JudgeError, StoreBusyError
+from pairscale.core.notices import notice
+from pairscale.core.options import optional, require_int, require_number
 from pairscale.judges.base import JudgePair
-from pairscale.judges.batched import BatchJudge, is_both_orders, restored
-from pairscale.notices import notice
-from pairscale.options import optional, require_int, require_number
-from pairscale.providers._wire import Wire
-from pairscale.providers.batches import ENDED, Job, Limits, batch_format
+from pairscale.judges.batched import BatchJudge, is_both_orders
+from pairscale.providers.batches import ENDED, BatchJob, BatchLimits, batch_format
 from pairscale.providers.client import ProviderError
-from pairscale.runtime import require_prices
-from pairscale.store import RunFile, open_run
+from pairscale.runtime import record_prices, require_prices
+from pairscale.store.runfile import RunFile
 
 if TYPE_CHECKING:
-    import polars as pl
-
-    from pairscale.tables import Table
+    from pairscale.core.tables import Table
 
 __all__ = ["BatchManager"]
 
 _LONGEST_INTERVAL = 600.0
 
 
-class BatchManager:
-    """All batches of one run file.
+class BatchManager(BatchRun):
+    """All batches of one run file: prepares, submits, polls, collects and cancels them.
 
     Args:
         run: the run file; None keeps everything in memory, for as long as this object lives.
@@ -72,37 +53,6 @@ class BatchManager:
             was said when the batch was submitted.
     """
 
-    def __init__(
-        self,
-        run: str | os.PathLike[str] | None,
-        *,
-        folder: str | os.PathLike[str] | None = None,
-        api_key: str | None = None,
-        base_url: str | None = None,
-        sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
-        clock: Callable[[], float] = time.time,
-        retries: int = 4,
-        keep_jsonl: bool | None = None,
-    ) -> None:
-        retries = require_int(retries, "retries", least=0)
-        self._run, self._keep = run, keep_jsonl
-        self._memory = open_run(None, write=True) if run is None else None
-        self.folder = Path(folder) if folder is not None else _folder_of(run)
-        self._key, self._base_url, self._retries = api_key, base_url, retries
-        self._sleep, self._clock = sleep, clock
-        self._judges: dict[str, BatchJudge] = {}
-        self._born: str | None = None  # when the run file was made, so that another one is noticed
-        self._failure: JudgeError | None = None
-        self._unknown: set[str] = set()  # batches that the provider did not know when they were last looked at
-
-    async def aclose(self) -> None:
-        """Close connections, and the run file if it is in memory."""
-        for judge in self._judges.values():
-            await judge.aclose()
-        if self._memory is not None:
-            self._memory.close()
-            self._memory = None
-
     # Submitting
 
     async def submit(
@@ -112,10 +62,10 @@ class BatchManager:
         *,
         batch_size: int | None = None,
         n_segments: int | None = None,
-        limits: Limits | None = None,
+        limits: BatchLimits | None = None,
         metadata: Mapping[str, str] | None = None,
         max_cost: float | None = None,
-    ) -> tuple[Plan, list[Entry]]:
+    ) -> tuple[Plan, list[RegistryEntry]]:
         """Create the batches that these pairs need: those without an answer, and in no batch that is under way.
 
         Args:
@@ -141,6 +91,7 @@ class BatchManager:
         with self._open(write=True) as store:
             plan = make_plan(store, pairs, judge.condition)
             judge = self._judges.setdefault(plan.condition_id, judge)
+            record_prices(store, [judge])
             remember_judge(store, plan.condition_id, judge.describe())
             self._learned(store, plan.condition_id, judge)
             busy = self._under_way(store, plan.condition_id)
@@ -158,22 +109,21 @@ class BatchManager:
 
     def wish(self, keys: Collection[str], *, keep_jsonl: bool, include_raw: bool) -> None:
         """Remember how batches are to be collected: whether their files stay, and whether raw replies are wanted."""
-        wishes = {"keep_jsonl": keep_jsonl, "include_raw": include_raw}
         with self._open(write=True) as store:
-            self._remember(store, self._entries(store, keys), wishes)
+            self._remember(store, self._entries(store, keys), {"keep_jsonl": keep_jsonl, "include_raw": include_raw})
 
-    def _remember(self, store: RunFile, found: Iterable[Entry], wishes: Mapping[str, bool]) -> None:
+    def _remember(self, store: RunFile, found: Iterable[RegistryEntry], wishes: Mapping[str, bool]) -> None:
         news = [entry.key for entry in found if any(getattr(entry, name) != value for name, value in wishes.items())]
         append(store, [event("wish", key, **wishes) for key in news])
 
-    async def resume(self) -> list[Entry]:
+    async def resume(self) -> list[RegistryEntry]:
         """Create the batches that were prepared and not created when somebody was interrupted."""
         with self._open(write=True) as store:
             waiting = [entry.key for entry in self._entries(store) if entry.open and entry.batch_id is None]
             await self._place_all(store, waiting)
             return self._entries(store, waiting)
 
-    async def resubmit(self, keys: Collection[str] | None = None) -> list[Entry]:
+    async def resubmit(self, keys: Collection[str] | None = None) -> list[RegistryEntry]:
         """Put what failed, expired or was cancelled in collected batches into new ones, and nothing else."""
         made: list[str] = []
         with self._open(write=True) as store:
@@ -209,7 +159,7 @@ class BatchManager:
         condition_id: str,
         questions: Iterable[tuple[int, JudgePair]],
         sizes: Iterator[int],
-        limits: Limits | None = None,
+        limits: BatchLimits | None = None,
         metadata: Mapping[str, str] | None = None,
     ) -> list[str]:
         """Write the files, then write down that they are batches to be."""
@@ -234,7 +184,7 @@ class BatchManager:
             judge = self._judge(store, entry.condition_id)
             form = batch_format(entry.provider)
             write_again(judge, form, entry, store, halves_of(everything, entry.condition_id))
-            await place(store, form, self._wire(judge), entry, known, retries=self._retries)
+            await place(store, form, self._http(judge), entry, known, retries=self._retries)
             known.add(str(entry.batch_id))
 
     # Looking and collecting
@@ -258,9 +208,9 @@ class BatchManager:
                 _steps.reached("seen")
         return changed
 
-    async def _seen(self, entry: Entry, judge: BatchJudge) -> dict[str, Any] | None:
+    async def _seen(self, entry: RegistryEntry, judge: BatchJudge) -> dict[str, Any] | None:
         try:
-            job = await batch_format(entry.provider).get(self._wire(judge), str(entry.batch_id))
+            job = await batch_format(entry.provider).get(self._http(judge), str(entry.batch_id))
         except ProviderError as error:
             if error.status == 404:
                 self._is_unknown(entry)
@@ -272,7 +222,7 @@ class BatchManager:
         self._unknown.discard(entry.key)
         return seen(job)
 
-    def _is_unknown(self, entry: Entry) -> None:
+    def _is_unknown(self, entry: RegistryEntry) -> None:
         """The provider says 404, and so it does of a batch of another project: that may be paid for, and is kept."""
         if entry.key not in self._unknown:
             notice(
@@ -281,7 +231,7 @@ class BatchManager:
             )
         self._unknown.add(entry.key)
 
-    async def collect(self, keys: Collection[str] | None = None) -> list[Entry]:
+    async def collect(self, keys: Collection[str] | None = None) -> list[RegistryEntry]:
         """Download what has ended and enter it into the run file; those entries.
 
         Raises:
@@ -296,7 +246,7 @@ class BatchManager:
         if failure is not None:
             raise failure
 
-    async def _collect(self, keys: Collection[str] | None) -> list[Entry]:
+    async def _collect(self, keys: Collection[str] | None) -> list[RegistryEntry]:
         with self._open() as store:
             ready = [e for e in self._entries(store, keys) if e.open and e.batch_id is not None and e.state in ENDED]
             judges = {entry.key: self._judge(store, entry.condition_id) for entry in ready}
@@ -320,17 +270,17 @@ class BatchManager:
         with self._open() as store:
             return self._entries(store, done)
 
-    async def _download(self, entry: Entry, judge: BatchJudge) -> bool:
+    async def _download(self, entry: RegistryEntry, judge: BatchJudge) -> bool:
         """Get the results, unless they are here; False when that has to wait."""
         path = Path(entry.output_path)
         if path.is_file():
             return True
         path.parent.mkdir(parents=True, exist_ok=True)
-        form, wire, job = batch_format(entry.provider), self._wire(judge), None
+        form, http, job = batch_format(entry.provider), self._http(judge), None
         try:
-            job = await form.get(wire, str(entry.batch_id))
+            job = await form.get(http, str(entry.batch_id))
             if job.outputs or job.state != "failed":
-                await form.download(wire, job, path)
+                await form.download(http, job, path)
         except ProviderError as error:
             if error.status == 404 and job is not None:  # the key is the right one
                 notice(f"batch {entry.batch_id}: {entry.provider} does not have its results any more")
@@ -355,8 +305,8 @@ class BatchManager:
         timeout: float | None = None,
         rounds: float = math.inf,
         delay: float = 0.0,
-        told: Callable[[Sequence[Entry]], None] | None = None,
-    ) -> list[Entry]:
+        told: Callable[[Sequence[RegistryEntry]], None] | None = None,
+    ) -> list[RegistryEntry]:
         """Look and collect until every batch is done with, or the time is over; returns the entries as they are then.
 
         A batch that its provider does not know is not waited for.
@@ -400,7 +350,7 @@ class BatchManager:
 
     # Ending
 
-    async def cancel(self, keys: Collection[str] | None = None) -> list[Entry]:
+    async def cancel(self, keys: Collection[str] | None = None) -> list[RegistryEntry]:
         """Ask the providers to end batches; what was answered until then can be collected.
 
         A batch that was never created is dropped, and one that the provider does not know is given up: it counts as
@@ -414,87 +364,20 @@ class BatchManager:
                     continue
                 judge, form = self._judge(store, entry.condition_id), batch_format(entry.provider)
                 known = {other.batch_id for other in everything if other.batch_id is not None}
-                if not await is_placed(store, form, self._wire(judge), entry, known):
+                if not await is_placed(store, form, self._http(judge), entry, known):
                     append(store, [event("dropped", entry.key, state="dropped", message="cancelled before creation")])
                     continue
                 append(store, [event("cancelling", entry.key, cancel_asked=True)])
                 try:
-                    await (form.get if ended else form.cancel)(self._wire(judge), str(entry.batch_id))
+                    await (form.get if ended else form.cancel)(self._http(judge), str(entry.batch_id))
                 except ProviderError as error:
                     if error.failure == "judge" and error.status != 404:
                         raise JudgeError(error.message) from None
                     notice(f"batch {entry.batch_id} could not be cancelled: {error.message}")
                     if error.status == 404:
-                        gone = Job(str(entry.batch_id), "failed", message=f"{entry.provider} does not know the batch")
+                        gone = BatchJob(
+                            str(entry.batch_id), "failed", message=f"{entry.provider} does not know the batch"
+                        )
                         append(store, [event("seen", entry.key, **seen(gone))])
         await self.look(keys)
         return self.entries(keys)
-
-    # What there is
-
-    def entries(self, keys: Collection[str] | None = None) -> list[Entry]:
-        """The batches, in the order in which they were prepared."""
-        with self._open() as store:
-            return self._entries(store, keys)
-
-    def registry(self, keys: Collection[str] | None = None) -> pl.DataFrame:
-        """The batches in the manual's columns."""
-        return registry_table(self.entries(keys))
-
-    def status(self, keys: Collection[str] | None = None) -> pl.DataFrame:
-        """The batches with their states, counts, ages and the time they have left."""
-        return status_table(self.entries(keys), self._clock())
-
-    def results(self, keys: Collection[str] | None = None, *, raw: bool = False) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """The answers to the pairs of these batches, and every attempt at them that gave none."""
-        with self._open() as store:
-            return results_of(store, self._entries(store, keys), raw=raw)
-
-    def rest(self, keys: Collection[str] | None = None) -> pl.DataFrame:
-        """The pairs of collected batches that have no answer, and why."""
-        with self._open() as store:
-            return rest_of(store, [entry for entry in self._entries(store, keys) if entry.collected_at is not None])
-
-    # Small things
-
-    def _entries(self, store: RunFile, keys: Collection[str] | None = None) -> list[Entry]:
-        return entries(store, keys, self.folder)
-
-    @contextmanager
-    def _open(self, *, write: bool = False) -> Iterator[RunFile]:
-        if self._memory is not None:
-            yield self._memory
-            return
-        if self._born is not None and "://" not in str(self._run) and not Path(str(self._run)).exists():
-            raise StoreGoneError(f"{self._run} was deleted while its batches were under way; restore it from a copy")
-        with open_run(self._run, write=write) as store:
-            born = store.get_meta("created_at")
-            if self._born not in (None, born):
-                raise StoreGoneError(
-                    f"{self._run} was replaced while its batches were under way; restore it from a copy"
-                )
-            self._born = born
-            yield store
-
-    def _judge(self, store: RunFile, condition_id: str) -> BatchJudge:
-        if condition_id not in self._judges:
-            description = judge_of(store, condition_id)
-            if description is None:
-                raise InputError(f"{store.name} does not say which judge the condition {condition_id} was")
-            self._judges[condition_id] = restored(description, self._key, self._base_url)
-            self._learned(store, condition_id, self._judges[condition_id])
-        return self._judges[condition_id]
-
-    @staticmethod
-    def _learned(store: RunFile, condition_id: str, judge: BatchJudge) -> None:
-        """What results of batches said that the model does not take."""
-        judge.client.leave_out(judge.model, *left_out_of(store, condition_id))
-
-    def _wire(self, judge: BatchJudge) -> Wire:
-        return Wire(judge.client, sleep=self._sleep, retries=self._retries)
-
-
-def _folder_of(run: str | os.PathLike[str] | None) -> Path:
-    if run is None or "://" in str(run):
-        return Path(tempfile.mkdtemp(prefix="pairscale-batches-"))
-    return Path(f"{os.fspath(run)}.batches")

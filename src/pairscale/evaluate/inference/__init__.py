@@ -1,8 +1,8 @@
 """Is B better than A? Statistics on cases: win rates, intervals, tests, sequences. No files, no judges."""
 
 from pairscale.evaluate.inference._cases import Tally, score_of
+from pairscale.evaluate.inference.control import ControlledRate, StyleEffect, controlled_rate, length_controlled
 from pairscale.evaluate.inference.corrected import CorrectedWinRate, corrected_win_rate
-from pairscale.evaluate.inference.length import LengthControlled, length_controlled
 from pairscale.evaluate.inference.sequence import ConfidenceSequence, RunningSequence, confidence_sequence
 from pairscale.evaluate.inference.slices import RunDifference, Slices, compare_runs, slices
 from pairscale.evaluate.inference.win_rate import (
@@ -19,18 +19,20 @@ from pairscale.evaluate.inference.win_rate import (
 __all__ = [
     "CasesNeeded",
     "ConfidenceSequence",
+    "ControlledRate",
     "CorrectedWinRate",
-    "LengthControlled",
     "ProbabilityBetter",
     "RunDifference",
     "RunningSequence",
     "SignTest",
     "Slices",
+    "StyleEffect",
     "Tally",
     "WinRate",
     "cases_needed",
     "compare_runs",
     "confidence_sequence",
+    "controlled_rate",
     "corrected_win_rate",
     "length_controlled",
     "probability_better",

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 import polars as pl
 
-from pairscale.comparisons import Outcome
-from pairscale.errors import InputError, TableError
-from pairscale.options import require_choice
-from pairscale.tables import Table, as_text, listed, require_columns, require_ids, row_numbers, to_frame
+from pairscale.core.comparisons import Outcome
+from pairscale.core.errors import InputError, TableError
+from pairscale.core.options import require_choice
+from pairscale.core.tables import Table, as_text, listed, require_columns, require_ids, row_numbers, to_frame
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

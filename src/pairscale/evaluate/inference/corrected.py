@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from pairscale.errors import InputError
+from pairscale.core.errors import InputError
+from pairscale.core.notices import notice
+from pairscale.core.options import require_level
+from pairscale.core.tables import Table
 from pairscale.evaluate.inference._cases import USED, task_means
 from pairscale.evaluate.inference._score import half_share, score_limits
-from pairscale.notices import notice
-from pairscale.options import require_level
-from pairscale.tables import Table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -107,7 +107,7 @@ def corrected_win_rate(model_cases: Table, human_cases: Table, *, level: float =
         why = f"no corrected win rate: there is no {'label' if model.height else 'verdict of the model'}"
         nothing = (None, None, None, None, model_rate, 0.0, False, 0, len(rest), unmatched, 0.0)
         return CorrectedWinRate(*nothing, level, notices=(why,))
-    moments = Moments.of(both["score"].to_numpy()[None, :], both["score_model"].to_numpy()[None, :], rest[None, :])
+    moments = ScoreMoments.of(both["score"].to_numpy()[None, :], both["score_model"].to_numpy()[None, :], rest[None, :])
     rate, weight, size, lower, upper, worth = (float(part[0]) for part in correct(moments, level))
     alone = score_limits(moments.mean_y, half_share(moments.mean_y, moments.spread_y), np.array([moments.n]), level)
     notices = [_poor(moments, worth)] if size == moments.n else []
@@ -130,7 +130,7 @@ def corrected_win_rate(model_cases: Table, human_cases: Table, *, level: float =
     )
 
 
-def _poor(moments: Moments, worth: float) -> str:
+def _poor(moments: ScoreMoments, worth: float) -> str:
     n = moments.n
     if not moments.others:
         return "every task of the model has a label; the rate is that of the labels"
@@ -147,7 +147,7 @@ def _poor(moments: Moments, worth: float) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Moments:
+class ScoreMoments:
     """What the correction needs to know of the scores; every array has an entry for each data set.
 
     Attributes:
@@ -173,7 +173,7 @@ class Moments:
     spread_other: Floats
 
     @classmethod
-    def of(cls, y: Floats, f: Floats, other: Floats) -> Moments:
+    def of(cls, y: Floats, f: Floats, other: Floats) -> ScoreMoments:
         """From scores, a row a data set."""
         n, others = y.shape[1], other.shape[1]
         mean_y, mean_f = y.mean(axis=1), f.mean(axis=1)
@@ -183,7 +183,7 @@ class Moments:
         return cls(n, others, mean_y, mean_f, mean_other, y.var(axis=1), f.var(axis=1), cross, spread_other)
 
 
-def correct(moments: Moments, level: float) -> tuple[Floats, Floats, Floats, Floats, Floats, Floats]:
+def correct(moments: ScoreMoments, level: float) -> tuple[Floats, Floats, Floats, Floats, Floats, Floats]:
     """Rate, weight, effective labels, both ends, and what labels would be worth if the model were used anyway."""
     n, others = moments.n, moments.others
     y, f = moments.mean_y, moments.mean_f

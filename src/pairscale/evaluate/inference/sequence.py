@@ -27,10 +27,10 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import polars as pl
 
-from pairscale.display import Shown
+from pairscale.core.display import ReprMixin
+from pairscale.core.options import require_level, require_probability
+from pairscale.core.tables import Table
 from pairscale.evaluate.inference._cases import USED, read_cases, tally, used_cases
-from pairscale.options import require_level, require_probability
-from pairscale.tables import Table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -180,7 +180,7 @@ class RunningSequence:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ConfidenceSequence(Shown, table="table"):
+class ConfidenceSequence(ReprMixin, table="table"):
     """The intervals after each task, true at all times together.
 
     Attributes:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from pairscale.checks._effect import sign_test as coin_p
-from pairscale.display import Shown
+from pairscale.checks.effect import sign_test as coin_p
+from pairscale.core.display import ReprMixin
+from pairscale.core.options import require_level
+from pairscale.core.tables import Table, as_text, require_columns
 from pairscale.evaluate.inference._cases import USED, Ties, read_cases, task_means, used_cases
 from pairscale.evaluate.inference._score import half_share, score_limits
 from pairscale.evaluate.inference.win_rate import Interval, win_rate
-from pairscale.options import require_level
-from pairscale.tables import Table, as_text, require_columns
 
 __all__ = ["RunDifference", "Slices", "compare_runs", "slices"]
 
@@ -26,7 +26,7 @@ _TABLE: dict[str, pl.DataType] = {
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Slices(Shown, table="table"):
+class Slices(ReprMixin, table="table"):
     """B's win rate in each slice of the cases.
 
     Attributes:

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from pairscale.checks._effect import sign_test as coin_p
-from pairscale.display import Shown
+from pairscale.checks.effect import sign_test as coin_p
+from pairscale.core.display import ReprMixin
+from pairscale.core.options import require_choice, require_level, require_number, require_seed
+from pairscale.core.tables import Table
 from pairscale.evaluate.inference._cases import (
     USED,
     Scores,
@@ -22,9 +24,7 @@ from pairscale.evaluate.inference._cases import (
 )
 from pairscale.evaluate.inference._score import design_size, effective_size, score_interval, student_quantile
 from pairscale.evaluate.inference.sequence import last_limits
-from pairscale.options import require_choice, require_level, require_number, require_seed
-from pairscale.pairs._table import generator
-from pairscale.tables import Table
+from pairscale.pairing.table import generator
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,7 +52,7 @@ Interval: TypeAlias = Literal["wilson", "bootstrap", "betting"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class WinRate(Shown):
+class WinRate(ReprMixin):
     """How often a variant wins.
 
     Attributes:

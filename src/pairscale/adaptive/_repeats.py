@@ -1,0 +1,153 @@
+"""Pairs that are asked again: how their answers agree, which may be reversed, and what another answer is worth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from pairscale.adaptive.ledger import Ledger
+    from pairscale.core.arrays import Ints
+
+__all__ = [
+    "ENOUGH_REPEATS",
+    "EXHAUSTED",
+    "REVERSE",
+    "WORTHLESS",
+    "RepeatCounts",
+    "all_asked",
+    "draw_reversed",
+    "reversible",
+]
+
+REVERSE = "reverse"
+"""The stage of a step that asks an earlier pair again in the other order."""
+
+EXHAUSTED = "pairs_exhausted"
+"""The reason of a stop because every pair was asked, and the judge repeats itself."""
+
+WORTHLESS = 0.90
+"""From this agreement of repeats on, a pair that was asked is not worth asking again."""
+
+ENOUGH_REPEATS = 30
+"""Repeats that there must be before anything is decided on how they agree."""
+
+_HALF = 32  # bits of a pair's code that hold its second item
+
+
+@dataclass(slots=True)
+class RepeatCounts:
+    """How the judge answers, counted answer by answer: nothing is read again.
+
+    An answer is compared with the last one on the same pair in the other order, and with the last one in the same
+    order. A tie and a win neither agree nor contradict each other.
+
+    Attributes:
+        n_reversed: answers on a pair that had one in the other order.
+        n_flips: of these, with the opposite winner.
+        n_same_order: answers on a pair that had one in the same order.
+        n_agreeing: of all these, with the same answer.
+        points_of_first: comparisons won by the text shown first; a tie is half.
+    """
+
+    n_reversed: int = 0
+    n_flips: int = 0
+    n_same_order: int = 0
+    n_agreeing: int = 0
+    points_of_first: float = 0.0
+    _once: list[int] = field(default_factory=list[int])  # codes of the pairs with one answer
+    _place: dict[int, int] = field(default_factory=dict[int, int])  # where a code is among them
+    _last: dict[tuple[int, int], float] = field(default_factory=dict[tuple[int, int], float])  # Y, by first and second
+
+    @property
+    def n_repeats(self) -> int:
+        """Answers on a pair that had one before, in either order."""
+        return self.n_reversed + self.n_same_order
+
+    def committed(self, a: int, b: int, y: float, *, times: int, orders_agree: bool | None) -> None:
+        """Take in an answer.
+
+        Args:
+            a: the item that stood first.
+            b: the other one.
+            y: what the first got.
+            times: answers on this pair before.
+            orders_agree: of a judge that is asked in both orders at once, whether both gave the same answer.
+        """
+        self.points_of_first += y
+        if (other := self._last.get((b, a))) is not None:
+            self.n_reversed += 1
+            self.n_flips += abs(other + y - 1) == 1
+            self.n_agreeing += other + y == 1
+        if (same := self._last.get((a, b))) is not None:
+            self.n_same_order += 1
+            self.n_agreeing += same == y
+        if orders_agree is not None:
+            self.n_reversed += 1
+            self.n_flips += not orders_agree
+            self.n_agreeing += orders_agree
+        self._last[a, b] = y
+        code = (min(a, b) << _HALF) + max(a, b)
+        if times == 0:
+            self._place[code] = len(self._once)
+            self._once.append(code)
+        elif (at := self._place.pop(code, None)) is not None:
+            moved = self._once.pop()
+            if moved != code:
+                self._once[at] = moved
+                self._place[moved] = at
+
+    def asked_once(self) -> tuple[Ints, Ints]:
+        """The pairs with one answer, as two arrays of items."""
+        codes = np.array(self._once, dtype=np.int64)
+        return codes >> _HALF, codes & ((1 << _HALF) - 1)
+
+    def columns(self, committed: int) -> dict[str, Any]:
+        """The columns of the round log."""
+        return {
+            "n_reversed": self.n_reversed,
+            "n_flips": self.n_flips,
+            "n_repeated_same_order": self.n_same_order,
+            "n_repeats_agreeing": self.n_agreeing,
+            "first_win_rate": self.points_of_first / committed if committed else None,
+        }
+
+    def flips_more_than(self, share: float) -> bool:
+        """Whether the judge changes its answer with the order in more than this share of pairs, surely enough.
+
+        It does when, after 30 reversed pairs or more, the lower 95 % limit (Wilson) of the share of flips is above it.
+        """
+        if self.n_reversed < ENOUGH_REPEATS or share >= 1:
+            return False
+        from pairscale.checks.effect import wilson
+
+        lower, _ = wilson(self.n_flips, self.n_reversed, 0.95)
+        return lower is not None and lower > share
+
+
+def reversible(ledger: Ledger) -> tuple[Ints, Ints]:
+    """The pairs that were asked once and may be asked now, as two arrays of items."""
+    i, j = ledger.repeats.asked_once()
+    free = ~(ledger.closed[i, j] | ledger.set_aside[i] | ledger.set_aside[j])
+    return i[free], j[free]
+
+
+def draw_reversed(ledger: Ledger, rng: np.random.Generator) -> tuple[int, int] | None:
+    """One of them, all equally likely; None when there is none."""
+    i, j = reversible(ledger)
+    if not len(i):
+        return None
+    at = int(rng.integers(len(i)))
+    return int(i[at]), int(j[at])
+
+
+def all_asked(ledger: Ledger) -> bool:
+    """Whether every pair of the items that are asked about has an answer, or was given up."""
+    there = np.flatnonzero(~ledger.set_aside)
+    if ledger.n_unique_pairs + ledger.given_up < len(there) * (len(there) - 1) // 2:
+        return False
+    unasked = np.triu(ledger.seen == 0, 1)
+    unasked[ledger.set_aside] = unasked[:, ledger.set_aside] = False
+    return not any((int(i), int(j)) not in ledger.given_up_pairs for i, j in np.argwhere(unasked))

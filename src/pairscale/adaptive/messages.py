@@ -1,0 +1,230 @@
+"""Words for what a refit found and for how a call ended, the same on the terminal, in notices and in ``print``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pairscale.adaptive.state import AdaptiveState
+
+__all__ = [
+    "NOTHING_LEFT",
+    "STOPS",
+    "diagnostics",
+    "exhaustion",
+    "flips",
+    "gate_in_words",
+    "gates_left",
+    "how_it_stands",
+    "judge_health",
+    "missing",
+    "no_pair",
+    "shown_figure",
+    "shown_limit",
+    "starvation",
+    "stop_in_words",
+    "verdict",
+]
+
+STOPS = {
+    "btl_converged": "the scores are reliable and stable",
+    "candidate_starvation": "no pair is left that may be asked",
+    "pairs_exhausted": "every pair was asked once, and this judge repeats itself: more comparisons would tell nothing "
+    "new",
+}
+"""Ends for good, and why. After any other end the same call continues, with a higher limit where it was one."""
+
+NOTHING_LEFT = ("candidate_starvation", "pairs_exhausted")
+"""Ends because there is nothing to ask, which is known by looking."""
+
+_LIMITS = ("max_comparisons", "max_cost", "max_minutes")
+_PAUSES = {
+    "judge_failing": "paused: the judge gives no valid answers",
+    "judge_failed": "paused: the judge cannot be asked",
+    "judge_flips": "paused: the judge goes by position",
+    "interrupted": "interrupted",
+    "failed": "broken off by an error",
+}
+_STARVED = {
+    "no_candidates": "none fits",
+    "hard_filters": "all that fit are open, resting or given up",
+    "duplicates": "all that fit were asked often enough",
+    "star_caps": "all that fit have a text that was asked about too often lately",
+    "routing": "none of those that fit was drawn",
+}
+_MOST_DIGITS = 6
+_DIAGNOSTICS = {"divergences": "divergences", "rhat": "R-hat", "ess": "effective sample size"}
+
+
+def how_it_stands(reason: str) -> str:
+    """How a call ended, by its ``stop_reason``: the run has stopped, or only paused."""
+    return f"{'stopped' if reason in STOPS else 'paused'}: {reason}"
+
+
+def starvation(state: AdaptiveState) -> str:
+    """Why no pair of a run is left: what the judge gave no valid answer on is its doing, not that of the run."""
+    ledger = state.engine.ledger
+    refused, pairs = ledger.given_up, ledger.n * (ledger.n - 1) // 2
+    last = f"(the last reason: {state.invalid_reason})"
+    if refused == pairs:
+        return f"the judge gave no valid answer on any pair {last}"
+    also = f", and on {refused:,} of {pairs:,} the judge gave no valid answer {last}" if refused else ""
+    return STOPS["candidate_starvation"] + also
+
+
+def exhaustion(state: AdaptiveState) -> str:
+    """That every pair was asked, what is missing to the target, and why it stays so."""
+    said, last = STOPS["pairs_exhausted"], state.round_log.tail(1).to_dicts()
+    if refused := state.engine.ledger.given_up:
+        said += f". On {refused:,} pairs the judge gave no valid answer (the last reason: {state.invalid_reason})"
+    if not last or last[0]["reliability"] is None:
+        return said
+    reached, target = last[0]["reliability"], state.engine.btl.eap_reliability_min
+    lacks = f", {target - reached:.2f} short of the target {shown_limit(target)}" if reached < target else ""
+    return f"{said}. The reliability is {shown_figure(reached, target)}{lacks}"
+
+
+def judge_health(figures: Mapping[str, Any]) -> list[str]:
+    """How the judge answers, in words: position and lapses, and what it says when it is asked again.
+
+    Args:
+        figures: columns of the round log; what is missing is left out.
+    """
+    said = []
+    if (first := figures.get("first_win_rate")) is not None:
+        said.append(f"first text won {first:.0%}")
+    if (effect := figures.get("b_mean")) is not None:
+        said.append(f"position effect {effect:+.2f}")
+    if (lapse := figures.get("epsilon_mean")) is not None:
+        said.append(f"lapses {lapse:.0%}")
+    n_reversed, n_same = (figures.get(name) or 0 for name in ("n_reversed", "n_repeated_same_order"))
+    if n_reversed:
+        said.append(flips(figures["n_flips"], n_reversed))
+    if n_reversed + n_same:
+        said.append(f"{figures['n_repeats_agreeing']:,} of {n_reversed + n_same:,} repeats agree")
+    return said
+
+
+def flips(n_flips: int, n_reversed: int) -> str:
+    """How many reversed pairs got another answer than before."""
+    return f"{n_flips:,} of {n_reversed:,} reversed pairs got the opposite answer"
+
+
+def no_pair(reason: str) -> str:
+    """Why a step found no pair, by its ``starvation_reason``."""
+    return f"no pair to ask about in this stage: {_STARVED.get(reason, reason)}"
+
+
+def verdict(row: Mapping[str, Any]) -> str:
+    """What follows from a refit: the run stops, pauses, or continues, and then what the stop rule misses.
+
+    Args:
+        row: of the round log.
+    """
+    reason = row.get("stop_reason") if row.get("stop_decision") else None
+    if reason is None:
+        lacks = missing(row)
+        return f"not yet: {', '.join(lacks)}" if lacks else ""
+    if reason in STOPS:
+        return f"the run stops: {STOPS[reason]}"
+    if reason in _LIMITS:
+        return f"limit reached ({reason}): raise it to continue"
+    return _PAUSES.get(reason, f"the run ends: {reason}")
+
+
+def diagnostics(row: Mapping[str, Any]) -> str:
+    """Whether the diagnostics of a refit pass, or which of them fail."""
+    if row.get("diagnostics_pass"):
+        return "diagnostics pass"
+    failed = [name for gate, name in _DIAGNOSTICS.items() if row.get(f"diagnostics_{gate}_pass") is False]
+    return "diagnostics fail" + (f" ({', '.join(failed)})" if failed else "")
+
+
+def missing(row: Mapping[str, Any]) -> list[str]:
+    """The gates of the stop rule that a refit fails, in words, from its logged verdicts; none where all are passed.
+
+    Reliability and rank stability are named without their figures, which stand beside this wherever it is shown.
+    """
+    said = []
+    if row.get("diagnostics_pass") is False:
+        said.append(diagnostics(row))
+    if row.get("eap_pass") is False:
+        said.append(f"reliability below {shown_limit(row['eap_reliability_min'])}")
+    if not row.get("lag_eligible"):
+        return [*said, "too few refits to compare with"] if row.get("lag_eligible") is False else said
+    if not row["rho_rank_pass"]:
+        said.append(f"rank stability below {shown_limit(row['rank_spearman_min'])}")
+    if not row["theta_corr_pass"]:
+        least = row["theta_corr_min"]
+        figure = shown_figure(row["rho_theta"], least)
+        said.append(f"scores still move ({figure}, at least {shown_limit(least)})")
+    if not row["delta_sd_theta_pass"]:
+        most = row["theta_sd_rel_change_max"]
+        figure = shown_figure(row["delta_sd_theta"], most, at_most=True)
+        said.append(f"spread still changes by {figure} (at most {shown_limit(most)})")
+    return said
+
+
+_OFF = 1e6
+"""A gate with this limit or a higher one is switched off."""
+_GATES = {
+    "reliability": ("eap_pass", "reliability", "eap_reliability_min", False),
+    "rank stability": ("rho_rank_pass", "rho_rank", "rank_spearman_min", False),
+    "stability of the scores": ("theta_corr_pass", "rho_theta", "theta_corr_min", False),
+    "change of the spread": ("delta_sd_theta_pass", "delta_sd_theta", "theta_sd_rel_change_max", True),
+}
+"""The gates of the stop rule: their column, their figure, its limit, and whether it must be at most that."""
+
+
+def gate_in_words(row: Mapping[str, Any], gate: str) -> str:
+    """A gate of the stop rule with its figure and its limit, from a row of the round log."""
+    if gate not in _GATES:
+        return diagnostics(row)
+    _, figure, limit, at_most = _GATES[gate]
+    shown = shown_figure(row[figure], row[limit], at_most=at_most)
+    return f"{gate} {shown} (at {'most' if at_most else 'least'} {shown_limit(row[limit])})"
+
+
+def gates_left(row: Mapping[str, Any]) -> list[str] | None:
+    """The gates that a refit does not pass, by name; None when there is no earlier refit to compare with."""
+    if not row.get("lag_eligible"):
+        return None
+    left = [] if row.get("diagnostics_pass") else ["diagnostics"]
+    return left + [gate for gate, (column, *_) in _GATES.items() if not row.get(column)]
+
+
+def stop_in_words(row: Mapping[str, Any], before: Mapping[str, Any] | None) -> str:
+    """What a statistical stop rests on: every gate with its figure and limit, and which of them held it back last.
+
+    Args:
+        row: The row of the round log that stopped the run.
+        before: That of the refit before, if it is known.
+    """
+    on = [gate for gate, (*_, limit, _) in _GATES.items() if row[limit] < _OFF]
+    said = ", ".join(gate_in_words(row, gate) for gate in on)
+    left = gates_left(before) if before is not None else None
+    if left is None:
+        return said
+    return f"{said}; held back until now by: {', '.join(left)}" if left else said
+
+
+def shown_figure(figure: float | None, limit: float | None = None, *, at_most: bool = False) -> str:
+    """A figure with two decimals, or as many more as it takes to tell on which side of its limit it is."""
+    if figure is None or math.isnan(figure):
+        return "not known yet"
+    digits = 2
+    while limit is not None and digits < _MOST_DIGITS and not _tells(figure, round(figure, digits), limit, at_most):
+        digits += 1
+    return f"{figure:.{digits}f}"
+
+
+def _tells(figure: float, shown: float, limit: float, at_most: bool) -> bool:
+    """Whether what is shown is on the same side of the limit as the figure."""
+    return (figure <= limit) == (shown <= limit) if at_most else (figure >= limit) == (shown >= limit)
+
+
+def shown_limit(limit: float) -> str:
+    """A limit with two decimals, or all that it has."""
+    return f"{limit:.2f}" if round(limit, 2) == limit else f"{limit:g}"

@@ -1,0 +1,297 @@
+"""``pairscale.batch``: judging through the providers' batch APIs, with the option names and defaults of the command.
+
+The run file knows every batch and keeps every answer, so that you may submit in one process, and collect in another,
+days later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pairscale.collect.batch.manager import BatchManager
+from pairscale.core.display import ReprMixin
+from pairscale.core.errors import InputError
+from pairscale.core.files import write_table
+from pairscale.core.options import require_flag
+from pairscale.core.tables import ANSWER_COLUMNS
+from pairscale.judges.base import Judge
+from pairscale.judges.llm import LLMJudge
+from pairscale.judges.orders import BothOrders, unwrapped
+from pairscale.judges.resolve import judge_with
+from pairscale.pairing.reading import read_given_pairs
+from pairscale.providers.batches import ENDED
+from pairscale.runtime import run_sync
+
+if TYPE_CHECKING:
+    import os
+
+    import polars as pl
+
+    from pairscale.core.tables import Table
+    from pairscale.core.traits import Trait
+
+__all__ = ["BatchAnswers", "cancel", "collect", "resume", "status", "submit"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class BatchAnswers(ReprMixin, table="results", columns=ANSWER_COLUMNS):
+    """What came back from the batches of a run.
+
+    Attributes:
+        results: one row per pair that was answered.
+        failed_attempts: one row per request without an answer.
+        rest: the pairs without an answer that are in no batch under way.
+        batches: one row per batch, as :func:`status` gives them.
+        collected: how many batches this call has collected.
+    """
+
+    results: pl.DataFrame
+    failed_attempts: pl.DataFrame
+    rest: pl.DataFrame
+    batches: pl.DataFrame
+    collected: int = 0
+
+    def __str__(self) -> str:
+        pairs = f"{self.results.height:,} pairs answered, {self.rest.height:,} without an answer"
+        return f"{pairs}, {self.batches.height:,} batches"
+
+
+def submit(
+    pairs: Table | str | os.PathLike[str],
+    *,
+    judge: str | Judge,
+    run: str | os.PathLike[str],
+    trait: str | Trait | None = None,
+    template: str | None = None,
+    judge_args: Mapping[str, Any] | None = None,
+    batch_size: int | None = None,
+    segments: int | None = None,
+    base_url: str | None = None,
+    a_col: str | None = None,
+    b_col: str | None = None,
+    encoding: str | None = None,
+) -> pl.DataFrame:
+    """Create the batches that these pairs need, and return at once.
+
+    Pairs that have an answer, or are in a batch that is under way, are left out: the same call again pays for nothing
+    twice, also after a crash.
+
+    Args:
+        pairs: A table or a file with ``ID1 text1 ID2 text2``.
+        judge: A model of OpenAI, Anthropic, Gemini or Together, as ``provider:model`` or an :class:`LLMJudge`.
+        run: The run file, created if it is missing.
+        trait: What to judge: the key of a built-in trait, or a :class:`Trait`.
+        template: A prompt template, by its name, file or text.
+        judge_args: Settings of the model.
+        batch_size: Maximum number of pairs in one batch.
+        segments: How many batches; by default as few as the provider takes.
+        base_url: Address of the provider.
+        a_col: The column of the text that is shown first, where it is not ``text1``; a name or a path in JSON.
+        b_col: The column of the text that is shown second, where it is not ``text2``.
+        encoding: Encoding of a text file that is not UTF-8.
+
+    Returns:
+        The new batches, one row per batch; no rows if nothing had to be submitted.
+
+    Raises:
+        InputError: If the pairs, the judge or a setting cannot be used.
+        JudgeError: If the provider refuses the request.
+        StoreError: If the run file cannot be used.
+
+    Example:
+        >>> import pairscale as ps
+        >>> pairs = ps.make_pairs(ps.example_writing_samples).head(4)
+        >>> made = ps.batch.submit(pairs, judge="openai:gpt-4.1", run="submit.db", segments=2)
+        >>> made["pairs"].to_list()
+        [2, 2]
+    """
+    table = read_given_pairs(pairs, encoding=encoding, a_col=a_col, b_col=b_col)
+    asked = judge_with(judge, trait=trait, template=template, judge_args=judge_args, base_url=base_url)
+    if not isinstance(asked, LLMJudge | BothOrders) or not isinstance(unwrapped(asked), LLMJudge):
+        raise InputError(f"judge {judge}: batches are for models, such as openai:gpt-5.1")
+
+    async def work(manager: BatchManager) -> pl.DataFrame:
+        await manager.resume()
+        _, made = await manager.submit(table, asked, batch_size=batch_size, n_segments=segments)
+        return manager.status([entry.key for entry in made])
+
+    return _managed(run, work)
+
+
+def status(
+    run: str | os.PathLike[str], *, offline: bool = False, registry: str | os.PathLike[str] | None = None
+) -> pl.DataFrame:
+    """Show the batches of a run: states, counts, ages, and the time they have left.
+
+    Args:
+        run: The run file.
+        offline: Show what is known, and ask no provider.
+        registry: A file to write the batches to as well, in the columns of the R package's registry.
+
+    Returns:
+        One row per batch.
+
+    Raises:
+        JudgeError: If the provider refuses the key.
+        StoreError: If the run file cannot be used.
+
+    Example:
+        >>> import pairscale as ps
+        >>> pairs = ps.make_pairs(ps.example_writing_samples).head(2)
+        >>> _ = ps.batch.submit(pairs, judge="openai:gpt-4.1", run="status.db")
+        >>> ps.batch.status("status.db", offline=True)["provider"].to_list()
+        ['openai']
+    """
+    is_offline = require_flag(offline, "offline")
+
+    async def work(manager: BatchManager) -> pl.DataFrame:
+        if not is_offline:
+            await manager.look()
+        if registry is not None:
+            write_table(manager.registry(), Path(registry))
+        return manager.status()
+
+    return _managed(run, work)
+
+
+def collect(run: str | os.PathLike[str]) -> BatchAnswers:
+    """Collect the results of the batches that have ended, without waiting for the others.
+
+    Args:
+        run: The run file, which holds the results afterwards.
+
+    Returns:
+        A :class:`BatchAnswers` with ``results``, ``failed_attempts``, ``rest`` and ``batches``.
+
+    Raises:
+        JudgeError: If the provider refuses the key, or the model failed in the same way on ten different questions in a
+            row; all of it is stored.
+        StoreError: If the run file cannot be used.
+
+    Example:
+        >>> import pairscale as ps
+        >>> pairs = ps.make_pairs(ps.example_writing_samples).head(2)
+        >>> _ = ps.batch.submit(pairs, judge="openai:gpt-4.1", run="collect.db")
+        >>> ps.batch.collect("collect.db").batches.height
+        1
+    """
+
+    async def work(manager: BatchManager) -> BatchAnswers:
+        await manager.look()
+        return _answers(manager, len(await manager.collect()))
+
+    return _managed(run, work)
+
+
+def resume(
+    run: str | os.PathLike[str],
+    *,
+    interval: float = 60.0,
+    timeout: float | None = None,
+    again: bool = False,
+    on_look: Callable[[pl.DataFrame], None] | None = None,
+    on_again: Callable[[pl.DataFrame], None] | None = None,
+) -> BatchAnswers:
+    """Continue where any earlier call stopped: create what was only prepared, wait for all batches, and collect them.
+
+    You may interrupt it at any time, and call it from another machine that has the run file and the key.
+
+    Args:
+        run: The run file.
+        interval: Seconds between two looks; longer while nothing changes.
+        timeout: Maximum number of seconds to wait; a later call continues.
+        again: First submit again what failed, expired or was cancelled.
+        on_look: Called after each look with the table of all batches.
+        on_again: Called with the table of the batches that ``again`` has created.
+
+    Returns:
+        A :class:`BatchAnswers` with ``results``, ``failed_attempts``, ``rest`` and ``batches``.
+
+    Raises:
+        InputError: If a setting is out of range.
+        JudgeError: If the provider refuses the key, or the model failed in the same way on ten different questions in a
+            row; all of it is stored.
+        StoreError: If the run file cannot be used.
+
+    Example:
+        >>> import pairscale as ps
+        >>> pairs = ps.make_pairs(ps.example_writing_samples).head(2)
+        >>> _ = ps.batch.submit(pairs, judge="openai:gpt-4.1", run="resume.db")
+        >>> ps.batch.resume("resume.db", interval=0.1).results.height
+        2
+    """
+    from_start = require_flag(again, "again")
+
+    async def work(manager: BatchManager) -> BatchAnswers:
+        before = sum(entry.collected_at is not None for entry in manager.entries())
+        await manager.resume()
+        if from_start:
+            await manager.look()
+            await manager.collect()
+            made = await manager.resubmit()
+            if on_again is not None:
+                on_again(manager.status([entry.key for entry in made]))
+        told = None if on_look is None else lambda _found: on_look(manager.status())
+        found = await manager.wait(interval=interval, timeout=timeout, told=told)
+        return _answers(manager, sum(entry.collected_at is not None for entry in found) - before)
+
+    return _managed(run, work)
+
+
+def cancel(run: str | os.PathLike[str], *, batch: str | Sequence[str] | None = None) -> pl.DataFrame:
+    """Ask the providers to end batches; what was answered until then can be collected, and is paid for.
+
+    Args:
+        run: The run file.
+        batch: Only these batches, by their id or key; all that are under way by default.
+
+    Returns:
+        The batches that were asked to end, one row per batch.
+
+    Raises:
+        InputError: If the run file knows no such batch.
+        JudgeError: If the provider refuses the key.
+        StoreError: If the run file cannot be used.
+
+    Example:
+        >>> import pairscale as ps
+        >>> pairs = ps.make_pairs(ps.example_writing_samples).head(2)
+        >>> _ = ps.batch.submit(pairs, judge="openai:gpt-4.1", run="cancel.db")
+        >>> ps.batch.cancel("cancel.db").height
+        1
+    """
+    wanted = {batch} if isinstance(batch, str) else set(batch or [])
+
+    async def work(manager: BatchManager) -> pl.DataFrame:
+        known = manager.entries()
+        chosen = [entry.key for entry in known if not wanted or {entry.key, entry.batch_id} & wanted]
+        if unknown := wanted - {name for entry in known for name in (entry.key, entry.batch_id)}:
+            raise InputError(
+                f"{run} knows no batch {', '.join(sorted(unknown))}; `pairscale batch status {run}` lists them"
+            )
+        mine = [entry for entry in known if entry.key in chosen and entry.open]
+        ending = [entry.key for entry in mine if wanted or entry.state not in ENDED]
+        await manager.cancel(ending)
+        return manager.status(ending)
+
+    return _managed(run, work)
+
+
+def _managed(run: str | os.PathLike[str], work: Callable[[BatchManager], Awaitable[T]]) -> T:
+    async def main() -> T:
+        manager = BatchManager(str(run))
+        try:
+            return await work(manager)
+        finally:
+            await manager.aclose()
+
+    return run_sync(main)
+
+
+def _answers(manager: BatchManager, collected: int) -> BatchAnswers:
+    return BatchAnswers(*manager.results(), manager.rest(), manager.status(), collected)

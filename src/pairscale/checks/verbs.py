@@ -1,0 +1,94 @@
+"""``bias``: does a judge favour a position? With the option names and defaults of the command."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pairscale.checks._orders import split_orders
+from pairscale.checks.position import PositionalBias, check_positional_bias, compute_reverse_consistency
+from pairscale.core.errors import InputError
+from pairscale.core.options import require_int, require_level
+from pairscale.store.reading import read_comparisons
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import polars as pl
+
+    from pairscale.core.tables import Table
+    from pairscale.store.reading import Comparisons
+    from pairscale.store.runfile import RunFile
+
+__all__ = ["bias"]
+
+
+def bias(
+    forward: Table | str | Path | RunFile,
+    reverse: Table | str | Path | RunFile | None = None,
+    *,
+    n_boot: int = 1000,
+    level: float = 0.95,
+    seed: int = 1,
+    condition: str | None = None,
+    a_col: str | None = None,
+    b_col: str | None = None,
+    winner_col: str | None = None,
+) -> PositionalBias:
+    """Tell whether a judge favours a position.
+
+    Ask every pair in both orders. A pair is consistent when the same text wins both times. Where it is not, one
+    position won twice, and if it is nearly always the same one, the judge favours it.
+
+    Args:
+        forward: Results of the pairs: a table, a file of results or a run file; it may hold both orders.
+        reverse: Results of the reversed pairs; not needed if ``forward`` holds both orders.
+        n_boot: How many bootstrap resamples of the pairs.
+        level: Level of the intervals.
+        seed: Seed of the bootstrap.
+        condition: Of a run file with several: a judge, or a condition (its beginning is enough).
+        a_col: Of tables: the column of the text that stood first, or its path where values are nested.
+        b_col: Of tables: the column of the second text.
+        winner_col: Of tables: the column that says who won.
+
+    Returns:
+        A :class:`PositionalBias` with ``verdict``, ``summary``, ``details`` and ``effect`` (in logits; above 0 the
+        first position is favoured).
+
+    Raises:
+        InputError: If there is no pair in both orders, or a setting is out of range.
+        TableError: If the results cannot be read.
+
+    Example:
+        >>> import pairscale as ps
+        >>> pairs = ps.make_pairs(ps.example_writing_samples)
+        >>> both = [ps.judge(table, progress=False).results for table in (pairs, ps.sample_reverse_pairs(pairs, 1))]
+        >>> ps.bias(*both).summary["prop_consistent"].item()
+        1.0
+    """
+    n_boot, level = require_int(n_boot, "n_boot", least=1), require_level(level)
+    seed = require_int(seed, "seed", least=0)
+    read = partial(read_comparisons, condition=condition, a_col=a_col, b_col=b_col, winner_col=winner_col)
+    consistency = compute_reverse_consistency(*_orders(forward, reverse, read))
+    return check_positional_bias(consistency, n_boot=n_boot, conf_level=level, seed=seed)
+
+
+def _orders(
+    forward: Table | str | Path | RunFile,
+    reverse: Table | str | Path | RunFile | None,
+    read: Callable[[Any], Comparisons],
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    first = read(forward).table
+    same = reverse is forward or (isinstance(forward, str | os.PathLike) and forward == reverse)
+    if reverse is not None and not same:
+        return first, read(reverse).table
+    halves = split_orders(first)
+    if halves[1].height == 0:
+        named = str(forward) if isinstance(forward, str | os.PathLike) else "the table"
+        raise InputError(
+            f"{named} holds every pair in one order only; reverse them (`pairscale pairs PAIRS --reverse`), judge "
+            "those too, and name their results as REVERSE"
+        )
+    return halves

@@ -1,0 +1,183 @@
+"""The options that several commands have: each is defined once, with its help."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pairscale.cli import _names
+
+__all__ = [
+    "ACol",
+    "BCol",
+    "BaseUrl",
+    "Cache",
+    "Concurrency",
+    "DryRun",
+    "Encoding",
+    "Host",
+    "IdCol",
+    "Instructions",
+    "Json",
+    "JudgeArgs",
+    "JudgeName",
+    "Key",
+    "Labellers",
+    "MaxCost",
+    "Out",
+    "Plain",
+    "Port",
+    "PresetName",
+    "PriceOption",
+    "Retries",
+    "Seed",
+    "Strict",
+    "TemplateName",
+    "TextCol",
+    "Timeout",
+    "TraitName",
+    "Url",
+    "WinnerCol",
+    "writable",
+]
+
+
+def writable(out: Path | None) -> Path | None:
+    """The file to write, refused before any work is done rather than after it."""
+    if out is None:
+        return None
+    from importlib.util import find_spec
+    from tempfile import TemporaryFile
+
+    from pairscale.core.errors import FileFormatError, MissingExtraError
+    from pairscale.core.files import TABLE_SUFFIXES
+    from pairscale.core.options import require_suffix
+
+    require_suffix(out, "--out", TABLE_SUFFIXES)
+    if out.is_dir():
+        raise FileFormatError(f"--out {out} is a folder; name a file in it")
+    if out.suffix.lower() == ".xlsx" and find_spec("xlsxwriter") is None:
+        raise MissingExtraError("writing an Excel file", "excel")
+    try:
+        with TemporaryFile(dir=out.parent):
+            pass
+    except OSError as error:
+        raise FileFormatError(f"--out {out} cannot be written: {error.strerror}") from None
+    return out
+
+
+# The result
+
+Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output, nothing else there.")]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        metavar="FILE",
+        callback=writable,
+        help="Write the whole table to this file: csv, tsv, jsonl, json, parquet or xlsx, by its ending.",
+    ),
+]
+Seed = Annotated[int, typer.Option(metavar="N", help="The same seed gives the same pairs.")]
+IdCol = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="The column of ids, or its path in JSON (meta.id); else ID, or the only one it can be."
+    ),
+]
+TextCol = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="The column of texts, or its path in JSON; else text, or the only one with long texts."
+    ),
+]
+ACol = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="The column of the first text of a pair; pair.0.id if it is nested."),
+]
+BCol = Annotated[str | None, typer.Option(metavar="NAME", help="The column of the second text of a pair.")]
+WinnerCol = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Of a table of results: the column that says who won.")
+]
+Key = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Of labels that do not say what they compare: the key of their manifest, or their table of pairs.",
+    ),
+]
+Strict = Annotated[bool, typer.Option("--strict", help="Refuse to start if any file of a folder was not read.")]
+Concurrency = Annotated[int, typer.Option(min=1, metavar="N", help="Questions open at once.")]
+Retries = Annotated[int, typer.Option(min=0, metavar="N", help="Retries after a transient failure.")]
+Timeout = Annotated[float, typer.Option(min=0.001, metavar="S", help="Seconds that one answer may take.")]
+MaxCost = Annotated[
+    float | None,
+    typer.Option(min=0, metavar="USD", help="Stop before the run, all calls together, costs more; needs known prices."),
+]
+Encoding = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Of text files that are not UTF-8, such as cp1252 or utf-16.")
+]
+
+# The judge
+
+BaseUrl = Annotated[
+    str | None, typer.Option(metavar="URL", help="Where the provider is, such as http://localhost:8000/v1.")
+]
+PriceOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PRICE",
+        help="US dollars per million tokens: input=1.25,output=10, also cached= and batch=; or a JSON file "
+        "of prices. By default the dated table.",
+    ),
+]
+PresetName = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        autocompletion=_names.presets,
+        help="The settings to start from: pairscale, or pairwiseLLM, those of the design document.",
+    ),
+]
+JudgeName = Annotated[str, typer.Option(metavar="JUDGE", autocompletion=_names.judges, help="As in `pairscale judge`.")]
+TraitName = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", autocompletion=_names.traits, help="What to judge; `pairscale traits` lists them."),
+]
+TemplateName = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        autocompletion=_names.templates,
+        help="Prompt template, a name or a .txt file; `pairscale templates`.",
+    ),
+]
+JudgeArgs = Annotated[
+    list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of the judge; may stand several times.")
+]
+Cache = Annotated[
+    bool | None,
+    typer.Option(
+        "--cache/--no-cache",
+        help="Use answers of earlier runs to the same request again, for nothing; by default for temperature 0.",
+        show_default=False,
+    ),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the first request and the number of calls; ask nothing.")]
+
+# The page for people
+
+Labellers = Annotated[
+    str | None, typer.Option(metavar="WHO", help="Their names, as ann,bob, or their number; each gets a link.")
+]
+Host = Annotated[
+    str, typer.Option(metavar="ADDRESS", help="Where to listen; 127.0.0.1 is reached from this machine alone.")
+]
+Port = Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="The port of the page; 0 takes a free one.")]
+Url = Annotated[
+    str | None, typer.Option(metavar="URL", help="How people reach the page, such as https://labels.example.org.")
+]
+Instructions = Annotated[Path | None, typer.Option(metavar="FILE", help="What labellers read first, in Markdown.")]
+Plain = Annotated[bool, typer.Option("--plain", help="Show texts as they are written, not as Markdown.")]

@@ -1,0 +1,82 @@
+"""``pairscale export``."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import pairscale as ps
+from pairscale.cli import _options as opt
+from pairscale.cli._common import say
+
+__all__ = ["EXAMPLES", "command"]
+
+EXAMPLES = (
+    "pairscale export run.db --out comparisons.csv",
+    "pairscale export run.db --kind preferences --out pairs.jsonl",
+    "pairscale export run.db --kind preferences --input-col q --out p.jsonl",
+    "pairscale export ab.db --kind preferences --out pairs.parquet",
+)
+
+
+class Kind(StrEnum):
+    """What a run may be exported as."""
+
+    RESULTS = "results"
+    PREFERENCES = "preferences"
+
+
+def command(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="The run file.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE", callback=opt.writable, help="The table to write: csv, tsv, jsonl, json, parquet or xlsx."
+        ),
+    ],
+    kind: Annotated[
+        Kind,
+        typer.Option(metavar="KIND", help="results: all comparisons; preferences: pairs for training, in TRL's form."),
+    ] = Kind.RESULTS,
+    condition: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Of preferences: the judge or the condition, people, or all; of an A/B run the comparator.",
+        ),
+    ] = None,
+    prompt: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Of preferences: the prompt that all texts answer.")
+    ] = None,
+    input_col: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Of preferences: the column of the texts that holds the prompt.")
+    ] = None,
+    conversational: Annotated[
+        bool, typer.Option("--conversational", help="Of preferences: messages with roles instead of plain text.")
+    ] = False,
+    implicit_prompt: Annotated[
+        bool, typer.Option("--implicit-prompt", help="Of preferences: put the prompt into both texts.")
+    ] = False,
+    as_json: opt.Json = False,
+) -> None:
+    """Write a run to a table: all of its comparisons, or preference pairs for training.
+
+    Results come with a second file, with .logs.jsonl after the name: attempts, logs, labels and the hash chain, which
+    `pairscale import` reads. Texts are in neither.
+
+    Preferences are rows of prompt, chosen and rejected, as TRL takes them, with probability (that the chosen text is
+    better, as the judge stated it), margin (the difference of the scores, in logits), both_orders (whether both orders
+    were asked, and agree), chosen_id and rejected_id. Ties and flips are left out, and counted. Of an A/B run the task
+    is the prompt.
+    """
+    written = ps.export(
+        run, out, kind=kind.value, condition=condition, prompt=prompt, input_col=input_col,
+        conversational=conversational, implicit_prompt=implicit_prompt,
+    )  # fmt: skip
+    say(f"written: {written}")
+    if as_json:
+        typer.echo(json.dumps({"written": str(written), "kind": kind.value}, indent=2))

@@ -1,0 +1,327 @@
+"""What the run file knows of batches: a log of what happened, read back as one entry a batch.
+
+Every event is on the disk before the next thing is done. A batch is *prepared* (its key and its pairs are fixed),
+*uploaded*, *created* (the provider's id is known), *seen* in some state, *recorded* (these pairs' results are in the
+run file, in the same transaction) and *collected*. A batch that failed to be created is *dropped*. Where a pair is
+asked in both orders and only one is answered, that *half* is kept, so that only the other is asked again.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import polars as pl
+from sqlalchemy import select
+
+from pairscale.core.provenance import utc_now
+from pairscale.store._schema import pairs
+
+if TYPE_CHECKING:
+    from pairscale.store.runfile import RunFile
+
+__all__ = [
+    "EVENTS",
+    "REGISTRY",
+    "STATUS",
+    "Half",
+    "RegistryEntry",
+    "append",
+    "csv_path",
+    "entries",
+    "event",
+    "halves_of",
+    "here",
+    "judge_of",
+    "left_out_of",
+    "new_key",
+    "pairs_named",
+    "registry_table",
+    "remember_judge",
+    "remember_left_out",
+    "status_table",
+]  # fmt: skip
+
+EVENTS = "batches"
+JUDGES = "batch_judges"
+
+
+class Half(NamedTuple):
+    """The answer to one order of a pair: whether the samples were turned, the status of HTTP, and the reply."""
+
+    turned: bool
+    status: int | None
+    body: Any
+
+
+@dataclass(slots=True)
+class RegistryEntry:
+    """One batch, as the run file knows it.
+
+    Attributes:
+        key: our own name of it, which the provider keeps, too.
+        provider: who works it off.
+        model: the model.
+        condition_id: what is asked.
+        segment: which part of its submission, from 1.
+        pair_ids: the pairs in it, by their numbers in the run file.
+        n_requests: how many requests; twice the pairs when both orders are asked.
+        bytes: of the file of requests.
+        input_path: the file of requests.
+        output_path: the file of results.
+        endpoint: where each request goes.
+        prepared_at: when it was written down.
+        file_id: the provider's name of the uploaded file.
+        batch_id: the provider's name of the batch; None until it is known to be there.
+        created_at: when that was.
+        state: where it stands, as last seen.
+        seen_at: when that was.
+        succeeded: requests that were answered, as the provider counts.
+        failed: requests that were not.
+        expires_at: when the provider gives up, in seconds since 1970.
+        message: why it failed.
+        recorded: the pairs whose results are in the run file.
+        collected_at: when the last of them was.
+        cancel_asked: whether somebody asked for its end.
+        foreign: batches that were taken for this one and are not.
+        bad_lines: lines of the results that nobody can read.
+        metadata: names and values that go to the provider.
+        max_cost: US dollars that it may cost at most; None when the price is not known.
+        halves: of pairs that are asked in both orders, the one that was answered when the other was not.
+        keep_jsonl: whether its files are kept when its results are in the run file.
+        include_raw: whether its results are wanted with the raw replies.
+    """
+
+    key: str
+    provider: str
+    model: str
+    condition_id: str
+    segment: int
+    pair_ids: list[int]
+    n_requests: int
+    bytes: int
+    input_path: str
+    output_path: str
+    endpoint: str
+    prepared_at: str
+    file_id: str | None = None
+    batch_id: str | None = None
+    created_at: str | None = None
+    state: str = "prepared"
+    seen_at: str | None = None
+    succeeded: int | None = None
+    failed: int | None = None
+    expires_at: float | None = None
+    message: str | None = None
+    recorded: set[int] = field(default_factory=set[int])
+    collected_at: str | None = None
+    cancel_asked: bool = False
+    foreign: list[str] = field(default_factory=list[str])
+    bad_lines: list[str] = field(default_factory=list[str])
+    metadata: dict[str, str] = field(default_factory=dict[str, str])
+    max_cost: float | None = None
+    halves: dict[int, Half] = field(default_factory=dict[int, "Half"])
+    keep_jsonl: bool = True
+    include_raw: bool = False
+
+    @property
+    def open(self) -> bool:
+        """Whether its pairs may still be answered, so that nobody else should ask them."""
+        return self.collected_at is None and self.state != "dropped"
+
+    def happened(self, event: str, values: Mapping[str, Any]) -> None:
+        """Take in one event."""
+        if event == "recorded":
+            self.recorded.update(values["pairs"])
+            return
+        if event == "half":
+            self.halves[values["pair"]] = Half(values["turned"], values["status"], values["body"])
+            return
+        if event == "foreign":
+            self.foreign.append(values["batch_id"])
+            self.batch_id, self.state = None, "prepared"
+            return
+        for name, value in values.items():
+            setattr(self, name, value)
+
+
+def here(path: str, folder: Path) -> Path:
+    """A file that was written down; in ``folder`` when its own one is not on this machine."""
+    own, name = Path(path), path.replace("\\", "/").rpartition("/")[2]
+    return own if own.name == name and own.parent.is_dir() else folder / name
+
+
+def halves_of(found: Iterable[RegistryEntry], condition_id: str) -> dict[int, Half]:
+    """The answers to one order of pairs whose other order has none yet, by the pairs' numbers."""
+    mine = (entry for entry in found if entry.condition_id == condition_id)
+    return {number: half for entry in mine for number, half in entry.halves.items()}
+
+
+def new_key() -> str:
+    """A name that no other batch has: letters and digits that every provider takes."""
+    return f"ps{secrets.token_hex(10)}"
+
+
+def append(store: RunFile, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write events down."""
+    if rows:
+        store.log(EVENTS, rows)
+
+
+def event(kind: str, key: str, **values: Any) -> dict[str, Any]:
+    """One event, as it is written down."""
+    return {"event": kind, "key": key, "at": utc_now(), **values}
+
+
+def entries(store: RunFile, keys: Iterable[str] | None = None, folder: Path | None = None) -> list[RegistryEntry]:
+    """Every batch of a run file, in the order in which they were prepared.
+
+    Args:
+        store: the run file.
+        keys: only these.
+        folder: where the files are whose own folder is not on this machine.
+    """
+    found: dict[str, RegistryEntry] = {}
+    for row in store.read_log(EVENTS):
+        kind, key = row.pop("event"), row["key"]
+        at = row.pop("at")
+        if kind == "prepared":
+            found[key] = RegistryEntry(**row, prepared_at=at)
+        else:
+            row.pop("key")
+            found[key].happened(kind, row)
+    wanted = None if keys is None else set(keys)
+    chosen = [entry for entry in found.values() if wanted is None or entry.key in wanted]
+    if folder is not None:
+        for entry in chosen:
+            entry.input_path = str(here(entry.input_path, folder))
+            entry.output_path = str(here(entry.output_path, folder))
+    return chosen
+
+
+def remember_judge(store: RunFile, condition_id: str, description: Mapping[str, Any]) -> None:
+    """Keep what another process needs to be the same judge, once a condition."""
+    if judge_of(store, condition_id) is None:
+        store.log(JUDGES, [{"condition_id": condition_id, "judge": dict(description)}])
+
+
+def judge_of(store: RunFile, condition_id: str) -> dict[str, Any] | None:
+    """The judge of a condition, as it was described."""
+    found = [row["judge"] for row in store.read_log(JUDGES) if row["condition_id"] == condition_id and "judge" in row]
+    return found[-1] if found else None
+
+
+def remember_left_out(store: RunFile, condition_id: str, parameter: str) -> None:
+    """Keep that a judge's model does not take a field of the request."""
+    store.log(JUDGES, [{"condition_id": condition_id, "left_out": parameter}])
+
+
+def left_out_of(store: RunFile, condition_id: str) -> set[str]:
+    """The fields that a judge's model was found not to take."""
+    found = (row.get("left_out") for row in store.read_log(JUDGES) if row["condition_id"] == condition_id)
+    return {name for name in found if name}
+
+
+def pairs_named(store: RunFile, numbers: Sequence[int]) -> dict[int, tuple[str, str, str]]:
+    """Name, first and second sample of pairs, by their numbers."""
+    found: dict[int, tuple[str, str, str]] = {}
+    with store.transaction() as connection:
+        for start in range(0, len(numbers), 500):
+            some = numbers[start : start + 500]
+            query = select(pairs.c.pair_id, pairs.c.custom_id, pairs.c.ID1, pairs.c.ID2)
+            for row in connection.execute(query.where(pairs.c.pair_id.in_(some))):
+                found[row.pair_id] = (row.custom_id, row.ID1, row.ID2)
+    return found
+
+
+REGISTRY: dict[str, pl.DataType] = {
+    "segment_index": pl.Int64(),
+    "provider": pl.String(),
+    "model": pl.String(),
+    "batch_id": pl.String(),
+    "batch_input_path": pl.String(),
+    "batch_output_path": pl.String(),
+    "csv_path": pl.String(),
+    "pairs_path": pl.String(),
+    "done": pl.Boolean(),
+    "results": pl.String(),
+}
+"""The manual's columns of the registry."""
+
+STATUS: dict[str, pl.DataType] = {
+    "key": pl.String(),
+    "provider": pl.String(),
+    "model": pl.String(),
+    "batch_id": pl.String(),
+    "state": pl.String(),
+    "pairs": pl.Int64(),
+    "requests": pl.Int64(),
+    "succeeded": pl.Int64(),
+    "failed": pl.Int64(),
+    "recorded": pl.Int64(),
+    "created_at": pl.String(),
+    "age_s": pl.Float64(),
+    "left_s": pl.Float64(),
+    "collected_at": pl.String(),
+    "condition_id": pl.String(),
+    "message": pl.String(),
+}
+"""The columns of the table of batches."""
+
+
+def csv_path(entry: RegistryEntry) -> str:
+    """Where the results of a batch go when they are wanted as a table."""
+    return str(Path(entry.output_path).with_suffix(".csv"))
+
+
+def registry_table(found: Sequence[RegistryEntry]) -> pl.DataFrame:
+    """The registry in the manual's columns."""
+    rows = [
+        {
+            "segment_index": entry.segment,
+            "provider": entry.provider,
+            "model": entry.model,
+            "batch_id": entry.batch_id,
+            "batch_input_path": entry.input_path,
+            "batch_output_path": entry.output_path,
+            "csv_path": csv_path(entry),
+            "pairs_path": None,
+            "done": not entry.open,
+            "results": None,
+        }
+        for entry in found
+    ]
+    return pl.DataFrame(rows, schema=REGISTRY)
+
+
+def status_table(found: Sequence[RegistryEntry], now: float) -> pl.DataFrame:
+    """One row a batch: where it stands, how old it is, and how long it has left, in seconds."""
+    rows = []
+    for entry in found:
+        start = None if entry.created_at is None else datetime.fromisoformat(entry.created_at).timestamp()
+        left = None if entry.expires_at is None or entry.collected_at else max(0.0, entry.expires_at - now)
+        rows.append(
+            {
+                "key": entry.key,
+                "provider": entry.provider,
+                "model": entry.model,
+                "batch_id": entry.batch_id,
+                "state": entry.state,
+                "pairs": len(entry.pair_ids),
+                "requests": entry.n_requests,
+                "succeeded": entry.succeeded,
+                "failed": entry.failed,
+                "recorded": len(entry.recorded),
+                "created_at": entry.created_at,
+                "age_s": None if start is None else max(0.0, now - start),
+                "left_s": left,
+                "collected_at": entry.collected_at,
+                "condition_id": entry.condition_id,
+                "message": entry.message,
+            }
+        )
+    return pl.DataFrame(rows, schema=STATUS)

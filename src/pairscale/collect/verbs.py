@@ -1,0 +1,301 @@
+"""``judge``, ``compare`` and ``cost``, with the option names and defaults of the command."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pairscale.collect.cost import CostEstimate, estimate_llm_pairs_cost
+from pairscale.collect.live import SubmitResult, submit_pairs
+from pairscale.core.errors import InputError, JudgeError
+from pairscale.core.options import require_choice, require_flag, require_int, require_number
+from pairscale.core.texts import read_document
+from pairscale.core.traits import Trait
+from pairscale.judges.base import Judge
+from pairscale.judges.resolve import judge_with
+from pairscale.pairing.reading import read_given_pairs, read_pairs
+from pairscale.providers.registry import PROVIDERS
+from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from pairscale.core.tables import Table
+    from pairscale.providers.prices import Price
+
+__all__ = ["compare", "cost", "judge", "pair_of"]
+
+_FILES = {".txt", ".md", ".html", ".htm", ".docx", ".doc", ".odt", ".rtf", ".pdf", ".csv", ".json", ".jsonl"}
+"""A single word that ends in one of these is the name of a file, not a text."""
+
+
+def judge(
+    pairs: Table | str | os.PathLike[str],
+    *,
+    judge: str | Judge | Callable[..., Any] = "lexical",
+    run: str | os.PathLike[str] | None = None,
+    trait: str | Trait | None = None,
+    template: str | None = None,
+    judge_args: Mapping[str, Any] | None = None,
+    concurrency: int = CONCURRENCY,
+    retries: int = RETRIES,
+    timeout: float | None = TIMEOUT,
+    base_url: str | None = None,
+    price: Price | Mapping[str, Any] | None = None,
+    cache: bool | None = None,
+    max_cost: float | None = None,
+    save_path: str | os.PathLike[str] | None = None,
+    a_col: str | None = None,
+    b_col: str | None = None,
+    encoding: str | None = None,
+    progress: bool = True,
+) -> SubmitResult:
+    """Have pairs judged, and keep every answer.
+
+    Every answer is on the disk before it is used. Run the same call again after an error or Ctrl-C: it asks only what
+    is missing for this judge, trait, template and settings. Another judge may use the same run file.
+
+    Args:
+        pairs: A table or a file with ``ID1 text1 ID2 text2``; :func:`make_pairs` makes it.
+        judge: A name (``lexical``, ``openai:gpt-5.1``, ``module:function``), a function ``judge(A, B)`` or a
+            :class:`Judge`.
+        run: The run file, created if it is missing; without one, nothing is kept.
+        trait: What to judge: the key of a built-in trait, or a :class:`Trait`.
+        template: A prompt template, by its name, file or text.
+        judge_args: Settings of the judge; of a function, keyword arguments of every call.
+        concurrency: Questions open at once.
+        retries: How often to ask again after a transient failure.
+        timeout: Seconds that one answer may take; None for no limit.
+        base_url: Address of the provider, such as ``http://localhost:8000/v1``.
+        price: US dollars per million tokens, such as ``{"input": 1.25, "output": 10}``; by default the dated table.
+        cache: Whether to use answers of earlier runs to the same request; by default for temperature 0.
+        max_cost: US dollars that the run may spend, all calls and resumptions together.
+        save_path: A CSV file to keep up to date as well, and to resume from.
+        a_col: The column of the text that is shown first, where it is not ``text1``; a name or a path in JSON.
+        b_col: The column of the text that is shown second, where it is not ``text2``.
+        encoding: Encoding of a text file that is not UTF-8.
+        progress: Show progress on standard error.
+
+    Returns:
+        A :class:`SubmitResult` with ``results``, ``failed_pairs`` and ``failed_attempts``.
+
+    Raises:
+        InputError: If the pairs, the judge or a setting cannot be used.
+        JudgeError: If the judge cannot be asked, or fails in the same way on ten different questions in a row; its
+            ``result`` holds what came before.
+        StoreError: If the run file cannot be used.
+
+    Example:
+        >>> import pairscale as ps
+        >>> longer = lambda A, B: {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
+        >>> pairs = [{"ID1": "a", "text1": "Yes.", "ID2": "b", "text2": "No, because it rains."}]
+        >>> ps.judge(pairs, judge=longer, progress=False).results["better_id"].to_list()
+        ['b']
+    """
+    table = read_given_pairs(pairs, encoding=encoding, a_col=a_col, b_col=b_col)
+    asked = judge_with(
+        judge, trait=trait, template=template, judge_args=judge_args, base_url=base_url, cache=cache, price=price
+    )
+    return submit_pairs(
+        table, asked, run=run, concurrency=concurrency, retries=retries, timeout=timeout, save_path=save_path,
+        max_cost=max_cost, progress=progress,
+    )  # fmt: skip
+
+
+def compare(
+    text1: str | os.PathLike[str],
+    text2: str | os.PathLike[str],
+    *,
+    judge: str | Judge | Callable[..., Any] = "lexical",
+    trait: str | Trait | None = None,
+    template: str | None = None,
+    judge_args: Mapping[str, Any] | None = None,
+    base_url: str | None = None,
+    cache: bool | None = None,
+    encoding: str | None = None,
+) -> pl.DataFrame:
+    """Ask a judge which of two texts is better: a quick try before a study.
+
+    Args:
+        text1: The text that is shown first: a file (txt, md, html, docx, odt, pdf), or the text itself.
+        text2: The text that is shown second.
+        judge: A name, a function ``judge(A, B)`` or a :class:`Judge`, as in :func:`judge`.
+        trait: What to judge: the key of a built-in trait, or a :class:`Trait`.
+        template: A prompt template, by its name, file or text.
+        judge_args: Settings of the judge; of a function, keyword arguments of every call.
+        base_url: Address of the provider, such as ``http://localhost:8000/v1``.
+        cache: Whether to use answers of earlier runs to the same request; by default for temperature 0.
+        encoding: Encoding of text files that are not UTF-8.
+
+    Returns:
+        The answer, a table of results with one row; ``better_id`` is ``first`` or ``second``, or null if there is no
+        winner.
+
+    Raises:
+        InputError: If a text, the judge or a setting cannot be used.
+        JudgeError: If there is no answer.
+
+    Example:
+        >>> import pairscale as ps
+        >>> ps.compare("It rain.", "It rained, so we stayed at home and read.")["better_id"].item()
+        'second'
+    """
+    pair = pair_of(text1, text2, encoding)
+    asked = judge_with(judge, trait=trait, template=template, judge_args=judge_args, base_url=base_url, cache=cache)
+    answers = submit_pairs([pair], asked, progress=False)
+    if answers.results.height == 0:
+        failed = answers.failed_pairs.row(0, named=True)
+        raise JudgeError(f"no answer: {failed['error_code']}: {failed['error_message']}")
+    return answers.results
+
+
+def pair_of(
+    text1: str | os.PathLike[str], text2: str | os.PathLike[str], encoding: str | None = None
+) -> dict[str, str]:
+    """Two texts, or text files, as a pair.
+
+    Args:
+        text1: The text that is shown first, or its file.
+        text2: The text that is shown second, or its file.
+        encoding: Encoding of the files.
+
+    Raises:
+        InputError: If a text is empty, or a file is missing.
+    """
+    return {"ID1": "first", "text1": _text(text1, encoding), "ID2": "second", "text2": _text(text2, encoding)}
+
+
+def _text(given: str | os.PathLike[str], encoding: str | None) -> str:
+    is_file = not isinstance(given, str)
+    with contextlib.suppress(OSError, ValueError):  # a long text is not the name of a file
+        is_file = is_file or Path(given).is_file()
+    if is_file:
+        return read_document(given, encoding).text
+    text = str(given)
+    if not text.strip():
+        raise InputError("a text is empty; name a file, or give the text itself")
+    if len(text.split()) == 1 and Path(text).suffix.lower() in _FILES:
+        raise InputError(f"{text}: no such file")
+    return text
+
+
+def cost(
+    pairs: Table | str | os.PathLike[str],
+    *,
+    judge: str | Judge | Callable[..., Any],
+    pilot: int = 25,
+    select: Literal["stratified", "random", "first"] = "stratified",
+    seed: int = 1,
+    batch: bool = False,
+    offline: bool = False,
+    output_tokens: float | None = None,
+    price: Mapping[str, Any] | None = None,
+    quantile: float = 0.9,
+    run: str | os.PathLike[str] | None = None,
+    trait: str | Trait | None = None,
+    template: str | None = None,
+    judge_args: Mapping[str, Any] | None = None,
+    base_url: str | None = None,
+    cache: bool | None = None,
+    concurrency: int = CONCURRENCY,
+    retries: int = RETRIES,
+    id_col: int | str | None = None,
+    text_col: int | str | None = None,
+    a_col: str | None = None,
+    b_col: str | None = None,
+    encoding: str | None = None,
+    strict: bool = False,
+    progress: bool = True,
+) -> CostEstimate:
+    """Estimate what judging pairs will cost: a few are asked, and their tokens say what all of them will need.
+
+    The pilot is asked live and paid for. With ``run``, its answers are kept, and :func:`judge` on the same run file
+    asks only the others. The expected cost is the mean; the budget is not exceeded with the probability ``quantile``.
+
+    Args:
+        pairs: A table or a file with ``ID1 text1 ID2 text2``, or texts: then all their pairs.
+        judge: A name such as ``openai:gpt-5.1``, a function ``judge(A, B)`` or a :class:`Judge`; it must count tokens.
+        pilot: How many pairs to ask.
+        select: Which pairs to ask: ``stratified`` (by the length of the prompts), ``random`` or ``first``.
+        seed: Seed of the choice of pairs.
+        batch: Whether the other pairs will go through a batch, at its price.
+        offline: Ask nothing and need no key: a rough estimate from the length of the texts.
+        output_tokens: Tokens of one answer, for ``offline``; by default assumed by the model.
+        price: US dollars per million tokens, such as ``{"input": 1.25, "output": 10}``; by default the dated table.
+        quantile: Probability of staying within the budget.
+        run: The run file that keeps the pilot.
+        trait: What to judge: the key of a built-in trait, or a :class:`Trait`.
+        template: A prompt template, by its name, file or text.
+        judge_args: Settings of the judge; of a function, keyword arguments of every call.
+        base_url: Address of the provider, such as ``http://localhost:8000/v1``.
+        cache: Whether to use answers of earlier runs to the same request; by default for temperature 0.
+        concurrency: Questions open at once.
+        retries: How often to ask again after a transient failure.
+        id_col: The column of ids, by name, position from 0 or path in JSON.
+        text_col: The column of texts, by name, position from 0 or path in JSON.
+        a_col: The column of the text that is shown first, where it is not ``text1``; a name or a path in JSON.
+        b_col: The column of the text that is shown second, where it is not ``text2``.
+        encoding: Encoding of text files that are not UTF-8.
+        strict: Raise an error if any file was not read.
+        progress: Show progress on standard error.
+
+    Returns:
+        A :class:`CostEstimate` with ``summary``, ``calibration``, ``test_pairs``, ``pilot`` and ``remaining_pairs``.
+
+    Raises:
+        InputError: If the pairs or a setting cannot be used, no pair of the pilot was answered, or the judge counts no
+            tokens.
+
+    Example:
+        >>> import pairscale as ps
+        >>> estimate = ps.cost(ps.example_writing_samples, judge="openai:gpt-4.1", offline=True)
+        >>> estimate.summary.select("n_total", "expected_completion_tokens_total").row(0)
+        (190, 3800.0)
+    """
+    table, _ = read_pairs(
+        pairs, id_col=id_col, text_col=text_col, encoding=encoding, a_col=a_col, b_col=b_col, strict=strict
+    )
+    is_batch, is_offline = require_flag(batch, "batch"), require_flag(offline, "offline")
+    pilot = require_int(pilot, "pilot", least=0 if is_offline else 1)
+    quantile = require_number(quantile, "quantile", least=0.5, below=1)
+    require_choice(select, "select", ("stratified", "random", "first"))
+    options: dict[str, Any] = {"trait": trait, "judge_args": judge_args, "base_url": base_url, "cache": cache}
+    return estimate_llm_pairs_cost(
+        table,
+        mode="batch" if is_batch else "live",
+        n_test=pilot,
+        test_strategy=select,
+        seed=seed,
+        budget_quantile=quantile,
+        offline=is_offline,
+        output_tokens=output_tokens,
+        run=run,
+        concurrency=concurrency,
+        retries=retries,
+        progress=progress,
+        **_priced_judge(judge, price, template, options),
+    )
+
+
+def _priced_judge(
+    judge: str | Judge | Callable[..., Any],
+    price: Mapping[str, Any] | None,
+    template: str | None,
+    options: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The judge and its prices, as the estimate takes them."""
+    if isinstance(judge, str) and judge.partition(":")[0] in PROVIDERS:
+        settings = dict(options["judge_args"] or {})
+        named = {name: options[name] for name in ("trait", "base_url", "cache")}
+        named |= {"price": price, "prompt_template": template}
+        return {"judge": judge} | settings | {name: value for name, value in named.items() if value is not None}
+    made: dict[str, Any] = {"judge": judge_with(judge, template=template, **options)}
+    if price is not None:
+        if not {"input", "output"} <= set(price):
+            raise InputError(f"price: {judge} is not a provider's model; give input and output")
+        made |= {f"cost_per_million_{kind}": price[kind] for kind in ("input", "output")}
+        made["batch_discount"] = price.get("batch")
+    return made

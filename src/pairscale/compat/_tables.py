@@ -1,0 +1,87 @@
+"""Results as the manual's functions give them: R's names of the questions, and rows for what failed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import polars as pl
+
+from pairscale.core.comparisons import key_expressions
+from pairscale.core.tables import RESULTS
+from pairscale.providers import _read
+
+__all__ = ["ANSWERS", "batch_table", "named_as_in_r", "signature_of"]
+
+ANSWERS = ("win", "tie", "flip")
+PREFIXES = {"openai": "EXP", "anthropic": "ANTH", "gemini": "GEM", "together": "EXP"}
+"""By provider, what the name of a request in a batch begins with."""
+_BATCH: dict[str, dict[str, pl.DataType]] = {
+    "openai": {},
+    "together": {},
+    "anthropic": {"result_type": pl.String()},
+    "gemini": {"result_type": pl.String(), "thought_signature": pl.String(), "thoughts_token_count": pl.Int64()},
+}
+"""By provider, the columns of a batch's results behind ``reasoning_tokens``."""
+_TYPES = {"timeout": "expired", "cancelled": "canceled"}
+
+
+def named_as_in_r(frame: pl.DataFrame, prefix: str = "LIVE") -> pl.DataFrame:
+    """A table whose questions are called ``PREFIX_ID1_vs_ID2``, where they have no name of the user's.
+
+    The second question about the same pair in the same order is ``PREFIX_ID1_vs_ID2#2``, and so on.
+    """
+    key, _ = key_expressions("ID1", "ID2")
+    number = pl.col("custom_id").str.strip_prefix(pl.concat_str(key, pl.lit("#")))
+    is_ours = pl.col("custom_id").str.starts_with(pl.concat_str(key, pl.lit("#"))) & number.str.contains(r"^\d+$")
+    name = pl.format("{}_{}_vs_{}", pl.lit(prefix), "ID1", "ID2")
+    again = pl.when(number != "1").then(pl.concat_str(pl.lit("#"), number)).otherwise(pl.lit(""))
+    return frame.with_columns(custom_id=pl.when(is_ours).then(pl.concat_str(name, again)).otherwise("custom_id"))
+
+
+def batch_table(
+    answered: pl.DataFrame, failed: pl.DataFrame, backend: str, model: str | None, *, raw: bool
+) -> pl.DataFrame:
+    """The results of a batch: its answers, and behind them one row per pair that has none, which says why.
+
+    Args:
+        answered: The answers, with ``raw_response``.
+        failed: The attempts that gave none.
+        backend: The provider.
+        model: The model, for the rows without an answer.
+        raw: Whether to keep ``raw_response``.
+    """
+    key = ["custom_id", "condition_id"]
+    last = failed.unique(key, keep="last", maintain_order=True).join(answered, on=key, how="anti")
+    said = answered.select("condition_id", "judge_id", "trait", "template_id").unique("condition_id")
+    last = last.join(said, on="condition_id", how="left", maintain_order="left").with_columns(
+        model=pl.lit(model, pl.String), judge_id=pl.lit(f"{backend}:{model}")
+    )
+    shared = [name for name in last.columns if name in answered.columns]
+    table = pl.concat([answered, last.select(shared)], how="diagonal_relaxed")
+    more = _BATCH.get(backend, {})
+    if "result_type" in more:
+        kind = pl.col("error_code").replace_strict(_TYPES, default="errored")
+        came = pl.when(pl.col("status_code") == 200).then(pl.lit("succeeded")).otherwise(kind)
+        types = pl.concat([pl.Series(["succeeded"] * answered.height, dtype=pl.String), last.select(came).to_series()])
+        table = table.with_columns(result_type=types)
+    if "thought_signature" in more:
+        signatures = [signature_of(body) for body in table["raw_response"]]
+        table = table.with_columns(
+            thought_signature=pl.Series(signatures, dtype=pl.String), thoughts_token_count=pl.col("reasoning_tokens")
+        )
+    names = list(RESULTS)
+    at = names.index("reasoning_tokens") + 1
+    columns = [*names[:at], *more, *names[at:], *(["raw_response"] if raw else [])]
+    return named_as_in_r(table.select(columns), PREFIXES.get(backend, "EXP"))
+
+
+def signature_of(body: Any) -> str | None:
+    """The first signature of Gemini's thoughts in a reply, which may be JSON text."""
+    if isinstance(body, str):
+        body = json.loads(body)
+    if isinstance(body, list):  # of both orders
+        return next((found for one in body if (found := signature_of(one))), None)
+    candidates = _read.objects(_read.items(body).get("candidates"))
+    parts = _read.objects(_read.items(candidates[0].get("content")).get("parts")) if candidates else []
+    return next((str(part["thoughtSignature"]) for part in parts if part.get("thoughtSignature")), None)

@@ -1,0 +1,197 @@
+"""Which column is which: named by the user, known by its name, or the only one that it can be.
+
+A choice that rests on anything less is not made: :class:`pairscale.errors.UnsureColumnError` names the columns and the
+option.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from pairscale.core.errors import TableError, UnsureColumnError
+from pairscale.core.options import require_int
+from pairscale.core.paths import picked
+from pairscale.core.tables import as_text, is_blank, listed
+
+__all__ = [
+    "Choice",
+    "Column",
+    "choose_columns",
+    "column_at",
+    "is_long",
+    "named_column",
+    "with_paths",
+]
+
+Column = int | str
+"""A column by its name, by its position from 0, or, of JSON, by its path."""
+
+_LONG = 40  # characters of the median cell: names, classes, dates and grades have fewer
+_LOOKED_AT = 1000
+_TEXT_NAMES = ("text", "essay", "response", "answer", "output", "content", "body", "document", "abstract", "writing")
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The columns of ids and of texts.
+
+    Attributes:
+        ids: the column of ids.
+        texts: the column of texts.
+        reasons: by argument, why a column was taken that has another name than ``ID`` or ``text`` and that the user
+            did not name.
+    """
+
+    ids: str
+    texts: str
+    reasons: Mapping[str, str]
+
+
+def choose_columns(frame: pl.DataFrame, id_col: Column | None, text_col: Column | None, what: str) -> Choice:
+    """The columns of ids and of texts of a table.
+
+    Args:
+        frame: the table.
+        id_col: as the user named it.
+        text_col: likewise.
+        what: the table's name, for messages.
+
+    Raises:
+        UnsureColumnError: a column was not named, and none is certainly the one.
+        TableError: a column that was named is missing, or both are the same.
+    """
+    reasons: dict[str, str] = {}
+    ids = named_column(frame.columns, id_col, "ID", what)
+    texts = named_column(frame.columns, text_col, "text", what)
+    if texts is None:
+        texts, reasons["text_col"] = _text_column(frame, ids, what)
+    if ids is None:
+        ids, reasons["id_col"] = _id_column(frame, texts, what)
+    if ids == texts:
+        raise TableError(f"{what}: the ids and the texts cannot both be column {ids!r}; name them (id_col=, text_col=)")
+    return Choice(ids, texts, reasons)
+
+
+def named_column(columns: Sequence[str], given: Column | None, usual: str, what: str) -> str | None:
+    """The column that the user named, or the one with the usual name, in any case of letters; None without either."""
+    if given is not None:
+        return column_at(columns, given, f"{usual.lower()}_col", what)
+    if usual in columns:
+        return usual
+    alike = [name for name in columns if name.strip().lower() == usual.lower()]
+    return alike[0] if alike else None
+
+
+def column_at(columns: Sequence[str], given: Column, argument: str, what: str) -> str:
+    """The column that was named, by its name or its position.
+
+    Raises:
+        TableError: there is none.
+    """
+    if isinstance(given, str):
+        if given not in columns:
+            raise TableError(f"{what}: no column {given!r} ({argument}); it has {listed(columns, 20)}")
+        return given
+    given = require_int(given, f"{argument} as a position", least=0)
+    if given >= len(columns):
+        raise TableError(
+            f"{what}: no column {given}, counted from 0 ({argument}); it has {len(columns)}: {listed(columns, 20)}"
+        )
+    return columns[given]
+
+
+def _text_column(frame: pl.DataFrame, ids: str | None, what: str) -> tuple[str, str]:
+    others = [name for name in frame.columns if name != ids]
+    if not others:
+        raise _one_column(frame, what)
+    long = [name for name in others if is_long(frame[name])]
+    if len(long) == 1:
+        return long[0], "the only column with long texts"
+    known = [name for name in others if name.strip().lower() in _TEXT_NAMES]
+    if not long and len(known) == 1:
+        return known[0], "by its name"
+    if not long and not known and ids is not None and len(others) == 1:
+        return others[0], "the only other column"
+    held = f"{len(long)} columns hold long texts" if long else "no column is certainly the one of the texts"
+    may = long or known or others
+    raise UnsureColumnError(
+        f"{what}: {held}; name it (text_col=): it may be {listed(may, 20)}; all columns: {listed(frame.columns, 20)}",
+        "text_col",
+        may,
+    )
+
+
+def _id_column(frame: pl.DataFrame, texts: str, what: str) -> tuple[str, str]:
+    others = [name for name in frame.columns if name != texts]
+    named = [name for name in others if "id" in (word.lower() for word in _WORDS.findall(name))]
+    unique = [name for name in others if _is_key(frame[name])]
+    for found, why in (([name for name in named if name in unique], "by its name"), (unique, "the only one")):
+        if len(found) == 1:
+            return found[0], why if why == "by its name" else _only(others)
+    if not others:
+        raise _one_column(frame, what)
+    if len(others) == 1:
+        return others[0], _only(others)  # what is wrong with it is said where ids are checked
+    held = "several columns" if len(unique) > 1 else "no column"
+    may = unique or others
+    raise UnsureColumnError(
+        f"{what}: {held} could hold the ids; name it (id_col=): it may be {listed(may, 20)}; all columns: "
+        f"{listed(frame.columns, 20)}",
+        "id_col",
+        may,
+    )
+
+
+def _one_column(frame: pl.DataFrame, what: str) -> TableError:
+    return TableError(f"{what}: there is one column, {frame.columns[0]!r}; it needs one of ids and one of texts")
+
+
+def _only(others: Sequence[str]) -> str:
+    return "the only other column" if len(others) == 1 else "the only column with another value in every row"
+
+
+def is_long(column: pl.Series) -> bool:
+    """Whether a column holds texts: the median cell is longer than a name, a class or a date."""
+    if column.dtype not in {pl.String, pl.Categorical, pl.Enum}:
+        return False
+    cells = as_text(column.drop_nulls().head(_LOOKED_AT), "").str.len_chars()
+    middle = cells.median()
+    return isinstance(middle, float) and middle >= _LONG
+
+
+def _is_key(column: pl.Series) -> bool:
+    if column.dtype.is_nested() or column.dtype in {pl.Boolean, pl.Binary, pl.Object} or is_long(column):
+        return False
+    is_full = column.null_count() == 0 and not is_blank(as_text(column, "")).any()
+    return bool(is_full and not column.is_duplicated().any())
+
+
+def with_paths(rows: list[dict[str, Any]], paths: Sequence[Column | None], what: str) -> list[dict[str, Any]]:
+    """Rows of JSON, with what stands at a path as a column of that name.
+
+    A path is ``meta.author`` or ``messages[0].content``, with or without ``$.`` before it. A column whose own name is
+    the same goes first.
+
+    Args:
+        rows: the rows.
+        paths: what the user named; names of columns that are there need nothing.
+        what: the file's name, for messages.
+
+    Raises:
+        TableError: nothing stands there in any row.
+    """
+    there = {name for row in rows for name in row}
+    new = [path for path in paths if isinstance(path, str) and path not in there and rows]
+    for path in dict.fromkeys(path for path in new if "." in path or "[" in path):
+        values = [picked(row, path) for row in rows]
+        if all(value is None for value in values):
+            names = list(dict.fromkeys(name for row in rows for name in row))
+            raise TableError(f"{what}: there is nothing at {path!r}; the columns are {listed(names, 20)}")
+        rows = [{**row, path: value} for row, value in zip(rows, values, strict=True)]
+    return rows

@@ -1,0 +1,258 @@
+"""What a comparison is: its outcome, the condition it was made under, its keys, and the tables models take.
+
+Five things stay five things: a **win**, a **tie**, an order **flip** (two orders, two answers), an **abstention**
+(refused, or a label that is missing) and an **error**. None is ever counted as another.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from pairscale.core.errors import TableError
+from pairscale.core.notices import notice
+from pairscale.core.options import require_choice, require_int
+from pairscale.core.provenance import fingerprint
+from pairscale.core.results import ORDER_KNOWN, as_comparisons, is_matrix, read_form
+from pairscale.core.tables import CANONICAL, Table, row_numbers, to_frame
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = [
+    "ERROR_CODES",
+    "OF_ITS_PAIR",
+    "Condition",
+    "Outcome",
+    "as_comparisons",
+    "build_bt_data",
+    "build_btl_results_data",
+    "build_elo_data",
+    "decided",
+    "key_expressions",
+    "occurrence",
+    "ordered_key",
+    "says_who_stood_first",
+]
+
+ERROR_CODES = (
+    "http_error",
+    "timeout",
+    "rate_limited",
+    "parse_error",
+    "invalid_winner",
+    "refusal",
+    "cancelled",
+    "judge_error",
+    "content_filter",
+    "truncated",
+    "empty_answer",
+)
+"""Why an attempt gave no answer. ``judge_error``: the judge's own code raised an exception."""
+
+PHASES = ("phase1", "phase2", "phase3")
+
+
+class Outcome(StrEnum):
+    """The five kinds of outcome."""
+
+    WIN = "win"
+    TIE = "tie"
+    FLIP = "flip"
+    ABSTENTION = "abstention"
+    ERROR = "error"
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether the judge answered the question; an abstention or an error may be asked again."""
+        return self is Outcome.WIN or self is Outcome.TIE or self is Outcome.FLIP
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Everything besides the pair that may change an answer; answers are looked up and resumed by it.
+
+    Attributes:
+        judge_id: who judges, as a person would say it (``lexical``, ``openai:gpt-5.1``).
+        backend: the family (``offline``, ``openai``, …).
+        model: the model's name, where there is one.
+        trait: what is judged.
+        template_id: the prompt template's name, where there is one.
+        settings: all the rest, such as the temperature or the hash of the template's text.
+    """
+
+    judge_id: str
+    backend: str = "offline"
+    model: str | None = None
+    trait: str | None = None
+    template_id: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def condition_id(self) -> str:
+        """A digest of all the fields: equal conditions have equal ids, in every process."""
+        return fingerprint([self.judge_id, self.backend, self.model, self.trait, self.template_id, dict(self.settings)])
+
+
+# Keys. An id may contain the separators; they are escaped in keys only, so that no two pairs ever share a key.
+
+_ESCAPES = (("%", "%25"), (":", "%3A"), ("#", "%23"))
+
+
+def ordered_key(first: str, second: str) -> str:
+    """The key of an ordered pair, ``first:second``."""
+    for plain, escaped in _ESCAPES:
+        first, second = first.replace(plain, escaped), second.replace(plain, escaped)
+    return f"{first}:{second}"
+
+
+def key_expressions(first: str, second: str) -> tuple[pl.Expr, pl.Expr]:
+    """Polars expressions for the ordered and the unordered key of two id columns."""
+    a, b = pl.col(first), pl.col(second)
+    for plain, escaped in _ESCAPES:
+        a, b = (x.str.replace_all(plain, escaped, literal=True) for x in (a, b))
+    low = pl.when(pl.col(first) <= pl.col(second))
+    ordered = pl.concat_str([a, b], separator=":")
+    return ordered, low.then(ordered).otherwise(pl.concat_str([b, a], separator=":"))
+
+
+def occurrence(key: str) -> pl.Expr:
+    """1 for the first row with its value of ``key``, 2 for the second, and so on."""
+    return pl.int_range(1, pl.len() + 1).over(key)
+
+
+OF_ITS_PAIR = ((pl.col("better_id") == pl.col("ID1")) | (pl.col("better_id") == pl.col("ID2"))).fill_null(value=False)
+"""Whether a row has a winner of its own pair."""
+
+
+def decided(results: Table) -> tuple[pl.DataFrame, list[str]]:
+    """The rows with a winner of their own pair, and what was said of the rest, if there is any."""
+    frame = as_comparisons(results)
+    kept = frame.filter(OF_ITS_PAIR)
+    if kept.height == frame.height:
+        return kept, []
+    left, why = frame.height - kept.height, "a tie, no winner, or a winner that is not of the pair"
+    return kept, [notice(f"left out {left:,} of {frame.height:,} rows: {why}")]
+
+
+def says_who_stood_first(results: Table) -> bool:
+    """Whether results tell which sample stood first; lists of winners and losers do not.
+
+    A column ``order_known`` says it row by row.
+    """
+    frame = to_frame(results, "results")
+    # The columns say it, unless some rows do; a matrix needs its rows to be known as one.
+    needs_rows = ORDER_KNOWN in frame.columns or is_matrix(frame)
+    try:
+        table = read_form(frame if needs_rows else frame.clear()).table
+    except TableError:  # three columns under any names, or what the model will refuse
+        return True
+    if ORDER_KNOWN not in table.columns:
+        return True
+    return needs_rows and bool(table[ORDER_KNOWN].fill_null(value=True).all())
+
+
+def build_bt_data(results: Table) -> pl.DataFrame:
+    """The input of :func:`pairscale.fit_bt_model` from results of any shape.
+
+    Args:
+        results: see :func:`as_comparisons`. Rows without a winner of their own pair are left out, and said.
+
+    Returns:
+        ``object1`` (the first sample), ``object2`` (the second), ``result`` (1.0 when the first won, else 0.0).
+
+    Example:
+        >>> build_bt_data([{"ID1": "a", "ID2": "b", "better_id": "b"}]).rows()
+        [('a', 'b', 0.0)]
+    """
+    kept, _ = decided(results)
+    return kept.select(object1="ID1", object2="ID2", result=(pl.col("better_id") == pl.col("ID1")).cast(pl.Float64))
+
+
+def build_elo_data(results: Table) -> pl.DataFrame:
+    """The winners and losers of results of any shape, in order.
+
+    Returns:
+        ``winner`` and ``loser``; rows without a winner of their own pair are left out, and said.
+
+    Example:
+        >>> build_elo_data([{"ID1": "a", "ID2": "b", "better_id": "b"}]).rows()
+        [('b', 'a')]
+    """
+    first_won = pl.col("better_id") == pl.col("ID1")
+    loser = pl.when(first_won).then("ID2").otherwise("ID1")
+    return decided(results)[0].select(winner="better_id", loser=loser)
+
+
+def build_btl_results_data(
+    results: Table,
+    phase: str = "phase2",
+    backend: str = "non_adaptive_import",
+    model: str = "unknown",
+    iter_start: int = 1,
+    received_at_start: datetime | None = None,
+) -> pl.DataFrame:
+    """Results of any shape as the canonical results table, with deterministic keys.
+
+    Args:
+        results: see :func:`as_comparisons`; every row must have a winner.
+        phase: ``phase1``, ``phase2`` or ``phase3``, for every row.
+        backend: the label to record.
+        model: the label to record.
+        iter_start: the first value of ``iter``.
+        received_at_start: the time of the first row (default 1970-01-01; UTC unless it says otherwise); each row is
+            one second later.
+
+    Returns:
+        ``pair_uid`` (the unordered key, ``#`` and which occurrence of it this is), ``unordered_key`` (``min:max``),
+        ``ordered_key`` (``A:B``), ``A_id``, ``B_id``, ``better_id``, ``winner_pos`` (1 or 2), ``phase``, ``iter``,
+        ``received_at``, ``backend``, ``model``.
+
+    Raises:
+        TableError: when a winner is missing or is not of its pair; use :func:`build_bt_data` to leave such rows out.
+
+    Example:
+        >>> build_btl_results_data([{"ID1": "a", "ID2": "b", "better_id": "b"}]).select("pair_uid", "winner_pos").rows()
+        [('a:b#1', 2)]
+    """
+    require_choice(phase, "phase", PHASES)
+    first = require_int(iter_start, "iter_start")
+    frame = as_comparisons(results)
+    _require_winners(frame)
+    ordered, unordered = key_expressions("ID1", "ID2")
+    start = received_at_start or datetime(1970, 1, 1, tzinfo=UTC)
+    start = start.astimezone(UTC) if start.tzinfo else start.replace(tzinfo=UTC)
+    steps = pl.int_range(0, pl.len(), dtype=pl.Int64)
+    return (
+        frame.with_columns(ordered_key=ordered, unordered_key=unordered)
+        .select(
+            pair_uid=pl.format("{}#{}", "unordered_key", occurrence("unordered_key")),
+            unordered_key="unordered_key",
+            ordered_key="ordered_key",
+            A_id="ID1",
+            B_id="ID2",
+            better_id="better_id",
+            winner_pos=pl.when(pl.col("better_id") == pl.col("ID1")).then(1).otherwise(2),
+            phase=pl.lit(phase),
+            iter=steps + first,
+            received_at=pl.lit(start) + pl.duration(seconds=steps),
+            backend=pl.lit(backend),
+            model=pl.lit(model),
+        )
+        .cast(CANONICAL)  # type: ignore[arg-type]
+    )
+
+
+def _require_winners(frame: pl.DataFrame) -> None:
+    absent = frame["better_id"].is_null()
+    foreign = ~(frame.select(OF_ITS_PAIR).to_series() | absent)
+    wrong = [f"better_id is missing in {row_numbers(absent)}"] if absent.any() else []
+    if foreign.any():
+        other = frame["better_id"].filter(foreign)[0]
+        wrong.append(f"better_id is of neither side of its pair in {row_numbers(foreign)} (first {other!r})")
+    if wrong:
+        raise TableError(f"results: {'; '.join(wrong)}; leave those rows out first")

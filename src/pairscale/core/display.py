@@ -1,0 +1,366 @@
+"""How results show themselves: in a terminal, in a notebook, as a pandas table, as a chart, as a report.
+
+A result says in its class line which of its tables is the main one, and which charts there are of it::
+
+    @dataclass(frozen=True, slots=True, repr=False)
+    class BTFit(PlotMixin, ReportMixin, table="theta", charts=("scores", "ranks", "wins")): ...
+
+and in ``__str__`` (or ``__repr__``) what it is in a line; the rest is here. Ids and texts come from anybody: whatever
+is shown of them is printable, short, and text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from html import escape
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from pairscale.core.errors import InputError, MissingExtraError, UnknownNameError
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator, Sequence
+
+    import altair as alt
+    import pandas as pd
+    import polars as pl
+    from rich.console import Console, ConsoleOptions, RenderableType
+
+__all__ = ["PlotMixin", "ReportMixin", "ReprMixin", "as_cell", "printable", "text_lines"]
+
+_MOST_ROWS, _MOST_FIGURES, _MOST_COLUMNS, _MOST_NAMES, _MOST_NOTICES = 10, 20, 10, 6, 3
+_LONGEST_CELL, _SHORTEST_CELL, _LONGEST_LINE = 60, 12, 400
+_GAP = 2
+_TINY = 1e-12, 5e-4  # what three decimals would show as nothing, and is no rounding error
+_WHOLE, _WHOLE_QUANTILES = {"rank", "rank_lower", "rank_upper"}, "rank_p"  # ranks, which are shown without decimals
+_CHARTS = {
+    "scores": "score_chart",
+    "ranks": "rank_chart",
+    "wins": "win_matrix",
+    "win rates": "win_rate_chart",
+    "templates": "study_chart",
+    "selectors": "simulation_chart",
+}
+"""By kind, the function of :mod:`pairscale.reporting.charts` that draws it."""
+
+
+class ReprMixin:
+    """A result that shows itself: a line as its ``repr``, more in rich terminals and in notebooks.
+
+    Args of a class line:
+        table: the attribute or method that gives the main table; without one, it is a row of the single figures.
+        columns: those of its columns to show; the others are named. None where the result says it all in its own lines.
+    """
+
+    __slots__ = ()
+    _table: ClassVar[str | None] = None
+    _columns: ClassVar[Sequence[str] | None] = ()
+
+    def __init_subclass__(cls, *, table: str | None = None, columns: Sequence[str] | None = (), **others: Any) -> None:
+        super().__init_subclass__(**others)
+        if table is not None:  # a dataclass with slots is made twice, the second time of what the first one has
+            cls._table, cls._columns = table, columns
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self}>"
+
+    def to_pandas(self, table: str | None = None) -> pd.DataFrame:
+        """The main table for pandas.
+
+        Args:
+            table: another table of this result, by the name of its attribute.
+
+        Raises:
+            UnknownNameError: when there is no such table.
+            InputError: when the table is not there yet.
+            MissingExtraError: when pandas is not installed.
+        """
+        if table is not None and table not in (known := _tables(self)):
+            there = ", ".join(map(repr, known)) or "no other than the main one"
+            raise UnknownNameError(f"{type(self).__name__} has no table {table!r}; there is {there}")
+        frame = _main_table(self) if table is None else getattr(self, table)
+        if frame is None:
+            raise InputError(f"this {type(self).__name__} has no table yet: {self}")
+        try:
+            import_module("pandas")  # whose absence Arrow would report in its own way
+            return frame.to_pandas()
+        except ModuleNotFoundError as error:
+            raise MissingExtraError("a pandas table", "pandas") from error
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        from rich.text import Text
+
+        first, *rest = _headline(self)
+        yield Text(first, style="bold")
+        yield from map(Text, rest)
+        if (grid := _grid(self)) is not None:
+            lines, shown = text_lines([grid.head, *grid.rows], grid.right, options.max_width)
+            yield Text(lines[0], style="dim", no_wrap=True)
+            yield from (Text(line, no_wrap=True) for line in lines[1:])
+            if more := grid.more(shown):
+                yield Text(more, style="dim")
+        yield from (Text(f"note: {said}", style="dim") for said in _notices(self))
+
+    def _repr_html_(self) -> str:
+        first, *rest = (escape(line) for line in _headline(self))
+        parts = [f"<p><strong>{first}</strong>{''.join(f'<br>{line}' for line in rest)}</p>"]
+        if (grid := _grid(self)) is not None:
+            shown = min(len(grid.head), _MOST_COLUMNS)
+            parts.append(_html_table(grid, shown))
+            if more := grid.more(shown):
+                parts.append(f"<p>{escape(more)}</p>")
+        parts.append(self._chart_html())
+        parts += [f"<p>note: {escape(said)}</p>" for said in _notices(self)]
+        # No colours of text and page, so that it is readable on light and on dark.
+        return f'<div class="pairscale-result">{"".join(parts)}</div>'
+
+    def _chart_html(self) -> str:
+        """The chart that a notebook shows below the table; empty where there is none."""
+        return ""
+
+
+class PlotMixin(ReprMixin):
+    """A result with a chart, or several.
+
+    Args of a class line:
+        charts: their kinds; the first is the default.
+    """
+
+    __slots__ = ()
+    _charts: ClassVar[Sequence[str]] = ()
+
+    def __init_subclass__(cls, *, charts: Sequence[str] = (), **others: Any) -> None:
+        super().__init_subclass__(**others)
+        if charts:
+            cls._charts = charts
+
+    def plot(
+        self, path: str | os.PathLike[str] | None = None, *, kind: str | None = None, **options: Any
+    ) -> alt.TopLevelMixin:
+        """The chart of this result, which a notebook shows.
+
+        Args:
+            path: also write it to this file: svg, png, html or json, by its ending.
+            kind: which chart, where there are several, such as ``scores``, ``ranks`` or ``wins``.
+            options: of the function that draws it, such as ``title``.
+
+        Raises:
+            UnknownNameError: when there is no chart of that kind.
+            FileFormatError: when the file cannot be written.
+            MissingExtraError: when altair is not installed.
+        """
+        chosen = self._charts[0] if kind is None else kind
+        if chosen not in self._charts:
+            there = ", ".join(map(repr, self._charts))
+            raise UnknownNameError(f"{type(self).__name__} has no chart {kind!r}; there is {there}")
+        charts = import_module("pairscale.reporting.charts")  # a layer above, and nothing to load before it is wanted
+        if path is not None:
+            charts.require_chart_file(path)
+        drawn: alt.TopLevelMixin = getattr(charts, _CHARTS[chosen])(self, **options)
+        if path is not None:
+            charts.save_chart(drawn, path)
+        return drawn
+
+    def _chart_html(self) -> str:
+        drawn: str = import_module("pairscale.reporting.inline").chart_html(self)  # a layer above, too
+        return drawn
+
+
+class ReportMixin:
+    """A result with a report."""
+
+    __slots__ = ()
+
+    def report(self, path: str | os.PathLike[str], **options: Any) -> Path:
+        """Write the report of this result: one HTML file that opens from the disk.
+
+        Args:
+            path: the file to write.
+            options: of :func:`pairscale.reporting.page.write_report`: ``title``, ``texts``, ``pseudonyms`` and
+                ``interactive``; of a ranking also ``samples`` and ``judge``.
+
+        Returns:
+            The file that was written.
+        """
+        return Path(import_module("pairscale.reporting.page").write_report(self, path, **options))
+
+
+# What is shown
+
+
+class _Grid(NamedTuple):
+    """A table as it is shown: cells as texts, which columns are numbers, and what was left out."""
+
+    head: list[str]
+    rows: list[list[str]]
+    right: list[bool]
+    n_more: int
+    others: list[str]  # names of the columns behind those of the grid
+
+    def more(self, shown: int) -> str:
+        """What is not shown when there is room for so many columns."""
+        hidden = [*self.head[shown:], *self.others]
+        said = [f"{self.n_more:,} more row{'s' * (self.n_more != 1)}"] if self.n_more else []
+        if hidden:
+            names = ", ".join(hidden[:_MOST_NAMES]) + ", …" * (len(hidden) > _MOST_NAMES)
+            said.append(f"{len(hidden)} more column{'s' * (len(hidden) != 1)} ({names})")
+        return f"… {', '.join(said)}" if said else ""
+
+
+def _headline(result: ReprMixin) -> list[str]:
+    """What a result says of itself, line by line."""
+    said = repr(result)
+    if said.startswith(f"<{type(result).__name__}") and said.endswith(">"):
+        said = said[1:-1]
+    return [_cut(_visible(line), _LONGEST_LINE) for line in said.splitlines()]
+
+
+def _notices(result: ReprMixin) -> list[str]:
+    said = [_cut(printable(str(one)), _LONGEST_LINE) for one in getattr(result, "notices", ())]
+    more = len(said) - _MOST_NOTICES
+    return said if more <= 0 else [*said[:_MOST_NOTICES], f"{more} more in .notices"]
+
+
+def _main_table(result: ReprMixin) -> pl.DataFrame | None:
+    if result._table is None:
+        return _figures(result)
+    found = getattr(result, result._table)
+    table: pl.DataFrame | None = found() if callable(found) else found
+    return table
+
+
+def _figures(result: Any) -> pl.DataFrame:
+    """A row of the single figures: numbers, words, files, and pairs of numbers."""
+    import polars as pl
+
+    values = {field.name: getattr(result, field.name) for field in fields(result)}
+    row = {
+        name: str(value) if isinstance(value, Path) else value
+        for name, value in values.items()
+        if isinstance(value, str | int | float | Path | None)
+        or (isinstance(value, tuple) and value and all(isinstance(one, int | float) for one in value))
+    }
+    return pl.DataFrame([row])
+
+
+def _tables(result: Any) -> list[str]:
+    """The names of the tables that a result has."""
+    import polars as pl
+
+    names = [field.name for field in fields(result)] if is_dataclass(result) else [*vars(result), *vars(type(result))]
+    return [name for name in names if name[0] != "_" and isinstance(getattr(result, name), pl.DataFrame)]
+
+
+def _grid(result: ReprMixin) -> _Grid | None:
+    table = None if result._columns is None else _main_table(result)
+    if table is None or table.is_empty():
+        return None
+    wanted = [name for name in result._columns or table.columns if name in table.columns]
+    first = [name for name in wanted if table[name].null_count() < table.height]
+    others = [as_cell(name) for name in table.columns if name not in first]
+    table = table.select(first)
+    if table.height == 1:
+        figures = [[as_cell(name), _shown(value)] for name, value in table.row(0, named=True).items()]
+        others = [*(name for name, _ in figures[_MOST_FIGURES:]), *others]
+        return _Grid(["figure", "value"], figures[:_MOST_FIGURES], [False, False], 0, others)
+    whole = [name in _WHOLE or name.startswith(_WHOLE_QUANTILES) for name in table.columns]
+    rows = [
+        [
+            _shown(round(value) if of_ranks and isinstance(value, float) else value)
+            for value, of_ranks in zip(row, whole, strict=True)
+        ]
+        for row in table.head(_MOST_ROWS).iter_rows()
+    ]
+    right = [dtype.is_numeric() for dtype in table.dtypes]
+    return _Grid([as_cell(name) for name in table.columns], rows, right, table.height - len(rows), others)
+
+
+def _html_table(grid: _Grid, shown: int) -> str:
+    def cells(kind: str, texts: Sequence[str]) -> str:
+        return "".join(
+            f'<{kind} style="padding: 0 0.6em; text-align: {"right" if right else "left"}">{escape(text)}</{kind}>'
+            for text, right in zip(texts[:shown], grid.right, strict=False)
+        )
+
+    body = "".join(f"<tr>{cells('td', row)}</tr>" for row in grid.rows)
+    return f'<table class="dataframe"><thead><tr>{cells("th", grid.head)}</tr></thead><tbody>{body}</tbody></table>'
+
+
+# Text that is safe to show
+
+
+def printable(text: str) -> str:
+    """A text on one line, without the characters that would command the terminal."""
+    return _visible(" ".join(text.split()))
+
+
+def _visible(text: str) -> str:
+    return "".join(letter if letter.isprintable() else "�" for letter in text)
+
+
+def as_cell(value: Any, digits: int = 3) -> str:
+    """A value as a cell of a table: a number with so many decimals, a text on one line and not endless."""
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:z.{digits}f}"
+    return _cut(printable(str(value)[: 4 * _LONGEST_CELL]), _LONGEST_CELL)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return as_cell(", ".join(map(_shown, value[:_MOST_FIGURES])))
+    return f"{value:.2g}" if isinstance(value, float) and _TINY[0] < abs(value) < _TINY[1] else as_cell(value)
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"
+
+
+# Columns side by side
+
+
+def text_lines(grid: Sequence[Sequence[str]], numeric: Sequence[bool], room: int) -> tuple[list[str], int]:
+    """A table as lines of text: numbers to the right and never cut.
+
+    Where it is too wide, texts are cut shorter; if that is not enough, the last columns are left out.
+
+    Args:
+        grid: the cells, row by row, the head first.
+        numeric: which columns are numbers.
+        room: how wide a line may be.
+
+    Returns:
+        The lines, and how many columns they have.
+    """
+    from rich.cells import cell_len, set_cell_size
+
+    natural = [max(cell_len(row[at]) for row in grid) for at in range(len(numeric))]
+    widths = _fitted(natural, numeric, room)
+    lines = []
+    for row in grid:
+        cells = []
+        for given, width, right in zip(row, widths, numeric, strict=False):
+            text = given if cell_len(given) <= width else set_cell_size(given, width - 1).rstrip() + "…"
+            space = " " * (width - cell_len(text))
+            cells.append(space + text if right else text + space)
+        lines.append((" " * _GAP).join(cells).rstrip())
+    return lines, len(widths)
+
+
+def _fitted(natural: Sequence[int], numeric: Sequence[bool], room: int) -> list[int]:
+    """The widths of as many columns as there is room for, the first always."""
+    for count in range(len(natural), 0, -1):
+        widths = list(natural[:count])
+        excess = sum(widths) + _GAP * (count - 1) - room
+        while excess > 0:
+            spare, at = max((0 if numeric[at] else widths[at] - _SHORTEST_CELL, at) for at in range(count))
+            if spare <= 0:
+                break
+            widths[at] -= 1
+            excess -= 1
+        if excess <= 0:
+            return widths
+    return [natural[0] if numeric[0] else min(natural[0], room)]

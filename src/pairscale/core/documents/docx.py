@@ -1,0 +1,83 @@
+"""Word files (docx, docm): the text that a reader sees on the page, without headers, comments and deleted text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pairscale.core.documents.kinds import Document, Unreadable
+from pairscale.core.documents.markup import Paragraphs, parse
+from pairscale.core.documents.parts import Parts
+
+__all__ = ["read_docx"]
+
+_BODY = "word/document.xml"
+_NOTES = ("word/footnotes.xml", "word/endnotes.xml")
+_MACROS = "word/vbaProject.bin"
+_LEFT_OUT = {"Fallback", "moveFrom", "del"}  # the same shapes once more; text that was moved away; deleted text
+_OFF = {"0", "false", "off"}
+
+
+class _Body(Paragraphs):
+    """The runs of text of a part, a line per paragraph."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._skipped = 0
+        self._is_hidden = False
+        self._is_text = False
+
+    def start(self, name: str, given: Mapping[str, str]) -> None:
+        parent = self._path[-1] if self._path else ""
+        if self._skipped or name in _LEFT_OUT:
+            self._skipped += 1
+        elif name == "r" and parent != "rPr":
+            self._is_hidden = False
+        elif name == "vanish" and parent == "rPr" and "r" in self._path[-2:]:
+            self._is_hidden = given.get("val", "true").lower() not in _OFF
+        elif name == "t":
+            self._is_text = True
+        elif parent == "r" and not self._is_hidden:
+            self.write({"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "\u2011"}.get(name, ""))
+
+    def end(self, name: str) -> None:
+        if self._skipped:
+            self._skipped -= 1
+        elif name == "p":
+            self.write("\n")
+        elif name == "t":
+            self._is_text = False
+
+    def characters(self, content: str) -> None:
+        if self._skipped or not self._is_text:
+            return
+        if self._is_hidden:
+            self.notes["hidden"] = self.notes.get("hidden", 0) + len(content)
+        else:
+            self.write(content)
+
+
+def read_docx(content: bytes) -> Document:
+    """The text of a Word file: body, tables, text boxes, then foot- and endnotes.
+
+    Raises:
+        Unreadable: it is no Word file, damaged, or expands to too much.
+    """
+    parts = Parts(content)
+    names = parts.names()
+    if _BODY not in names:
+        raise Unreadable("it is a zip file, but not a Word file")
+    body = _Body()
+    parse(parts.pieces(_BODY), body)
+    texts = [body.text().rstrip("\n")]
+    notes = []
+    for name in _NOTES:
+        if name in names:
+            more = _Body()
+            parse(parts.pieces(name), more)
+            if more.text().strip():
+                texts.append(more.text().strip())
+    if body.notes.get("hidden"):
+        notes.append(f"hidden text was left out ({body.notes['hidden']:,} characters)")
+    if _MACROS in names:
+        notes.append("its macros were not read")
+    return Document("\n".join(texts), notes=tuple(notes))

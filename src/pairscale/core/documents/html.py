@@ -1,0 +1,96 @@
+"""Web pages (html): the text that a browser shows, without scripts, styles and the head."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from html.parser import HTMLParser
+
+from pairscale.core.documents.kinds import LONGEST_TEXT, Document, Unreadable
+
+__all__ = ["read_html"]
+
+_LEFT_OUT = {"script", "style", "template", "noscript", "svg", "math", "iframe", "object", "select", "textarea"}
+_BLOCKS = {
+    "address", "article", "aside", "blockquote", "body", "br", "caption", "center", "dd", "details", "dialog", "div",
+    "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header",
+    "hr", "li", "main", "nav", "ol", "p", "pre", "section", "summary", "table", "tbody", "tfoot", "thead", "tr", "ul",
+}  # fmt: skip
+_SPACE = re.compile(r"[ \t\r\n\f]+")
+_CHARSET = re.compile(rb"""<meta[^<>]{0,200}?charset\s*=\s*["']?\s*([A-Za-z0-9_.:-]{2,40})""", re.IGNORECASE)
+_HEAD = 4096
+_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+
+
+class _Page(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self._lines: list[list[str]] = [[]]
+        self._inside: list[str] = []  # elements that are left out, outermost first
+        self._kept_space = 0
+        self._size = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:  # noqa: ARG002
+        if tag == "body":
+            self._inside.clear()  # a head without an end
+        if tag in _LEFT_OUT or tag == "head":
+            self._inside.append(tag)
+        elif tag in _BLOCKS:
+            self._lines.append([])
+        elif tag in {"td", "th"} and self._lines[-1]:
+            self._lines[-1].append("\t")
+        if tag == "pre":
+            self._kept_space += 1
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self._inside:
+            del self._inside[self._inside.index(tag) :]
+        elif tag in _BLOCKS:
+            self._lines.append([])
+        if tag == "pre":
+            self._kept_space = max(0, self._kept_space - 1)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in _LEFT_OUT:  # <script/> has no end
+            self.handle_starttag(tag, attrs)
+
+    def handle_data(self, data: str) -> None:
+        if self._inside:
+            return
+        self._size += len(data)
+        if self._size > LONGEST_TEXT:
+            raise Unreadable(f"its text has more than {LONGEST_TEXT:,} characters")
+        self._lines[-1].append(data if self._kept_space else _SPACE.sub(" ", data))
+
+    def text(self) -> str:
+        """Its lines; several empty ones in a row are none."""
+        lines = ["".join(parts) for parts in self._lines]
+        return "\n".join(line.strip(" ") for line in lines if line.strip())
+
+
+def read_html(content: bytes) -> Document:
+    """The text of a web page; a ``charset`` in its head says its encoding.
+
+    Raises:
+        Unreadable: it cannot be decoded, or its text is too long.
+    """
+    page = _Page()
+    page.feed(_decoded(content))
+    page.close()
+    return Document(page.text())
+
+
+def _decoded(content: bytes) -> str:
+    declared = _CHARSET.search(content[:_HEAD])
+    for mark, codec in _MARKS:
+        if content.startswith(mark):
+            return _as(content, codec)
+    return _as(content, declared[1].decode("ascii") if declared else "utf-8")
+
+
+def _as(content: bytes, codec: str) -> str:
+    name = {"iso-8859-1": "cp1252", "latin-1": "cp1252", "latin1": "cp1252"}.get(codec.lower(), codec)  # as browsers do
+    try:
+        return content.decode(name)
+    except (UnicodeDecodeError, LookupError, ValueError):
+        raise Unreadable(f"it is not {codec} text; save it as UTF-8") from None

@@ -1,0 +1,103 @@
+"""Which kind a file is of, by its ending and its first bytes, and what comes of reading it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import PurePath
+from typing import Final
+
+__all__ = [
+    "DOCUMENT_SUFFIXES",
+    "LARGEST_FILE",
+    "LONGEST_TEXT",
+    "PLAIN",
+    "Document",
+    "Unreadable",
+    "kind_of",
+    "missing_package",
+    "require_content",
+]
+
+LONGEST_TEXT: Final = 5_000_000
+"""The longest text of one file, in bytes of UTF-8; beyond it, something other than a sample was read."""
+
+LARGEST_FILE: Final = 100_000_000
+"""The largest file with pictures and layout that is opened, in bytes."""
+
+PLAIN: Final = ("txt", "md")
+"""Kinds whose bytes are the text."""
+
+_KINDS: Final = {
+    ".txt": "txt", ".text": "txt", ".md": "md", ".markdown": "md", ".html": "html", ".htm": "html", ".xhtml": "html",
+    ".docx": "docx", ".docm": "docm", ".odt": "odt", ".pdf": "pdf",
+}  # fmt: skip
+DOCUMENT_SUFFIXES: Final = tuple(_KINDS)
+"""The endings of files that hold one text each."""
+
+_PACKAGES: Final = {"docx": "defusedxml", "docm": "defusedxml", "odt": "defusedxml", "pdf": "pypdf"}
+_ZIP, _OLE, _PDF = b"PK\3\4", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"%PDF-"
+_PDF_WITHIN = 1024  # some programs write a few bytes before it
+_OTHERS: Final = ((_ZIP, "a zip file, as Word and OpenDocument files are"), (_OLE, "an Office file of before 2007"))
+
+
+class Unreadable(Exception):  # noqa: N818 - the reason why a file is not read, which is no mistake of the program
+    """Why a file has no text that could be read, in words that follow its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What a file says.
+
+    Attributes:
+        text: its text.
+        pages: how many pages it has, where it has pages.
+        blank_pages: how many of them have no text layer.
+        notes: what was left out of it, in words.
+    """
+
+    text: str
+    pages: int | None = None
+    blank_pages: int = 0
+    notes: tuple[str, ...] = ()
+
+
+def kind_of(name: str) -> str | None:
+    """The kind of a file by the ending of its name; None when it is none that holds a text.
+
+    Example:
+        >>> kind_of("Anna.DOCX"), kind_of("photo.jpg")
+        ('docx', None)
+    """
+    return _KINDS.get(PurePath(name).suffix.lower())
+
+
+def missing_package(kind: str) -> str | None:
+    """The package that files of this kind need and that is not installed, if any."""
+    package = _PACKAGES.get(kind)
+    return package if package is not None and find_spec(package) is None else None
+
+
+def require_content(kind: str, content: bytes) -> None:
+    """Refuse bytes that are not of the kind that the file's ending says.
+
+    Raises:
+        Unreadable: that says what they look like.
+    """
+    is_pdf = _PDF in content[:_PDF_WITHIN]
+    if kind == "pdf":
+        if not is_pdf:
+            raise Unreadable("its content is not a PDF file")
+        return
+    if kind in {"docx", "docm", "odt"}:
+        if content.startswith(_OLE):
+            raise Unreadable("it is protected by a password, or of a format before 2007; save it without a password")
+        if not content.startswith(_ZIP):
+            name = "an OpenDocument" if kind == "odt" else "a Word"
+            raise Unreadable(f"its content is not {name} file")
+        return
+    if content.startswith(_PDF):
+        raise Unreadable(f"its content is a PDF file, not {kind}; rename it to .pdf")
+    for mark, words in _OTHERS:
+        if content.startswith(mark):
+            raise Unreadable(f"its content is {words}, not {kind}; give it the ending of its kind")

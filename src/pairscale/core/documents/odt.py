@@ -1,0 +1,103 @@
+"""OpenDocument texts (odt): the text that a reader sees on the page, without comments and deleted text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from pairscale.core.documents.kinds import LONGEST_TEXT, Document, Unreadable
+from pairscale.core.documents.markup import Paragraphs, parse
+from pairscale.core.documents.parts import Parts
+
+__all__ = ["read_odt"]
+
+_BODY = "content.xml"
+_LEFT_OUT = {"tracked-changes", "annotation", "note-citation", "hidden-text", "hidden-paragraph", "forms", "scripts"}
+_SPACE = re.compile(r"[ \t\r\n]+")
+
+
+class _Body(Paragraphs):
+    """The paragraphs of the body, and those of its notes behind them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._skipped = 0
+        self._is_body = False
+        self._depth = 0  # of paragraphs within notes within paragraphs
+        self._after_space = True
+        self._notes: list[str] = []
+        self._in_note = 0
+
+    def start(self, name: str, given: Mapping[str, str]) -> None:
+        if name == "text" and self._path[-1:] == ["body"]:
+            self._is_body = True
+        elif self._skipped or name in _LEFT_OUT:
+            self._skipped += 1
+        elif name == "note-body":
+            self._in_note += 1
+        elif name in {"p", "h"}:
+            self._depth += 1
+            self._after_space = True
+        elif name == "s" and self._depth:
+            count = given.get("c", "1")
+            spaces = int(count) if count.isdecimal() and len(count) < 9 else LONGEST_TEXT + 1
+            if spaces > LONGEST_TEXT:
+                raise Unreadable(f"its text has more than {LONGEST_TEXT:,} characters")
+            self._put(" " * spaces)
+        elif name in {"tab", "line-break"} and self._depth:
+            self._put("\t" if name == "tab" else "\n")
+            self._after_space = name == "line-break"
+
+    def end(self, name: str) -> None:
+        if self._skipped:
+            self._skipped -= 1
+        elif name == "note-body":
+            self._in_note -= 1
+            self._after_space = False
+        elif name in {"p", "h"}:
+            self._depth -= 1
+            self._put("\n")
+
+    def characters(self, content: str) -> None:
+        if self._skipped or not self._depth or not self._is_body:
+            return
+        content = _SPACE.sub(" ", content)
+        if self._after_space:
+            content = content.removeprefix(" ")
+        if content:
+            self._put(content)
+            self._after_space = content.endswith(" ")
+
+    def _put(self, text: str) -> None:
+        if not self._is_body:
+            return
+        if self._in_note:
+            self._notes.append(text)
+            self._size += len(text)
+        else:
+            self.write(text)
+
+    def text(self) -> str:
+        behind = "".join(self._notes).strip("\n")
+        body = super().text().rstrip("\n")
+        return f"{body}\n{behind}" if behind else body
+
+
+def read_odt(content: bytes) -> Document:
+    """The text of an OpenDocument text: its body, then its notes.
+
+    Raises:
+        Unreadable: it is no OpenDocument text, damaged, encrypted, or expands to too much.
+    """
+    parts = Parts(content)
+    if _BODY not in parts.names():
+        raise Unreadable("it is a zip file, but not an OpenDocument text")
+    if b"encryption-data" in b"".join(parts.pieces("META-INF/manifest.xml") if _has_manifest(parts) else ()):
+        raise Unreadable("it is protected by a password")
+    body = _Body()
+    parse(parts.pieces(_BODY), body)
+    return Document(body.text())
+
+
+def _has_manifest(parts: Parts) -> bool:
+    return "META-INF/manifest.xml" in parts.names()

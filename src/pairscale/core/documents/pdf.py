@@ -1,0 +1,44 @@
+"""PDF files: their text layer, page by page. A scanned page has none, and no text is made up for it."""
+
+from __future__ import annotations
+
+import io
+
+from pairscale.core.documents.kinds import LONGEST_TEXT, Document, Unreadable
+
+__all__ = ["read_pdf"]
+
+_MOST_PAGES = 2_000
+
+
+def read_pdf(content: bytes) -> Document:
+    """The text layer of a PDF file.
+
+    Raises:
+        Unreadable: it is damaged, protected, too long, or no page has a text layer.
+    """
+    from pypdf import PdfReader
+    from pypdf.errors import PyPdfError
+
+    texts: list[str] = []
+    try:
+        reader = PdfReader(io.BytesIO(content))
+        if reader.is_encrypted and not reader.decrypt(""):
+            raise Unreadable("it is protected by a password")
+        count = len(reader.pages)
+        if count > _MOST_PAGES:
+            raise Unreadable(f"it has {count:,} pages; at most {_MOST_PAGES:,} are read")
+        for page in reader.pages:
+            texts.append(page.extract_text().strip())
+            if sum(map(len, texts)) > LONGEST_TEXT:
+                raise Unreadable(f"its text has more than {LONGEST_TEXT:,} characters")
+    except PyPdfError as error:
+        what = (str(error).splitlines() or [type(error).__name__])[0]
+        raise Unreadable(f"it is damaged, or hostile: {what[:120]}") from None
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, AssertionError, OverflowError) as error:
+        # What a library meets in a file that breaks the rules of its format.
+        raise Unreadable(f"it is damaged: its reader stopped ({type(error).__name__})") from None
+    blank = sum(not text for text in texts)
+    if blank == len(texts):
+        raise Unreadable("no text layer: it is a scan or a picture; make one with OCR, or type the text")
+    return Document("\n\n".join(text for text in texts if text), len(texts), blank)

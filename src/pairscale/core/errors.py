@@ -1,0 +1,151 @@
+"""Every exception that pairscale raises on purpose.
+
+::
+
+    PairscaleError
+    ├── InputError              what came in cannot be used (also a ValueError)
+    │   ├── TableError          a table lacks a column, or rows of it are wrong
+    │   │   └── UnsureColumnError   several columns may be the one that is needed, and none was named
+    │   ├── FileFormatError     a file cannot be read as what it claims to be
+    │   ├── TemplateError       a prompt template is unknown or incomplete
+    │   ├── UnknownNameError    no trait, judge or engine has that name
+    │   └── RunsNotComparableError  two evaluations are not of the same tasks and criteria
+    ├── StoreError              the run file cannot be used
+    │   ├── StoreBusyError      another process is writing to it
+    │   ├── StoreDamagedError   it is not a run file, or it is broken
+    │   ├── StoreFullError      the disk (or its quota) is full
+    │   ├── StoreGoneError      it was deleted or replaced while a run was writing to it
+    │   └── StoreMismatchError  it holds another text, judge or setting than is given now
+    ├── FitError                a model has no answer for these comparisons
+    │   └── SamplerError        the Bayesian sampler's step size collapsed
+    ├── JudgeError              a judge can judge nothing at all: a wrong key, an unknown model
+    └── MissingExtraError       an optional package is not installed (also an ImportError)
+
+A judgement that fails is data, not an exception: see :class:`pairscale.Verdict`.
+Every message says what is wrong, where, and what to do next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pairscale.core.addresses import without_logins
+
+__all__ = [
+    "FileFormatError",
+    "FitError",
+    "InputError",
+    "JudgeError",
+    "MissingExtraError",
+    "PairscaleError",
+    "RunsNotComparableError",
+    "SamplerError",
+    "StoreBusyError",
+    "StoreDamagedError",
+    "StoreError",
+    "StoreFullError",
+    "StoreGoneError",
+    "StoreMismatchError",
+    "TableError",
+    "TemplateError",
+    "UnknownNameError",
+    "UnsureColumnError",
+]
+
+
+class PairscaleError(Exception):
+    """The base of all of them: catch this to catch everything that pairscale says no to.
+
+    No message of theirs holds the user or password of an address.
+    """
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(without_logins(part) if isinstance(part, str) else part for part in args))
+
+
+class InputError(PairscaleError, ValueError):
+    """What came in (an argument, a table, a file) cannot be used as it is."""
+
+
+class TableError(InputError):
+    """A table lacks a column, or some of its rows are wrong; the message names them."""
+
+
+class UnsureColumnError(TableError):
+    """No column is certainly the one: the message names those there are, and the option that chooses.
+
+    Attributes:
+        argument: the name of the argument: ``id_col`` or ``text_col``.
+        columns: the columns that it may be.
+    """
+
+    def __init__(self, message: str, argument: str, columns: Sequence[str]) -> None:
+        super().__init__(message)
+        self.argument = argument
+        self.columns = tuple(columns)
+
+
+class FileFormatError(InputError):
+    """A file cannot be read as what it claims to be; the message names the file."""
+
+
+class TemplateError(InputError):
+    """A prompt template is unknown, or lacks a placeholder."""
+
+
+class UnknownNameError(InputError):
+    """There is no trait, judge or engine of that name; the message lists those there are."""
+
+
+class RunsNotComparableError(InputError):
+    """Two evaluations are not of the same tasks and criteria, so that a difference between them means nothing."""
+
+
+class StoreError(PairscaleError):
+    """The run file cannot be opened, read or written."""
+
+
+class StoreBusyError(StoreError):
+    """Another process is writing to this run file."""
+
+
+class StoreDamagedError(StoreError):
+    """The file is not a run file, or it is broken."""
+
+
+class StoreFullError(StoreError):
+    """There is no room left on the disk; what was answered before is kept."""
+
+
+class StoreGoneError(StoreError):
+    """The run file was deleted or replaced while a run was writing to it; the message names the copy that was saved."""
+
+
+class StoreMismatchError(StoreError):
+    """The run file holds something else: another text under the same id, another judge, another setting."""
+
+
+class FitError(PairscaleError):
+    """A model has no answer for these comparisons."""
+
+
+class SamplerError(FitError):
+    """The Bayesian sampler cannot move: its step size collapsed, also in the coordinates around the mode."""
+
+
+class JudgeError(PairscaleError):
+    """A judge cannot be asked: its key is not accepted, its model does not exist, or it fails on every question.
+
+    Attributes:
+        result: what the call would have returned with the answers that came before; None where there is nothing.
+    """
+
+    result: Any = None
+
+
+class MissingExtraError(PairscaleError, ImportError):
+    """An optional package is needed; the message is the command that installs it."""
+
+    def __init__(self, need: str, extra: str) -> None:
+        super().__init__(f"{need} needs an optional package: pip install 'pairscale[{extra}]'")

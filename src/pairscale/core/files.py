@@ -1,0 +1,386 @@
+"""Tables in files, in and out, by the ending of their name.
+
+A file that cannot be read is refused with its name; a file is written whole or not at all.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import logging
+import math
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+import polars as pl
+
+from pairscale.core.columns import Column, with_paths
+from pairscale.core.encodings import read_bytes, read_text
+from pairscale.core.errors import FileFormatError, MissingExtraError
+from pairscale.core.notices import notice
+from pairscale.core.sheets import for_excel, write_sheets
+from pairscale.core.tables import CANONICAL, FAILED, RESULTS, TEXT_COLUMNS, first_line, listed, to_frame
+from pairscale.core.workbooks import check_workbook
+
+__all__ = [
+    "TABLE_SUFFIXES",
+    "TextColumns",
+    "read_rows",
+    "read_table",
+    "replacing",
+    "write_table",
+    "write_workbook",
+]
+
+TextColumns = Sequence[str] | Callable[[pl.DataFrame], Collection[str]]
+"""Names of columns, or a function that picks them from a file's table before cells became numbers."""
+
+_Paths = Sequence[Column | None]
+
+
+# Tables in.
+
+
+def read_table(
+    path: str | os.PathLike[str],
+    *,
+    text: TextColumns = (),
+    encoding: str | None = None,
+    paths: Sequence[Column | None] = (),
+) -> pl.DataFrame:
+    """A table from a file, by the ending of its name: csv, tsv, jsonl (ndjson), json, parquet, xlsx.
+
+    In a csv file commas, semicolons or tabs may stand between the cells; an empty cell is a missing value, and so is
+    the R package's ``NA`` outside of the text columns.
+
+    Args:
+        path: the file.
+        text: further columns that are text whatever they look like, beside :data:`pairscale.core.tables.TEXT_COLUMNS`.
+        encoding: of csv, tsv and json files, when it is not UTF-8.
+        paths: of json and jsonl files, paths such as ``meta.author`` that become columns of that name.
+
+    Raises:
+        InputError: that names the file, and the line where there is one.
+    """
+    reader = _READERS.get(Path(path).suffix.lower())
+    if reader is None:
+        raise FileFormatError(f"{path}: a table must end in {listed(sorted(_READERS), 20)}")
+    frame = reader(Path(path), text, encoding, paths)
+    if frame.width == 0:
+        raise FileFormatError(f"{path} is empty; a table has named columns")
+    return frame
+
+
+def read_rows(
+    path: str | os.PathLike[str], *, text: Sequence[str] = (), paths: Sequence[Column | None] = ()
+) -> list[dict[str, Any]]:
+    """The rows of a table; those of a jsonl or json file as they stand there, whatever is nested in them.
+
+    Args:
+        path: the file.
+        text: as in :func:`read_table`.
+        paths: likewise.
+
+    Raises:
+        InputError: as :func:`read_table`.
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix not in {".jsonl", ".ndjson", ".json"}:
+        return read_table(path, text=text).to_dicts()
+    content = read_text(path)
+    # Not splitlines(): inside a JSON string, U+2028 and its like end no line.
+    lines = [content] if suffix == ".json" else content.split("\n")
+    found = [_json(line, Path(path), number) for number, line in enumerate(lines, start=1) if line.strip()]
+    rows = found[0] if suffix == ".json" and found else found
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise FileFormatError(f"{path} must hold JSON objects, one a row")
+    return with_paths(rows, paths, str(path))
+
+
+def _text_columns(frame: pl.DataFrame, text: TextColumns) -> set[str]:
+    more = text(frame) if callable(text) else text
+    return {*TEXT_COLUMNS, *more}.intersection(frame.columns)
+
+
+_BLOCK = 20_000
+_HEAD = 100_000
+_LONGEST_CELL = 2**31 - 1
+_QUOTED = re.compile(r'"[^"]*"')
+
+
+def _read_delimited(path: Path, text: TextColumns, encoding: str | None, _paths: _Paths) -> pl.DataFrame:
+    content = read_text(path, encoding)
+    if not content.strip():
+        raise FileFormatError(f"{path} is empty; a table has named columns")
+    separator = "\t" if path.suffix.lower() == ".tsv" else _separator(content)
+    records = _records(content, separator, path)
+    header = _header(next(records), path)
+    blocks = [pl.DataFrame(schema=dict.fromkeys(header, pl.String))]
+    # In blocks, because a million rows of cells as Python strings would take many times their room.
+    while block := list(islice(records, _BLOCK)):
+        blocks.append(pl.DataFrame(dict(zip(header, zip(*block, strict=True), strict=True))))
+    frame = pl.concat(blocks)
+    return _typed(frame, _text_columns(frame, text), decimal_comma=separator == ";")
+
+
+def _separator(content: str) -> str:
+    head = re.split(r"[\r\n]", _QUOTED.sub("", content[:_HEAD].lstrip()), maxsplit=1)[0]
+    return max(",;\t", key=head.count)
+
+
+def _records(content: str, separator: str, path: Path) -> Iterator[list[str]]:
+    """The rows of a csv file, all as wide as the first; blank lines are none."""
+    csv.field_size_limit(_LONGEST_CELL)
+    reader = csv.reader(io.StringIO(content, newline=""), delimiter=separator, strict=True)
+    advice = "a text with separators, quotes or line ends must stand in quotes, and quotes in it twice"
+    width = 0
+    try:
+        for record in filter(None, reader):
+            width = width or len(record)
+            if len(record) != width:
+                raise FileFormatError(
+                    f"{path}: line {reader.line_num} has {len(record)} cells, the header {width}; {advice}"
+                )
+            yield record
+    except csv.Error as error:
+        raise FileFormatError(f"{path}: line {reader.line_num} is not csv: {error}; {advice}") from None
+
+
+def _header(cells: Sequence[str], path: Path) -> list[str]:
+    """The names of the columns; R gives its row names none."""
+    names = [cell or f"column_{at}" for at, cell in enumerate(cells, start=1)]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise FileFormatError(f"{path}: the header has {listed(twice)} more than once; rename one")
+    return names
+
+
+_OURS = {name for schema in (RESULTS, CANONICAL, FAILED) for name, kind in schema.items() if kind == pl.String()}
+
+
+def _typed(frame: pl.DataFrame, text: Collection[str], *, decimal_comma: bool) -> pl.DataFrame:
+    """Cells as what they are: text stays text, and columns of numbers or truth values become that."""
+    # The R package writes a missing value as NA; in a text column those two letters may be meant.
+    frame = frame.with_columns(
+        pl.col(name).replace({"": None} if name in text else {"": None, "NA": None}) for name in frame.columns
+    )
+    guessed = [name for name in frame.columns if name not in text and name not in _OURS]
+    return frame.with_columns(_guessed(frame[name], decimal_comma) for name in guessed)
+
+
+def _guessed(cells: pl.Series, decimal_comma: bool) -> pl.Series:
+    missing = cells.null_count()
+    if missing == len(cells) or cells.str.contains(r"^[+-]?0\d").any():
+        return cells  # 007 is a code, not a number
+    candidates: list[tuple[pl.Series, pl.DataType]] = [(cells, pl.Int64())]
+    if not cells.str.contains(r"^[+-]?\d{16,}$").any():  # a float would lose its last digits
+        candidates.append((cells, pl.Float64()))
+    if decimal_comma:
+        candidates.append((cells.str.replace(",", ".", literal=True), pl.Float64()))
+    for spelled, kind in candidates:
+        numbers = spelled.cast(kind, strict=False)
+        if numbers.null_count() == missing:
+            return numbers
+    lower = cells.str.to_lowercase()
+    return lower == "true" if lower.is_in(["true", "false"]).all() else cells
+
+
+def _read_lines(path: Path, text: TextColumns, encoding: str | None, paths: _Paths) -> pl.DataFrame:
+    # Not splitlines(): inside a JSON string, U+2028 and its like end no line.
+    lines = enumerate(read_text(path, encoding).split("\n"), start=1)
+    return _from_rows([_json(line, path, number) for number, line in lines if line.strip()], path, text, paths)
+
+
+def _read_json(path: Path, text: TextColumns, encoding: str | None, paths: _Paths) -> pl.DataFrame:
+    content = read_text(path, encoding)
+    return _from_rows(_json(content, path, 1) if content.strip() else [], path, text, paths)
+
+
+def _json(document: str, path: Path, line: int) -> Any:
+    """What a document says that begins in ``line`` of a file."""
+    try:
+        return json.loads(document)
+    except json.JSONDecodeError as error:
+        line += error.lineno - 1
+        raise FileFormatError(f"{path}: line {line} is not JSON: {error.msg} at character {error.colno}") from None
+    except (RecursionError, ValueError) as error:
+        raise FileFormatError(f"{path}: line {line} is JSON that no table can hold: {first_line(error)}") from None
+
+
+def _from_rows(rows: Any, path: Path, text: TextColumns, paths: _Paths) -> pl.DataFrame:
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise FileFormatError(f'{path} must hold JSON objects, one a row, such as {{"ID": "a", "text": "…"}}')
+    rows = with_paths(rows, paths, str(path))
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    if not columns:
+        return pl.DataFrame()
+    spelled = _text_columns(to_frame(rows, str(path)).select(columns), text)
+    for row in rows:
+        row.update({name: _spelled(row[name]) for name in spelled.intersection(row)})
+    return to_frame(rows, str(path)).select(columns)
+
+
+def _spelled(value: Any) -> Any:
+    """A number in a column of text, as a person would write it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return None if math.isnan(value) else str(int(value)) if value.is_integer() else str(value)
+    return str(value) if isinstance(value, int) else value
+
+
+def _read_parquet(path: Path, _text: TextColumns, _encoding: str | None, _paths: _Paths) -> pl.DataFrame:
+    try:
+        return pl.read_parquet(io.BytesIO(read_bytes(path)))
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise FileFormatError(f"{path} is not a parquet file: {first_line(error)}") from None
+
+
+def _read_excel(path: Path, _text: TextColumns, _encoding: str | None, _paths: _Paths) -> pl.DataFrame:
+    try:
+        import fastexcel
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("reading an Excel file", "excel") from error
+    logging.getLogger("fastexcel").setLevel(logging.ERROR)  # it warns of every empty column
+    content = read_bytes(path)
+    if merged := check_workbook(content, path):
+        where = listed(merged)
+        notice(f"{path} has merged cells, {where}: the value is in the first of them, and the others are empty")
+    try:
+        return pl.read_excel(io.BytesIO(content), infer_schema_length=None)
+    except (fastexcel.FastExcelError, pl.exceptions.PolarsError) as error:
+        raise FileFormatError(f"{path} is not an Excel workbook with a table: {first_line(error)}") from None
+
+
+_READERS: dict[str, Callable[[Path, TextColumns, str | None, _Paths], pl.DataFrame]] = {
+    ".csv": _read_delimited,
+    ".tsv": _read_delimited,
+    ".jsonl": _read_lines,
+    ".ndjson": _read_lines,
+    ".json": _read_json,
+    ".parquet": _read_parquet,
+    ".xlsx": _read_excel,
+}
+TABLE_SUFFIXES = tuple(_READERS)
+"""The endings that :func:`read_table` and :func:`write_table` know."""
+
+
+# Tables out.
+
+
+def write_table(frame: pl.DataFrame, path: str | os.PathLike[str]) -> Path:
+    """Write a table by the ending of the file's name, whole or not at all.
+
+    Text that begins with ``=`` is written to Excel as text, never as a formula. Excel knows no time zones: there,
+    times are UTC.
+
+    Raises:
+        FileFormatError: when the ending is unknown, the file cannot be written, or it cannot hold such a table.
+    """
+    target = Path(path)
+    suffix = target.suffix.lower()
+    if suffix not in _READERS:
+        raise FileFormatError(f"{path}: a table must end in {listed(sorted(_READERS), 20)}")
+    opaque = [name for name, kind in frame.schema.items() if kind in {pl.Object, pl.Binary}]
+    if opaque:
+        raise FileFormatError(f"{path}: column {listed(opaque)} holds neither text nor numbers; leave it out")
+    if suffix == ".xlsx":
+        return write_workbook({"Sheet1": frame}, target)
+    with replacing(target) as temporary:
+        try:
+            _write(frame, temporary, suffix)
+        except pl.exceptions.PolarsError as error:
+            raise FileFormatError(f"{target} cannot be written: {first_line(error)}") from None
+    return target
+
+
+def write_workbook(sheets: Mapping[str, pl.DataFrame], path: str | os.PathLike[str]) -> Path:
+    """Write tables as the sheets of one Excel file, whole or not at all.
+
+    Args:
+        sheets: the tables, by the names of their sheets.
+        path: the file, which ends in ``.xlsx``.
+
+    Raises:
+        FileFormatError: as :func:`write_table`.
+    """
+    target = Path(path)
+    if target.suffix.lower() != ".xlsx":
+        raise FileFormatError(f"{path}: a workbook must end in .xlsx")
+    ready = {name: for_excel(_flat(frame), target) for name, frame in sheets.items()}
+    with replacing(target) as temporary:
+        write_sheets(ready, temporary)
+    return target
+
+
+def _write(frame: pl.DataFrame, path: Path, suffix: str) -> None:
+    if suffix == ".parquet":
+        frame.write_parquet(path)
+    elif suffix == ".json":
+        frame.write_json(path)
+    elif suffix in {".jsonl", ".ndjson"}:
+        frame.write_ndjson(path)
+    else:
+        # A missing value that stands alone in its line would look like a blank line.
+        style: Literal["always", "necessary"] = "always" if frame.width == 1 else "necessary"
+        _flat(frame).write_csv(path, separator="\t" if suffix == ".tsv" else ",", quote_style=style)
+
+
+def _flat(frame: pl.DataFrame) -> pl.DataFrame:
+    """Nested columns as JSON text: a cell holds nothing else."""
+    nested = [name for name, dtype in frame.schema.items() if dtype.is_nested()]
+    return frame.with_columns(
+        pl.Series(name, [None if value is None else _cell(value) for value in frame[name].to_list()], pl.String)
+        for name in nested
+    )
+
+
+def _cell(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[Path]:
+    """A temporary file beside ``target`` that takes its place when the block ends well.
+
+    A link stays a link, a file that is replaced keeps its permissions, and a new one gets those of any new file.
+
+    Raises:
+        FileFormatError: when the folder is missing or may not be written, the disk is full, or the target is a device
+            or a pipe, which a file must not replace.
+    """
+    try:
+        real = Path(os.path.realpath(target))
+    except ValueError as error:
+        raise FileFormatError(f"{str(target)!r} cannot be the name of a file: {error}") from None
+    if real.exists() and not real.is_file():
+        kind = "a folder" if real.is_dir() else "a device or a pipe"
+        raise FileFormatError(f"{target} cannot be written: it is {kind}")
+    temporary = real.with_name(f".{secrets.token_hex(8)}.part")
+    try:
+        temporary.open("xb").close()
+        yield temporary
+        if real.exists():
+            shutil.copymode(real, temporary)
+        with temporary.open("rb+") as file:
+            os.fsync(file.fileno())
+        temporary.replace(real)
+    except OSError as error:
+        raise FileFormatError(f"{target} cannot be written: {_reason(real, error)}") from None
+    finally:
+        with suppress(OSError):
+            temporary.unlink()
+
+
+def _reason(target: Path, error: OSError) -> str:
+    if not target.parent.is_dir():
+        return f"there is no folder {target.parent}; make it first"
+    return error.strerror or first_line(error)

@@ -1,0 +1,56 @@
+"""Matrices of wins: one row and one column per text, and in each cell how often the row beat the column."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pairscale.core.errors import TableError
+from pairscale.core.tables import id_text, is_blank, listed
+
+__all__ = ["is_matrix", "matrix_wins"]
+
+_MOST_WINS = 5_000_000  # rows that a matrix of counts may become
+
+
+def is_matrix(frame: pl.DataFrame) -> bool:
+    """Whether a table looks like a matrix: its first column holds names of other columns, which hold numbers."""
+    if frame.width < 2 or not all(kind.is_numeric() or kind == pl.Null for kind in frame.dtypes[1:]):
+        return False
+    kind = frame.dtypes[0]
+    if kind.is_nested() or kind in {pl.Object, pl.Binary} or frame.height > 2 * frame.width:
+        return False
+    return not set(id_text(frame.to_series(0))).isdisjoint(frame.columns[1:])
+
+
+def matrix_wins(frame: pl.DataFrame, what: str) -> pl.DataFrame:
+    """Wins by row and column, as one comparison per win: ``ID1 ID2 better_id``.
+
+    Raises:
+        TableError: when rows and columns are not the same texts, or a cell is no number of wins.
+    """
+    names, others = id_text(frame.to_series(0), what), frame.columns[1:]
+    if is_blank(names).any() or names.is_duplicated().any():
+        raise TableError(f"{what}: a matrix of wins needs one row per text, with its id in the first column")
+    if apart := sorted({str(name) for name in names} ^ set(others)):
+        raise TableError(
+            f"{what}: looks like a matrix of wins, but rows and columns are not the same texts; only one of them has "
+            f"{listed(apart)}"
+        )
+    long = frame.with_columns(names.alias(frame.columns[0])).unpivot(
+        others, index=frame.columns[0], variable_name="_loser", value_name="_wins"
+    )
+    long = long.select(ID1=frame.columns[0], ID2="_loser", wins=pl.col("_wins").cast(pl.Float64).fill_nan(None))
+    long = long.with_columns(pl.col("wins").fill_null(0))
+    own = long.filter((pl.col("ID1") == pl.col("ID2")) & (pl.col("wins") != 0))
+    if own.height:
+        raise TableError(f"{what}: {own['ID1'][0]!r} beats itself {own['wins'][0]:g} times; the diagonal must be empty")
+    bad = long.filter((pl.col("wins") < 0) | (pl.col("wins") != pl.col("wins").floor()) | pl.col("wins").is_infinite())
+    if bad.height:
+        raise TableError(
+            f"{what}: {bad['ID1'][0]!r} beats {bad['ID2'][0]!r} {bad['wins'][0]:g} times; a matrix of wins holds whole "
+            "numbers (write ties as rows of object1 object2 result, with 0.5)"
+        )
+    if (total := long["wins"].sum()) > _MOST_WINS:
+        raise TableError(f"{what}: {total:,.0f} wins are too many for one row each; give a column weight instead")
+    table = long.select(pl.exclude("wins").repeat_by(pl.col("wins").cast(pl.Int64))).explode("ID1", "ID2").drop_nulls()
+    return table.with_columns(better_id="ID1")

@@ -1,0 +1,304 @@
+"""Validate options: numbers, choices, flags, texts and files.
+
+Every function, configuration, suite and study file checks what it is given with these functions, so that the same
+mistake is refused by the same sentence everywhere::
+
+    concurrency must be a whole number of 1 or more, not 'x'
+
+A ``require_`` function returns the value as a plain Python object, whatever kind of number came in, and raises
+:class:`~pairscale.core.errors.InputError` otherwise. ``name`` is what the message begins with: the name of the
+parameter, with its place before it where that helps (``"adaptive_config: k_top"``). :func:`optional` lets ``None``
+through.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
+
+from pairscale.core.errors import InputError
+
+__all__ = [
+    "choices_in_words",
+    "optional",
+    "require_choice",
+    "require_flag",
+    "require_int",
+    "require_level",
+    "require_list",
+    "require_mapping",
+    "require_number",
+    "require_number_or",
+    "require_path",
+    "require_probability",
+    "require_seed",
+    "require_suffix",
+    "require_text",
+    "shown",
+]
+
+_LONGEST: Final = 80  # characters of a refused value in a message
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+def require_int(value: Any, name: str, *, least: int | None = None, most: int | None = None) -> int:
+    """A whole number: of any numeric type, but not a flag, a text, or a number with a fraction.
+
+    Args:
+        value: What was given.
+        name: Name of the parameter.
+        least: Smallest value allowed.
+        most: Largest value allowed.
+
+    Raises:
+        InputError: If it is anything else.
+
+    Examples:
+        >>> require_int(3.0, "retries", least=0)
+        3
+        >>> require_int("x", "concurrency", least=1)
+        Traceback (most recent call last):
+        ...
+        pairscale.core.errors.InputError: concurrency must be a whole number of 1 or more, not 'x'
+    """
+    number = _whole(value)
+    if number is None or (least is not None and number < least) or (most is not None and number > most):
+        raise _refused(name, "a whole number" + _range(least, None, most, None), value)
+    return number
+
+
+def require_number(
+    value: Any,
+    name: str,
+    *,
+    least: float | None = None,
+    above: float | None = None,
+    most: float | None = None,
+    below: float | None = None,
+    infinite: bool = False,
+) -> float:
+    """A number: of any numeric type, but not a flag, a text or ``nan``, and not infinite.
+
+    Args:
+        value: What was given.
+        name: Name of the parameter.
+        least: Smallest value allowed.
+        above: The value must be larger than this.
+        most: Largest value allowed.
+        below: The value must be smaller than this.
+        infinite: Also allow infinite values.
+
+    Raises:
+        InputError: If it is anything else.
+
+    Examples:
+        >>> require_number(float("nan"), "max_cost", least=0)
+        Traceback (most recent call last):
+        ...
+        pairscale.core.errors.InputError: max_cost must be a number of 0 or more, not nan
+    """
+    number = _real(value)
+    if (
+        math.isnan(number)
+        or (math.isinf(number) and not infinite)
+        or (least is not None and number < least)
+        or (above is not None and number <= above)
+        or (most is not None and number > most)
+        or (below is not None and number >= below)
+    ):
+        raise _refused(name, "a number" + _range(least, above, most, below), value)
+    return number
+
+
+def require_number_or(
+    value: Any, name: str, choices: Iterable[T], *, least: float | None = None, above: float | None = None
+) -> float | T:
+    """A number, or one of a few texts instead.
+
+    Examples:
+        >>> require_number_or("learned", "prior_sd", ("learned",), above=0)
+        'learned'
+        >>> require_number_or("wide", "prior_sd", ("learned",), above=0)
+        Traceback (most recent call last):
+        ...
+        pairscale.core.errors.InputError: prior_sd must be a number above 0, or 'learned', not 'wide'
+    """
+    known = tuple(choices)
+    try:
+        if isinstance(value, str):
+            return require_choice(value, name, known)
+        return require_number(value, name, least=least, above=above)
+    except InputError:
+        wanted = f"a number{_range(least, above, None, None)}, or {choices_in_words(known)}"
+        raise _refused(name, wanted, value) from None
+
+
+def require_probability(value: Any, name: str) -> float:
+    """A number from 0 to 1."""
+    return require_number(value, name, least=0, most=1)
+
+
+def require_level(value: Any, name: str = "level") -> float:
+    """The level of an interval, such as 0.95: a number above 0 and below 1."""
+    return require_number(value, name, above=0, below=1)
+
+
+def require_seed(value: Any, name: str = "seed") -> int | None:
+    """A seed: a whole number of 0 or more, or None for different random numbers each time."""
+    return optional(require_int, value, name, least=0)
+
+
+def require_choice(value: Any, name: str, choices: Iterable[T]) -> T:
+    """One of a few texts (``None`` may be among them).
+
+    Raises:
+        InputError: If it is anything else; the message lists the choices.
+
+    Examples:
+        >>> require_choice("oops", "ties", ("drop", "half", "davidson"))
+        Traceback (most recent call last):
+        ...
+        pairscale.core.errors.InputError: ties must be 'drop', 'half' or 'davidson', not 'oops'
+    """
+    known = tuple(choices)
+    for choice in known:
+        if value is choice or (isinstance(value, str) and value == choice):
+            return choice
+    raise _refused(name, choices_in_words(known), value)
+
+
+def require_flag(value: Any, name: str) -> bool:
+    """``True`` or ``False``, numpy's too, and nothing that merely counts as one of them."""
+    if type(value).__name__ in {"bool", "bool_"} and value in (True, False):
+        return bool(value)
+    raise _refused(name, "True or False", value)
+
+
+def require_text(value: Any, name: str, *, empty: bool = False) -> str:
+    """A text; an empty one only if ``empty`` says so."""
+    if isinstance(value, str) and (empty or value.strip()):
+        return value
+    raise _refused(name, "a text", value)
+
+
+def require_mapping(value: Any, name: str) -> dict[str, Any]:
+    """A mapping of settings by name, such as ``{"seed": 1}``; a message shows only the type: settings may hold keys."""
+    if not isinstance(value, Mapping):
+        raise InputError(f"{name} must be a mapping of settings by name, not {type(value).__name__}")
+    if strange := [key for key in value if not isinstance(key, str)]:
+        raise InputError(f"{name} must be a mapping of settings by name; {shown(strange[0])} is no name")
+    return dict(value)
+
+
+def require_path(value: Any, name: str) -> Path:
+    """A file or a folder, as a text or a path; it need not exist."""
+    if isinstance(value, Path) or (isinstance(value, str) and value.strip() and "\0" not in value):
+        return Path(value)
+    raise _refused(name, "a file or a folder", value)
+
+
+def require_suffix(value: Any, name: str, suffixes: Iterable[str]) -> Path:
+    """A file whose name ends as one of ``suffixes`` (``".csv"``) does.
+
+    Examples:
+        >>> require_suffix("out.docx", "out", (".csv", ".parquet"))
+        Traceback (most recent call last):
+        ...
+        pairscale.core.errors.InputError: out must be a file that ends in '.csv' or '.parquet', not 'out.docx'
+    """
+    path, known = require_path(value, name), tuple(suffixes)
+    if path.suffix.lower() in known:
+        return path
+    raise _refused(name, f"a file that ends in {choices_in_words(known)}", str(path))
+
+
+def require_list(
+    value: Any, name: str, require: Callable[Concatenate[Any, str, P], T], *args: P.args, **limits: P.kwargs
+) -> list[T]:
+    """A list (or another sequence) of which ``require`` accepts every entry.
+
+    Examples:
+        >>> require_list((1, 2.0), "pair_counts", require_int, least=1)
+        [1, 2]
+    """
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+        raise _refused(name, "a list", value)
+    return [require(entry, f"each of {name}", *args, **limits) for entry in value]
+
+
+def optional(
+    require: Callable[Concatenate[Any, str, P], T], value: Any, name: str, *args: P.args, **limits: P.kwargs
+) -> T | None:
+    """``None``, or what ``require`` makes of the value.
+
+    Examples:
+        >>> optional(require_number, None, "max_cost", least=0) is None
+        True
+    """
+    return None if value is None else require(value, name, *args, **limits)
+
+
+def choices_in_words(choices: Iterable[Any]) -> str:
+    """The choices of a sentence.
+
+    Examples:
+        >>> choices_in_words(["a", "b", None])
+        "'a', 'b' or None"
+    """
+    *most, last = [repr(choice) for choice in choices]
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+def shown(value: Any) -> str:
+    """A refused value as a message shows it: as Python writes it, and not too long."""
+    try:
+        text = repr(value.item() if type(value).__module__ == "numpy" and not value.shape else value)
+    except ValueError:  # Python writes no whole number of more than 4,300 digits
+        return "a number with too many digits"
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _whole(value: Any) -> int | None:
+    """A number without a fraction as an integer; None if it is something else."""
+    if isinstance(value, bool) or not isinstance(value, (Integral, Real, Decimal)):
+        return None
+    try:
+        number = int(value)  # type: ignore[arg-type]  # every Real has __trunc__
+    except (ValueError, OverflowError):  # nan and infinity
+        return None
+    return number if number == value else None
+
+
+def _real(value: Any) -> float:
+    """A number of any type as a float; nan if it is no number, or larger than any float."""
+    if isinstance(value, bool) or not isinstance(value, (Real, Decimal)):
+        return math.nan
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return math.nan
+
+
+def _range(least: float | None, above: float | None, most: float | None, below: float | None) -> str:
+    """What follows "a number" in the sentence."""
+    if least is not None and most is not None:
+        return f" from {_figure(least)} to {_figure(most)}"
+    parts = [f"of {_figure(least)} or more"] if least is not None else []
+    parts += [f"above {_figure(above)}"] if above is not None else []
+    parts += [f"{'at most' if parts else 'of at most'} {_figure(most)}"] if most is not None else []
+    parts += [f"below {_figure(below)}"] if below is not None else []
+    return f" {' and '.join(parts)}" if parts else ""
+
+
+def _figure(bound: float) -> str:
+    return f"{int(bound):,}" if float(bound).is_integer() else f"{bound:g}"
+
+
+def _refused(name: str, wanted: str, value: Any) -> InputError:
+    return InputError(f"{name} must be {wanted}, not {shown(value)}")

@@ -1,0 +1,156 @@
+"""Verdicts in words and in numbers: who won, a tie, or no answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from pairscale.core.errors import TableError
+from pairscale.core.tables import as_text, id_text
+
+__all__ = ["Preferences", "Words", "read_preferences", "read_words"]
+
+_FIRST = ("model_a", "model_1", "a", "first", "left", "sample_1", "assistant_a", "assistant a")
+_SECOND = ("model_b", "model_2", "b", "second", "right", "sample_2", "assistant_b", "assistant b")
+_WORDS = {
+    **dict.fromkeys(_FIRST, "first"),
+    **dict.fromkeys(_SECOND, "second"),
+}
+_NEITHER = {
+    **dict.fromkeys(("tie", "ties", "tied", "draw", "equal", "tie (bothbad)", "tie (both bad)", "bothbad", "both_bad",
+                     "both bad"), "tie"),
+    **dict.fromkeys(("tie (inconsistent)", "inconsistent", "flip"), "flip"),
+    **dict.fromkeys(("", "na", "nan", "none", "null", "abstention"), "abstention"),
+    "error": "error",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Words:
+    """Verdicts in words.
+
+    Attributes:
+        outcome: ``first``, ``second``, ``tie``, ``flip``, ``error``, ``abstention``, or null where it was not
+            understood.
+        unknown: the words that were not understood, and how often each stands there.
+        remarks: what else to know.
+    """
+
+    outcome: pl.Series
+    unknown: Mapping[str, int]
+    remarks: tuple[str, ...] = ()
+
+
+def read_words(
+    said: pl.Series,
+    first: pl.Series,
+    second: pl.Series,
+    sides: tuple[str, str],
+    what: str,
+    known: Mapping[str, str] | None = None,
+) -> Words:
+    """Read verdicts that name a text by its id, or a side by a word: one way for the whole column.
+
+    Args:
+        said: the verdicts.
+        first: the ids of the first texts.
+        second: the ids of the second texts.
+        sides: the names of the two columns of texts, which are words for the sides, too.
+        what: the column's name in an error message.
+        known: all words for the sides that there are, where a form says it; ids are then not looked for.
+
+    Raises:
+        TableError: when both ways are possible and differ, when nothing is understood, or when most is not.
+    """
+    text = id_text(said, what).str.strip_chars()
+    low = text.str.to_lowercase()
+    neither = low.replace_strict(_NEITHER, default=None, return_dtype=pl.String).fill_null(
+        pl.select(pl.when(low.is_null()).then(pl.lit("abstention"))).to_series()
+    )
+    words = known if known is not None else _side_words(low, neither, sides)
+    by_side = low.replace_strict(dict(words), default=None, return_dtype=pl.String)
+    by_id = pl.select(
+        pl.when(first == second).then(None).when(text == first).then(pl.lit("first")).when(text == second)
+        .then(pl.lit("second"))
+    ).to_series()  # fmt: skip
+    if known is not None:
+        by_id = by_id.clear(len(by_id))
+    # An id may be called like a word, such as "tie" or "A".
+    ways = [way.fill_null(neither) for way in (by_id, by_side)]
+    missing = [int(way.null_count()) for way in ways]
+    if missing[0] == missing[1] == 0 and not ways[0].equals(ways[1], null_equal=True):
+        at = (ways[0] != ways[1]).arg_true()[0]
+        raise TableError(
+            f"{what} says {text[at]!r} in row {at + 1}, which is the id of the {ways[0][at]} text there, and also a "
+            f"word that means {ways[1][at]}; call the column better_id if it holds ids"
+        )
+    chosen = ways[0] if missing[0] < missing[1] or (missing[0] == missing[1] and _wins(ways[0])) else ways[1]
+    unknown = dict(text.filter(chosen.is_null()).value_counts().iter_rows())
+    if unknown:
+        _require_understood(chosen, unknown, what)
+    return Words(chosen.alias("outcome"), unknown)
+
+
+def _side_words(low: pl.Series, neither: pl.Series, sides: tuple[str, str]) -> dict[str, str]:
+    """The words for the sides, among them the names of the columns; 1 and 2 only where both are what they look like."""
+    words = dict(_WORDS)
+    words |= {name.strip().lower(): side for name, side in zip(sides, ("first", "second"), strict=True)}
+    figures = set(low.filter(neither.is_null()).drop_nulls().unique())
+    if "2" in figures and "0" not in figures:  # 0 and 1 may be the first and the second, or the second and the first
+        words |= {"1": "first", "2": "second"}
+    return words
+
+
+def _wins(way: pl.Series) -> bool:
+    return bool(way.is_in(["first", "second"]).any())
+
+
+def _require_understood(chosen: pl.Series, unknown: Mapping[str, int], what: str) -> None:
+    """Refuse a column of which most, or all wins of a side, are not understood."""
+    head = ", ".join(f"{word!r:.60} ({n:,})" for word, n in sorted(unknown.items(), key=lambda item: -item[1])[:12])
+    wins = [int((chosen == side).sum()) for side in ("first", "second")]
+    if min(wins) and sum(unknown.values()) <= len(chosen) / 2:
+        return
+    raise TableError(
+        f"{what} holds verdicts that are not understood: {head}. A verdict is the id of the text that won, a side "
+        "(model_a, model_b, a, b, 1, 2), or tie; 0 and 1 alone may mean either side, unless the column is called result"
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Preferences:
+    """Verdicts from 1 (the first is better) to 2 (the second is).
+
+    Attributes:
+        probability: that the first is better; null without a verdict.
+        unknown: what is no such number, and how often it stands there.
+        remarks: whether preferences are graded.
+    """
+
+    probability: pl.Series
+    unknown: Mapping[str, int]
+    remarks: tuple[str, ...] = field(default=())
+
+
+def read_preferences(given: pl.Series, what: str) -> Preferences:
+    """Read AlpacaEval's preferences: 1 to 2, with 1.5 for a tie, for which older files have 0.
+
+    Raises:
+        TableError: when nothing, or less than half of it, is such a number.
+    """
+    text = as_text(given, what).str.strip_chars()
+    value = text.cast(pl.Float64, strict=False).fill_nan(None)
+    missing = text.is_null() | text.str.to_lowercase().is_in(["", "na", "nan", "none", "null"])
+    value = value.set((value == 0).fill_null(value=False), 1.5)
+    good = value.is_between(1, 2).fill_null(value=False)
+    bad = ~good & ~missing
+    unknown = {str(word): int(n) for word, n in text.filter(bad).value_counts().iter_rows()}
+    if bad.sum() * 2 > len(text):
+        head = ", ".join(f"{word!r:.60} ({n:,})" for word, n in list(unknown.items())[:12])
+        raise TableError(f"{what} must be 1 (the first is better) to 2 (the second is), 1.5 for a tie; it has {head}")
+    probability = (2 - value.set(~good, None)).alias("probability")
+    graded = int((~probability.is_in([0.0, 0.5, 1.0]) & probability.is_not_null()).sum())
+    remark = f"{graded:,} graded, kept as probability; the more probable side counts as the winner"
+    return Preferences(probability, unknown, (remark,) if graded else ())

@@ -1,0 +1,142 @@
+"""Whether an Excel workbook can be read within bounded memory, found out before it is parsed.
+
+A workbook is a zip file of XML. A small one may expand to gigabytes, and one stray cell far away may make a table of
+billions of empty ones. Both are seen by decompressing it piece by piece and keeping nothing; what its directory says
+about sizes is not relied upon.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from pairscale.core.documents.parts import largest_expansion
+from pairscale.core.errors import FileFormatError
+
+__all__ = ["check_workbook"]
+
+_MOST_CELLS = 20_000_000
+_PIECE = 2**16
+_LOCAL_HEADER = struct.Struct("<4s22xHH")
+_STORED, _DEFLATED = 0, 8
+_PLACE = re.compile(rb"""<(?:\w+:)?(?:c|row)\s[^<]*?\br\s*=\s*["']([A-Za-z]{0,3})([0-9]{1,7})["']""")
+_IS_CELL = re.compile(rb"<(?:\w+:)?(?:c|row)\s")
+_LONGEST_TAG = 2**20
+_MERGED = re.compile(rb"""<(?:\w+:)?mergeCell\s[^<>]*?\bref\s*=\s*["']([A-Z0-9:]{1,30})["'][^<>]*>""")
+_MOST_MERGED = 100
+_OTHER_FORMATS = re.compile(r"(?:^|/)content\.xml$|sheets?/[^/]*\.bin$", re.IGNORECASE)  # ods and xlsb
+
+
+def check_workbook(content: bytes, path: Path) -> list[str]:
+    """Refuse a workbook that would take too much memory to read; what is no zip file is left to its reader.
+
+    Args:
+        content: the file.
+        path: its name, for messages.
+
+    Returns:
+        Where cells are merged, such as ``C2:C4``.
+
+    Raises:
+        FileFormatError: it expands to too much, or its cells are too far apart.
+    """
+    merged: list[str] = []
+    if not content.startswith(b"PK"):
+        return merged
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            members = archive.infolist()
+    except (zipfile.BadZipFile, NotImplementedError, ValueError, struct.error):
+        raise FileFormatError(f"{path} is not an Excel workbook with a table: it is damaged") from None
+    most = largest_expansion(len(content))
+    too_large = FileFormatError(
+        f"{path} has {len(content) / 1e6:.1f} MB and expands to more than {most // 2**20:,} MB, which is not read; "
+        "save the table as csv instead"
+    )
+    if sum(member.file_size for member in members) > most:
+        raise too_large
+    if any(_OTHER_FORMATS.search(member.filename) for member in members):
+        raise FileFormatError(f"{path} is a spreadsheet of another format; save it as .xlsx, or as csv")
+    for member in members:
+        if member.compress_type not in {_STORED, _DEFLATED}:
+            raise FileFormatError(f"{path} is compressed in a way that Excel does not use; save it again with Excel")
+        sheet = _Sheet(path)
+        for piece in _pieces(content, member):
+            most -= len(piece)
+            if most < 0:
+                raise too_large
+            sheet.read(piece)
+        merged += dict.fromkeys(sheet.merged)
+    return merged
+
+
+def _pieces(content: bytes, member: zipfile.ZipInfo) -> Iterator[bytes]:
+    """What a member of the archive expands to, to the end of its data and not to the size that it says it has."""
+    start = member.header_offset
+    header = content[start : start + _LOCAL_HEADER.size]
+    if len(header) < _LOCAL_HEADER.size:
+        return
+    mark, name, extra = _LOCAL_HEADER.unpack(header)
+    if mark != b"PK\3\4":
+        return
+    start += _LOCAL_HEADER.size + name + extra
+    data = memoryview(content)[start : start + member.compress_size]
+    if member.compress_type == _STORED:
+        yield from (bytes(data[at : at + _PIECE]) for at in range(0, len(data), _PIECE))
+        return
+    unpacking = zlib.decompressobj(-zlib.MAX_WBITS)
+    try:
+        for at in range(0, len(data), _PIECE):
+            rest: bytes | memoryview = data[at : at + _PIECE]
+            while rest and not unpacking.eof:
+                yield unpacking.decompress(rest, _PIECE)
+                rest = unpacking.unconsumed_tail
+        while not unpacking.eof and (piece := unpacking.decompress(b"", _PIECE)):
+            yield piece
+    except zlib.error:
+        return  # its reader says so
+
+
+class _Sheet:
+    """How far the cells of a part of a workbook reach, if it has any."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._rows = self._columns = 0
+        self.merged: list[str] = []
+        self._tag = b""  # the beginning of one that a piece has ended in
+
+    def read(self, piece: bytes) -> None:
+        """Look at the next piece.
+
+        Raises:
+            FileFormatError: the table would have too many cells.
+        """
+        text = self._tag + piece
+        if len(self.merged) < _MOST_MERGED:
+            self.merged += [place.decode("ascii") for place in _MERGED.findall(text)]
+        for column, row in _PLACE.findall(text):
+            self._rows, self._columns = max(self._rows, int(row)), max(self._columns, _number_of(column))
+        if (cells := self._rows * self._columns) > _MOST_CELLS:
+            raise FileFormatError(
+                f"{self._path} has a cell in row {self._rows:,} and one in column {self._columns:,}, which makes a "
+                f"table of {cells:,} cells; delete the rows and columns behind the table, or save it as csv"
+            )
+        start = text.rfind(b"<")
+        self._tag = text[start:] if start >= 0 else b""
+        if len(self._tag) > _LONGEST_TAG:
+            if _IS_CELL.match(self._tag):
+                raise FileFormatError(f"{self._path} is not an Excel workbook with a table: it is damaged")
+            self._tag = b""
+
+
+def _number_of(column: bytes) -> int:
+    number = 0
+    for letter in column.upper():
+        number = 26 * number + letter - 64
+    return number

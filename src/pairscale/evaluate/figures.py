@@ -1,0 +1,89 @@
+"""What the answers of a variant took: failures, time, tokens, cost."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pairscale.evaluate.traces import Trace
+
+__all__ = ["VariantFigures", "figures_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class VariantFigures:
+    """What the answers of one variant took, over the cases that were compared.
+
+    Attributes:
+        side: ``a`` or ``b``.
+        answers: how many were asked for: one per task and repeat.
+        failures: how many of them failed: an exception, an empty or missing output, or an error.
+        latency_ms: the median time of an answer, in milliseconds; None when no trace says it.
+        tokens: the mean number of tokens; None when no trace says it.
+        cost: the mean cost in US dollars; None when no trace says it.
+        with_latency: how many traces say their time.
+        with_tokens: how many say their tokens.
+        with_cost: how many say their cost.
+    """
+
+    side: str
+    answers: int = 0
+    failures: int = 0
+    latency_ms: float | None = None
+    tokens: float | None = None
+    cost: float | None = None
+    with_latency: int = 0
+    with_tokens: int = 0
+    with_cost: int = 0
+
+    @property
+    def failure_rate(self) -> float | None:
+        """The share of answers that failed; None without an answer."""
+        return self.failures / self.answers if self.answers else None
+
+    def words(self) -> dict[str, str]:
+        """The figures in words, ``unknown`` where no trace says them."""
+        share = "none asked" if not self.answers else f"{self.failures:,} of {self.answers:,}"
+        rate = "" if self.failure_rate is None else f" ({100 * self.failure_rate:.0f} %)"
+        return {
+            "failed": f"{share}{rate}",
+            "median latency": self._known(self.latency_ms, self.with_latency, "{:,.0f} ms"),
+            "mean tokens": self._known(self.tokens, self.with_tokens, "{:,.0f}"),
+            "mean cost": self._known(self.cost, self.with_cost, "${:,.4f}"),
+        }
+
+    def _known(self, value: float | None, of: int, form: str) -> str:
+        if value is None:
+            return "unknown"
+        return form.format(value) + (f" (of {of:,} answers)" if of < self.answers else "")
+
+
+def figures_of(side: str, traces: Iterable[Trace]) -> VariantFigures:
+    """What the traces of a variant say together.
+
+    Args:
+        side: ``a`` or ``b``.
+        traces: its answers, failed ones included.
+
+    Example:
+        >>> figures_of("b", [Trace("Rome.", tokens=3), Trace("", tokens=5)]).words()["failed"]
+        '1 of 2 (50 %)'
+    """
+    found = list(traces)
+    latency, tokens, cost = (_known(found, name) for name in ("duration_ms", "tokens", "cost"))
+    return VariantFigures(
+        side,
+        len(found),
+        sum(trace.failure is not None for trace in found),
+        statistics.median(latency) if latency else None,
+        statistics.fmean(tokens) if tokens else None,
+        statistics.fmean(cost) if cost else None,
+        len(latency),
+        len(tokens),
+        len(cost),
+    )
+
+
+def _known(traces: Sequence[Trace], name: str) -> list[float]:
+    return [float(value) for trace in traces if (value := getattr(trace, name)) is not None]

@@ -1,0 +1,392 @@
+"""``ab``: is B better than A? With the option names and defaults of the command."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pairscale.core.encodings import read_text
+from pairscale.core.errors import InputError
+from pairscale.core.notices import notice
+from pairscale.core.options import require_flag, require_int
+from pairscale.evaluate._judge import pairwise_judge
+from pairscale.evaluate.human import human_labels, human_pairwise
+from pairscale.evaluate.inference.control import control_names
+from pairscale.evaluate.inference.failures import Failures
+from pairscale.evaluate.manifest import ExportedCases, export_pairwise_cases, require_manifest
+from pairscale.evaluate.panel import pairwise_panel
+from pairscale.evaluate.run import StopWhen, evaluate_pairwise, run_pairwise
+from pairscale.evaluate.stored import RunTraceSource, read_suite
+from pairscale.evaluate.suite import Suite, Task
+from pairscale.evaluate.traces import (
+    InMemoryTraceSource,
+    Trace,
+    TraceSource,
+    read_answer_rows,
+    read_both_outputs,
+    read_outputs,
+    source_at,
+)
+from pairscale.evaluate.variants import ModelVariant, VariantLike
+from pairscale.judges.base import Judge
+from pairscale.providers.registry import PROVIDERS
+from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT
+
+if TYPE_CHECKING:
+    from pairscale.evaluate.result import PairwiseRunResult
+    from pairscale.providers.prices import Price
+
+__all__ = ["AnswerColumns", "Comparison", "ab", "compared"]
+
+_Path: TypeAlias = "str | os.PathLike[str]"
+_Judge: TypeAlias = "str | Judge | Callable[..., Any]"
+_Answers: TypeAlias = "_Path | TraceSource | Mapping[str, str | Trace] | Callable[..., Any] | ModelVariant"
+_Tasks: TypeAlias = "_Path | Suite | Sequence[Task | Mapping[str, Any] | str]"
+
+
+_SHARED = ("timeout", "max_cost", "failures", "stop_when", "seed", "progress")
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerColumns:
+    """The columns of files of answers and tasks that the user named; see :func:`ab`."""
+
+    id_col: str | None = None
+    input_col: str | None = None
+    output_col: str | None = None
+    a_col: str | None = None
+    b_col: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A result of :func:`ab`, before the manifest is written.
+
+    Attributes:
+        result: the result.
+        paid: the judges and variants that may have a price.
+        write_manifest: writes the cases, blinded, where a file for them was given.
+    """
+
+    result: PairwiseRunResult
+    paid: Sequence[object]
+    write_manifest: Callable[[], ExportedCases | None]
+
+
+def ab(
+    a: _Answers | _Tasks,
+    b: _Answers | None = None,
+    *,
+    criterion: str | Sequence[str],
+    judge: _Judge | Sequence[_Judge] | None = None,
+    labels: _Path | None = None,
+    key: _Path | None = None,
+    variant_a: VariantLike | None = None,
+    variant_b: VariantLike | None = None,
+    prompt_a: str | None = None,
+    prompt_b: str | None = None,
+    name_a: str = "A",
+    name_b: str = "B",
+    suite: _Tasks | None = None,
+    run: _Path | None = None,
+    swap: bool = True,
+    repeats: int = 1,
+    concurrency: int = CONCURRENCY,
+    retries: int = RETRIES,
+    timeout: float | None = TIMEOUT,
+    max_cost: float | None = None,
+    price: Price | Mapping[str, Any] | None = None,
+    failures: Failures = "loss",
+    stop_when: StopWhen | None = None,
+    seed: int = 1,
+    control: str | Sequence[str] = (),
+    judge_args: Mapping[str, Any] | None = None,
+    base_url: str | None = None,
+    manifest: _Path | None = None,
+    save: _Path | None = None,
+    id_col: str | None = None,
+    input_col: str | None = None,
+    output_col: str | None = None,
+    a_col: str | None = None,
+    b_col: str | None = None,
+    progress: bool = True,
+) -> PairwiseRunResult:
+    """Is B better than A? Compare two prompts, models or agents task by task.
+
+    Recorded answers are compared task by task; with a suite, both variants answer it first. Judges are asked in both
+    orders. A win, a tie, a flip (another winner in the other order), an abstention and an error stay five different
+    outcomes, and the last two never count as ties. A variant that fails on a task has lost it, unless ``failures`` says
+    otherwise. Run the same call again to resume a run.
+
+    Args:
+        a: The recorded answers of A: a file, a :class:`TraceSource` or a mapping from task to answer; a function, with
+            ``suite``; or, without ``b``, the suite that both variants answer.
+        b: The same for B.
+        criterion: What "better" means; one criterion or several.
+        judge: A name, a function ``judge(A, B)``, a :class:`Judge` or ``human``; several are a panel that decides by
+            majority. By default ``lexical``, a baseline, unless ``labels`` are given.
+        labels: A file with what people said: ``case_id`` and ``preferred`` per row.
+        key: The key of the labelled manifest, unless it lies beside the labels.
+        variant_a: With a suite: a function of a task, ``provider:model``, ``module:function`` or recorded answers.
+        variant_b: The same for B.
+        prompt_a: Prompt of a model that is A: a text or a ``.txt`` file, with ``{input}``.
+        prompt_b: The same for B.
+        name_a: What A is called.
+        name_b: What B is called.
+        suite: With ``a`` and ``b``: the tasks that the answers belong to.
+        run: The run file; without one, nothing is kept.
+        swap: Whether to ask judges in both orders; a win only if they agree.
+        repeats: With a suite: how often each variant answers each task.
+        concurrency: Questions open at once.
+        retries: How often to ask again after a transient failure.
+        timeout: Seconds that one answer of a judge may take; None for no limit.
+        max_cost: US dollars that the run may spend, all calls and resumptions together.
+        price: US dollars per million tokens, such as ``{"input": 1.25, "output": 10}``; by default the dated table.
+        failures: How a failed answer of a variant counts: ``loss``, ``shown`` (the judges see "(no answer)") or
+            ``excluded``.
+        stop_when: ``decided`` stops as soon as one is shown to be better, however often you look.
+        seed: Seed of the order of tasks with ``stop_when``.
+        control: Styles to control for: ``length``, ``markdown`` (or ``headers``, ``lists``, ``bold``), or a numeric
+            column of the answers; see :meth:`PairwiseRunResult.controlled`.
+        judge_args: Settings of the judge.
+        base_url: Address of the provider of the judge.
+        manifest: A ``.jsonl`` file to write the cases to as well, blinded, for labellers.
+        save: A folder to write the result to as well, as ``RUN_ID.json``.
+        id_col: The column of the tasks' names, or its path in JSON, where it is not ``task_id``.
+        input_col: The column of the tasks, or its path in JSON, where it is not ``input``.
+        output_col: The column of the answers, or its path in JSON, where it is not ``output``.
+        a_col: With one file that holds the answers of both: the column of A's, or its path in JSON.
+        b_col: The same for B.
+        progress: Show progress on standard error.
+
+    Returns:
+        A :class:`PairwiseRunResult`.
+
+    Raises:
+        InputError: If the answers, the suite, a variant, a judge or a setting cannot be used.
+        JudgeError: If the judge cannot be asked, or fails in the same way on ten different questions in a row.
+        StoreError: If the run file cannot be used.
+
+    Example:
+        >>> import pairscale as ps
+        >>> longer = lambda A, B: {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
+        >>> old, new = {"t1": "Paris.", "t2": "No."}, {"t1": "Paris, in France.", "t2": "No, it does not."}
+        >>> ps.ab(old, new, criterion="says more", judge=longer, progress=False).tally("says more")
+        (0, 2, 0)
+    """
+    if (judge is None and labels is None) or (isinstance(judge, str) and judge == "lexical"):
+        notice("the judge is lexical, a baseline that reads no criterion; name a better one with judge=")
+    found = compared(
+        a, b, criterion=criterion, judge=judge, labels=labels, key=key, variants=(variant_a, variant_b),
+        prompts=(prompt_a, prompt_b), names=(name_a, name_b), suite=suite, run=run, swap=swap, repeats=repeats,
+        concurrency=concurrency, retries=retries, timeout=timeout, max_cost=max_cost, price=price,
+        failures=failures, stop_when=stop_when, seed=seed, control=control, judge_args=judge_args,
+        base_url=base_url, manifest=manifest, save=save, progress=progress,
+        columns=AnswerColumns(id_col, input_col, output_col, a_col, b_col),
+    )  # fmt: skip
+    found.write_manifest()
+    return found.result
+
+
+def compared(
+    a: Any,
+    b: Any,
+    *,
+    criterion: str | Sequence[str] | None,
+    judge: Any,
+    labels: _Path | None,
+    key: _Path | None,
+    variants: tuple[VariantLike | None, VariantLike | None],
+    prompts: tuple[str | None, str | None],
+    names: tuple[str, str],
+    suite: _Tasks | None,
+    run: _Path | None,
+    manifest: _Path | None,
+    save: _Path | None,
+    repeats: int,
+    concurrency: int,
+    columns: AnswerColumns,
+    control: str | Sequence[str] = (),
+    tell: Callable[[Sequence[str]], object] = lambda _lines: None,
+    **options: Any,
+) -> Comparison:
+    """What :func:`ab` does before it writes the manifest, so that the result is there whatever is wrong with that.
+
+    Args:
+        a: Answers of A, or a suite.
+        b: Answers of B.
+        criterion: The criteria.
+        judge: The judges.
+        labels: What people said.
+        key: The key of their manifest.
+        variants: The variants that answer a suite.
+        prompts: Their prompts.
+        names: What they are called.
+        suite: The tasks of the answers.
+        run: The run file.
+        manifest: A file for the cases.
+        save: A folder for the result.
+        repeats: Answers per task.
+        concurrency: Questions open at once.
+        columns: The columns of the files.
+        control: The styles to control for.
+        tell: Is told what was read, in lines, before a judge is asked.
+        options: The others of :func:`ab`.
+
+    Raises:
+        InputError: If anything does not fit.
+    """
+    repeats = require_int(repeats, "repeats", least=1)
+    styles = control_names(control) if control else ()
+    criteria = [criterion] if isinstance(criterion, str) else list(criterion or [])
+    judges = list(judge) if isinstance(judge, list | tuple) else [] if judge is None else [judge]
+    if b is not None and suite is not None and (_is_variant(a) or _is_variant(b)):
+        a, b, suite, variants = suite, None, None, (a, b)
+    lines: list[str] = []
+    a, b, tasks = _read(a, b, suite, columns, names, lines.append)
+    told = {name: options[name] for name in ("swap", "judge_args", "base_url", "retries", "price")}
+    comparators = _comparators(criteria, judges, labels, key, **told)
+    tell(lines)
+    shared: dict[str, Any] = {name: options[name] for name in _SHARED}
+    shared |= {"comparators": comparators, "run": run, "store_dir": save}
+    shared["concurrency"] = 1 if judges == ["human"] else concurrency
+    if manifest is not None:
+        require_manifest(Path(manifest))
+        if b is None and run is None:
+            raise InputError("manifest with a suite needs run=, where the answers are")
+    paid = [one for made in comparators for one in getattr(made, "judges", ())]
+    if b is not None:
+        if any((*variants, *prompts)) or repeats > 1:
+            raise InputError("variant, prompt and repeats belong to a suite, not to two files of answers")
+        result = evaluate_pairwise(a, b, suite=tasks, variant_a=names[0], variant_b=names[1], **shared)
+    elif suite is not None:
+        raise InputError("suite belongs to two files of answers; a suite alone is the first argument")
+    else:
+        sides = [_variant(*side) for side in zip(variants, prompts, "ab", strict=True)]
+        paid += sides
+        result = run_pairwise(
+            a, variant_a=sides[0], variant_b=sides[1], variant_a_name=names[0], variant_b_name=names[1],
+            repeats=repeats, **shared,
+        )  # fmt: skip
+
+    if styles:
+        result = replace(result, control=styles)
+        if save is not None:
+            result.save()
+
+    def write() -> ExportedCases | None:
+        if manifest is None:
+            return None
+        sources = (a, b) if b is not None else [RunTraceSource(str(run), name) for name in names]
+        of = tasks if b is not None else read_suite(str(run))
+        return export_pairwise_cases(*sources, criteria=criteria, out=manifest, suite=of)
+
+    return Comparison(result, paid, write)
+
+
+def _read(
+    a: Any, b: Any, suite: Any, columns: AnswerColumns, names: tuple[str, str], tell: Callable[[str], object]
+) -> tuple[Any, Any, Suite | None]:
+    """The answers of A and B and the tasks, or a suite alone, read before any judge is made."""
+    if (columns.a_col is None) != (columns.b_col is None):
+        raise InputError("a_col and b_col name the answers of A and B in one file; give both")
+    if columns.a_col is not None and columns.b_col is not None:
+        if b is not None or not isinstance(a, str | os.PathLike):
+            raise InputError("a_col and b_col belong to one file that holds the answers of A and B")
+        if columns.output_col is not None:
+            raise InputError("output_col belongs to a file with the answers of one variant; leave it out")
+        one, two = read_both_outputs(
+            a, columns.a_col, columns.b_col, id_col=columns.id_col, input_col=columns.input_col
+        )
+        tell(f"{len(one):,} tasks from {a}; {names[0]} = column {columns.a_col}, {names[1]} = column {columns.b_col}")
+        return one, two, _suite(suite, columns, tell)
+    if b is None:
+        if columns.output_col is not None:
+            raise InputError("output_col belongs to files of answers; a suite has none")
+        return _suite(a, columns, tell), None, None
+    sources = [_source(given, columns, name, tell) for given, name in ((a, names[0]), (b, names[1]))]
+    return sources[0], sources[1], _suite(suite, columns, tell)
+
+
+def _is_variant(given: Any) -> bool:
+    return isinstance(given, ModelVariant) or (callable(given) and not isinstance(given, TraceSource))
+
+
+def _source(given: Any, columns: AnswerColumns, name: str, tell: Callable[[str], object]) -> Any:
+    if isinstance(given, Mapping):
+        return InMemoryTraceSource(given)
+    if not isinstance(given, str | os.PathLike):
+        return given
+    if Path(given).is_dir():
+        return source_at(given)
+    found = read_outputs(given, id_col=columns.id_col, input_col=columns.input_col, output_col=columns.output_col)
+    tell(f"{name}: {len(found):,} answer{'s' * (len(found) != 1)} from {given}")
+    return found
+
+
+def _suite(given: Any, columns: AnswerColumns, tell: Callable[[str], object]) -> Suite | None:
+    if given is None or isinstance(given, Suite):
+        return given
+    if isinstance(given, str | os.PathLike):
+        rows = read_answer_rows(given, {"task_id": columns.id_col, "input": columns.input_col})
+        found = Suite.from_list(rows, name=Path(given).stem, source=str(given))
+        tell(f"{len(found):,} task{'s' * (len(found) != 1)} from {given}")
+        return found
+    if isinstance(given, Iterable) and not isinstance(given, Mapping):
+        return Suite.from_list(given)
+    raise InputError(f"a suite is a file, a Suite or a list of tasks, not {type(given).__name__}")
+
+
+def _variant(variant: Any, prompt: str | None, side: str) -> Any:
+    if variant is None:
+        raise InputError(f"a suite needs variant_{side}; or name two files of answers, A and B")
+    if prompt is None:
+        return variant
+    return ModelVariant(variant, read_text(prompt) if prompt.endswith(".txt") else prompt)
+
+
+def _comparators(
+    criteria: Sequence[str],
+    judges: list[Any],
+    labels: _Path | None,
+    key: _Path | None,
+    *,
+    swap: bool,
+    judge_args: Mapping[str, Any] | None,
+    base_url: str | None,
+    retries: int,
+    price: Price | Mapping[str, Any] | None,
+) -> list[Any]:
+    if not criteria:
+        raise InputError('say what "better" means: criterion="more helpful"')
+    if key is not None and labels is None:
+        raise InputError("key belongs to labels=")
+    asked = judges or ([] if labels is not None else ["lexical"])
+    settings = {**(judge_args or {}), **_of_model(asked, base_url, price)}
+    made: list[Any] = []
+    how: dict[str, Any] = {"swap": require_flag(swap, "swap"), "retries": retries, "judge_args": settings or None}
+    for criterion in dict.fromkeys(criteria):
+        if "human" in asked:
+            if len(asked) > 1:
+                raise InputError("judge human stands alone; people and models are compared with labels")
+            made.append(human_pairwise(key=criterion, criterion=criterion))
+        elif len(asked) == 1:
+            made.append(pairwise_judge(asked[0], criterion=criterion, key=criterion, **how))
+        elif asked:
+            made.append(pairwise_panel(asked, criterion=criterion, key=criterion, **how))
+        if labels is not None:
+            name = f"{criterion} (people)" if asked else criterion
+            made.append(human_labels(labels, criterion=criterion, key=name, key_file=key))
+    return made
+
+
+def _of_model(judges: Sequence[Any], base_url: str | None, price: Any) -> dict[str, Any]:
+    """Settings that only a provider's model has."""
+    is_model = any(isinstance(judge, str) and judge.partition(":")[0] in PROVIDERS for judge in judges)
+    found = {name: value for name, value in (("base_url", base_url), ("price", price)) if value is not None}
+    if found and not is_model:
+        raise InputError(f"{next(iter(found))} belongs to a provider's model, such as compatible:MODEL")
+    return found

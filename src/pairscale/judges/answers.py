@@ -1,0 +1,165 @@
+"""What a model's reply says: which of the two, how surely, or why it says neither.
+
+The tag must stand there once, or several times with the same answer. White space and case do not matter. A tag that
+stands there because the reply quotes one of the samples is no answer.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal
+
+from pairscale.core.records import record
+from pairscale.providers.base import CHOICE_KEY
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pairscale.providers.base import TokenLogprob
+
+__all__ = ["ANSWERS", "Answer", "declines", "probability_of_first", "read_structured", "read_tag", "squeezed"]
+
+ANSWERS = ("SAMPLE_1", "SAMPLE_2")
+"""The two answers."""
+
+
+@record
+class Answer:
+    """What a reply says.
+
+    Attributes:
+        position: 1 or 2; None when it says neither.
+        code: why not, one of the error codes.
+        reason: the same in words.
+        tie: whether it says that neither is better, where that is an answer.
+    """
+
+    position: Literal[1, 2] | None = None
+    code: str | None = None
+    reason: str | None = None
+    tie: bool = False
+
+
+def read_tag(text: str, prefix: str, suffix: str, samples: Sequence[str] = (), *, ties: bool = False) -> Answer:
+    """The answer between two tags.
+
+    Args:
+        text: the reply.
+        prefix: what stands before the answer, such as ``<BETTER_SAMPLE>``.
+        suffix: what stands behind it.
+        samples: the texts that were compared; what is quoted from them does not count.
+        ties: whether ``TIE`` is an answer, too.
+    """
+    found = list(_between(prefix, suffix, ties).finditer(text))
+    own = [match for match in found if not _is_quoted(match, text, samples)]
+    said = {match[1].upper() for match in own}
+    if len(said) == 1:
+        return Answer(tie=True) if said == {"TIE"} else Answer(1 if said == {"SAMPLE_1"} else 2)
+    if said:
+        return Answer(None, "invalid_winner", f"the reply gives several answers: {', '.join(sorted(said))}")
+    if found:
+        return Answer(None, "parse_error", "the reply only quotes a sample that contains the answer's tag")
+    return Answer(None, "parse_error", f"the reply has no {prefix}…{suffix} with SAMPLE_1 or SAMPLE_2: {_start(text)}")
+
+
+@lru_cache(maxsize=64)
+def _between(prefix: str, suffix: str, ties: bool) -> re.Pattern[str]:
+    answer = rf"(SAMPLE_[12]{'|TIE' * ties})"
+    return re.compile(rf"{_loose(prefix)}\s*{answer}\s*{_loose(suffix)}", re.IGNORECASE)
+
+
+def _loose(tag: str) -> str:
+    """A pattern of a tag, with white space wherever a letter begins or ends."""
+    return r"\s*".join(re.escape(part) for part in re.findall(r"\w+|[^\w\s]", tag))
+
+
+def _is_quoted(match: re.Match[str], text: str, samples: Sequence[str]) -> bool:
+    """Whether a tag, with the line before it or the one behind it, stands word for word in a sample.
+
+    A tag with nothing around it is an answer, unless it is all that there is of a sample.
+    """
+    sign = next((letter for letter in match[0] if not letter.isalnum() and not letter.isspace()), "")
+    samples = [sample for sample in samples if sign in sample]  # most hold no such sign, and so no tag
+    if not samples:
+        return False
+    before, after = text[: match.start()].split("\n"), text[match.end() :].split("\n")
+    left = next((line for line in reversed(before) if line.strip()), "")
+    right = next((line for line in after if line.strip()), "")
+    around = [squeezed(left + match[0])] if left else []
+    around += [squeezed(match[0] + right)] if right else []
+    whole = squeezed(text)
+    return any(whole == sample or any(part in sample for part in around) for sample in map(squeezed, samples))
+
+
+def squeezed(text: str) -> str:
+    """A text without white space and case: quotations lose both."""
+    return "".join(text.split()).casefold()
+
+
+def read_structured(text: str) -> Answer:
+    """The answer of structured output: a JSON object with ``better_sample``."""
+    try:
+        document = json.loads(text)
+    except ValueError:
+        return Answer(None, "parse_error", f"the reply is not the JSON that was asked for: {_start(text)}")
+    said = document.get(CHOICE_KEY) if isinstance(document, dict) else None
+    if said not in ANSWERS:
+        return Answer(None, "invalid_winner", f"{CHOICE_KEY} must be SAMPLE_1 or SAMPLE_2, not {said!r:.80}")
+    return Answer(1 if said == "SAMPLE_1" else 2)
+
+
+def probability_of_first(logprobs: Sequence[TokenLogprob] | None, lead: str) -> float | None:
+    """The probability of SAMPLE_1 against SAMPLE_2 where the answer was chosen, from the tokens that might have stood.
+
+    Args:
+        logprobs: the tokens of the answer.
+        lead: what stands before the choice: the tag, or :data:`~pairscale.providers.base.CHOICE_KEY`.
+
+    Returns:
+        None when the tokens do not show the choice.
+    """
+    if not logprobs:
+        return None
+    stem = r"[\"'\s:]*" if lead == CHOICE_KEY else r"\s*"
+    choice = re.compile(rf"{re.escape(lead)}{stem}SAMPLE_([12])(?!\d)", re.IGNORECASE)
+    before, found = "", None
+    for token in logprobs:
+        weights = {"1": 0.0, "2": 0.0}
+        for other in token.top:
+            if (which := _chosen(choice, before, other.token)) is not None:
+                weights[which] += math.exp(min(other.logprob, 0.0))
+        if _chosen(choice, before, token.token) is not None and sum(weights.values()) > 0:
+            found = weights["1"] / sum(weights.values())  # the last one: an answer may be corrected
+        before = (before + token.token)[-len(lead) - 40 :]
+    return found
+
+
+def _chosen(choice: re.Pattern[str], before: str, token: str) -> str | None:
+    """Which sample a token chooses, given what stands before it."""
+    for match in choice.finditer(before + token):
+        if match.start(1) >= len(before):
+            return match[1]
+    return None
+
+
+_DECLINES = re.compile(
+    r"""\W* (?: (?:i(?:'m|\ am)\ )? (?:very\ |really\ )? sorry\b [^.!?]{0,60}? \W+ (?:but\W+)? )?
+    (?: unfortunately\W+ )? (?: as\ an\ ai [^,.]* ,\W* )?
+    i (?: \ (?: can(?:not|'t|\ not) | could(?:\ not|n't) | will\ not | won't | (?:must\ )?decline | refuse )
+        | (?:'m|\ am)\ (?:not\ able|unable) )\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_LONGEST_REFUSAL = 600
+
+
+def declines(text: str) -> bool:
+    """Whether a reply without an answer begins as models do that decline in words, for want of another way."""
+    return len(text) <= _LONGEST_REFUSAL and _DECLINES.match(text.replace("’", "'")) is not None
+
+
+def _start(text: str) -> str:
+    words = " ".join(text.split())
+    return repr(words[:120] + ("…" if len(words) > 120 else ""))

@@ -1,0 +1,42 @@
+"""What a person must know of who judged: the name, and whether it was a judgement at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+__all__ = ["judged_by", "no_grading"]
+
+_BASELINE = "lexical"
+_SIMULATED = "simulated"
+
+
+def judged_by(names: Iterable[str | None]) -> str:
+    """The names of judges in words.
+
+    Example:
+        >>> judged_by(["lexical", "openai:gpt-5.1", "lexical"])
+        'lexical and openai:gpt-5.1'
+    """
+    found = list(dict.fromkeys(name for name in names if name))
+    if len(found) > 5:
+        return f"{', '.join(found[:5])} and {len(found) - 5:,} more"
+    return " and ".join([", ".join(found[:-1]), found[-1]] if len(found) > 1 else found)
+
+
+def no_grading(names: Iterable[str | None]) -> str:
+    """What to say where the embedded baseline or a simulated judge has judged; nothing for other judges.
+
+    Args:
+        names: the judges, as a run calls them (``lexical``) or as the user does (``simulated:theta_true``).
+
+    Example:
+        >>> no_grading(["openai:gpt-5.1"])
+        ''
+    """
+    kinds = {str(name).partition(":")[0] for name in names if name}
+    said = []
+    if _BASELINE in kinds:
+        said.append("lexical is the embedded baseline, which counts surface features and understands no text")
+    if _SIMULATED in kinds:
+        said.append("simulated answers are drawn at random from a known truth, and no text is read")
+    return f"This is no grading: {'; '.join(said)}." if said else ""

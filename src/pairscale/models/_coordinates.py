@@ -1,0 +1,324 @@
+"""Coordinates in which the Bradley–Terry–Luce posterior is round.
+
+A larger lapse rate goes with a wider scale of all abilities, and a position effect shifts abilities that stood first
+more often. :class:`Coordinates` takes this out, so that the chains see a density that is close to a unit normal; it is
+a change of variables with its exact Jacobian, so the draws are exact however good it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import expit
+
+from pairscale.core.arrays import Floats
+from pairscale.models._btl import POSITION_SD, BTLDensity
+
+__all__ = ["Coordinates", "Learned"]
+
+_MOST_MIX = 20.0  # of the directions in which the abilities follow eps; one is as much as their mode does
+_KNEE = 0.05  # before there are draws
+_LOW = -30.0  # from here down log(1 + exp(y)) is exp(y)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Learned:
+    """What draws teach about the shape of the posterior; it still holds with some more comparisons.
+
+    Attributes:
+        spread: the scale of each of the judge's parameters, u in the units of its knee.
+        kappa: how the logarithm of the abilities' spread moves with eps and t.
+        mix: how the abilities move with eps, in terms of ``Coordinates.basis``; one column, or none without eps.
+        of_b: how b moves with eps.
+        offset: how far the means of abilities and b lie from their conditional mode; zero for u and t.
+        widen: per ability, the scale of z in units of its conditional spread; between that and the marginal one.
+        knee: where the odds of a lapse, and tau, turn from logarithmic to linear.
+    """
+
+    spread: dict[str, float]
+    kappa: dict[str, float]
+    mix: Floats
+    of_b: Floats
+    offset: Floats
+    widen: Floats
+    knee: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Coordinates:
+    """A change of variables, from z to the abilities and the judge's parameters.
+
+    The abilities follow the judge: ``theta = c_t (center + c_u · spread · z + drift · (b', eps - eps0))``, where ``b'``
+    is what b itself does not owe to eps, and ``c_u = exp(kappa_u (eps - eps0))``: their spread moves with eps. All of
+    them move with t by c_t, which is ``tau / sqrt(1 + w tau²)``, one at the center: with a small tau the prior sets
+    their size, and with a large one the comparisons do. ``kappa_t`` is the slope of log c_t at the center.
+    The odds of a lapse are ``knee · log(1 + exp(y))`` with y linear in z: close to zero like its logarithm, further up
+    like eps itself, which is nearer to normal there; and so it is with tau. The Jacobian is
+    ``n log c_u + n log c_t + log(du / dy) + log(dt / dy)``.
+
+    Attributes:
+        posterior: the density in its own variables.
+        center: a position (one column): where z is zero.
+        spread: per row, the scale of z.
+        basis: directions in which the abilities follow eps: the derivative of their mode, and the center.
+        drift: how the abilities move with b and eps, those of them that there are; one column each.
+        of_b: how b moves with eps.
+        kappa: how the logarithm of the scale moves with eps and, at the center, with t.
+        knee: where the odds of a lapse, and tau, turn from logarithmic to linear.
+    """
+
+    posterior: BTLDensity
+    center: Floats
+    spread: Floats
+    basis: Floats
+    drift: Floats
+    of_b: Floats
+    kappa: dict[str, float]
+    knee: dict[str, float]
+
+    def to_x(self, z: Floats) -> Floats:
+        """From z to the abilities and the judge's parameters."""
+        return self._place(z)[0]
+
+    def _place(self, z: Floats) -> tuple[Floats, Floats, dict[str, Floats]]:
+        """The position, what of the abilities widens with eps (but for c_t), and y of u and of t."""
+        n, row = self.posterior.n, self.posterior.row
+        x = self.spread[:, None] * z
+        ys = {}
+        for name in self.knee:
+            ys[name] = x[row[name]] + self._to_y(name, self.center[row[name]])
+            x[row[name]] = np.log(self.knee[name]) + _log_softplus(ys[name])
+        moved = self._moved(x)
+        deviation = x[:n]
+        if "u" in row:
+            deviation = deviation * np.exp(self.kappa["u"] * moved[0])
+        if "b" in row:
+            moved = np.concatenate([x[row["b"]][None], moved])
+            x[row["b"]] += self.center[row["b"]] + self.of_b @ moved[1:]
+        x[:n] = deviation + self.center[:n]
+        if len(moved):
+            x[:n] += self.drift @ moved
+        if "t" in row:
+            x[:n] *= np.exp(self._wide(x)[0])
+        return x, deviation, ys
+
+    def _moved(self, x: Floats) -> Floats:
+        """How far eps is from the center; no row when there is no eps."""
+        row = self.posterior.row
+        if "u" not in row:
+            return np.zeros((0, x.shape[1]))
+        return np.asarray(expit(x[row["u"]]) - expit(self.center[row["u"]]))[None]
+
+    def _wide(self, x: Floats) -> tuple[Floats, Floats]:
+        """How much wider all abilities are than at the center because of t: its logarithm, and the slope of that."""
+        at = self.posterior.row["t"]
+        return _widening(self.kappa["t"], x[at] - self.center[at])
+
+    def _to_y(self, name: str, u: Floats) -> Floats:
+        log = u - np.log(self.knee[name])
+        ratio = np.exp(log)
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.where(ratio > 1e-8, ratio + np.log(-np.expm1(-ratio)), log))
+
+    def to_z(self, x: Floats) -> Floats:
+        """The way back."""
+        n, row = self.posterior.n, self.posterior.row
+        z, moved = x - self.center, self._moved(x)
+        z[:n] = x[:n]
+        scale = np.exp(self.kappa["u"] * moved[0]) if "u" in row else 1.0
+        for name in self.knee:
+            z[row[name]] = self._to_y(name, x[row[name]]) - self._to_y(name, self.center[row[name]])
+        if "b" in row:
+            z[row["b"]] -= self.of_b @ moved
+            moved = np.concatenate([z[row["b"]][None], moved])
+        if "t" in row:
+            z[:n] /= np.exp(self._wide(x)[0])
+        z[:n] -= self.center[:n]
+        z[:n] -= self.drift @ moved
+        z[:n] /= scale
+        return z / self.spread[:, None]
+
+    def __call__(self, z: Floats, *, value: bool) -> tuple[Floats | None, Floats]:
+        """The log density of z and its gradient."""
+        n, row = self.posterior.n, self.posterior.row
+        x, deviation, ys = self._place(z)
+        density, out = self.posterior(x, value=value)
+        theta = out[:n]
+        log_jacobian = np.zeros(z.shape[1])
+        if "t" in row:
+            log_wide, slope = self._wide(x)
+            out[row["t"]] += slope * (np.einsum("nc,nc->c", theta, x[:n]) + n)
+            log_jacobian += n * log_wide
+            theta *= np.exp(log_wide)
+            self._bend(out, ys, "t", log_jacobian)
+        along = self.drift.T @ theta  # in b and eps
+        if "b" in row:
+            of_b, along = along[0], along[1:] + self.of_b[:, None] * out[row["b"]]
+            out[row["b"]] += of_b
+        if "u" in row:
+            eps, log_u = expit(x[row["u"]]), self.kappa["u"] * self._moved(x)[0]
+            in_eps = along[0] + self.kappa["u"] * (np.einsum("nc,nc->c", theta, deviation) + n)
+            out[row["u"]] += eps * (1 - eps) * in_eps
+            log_jacobian += n * log_u
+            theta *= np.exp(log_u)
+            self._bend(out, ys, "u", log_jacobian)
+        out *= self.spread[:, None]
+        return (None if density is None else density + log_jacobian), out
+
+    def _bend(self, out: Floats, ys: dict[str, Floats], name: str, log_jacobian: Floats) -> None:
+        """From the slope in u (or t) to that in its y, and the Jacobian of that step."""
+        y, at = ys[name], self.posterior.row[name]
+        soft, rise = np.maximum(np.logaddexp(0.0, y), 1e-300), expit(y)
+        slope = np.where(y > _LOW, rise / soft, 1.0)  # du / dy
+        out[at] = out[at] * slope + (1 - rise - slope)
+        log_jacobian += np.log(slope)
+
+    @classmethod
+    def around(cls, posterior: BTLDensity, x: Floats, learned: Learned | None = None) -> Coordinates:
+        """Coordinates around the conditional mode at the judge's parameters of ``x`` (one column).
+
+        Args:
+            posterior: the density.
+            x: where to start looking for the mode.
+            learned: what earlier draws taught, instead of estimates.
+        """
+        n, row = posterior.n, posterior.row
+        mode = posterior.conditional_mode(x)
+        diagonal, of_b, _, weight = posterior.precision(mode)
+        spread = {"b": of_b**-0.5}
+        shift: list[Floats] = []
+        if "b" in row:
+            cells = posterior.cells
+            signed = weight * cells.sign
+            column: Floats = np.bincount(cells.winner, signed, n).astype(np.float64)
+            column -= np.bincount(cells.loser, signed, n)
+            shift = [posterior.solve(mode, -column, tolerance=1e-4)]
+            spread["b"] = max(of_b + float(column @ shift[0]), POSITION_SD**-2) ** -0.5
+        follow = {name: _follow(posterior, mode, name) for name in ("u", "t") if name in row}
+        kappa: dict[str, float] = {name: wider for name, (_, _, wider) in follow.items()}
+        knee: dict[str, float] = {}
+        for name in follow:
+            wide = 0.5 if name == "u" else _guess_spread(n, kappa["t"])  # of u or t itself
+            at = float(np.exp(mode[row[name], 0]))
+            knee[name] = learned.knee[name] if learned is not None else _KNEE if name == "u" else wide * at
+            y = at / knee[name]  # about
+            spread[name] = wide * y / float(expit(y))
+        free = [follow["u"]] if "u" in row else []
+        basis = np.stack([*(by for by, _, _ in free), mode[:n, 0]], axis=1)
+        mix, b_too = np.eye(len(free) + 1, len(free)), np.array([by for _, by, _ in free])
+        center, scale = mode.copy(), diagonal**-0.5
+        if learned is not None:
+            mix, b_too, spread, kappa = learned.mix, learned.of_b, spread | learned.spread, learned.kappa
+            center[:, 0] += learned.offset
+            scale = scale * learned.widen
+        of_judge = np.array([spread[name] for name in row])
+        drift = np.concatenate([np.reshape(shift, (len(shift), n)).T, basis @ mix], axis=1)
+        return cls(posterior, center, np.concatenate([scale, of_judge]), basis, drift, b_too, kappa, knee)
+
+    def learn(self, x: Floats) -> tuple[Floats, Learned]:
+        """A center (one column) and the shape, from draws (parameters, draws): the mode is far from most of eps."""
+        posterior, n, row = self.posterior, self.posterior.n, self.posterior.row
+        mean = x.mean(axis=1, keepdims=True)
+        moved = self._moved(x)
+        moved -= moved.mean(axis=1, keepdims=True)
+
+        def slopes(values: Floats, on: Floats) -> Floats:
+            if not len(on):
+                return np.zeros((*values.shape[:-1], 0))
+            return np.asarray(np.linalg.lstsq(on.T, values.T, rcond=None)[0].T)
+
+        theta = x[:n].copy()
+        spread, kappa, knee, of_b = {}, {}, {}, np.zeros(len(moved))
+        if "b" in row:
+            b = x[row["b"]] - mean[row["b"]]
+            of_b = slopes(b, moved)
+            b -= of_b @ moved
+            spread["b"] = float(max(b.std(), 1e-6))
+        for name in self.knee:
+            knee[name] = float(max(np.exp(x[row[name]]).std(), 1e-6))
+            spread[name] = float(max(replace(self, knee=knee)._to_y(name, x[row[name]]).std(), 1e-6))
+        if "t" in row:
+            t = x[row["t"]] - mean[row["t"]]
+            both = np.concatenate([t[None], moved])
+            kappa["t"] = float(slopes(_log_size(theta), both)[0])
+            theta /= np.exp(_widening(kappa["t"], t)[0])
+        if "b" in row:
+            theta -= self.drift[:, :1] * b
+        center = theta.mean(axis=1, keepdims=True)
+        theta -= center
+        scale = self.spread[:n, None]
+        mix = _mixed(self.basis / scale, slopes(theta, moved) / scale)
+        theta -= self.basis @ mix @ moved
+        theta /= posterior.precision(mean)[0][:, None] ** -0.5
+        widen = np.clip(np.einsum("nd,nd->n", theta, theta) / theta.shape[1], 0.1, 100) ** 0.25
+        if "u" in row:
+            kappa["u"] = float(slopes(_log_size(theta), moved)[0])
+        mode = posterior.conditional_mode(mean)
+        mean[:n] = center
+        offset = (mean - mode)[:, 0]  # zero for u and t, where the mode is taken
+        return mode, Learned(spread, kappa, mix, of_b, offset, widen, knee)
+
+
+def _mixed(basis: Floats, follow: Floats) -> Floats:
+    """How much of each direction of the basis the abilities follow, by least squares.
+
+    With few comparisons the directions can be all but the same, or all but nothing, and a fit of both then gives
+    coefficients of any size, which hold for no other basis. In that case the first alone is fitted, and if that will
+    not do either, its coefficient is the one before there were draws: one.
+    """
+    mix = np.eye(basis.shape[1], follow.shape[1])
+    for n in range(basis.shape[1], 0, -1):
+        found = np.linalg.lstsq(basis[:, :n], follow, rcond=None)[0]
+        if found.shape[1] and np.abs(found).max() <= _MOST_MIX:
+            mix = np.zeros_like(mix)
+            mix[:n] = found
+            break
+    return np.asarray(mix, dtype=np.float64)
+
+
+def _log_size(theta: Floats) -> Floats:
+    """The logarithm of the length of each column, from its mean."""
+    size = 0.5 * np.log(np.maximum(np.einsum("nd,nd->d", theta, theta), 1e-300))
+    return np.asarray(size - size.mean())
+
+
+def _widening(kappa: float, t: Floats) -> tuple[Floats, Floats]:
+    """The logarithm of ``c_t`` and its slope in t, so far from the center, where the slope is kappa."""
+    if kappa >= 1:
+        return kappa * t, np.full_like(t, kappa)
+    logit = float(np.log(max(kappa, 1e-3)) - np.log1p(-max(kappa, 1e-3)))
+    log = t - 0.5 * (np.logaddexp(0.0, 2 * t - logit) - np.logaddexp(0.0, -logit))
+    return np.asarray(log), np.asarray(expit(logit - 2 * t))
+
+
+def _guess_spread(n: int, kappa: float) -> float:
+    """The standard deviation of t, about: n abilities say as much of it as the comparisons say of them."""
+    return float((2 * n * max(1 - kappa, 0.0) + 2) ** -0.5)
+
+
+def _log_softplus(y: Floats) -> Floats:
+    return np.asarray(np.where(y > _LOW, np.log(np.maximum(np.logaddexp(0.0, y), 1e-300)), y))
+
+
+def _follow(posterior: BTLDensity, mode: Floats, name: str) -> tuple[Floats, float, float]:
+    """How the mode of the abilities, that of b, and the log of the spread (for t, of the size) move with eps or t."""
+    n, row = posterior.n, posterior.row
+    rows = np.append(np.arange(n), [row["b"]] if "b" in row else []).astype(np.intp)
+    ends = []
+    for change in (-0.1, 0.1):
+        x = mode.copy()
+        x[row[name]] += change
+        at = x[row[name], 0]
+        ends.append((posterior(x, value=False)[1][rows, 0], float(expit(at)) if name == "u" else float(at), x))
+    (low, start, _), (high, stop, _) = ends
+    by = posterior.solve(mode, (high - low) / (stop - start), tolerance=1e-3)
+    sizes = []
+    for _, at, x in ends:
+        x[rows, 0] += by * (at - (start + stop) / 2)
+        variance = 1 / posterior.precision(x)[0]
+        if name == "u":
+            sizes.append(0.5 * np.log(variance).mean())
+        else:
+            sizes.append(0.5 * np.log(np.sum(x[:n] ** 2) + variance.sum()))
+    return by[:n], float(by[n]) if "b" in row else 0.0, float(sizes[1] - sizes[0]) / (stop - start)

@@ -1,0 +1,96 @@
+"""Rows that repeat others word for word, and repeats that never disagree: said, because models count each of them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from pairscale.core.notices import notice
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["AS_NEW", "BY_ADDED", "DROP", "MANY", "copies_said", "say_copies"]
+
+DROP = "Leave copies out"
+AS_NEW = (
+    "each of them counts as new evidence, and precision and reliability look better than they are. "
+    f'{DROP}, or give repeats="learned", which counts repeats of a pair by what they add'
+)
+"""How a model counts that takes each for new."""
+BY_ADDED = "they count by what they add"
+"""How a model counts that goes by the agreement of repeats."""
+
+_JUDGES = ("judge_id", "judge")
+_ANSWERS = {
+    "ID1", "ID2", "A_id", "B_id", "object1", "object2", "winner", "loser", "candidate_chosen", "candidate_not_chosen",
+    "better_id", "better_sample", "result", "winner_pos", "outcome", "text1", "text2", "pair_uid", "unordered_key",
+    "ordered_key", *_JUDGES,
+}  # fmt: skip
+_SOME = 8  # different rows; that all of fewer stand an even number of times may be chance
+_MARKED = 0.9
+_FEW = 20  # repeats that all agree may well be chance
+MANY = 200_000
+_COPIED = 0.05  # share of copies from which a table counts as copied in part
+
+
+def say_copies(rows: pl.DataFrame, others: pl.DataFrame, counted: str = AS_NEW) -> list[str]:
+    """A notice when rows repeat others word for word, or when many repeats of a pair always agree; else nothing.
+
+    Args:
+        rows: ``ID1 ID2 better_id`` of the comparisons that are fitted, as ids or as numbers.
+        others: the table that they came from, the same rows: what else tells two comparisons apart.
+        counted: how the model counts them, and what to do about it.
+    """
+    said = copies_said(rows, others)
+    return [] if said is None else [notice(f"{said}; {counted}")]
+
+
+def copies_said(rows: pl.DataFrame, others: pl.DataFrame) -> str | None:
+    """What there is to say, without how they are counted."""
+    judge = next((name for name in _JUDGES if name in others.columns), None)
+    asked = rows.select("ID1", "ID2", "better_id")
+    if judge is not None:
+        asked = asked.with_columns(others[judge].cast(pl.String).alias("judge"))
+    keys = [pl.min_horizontal("ID1", "ID2").alias("low"), pl.max_horizontal("ID1", "ID2").alias("high")]
+    keys.append(pl.exclude("ID1", "ID2", "better_id"))
+    n = asked.height
+    pairs = _different(asked.select(keys))
+    repeats = n - pairs
+    if not repeats:
+        return None
+    unanimous = _different(asked.select(*keys, "better_id")) == pairs
+    if n > MANY and not unanimous:  # repeats disagree here and there, and every row would have to be looked at
+        return None
+    hashes = others.select(_plain(others)).with_columns(asked.select(pl.all().name.prefix("asked "))).hash_rows()
+    counts = hashes.value_counts()["count"]
+    copies = n - len(counts)
+    bare = len(counts) == _different(asked) and not _has_marks(others, len(counts))
+    # Whether the same question always got the same answer. In a list of winners and losers, the order is the answer.
+    ordered = not (asked["better_id"] == asked["ID1"]).all()
+    steady = _different(asked.select(pl.exclude("better_id"))) == _different(asked) if ordered else unanimous
+    times = math.gcd(*counts.unique().to_list())  # a table that was put together from copies of itself
+    if times > 1 and len(counts) > 1 and (steady or not bare or len(counts) >= _SOME):
+        different = "different " if len(counts) * times == n else ""
+        return f"{n // times:,} {different}rows stand {times:,} times each, word for word"
+    if copies and (steady and copies >= _FEW if bare else copies >= _COPIED * n):
+        return f"{copies:,} of {n:,} rows repeat another row word for word"
+    if unanimous and repeats >= _FEW:
+        return f"all {repeats:,} repeats of a pair agree with its first answer"
+    return None
+
+
+def _different(table: pl.DataFrame) -> int:
+    return int(table.n_unique())
+
+
+def _has_marks(table: pl.DataFrame, different: int) -> bool:
+    """Whether a column beside the answers, such as a time or a reply, tells nearly all different rows apart."""
+    columns = [table[name] for name in _plain(table) if name not in _ANSWERS]
+    return any(column.n_unique() >= _MARKED * different for column in columns)
+
+
+def _plain(table: pl.DataFrame) -> Iterable[str]:
+    return [name for name, kind in table.schema.items() if not kind.is_nested() and kind != pl.Object]

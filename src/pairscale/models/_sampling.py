@@ -1,0 +1,200 @@
+"""Warm-up and sampling of one Bayesian fit.
+
+Every fit has a bound on its work before it begins: the transitions are those of the settings, with at most one more
+warm-up for each fallback, and each transition makes at most ``LockStepHMC.most_steps`` gradients.
+
+A warm-up that ends with a collapsed step size has two fallbacks, in this order, and the fit says which it took:
+
+1. the start that an earlier fit gave is left aside, and the fit begins cold;
+2. the coordinates that draws taught are left aside, and the fit samples in those around the mode.
+
+When the step collapses there, too, the fit is a :class:`pairscale.core.errors.SamplerError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pairscale.core.arrays import Floats
+from pairscale.core.errors import SamplerError
+from pairscale.models._btl import BTLDensity, JudgeParameters
+from pairscale.models._convergence import likely_worst
+from pairscale.models._coordinates import Coordinates, Learned
+from pairscale.models._hmc import LockStepHMC
+from pairscale.models.diagnostics import Diagnostics, DiagnosticsGate, diagnose
+
+if TYPE_CHECKING:
+    from pairscale.models.sampling import MCMCSettings
+
+__all__ = ["FIRST_LAPSE", "Begun", "Sampled", "Warm", "sampled", "warmed_up"]
+
+FIRST_LAPSE = 0.07  # where the search for coordinates begins; the prior's mean is 0.09
+_TEACH = 100  # so many draws of the warm-up can teach other coordinates
+_SUSPECTS = 24  # of each kind are judged before all the others
+_PATH = 1.7  # a little more than a quarter turn of a unit normal: means and spreads both mix well
+_COLD = "the step size collapsed with the start of the earlier fit; the fit began without it"
+_UNLEARNED = "the step size collapsed in the coordinates learned from the warm-up; sampled in those around the mode"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Warm:
+    """What a later fit of more comparisons of the same items can start from."""
+
+    ids: tuple[str, ...]
+    model: JudgeParameters
+    last: Floats
+    center: Floats
+    learned: Learned
+    step: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Begun:
+    """A sampler after its warm-up.
+
+    Attributes:
+        sampler: the chains, with their step size.
+        coordinates: what they move in.
+        warm: whether the start was that of an earlier fit.
+        learned: whether draws taught the coordinates.
+        fallbacks: a sentence for each fallback that was taken.
+    """
+
+    sampler: LockStepHMC
+    coordinates: Coordinates
+    warm: bool
+    learned: bool
+    fallbacks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sampled:
+    """The draws of a fit.
+
+    Attributes:
+        draws: (draws, chains, parameters), abilities as they were drawn.
+        theta: (draws, chains, items), centred.
+        diagnostics: what the gate said.
+        accept: the mean acceptance.
+    """
+
+    draws: Floats
+    theta: Floats
+    diagnostics: Diagnostics
+    accept: float
+
+    def warm_start(self, ids: tuple[str, ...], model: JudgeParameters, begun: Begun) -> Warm:
+        """What a later fit can start from."""
+        every_other = self.draws[::2]
+        flat = every_other.reshape(-1, every_other.shape[2]).T  # parameters as rows
+        return Warm(ids, model, self.draws[-1].T, *begun.coordinates.learn(flat), begun.sampler.step)
+
+
+def warmed_up(
+    density: BTLDensity, start: Warm | None, settings: MCMCSettings, rng: np.random.Generator, tick: Callable[[], None]
+) -> Begun:
+    """Find coordinates and a step size; the transitions made on the way are thrown away.
+
+    Raises:
+        SamplerError: when the step size collapses even in the coordinates around the mode.
+    """
+    if start is None:
+        return _cold(density, settings, rng, tick)
+    coordinates = Coordinates.around(density, start.center, start.learned)
+    z = coordinates.to_z(_columns(start.last, settings.chains))
+    sampler = LockStepHMC(coordinates, z, rng, path=_PATH, step=start.step, target_accept=settings.target_accept)
+    sampler.advance(max(20, settings.iter_warmup // 4), adapt=True, on_draw=tick)
+    if not sampler.collapsed:
+        return Begun(sampler, coordinates, warm=True, learned=True)
+    begun = _cold(density, settings, rng, tick)
+    begun.sampler.gradients += sampler.gradients
+    return Begun(begun.sampler, begun.coordinates, False, begun.learned, (_COLD, *begun.fallbacks))
+
+
+def _cold(density: BTLDensity, settings: MCMCSettings, rng: np.random.Generator, tick: Callable[[], None]) -> Begun:
+    x = np.zeros((density.size, 1))
+    if "u" in density.row:
+        x[density.row["u"]] = np.log(FIRST_LAPSE / (1 - FIRST_LAPSE))
+    first = Coordinates.around(density, x)
+    z = 0.7 * rng.standard_normal((density.size, settings.chains))
+    sampler = LockStepHMC(first, z, rng, path=_PATH, target_accept=settings.target_accept)
+    n_first = int(0.6 * settings.iter_warmup)
+    skipped = n_first // 4
+    sampler.advance(skipped, adapt=True, on_draw=tick)
+    found = sampler.advance(n_first - skipped, adapt=True, on_draw=tick)
+    draws = np.concatenate([first.to_x(z) for z in found.positions], axis=1)
+    begun = Begun(sampler, first, warm=False, learned=False)
+    if draws.shape[1] >= _TEACH:
+        step = sampler.step
+        center, learned = first.learn(draws)
+        coordinates = Coordinates.around(density, center, learned)
+        sampler.move(coordinates, coordinates.to_z(draws[:, -settings.chains :]))
+        sampler.advance(settings.iter_warmup - n_first, adapt=True, on_draw=tick)
+        if not sampler.collapsed:
+            return Begun(sampler, coordinates, warm=False, learned=True)
+        sampler.step = step
+        sampler.move(first, found.positions[-1])
+        begun = Begun(sampler, first, warm=False, learned=False, fallbacks=(_UNLEARNED,))
+    sampler.advance(settings.iter_warmup - n_first, adapt=True, on_draw=tick)
+    if sampler.collapsed:
+        raise SamplerError(
+            f"the sampler cannot move: its step size fell to {sampler.step:.2g}, where {sampler.usual:.2g} is usual "
+            f"for {density.n:,} items; use a longer warm-up (mcmc: iter_warmup above {settings.iter_warmup}), another "
+            "model_variant, or fit_bt_model with engine='map'"
+        )
+    return begun
+
+
+def sampled(
+    begun: Begun,
+    settings: MCMCSettings,
+    near_stop: bool,
+    gate: DiagnosticsGate | None,
+    tick: Callable[[], None],
+) -> Sampled:
+    """Draw until the diagnostics pass, or the plan has been extended as far as it may.
+
+    The parameters that look worst are judged first. If one of them does not pass, the whole does not, and its figures
+    say how many draws are missing.
+    """
+    sampler, coordinates = begun.sampler, begun.coordinates
+    parts: list[Floats] = []
+    divergences, accepted = 0, 0.0
+    n, most = coordinates.posterior.n, settings.extend * settings.iter_sampling
+    planned = settings.iter_sampling
+    while True:
+        done = sampler.advance(planned - len(parts), adapt=False, on_draw=tick)
+        accepted += done.accept * len(done.positions)
+        parts += [coordinates.to_x(z).T for z in done.positions]
+        divergences += done.divergences
+        draws = np.stack(parts)  # draws, chains, parameters
+        theta = draws[:, :, :n]
+        theta = theta - theta.mean(axis=2, keepdims=True)
+        judge = draws[:, :, n:]
+        final = planned == most
+        if not final:
+            suspects = theta[:, :, likely_worst(theta, _SUSPECTS)]
+            diagnostics = diagnose([suspects, judge], divergences, n, near_stop, gate=gate)
+            final = not diagnostics.diagnostics_divergences_pass
+        if final or diagnostics.diagnostics_pass:
+            diagnostics = diagnose([theta, judge], divergences, n, near_stop, gate=gate)
+            if final or diagnostics.diagnostics_pass:
+                return Sampled(draws, theta, diagnostics, accepted / planned)
+        planned = min(_enough(planned, diagnostics), most)
+
+
+def _enough(n: int, found: Diagnostics) -> int:
+    """How many draws of each chain should pass, when ``n`` did not: the excess of R-hat falls like 1 / n."""
+    excess = (found.max_rhat**2 - 1) / max(found.max_rhat_allowed**2 - 1, 1e-9)
+    missing = found.ess_bulk_required / max(found.min_ess_bulk, 1e-9)
+    factor = np.nan_to_num(max(excess, missing), nan=2.0, posinf=2.0)
+    return int(np.ceil(n * min(max(factor, 1.08), 2.0)))
+
+
+def _columns(last: Floats, chains: int) -> Floats:
+    """The last draws for a number of chains that may be another one."""
+    return last[:, np.arange(chains) % last.shape[1]]

@@ -1,0 +1,229 @@
+"""From comparisons to scores, with one verb for all models: ``pairscale.fit``.
+
+Where the functions with R's names keep R's defaults, this one learns from the data how far the scores spread and how
+much repeats of a pair add (:mod:`pairscale.models.repeats`), for the Bayesian model and for the engine ``map``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+
+from pairscale.core.comparisons import says_who_stood_first
+from pairscale.core.errors import InputError
+from pairscale.core.notices import notice
+from pairscale.core.options import require_choice
+from pairscale.models._progress import showing_progress
+from pairscale.store.reading import read_comparisons
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    import polars as pl
+
+    from pairscale.core.tables import Table
+    from pairscale.models._bayes_rows import BayesTies
+    from pairscale.models._evidence import Chosen
+    from pairscale.models._rows import Ties
+    from pairscale.models.bayes import BayesFit
+    from pairscale.models.bradley_terry import BTFit
+    from pairscale.models.elo import EloFit
+    from pairscale.models.sampling import Repeats, Variant
+    from pairscale.store.runfile import RunFile
+
+__all__ = ["FitModel", "fit", "misplaced"]
+
+FitModel: TypeAlias = Literal["bt", "elo", "bayes"]
+"""The models there are."""
+
+_ENGINES = {"bt": ("auto", "sirt", "mle", "map", "firth"), "elo": ("auto",), "bayes": ("auto", "sampler", "laplace")}
+_OF_MODEL = {
+    "separate": ("bt",), "position": ("bt",), "cluster": ("bt",), "bootstrap": ("bt",), "reference": ("bt",),
+    "weights": ("bt",), "covariance": ("bt",), "rank_intervals": ("bt",), "level": ("bt",), "chosen": ("bt",),
+    "variant": ("bayes",), "prior_sd": ("bayes", "bt"), "repeats": ("bayes", "bt"), "ties": ("bayes", "bt"),
+    "engine": ("bayes", "bt"), "runs": ("elo",),
+}  # fmt: skip
+
+
+def fit(
+    data: Table | str | Path | RunFile,
+    model: FitModel = "bt",
+    *,
+    engine: str = "auto",
+    variant: Variant | None = None,
+    prior_sd: float | Literal["learned"] | None = None,
+    repeats: Repeats | None = None,
+    ties: Ties | None = None,
+    chosen: Chosen | None = None,
+    ids: Iterable[Any] | None = None,
+    condition: str | None = None,
+    a_col: str | None = None,
+    b_col: str | None = None,
+    winner_col: str | None = None,
+    key: str | Path | None = None,
+    runs: int | None = None,
+    seed: int = 1,
+    level: float | None = None,
+    separate: bool = False,
+    position: bool = False,
+    cluster: str | Sequence[Any] | None = None,
+    bootstrap: int = 0,
+    reference: str | None = None,
+    weights: str | Sequence[float] | None = None,
+    covariance: bool = False,
+    rank_intervals: bool = False,
+    progress: bool = False,
+) -> BTFit | EloFit | BayesFit:
+    """Turn comparisons into scores, ranks, intervals and a reliability.
+
+    The Bayesian model and the engine ``map`` learn the spread of the scores and count repeats of a pair by what they
+    add, and the Bayesian model takes a tie, and a flip between orders, as evidence that two texts are close. ``sirt``,
+    ``mle``, ``firth`` and ``elo`` give R's figures: every comparison is new evidence, and ties are left out.
+
+    Args:
+        data: A run file, a file of results or of people's labels, or a table of results, of any form that the guide
+            to results lists.
+        model: ``bt`` (Bradley-Terry), ``elo`` (EloChoice) or ``bayes`` (the whole posterior).
+        engine: Of bt: ``sirt`` (``auto``), ``mle``, ``map`` or ``firth``. Of bayes: ``sampler`` (``auto``) or
+            ``laplace``, the normal approximation.
+        variant: Of bayes: ``btl``, ``btl_e`` (lapses), ``btl_b`` (position) or ``btl_e_b`` (both; the default where
+            results say who stood first, else ``btl_e``).
+        prior_sd: Of bayes and ``map``: the standard deviation of the scores' prior; ``learned`` by default.
+        repeats: How to count repeats of a pair: ``learned`` (the default of bayes and ``map``), ``independent``, or
+            their excess agreement from 0 (each is new evidence) to 1 (none is).
+        ties: ``half`` (half a win for each; the default of bayes), ``drop`` (the default of bt), or of bt ``davidson``.
+        chosen: How the pairs were chosen: ``beforehand``, or ``adaptive``, by what earlier answers said. A run file
+            knows it.
+        ids: All items there are. A run file knows them.
+        condition: Of a run file with several: a judge, a condition (its beginning is enough), ``people`` or ``all``. Of
+            labels under several criteria: a criterion, or ``all``.
+        a_col: Of a table: the column of the first text, or its path (``pair.0.id``) where values are nested.
+        b_col: Of a table: the column of the second text.
+        winner_col: Of a table: the column that says who won.
+        key: Of labels that do not say what they compare: the key of their manifest, or their table of pairs.
+        runs: Of elo: the number of random orders, 100 by default.
+        seed: The same seed gives the same figures.
+        level: Of bt: the level of the intervals, 0.95 by default.
+        separate: Of bt: fit groups that were never compared one by one, instead of refusing.
+        position: Of bt: estimate the preference for the first position, too.
+        cluster: Of bt: robust errors by a column, or by one name per row.
+        bootstrap: Of bt: the number of bootstrap rounds for the intervals.
+        reference: Of bt, engines ``mle``, ``map`` and ``firth``: the item whose score is 0.
+        weights: Of bt: what each comparison counts, a column or one number per row; by default the column ``weight``,
+            if there is one.
+        covariance: Of bt: keep the covariance of all scores.
+        rank_intervals: Of bt: add intervals of the ranks.
+        progress: Show what a long fit of bt or bayes works at, in a terminal or a notebook.
+
+    Returns:
+        A :class:`BTFit`, an :class:`EloFit` or a :class:`BayesFit`.
+
+    Raises:
+        InputError: If an option does not belong to the model or is out of range.
+        FitError: If there is nothing to fit.
+
+    Example:
+        >>> import pairscale as ps
+        >>> ps.fit(ps.example_writing_results, engine="map").theta["ID"][0]
+        'S20'
+    """
+    require_choice(model, "model", get_args(FitModel))
+    given = {
+        "engine": engine != "auto", "variant": variant, "prior_sd": prior_sd, "repeats": repeats, "ties": ties,
+        "chosen": chosen, "runs": runs, "level": level, "separate": separate, "position": position, "cluster": cluster,
+        "bootstrap": bootstrap, "reference": reference, "weights": weights, "covariance": covariance,
+        "rank_intervals": rank_intervals,
+    }  # fmt: skip
+    if wrong := misplaced({name: not _is_unset(value) for name, value in given.items()}, model):
+        models = " or ".join(f"model={known!r}" for known in wrong[1])
+        raise InputError(f"{wrong[0]} belongs to {models}, not to model={model!r}; leave it out")
+    require_choice(engine, "engine", _ENGINES[model])
+    known = read_comparisons(data, condition, a_col=a_col, b_col=b_col, winner_col=winner_col, key=key)
+    if weights is None and "weight" in known.table.columns:
+        weights = _own_weights(model)
+    names = known.ids if ids is None else ids
+    if model == "elo":
+        from pairscale.models.elo import fit_elo_model
+
+        return fit_elo_model(known.table, runs=100 if runs is None else runs, seed=seed)
+    ours = model == "bayes" or engine == "map"
+    counted = repeats if repeats is not None else "learned" if ours else "independent"
+    tied = ties if ties is not None else "half" if model == "bayes" else "drop"
+    spread = prior_sd if prior_sd is not None else "learned"
+    if model == "bayes":
+        if tied == "davidson":
+            raise InputError("ties='davidson' belongs to model='bt'; the Bayesian model takes 'half' or 'drop'")
+        best = variant or ("btl_e_b" if says_who_stood_first(known.table) else "btl_e")
+        if engine == "laplace":
+            return _laplace(known.table, names, best, seed, spread, counted, tied)
+        from pairscale.models.bayes import fit_bayes_btl_mcmc
+
+        return fit_bayes_btl_mcmc(
+            known.table, names, best, seed=seed, prior_sd=spread, repeats=counted, ties=tied, progress=progress
+        )
+    if prior_sd is not None and engine != "map":
+        raise InputError(f"prior_sd belongs to model='bayes' and to engine='map', not to engine={engine!r}")
+    # Parts that were never compared are fitted one by one, and each alone says too little about a common spread.
+    from pairscale.models.bradley_terry import fit_bt_model
+
+    fixed = 1.0 if not ours or (separate and prior_sd is None) else spread
+    with showing_progress(show=progress):
+        return fit_bt_model(
+            known.table,
+            engine=engine,
+            ids=names,
+            prior_sd=fixed,
+            reference=reference,
+            position=position,
+            ties=tied,
+            weights=weights,
+            level=0.95 if level is None else level,
+            covariance=covariance,
+            cluster=cluster,
+            bootstrap=bootstrap,
+            rank_intervals=rank_intervals,
+            seed=seed,
+            unconnected="separate" if separate else "error",
+            repeats=counted,
+            chosen=chosen or known.chosen or "beforehand",
+        )
+
+
+def _own_weights(model: FitModel) -> str | None:
+    """The column ``weight``, which only one model can use."""
+    if model == "bt":
+        notice("comparisons count by the column 'weight'")
+        return "weight"
+    notice(f"the column 'weight' is not used: model={model!r} counts every comparison once")
+    return None
+
+
+def _is_unset(value: Any) -> bool:
+    return value is None or value is False or (isinstance(value, int) and value == 0)
+
+
+def misplaced(given: Mapping[str, bool], model: str) -> tuple[str, tuple[str, ...]] | None:
+    """The first option that was given and does not belong to a model, and the models that it belongs to."""
+    wrong = next((name for name, there in given.items() if there and model not in _OF_MODEL[name]), None)
+    return None if wrong is None else (wrong, _OF_MODEL[wrong])
+
+
+def _laplace(
+    table: pl.DataFrame,
+    ids: Iterable[Any] | None,
+    variant: Variant,
+    seed: int,
+    prior_sd: float | Literal["learned"],
+    repeats: Repeats,
+    ties: BayesTies,
+) -> BayesFit:
+    from pairscale.models._bayes_rows import read_rows
+    from pairscale.models._copies import AS_NEW, BY_ADDED, say_copies
+    from pairscale.models.bayes import gathered
+    from pairscale.models.laplace import fit_btl_laplace
+
+    rows, names, said = read_rows(table, ids, ties)
+    said += say_copies(rows, rows, AS_NEW if repeats == "independent" else BY_ADDED)
+    said.append(notice("engine 'laplace' approximates the posterior by a normal distribution, and diagnoses nothing"))
+    found = fit_btl_laplace(rows, names, variant, seed=seed, prior_sd=prior_sd, repeats=repeats)
+    return gathered([found], said)

@@ -1,0 +1,269 @@
+"""Repeats of a pair: how far they agree beyond what the scores explain, and how much evidence they are.
+
+A judge that always answers the same question alike adds nothing by a second answer. ``rho`` is the excess agreement of
+repeats: 0 when repeated answers agree only as often as the scores explain (each is new evidence), 1 when they always
+agree (none is). A pair asked n times then counts as ``1 + (n - 1)(1 - rho)`` answers, with its own share of wins. A
+pair in reverse order is a repeat too; the position effect is part of what the scores explain.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import polars as pl
+from scipy.special import expit
+
+from pairscale.core.arrays import Floats, Ints
+from pairscale.models._cells import Cells, JudgeParameters, count_outcomes
+from pairscale.models._ties import weigh_ties
+from pairscale.models.sampling import Repeats, require_repeats
+from pairscale.pairing.edges import count_cells, numbered
+
+__all__ = [
+    "RepeatAgreement",
+    "count_repeats",
+    "repeat_agreement",
+    "repeat_weights",
+    "repeats_per_item",
+    "weigh_repeats",
+]
+
+_ROUNDS = 4
+_SETTLED = 0.005
+_PRIOR = 1.0  # as much as two or three repeats, half of them in excess agreement: the first one proves little
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
+_WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatAgreement:
+    """How far repeated comparisons of the same pair agree.
+
+    In ``agreement``, ``expected`` and ``reversed_agreement``, a pair asked n times weighs n - 1, so that one pair that
+    was asked very often does not decide for all. Ties are left out.
+
+    Attributes:
+        rho: the excess agreement that the fit counted repeats with: 0, each is new evidence; 1, none is.
+        how: where it comes from: ``independent`` (0, not estimated), ``given`` or ``learned``.
+        n_repeats: comparisons beyond the first of their pair.
+        agreement: share of two answers on the same pair that agree; None without repeats.
+        expected: the share that the scores, the position effect and lapses explain; None unless learned from repeats.
+        n_reversed: pairs that were asked in both orders.
+        reversed_agreement: share of two answers in different orders that agree; None without reversed pairs.
+    """
+
+    rho: float
+    how: Literal["independent", "given", "learned"]
+    n_repeats: int
+    agreement: float | None
+    expected: float | None
+    n_reversed: int
+    reversed_agreement: float | None
+
+
+def count_repeats(
+    rows: pl.DataFrame, names: pl.Series, model: JudgeParameters, repeats: Repeats = "independent"
+) -> tuple[Cells, Ints, Ints, RepeatAgreement]:
+    """Count outcomes, each repeat and tie for as much evidence as it is.
+
+    Args:
+        rows: ``ID1 ID2 better_id``; a missing ``better_id`` is a tie.
+        names: all ids.
+        model: which parameters the judge has.
+        repeats: how to count repeats.
+
+    Returns:
+        The outcomes, per comparison the number of the first and of the second item, and how far repeats agree.
+    """
+    first, second = numbered(rows["ID1"], names), numbered(rows["ID2"], names)
+    first_won = rows["better_id"] == rows["ID1"]
+    cells = count_outcomes(first, second, first_won, len(names), position=model.position)
+    found = repeat_agreement(first, second, first_won, cells, model, repeats)
+    cells = weigh_ties(weigh_repeats(cells, found.rho), first_won.null_count(), len(first_won), model)
+    return cells, first, second, found
+
+
+def repeat_agreement(
+    first: Ints, second: Ints, first_won: pl.Series, cells: Cells, model: JudgeParameters, repeats: Repeats
+) -> RepeatAgreement:
+    """How far repeats agree, and the excess agreement to count them with.
+
+    Args:
+        first: per comparison, the item shown first.
+        second: per comparison, the item shown second.
+        first_won: whether the first won; null is a tie.
+        cells: the same, counted.
+        model: which parameters the judge has.
+        repeats: how to count repeats.
+    """
+    repeats = require_repeats(repeats)
+    asked = _Asked.of(first, second, first_won, cells.n_items)
+    if repeats == "independent":
+        return asked.found(0.0, "independent")
+    if repeats != "learned":
+        return asked.found(repeats, "given")
+    if not len(asked.low):
+        return asked.found(0.0, "learned")
+    rho, expected = _learned(asked, cells, model)
+    return asked.found(rho, "learned", expected)
+
+
+def repeat_weights(first: Ints, second: Ints, n_items: int, rho: float) -> Floats:
+    """What each comparison counts when a pair asked n times counts as ``1 + (n - 1)(1 - rho)``."""
+    _, which = np.unique(np.minimum(first, second) * n_items + np.maximum(first, second), return_inverse=True)
+    return _shares(np.bincount(which).astype(np.float64), rho)[which]
+
+
+def _shares(n: Floats, rho: float) -> Floats:
+    """What one of n answers on the same pair counts."""
+    return np.asarray((1 + (n - 1) * (1 - rho)) / n)
+
+
+def weigh_repeats(cells: Cells, rho: float) -> Cells:
+    """The outcomes of a pair asked n times, counted as ``1 + (n - 1)(1 - rho)`` with the same share of wins."""
+    if rho == 0:
+        return cells
+    pair = np.minimum(cells.winner, cells.loser) * cells.n_items + np.maximum(cells.winner, cells.loser)
+    _, which = np.unique(pair, return_inverse=True)
+    n = np.bincount(which, cells.times).astype(np.float64)
+    return replace(cells, times=cells.times * _shares(n, rho)[which])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Asked:
+    """The pairs with two answers or more, ties left out: how often which item won, by order.
+
+    Attributes:
+        low: the item of the pair with the lower number.
+        high: the other one.
+        won: per pair and order (lower number first, second), how often the lower number won.
+        lost: the same, how often it lost.
+    """
+
+    low: Ints
+    high: Ints
+    won: Floats
+    lost: Floats
+
+    @classmethod
+    def of(cls, first: Ints, second: Ints, first_won: pl.Series, n_items: int) -> _Asked:
+        answered = ~first_won.is_null().to_numpy()
+        first, second = first[answered], second[answered]
+        won_first = first_won.filter(answered).to_numpy()
+        low, high = np.minimum(first, second), np.maximum(first, second)
+        pair, which, times = np.unique(low * n_items + high, return_inverse=True, return_counts=True)
+        often = times > 1
+        place = which * 2 + (first != low)
+        low_won = won_first == (first == low)
+        size = 2 * len(pair)
+        won, lost = (np.bincount(place[who], minlength=size).astype(np.float64) for who in (low_won, ~low_won))
+        low, high = np.divmod(pair[often], n_items)
+        return cls(low, high, won.reshape(-1, 2)[often], lost.reshape(-1, 2)[often])
+
+    @property
+    def weight(self) -> Floats:
+        """Per pair, the weight of two of its answers."""
+        return np.asarray(2 / self.times.sum(axis=1))
+
+    @property
+    def times(self) -> Floats:
+        return self.won + self.lost
+
+    @property
+    def n_repeats(self) -> float:
+        return float(self.times.sum() - len(self.low))
+
+    def agreeing(self) -> float:
+        """Repeats that agree: per pair, n - 1 times the share of two answers that do."""
+        won, lost = self.won.sum(axis=1), self.lost.sum(axis=1)
+        return float(self.weight @ (won * (won - 1) + lost * (lost - 1))) / 2
+
+    def expected(self, p: Floats) -> float:
+        """Repeats that agree when answers are independent.
+
+        Args:
+            p: per pair and order, and for each of several weighted values, the probability that the lower number wins.
+        """
+        both = p[:, :, None] * p[:, None, :] + (1 - p[:, :, None]) * (1 - p[:, None, :])
+        mean = both @ _WEIGHTS
+        times = self.times
+        twos = times[:, :, None] * times[:, None, :]
+        twos[:, (0, 1), (0, 1)] -= times
+        return float(self.weight @ (twos * mean).sum(axis=(1, 2))) / 2
+
+    def found(
+        self, rho: float, how: Literal["independent", "given", "learned"], expected: float | None = None
+    ) -> RepeatAgreement:
+        """The result."""
+        n = self.n_repeats
+        turned = self.times.prod(axis=1)
+        twos = self.weight @ turned
+        agreeing = self.weight @ (self.won.prod(axis=1) + self.lost.prod(axis=1))
+        return RepeatAgreement(
+            rho=rho,
+            how=how,
+            n_repeats=round(n),
+            agreement=self.agreeing() / n if n else None,
+            expected=None if expected is None else expected / n,
+            n_reversed=int((turned > 0).sum()),
+            reversed_agreement=float(agreeing / twos) if twos else None,
+        )
+
+
+def _learned(asked: _Asked, cells: Cells, model: JudgeParameters) -> tuple[float, float]:
+    """The excess agreement, and the repeats that are expected to agree without it; to a fixed point."""
+    # A prior that is too narrow would take a wide scale for agreement.
+    model = replace(model, prior_sd=None)
+    agreeing, n = asked.agreeing(), asked.n_repeats
+    rho, expected = 0.0, 0.0
+    for _ in range(_ROUNDS):
+        expected = asked.expected(_chances(asked, weigh_repeats(cells, rho), model))
+        before, rho = rho, _excess(agreeing, expected, n)
+        if abs(rho - before) < _SETTLED:
+            break
+    return rho, expected
+
+
+def _excess(agreeing: float, expected: float, n: float) -> float:
+    rho = (agreeing - expected + _PRIOR / 2) / (n - expected + _PRIOR)
+    return min(max(rho, 0.0), 1.0)
+
+
+def _chances(asked: _Asked, cells: Cells, model: JudgeParameters) -> Floats:
+    """Per pair and order, the probability that the lower number wins: for values of the difference, by their weight."""
+    from pairscale.models.laplace import differences  # which needs this module
+
+    found = differences(cells, model)
+    # Each pair and order has a cell, whoever won; without a position effect both orders share one.
+    first = np.where(cells.sign > 0, cells.winner, cells.loser)
+    low, high = np.minimum(cells.winner, cells.loser), np.maximum(cells.winner, cells.loser)
+    to_low = np.where(cells.winner == low, 1.0, -1.0)
+    n = cells.n_items
+    mean, sd = np.zeros((len(asked.low), 2)), np.zeros((len(asked.low), 2))
+    for order in range(2):
+        here = first == (low if order == 0 else high) if model.position else np.ones(len(low), dtype=bool)
+        known, at = np.unique(low[here] * n + high[here], return_index=True)
+        wanted = asked.low * n + asked.high
+        place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+        present = known[place] == wanted if len(known) else np.zeros(len(wanted), dtype=bool)
+        cell = np.flatnonzero(here)[at[place[present]]]
+        mean[present, order] = (to_low * found.mean)[cell]
+        sd[present, order] = np.sqrt(found.variance[cell])
+    difference = mean[:, :, None] + sd[:, :, None] * _NODES
+    return np.asarray((1 - found.lapse) * expit(difference) + found.lapse / 2)
+
+
+def repeats_per_item(first: Ints, second: Ints, n_items: int) -> Ints:
+    """Per item, in how many comparisons it was that repeat a pair, in either order.
+
+    Args:
+        first: per comparison, the number of the item shown first.
+        second: per comparison, the number of the item shown second.
+        n_items: how many items there are.
+    """
+    low, high, times = count_cells(np.minimum(first, second), np.maximum(first, second), n_items)
+    again = (times - 1).astype(np.float64)
+    both = np.bincount(low, again, n_items) + np.bincount(high, again, n_items)
+    return both.astype(np.int64)

@@ -1,0 +1,122 @@
+"""What a later fit starts from, as bytes: a run that is taken up again draws the same as one that never paused."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from pairscale.core.errors import InputError
+from pairscale.models import _cells, _coordinates, _sampling
+from pairscale.models._sampling import Warm
+
+__all__ = ["StoredWarmStart", "packed", "unpacked", "warm_from_bytes", "warm_of", "warm_to_bytes"]
+
+Array: TypeAlias = "npt.NDArray[Any]"
+
+_HEAD = "head"
+_MODULES = (_sampling, _coordinates, _cells)
+_BROKEN = (zipfile.BadZipFile, OSError, EOFError, ValueError, KeyError, TypeError)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class StoredWarmStart:
+    """The part of a fit that :func:`pairscale.models.bayes.fit_btl` takes as ``warm``, without its draws."""
+
+    _warm: Warm
+
+    def __repr__(self) -> str:
+        return f"<StoredWarmStart of {len(self._warm.ids):,} items, {self._warm.last.shape[1]} chains>"
+
+
+def warm_of(fit: Any) -> StoredWarmStart | None:
+    """What a later fit can start from; None when this one was not sampled by ``fit_btl``."""
+    start = getattr(fit, "_warm", None)
+    return StoredWarmStart(start) if isinstance(start, Warm) else None
+
+
+def warm_to_bytes(fit: Any) -> bytes | None:
+    """The start that a fit, or a :class:`StoredWarmStart`, gives the next one; None when it gives none."""
+    warm = warm_of(fit)
+    if warm is None:
+        return None
+    arrays: dict[str, Array] = {}
+    return packed({"start": _plain(warm._warm, arrays)}, **arrays)
+
+
+def warm_from_bytes(data: bytes) -> StoredWarmStart:
+    """The way back; ``fit_btl`` takes it as ``warm`` and draws the same, bit for bit.
+
+    Raises:
+        InputError: when these are not the bytes of a start.
+    """
+    head, arrays = unpacked(data, "the start of a fit")
+    try:
+        start = _whole(head["start"], arrays)
+    except (KeyError, TypeError, StopIteration) as error:
+        raise InputError(
+            f"these {len(data):,} bytes are not the start of a fit, or of another version of pairscale: {error!r}"
+        ) from None
+    return StoredWarmStart(start)
+
+
+def _plain(value: Any, arrays: dict[str, Array]) -> Any:
+    """A record as JSON has it, its arrays set aside: whatever fields the sampler needs, now or later."""
+    if is_dataclass(value):
+        kept = {entry.name: _plain(getattr(value, entry.name), arrays) for entry in fields(value)}
+        return {"kind": type(value).__name__, "fields": kept}
+    if isinstance(value, np.ndarray):
+        name = f"array{len(arrays)}"
+        arrays[name] = value
+        return {"array": name}
+    if isinstance(value, dict):
+        return {"dict": {key: _plain(item, arrays) for key, item in value.items()}}
+    if isinstance(value, tuple):
+        return {"tuple": [_plain(item, arrays) for item in value]}
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _whole(value: Any, arrays: Mapping[str, Array]) -> Any:
+    """The way back from :func:`_plain`."""
+    if not isinstance(value, dict):
+        return value
+    if "kind" in value:
+        kind: Any = next(getattr(module, value["kind"]) for module in _MODULES if hasattr(module, value["kind"]))
+        if not (isinstance(kind, type) and is_dataclass(kind)):
+            raise TypeError(value["kind"])
+        return kind(**{name: _whole(item, arrays) for name, item in value["fields"].items()})
+    if "array" in value:
+        return arrays[value["array"]]
+    if "dict" in value:
+        return {key: _whole(item, arrays) for key, item in value["dict"].items()}
+    return tuple(_whole(item, arrays) for item in value["tuple"])
+
+
+def packed(head: Mapping[str, Any], **arrays: Array) -> bytes:
+    """A few plain values and arrays as bytes: the same ones give the same bytes."""
+    # JSON keeps every id, whatever its characters, and every bit of a number.
+    text = np.frombuffer(json.dumps(head).encode(), dtype=np.uint8)
+    file = io.BytesIO()
+    np.savez(file, allow_pickle=False, **{_HEAD: text, **arrays})
+    return file.getvalue()
+
+
+def unpacked(data: bytes, what: str) -> tuple[dict[str, Any], dict[str, Array]]:
+    """The way back from :func:`packed`.
+
+    Raises:
+        InputError: when they are not such bytes; the message says ``what`` they should have been.
+    """
+    try:
+        with np.load(io.BytesIO(data), allow_pickle=False) as held:
+            arrays = {name: held[name] for name in held.files}
+        head = json.loads(arrays.pop(_HEAD).tobytes())
+    except _BROKEN as error:
+        raise InputError(f"these {len(data):,} bytes are not {what}: {error}") from None
+    return head, arrays

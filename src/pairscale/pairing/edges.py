@@ -1,0 +1,36 @@
+"""Pairs as numbers: ids counted in order, cells counted once, and what the pairs hold together."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from pairscale.core.arrays import Ints
+
+__all__ = ["count_cells", "linked_groups", "numbered"]
+
+
+def numbered(column: pl.Series, ids: pl.Series) -> Ints:
+    """Each id of a column as its place among ``ids``."""
+    return column.cast(pl.Enum(ids)).to_physical().to_numpy().astype(np.int64)
+
+
+def count_cells(first: Ints, second: Ints, n: int) -> tuple[Ints, Ints, Ints]:
+    """The different pairs of numbers below ``n``, in order, and how often each occurs.
+
+    Polars counts by hashing, many times faster than sorting millions of numbers would be.
+    """
+    cells = pl.DataFrame({"cell": first * n + second}).group_by("cell").len("times").sort("cell")
+    low, high = np.divmod(cells["cell"].to_numpy(), n)
+    return low, high, cells["times"].to_numpy().astype(np.int64)
+
+
+def linked_groups(first: Ints, second: Ints, n: int) -> list[Ints]:
+    """The groups of the numbers below ``n`` that pairs hold together, largest first, then by their first member."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    graph = coo_array((np.ones(len(first)), (first, second)), shape=(n, n))
+    n_groups, label = connected_components(graph, directed=False)
+    members = np.split(np.argsort(label, kind="stable"), np.cumsum(np.bincount(label, minlength=n_groups))[:-1])
+    return sorted(members, key=lambda group: (-len(group), group[0]))

@@ -1,0 +1,139 @@
+"""Pairs from a file, or made of the texts that it holds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pairscale.core.columns import column_at
+from pairscale.core.errors import InputError
+from pairscale.core.files import TABLE_SUFFIXES, read_table
+from pairscale.core.options import require_flag
+from pairscale.core.provenance import text_hash
+from pairscale.core.reading import SamplesReport
+from pairscale.core.samples import inspect_samples, require_all_read, say_report
+from pairscale.core.tables import as_text, to_frame
+from pairscale.pairing.make import make_pairs
+from pairscale.pairing.table import as_pairs
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from pairscale.core.tables import Table
+
+__all__ = ["read_given_pairs", "read_pairs"]
+
+
+def read_pairs(
+    data: Table | str | os.PathLike[str],
+    *,
+    id_col: int | str | None = None,
+    text_col: int | str | None = None,
+    encoding: str | None = None,
+    a_col: str | None = None,
+    b_col: str | None = None,
+    strict: bool = False,
+    tell: Callable[[SamplesReport], None] = say_report,
+) -> tuple[pl.DataFrame, list[str] | None]:
+    """The pairs of a table or a file; of texts, all their pairs.
+
+    Args:
+        data: A table or a file of pairs (``ID1 text1 ID2 text2``), or samples as :func:`read_samples` takes them.
+        id_col: The column of ids.
+        text_col: The column of texts.
+        encoding: Encoding of text files.
+        a_col: Of pairs, the column of the text that is shown first; by default ``text1``.
+        b_col: The column of the text that is shown second; by default ``text2``.
+        strict: Raise an error if a file of a folder was not read.
+        tell: Is told what was read, where ``data`` is samples.
+
+    Returns:
+        The pairs, and the ids of all samples where ``data`` is samples.
+
+    Raises:
+        InputError: If there are neither pairs nor texts.
+    """
+    given = data
+    names_no_texts = id_col is None and text_col is None
+    if isinstance(data, SamplesReport):
+        pass
+    elif not isinstance(data, str | os.PathLike):
+        given = to_frame(data)
+        if names_no_texts and (pairs := _as_given(given, a_col, b_col, "the table")) is not None:
+            return pairs, None
+    elif Path(data).suffix.lower() in TABLE_SUFFIXES and not Path(data).is_dir() and names_no_texts:
+        table = _table(data, encoding, a_col, b_col)
+        if (pairs := _as_given(table, a_col, b_col, str(data))) is not None:
+            return pairs, None
+    report = inspect_samples(given, id_col=id_col, text_col=text_col, encoding=encoding)
+    if require_flag(strict, "strict"):
+        require_all_read(report)
+    if report is not given:
+        tell(report)
+    return make_pairs(report.samples), report.samples["ID"].to_list()
+
+
+def read_given_pairs(
+    pairs: Table | str | os.PathLike[str],
+    *,
+    encoding: str | None = None,
+    a_col: str | None = None,
+    b_col: str | None = None,
+) -> pl.DataFrame:
+    """The pairs of a table or a file, where texts alone would not do.
+
+    Args:
+        pairs: A table or a file with ``ID1 text1 ID2 text2``.
+        encoding: Encoding of a text file.
+        a_col: The column of the text that is shown first; by default ``text1``.
+        b_col: The column of the text that is shown second; by default ``text2``.
+
+    Raises:
+        InputError: If it is a folder, or holds no pairs.
+    """
+    if not isinstance(pairs, str | os.PathLike):
+        found = _as_given(to_frame(pairs, "pairs"), a_col, b_col, "pairs")
+        return as_pairs(pairs) if found is None else found
+    make = f"make them with `pairscale pairs {pairs} --out pairs.csv`, then judge pairs.csv"
+    if Path(pairs).is_dir():
+        raise InputError(f"{pairs} is a folder, not a table of pairs; {make}")
+    table = _table(pairs, encoding, a_col, b_col)
+    if table.height == 0:
+        raise InputError(f"{pairs} holds no pairs: it has a header and no rows")
+    if (found := _as_given(table, a_col, b_col, str(pairs))) is None:
+        raise InputError(
+            f"{pairs} holds no pairs (ID1 text1 ID2 text2); {make}, or name the columns of the two texts "
+            "(a_col=, b_col=)"
+        )
+    return found
+
+
+def _table(path: str | os.PathLike[str], encoding: str | None, a_col: str | None, b_col: str | None) -> pl.DataFrame:
+    texts = [name for name in (a_col, b_col) if name is not None]
+    return read_table(path, text=texts, encoding=encoding, paths=texts)
+
+
+def _as_given(table: pl.DataFrame, a_col: str | None, b_col: str | None, what: str) -> pl.DataFrame | None:
+    """The pairs of a table; None when it holds none.
+
+    Where the two texts are in columns that the user names, and nothing names the texts, the same text has the same id.
+    """
+    if a_col is None and b_col is None:
+        return as_pairs(table) if {"ID1", "ID2"} <= set(table.columns) else None
+    import polars as pl
+
+    for position, given in (("1", a_col), ("2", b_col)):
+        if given is None and f"text{position}" not in table.columns:
+            raise InputError(f"{what}: a_col and b_col name the two texts of a pair; give both")
+        if given is not None and given != f"text{position}":
+            column_at(table.columns, given, "a_col" if position == "1" else "b_col", what)
+            if f"text{position}" in table.columns:
+                raise InputError(f"{what} has a column 'text{position}' beside {given!r}; rename it or leave it out")
+            table = table.rename({given: f"text{position}"})
+        if f"ID{position}" not in table.columns:
+            texts = as_text(table[f"text{position}"], what)
+            names = [None if text is None else text_hash(text)[:12] for text in texts]
+            table = table.with_columns(pl.Series(f"ID{position}", names, pl.String))
+    return as_pairs(table)

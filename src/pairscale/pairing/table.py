@@ -1,0 +1,102 @@
+"""What every verb on pairs needs: a checked table, both sides changing places, and chance."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from pairscale.core.errors import TableError
+from pairscale.core.options import require_probability, require_seed
+from pairscale.core.tables import (
+    PAIRS,
+    Table,
+    as_text,
+    is_blank,
+    listed,
+    require_columns,
+    require_ids,
+    row_numbers,
+    to_frame,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["as_pairs", "drawn", "generator", "share_of", "swapped"]
+
+
+def as_pairs(pairs: Table) -> pl.DataFrame:
+    """A table of pairs with ``ID1 text1 ID2 text2`` in front, checked.
+
+    Raises:
+        TableError: when a column is missing, an id or a text is, or a sample meets itself.
+    """
+    frame = to_frame(pairs, "pairs")
+    require_columns(frame, list(PAIRS), "pairs")
+    frame = require_ids(frame, ["ID1", "ID2"], "pairs")
+    frame = frame.with_columns(as_text(frame[name], "pairs") for name in ("text1", "text2"))
+    for name in ("text1", "text2"):
+        blank = is_blank(frame[name])
+        if blank.any():
+            raise TableError(f"pairs: column {name!r} is empty in {row_numbers(blank)}; leave those pairs out")
+    themselves = frame["ID1"] == frame["ID2"]
+    if themselves.any():
+        ids = frame["ID1"].filter(themselves).to_list()
+        raise TableError(
+            f"pairs: {listed(ids)} would be compared with itself in {row_numbers(themselves)}; leave those pairs out"
+        )
+    return frame.select(*PAIRS, *(name for name in frame.columns if name not in PAIRS))
+
+
+def swapped(pairs: pl.DataFrame, where: NDArray[np.bool_]) -> pl.DataFrame:
+    """The pairs with both sides exchanged in the rows where ``where`` is true.
+
+    Every column ``name1`` that has its ``name2`` moves along. Done by taking rows from the two columns laid end to
+    end: that copies references to the texts; choosing row by row would copy the texts themselves.
+    """
+    n = pairs.height
+    rows = np.arange(n)
+    columns = []
+    for name in pairs.columns:
+        other = _other_side(name)
+        if other is None or other not in pairs.columns:
+            columns.append(pairs[name])
+        else:
+            columns.append(_end_to_end(pairs[name], pairs[other]).gather(np.where(where, rows + n, rows)))
+    return pl.DataFrame(columns)
+
+
+def _other_side(name: str) -> str | None:
+    return {"1": f"{name[:-1]}2", "2": f"{name[:-1]}1"}.get(name[-1:])
+
+
+def _end_to_end(column: pl.Series, other: pl.Series) -> pl.Series:
+    """Both columns as one; numbers of two kinds, or a column without any values, become of one kind."""
+    halves = [column.to_frame(), other.alias(column.name).to_frame()]
+    try:
+        return pl.concat(halves, how="vertical_relaxed", rechunk=True).to_series()
+    except pl.exceptions.PolarsError:
+        raise TableError(
+            f"pairs: columns {column.name!r} ({column.dtype}) and {other.name!r} ({other.dtype}) cannot change places; "
+            "make them of one kind, or rename one"
+        ) from None
+
+
+def drawn(pairs: pl.DataFrame, count: int, seed: int | None) -> pl.DataFrame:
+    """So many of the pairs, all equally likely, in random order."""
+    return pairs.rechunk()[generator(seed).permutation(pairs.height)[:count]]
+
+
+def generator(seed: int | None) -> np.random.Generator:
+    """The random numbers of a seed; other ones each time without it."""
+    return np.random.default_rng(require_seed(seed))
+
+
+def share_of(total: int, share: float, name: str) -> int:
+    """So much of ``total``, rounded down."""
+    # As it is written: 0.29 * 100 is 28.999999999999996 in binary and 29 as you write it.
+    return math.floor(Fraction(str(require_probability(share, name))) * total)

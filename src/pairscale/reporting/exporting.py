@@ -1,0 +1,114 @@
+"""``export``: a run out again, as a table of its comparisons or as preference pairs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Literal, TypeAlias, get_args
+
+from pairscale.core.errors import InputError
+from pairscale.core.files import TABLE_SUFFIXES, write_table
+from pairscale.core.notices import notice
+from pairscale.core.options import require_choice, require_flag, require_suffix
+from pairscale.evaluate.saved import saved_result
+from pairscale.evaluate.store import RESULTS
+from pairscale.reporting.preferences import (
+    Preferences,
+    as_trl,
+    asked_in_both_orders,
+    preferences_of_ab,
+    preferences_of_texts,
+)
+from pairscale.store.reading import read_comparisons
+from pairscale.store.runfile import open_run
+from pairscale.store.transfer import export_results
+
+__all__ = ["ExportKind", "export"]
+
+ExportKind: TypeAlias = Literal["results", "preferences"]
+"""What a run may be exported as."""
+
+
+def export(
+    run: str | os.PathLike[str],
+    path: str | os.PathLike[str],
+    *,
+    kind: ExportKind = "results",
+    condition: str | None = None,
+    prompt: str | None = None,
+    input_col: str | None = None,
+    conversational: bool = False,
+    implicit_prompt: bool = False,
+) -> Path:
+    """Write a run to a table: csv, tsv, jsonl, json, parquet or xlsx, by its ending.
+
+    ``results`` are all comparisons, failed ones with their outcome; a run that is still being written is exported as it
+    is at one moment. Attempts, logs, the labels of people and the hash chain go to a second file beside it, with
+    ``.logs.jsonl`` after its name, where :func:`import_run` finds it. Texts, requests, raw replies and the links of
+    labellers are not exported.
+
+    ``preferences`` are pairs for training in TRL's form, ``prompt chosen rejected``, with ``probability margin
+    both_orders chosen_id rejected_id`` behind them. Ties and flips are left out, and counted in a notice. Of an A/B run
+    the task is the prompt.
+
+    Args:
+        run: The run file.
+        path: The table to write.
+        kind: ``results`` or ``preferences``.
+        condition: Of preferences: the judge or the condition, ``people`` or ``all``; of an A/B run the comparator.
+        prompt: Of preferences: the prompt that all texts answer.
+        input_col: Of preferences: the column of the texts that holds the prompt of each.
+        conversational: Of preferences: write messages with roles instead of plain text.
+        implicit_prompt: Of preferences: put the prompt into both texts instead of a column of its own.
+
+    Returns:
+        The file that was written.
+
+    Raises:
+        InputError: If an option does not fit, or there is no preference to export.
+        StoreError: If the run file cannot be read.
+        FileFormatError: If the ending of ``path`` is not that of a table.
+
+    Example:
+        >>> import pairscale as ps
+        >>> pairs = ps.make_pairs(ps.synthetic_essays(3, seed=1))
+        >>> _ = ps.judge(pairs, run="exported.db", progress=False)
+        >>> ps.export("exported.db", "comparisons.csv").name
+        'comparisons.csv'
+        >>> ps.export("exported.db", "pairs.jsonl", kind="preferences", prompt="Should phones be banned?").name
+        'pairs.jsonl'
+    """
+    require_choice(kind, "kind", get_args(ExportKind))
+    conversational = require_flag(conversational, "conversational")
+    implicit_prompt = require_flag(implicit_prompt, "implicit_prompt")
+    require_suffix(path, "path", TABLE_SUFFIXES)
+    if kind == "results":
+        given = {
+            "condition": condition, "prompt": prompt, "input_col": input_col, "conversational": conversational or None,
+            "implicit_prompt": implicit_prompt or None,
+        }  # fmt: skip
+        if wrong := next((name for name, value in given.items() if value is not None), None):
+            raise InputError(f"{wrong} belongs to kind='preferences', not to kind='results'; leave it out")
+        return export_results(run, path)
+    found = _preferences(run, condition, prompt, input_col)
+    notice(found.line)
+    if not found.table.height:
+        raise InputError("there is no preference to export: no pair has a winner")
+    if found.table["prompt"].null_count():
+        notice("without a prompt: TRL takes such pairs as having theirs inside (name it with prompt= or input_col=)")
+    return write_table(as_trl(found.table, conversational=conversational, implicit_prompt=implicit_prompt), path)
+
+
+def _preferences(
+    run: str | os.PathLike[str], condition: str | None, prompt: str | None, input_col: str | None
+) -> Preferences:
+    with open_run(run) as store, store.snapshot():
+        if store.log_length(RESULTS):
+            if prompt is not None or input_col is not None:
+                raise InputError("prompt and input_col belong to texts; the tasks of an A/B run are the prompts")
+            kept = saved_result(store)
+            if kept is None:
+                raise InputError("the run file keeps no result of a comparison of two variants")
+            return preferences_of_ab(*kept, condition)
+        known = read_comparisons(store, condition)
+        return preferences_of_texts(known.table, store.items(), asked_in_both_orders(store), prompt, input_col)

@@ -1,0 +1,237 @@
+"""``report`` and ``status`` of a run file, with the option names and defaults of the command."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pairscale.core.addresses import without_logins
+from pairscale.core.display import ReprMixin
+from pairscale.core.errors import InputError
+from pairscale.core.files import TABLE_SUFFIXES, write_table, write_workbook
+from pairscale.core.options import optional, require_choice, require_suffix
+from pairscale.reporting._chart_files import require_drawing
+from pairscale.reporting.page import KINDS, Kind, facts_of, kind_of, page_of, write_page
+from pairscale.store.reading import condition_of
+from pairscale.store.runfile import open_run
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from pairscale.reporting._shell import Facts
+
+__all__ = ["RunStatus", "WrittenReport", "report", "status", "written_report"]
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenReport:
+    """A report, and what it holds.
+
+    Attributes:
+        path: the file that was written.
+        items: one row per text, template or case.
+        again: how many cases to look at again were written; None without a file for them.
+    """
+
+    path: Path
+    items: pl.DataFrame
+    again: int | None
+
+
+def report(
+    run: str | os.PathLike[str],
+    *,
+    out: str | os.PathLike[str] | None = None,
+    title: str | None = None,
+    kind: Kind | None = None,
+    condition: str | None = None,
+    without_texts: bool = False,
+    pseudonyms: bool = False,
+    again: str | os.PathLike[str] | None = None,
+    interactive: bool = False,
+) -> Path:
+    """Write a run as one HTML page that opens from the disk and loads nothing.
+
+    It says what was found and how sure that is, with charts, the texts side by side, what it cost, what to look at
+    again, and a paragraph on the method. With ``without_texts`` and ``pseudonyms`` the page can be shared: it then
+    holds no text, and no name of one.
+
+    Args:
+        run: The run file: a ranking, a study of position bias or an A/B run.
+        out: The page to write, or by its ending a table; an ``.xlsx`` file has a sheet each for the ranking, the
+            comparisons and the method. By default a page beside the run file.
+        title: What was asked.
+        kind: What to read the run as: ``ranking``, ``bias`` or ``ab``; by default what it is.
+        condition: The judge, or the beginning of a condition, if there are several.
+        without_texts: Leave the texts and the judge's words out.
+        pseudonyms: Call the texts or tasks T1, T2 and so on, in random order.
+        again: A ``.jsonl`` file to write what to look at again to, as cases for labellers.
+        interactive: Draw charts that can be searched and zoomed as well; adds 0.9 MB and needs altair.
+
+    Returns:
+        The file that was written.
+
+    Raises:
+        InputError: If nothing was decided yet, or an option does not fit the run.
+        MissingExtraError: If ``interactive`` is given and altair is not installed.
+        StoreError: If the run file cannot be read.
+
+    Example:
+        >>> import pairscale as ps
+        >>> pairs = ps.make_pairs(ps.example_writing_samples)
+        >>> _ = ps.judge(pairs, run="essays.db", progress=False)
+        >>> ps.report("essays.db", title="Which essay is better?").name
+        'essays.html'
+    """
+    return written_report(
+        run, out=out, title=title, kind=kind, condition=condition, without_texts=without_texts, pseudonyms=pseudonyms,
+        again=again, interactive=interactive,
+    ).path  # fmt: skip
+
+
+def written_report(
+    run: str | os.PathLike[str],
+    *,
+    out: str | os.PathLike[str] | None,
+    title: str | None,
+    kind: str | None,
+    condition: str | None,
+    without_texts: bool,
+    pseudonyms: bool,
+    again: str | os.PathLike[str] | None,
+    interactive: bool,
+) -> WrittenReport:
+    """What :func:`report` does, with what the page holds.
+
+    Args:
+        run: The run file.
+        out: The file to write.
+        title: What was asked.
+        kind: What to read the run as.
+        condition: The judge or the condition.
+        without_texts: Leave the texts out.
+        pseudonyms: Leave the names out.
+        again: A file for the cases to look at again.
+        interactive: Draw interactive charts.
+
+    Raises:
+        InputError: If an option does not fit the run.
+    """
+    is_table = out is not None and Path(out).suffix.lower() in TABLE_SUFFIXES
+    optional(require_suffix, out, "out", (".html", ".htm", *TABLE_SUFFIXES))
+    optional(require_suffix, again, "again", (".jsonl", ".ndjson"))
+    if interactive and is_table:
+        raise InputError(f"interactive is for the charts of a page, and {out} is a table; leave one of the two out")
+    if interactive:
+        require_drawing("interactive")
+    facts = _facts(run, kind, condition)
+    target = page_of(str(run)) if out is None else Path(out)
+    shown = facts.disguised() if pseudonyms else facts
+    items = shown.rows(texts=not without_texts)
+    if is_table and target.suffix.lower() == ".xlsx":
+        from pairscale.reporting.workbook import sheets_of
+
+        write_workbook(sheets_of(shown, texts=not without_texts), target)
+    elif is_table:
+        write_table(items, target)
+    else:
+        named = None if pseudonyms else str(run)
+        write_page(shown, target, title=title, texts=not without_texts, run=named, interactive=interactive)
+    return WrittenReport(target, items, None if again is None else shown.write_again(Path(again)))
+
+
+def _facts(run: str | os.PathLike[str], kind: str | None, condition: str | None) -> Facts:
+    chosen: Any = optional(require_choice, kind, "kind", KINDS)
+    with open_run(run) as store:
+        chosen = chosen or kind_of(store)
+        if chosen == "ab":
+            if condition is not None:
+                raise InputError("condition chooses a judge of a ranking or a study; an A/B run shows all of its own")
+            return facts_of(store, chosen)
+        # A study is about all of its judges; a ranking of several needs a choice.
+        all_of_them = chosen == "bias" and condition is None
+        return facts_of(store, chosen, None if all_of_them else condition_of(store, condition))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RunStatus(ReprMixin, table="conditions", columns=None):
+    """Where a run stands.
+
+    Attributes:
+        run: the run file, without a login.
+        counts: how many ``items``, ``pairs``, ``attempts`` and so on it holds.
+        made: what has written it: ``created_by``, ``created_at`` and ``writer``.
+        digest: the digest over everything, as the run file was closed with; None while it is being written.
+        adaptive: how far an adaptive run is; None without one.
+        conditions: one row per judge with its trait, template and settings.
+        spending: what was paid, by model, template and day (UTC).
+        labelled: how many labels of people there are; None without labelling.
+        labels: the labels of people.
+        batches: how many batches there are.
+        open_batches: how many of them are not collected yet.
+        taken_over: answers that were taken over from elsewhere.
+    """
+
+    run: str
+    counts: Mapping[str, int]
+    made: Mapping[str, Any]
+    digest: str | None
+    adaptive: Mapping[str, Any] | None
+    conditions: pl.DataFrame
+    spending: pl.DataFrame
+    labelled: Mapping[str, int] | None
+    labels: pl.DataFrame
+    batches: int
+    open_batches: int
+    taken_over: int
+
+    def __str__(self) -> str:
+        counts = ", ".join(f"{self.counts[name]:,} {name}" for name in ("items", "pairs", "attempts"))
+        return f"{self.run}: {counts}, ${self.spending['cost'].sum():,.4f} spent"
+
+
+def status(run: str | os.PathLike[str]) -> RunStatus:
+    """Show where a run stands: answers, failures, attempts, tokens and cost of every judge.
+
+    You may ask while the run is working.
+
+    Args:
+        run: The run file.
+
+    Returns:
+        A :class:`RunStatus` with ``conditions``, ``spending``, ``adaptive``, ``labels`` and ``digest``.
+
+    Raises:
+        StoreError: If the run file cannot be read.
+
+    Example:
+        >>> import pairscale as ps
+        >>> _ = ps.judge(ps.make_pairs(ps.example_writing_samples), run="essays.db", progress=False)
+        >>> ps.status("essays.db").conditions.select("judge_id", "win").row(0)
+        ('lexical', 190)
+    """
+    from pairscale.adaptive.status import adaptive_status
+    from pairscale.collect.batch.registry import entries
+    from pairscale.collect.taken_over import count_taken_over
+    from pairscale.store.evidence import closing_of
+    from pairscale.store.labels import label_counts
+
+    with open_run(run) as store:
+        batches = entries(store)
+        return RunStatus(
+            run=without_logins(str(run)),
+            counts=store.counts(),
+            made={key: store.get_meta(key) for key in ("created_by", "created_at", "writer")},
+            digest=closing_of(store),
+            adaptive=adaptive_status(store),
+            conditions=store.conditions(),
+            spending=store.spending(),
+            labelled=label_counts(store),
+            labels=store.labels(),
+            batches=len(batches),
+            open_batches=sum(entry.open for entry in batches),
+            taken_over=count_taken_over(store),
+        )

@@ -1,0 +1,247 @@
+"""How many comparisons will be needed? Answered by runs that have not happened yet."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import TYPE_CHECKING
+
+from pairscale.adaptive.presets import OURS, Preset, resolve_preset
+from pairscale.adaptive.selectors import POLLITT, OwnSelector
+from pairscale.core.display import ReprMixin
+from pairscale.core.options import optional, require_int, require_number, require_probability
+from pairscale.runtime import Progress
+from pairscale.simulation.run import MOST_PER_ITEM, simulate_run
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from pairscale.simulation.run import SimulatedRun
+
+__all__ = ["ComparisonPlan", "plan"]
+
+LARGEST = 100
+"""So many items are simulated at most; the comparisons per item hardly depend on their number."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ComparisonPlan(ReprMixin, table="runs"):
+    """What a run will probably need, to reach a reliability and its stop rule.
+
+    A run that ends before that (at the limit of comparisons, or because no pair is left) would need more than it had.
+    So it counts as larger than any number, and what is known of the median is a lower bound when too many end so.
+
+    Attributes:
+        n_items: how many items will be ranked.
+        reliability: the EAP reliability to reach.
+        selector: who chooses the pairs.
+        comparisons: comparisons needed, the median over all simulated runs; None when it is not known, because half of
+            the runs or more did not get there.
+        at_least: what the median is at least: ``comparisons`` where that is known, else the median of how far runs got.
+        fewest: of the run that needed fewest; None when none got there.
+        most: of the one that needed most; None when some did not get there.
+        per_item: comparisons divided by the number of items. An item takes part in twice as many.
+        questions: questions to ask; more than ``comparisons`` when the judge declines some.
+        cost: what they cost, when a price was given.
+        minutes: how long they take, when the seconds of an answer were given.
+        reliability_true: the mean true reliability of all runs at their end (squared correlation with the truth).
+        spearman: the mean rank correlation with the truth there.
+        n_seeds: how many runs were simulated.
+        n_reached: how many of them got there.
+        simulated_items: how many items they had.
+        notices: what to know about these figures.
+        runs: one row a run: ``seed comparisons per_item stop_reason reliability_claimed reliability_true spearman``.
+        preset: The settings that the runs started from.
+    """
+
+    n_items: int
+    reliability: float
+    selector: str
+    comparisons: int | None
+    at_least: int
+    fewest: int | None
+    most: int | None
+    per_item: float | None
+    questions: int | None
+    cost: float | None
+    minutes: float | None
+    reliability_true: float | None
+    spearman: float | None
+    n_seeds: int
+    n_reached: int
+    simulated_items: int
+    notices: tuple[str, ...]
+    runs: pl.DataFrame
+    preset: Preset = OURS
+
+    def __str__(self) -> str:
+        what = f"{self.n_items:,} items to reliability {self.reliability:g}"
+        share = f"{self.n_reached} of {self.n_seeds} simulated runs got there"
+        if self.comparisons is None:
+            return f"{what}: more than {self.at_least:,} comparisons; {share}"
+        most = "more" if self.most is None else f"{self.most:,}"
+        said = (
+            f"{what}: about {self.comparisons:,} comparisons ({self.fewest:,} to {most}), {self.per_item:.1f} per item"
+        )
+        if self.cost is not None:
+            said += f", cost {self.cost:,.2f}"
+        if self.minutes is not None:
+            said += f", {_time(self.minutes)}"
+        return said if self.most is not None else f"{said}; {share}"
+
+
+def plan(
+    items: int,
+    *,
+    reliability: float = 0.9,
+    sd: float = 1.0,
+    bias: float = 0.0,
+    lapse: float = 0.0,
+    invalid_rate: float = 0.0,
+    selector: str | OwnSelector = POLLITT,
+    preset: Preset = OURS,
+    price: float | None = None,
+    seconds: float | None = None,
+    concurrency: int = 1,
+    seeds: int = 3,
+    seed: int = 0,
+    progress: bool = True,
+) -> ComparisonPlan:
+    """Simulate runs like the one you plan, and see how many comparisons they need to stop.
+
+    What it rests on is the spread of the abilities: how often the better text wins. At a standard deviation of 1, the
+    better of two texts drawn at random wins 73 of 100 comparisons; at 2, 83; at 0.5, 63. A judge of whom nothing
+    is known should be tried on some pairs first.
+
+    Args:
+        items: How many items there will be. More than 100 are planned from runs of 100, by comparisons per item.
+        reliability: The EAP reliability to stop at.
+        sd: Standard deviation of the abilities, in logits.
+        bias: The judge's preference for the first position, in logits.
+        lapse: Share of answers that the judge gives at random.
+        invalid_rate: Share of questions that the judge declines.
+        selector: What chooses the pairs, as in :func:`rank`.
+        preset: The settings to start from, as in :func:`rank`: ``pairscale`` or ``pairwiseLLM``.
+        price: Price of one question, in any currency.
+        seconds: Seconds that one answer takes.
+        concurrency: Questions open at once.
+        seeds: How many runs to simulate.
+        seed: Seed of the first run; the others count up from it.
+        progress: Show progress on standard error.
+
+    Returns:
+        A :class:`ComparisonPlan`.
+
+    Raises:
+        InputError: If a setting is out of range.
+
+    Example:
+        >>> import pairscale as ps
+        >>> found = ps.plan(20, reliability=0.7, seeds=2, price=0.002, progress=False)
+        >>> found.n_reached, found.cost == found.questions * 0.002
+        (2, True)
+    """
+    n = require_int(items, "items", least=2)
+    reliability = require_number(reliability, "reliability", above=0, below=1)
+    seed = require_int(seed, "seed", least=0)
+    concurrency = require_int(concurrency, "concurrency", least=1)
+    price = optional(require_number, price, "price", least=0)
+    seconds = optional(require_number, seconds, "seconds", least=0)
+    sd, lapse = require_number(sd, "sd", above=0), require_probability(lapse, "lapse")
+    invalid_rate = require_probability(invalid_rate, "invalid_rate")
+    adaptive, btl = resolve_preset(preset, None, {"eap_reliability_min": reliability})
+    simulated, seeds = min(n, LARGEST), require_int(seeds, "seeds", least=1)
+    runs: list[SimulatedRun] = []
+    with Progress(seeds, 0, show=progress, label="simulating") as bar:
+        for at in range(seeds):
+            run = simulate_run(
+                simulated, selector, seed + at, ability_sd=sd, bias=bias, lapse=lapse,
+                invalid_rate=invalid_rate, concurrency=concurrency, checkpoints=(),
+                adaptive_config=adaptive, btl_config=btl,
+            )  # fmt: skip
+            runs.append(run)
+            bar.count(failed=False, cost=None)
+    return replace(_plan(n, reliability, runs, price, seconds, concurrency), preset=preset)
+
+
+def _plan(
+    n: int, reliability: float, runs: list[SimulatedRun], price: float | None, seconds: float | None, in_flight: int
+) -> ComparisonPlan:
+    size = runs[0].n_items
+    ends = [math.ceil(run.comparisons * n / size) for run in runs]
+    needed = [end if run.stopped_at is not None else math.inf for end, run in zip(ends, runs, strict=True)]
+    middle, there = median(needed), sum(map(math.isfinite, needed))
+    comparisons = round(middle) if math.isfinite(middle) else None
+    asked_for_each = sum(run.asked for run in runs) / max(1, sum(run.comparisons for run in runs))
+    questions = None if comparisons is None else math.ceil(comparisons * asked_for_each)
+    table = _table(runs)
+    return ComparisonPlan(
+        n_items=n,
+        reliability=reliability,
+        selector=runs[0].selector,
+        comparisons=comparisons,
+        at_least=round(median(ends)) if comparisons is None else comparisons,
+        fewest=int(min(needed)) if there else None,
+        most=int(max(needed)) if there == len(runs) else None,
+        per_item=None if comparisons is None else comparisons / n,
+        questions=questions,
+        cost=None if questions is None or price is None else questions * price,
+        minutes=None if questions is None or seconds is None else questions * seconds / in_flight / 60,
+        reliability_true=_mean(table["reliability_true"]),
+        spearman=_mean(table["spearman"]),
+        n_seeds=len(runs),
+        n_reached=there,
+        simulated_items=size,
+        notices=tuple(_notices(n, runs)),
+        runs=table,
+    )
+
+
+def _table(runs: list[SimulatedRun]) -> pl.DataFrame:
+    import polars as pl
+
+    rows = []
+    for run in runs:
+        last = run.refits.row(-1, named=True) if run.refits.height else {}
+        rows.append(
+            {
+                "seed": run.seed,
+                "comparisons": run.comparisons,
+                "per_item": run.comparisons / run.n_items,
+                "stop_reason": run.stop_reason,
+                "reliability_claimed": last.get("reliability_claimed"),
+                "reliability_true": last.get("reliability_true"),
+                "spearman": last.get("spearman_eap"),
+            }
+        )
+    numbers = ("reliability_claimed", "reliability_true", "spearman")
+    return pl.DataFrame(rows, schema_overrides=dict.fromkeys(numbers, pl.Float64()))
+
+
+def _notices(n: int, runs: list[SimulatedRun]) -> list[str]:
+    size, said = runs[0].n_items, []
+    if n > size:
+        said.append(f"runs of {size:,} items were simulated, and their comparisons per item taken for {n:,}")
+    short = [run for run in runs if run.stopped_at is None]
+    if short:
+        why = sorted({run.stop_reason for run in short})
+        means = {
+            "max_comparisons": f"{MOST_PER_ITEM} comparisons per item were not enough",
+            "candidate_starvation": "every pair was asked as often as is allowed",
+            "pairs_exhausted": "every pair was asked once, and repeats tell nothing new",
+            "judge_failing": "the judge declined too often",
+            "judge_flips": "the judge went by position",
+        }
+        reasons = " or ".join(means.get(reason, reason) for reason in why)
+        said.append(f"{len(short)} of {len(runs)} runs did not get there: {reasons}")
+    return said
+
+
+def _mean(values: pl.Series) -> float | None:
+    there = values.drop_nulls()
+    return float(there.sum() / len(there)) if len(there) else None
+
+
+def _time(minutes: float) -> str:
+    return f"{minutes:,.0f} minutes" if minutes < 120 else f"{minutes / 60:,.1f} hours"

@@ -1,0 +1,382 @@
+"""The check of a run file against its hash chain, and of its tables against each other.
+
+Everything is read as the driver gives it, so that a row that was made unreadable is a finding and not an error.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from polars.exceptions import PolarsError
+from sqlalchemy import func, select
+
+from pairscale.core.errors import PairscaleError, StoreDamagedError, StoreError
+from pairscale.core.provenance import text_hash
+from pairscale.store._database import get_fact, raw_rows
+from pairscale.store._hashes import HASHED, PARTS, UNHASHED_FACTS, Part, sha256
+from pairscale.store._schema import attempts, chain, comparisons, items, label_cases, label_questions, labels, pairs
+from pairscale.store.chain import CLOSED, MAIN, digest_of_closing, digest_of_heads, stored_rows
+
+if TYPE_CHECKING:
+    from sqlalchemy import Table
+    from sqlalchemy.engine import Connection
+
+    from pairscale.store.runfile import RunFile
+
+__all__ = [
+    "COMMANDS",
+    "LEFT_OUT",
+    "Evidence",
+    "EvidenceProblem",
+    "check_end",
+    "check_evidence",
+    "closing_of",
+    "damage_behind",
+    "expected_hashes",
+]
+
+COMMANDS = "commands"
+"""The log of the settings of commands; the only log from which a row may be removed: that of a refused command."""
+
+_PART = {part.name: part for part in PARTS}
+LEFT_OUT = frozenset({"items.columns", "attempts.reply", "label_cases.texts"})
+"""Parts of rows that an export leaves out; an import may leave them out or have its own."""
+_UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+_MOST_MISSING = 1_000_000  # a larger gap is a number that was changed
+_LATEST = 50  # rows per part that are compared before a run is continued
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceProblem:
+    """A difference between a run file and its chain, or between two of its tables.
+
+    Attributes:
+        table: the table.
+        row: the key of the row; for logs, the name of the log and the number of the row.
+        kind: ``edited``, ``missing``, ``added``, ``unreadable``, ``replaced`` (the chain has a second entry for a row
+            that never changes), ``chain`` (an entry of the chain itself) or ``derived`` (it does not follow from the
+            rows that it should follow from).
+        message: the same in words.
+    """
+
+    table: str
+    row: str
+    kind: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.table}, row {self.row}: {self.message}"
+
+
+@dataclass(slots=True)
+class Evidence:
+    """What a check found.
+
+    Attributes:
+        problems: every difference; none when all is as it was written.
+        rows: by table, the rows that were compared with the chain.
+        entries: entries of all chains.
+        digest: the digest that the run file was closed with; None when something was written since, or its process was
+            killed.
+        earlier: the digests of all closings, in order.
+        imported: by table, how many rows or parts of rows an export has left out.
+    """
+
+    problems: list[EvidenceProblem] = field(default_factory=list[EvidenceProblem])
+    rows: dict[str, int] = field(default_factory=dict[str, int])
+    entries: int = 0
+    digest: str | None = None
+    earlier: list[str] = field(default_factory=list[str])
+    imported: dict[str, int] = field(default_factory=dict[str, int])
+
+
+Key = tuple[Any, ...]
+
+
+def check_evidence(run_file: RunFile, *tables: str) -> Evidence:
+    """Compare the rows of a run file with its chain, and the chain with itself.
+
+    Args:
+        run_file: open in any way.
+        tables: only these tables; all by default, and then also what follows from other tables.
+    """
+    chosen = [table for table in HASHED if not tables or table.name in tables]
+    with run_file.transaction() as connection:
+        ledger = _Ledger()
+        ledger.read(connection)
+        evidence = ledger.evidence
+        evidence.digest = digest_of_closing(connection)
+        for table in chosen:
+            evidence.problems += ledger.differences(connection, table)
+        if not tables:
+            known = {problem.row for problem in evidence.problems if problem.table == "items"}
+            evidence.problems += [problem for problem in _other_texts(connection) if problem.row not in known]
+        if not tables and not evidence.problems:  # else they would be found twice
+            evidence.problems += [*_unfounded(connection), *_miscounted(connection)]
+    return evidence
+
+
+def closing_of(run_file: RunFile) -> str | None:
+    """The digest that a run file was closed with; None when something was written since, or its process was killed."""
+    with run_file.transaction() as connection:
+        return digest_of_closing(connection)
+
+
+def expected_hashes(connection: Connection) -> dict[str, dict[Key, bytes]]:
+    """By part and key, the hash that a row has by the chain."""
+    ledger = _Ledger()
+    ledger.read(connection)
+    return ledger.expected
+
+
+class _Ledger:
+    """The chains of a run file, read from the first entry to the last."""
+
+    def __init__(self) -> None:
+        self.evidence = Evidence()
+        self.expected: dict[str, dict[Key, bytes]] = {part.name: {} for part in PARTS}
+        self._hashes: dict[str, list[str]] = {}
+        self._closings: list[tuple[str, int, Any]] = []
+
+    def read(self, connection: Connection) -> None:
+        query = select(chain.c.chain, chain.c.entry, chain.c.data, chain.c.hash)
+        for name, number, data, digest in raw_rows(connection, query.order_by(chain.c.chain, chain.c.entry)):
+            self._entry(str(name), number, str(data), str(digest))
+        self.evidence.entries = sum(map(len, self._hashes.values()))
+        for name, number, closed in self._closings:
+            self._check_closing(f"{name} {number}", closed)
+        try:
+            closed = get_fact(connection, CLOSED)
+        except StoreDamagedError as error:
+            self._problem("metadata", CLOSED, "unreadable", str(error))
+        else:
+            if closed is not None and self._check_heads("metadata", CLOSED, closed):
+                if closed not in (entry for _, _, entry in self._closings):
+                    self._problem("chain", CLOSED, "missing", "the entry of the last closing is missing")
+
+    def _entry(self, name: str, number: Any, data: str, digest: str) -> None:
+        seen = self._hashes.setdefault(name, [])
+        if number != len(seen) + 1:
+            self._problem("chain", f"{name} {len(seen) + 1}", "chain", "the entry is missing")
+            missing = number - len(seen) - 1 if isinstance(number, int) else 0
+            seen.extend([""] * (missing if missing < _MOST_MISSING else 0))
+        elif sha256((seen[-1] if seen else name) + data) != digest:
+            self._problem("chain", f"{name} {number}", "chain", "the entry was changed or has taken another's place")
+        seen.append(digest)
+        try:
+            entry = json.loads(data)
+            if "closed" in entry:
+                self._closings.append((name, number, entry["closed"]))
+            is_import = bool(entry.get("imported"))
+            for part, links in entry.get("rows", {}).items():
+                for link in links:
+                    self._take(part, tuple(link[:-1]), link[-1], f"{name} {number}", is_import=is_import)
+        except _UNREADABLE as error:
+            reason = f"the entry cannot be read ({type(error).__name__}: {error})"
+            self._problem("chain", f"{name} {number}", "unreadable", reason)
+
+    def _take(self, part: str, key: Key, digest: str | None, where: str, *, is_import: bool) -> None:
+        expected = self.expected[part]
+        if key in expected and not _may_change(part, key, digest, is_import=is_import):
+            message = (
+                f"entry {where} of the chain {'removes' if digest is None else 'replaces'} it, but it never changes"
+            )
+            self._problem(_PART[part].table.name, _in_words(key), "replaced", message)
+        if digest is not None:
+            expected[key] = bytes.fromhex(digest)
+        elif expected.pop(key, None) is not None and is_import:
+            self.evidence.imported[part] = self.evidence.imported.get(part, 0) + 1
+
+    def _check_closing(self, where: str, closed: Any) -> None:
+        if self._check_heads("chain", where, closed):
+            self.evidence.earlier.append(closed["digest"])
+
+    def _check_heads(self, table: str, where: str, closed: Any) -> bool:
+        """Whether the heads that a closing names are in the chains, and its digest is theirs."""
+        try:
+            for name, (number, digest) in closed["heads"].items():
+                hashes = self._hashes.get(name, [])
+                if number > len(hashes):
+                    message = f"the run was closed with {number:,} entries of the chain, and there are {len(hashes):,}"
+                    self._problem("chain", f"{name} {number}", "missing", message)
+                    return False
+                if number < 1 or hashes[number - 1] != digest:
+                    message = f"it was closed with another entry {number} of the chain {name}"
+                    self._problem(table, where, "chain", message)
+                    return False
+            if digest_of_heads(closed["heads"]) != closed["digest"]:
+                self._problem(table, where, "chain", "the digest is not that of the chain")
+                return False
+        except _UNREADABLE as error:
+            self._problem(table, where, "unreadable", f"the closing cannot be read ({type(error).__name__}: {error})")
+            return False
+        return True
+
+    def differences(self, connection: Connection, table: Table) -> Iterator[EvidenceProblem]:
+        """What differs between the rows of a table and the chain, by the rows' keys."""
+        found: dict[str, EvidenceProblem] = {}
+        parts = [part for part in PARTS if part.table is table]
+        for hashed in stored_rows(connection, table):
+            if table.name == "metadata" and hashed[0][1][0] in UNHASHED_FACTS:
+                continue
+            self.evidence.rows[table.name] = self.evidence.rows.get(table.name, 0) + 1
+            for name, (*key, digest) in hashed:
+                kind = self._kind(name, tuple(key), digest)
+                if kind is not None:
+                    found.setdefault(_in_words(key), _problem_of(_PART[name], key, kind))
+        for part in parts:
+            for missing in self.expected[part.name]:
+                found.setdefault(_in_words(missing), _problem_of(part, missing, "missing"))
+        yield from found.values()
+
+    def _kind(self, part: str, key: Key, digest: str) -> str | None:
+        """How a row that is there differs from the chain; None when it does not."""
+        try:
+            expected = self.expected[part].pop(key, None)
+        except TypeError:
+            expected = None
+        if expected is None:
+            return "added"
+        return None if expected == bytes.fromhex(digest) else "edited"
+
+    def _problem(self, table: str, row: str, kind: str, message: str) -> None:
+        self.evidence.problems.append(EvidenceProblem(table, row, kind, message))
+
+
+def _may_change(part: str, key: Key, digest: str | None, *, is_import: bool) -> bool:
+    """Whether a further entry for the same row can be right."""
+    if part == "metadata" or (part == "comparisons" and digest is None):
+        return True
+    if part == "logs":
+        return digest is None and key[0] == COMMANDS
+    return part in LEFT_OUT and is_import
+
+
+def _problem_of(part: Part, key: Sequence[Any], kind: str) -> EvidenceProblem:
+    if part.is_optional:
+        what = " or ".join(part.columns)
+        message = {
+            "edited": f"{what} was changed",
+            "added": f"{what} was not there when the row was written",
+            "missing": f"{what} was removed",
+        }[kind]
+    else:
+        message = {
+            "edited": "the row was changed",
+            "added": "the row was not written by pairscale",
+            "missing": "the row is missing",
+        }[kind]
+    return EvidenceProblem(part.table.name, _in_words(key), kind if not part.is_optional else "edited", message)
+
+
+def _in_words(key: Sequence[Any]) -> str:
+    return " ".join(map(str, key))
+
+
+def _other_texts(connection: Connection) -> Iterator[EvidenceProblem]:
+    """Samples whose text is not the one that their hash is of."""
+    for name, text, digest in raw_rows(connection, select(items.c.item_id, items.c.text, items.c.text_hash)):
+        if not isinstance(text, str) or text_hash(text) != digest:
+            yield EvidenceProblem("items", str(name), "edited", "the text was changed")
+
+
+def _unfounded(connection: Connection) -> Iterator[EvidenceProblem]:
+    """Comparisons that do not follow from the attempt that they name."""
+    a, c, p = attempts.c, comparisons.c, pairs.c
+    joined = comparisons.outerjoin(attempts, a.attempt_id == c.attempt_id).outerjoin(pairs, p.pair_id == c.pair_id)
+    query = select(
+        c.comparison_id, c.attempt_id, c.pair_id, c.condition_id, c.outcome, c.winner_pos, c.better_id, c.probability,
+        a.pair_id.label("asked"), a.condition_id.label("judge"), a.outcome.label("came"), p.ID1, p.ID2,
+    ).select_from(joined)  # fmt: skip
+    for number, attempt, pair, condition, outcome, place, better, probability, asked, judge, came, *ids in raw_rows(
+        connection, query.order_by(c.comparison_id)
+    ):
+        winner = ids[place - 1] if outcome == "win" and place in (1, 2) else None
+        if asked is None:
+            why = f"its attempt {attempt} is missing"
+        elif (pair, condition) != (asked, judge):
+            why = f"its attempt {attempt} is about another pair or by another judge"
+        elif outcome != came:
+            why = f"its outcome is {outcome!r}, and that of its attempt {attempt} is {came!r}"
+        elif (outcome == "win") != (place in (1, 2)) or better != winner:
+            why = f"better_id is {better!r}, and the outcome is {outcome!r} with winner_pos {place!r}"
+        elif probability is not None and not (isinstance(probability, float) and 0 <= probability <= 1):
+            why = f"its probability is {probability!r}"
+        else:
+            continue
+        yield EvidenceProblem("comparisons", str(number), "derived", why)
+
+
+def _miscounted(connection: Connection) -> Iterator[EvidenceProblem]:
+    """Cases whose number of labels is not that of their standing labels."""
+    given = (
+        select(label_questions.c.case_number, func.count().label("n"))
+        .join_from(labels, label_questions)
+        .where(labels.c.undone_at.is_(None), labels.c.preferred.is_not(None))
+        .group_by(label_questions.c.case_number)
+        .subquery()
+    )
+    standing = func.coalesce(given.c.n, 0)
+    query = select(label_cases.c.case_number, label_cases.c.n_labels, standing).outerjoin(
+        given, given.c.case_number == label_cases.c.case_number
+    )
+    for number, counted, there in connection.execute(query):
+        if counted != there:
+            yield EvidenceProblem(
+                "label_cases", str(number), "derived", f"n_labels is {counted}, and it has {there} labels"
+            )
+
+
+def damage_behind(run_file: RunFile, error: BaseException) -> StoreDamagedError | None:
+    """Why a run file could not be read: a row that was changed from outside; None when none was."""
+    if isinstance(error, PairscaleError) or not isinstance(error, (*_UNREADABLE, PolarsError)):
+        return None
+    try:
+        problems = check_evidence(run_file).problems
+    except StoreError:
+        return None
+    if not problems:
+        return None
+    more = f" and {len(problems) - 1:,} more" if len(problems) > 1 else ""
+    return StoreDamagedError(
+        f"{run_file.name} was changed from outside ({problems[0]}{more}), and cannot be read; `pairscale audit` lists "
+        "all differences"
+    )
+
+
+def check_end(run_file: RunFile) -> None:
+    """Compare what was written last with the chain, before the chain is continued.
+
+    Raises:
+        StoreDamagedError: it was changed from outside.
+    """
+    with run_file.transaction() as connection:
+        query = select(chain).where(chain.c.chain == MAIN).order_by(chain.c.entry.desc()).limit(3)
+        last = connection.execute(query).all()
+        problem = _end_problem(connection, last)
+    if problem is not None:
+        raise StoreDamagedError(
+            f"{run_file.name} was changed from outside ({problem}), so the run cannot be continued; "
+            "restore it from a copy"
+        )
+
+
+def _end_problem(connection: Connection, last: Sequence[Any]) -> EvidenceProblem | None:
+    for entry, before in zip(last, [*last[1:], None], strict=False):
+        if before is not None and sha256(before.hash + entry.data) != entry.hash:
+            return EvidenceProblem("chain", f"{MAIN} {entry.entry}", "chain", "the entry was changed")
+        try:
+            written: Mapping[str, Any] = json.loads(entry.data).get("rows", {})
+            for name, links in written.items():
+                for *key, digest in links[-_LATEST:]:
+                    there = [link for row in stored_rows(connection, _PART[name].table, key) for link in row]
+                    if digest is not None and (name, [*key, digest]) not in there:
+                        return _problem_of(_PART[name], key, "edited" if there else "missing")
+        except _UNREADABLE as error:
+            return EvidenceProblem("chain", f"{MAIN} {entry.entry}", "unreadable", f"{type(error).__name__}: {error}")
+        if written:
+            return None
+    return None

@@ -1,0 +1,61 @@
+"""The key of blinded cases: which variant is Response 1."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pairscale.core.errors import FileFormatError, InputError
+from pairscale.core.files import read_rows
+from pairscale.core.options import optional, require_int
+
+__all__ = ["key_path", "known_key", "read_key"]
+
+
+def key_path(path: str | os.PathLike[str]) -> Path:
+    """Where the key of a manifest lies: beside it, called like it, with ``.key.jsonl`` behind the stem."""
+    target = Path(path)
+    return target.with_name(f"{target.stem}.key.jsonl")
+
+
+def read_key(path: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
+    """The de-blinding key: by case, its row with ``first_variant``.
+
+    Raises:
+        FileFormatError: when it is no key.
+    """
+    key: dict[str, dict[str, Any]] = {}
+    for number, row in enumerate(read_rows(path, text=("case_id", "task_id", "criterion")), start=1):
+        if row.get("first_variant") not in {"a", "b"} or row.get("case_id") is None:
+            raise FileFormatError(f"{path}, row {number}: a key has case_id and first_variant, which is a or b")
+        if str(row["case_id"]) in key:
+            raise FileFormatError(f"{path}, row {number}: case_id {row['case_id']!r} stands there a second time")
+        key[str(row["case_id"])] = _entry(row, path, number)
+    return key
+
+
+def _entry(row: Mapping[str, Any], path: str | os.PathLike[str], number: int) -> dict[str, Any]:
+    repeat = row.get("repeat")
+    try:
+        number_of = int(repeat) if isinstance(repeat, str) and repeat.isdecimal() else repeat
+        optional(require_int, number_of, f"{path}, row {number}: repeat", least=1)
+    except InputError as error:
+        raise FileFormatError(str(error)) from None
+    return dict(row)
+
+
+def known_key(path: Path, rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]] | None:
+    """The key of a manifest or of labels: what its rows say themselves, else the file beside it; None without either.
+
+    Raises:
+        FileFormatError: when the file beside it is no key.
+    """
+    embedded = {
+        str(row["case_id"]): _entry(row, path, number)
+        for number, row in enumerate(rows, start=1)
+        if row.get("first_variant") in {"a", "b"} and row.get("case_id") is not None
+    }
+    beside = key_path(path)
+    return embedded or (read_key(beside) if beside.exists() else None)

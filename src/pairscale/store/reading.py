@@ -1,0 +1,286 @@
+"""One reader of results, for every function that takes some: tables, files, run files, and the labels of people."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, cast
+
+import polars as pl
+
+from pairscale.core.errors import InputError, TableError
+from pairscale.core.files import TABLE_SUFFIXES, read_rows, read_table
+from pairscale.core.notices import notice
+from pairscale.core.results import ResultColumns, Results, read_form, text_columns
+from pairscale.core.tables import Table, id_text, listed, to_frame
+from pairscale.store.label_keys import key_path, known_key, read_key
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pairscale.store.runfile import RunFile
+
+__all__ = ["Comparisons", "condition_of", "is_run", "read_comparisons", "read_results"]
+
+_PEOPLE = "people"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparisons:
+    """Results, and what is known about them.
+
+    Attributes:
+        table: ``ID1 ID2 better_id`` and the columns they came with.
+        line: what was read, in one line.
+        ids: all items there are, where a run file says it.
+        chosen: how the pairs were chosen, where a run file says it.
+        samples: the texts of a run file, with the other columns they came with.
+    """
+
+    table: pl.DataFrame
+    line: str
+    ids: list[str] | None = None
+    chosen: Literal["beforehand", "adaptive"] | None = None
+    samples: pl.DataFrame | None = None
+
+
+def is_run(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is that of a run file, by its name: a database URL, or no ending of a table."""
+    return "://" in str(path) or Path(path).suffix.lower() not in TABLE_SUFFIXES
+
+
+def read_comparisons(
+    data: Table | str | Path | RunFile,
+    condition: str | None = None,
+    *,
+    a_col: str | None = None,
+    b_col: str | None = None,
+    winner_col: str | None = None,
+    key: str | os.PathLike[str] | None = None,
+    aloud: bool = True,
+) -> Comparisons:
+    """Results from a table, a file of results or of labels, or a run file under one condition.
+
+    Args:
+        data: a table of any form that :func:`pairscale.core.results.read_form` knows, its file, or a run file.
+        condition: of a run file with several: a judge, the beginning of a condition, ``people`` or ``all``; of labels
+            under several criteria: a criterion, or ``all``.
+        a_col: the column of the first text, or its path where values are nested.
+        b_col: the column of the second text.
+        winner_col: the column that says who won.
+        key: of labels that do not say what they compare: the key of their manifest, or their table of pairs.
+        aloud: say by a notice what was read, if its form is one of another tool.
+
+    Raises:
+        InputError: If the results cannot be read, or a choice is missing or belongs to another kind of file.
+    """
+    columns = ResultColumns(a_col, b_col, winner_col)
+    is_open = _is_open(data)
+    if is_open or (isinstance(data, str | os.PathLike) and is_run(data)):
+        from pairscale.store.runfile import open_run
+
+        if columns or key is not None:
+            raise InputError("a_col, b_col, winner_col and key belong to tables; a run file knows its columns")
+        if is_open:
+            return _of_run(cast("RunFile", data), condition)
+        with open_run(cast("str", data)) as store:
+            return _of_run(store, condition)
+    found = read_results(data, columns, key)
+    chosen, criteria = _of_criterion(found, condition, str(data) if isinstance(data, str | os.PathLike) else "data")
+    if aloud and (chosen.form is not None or chosen.unknown):
+        notice(chosen.line)
+    return Comparisons(chosen.table, f"{chosen.line}{criteria}")
+
+
+def read_results(
+    data: Table | str | os.PathLike[str], columns: ResultColumns, key: str | os.PathLike[str] | None = None
+) -> Results:
+    """Results from a table, or from a file of results or of labels, under whatever criteria.
+
+    Args:
+        data: a table, or its file.
+        columns: the columns that a user has named.
+        key: of labels, see :func:`read_comparisons`.
+
+    Raises:
+        InputError: If they cannot be read.
+    """
+    is_file = isinstance(data, str | os.PathLike)
+    table = _read_file(Path(data), columns) if is_file else data
+    return _of_table(table, str(data) if is_file else "data", columns, key)
+
+
+def _read_file(path: Path, columns: ResultColumns) -> pl.DataFrame:
+    table = read_table(path, text=partial(text_columns, given=columns))
+    there = set(table.columns)
+    if {"ID1", "ID2"} <= there and not {"better_id", "better_sample", "preferred"} & there and not columns:
+        raise InputError(
+            f"{path} holds pairs without answers; `pairscale judge {path} --run FILE` gets them (if it has answers, "
+            "name their column with winner_col=)"
+        )
+    return table
+
+
+def _of_table(table: Table, what: str, columns: ResultColumns, key: str | os.PathLike[str] | None) -> Results:
+    frame = to_frame(table, what) if not hasattr(table, "iloc") else table
+    there = set(frame.columns)
+    if {"case_id", "preferred"} <= there and not columns and not {"better_id", "better_sample"} & there:
+        return read_form(_named_cases(to_frame(table, what), what, key), what)
+    if key is not None:
+        raise InputError(f"key belongs to labels of cases, with case_id and preferred; {what} holds none")
+    return read_form(table, what, columns)
+
+
+# Labels of people.
+
+
+def _named_cases(labels: pl.DataFrame, what: str, key: str | os.PathLike[str] | None) -> pl.DataFrame:
+    """Labels with the ids of the two texts of each case: their own, else those of the key or of the table of pairs."""
+    case = id_text(labels["case_id"], what)
+    who = labels["labeller"].cast(pl.String) if "labeller" in labels.columns else pl.lit("labeller")
+    twice = labels.select(case.alias("case"), who.alias("who"), preferred="preferred").drop_nulls("preferred")
+    again = twice.filter(pl.struct("case", "who").is_duplicated())
+    if again.height:
+        raise TableError(f"{what}: {again['who'][0]!r} labels {again['case'][0]!r} more than once; keep one of them")
+    own = {"ID1", "ID2"} <= set(labels.columns)
+    if own and not labels["ID1"].has_nulls() and not labels["ID2"].has_nulls():
+        return labels
+    known = _cases_of(labels, what, key)
+    missing = case.filter(~case.is_in(list(known))).unique(maintain_order=True).to_list()
+    if len(missing) == case.n_unique():
+        raise InputError(f"{what}: none of its cases is in the key; the first is {missing[0]!r}")
+    if missing:
+        notice(f"{what}: left out the labels of {len(missing):,} cases that are not in the key: {listed(missing)}")
+    sides = [case.replace_strict({name: ids[at] for name, ids in known.items()}, default=None) for at in (0, 1)]
+    named = labels.with_columns(sides[0].alias("ID1"), sides[1].alias("ID2"))
+    return named.filter(pl.col("ID1").is_not_null())
+
+
+def _cases_of(labels: pl.DataFrame, what: str, key: str | os.PathLike[str] | None) -> Mapping[str, tuple[str, str]]:
+    """The two texts of each case; of a manifest, the variants a and b."""
+    if key is not None and not any("first_variant" in row for row in read_rows(key)[:1]):
+        return _cases_of_pairs(read_table(key), str(key))
+    found = read_key(key) if key is not None else known_key(Path(what), labels.to_dicts())
+    if found is None:
+        raise InputError(
+            f"{what}: labels of cases without the ids of their texts, and there is no {key_path(what).name} beside "
+            "them; name the key of the manifest, or the table of pairs, with key="
+        )
+    return {name: ("a", "b") if row["first_variant"] == "a" else ("b", "a") for name, row in found.items()}
+
+
+def _cases_of_pairs(pairs: pl.DataFrame, what: str) -> dict[str, tuple[str, str]]:
+    if not {"ID1", "ID2"} <= set(pairs.columns):
+        raise InputError(f"{what} is neither a key (case_id, first_variant) nor a table of pairs (ID1, ID2)")
+    cases: dict[str, tuple[str, str]] = {}
+    for row in pairs.iter_rows(named=True):
+        one, two = str(row["ID1"]), str(row["ID2"])
+        cases.setdefault(str(row.get("pair_uid") or row.get("custom_id") or f"{one}:{two}"), (one, two))
+    return cases
+
+
+def _of_criterion(found: Results, wanted: str | None, what: str) -> tuple[Results, str]:
+    """Labels of one criterion, and what to say of it; other results have none to choose from."""
+    if found.form != "labels of people" or "criterion" not in found.table.columns:
+        if wanted is not None:
+            raise InputError("condition= belongs to run files; a table of results has no conditions to choose from")
+        return found, ""
+    criteria = found.table["criterion"].cast(pl.String).drop_nulls().unique(maintain_order=True).to_list()
+    if wanted is not None and wanted not in (*criteria, "all"):
+        raise InputError(f"no label is of the criterion {wanted!r}; there are {listed(criteria)}")
+    if len(criteria) > 1 and wanted is None:
+        raise InputError(
+            f"{what} holds labels under {len(criteria)} criteria; choose one by condition={criteria[0]!r}, or "
+            f"condition=all: {listed(criteria)}"
+        )
+    if wanted in (None, "all"):
+        return found, ""
+    kept = found.table.filter(pl.col("criterion").cast(pl.String) == wanted)
+    return replace(found, table=kept), f"; criterion {wanted}"
+
+
+# Run files.
+
+
+def _is_open(data: object) -> bool:
+    """Whether it is an open run file; there is none before its module was imported, which takes long."""
+    module = sys.modules.get("pairscale.store.runfile")
+    return module is not None and isinstance(data, module.RunFile)
+
+
+def _of_run(store: RunFile, condition: str | None) -> Comparisons:
+    conditions = store.conditions()
+    is_judge = condition in conditions["judge_id"].to_list() if conditions.height else False
+    if (conditions.height == 0 or condition == _PEOPLE) and not is_judge:
+        labels = _of_people(store, condition if condition != _PEOPLE else None)
+        if labels is not None:
+            return labels
+    meant = condition_of(store, condition)
+    adaptive = store.get_meta("adaptive_condition")
+    chosen: Literal["beforehand", "adaptive"] = (
+        "adaptive" if adaptive is not None and meant in (None, adaptive) else "beforehand"
+    )
+    table = store.results(meant)
+    judges = table["judge_id"].drop_nulls().unique(maintain_order=True).to_list()
+    line = f"{table.height:,} comparisons of a run file, judged by {', '.join(judges) or 'unknown'}"
+    if n := store.labels().height:
+        line += f"; its {n:,} labels of people are not among them (condition=people takes those)"
+    samples = store.items()
+    return Comparisons(table, line, samples["ID"].to_list(), chosen, samples)
+
+
+def _of_people(store: RunFile, criterion: str | None) -> Comparisons | None:
+    """The labels in a run file; None when there are none of texts with ids."""
+    from pairscale.store.labels import label_results
+
+    table = label_results(store)
+    if not table.height:
+        if store.labels().height:
+            raise InputError(
+                "the run file holds labels of a manifest, whose texts have no ids; write them to a file (`pairscale "
+                "label RUN --status --out labels.jsonl`) beside the key of the manifest, and name that"
+            )
+        return None
+    read = read_form(table)
+    criteria = table["trait"].drop_nulls().unique(maintain_order=True).to_list()
+    if criterion is not None and criterion not in (*criteria, "all"):
+        raise InputError(f"no label is of the criterion {criterion!r}; there are {listed(criteria)}")
+    if len(criteria) > 1 and criterion is None:
+        raise InputError(
+            f"the run file holds labels under several criteria; choose one by condition=: {listed(criteria)}"
+        )
+    kept = read.table if criterion in (None, "all") else read.table.filter(pl.col("trait") == criterion)
+    people = kept["judge_id"].n_unique()
+    line = f"{kept.height:,} labels of {people:,} {'person' if people == 1 else 'people'}, from a run file"
+    samples = store.items()
+    return Comparisons(kept, line, samples["ID"].to_list() or None, "beforehand", samples)
+
+
+def condition_of(store: RunFile, wanted: str | None) -> str | None:
+    """The condition that is meant by a judge's name or the beginning of an id; None for all together.
+
+    Raises:
+        InputError: If the run file holds no comparisons, no such condition, or several and none was chosen.
+    """
+    conditions = store.conditions()
+    if conditions.height == 0:
+        raise InputError("the run file holds no comparisons yet; `pairscale judge` makes them")
+    if wanted == "all":
+        notice("the answers of all conditions are fitted together")
+        return None
+    found = [
+        row["condition_id"]
+        for row in conditions.iter_rows(named=True)
+        if wanted is None or row["judge_id"] == wanted or row["condition_id"].startswith(wanted)
+    ]
+    if len(found) == 1:
+        return str(found[0])
+    there = "; ".join(f"{row['judge_id']} ({row['condition_id'][:8]})" for row in conditions.iter_rows(named=True))
+    if not found:
+        raise InputError(f"no condition is called {wanted!r}; there are: {there}")
+    raise InputError(
+        f"the run file holds several conditions; choose one by condition={found[0][:8]}, or condition=all: {there}"
+    )

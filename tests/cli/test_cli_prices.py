@@ -1,0 +1,216 @@
+"""``pairscale prices`` and ``pairscale providers``: what is known, from where, of when; and adding to it."""
+
+import json
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from pairscale.providers import prices
+from pairscale.providers.data_files import own_file
+from pairscale.providers.prices import UNIT, price_table
+from pairscale.providers.registry import PROVIDERS
+from pairscale.testing import ProviderSimulator
+
+MINE = {
+    "unit": UNIT, "as_of": "2026-11-02", "source": "our contract",
+    "prices": [{"provider": "openai", "model": "^gpt-4\\.1$", "input": 1.0, "output": 3.0}],
+}  # fmt: skip
+
+
+@pytest.fixture
+def mine(tmp_path):
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps(MINE), "utf-8")
+    return path
+
+
+def test_prices_are_listed_and_shown(cli, monkeypatch):
+    monkeypatch.setattr(prices, "today", lambda: date(2026, 11, 16))
+    every = cli("prices", "--json").json["prices"]
+    assert {"openai", "anthropic", "gemini", "together", "deepseek", "groq"} <= {row["provider"] for row in every}
+    assert all(row["source"] and row["as_of"] for row in every)
+    listed = cli("prices", "deepseek")
+    assert "2026-10-21" in listed.out
+    assert "US dollars per million tokens" in listed.err
+    one = cli("prices", "openai:gpt-6-sol")
+    for words in (
+        "input         2.0",
+        "as_of         2026-10-14",
+        "https://developers.openai.com",
+        "genai-prices 0.2.1",
+    ):
+        assert words in one.out
+    assert cli("prices", "gemini:gemini-3.8-flash", "--json").json["note"] == "another price from 2027-01-01 on"
+    assert cli("prices", "ollama:qwen3").out.count("0.0") == 2
+
+
+def test_prices_are_added(cli, mine):
+    assert f"added 1 row to {own_file('prices')}" in cli("prices", "add", mine).err
+    shown = cli("prices", "openai:gpt-4.1", "--json").json
+    assert (shown["input"], shown["as_of"], shown["source"], shown["yours"]) == (
+        1.0,
+        "2026-11-02",
+        "our contract",
+        True,
+    )
+    assert "1 of them in place of yours" in cli("prices", "add", mine).err
+    assert "yours" in cli("prices", "openai").out.splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (["prices", "openai:nope"], "no price of openai:nope is known"),
+        (["prices", "nobody"], "no price of 'nobody' is known"),
+        (["prices", "nobody:x"], "no provider is called 'nobody'"),
+        (["prices", "add"], "name the file: pairscale prices add FILE"),
+        (["prices", "add", "there-is-none.json"], "there-is-none.json"),
+        (["prices", "openai", "x.json"], "only `pairscale prices add FILE`"),
+        (["providers", "nobody"], "no provider is called 'nobody'"),
+        (["providers", "add"], "name the file: pairscale providers add FILE"),
+        (["providers", "groq", "x.json"], "only `pairscale providers add FILE`"),
+    ],
+)
+def test_what_cannot_be_done(cli, line, words):
+    done = cli(*line)
+    assert done.code == 1
+    assert words in done.err
+    assert done.out == ""
+
+
+def test_providers_are_listed_and_shown(cli, monkeypatch):
+    monkeypatch.setenv("GROQ_API_KEY", "planted-key-5")
+    every = cli("providers", "--json")
+    rows = {row["provider"]: row for row in every.json["providers"]}
+    assert rows["groq"]["key_is"] == "set"
+    assert rows["openai"]["key_is"] == "not set"
+    assert rows["vllm"]["key_is"] == "not needed"
+    assert "planted-key-5" not in every.out + cli("providers").out + cli("providers", "groq").out
+    assert "SigV4" in cli("providers", "bedrock").out
+    shown = cli("providers", "anthropic:claude-sonnet-5-5").out
+    for words in ("between_tools", "platform.claude.com", "2026-11-16"):
+        assert words in shown
+
+
+def test_providers_are_added(cli, tmp_path):
+    path = tmp_path / "mine.json"
+    row = {"name": "school", "base_url": "https://models.school.example/v1", "key": "optional"}
+    path.write_text(json.dumps({"as_of": "2026-11-02", "source": "us", "providers": [row]}), "utf-8")
+    assert "added 1 row to" in cli("providers", "add", path).err
+    shown = cli("providers", "school", "--json").json
+    assert (shown["address"], shown["yours"], shown["source"]) == (row["base_url"], True, "us")
+
+
+def test_the_date_of_prices_stands_beside_every_cost(cli, pairs, mine, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "k-1234567")
+    dated, given = "(prices of 2026-10-14)", "given prices without a date"
+    with ProviderSimulator() as server:
+        model = ["--judge", "openai:gpt-4.1", "--base-url", f"{server.url}/v1", "--no-cache"]
+        assert dated in cli("compare", "One.", "Two texts.", *model).out
+        assert dated in cli("check-judge", "essays", "--n-pairs", "2", *model).out
+        offline = ["cost", pairs, "--judge", "openai:gpt-4.1", "--offline"]
+        assert dated in cli(*offline).out
+        assert given in cli(*offline, "--price", "input=1,output=2").out
+        cli("judge", pairs, "--run", "paid.db", *model)
+        assert dated in cli("status", "paid.db").out
+        assert {row["prices_as_of"] for row in cli("status", "paid.db", "--json").json["spending"]} == {"2026-10-14"}
+        cli("report", "paid.db", "--out", "page.html")
+        assert "prices of 2026-10-14" in Path("page.html").read_text("utf-8")
+        cli("prices", "add", mine)
+        cli("judge", pairs, "--run", "paid.db", "--judge-arg", "seed=2", *model)
+        assert "(prices of 2026-10-14 and 2026-11-02)" in cli("status", "paid.db").out
+        line = ["ab", "a.jsonl", "b.jsonl", "--criterion", "better", *model[:-1]]
+        for name in "ab":
+            Path(f"{name}.jsonl").write_text(json.dumps({"task_id": "t", "output": f"{name} text"}), "utf-8")
+        assert "(prices of 2026-11-02)" in cli(*line).err
+
+
+def test_no_line_shows_a_cost_without_the_date_of_its_prices(cli, pairs, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "k-1234567")
+    monkeypatch.setattr("pairscale.runtime.progress._FIRST_LINE_S", 0.0)
+    monkeypatch.setattr("pairscale.runtime.progress._LINE_S", 0.0)
+    monkeypatch.setattr("pairscale.adaptive.view._RARER", 0.1)  # a line per step
+    with ProviderSimulator() as server:
+        model = ["--judge", "openai:gpt-4.1", "--base-url", f"{server.url}/v1"]
+        lines = [
+            ["judge", pairs, "--run", "none.db", "--max-cost", "0.0001", "--no-cache", *model],
+            ["judge", pairs, "--run", "given.db", "--max-cost", "0.012", "--no-cache", *model],
+            ["judge", pairs, "--run", "first.db", *model],
+            ["judge", pairs, "--run", "second.db", *model],
+            ["rank", "essays", "--run", "ranked.db", "--progress", "steps", *model],
+        ]
+        said = {}
+        for line in lines:
+            done = cli(*line)
+            assert "unexpected" not in done.err
+            said[line[line.index("--run") + 1]] = f"{done.out}\n{done.err}".splitlines()
+    shown = [(name, line) for name, found in said.items() for line in found if "$" in line or "US dollars" in line]
+    assert {name for name, _ in shown} == set(said)  # each command says what it cost
+    for name, line in shown:
+        assert "(prices of 2026-10-14)" in line, (name, line)
+
+
+def test_costs_as_json_have_the_date_of_their_prices(cli, pairs, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "k-1234567")
+    for name in "ab":
+        Path(f"{name}.jsonl").write_text(json.dumps({"task_id": "t", "output": f"{name} text"}), "utf-8")
+    with ProviderSimulator() as server:
+        model = ["--judge", "openai:gpt-4.1", "--base-url", f"{server.url}/v1", "--json"]
+        for line in (
+            ["compare", "One.", "Two texts."],
+            ["judge", pairs],
+            ["ab", "a.jsonl", "b.jsonl", "--criterion", "better"],
+            ["check-judge", "essays", "--n-pairs", "2"],
+        ):
+            assert cli(*line, *model).json["prices_as_of"] == "2026-10-14", line
+        assert cli("compare", "One.", "Two texts.", "--json").json["prices_as_of"] is None
+
+
+def test_every_row_has_a_source_and_a_date(cli):
+    prices, providers = cli("prices", "--json").json["prices"], cli("providers", "--json").json["providers"]
+    assert (len(prices), len(providers)) == (len(price_table()), len(PROVIDERS))
+    assert len(prices) > 700
+    for row in (*prices, *providers):
+        assert row["source"], row
+        assert date.fromisoformat(row["as_of"]) <= date(2026, 12, 31), row
+    for model in ("openai:gpt-5.1", "mistral:mistral-large-2512", "sglang:Qwen/Qwen3-8B"):
+        row = cli("providers", model, "--json").json
+        assert row["source"], row
+        assert date.fromisoformat(row["as_of"])
+
+
+def test_a_provider_of_a_plug_in_has_no_source_of_ours(cli, monkeypatch):
+    from pairscale.providers import registry
+    from pairscale.providers.compatible import Compatible
+
+    monkeypatch.setattr(registry, "_registered", {})
+
+    @registry.register_provider
+    class Mine(Compatible):
+        name, base_url, key_variable = "mine", "https://proxy.example/v1", None
+
+    row = cli("providers", "mine", "--json").json
+    assert (row["source"], row["as_of"]) == (None, None)
+
+
+@pytest.mark.parametrize("what", ["prices", "providers"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"{", b"[]", b"", b"null", b"\xff\xfe\x00", b"[" * 100_000, b'{"as_of": "2026-13-01"}', b'{"as_of": 20261101}',
+        b'{"as_of": "2026-11-01", "source": "x", "prices": 3, "providers": 3}',
+        b'{"as_of": "2026-11-01", "source": "x", "unit": "USD per million tokens", "prices": [7], "providers": [7]}',
+        b'{"as_of": "2026-11-01", "source": "x", "unit": "EUR"}',
+        json.dumps(MINE).replace("1.0", "NaN").encode(),
+    ],
+)  # fmt: skip
+def test_bad_files_are_refused_in_one_line(cli, tmp_path, what, content):
+    path = tmp_path / "mine.json"
+    path.write_bytes(content)
+    done = cli(what, "add", str(path))
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith("error: ")
+    assert done.err.count("\n") == 1
+    assert str(path) in done.err
+    assert not own_file(what).exists()

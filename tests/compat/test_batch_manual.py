@@ -1,0 +1,294 @@
+"""The manual's functions, by their names and with their shapes."""
+
+import errno
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from tests.batching import MODELS, pairs_of, simulator
+
+from pairscale.compat import batch_calls as calls
+from pairscale.compat import batch_multi as multi
+from pairscale.compat import batch_pipelines as pipelines
+from pairscale.compat import batch_requests as requests
+from pairscale.compat.batch_parse import (
+    parse_anthropic_batch_output,
+    parse_gemini_batch_output,
+    parse_openai_batch_output,
+)
+from pairscale.core.errors import FileFormatError, InputError, JudgeError, TableError
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+MODEL = MODELS["openai"]
+
+
+@pytest.fixture
+def server(monkeypatch):
+    with simulator() as running:
+        for name, value in running.environment().items():
+            monkeypatch.setenv(name, value)
+        yield running
+
+
+_LEVEL = "generationConfig.thinkingConfig.thinkingLevel"
+DEPARTURES = {
+    "openai": {
+        2: {"top_logprobs": (None, 5)},  # without a number there would be no log-probabilities to use
+        9: {"reasoning_effort": (None, "low")},  # chat completions take it, under another name
+        11: {"temperature": (0, None)},  # models that think refuse a temperature
+        12: {"temperature": (0, None)},
+        13: {"temperature": (0, None)},
+        15: "refused",  # likewise
+        18: {"temperature": (0, None)},
+    },
+    "anthropic": {6: "refused"},  # a temperature with top_p, which these models do not take together
+    "gemini": {
+        0: {_LEVEL: ("Minimal", "MINIMAL")},  # as the API spells it
+        1: {_LEVEL: ("Medium", "MEDIUM")},
+        2: {_LEVEL: ("Low", "LOW")},
+        3: {_LEVEL: ("High", "HIGH")},
+        5: "taken",  # Gemini 2.5 has budgets instead of levels
+        6: {_LEVEL: ("Low", None), "generationConfig.thinkingConfig.thinkingBudget": (None, 1024)},
+        7: {_LEVEL: ("High", "HIGH")},
+        8: {_LEVEL: ("Low", "LOW")},  # a budget, which R drops too
+    },
+}
+
+
+def flat(document, path=""):
+    found = {}
+    for name, value in document.items():
+        found |= flat(value, f"{path}{name}.") if isinstance(value, dict) else {path + name: value}
+    return found
+
+
+@pytest.mark.parametrize(
+    ("provider", "body"), [("openai", "body"), ("anthropic", "params"), ("gemini", "request")]
+)  # fmt: skip
+def test_requests_against_the_golden_files(provider, body):
+    """The same as R's, but where R is wrong about what the API takes; each departure is named."""
+    build = getattr(requests, f"build_{provider}_batch_requests")
+    data = json.loads((GOLDEN / f"{build.__name__}.json").read_text("utf-8"))
+    given, found = data["input"], {}
+    for number, case in enumerate(data["output"]):
+        theirs = case["result"].get("value")
+        try:
+            table = build(given["pairs"], **case["args"], **{k: v for k, v in given.items() if k != "pairs"})
+        except InputError:
+            table = None
+        if theirs is None or table is None:
+            if (theirs is None) != (table is None):
+                found[number] = "refused" if table is None else "taken"
+            continue
+        assert table.columns == list(theirs[0])
+        ours, wanted = flat(table.row(0, named=True)), flat(theirs[0])
+        if provider == "openai":
+            assert (
+                ours.pop(f"{body}.store", False) is False
+            )  # texts of pupils are not kept there unless that is asked for
+        differing = {name for name in {*ours, *wanted} if ours.get(name) != wanted.get(name)}
+        if differing:
+            found[number] = {name.removeprefix(f"{body}."): (wanted.get(name), ours.get(name)) for name in differing}
+    assert found == DEPARTURES[provider]
+
+
+def test_requests_need_names_of_their_own():
+    twice = pl.concat([pairs_of(2), pairs_of(2)])
+    with pytest.raises(InputError, match="pair_uid"):
+        requests.build_openai_batch_requests(twice, MODEL)
+    named = twice.with_columns(pair_uid=pl.Series(["a", "b"]))
+    assert requests.build_openai_batch_requests(named, MODEL)["custom_id"].to_list() == ["a", "b"]
+
+
+def test_the_file_of_requests(tmp_path):
+    table = requests.build_openai_batch_requests(pairs_of(3), MODEL)
+    path = requests.write_openai_batch_file(table, tmp_path / "requests.jsonl")
+    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    assert rows == table.to_dicts()
+    lines = requests.write_openai_batch_file([{"jsonl": '{"a": 1}'}], tmp_path / "lines.jsonl")
+    assert lines.read_text("utf-8") == '{"a": 1}\n'
+    plain = [{"custom_id": "r", "method": "POST", "url": "/v1/x", "body": {"a": 1, "b": None}}]
+    requests.write_openai_batch_file(plain, tmp_path / "plain.jsonl")
+    assert json.loads((tmp_path / "plain.jsonl").read_text())["body"] == {"a": 1}
+    with pytest.raises(TableError, match="body"):
+        requests.write_openai_batch_file([{"custom_id": "r"}], path)
+
+
+def test_openai_call_by_call(server, tmp_path):
+    table = requests.build_openai_batch_requests(pairs_of(4), MODEL)
+    path = requests.write_openai_batch_file(table, tmp_path / "requests.jsonl")
+    file = calls.openai_upload_batch_file(path)
+    assert file["purpose"] == "batch"
+    batch = calls.openai_create_batch(file["id"], "/v1/chat/completions", metadata={"study": "one"})
+    assert batch["metadata"] == {"study": "one"}
+    with pytest.raises(JudgeError, match="no results"):
+        calls.openai_download_batch_output(batch["id"], tmp_path / "out.jsonl")
+    done = calls.openai_poll_batch_until_complete(batch["id"], interval_seconds=0.01, verbose=False)
+    assert done["status"] == calls.openai_get_batch(batch["id"])["status"] == "completed"
+    out = calls.openai_download_batch_output(batch["id"], tmp_path / "out.jsonl")
+    table = parse_openai_batch_output(out)
+    assert (table["better_id"] == table["ID2"]).all()
+    with pytest.raises(JudgeError, match="404"):
+        calls.openai_get_batch("batch_none")
+    with pytest.raises(InputError, match="no such file"):
+        calls.openai_upload_batch_file(tmp_path / "none.jsonl")
+
+
+def test_anthropic_call_by_call(server, tmp_path):
+    table = requests.build_anthropic_batch_requests(pairs_of(4), MODELS["anthropic"])
+    batch = calls.anthropic_create_batch(table)
+    assert calls.anthropic_get_batch(batch["id"])["processing_status"] == "in_progress"
+    done = calls.anthropic_poll_batch_until_complete(batch["id"], interval_seconds=0.01, verbose=False)
+    assert done["processing_status"] == "ended"
+    out = calls.anthropic_download_batch_results(batch["id"], tmp_path / "out.jsonl")
+    table = parse_anthropic_batch_output(out)
+    assert (table["better_id"] == table["ID2"]).all()
+    assert table.height == 6
+
+
+def test_gemini_call_by_call(server, tmp_path):
+    table = requests.build_gemini_batch_requests(pairs_of(4), MODELS["gemini"])
+    batch = calls.gemini_create_batch(table["request"].to_list(), MODELS["gemini"], display_name="mine")
+    assert batch["metadata"]["displayName"] == "mine"
+    done = calls.gemini_poll_batch_until_complete(batch["name"], interval_seconds=0.01, verbose=False)
+    assert done["metadata"]["state"] == "BATCH_STATE_SUCCEEDED"
+    for which in (done, batch["name"]):
+        out = calls.gemini_download_batch_results(which, table, tmp_path / "out.jsonl")
+        parsed = parse_gemini_batch_output(out, table.drop("request"))
+        assert (parsed["better_id"] == parsed["ID2"]).all()
+        assert parsed.height == 6
+    with pytest.raises(InputError, match="6 results"):
+        calls.gemini_download_batch_results(done, table.head(2), tmp_path / "out.jsonl")
+
+
+def test_polling_stops_in_time(server):
+    server.batches.looks = 1000
+    made = calls.anthropic_create_batch(requests.build_anthropic_batch_requests(pairs_of(2), MODELS["anthropic"]))
+    state = calls.anthropic_poll_batch_until_complete(made["id"], 0.01, timeout_seconds=0.05, verbose=False)
+    assert state["processing_status"] == "in_progress"
+
+
+@pytest.mark.parametrize("backend", list(MODELS))
+def test_pipelines(server, tmp_path, backend):
+    paths = {"batch_input_path": tmp_path / "in.jsonl", "batch_output_path": tmp_path / "out.jsonl"}
+    done = pipelines.llm_submit_pairs_batch(
+        pairs_of(4), backend, MODELS[backend], include_raw=True, interval_seconds=0.01, verbose=False, **paths
+    )
+    assert (done.backend, done.batch_input_path, done.batch_output_path) == (backend, *paths.values())
+    assert done.results.height == 6
+    assert "raw_response" in done.results.columns
+    assert done.failed_attempts.height == 0
+    assert done.batch.get("id") or done.batch["name"]
+    assert len(done.batch_ids) == 1
+    assert pipelines.llm_download_batch_results(done).equals(done.results)
+    assert pipelines.llm_download_batch_results({"results": done.results}).equals(done.results)
+    with pytest.raises(InputError, match="no results"):
+        pipelines.llm_download_batch_results({})
+    with pytest.raises(TypeError, match="api_kye"):
+        pipelines.llm_download_batch_results(done, api_kye="sk-1")
+
+
+@pytest.mark.parametrize("name", ["batch_input_path", "batch_output_path"])
+@pytest.mark.parametrize(("place", "words"), [("missing/x.jsonl", "no folder .*missing; make it"), ("", "is a folder")])
+def test_a_place_that_no_copy_can_have_is_refused_before_anything_is_paid_for(server, tmp_path, name, place, words):
+    with pytest.raises(InputError, match=f"{name}: .*{words}"):
+        pipelines.run_openai_batch_pipeline(pairs_of(4), MODEL, interval_seconds=0.01, **{name: tmp_path / place})
+    assert server.batches.created == 0
+
+
+def test_a_copy_that_cannot_be_written_costs_nothing(server, tmp_path, monkeypatch):
+    run, target = tmp_path / "run.db", tmp_path / "out.jsonl"
+    target.write_text("of before")
+
+    def full(_source, copy):
+        Path(copy).write_text("half of it")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    wanted = {"run": run, "interval_seconds": 0.01, "batch_output_path": target}
+    with monkeypatch.context() as patched:
+        patched.setattr("shutil.copyfile", full)
+        with pytest.raises(FileFormatError, match=f"out.jsonl cannot be written: No space .* in the run file {run}"):
+            pipelines.run_openai_batch_pipeline(pairs_of(4), MODEL, **wanted)
+    assert target.read_text() == "of before"
+    assert pipelines.run_openai_batch_pipeline(pairs_of(4), MODEL, **wanted).results.height == 6
+    assert len(target.read_text().splitlines()) == 6
+    assert server.batches.created == 1
+
+
+def test_poll_false_returns_at_once_and_can_be_taken_up(server, tmp_path):
+    run, server.batches.looks = tmp_path / "run.db", 5
+    begun = pipelines.run_openai_batch_pipeline(pairs_of(4), MODEL, poll=False, run=run, n_segments=2)
+    assert begun.results is None
+    assert begun.batch_output_path is None
+    assert len(begun.batch_ids) == 2
+    assert pipelines.llm_download_batch_results(begun).height == 0
+    while pipelines.llm_download_batch_results(begun).height < 6:
+        pass
+    again = pipelines.run_openai_batch_pipeline(pairs_of(4), MODEL, run=run, interval_seconds=0.01)
+    assert again.results.height == 6
+    assert server.batches.created == 2
+
+
+def test_no_batches_there():
+    with pytest.raises(InputError, match="ollama has no batches"):
+        pipelines.llm_submit_pairs_batch(pairs_of(2), "ollama", "qwen3")
+    with pytest.raises(InputError, match="name a model"):
+        pipelines.llm_submit_pairs_batch(pairs_of(2), "openai")
+
+
+@pytest.mark.slow_except("openai")
+@pytest.mark.parametrize("backend", list(MODELS))
+def test_many_batches(server, tmp_path, backend):
+    made = multi.llm_submit_pairs_multi_batch(
+        pairs_of(5), MODELS[backend], backend=backend, batch_size=4, output_dir=tmp_path / "out", write_registry=True
+    )
+    assert made.registry["segment_index"].to_list() == [1, 2, 3]
+    assert made.registry["done"].to_list() == [False] * 3
+    assert [job["batch_id"] for job in made.jobs] == made.registry["batch_id"].to_list()
+    assert (tmp_path / "out" / "jobs_registry.csv").is_file()
+    assert all(Path(job["pairs_path"]).is_file() for job in made.jobs)
+    first = multi.llm_resume_multi_batches(output_dir=tmp_path / "out", poll=False, per_job_delay=0)
+    assert first.combined is None
+    done = multi.llm_resume_multi_batches(
+        made.jobs, interval_seconds=0.01, per_job_delay=0, write_results_csv=True, keep_jsonl=False,
+        write_registry=True, write_combined_csv=True,
+    )  # fmt: skip
+    assert done.combined.height == 10
+    assert [job["done"] for job in done.jobs] == [True] * 3
+    assert sum(job["results"].height for job in done.jobs) == 10
+    assert done.batch_failures.height == done.failed_attempts.height == done.rest.height == 0
+    written = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert "combined_results.csv" in written
+    assert not any(name.endswith(".jsonl") for name in written)
+    assert server.batches.created == 3
+
+
+def test_many_batches_of_which_one_expires(server, tmp_path):
+    server.batches.ends = ["done", "expired"]
+    made = multi.llm_submit_pairs_multi_batch(pairs_of(6), MODEL, n_segments=2, output_dir=tmp_path)
+    done = multi.llm_resume_multi_batches(made, interval_seconds=0.01, per_job_delay=0, combined_csv_path="all.csv")
+    assert done.batch_failures.select("segment_index", "status").rows() == [(2, "expired")]
+    assert done.batch_failures["unanswered"].to_list() == [done.rest.height]
+    assert 0 < done.rest.height < 8
+    assert done.combined.height == 15
+    assert done.combined["better_id"].null_count() == done.rest.height
+    with pytest.raises(InputError, match="jobs or output_dir"):
+        multi.llm_resume_multi_batches()
+    with pytest.raises(InputError, match="no such run file"):
+        multi.llm_resume_multi_batches(output_dir=tmp_path / "elsewhere")
+
+
+@pytest.mark.parametrize(
+    ("jobs", "words"),
+    [
+        ([{"batch_id": "b"}], "row 1: no batch_output_path.* give output_dir"),
+        ([{"batch_id": "b", "batch_output_path": None}], "row 1: no batch_output_path"),
+        (pl.DataFrame({"batch_id": ["b"]}), "row 1: no batch_output_path"),
+        ([{"batch_id": "b", "batch_output_path": "x/y"}, {"batch_output_path": "x/z"}], "row 2: no batch_id"),
+        (["b"], "row 1: no batch_id"),
+    ],
+)
+def test_jobs_that_do_not_say_which_they_are(jobs, words):
+    with pytest.raises(InputError, match=f"jobs, {words}"):
+        multi.llm_resume_multi_batches(jobs)

@@ -1,0 +1,116 @@
+"""The parsers of result files, on what our own pipeline wrote: its requests have names that hold no ids."""
+
+import polars as pl
+import pytest
+from tests.batching import MODELS, pairs_of, simulator
+
+import pairscale as ps
+from pairscale.compat import batch_multi as multi
+from pairscale.compat import batch_pipelines as pipelines
+from pairscale.compat.batch_parse import (
+    parse_anthropic_batch_output,
+    parse_gemini_batch_output,
+    parse_openai_batch_output,
+)
+from pairscale.core.errors import InputError
+
+PARSERS = {
+    "openai": parse_openai_batch_output,
+    "anthropic": parse_anthropic_batch_output,
+    "gemini": parse_gemini_batch_output,
+    "together": parse_openai_batch_output,
+}
+
+
+@pytest.fixture
+def server(monkeypatch):
+    with simulator() as running:
+        for name, value in running.environment().items():
+            monkeypatch.setenv(name, value)
+        yield running
+
+
+def judged(provider="openai", n=4, **settings):
+    settings = {"interval_seconds": 0.01, "verbose": False} | settings
+    return pipelines.llm_submit_pairs_batch(pairs_of(n), provider, MODELS[provider], **settings)
+
+
+def answers(table):
+    return sorted(table.select("ID1", "ID2", "better_id").rows())
+
+
+@pytest.mark.slow_except("*openai")
+@pytest.mark.usefixtures("server")
+@pytest.mark.parametrize("provider", list(PARSERS))
+@pytest.mark.parametrize("copied", [False, True])
+def test_ids_and_winners_are_those_of_the_pipeline(provider, copied, tmp_path, caplog):
+    given = {"batch_output_path": tmp_path / "copy" / "out.jsonl"} if copied else {}
+    (tmp_path / "copy").mkdir()
+    done = judged(provider, run=tmp_path / "run.db", **given)
+    caplog.clear()
+    table = PARSERS[provider](done.batch_output_path)
+    assert answers(table) == answers(done.results)
+    assert table.height == 6
+    assert table["better_id"].null_count() == 0
+    assert not caplog.messages
+
+
+@pytest.mark.usefixtures("server")
+def test_a_pair_in_both_orders_is_two_rows_each_as_it_was_shown(tmp_path):
+    done = judged(both_orders=True, run=tmp_path / "run.db")
+    table = parse_openai_batch_output(done.batch_output_path)
+    forward = {(one, two) for one, two in pairs_of(4).select("ID1", "ID2").iter_rows()}
+    shown = set(table.select("ID1", "ID2").iter_rows())
+    assert shown == forward | {(two, one) for one, two in forward}
+    assert all(winner == max(one, two) for one, two, winner in answers(table))
+
+
+@pytest.mark.usefixtures("server")
+def test_a_registry_of_our_own_without_its_run_file_reads_both_orders(tmp_path):
+    jobs = multi.llm_submit_pairs_multi_batch(
+        pairs_of(3), MODELS["openai"], output_dir=tmp_path, write_registry=True, both_orders=True
+    )
+    assert jobs.run == tmp_path / "run.db"
+    jobs.run.unlink()
+    done = multi.llm_resume_multi_batches(output_dir=tmp_path, interval_seconds=0.01, per_job_delay=0)
+    assert done.combined is not None
+    assert done.combined["ID1"].null_count() == 0
+    assert done.combined.height == 6
+    assert all(winner == max(one, two) for one, two, winner in answers(done.combined))
+
+
+@pytest.mark.usefixtures("server")
+def test_a_file_far_from_its_run_file_is_refused_until_the_run_file_is_named(tmp_path):
+    done = judged(run=tmp_path / "run.db")
+    alone = tmp_path / "elsewhere" / "out.jsonl"
+    alone.parent.mkdir()
+    alone.write_bytes(done.batch_output_path.read_bytes())
+    with pytest.raises(InputError, match=r"out\.jsonl: .* hold no ids; pass run=.* or requests_tbl="):
+        parse_openai_batch_output(alone)
+    assert answers(parse_openai_batch_output(alone, run=tmp_path / "run.db")) == answers(done.results)
+    names = parse_openai_batch_output(alone, run=tmp_path / "run.db").select("custom_id", "ID1", "ID2")
+    assert answers(parse_openai_batch_output(alone, requests_tbl=names)) == answers(done.results)
+
+
+@pytest.mark.usefixtures("server")
+def test_a_run_file_that_does_not_know_the_batch_is_refused(tmp_path):
+    done = judged(run=tmp_path / "run.db")
+    ps.submit_pairs(pairs_of(2), "lexical", run=tmp_path / "other.db", progress=False)
+    with pytest.raises(InputError, match=r"other\.db does not hold the batch ps"):
+        parse_openai_batch_output(done.batch_output_path, run=tmp_path / "other.db")
+    with pytest.raises(InputError, match=r"none\.db: no such run file"):
+        parse_openai_batch_output(done.batch_output_path, run=tmp_path / "none.db")
+
+
+def test_names_that_do_not_say_their_ids_are_named(tmp_path, caplog):
+    line = '{"custom_id": "%s", "response": {"status_code": 200, "body": {"object": "chat.completion", "choices": []}}}'
+    path = tmp_path / "results.jsonl"
+    path.write_text("\n".join(line % name for name in ("pair_17", "pair_18", "EXP_a_vs_b")), "utf-8")
+    assert parse_openai_batch_output(path)["ID1"].to_list() == [None, None, "a"]
+    assert "2 names of requests do not say which two samples they are of: pair_17, pair_18; pass requests_tbl" in (
+        caplog.text
+    )
+    caplog.clear()
+    known = pl.DataFrame({"custom_id": ["pair_17", "EXP_a_vs_b"], "ID1": ["x", "a"], "ID2": ["y", "b"]})
+    assert parse_openai_batch_output(path, requests_tbl=known)["ID1"].to_list() == ["x", None, "a"]
+    assert "1 name of requests does not stand in requests_tbl: pair_18" in caplog.text

@@ -1,0 +1,160 @@
+"""Files of results alone: the golden files, with R's faults corrected, and lines that nobody can read."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import pairscale as ps
+from pairscale.compat.batch_parse import (
+    ids_of,
+    parse_anthropic_batch_output,
+    parse_gemini_batch_output,
+    parse_openai_batch_output,
+)
+from pairscale.core.comparisons import ordered_key
+from pairscale.core.errors import FileFormatError, TableError
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+
+def golden(name: str) -> dict:
+    return json.loads((GOLDEN / f"{name}.json").read_text("utf-8"))
+
+
+def written(tmp_path, lines) -> Path:
+    path = tmp_path / "results.jsonl"
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+    return path
+
+
+def departures(ours, theirs) -> dict[int, dict[str, tuple]]:
+    """By row, the columns in which we differ: (theirs, ours)."""
+    found: dict[int, dict[str, tuple]] = {}
+    for number, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
+        for name, value in other.items():
+            if mine[name] != value:
+                found.setdefault(number, {})[name] = (value, mine[name])
+    return found
+
+
+def test_openai_golden(tmp_path, caplog):
+    data = golden("parse_openai_batch_output")
+    table = parse_openai_batch_output(written(tmp_path, data["input"]))
+    theirs = data["output"]["value"]
+    assert table.columns == list(theirs[0])
+    assert "1 line cannot be read: line 15" in caplog.text
+    found = departures(table.to_dicts(), theirs)
+    for row in found.values():  # R leaves out what chat completions say of these tokens
+        row.pop("prompt_cached_tokens", None)
+        row.pop("reasoning_tokens", None)
+    both = {"better_sample": ("SAMPLE_1", None), "better_id": ("S2", None)}
+    read = {"better_sample": (None, "SAMPLE_1"), "better_id": (None, "S1")}
+    assert {number: row for number, row in found.items() if row} == {
+        3: both,  # both tags stand there: no answer
+        4: {"ID1": ("01", "stu_01"), "better_id": ("01", "stu_01")},  # an id with an underscore
+        8: read,  # case and white space do not matter
+        9: read,
+        10: {"thoughts": ("weighing both second", "weighing both\n\nsecond")},
+        13: {"error_message": (None, "server exploded")},
+    }
+
+
+def test_anthropic_golden(tmp_path, caplog):
+    data = golden("parse_anthropic_batch_output")
+    table = parse_anthropic_batch_output(written(tmp_path, data["input"]))
+    theirs = data["output"]["value"]
+    assert table.columns[: len(theirs[0])] == list(theirs[0])
+    assert "1 line cannot be read: line 12" in caplog.text
+    found = departures(table.to_dicts(), theirs)
+    for row in found.values():  # which R does not add up
+        if row.get("total_tokens") == (None, 60):
+            row.pop("total_tokens")
+    found = {number: row for number, row in found.items() if row}
+    assert {number: set(row) for number, row in found.items()} == {
+        5: {"ID1", "ID2", "better_id"},  # a name without a prefix holds its ids nevertheless
+        7: {"error_message", "status_code"},  # the message of a nested error
+        9: {"error_message"},
+        10: {"error_message"},
+        11: {"error_message"},
+    }
+    assert found[7] == {"error_message": (None, "Overloaded"), "status_code": (None, 529)}
+    assert found[9]["error_message"][1] == "the request expired before it was worked off"
+
+
+def test_gemini_golden(tmp_path, caplog):
+    data = golden("parse_gemini_batch_output")
+    path = written(tmp_path, data["input"]["lines"])
+    table = parse_gemini_batch_output(path, data["input"]["requests_tbl"])
+    theirs = data["output"]["value"]
+    assert table.columns[: len(theirs[0])] == list(theirs[0])
+    assert "1 line cannot be read: line 10" in caplog.text
+    found = departures(table.to_dicts(), theirs)
+    for row in found.values():  # thoughts are paid for as output
+        if row.get("completion_tokens") == (8, 30):
+            row.pop("completion_tokens")
+    found = {number: row for number, row in found.items() if row}
+    assert {number: set(row) for number, row in found.items()} == {
+        3: {"thought_signature"},
+        5: {"status_code"},
+        6: {"status_code"},
+        8: {"error_message"},
+        9: {"error_message"},
+    }
+    assert found[3]["thought_signature"] == (None, "sig==")
+    assert found[5]["status_code"] == (None, 400)
+    assert found[6]["status_code"] == (200, None)  # an error is no success
+
+
+def test_the_bundled_example(tmp_path):
+    path = written(tmp_path, ps.example_openai_batch_output)
+    table = parse_openai_batch_output(path, include_raw=True)
+    assert table.height == len(ps.example_openai_batch_output)
+    assert set(table["better_sample"]) <= {"SAMPLE_1", "SAMPLE_2", None}
+    assert table.select("ID1", "ID2").row(0) == ("S01", "S02")
+    assert table["better_id"][0] in {"S01", "S02"}
+    assert json.loads(table["raw_response"][0])["object"] in {"chat.completion", "response"}
+
+
+@pytest.mark.parametrize(
+    ("name", "prefix", "ids"),
+    [
+        ("EXP_a_b_vs_c_d", None, ("a_b", "c_d")),
+        ("my_study_a_b_vs_c_d", "my_study", ("a_b", "c_d")),
+        ("other_a_vs_b", "my_study", (None, None)),
+        ("pair_17", None, (None, None)),
+        ("_vs_b", None, (None, None)),
+        ("a_vs_b", None, ("a", "b")),
+        ("a_1:b_vs_2#12", None, ("a_1", "b_vs_2")),
+        (f"{ordered_key('x:#%3A', '%')}#1", None, ("x:#%3A", "%")),
+        ("a:b:c#1", None, (None, None)),
+        ("a:b#1", "a", (None, None)),
+    ],
+)
+def test_ids_in_names(name, prefix, ids):
+    assert ids_of(name, prefix) == ids
+
+
+def test_a_table_of_requests_says_which_ids(tmp_path):
+    data = golden("parse_openai_batch_output")
+    requests = [{"custom_id": "pair_17", "ID1": "left", "ID2": "right"}]
+    table = parse_openai_batch_output(written(tmp_path, data["input"]), requests_tbl=requests)
+    assert table.filter(table["custom_id"] == "pair_17").select("ID1", "ID2", "better_id").rows() == [
+        ("left", "right", "right")
+    ]
+    assert table["ID1"].drop_nulls().to_list() == ["left"]
+    with pytest.raises(TableError, match="ID2"):
+        parse_openai_batch_output(tmp_path / "results.jsonl", requests_tbl=[{"custom_id": "x", "ID1": "y"}])
+
+
+def test_no_file(tmp_path):
+    with pytest.raises(FileFormatError, match="no such file"):
+        parse_openai_batch_output(tmp_path / "none.jsonl")
+    assert parse_anthropic_batch_output(written(tmp_path, [""])).height == 0
+
+
+def test_strange_lines(tmp_path, caplog):
+    lines = ["[1]", '"text"', "{}", '{"custom_id": 3}', '{"custom_id": "EXP_a_vs_b"}', '{"custom_id": "x", "error": 5}']
+    table = parse_openai_batch_output(written(tmp_path, lines))
+    assert "5 lines cannot be read: line 1: it is no JSON object; line 2" in caplog.text
+    assert table.height == 1

@@ -1,0 +1,355 @@
+"""The manual's verbs over real HTTP: one pair, many pairs, limits of money, crashes, and an adaptive run."""
+
+import logging
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import polars as pl
+import pytest
+
+import pairscale as ps
+from pairscale.core.errors import InputError, JudgeError
+from pairscale.core.tables import RESULTS
+from pairscale.testing import Behaviour, Faults, ProviderSimulator
+
+KEY = "sk-simulated-0123456789abcdef"
+TD = ps.trait_description("overall_quality")
+ESSAYS = ps.example_writing_samples
+PAIRS = ps.randomize_pair_order(ps.sample_pairs(ps.make_pairs(ESSAYS), n_pairs=20, seed=1), seed=2)
+MODELS = {
+    "openai": "gpt-4.1",
+    "anthropic": "claude-sonnet-4-5",
+    "gemini": "gemini-3-pro-preview",
+    "together": "deepseek-ai/DeepSeek-R1",
+    "ollama": "mistral-small3.2:24b",
+}
+
+
+@pytest.fixture
+def said(caplog):
+    caplog.set_level(logging.WARNING, "pairscale")
+    return lambda: [record.getMessage() for record in caplog.records]
+
+
+@pytest.fixture
+def server(monkeypatch, fast_limits):
+    with ProviderSimulator(Behaviour(quality=len, sharpness=0.02)) as running:
+        for name, value in running.environment().items():
+            monkeypatch.setenv(name, value)
+        yield running
+
+
+def longer(row) -> str:
+    return row["ID1"] if len(row["text1"]) > len(row["text2"]) else row["ID2"]
+
+
+# One pair, with the arguments of the manual
+
+
+def one_pair():
+    first, second = ESSAYS.select("ID", "text").head(2).iter_rows()
+    return {"ID1": first[0], "text1": first[1], "ID2": second[0], "text2": second[1]}
+
+
+@pytest.mark.parametrize(
+    ("backend", "more"),
+    [
+        ("openai", {"endpoint": "chat.completions", "temperature": 0}),
+        ("openai", {"model": "gpt-5.1", "endpoint": "responses", "reasoning": "low", "include_thoughts": True,
+                    "temperature": None, "top_p": None, "logprobs": None}),
+        ("anthropic", {"anthropic_version": "2023-06-01", "reasoning": "none", "max_tokens": 500}),
+        ("anthropic", {"reasoning": "enabled", "thinking_budget_tokens": 1500, "max_tokens": 4000}),
+        ("gemini", {"thinking_level": "low", "max_output_tokens": 300, "api_version": "v1beta"}),
+        ("gemini", {"thinking_level": "high", "include_thoughts": True, "temperature": 0.5, "top_p": 0.9, "top_k": 3}),
+        ("together", {"temperature": 0.2}),
+        ("ollama", {"think": False, "num_ctx": 4096}),
+        ("ollama", {"model": "qwen3:32b", "think": True, "verbose": True}),
+    ],
+)  # fmt: skip
+def test_llm_compare_pair_and_the_functions_of_each_backend(server, backend, more):
+    given = {"model": MODELS[backend]} | more
+    arguments = one_pair() | {"trait_name": TD.name, "trait_description": TD.description} | given
+    arguments["prompt_template"] = ps.set_prompt_template()
+    row = ps.llm_compare_pair(**arguments, backend=backend, include_raw=True, pair_uid="my-pair")
+    assert row.height == 1
+    assert row.columns == [*RESULTS, "raw_response"]
+    assert row["custom_id"].to_list() == ["my-pair"]
+    assert row["better_id"].to_list() == [longer(one_pair())]
+    assert row["model"].to_list() == [given["model"]]
+    assert row["status_code"].to_list() == [200]
+    assert row["error_message"].to_list() == [None]
+    assert row["prompt_tokens"][0] > 100
+    assert given["model"] in row["raw_response"][0]
+    assert (row["thoughts"][0] is not None) == bool(
+        more.get("include_thoughts") or more.get("think") or more.get("reasoning") == "enabled" or backend == "together"
+    )
+    if backend == "openai":
+        arguments["endpoint"] = more["endpoint"]
+    single = getattr(ps, f"{backend}_compare_pair_live")(**arguments)
+    assert single["better_id"].to_list() == row["better_id"].to_list()
+    assert single["custom_id"].to_list() == [f"LIVE_{row['ID1'][0]}_vs_{row['ID2'][0]}"]
+    sent = [entry.body for entry in server.journal]
+    assert sent[0] == sent[1]
+
+
+def test_the_arguments_may_stand_in_their_order(server):
+    pair = one_pair()
+    names = (pair["ID1"], pair["text1"], pair["ID2"], pair["text2"], "gpt-4.1", TD.name, TD.description)
+    assert ps.llm_compare_pair(*names, ps.set_prompt_template(), "openai", "chat.completions").height == 1
+    assert ps.openai_compare_pair_live(*names, ps.set_prompt_template()).height == 1
+    assert ps.openai_compare_pair_live(*names, ps.set_prompt_template(), "chat.completions").height == 1
+
+
+def test_a_pair_without_an_answer_is_a_row_that_says_why(server):
+    server.behaviour = Behaviour(malformed_rate=1.0)
+    row = ps.llm_compare_pair(**one_pair(), model="gpt-4.1", include_raw=True)
+    assert row.columns == [*RESULTS, "raw_response"]
+    assert row["better_id"].to_list() == row["better_sample"].to_list() == [None]
+    assert row["outcome"].to_list() == ["error"]
+    assert "BETTER_SAMPLE" in row["error_message"][0]
+    with pytest.raises(InputError, match="no setting warmth"):
+        ps.llm_compare_pair(**one_pair(), model="gpt-4.1", warmth=3)
+
+
+# Many
+
+
+@pytest.mark.parametrize("backend", MODELS)
+def test_submit_pairs_of_each_backend(server, backend, tmp_path):
+    server.behaviour = Behaviour(quality=len, sharpness=50.0)  # the longer one always wins
+    saved = tmp_path / "results.csv"
+    arguments = {
+        "pairs": PAIRS,
+        "model": MODELS[backend],
+        "trait_name": TD.name,
+        "trait_description": TD.description,
+        "prompt_template": ps.set_prompt_template(),
+    }
+    submit = getattr(ps, f"submit_{backend}_pairs_live")
+    done = submit(
+        **arguments, verbose=False, status_every=5, progress=False, include_raw=True, save_path=saved, parallel=True,
+        workers=4,
+    )  # fmt: skip
+    assert done.results["better_id"].to_list() == [longer(row) for row in PAIRS.iter_rows(named=True)]
+    assert done.results.columns == [*RESULTS, "raw_response"]
+    assert done.failed_pairs.height == done.failed_attempts.height == 0
+    assert server.served == 20
+    assert "raw_response" not in saved.read_text().splitlines()[0]
+    again = ps.submit_llm_pairs(**arguments, backend=backend, progress=False, save_path=saved)  # takes up the file
+    assert again.asked == 0
+    assert server.served == 20
+    assert again.results["better_id"].to_list() == done.results["better_id"].to_list()
+
+
+def test_a_trait_of_your_own_needs_both():
+    with pytest.raises(InputError, match="both trait_name and trait_description"):
+        ps.submit_llm_pairs(PAIRS, "gpt-4.1", trait_name="Warmth", api_key=KEY)
+    with pytest.raises(InputError, match="OPENAI_API_KEY"):
+        ps.submit_llm_pairs(PAIRS, "gpt-4.1")
+
+
+COLUMNS = ["custom_id", "better_id", "outcome", "content", "probability", "prompt_tokens", "completion_tokens", "cost"]
+
+
+@pytest.mark.slow
+def test_concurrency_changes_no_answer(server):
+    pairs = ps.randomize_pair_order(ps.make_pairs(ESSAYS).head(120), seed=3)
+    server.behaviour = Behaviour(quality=len, sharpness=0.01, lapse=0.2, refusal_rate=0.1, malformed_rate=0.05, seed=5)
+    server.faults = Faults(rate_limited=0.03, server_error=0.03, reset=0.02, truncated=0.02)
+    found = [
+        ps.submit_llm_pairs(
+            pairs, "gpt-4.1", logprobs=5, concurrency=concurrency, progress=False, retries=9, retry_wait=0.001
+        )
+        for concurrency in (1, 64)
+    ]
+    assert found[0].results.select(COLUMNS).equals(found[1].results.select(COLUMNS))
+    failed = [done.failed_pairs.select("ID1", "ID2", "error_code") for done in found]
+    assert failed[0].equals(failed[1])
+    assert failed[0].height > 5
+    assert found[0].failed_attempts.height > failed[0].height
+
+
+def test_a_run_goes_on_where_it_was(server, tmp_path):
+    run = tmp_path / "run.db"
+    server.behaviour = Behaviour(quality=len, sharpness=0.02, refusal_rate=0.3, seed=1)
+    first = ps.submit_llm_pairs(PAIRS, "gpt-4.1", run=run, progress=False)
+    refused = first.failed_pairs.height
+    assert refused > 0
+    server.behaviour = Behaviour(quality=len, sharpness=0.02)
+    again = ps.submit_llm_pairs(PAIRS, "gpt-4.1", run=run, progress=False, timeout=99, requests_per_minute=5000)
+    assert again.asked == refused
+    assert again.results.height == 20
+    assert server.served == 20 + refused
+    other = ps.submit_llm_pairs(PAIRS, "gpt-4.1", run=run, progress=False, temperature=0.5)  # another condition
+    assert other.asked == 20
+
+
+def test_a_wrong_key_in_the_middle_keeps_what_was_answered(server, tmp_path):
+    run = tmp_path / "run.db"
+    server.faults = Faults(script=["ok"] * 7 + [401])
+    with pytest.raises(JudgeError, match="key is not accepted"):
+        ps.submit_llm_pairs(PAIRS, "gpt-4.1", run=run, progress=False)
+    assert server.served == 8
+    server.faults = Faults()
+    assert ps.submit_llm_pairs(PAIRS, "gpt-4.1", run=run, progress=False).asked == 13
+
+
+# Money
+
+
+@pytest.mark.slow_except("0-1", "1-8")
+@pytest.mark.parametrize("concurrency", [1, 8])
+@pytest.mark.parametrize("seed", range(3))
+def test_max_cost_is_never_passed(server, concurrency, seed, tmp_path, said):
+    drawn = random.Random(seed)  # texts from one word to some thousand: questions of very different prices
+    texts = [{"ID": f"s{n}", "text": "word " * drawn.choice([1, 10, 100, 2000])} for n in range(14)]
+    pairs, run = ps.randomize_pair_order(ps.make_pairs(texts), seed=seed), tmp_path / "run.db"
+    settings = {"price": {"input": 1000.0, "output": 1000.0}, "progress": False, "run": run, "concurrency": concurrency}
+    everything = ps.submit_llm_pairs(pairs, "gpt-4.1", **(settings | {"run": None}))
+    total = everything.results["cost"].sum()
+    spent = 0.0
+    for share in (0.3, 0.3, 0.6, 1.5):  # of the run: the second call may spend no more than the first has left
+        limit, before = share * total, spent
+        done = ps.submit_llm_pairs(pairs, "gpt-4.1", max_cost=limit, **settings)
+        spent = done.results["cost"].sum()
+        assert spent <= limit
+        if share < 1:
+            assert spent > 0.6 * limit  # and it is used
+            assert "stopped before max_cost is passed" in said()[-1]
+        if before > 0.2 * total and share == 0.3:
+            assert spent - before < 0.1 * total
+    assert done.results.height == pairs.height
+    assert spent == pytest.approx(total)
+
+
+def test_nothing_is_asked_for_nothing(server, said):
+    done = ps.submit_llm_pairs(PAIRS, "gpt-4.1", max_cost=0, progress=False)
+    assert (done.asked, server.served) == (0, 0)
+    assert "max_cost" in said()[-1]
+    free = ps.submit_llm_pairs(PAIRS, "mistral-small3.2:24b", backend="ollama", max_cost=0, progress=False)
+    assert free.results.height == 20
+
+
+# Keys and Ollama
+
+
+def test_check_llm_api_keys(monkeypatch, said):
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    monkeypatch.setenv("GEMINI_API_KEY", "  ")
+    table = ps.check_llm_api_keys()
+    assert table.columns == ["backend", "service", "env_var", "has_key"]
+    assert table["backend"].to_list() == ["openai", "anthropic", "gemini", "together"]
+    assert table["env_var"].to_list() == [f"{name}_API_KEY" for name in ("OPENAI", "ANTHROPIC", "GEMINI", "TOGETHER")]
+    assert table["has_key"].to_list() == [False, True, False, False]
+    assert len(said()) == 1
+    assert "ANTHROPIC" not in said()[0]
+    assert KEY not in str(table) + said()[0]
+    ps.check_llm_api_keys(verbose=False)
+    assert len(said()) == 1
+
+
+def test_ensure_only_ollama_model_loaded(server, said):
+    server.loaded[:] = ["qwen3:32b", "gemma3:27b", "mistral:latest"]
+    assert ps.ensure_only_ollama_model_loaded("mistral") == ["qwen3:32b", "gemma3:27b"]
+    assert server.loaded == ["mistral:latest"]
+    assert said() == ["Ollama: unloaded qwen3:32b, gemma3:27b"]
+    assert ps.ensure_only_ollama_model_loaded("mistral", verbose=False, host=server.url) == []
+    assert len(said()) == 1
+
+
+def test_ensure_only_ollama_model_loaded_without_a_server(said):
+    with ProviderSimulator() as gone:
+        pass
+    assert ps.ensure_only_ollama_model_loaded("qwen3:32b", host=gone.url) == []
+    assert "nothing was unloaded" in said()[0]
+    assert ps.ensure_only_ollama_model_loaded("qwen3:32b", verbose=False, host=gone.url) == []
+    assert len(said()) == 1
+    with pytest.raises(InputError, match="name the model"):
+        ps.ensure_only_ollama_model_loaded("")
+
+
+def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(server, monkeypatch):
+    with ProviderSimulator() as gone:
+        pass
+    for name in ("HTTP_PROXY", "http_proxy"):
+        monkeypatch.setenv(name, gone.url)
+    server.loaded[:] = ["qwen3:32b", "mistral:latest"]
+    assert ps.ensure_only_ollama_model_loaded("mistral", host=server.url) == ["qwen3:32b"]
+
+
+# Adaptive runs
+
+
+def test_make_adaptive_judge_llm_and_adaptive_runs(server, tmp_path):
+    judge = ps.make_adaptive_judge_llm(
+        backend="openai",
+        model="gpt-5.1",
+        endpoint="responses",
+        judge_args={"reasoning": "low", "service_tier": "flex", "include_thoughts": False},
+    )
+    assert isinstance(judge, ps.Judge)
+    state = ps.adaptive_rank_start(ESSAYS.select("ID", "text").head(6), seed=1)
+    ps.adaptive_rank_run_live(state, judge, n_steps=10, fit_fn="laplace", progress="none")
+    assert server.served == 10
+    assert {entry.body["service_tier"] for entry in server.journal} == {"flex"}
+    with pytest.raises(InputError, match="name a model"):
+        ps.make_adaptive_judge_llm("openai")
+
+
+@pytest.mark.slow_except("4")
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_adaptive_rank_with_a_backend_and_a_model(server, tmp_path, concurrency):
+    server.behaviour = Behaviour(quality=len, sharpness=1.0)
+    server.faults = Faults(rate_limited=0.05, server_error=0.05)
+    texts = [{"ID": f"s{n}", "text": "word " * (n + 1)} for n in range(6)]
+    settings = {
+        "backend": "anthropic", "model": "claude-sonnet-4-5", "judge_args": {"thinking_budget_tokens": 2000},
+        "fit_fn": "laplace", "progress": "none", "run": tmp_path / "run.db", "concurrency": concurrency,
+        "retry_wait": 0.001,
+    }  # fmt: skip
+    settings["judge_args"] |= {"max_tokens": 4000, "reasoning": "enabled"}
+    first = ps.adaptive_rank(texts, n_steps=12, **settings)
+    out = ps.adaptive_rank(texts, n_steps=18, **settings)
+    assert out.items["ID"].to_list() == [f"s{n}" for n in reversed(range(6))]
+    assert first.summary["committed_pairs"][0] <= 12
+    assert out.summary["committed_pairs"][0] <= 30
+    asked = out.logs["step_log"].filter(pl.col("status") != "starved").height  # six items have few pairs
+    assert sum(entry.status == 200 for entry in server.journal) == asked
+
+
+# Crashes
+
+CHILD = textwrap.dedent("""
+    import sys
+    import pairscale as ps
+
+    run, url, n, concurrency = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+    samples = [{"ID": f"s{i:03d}", "text": f"Text number {i}. " * 3} for i in range(80)]
+    pairs = ps.make_pairs(samples).head(n)
+    ps.submit_llm_pairs(
+        pairs, "gpt-4.1", api_key="sk-simulated-0123456789abcdef", base_url=url, run=run, progress=False,
+        concurrency=concurrency, retry_wait=0.001,
+    )
+""")
+
+
+@pytest.mark.slow
+def test_ctrl_c_keeps_everything(tmp_path):
+    run = tmp_path / "run.db"
+    with ProviderSimulator(latency_s=0.02) as server:
+        # So many that it cannot be done before the signal comes, however busy the machine is.
+        process = subprocess.Popen([sys.executable, "-c", CHILD, str(run), f"{server.url}/v1", "2000", "8"], stderr=-1)
+        while server.served < 60:
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=600)
+        answered = sum(entry.status == 200 for entry in server.journal)
+    assert b"KeyboardInterrupt" in err
+    assert b"Unclosed" not in err
+    with ps.open_run(run) as store:
+        assert answered - 8 <= store.results().height <= answered

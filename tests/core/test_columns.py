@@ -1,0 +1,154 @@
+"""Columns are known, or certain, or asked for; never the second one because it is the second."""
+
+from __future__ import annotations
+
+import json
+
+import polars as pl
+import pytest
+
+import pairscale as ps
+from pairscale.core.columns import choose_columns, with_paths
+from pairscale.core.errors import TableError, UnsureColumnError
+from pairscale.core.paths import picked
+
+LONG = "A sentence that is long enough to be a text and not a name: number {}."
+CLASS = pl.DataFrame(
+    {
+        "student_id": ["s1", "s2", "s3"],
+        "name": ["Ann Lee", "Bob Roe", "Cem Tan"],
+        "class": ["7b", "7b", "7c"],
+        "essay": [LONG.format(at) for at in range(3)],
+    }
+)
+
+
+def unsure(frame: pl.DataFrame, argument: str, columns: list[str], **given: str) -> str:
+    with pytest.raises(UnsureColumnError) as caught:
+        ps.read_samples(frame, **given)
+    error = caught.value
+    assert error.argument == argument
+    assert list(error.columns) == columns
+    assert f"name it ({argument}=)" in str(error)
+    for name in frame.columns:
+        assert repr(name) in str(error)
+    return str(error)
+
+
+def test_the_class_list():
+    """The names were ranked once, because they stood in the second column."""
+    report = ps.inspect_samples(CLASS)
+    assert report.samples.columns == ["ID", "text", "name", "class"]
+    assert report.samples["ID"].to_list() == ["s1", "s2", "s3"]
+    assert report.samples["text"].to_list() == CLASS["essay"].to_list()
+    assert str(report) == (
+        "3 texts: 1 table; ID = column student_id (by its name); text = column essay (the only column with long texts)"
+        "; other columns kept: name, class"
+    )
+
+
+def test_a_guess_is_said_and_a_known_name_is_not(caplog):
+    ps.read_samples(CLASS)
+    assert [record.getMessage() for record in caplog.records] == [f"the table: {ps.inspect_samples(CLASS)}"]
+    caplog.clear()
+    ps.read_samples(CLASS.rename({"student_id": "ID", "essay": "text"}))
+    ps.read_samples(CLASS, id_col="name", text_col="essay")
+    assert not caplog.records
+
+
+def test_two_columns_of_long_texts_are_not_safe():
+    two = CLASS.with_columns(prompt=pl.lit(LONG))
+    message = unsure(two, "text_col", ["essay", "prompt"])
+    assert "2 columns hold long texts" in message
+    assert ps.read_samples(two, text_col="essay").columns == ["ID", "text", "name", "class", "prompt"]
+    assert ps.read_samples(two.rename({"essay": "text"}))["text"].to_list() == CLASS["essay"].to_list()
+
+
+def test_no_column_of_long_texts():
+    short = CLASS.with_columns(essay=pl.lit("short"))
+    assert ps.inspect_samples(short).text_from == "column essay (by its name)"
+    unsure(short.rename({"essay": "x"}), "text_col", ["student_id", "name", "class", "x"])
+    unsure(short.with_columns(answer=pl.lit("y")), "text_col", ["essay", "answer"])
+
+
+def test_ids_that_could_be_several_columns():
+    assert ps.inspect_samples(CLASS.drop("student_id")).id_from == (
+        "column name (the only column with another value in every row)"
+    )
+    unsure(CLASS.rename({"student_id": "pupil"}), "id_col", ["pupil", "name"])
+    unsure(CLASS.drop("student_id", "name").with_columns(grade=pl.lit(1)), "id_col", ["class", "grade"])
+    twice = CLASS.with_columns(exam_id=pl.Series(["x", "y", "z"]))
+    unsure(twice, "id_col", ["student_id", "name", "exam_id"])
+    same = CLASS.with_columns(exam_id=pl.lit("x"))
+    assert ps.inspect_samples(same).id_from == "column student_id (by its name)"
+
+
+@pytest.mark.parametrize("name", ["studentId", "StudentID", "student id", "student-id", "id_student", "ID2"])
+def test_names_of_ids(name):
+    assert ps.inspect_samples(CLASS.rename({"student_id": name})).id_from == f"column {name} (by its name)"
+
+
+@pytest.mark.parametrize("name", ["paid", "Idea", "kid", "video"])
+def test_names_that_only_hold_the_letters(name):
+    unsure(CLASS.rename({"student_id": name}), "id_col", [name, "name"])
+
+
+def test_columns_are_chosen_before_cells_become_numbers(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(f"pupil_id,grade,essay\n007,1,{LONG}\n7,2,{LONG}x\n", "utf-8")
+    assert ps.read_samples(path)["ID"].to_list() == ["007", "7"]
+
+
+def test_one_spelling_of_an_id():
+    """The é of one system is a letter with an accent behind it on another; both look the same."""
+    with pytest.raises(TableError, match="ids must be unique"):
+        ps.read_samples([{"ID": "Ren\u00e9", "text": "a"}, {"ID": "Rene\u0301", "text": "b"}])
+    kept = ps.read_samples([{"ID": "Rene\u0301", "text": "e\u0301"}])
+    assert kept.row(0) == ("Rene\u0301", "e\u0301")
+
+
+# JSON.
+
+ROW = {"meta": {"id": 7, "who": ["Ann"]}, "turns": [{"said": "Hello."}, {"said": "Bye."}], "a.b": "dot"}
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("meta.id", 7),
+        ("$.meta.id", 7),
+        ("meta.who[0]", "Ann"),
+        ("meta.who.0", "Ann"),
+        ("$.turns[1].said", "Bye."),
+        ("turns[9].said", None),
+        ("turns.said", None),
+        ("meta.id.more", None),
+        ("meta.who[0][0]", None),
+        ("nothing", None),
+    ],
+)
+def test_paths(path, found):
+    assert picked(ROW, path) == found
+
+
+@pytest.mark.parametrize("suffix", ["json", "jsonl"])
+def test_columns_by_path_in_files(tmp_path, suffix):
+    rows = [{"meta": {"id": at}, "turns": [{"said": f"Text {at}."}]} for at in range(3)]
+    path = tmp_path / f"a.{suffix}"
+    path.write_text(json.dumps(rows) if suffix == "json" else "\n".join(map(json.dumps, rows)), "utf-8")
+    found = ps.read_samples(path, id_col="meta.id", text_col="$.turns[0].said")
+    assert found.select("ID", "text").rows() == [(str(at), f"Text {at}.") for at in range(3)]
+    memory = ps.read_samples(rows, id_col="meta.id", text_col="$.turns[0].said")
+    assert memory.select("ID", "text").equals(found.select("ID", "text"))
+    with pytest.raises(TableError, match=r"there is nothing at 'meta\.name'; the columns are 'meta', 'turns'"):
+        ps.read_samples(path, id_col="meta.name", text_col="$.turns[0].said")
+
+
+def test_a_column_with_a_dot_in_its_name_goes_first():
+    assert with_paths([ROW], ["a.b", None, 3], "x") == [ROW]
+    assert with_paths([], ["meta.id"], "x") == []
+
+
+def test_a_path_in_a_table_that_is_no_json_is_no_column():
+    with pytest.raises(TableError, match=r"no column 'meta\.id' \(id_col\)"):
+        choose_columns(CLASS, "meta.id", None, "x")

@@ -1,0 +1,642 @@
+"""Results in terminals, notebooks, pandas and charts: all of them, with ids that want to be something else."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import pickle
+import pkgutil
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError, fields, is_dataclass, replace
+from functools import cache
+from html.parser import HTMLParser
+from importlib import import_module
+from io import StringIO
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from rich.console import Console
+
+import pairscale as ps
+from pairscale.auditing import AuditReport
+from pairscale.batch import BatchAnswers
+from pairscale.core.display import PlotMixin, ReportMixin, ReprMixin, as_cell, printable, text_lines
+from pairscale.core.errors import InputError, MissingExtraError, UnknownNameError
+from pairscale.core.provenance import Provenance
+from pairscale.core.tables import RESULTS
+from pairscale.evaluate.inference import ConfidenceSequence, Slices, WinRate, confidence_sequence, slices
+from pairscale.models import logs
+from pairscale.models._bt_fit import WinProbability
+from pairscale.models.bayes import BTLFit
+from pairscale.models.fit_statistics import FitStatistics
+from pairscale.models.laplace import LaplaceFit, fit_btl_laplace
+from pairscale.models.reliability import ScaleSeparation, SplitHalf
+from pairscale.reporting.svg import picture_css
+from pairscale.simulation.run import SimulatedRun, simulate_run
+
+for _module in pkgutil.walk_packages(ps.__path__, "pairscale."):
+    if not _module.name.endswith("__main__"):
+        import_module(_module.name)
+
+N = 14
+IDS = [f'<img src=x onerror="alert({at})">\x1b[31m[red]{at:02d}' for at in range(N)]
+
+
+# One of each, of hostile ids
+
+
+def comparisons() -> pl.DataFrame:
+    """Everybody meets everybody; the earlier wins, but for neighbours."""
+    rows = [
+        {"ID1": IDS[i], "ID2": IDS[j], "better_id": IDS[i] if j - i > 1 or (i + j) % 3 else IDS[j], "judge_id": who}
+        for i in range(N)
+        for j in range(i + 1, N)
+        for who in ("ann <b>", "bob")
+    ]
+    return pl.DataFrame(rows)
+
+
+def samples() -> pl.DataFrame:
+    return pl.DataFrame({"ID": IDS, "text": [f"<script>{'word ' * (at + 1)}" for at in range(N)]})
+
+
+def longer(A: dict[str, Any], B: dict[str, Any]) -> dict[str, Any]:
+    return {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
+
+
+def cases(key: str = "k<i>", letters: str = "bbbaattbbbbbfxe") -> tuple[ps.PairwiseCase, ...]:
+    kinds: dict[str, Any] = {"a": ("a", "win"), "b": ("b", "win"), "t": ("tie", "tie")}
+    rest: dict[str, Any] = {"f": (None, "flip"), "x": (None, "abstention"), "e": (None, "error")}
+    return tuple(
+        ps.PairwiseCase(f"<u>{at}", key, winner, "<b>because</b>", {}, ps.Outcome(kind), tags=("<a>", "b"))
+        for at, (winner, kind) in enumerate((kinds | rest)[letter] for letter in letters)
+    )
+
+
+def ab_run() -> ps.PairwiseRunResult:
+    return ps.PairwiseRunResult("run", cases(), ("k<i>",), "<A>", "<B>")
+
+
+def variants() -> ps.VariantsResult:
+    judge = ps.pairwise_judge(longer, criterion="says more", key="longer")
+    given = {f"<b>{n}": lambda task, n=n: task.input * n for n in (1, 2, 3)}
+    return ps.run_variants(ps.Suite.from_list("abcdef"), given, comparators=[judge], progress=False)
+
+
+def adaptive() -> ps.AdaptiveResult:
+    return ps.adaptive_rank(samples(), judge=longer, n_steps=30, progress="none", fit_fn="laplace")
+
+
+def status() -> ps.RunStatus:
+    counts = dict.fromkeys(("items", "pairs", "attempts"), 3)
+    spending, conditions = pl.DataFrame({"cost": [0.5]}), pl.DataFrame({"judge_id": IDS})
+    return ps.RunStatus("run.db", counts, {}, None, None, conditions, spending, None, pl.DataFrame(), 0, 0, 0)
+
+
+def bayes() -> ps.BayesFit:
+    mcmc = {"chains": 2, "iter_warmup": 40, "iter_sampling": 40, "extend": 1}
+    return ps.fit_bayes_btl_mcmc(comparisons(), model_variant="btl", mcmc=mcmc, seed=1)
+
+
+def bt_fit() -> ps.BTFit:
+    return ps.fit_bt_model(comparisons(), rank_intervals=True, covariance=True)
+
+
+def consistency() -> ps.ReverseConsistency:
+    main = comparisons().filter(pl.col("judge_id") == "bob").drop("judge_id")
+    back = main.select(ID1="ID2", ID2="ID1", better_id="ID2")
+    return ps.compute_reverse_consistency(main, back)
+
+
+def answered() -> pl.DataFrame:
+    rows = [{"ID1": a, "ID2": b, "better_id": a, "content": "<script>" * 900} for a, b in pairwise(IDS)]
+    return pl.DataFrame(rows, schema={**RESULTS})
+
+
+def labels() -> ps.Labels:
+    rows = [{"case_id": name, "task_id": name, "preferred": "1"} for name in IDS]
+    return ps.Labels(pl.DataFrame(rows), pl.DataFrame({"line": [1]}), tuple(IDS))
+
+
+def study() -> ps.TemplateStudy:
+    pairs = ps.make_pairs(samples().with_columns(theta_true=pl.int_range(N).cast(pl.Float64)))
+    return ps.template_study(
+        pairs, templates=["weigh", "concise"], judge={"<b>j": lambda _: ps.SimulatedJudge("theta_true")}, progress=False
+    )
+
+
+MADE: dict[type[ReprMixin], Callable[[], Any]] = {
+    ps.AdaptiveResult: adaptive,
+    ps.AdaptiveState: lambda: made(ps.AdaptiveResult).state,
+    ps.Agreement: lambda: ps.agreement({name: ["<a>", "b", "b", "<a>"] for name in IDS}, n_boot=10, seed=1),
+    AuditReport: lambda: AuditReport(3, 1, (f"step 2: {IDS[0]}",)),
+    ps.BTFit: bt_fit,
+    BTLFit: lambda: made(ps.BayesFit).fit,
+    BatchAnswers: lambda: BatchAnswers(answered(), pl.DataFrame(), pl.DataFrame(), pl.DataFrame({"batch": IDS}), 1),
+    ps.BatchResult: lambda: ps.BatchResult("openai", None, None, None, {}, answered(), pl.DataFrame(), Path("run.db")),
+    ps.BayesFit: bayes,
+    ps.ComparisonPlan: lambda: ps.plan(12, reliability=0.5, seeds=1, progress=False),
+    ConfidenceSequence: lambda: confidence_sequence(ab_run().frame()),
+    ps.CostEstimate: lambda: ps.estimate_llm_pairs_cost(ps.make_pairs(samples()), "gpt-4.1", offline=True),
+    ps.EloFit: lambda: ps.fit_elo_model(comparisons(), seed=1),
+    ps.ExportedCases: lambda: ps.ExportedCases(Path("<b>.jsonl"), None, 3, {}, ()),
+    FitStatistics: lambda: ps.fit_statistics(comparisons(), made(ps.BTFit)),
+    ps.JudgeCheck: lambda: ps.check_judge(samples(), longer, n_pairs=10, progress=False),
+    ps.Labelling: lambda: ps.Labelling(pl.DataFrame({"case_id": IDS}), None, "run.db", 3, 9),
+    ps.Labels: labels,
+    LaplaceFit: lambda: fit_btl_laplace(comparisons(), IDS, "btl", seed=1),
+    ps.MultiBatch: lambda: ps.MultiBatch([], pl.DataFrame({"provider": IDS}), Path("run.db"), Path()),
+    ps.MultiBatchResult: lambda: ps.MultiBatchResult([], answered(), pl.DataFrame(), pl.DataFrame(), pl.DataFrame()),
+    ps.PairSummary: lambda: ps.summarize_pairs(comparisons()),
+    ps.PairwiseAgreement: lambda: replace(ab_run(), cases=cases("x") + cases("y"), keys=("x", "y")).agreement("x", "y"),
+    ps.PairwiseRunResult: ab_run,
+    ps.PositionalBias: lambda: ps.check_positional_bias(made(ps.ReverseConsistency), seed=1),
+    ps.ReverseConsistency: consistency,
+    ps.RunStatus: status,
+    ps.RunDiff: lambda: ab_run().diff(replace(ab_run(), cases=cases(letters="aaaaatbbbbtbfxe"))),
+    ScaleSeparation: lambda: ps.scale_separation_reliability([1.0, 2.0, 4.0], [0.5, 0.5, 0.6]),
+    SimulatedRun: lambda: simulate_run(12, seed=1, max_comparisons=40),
+    ps.SamplesReport: lambda: ps.inspect_samples(samples()),
+    ps.SimulationStudy: lambda: ps.simulate(12, selector=("pollitt", "random"), seeds=2, per_item=3, progress=False),
+    Slices: lambda: slices(ab_run().frame()),
+    SplitHalf: lambda: ps.split_half_reliability(comparisons(), by="comparison", splits=3, seed=1),
+    ps.SubmitResult: lambda: ps.submit_pairs(ps.make_pairs(samples()), longer, progress=False),
+    ps.Suite: lambda: ps.Suite.from_list([f"{name} {'long ' * 500}" for name in IDS], name="<b>"),
+    ps.TemplateStudy: study,
+    ps.VariantsResult: variants,
+    WinProbability: lambda: made(ps.BTFit).win_probability(IDS[0], IDS[1]),
+    WinRate: lambda: ab_run().win_rate("k<i>"),
+}
+
+MAIN: dict[type[ReprMixin], Callable[[Any], pl.DataFrame]] = {
+    ps.AdaptiveResult: lambda result: result.items,
+    ps.AdaptiveState: logs.summarize_items,
+    ps.Agreement: lambda result: result.table,
+    ps.BTFit: lambda result: result.theta,
+    BatchAnswers: lambda result: result.results,
+    ps.BatchResult: lambda result: result.results,
+    ps.BayesFit: logs.summarize_items,
+    ps.ComparisonPlan: lambda result: result.runs,
+    ConfidenceSequence: lambda result: result.table,
+    ps.CostEstimate: lambda result: result.summary,
+    ps.EloFit: lambda result: result.elo,
+    FitStatistics: lambda result: result.items,
+    ps.Labelling: lambda result: result.labels,
+    ps.Labels: lambda result: result.table,
+    ps.MultiBatch: lambda result: result.registry,
+    ps.MultiBatchResult: lambda result: result.combined,
+    ps.PairSummary: lambda result: result.degrees,
+    ps.PairwiseRunResult: lambda result: result.frame(),
+    ps.PositionalBias: lambda result: result.summary,
+    ps.ReverseConsistency: lambda result: result.details,
+    ps.RunStatus: lambda result: result.conditions,
+    SimulatedRun: lambda result: result.refits,
+    ps.SamplesReport: lambda result: result.files,
+    ps.SimulationStudy: lambda result: result.stops,
+    Slices: lambda result: result.table,
+    SplitHalf: lambda result: result.splits,
+    ps.SubmitResult: lambda result: result.results,
+    ps.TemplateStudy: lambda result: result.table,
+    ps.VariantsResult: lambda result: result.ranking(),
+}
+"""The main table of each; the others have single figures, or make one."""
+
+KINDS = sorted(MADE, key=lambda kind: kind.__name__)
+CHARTS = [(kind, chart) for kind in KINDS if issubclass(kind, PlotMixin) for chart in kind._charts]
+
+
+@cache
+def made(kind: type[ReprMixin]) -> Any:
+    return MADE[kind]()
+
+
+def named(kind: Any) -> str:
+    return kind.__name__ if isinstance(kind, type) else str(kind)
+
+
+def rich_text(result: Any, width: int = 100) -> str:
+    out = StringIO()
+    Console(file=out, width=width, color_system=None).print(result)
+    return out.getvalue()
+
+
+# Every result is there
+
+GIVEN_OR_DOING = """
+AdaptiveConfig BTLConfig Condition Judge LLMJudge Trait PanelComparator JudgeComparator HumanComparator LabelComparator
+InMemoryTraceSource RunFile AdaptiveBothOrders AdaptiveLLMJudge
+""".split()
+"""What public functions return that is no result: settings, judges, comparators, sources, the run file itself."""
+
+RECORDS = "CaseChange FileRead PairwiseCase PairwiseOutcome Unmatched Verdict Trace TraceRef JudgePair Task".split()
+"""One case, one answer: rows of results."""
+
+
+def returned(function: Any) -> list[type]:
+    """The classes of pairscale that a function says it returns."""
+    words = re.findall(r"\w+", str(inspect.signature(function).return_annotation))
+    found = [vars(module).get(word) for word in words for module in ours()]
+    return [kind for kind in dict.fromkeys(found) if inspect.isclass(kind) and kind.__module__.startswith("pairscale")]
+
+
+def ours() -> list[Any]:
+    return [module for name, module in list(sys.modules.items()) if name.split(".")[0] == "pairscale"]
+
+
+def methods(kind: type) -> list[Any]:
+    members = [getattr(value, "fget", value) for name, value in vars(kind).items() if not name.startswith("_")]
+    return [getattr(member, "__func__", member) for member in members if callable(getattr(member, "__func__", member))]
+
+
+@pytest.mark.slow
+def test_every_result_of_a_public_function_shows_itself() -> None:
+    public = [getattr(ps, name) for name in ps.__all__]
+    waiting = [kind for function in public if inspect.isfunction(function) for kind in returned(function)]
+    waiting += [kind for kind in public if inspect.isclass(kind) and kind.__name__.endswith(("Result", "Fit", "Study"))]
+    seen: set[type] = set()
+    while waiting:
+        kind = waiting.pop()
+        if kind in seen or kind.__name__ in {*GIVEN_OR_DOING, *RECORDS}:
+            continue
+        seen.add(kind)
+        assert issubclass(kind, ReprMixin), f"{kind.__name__} is a result; let it show itself (pairscale.core.display)"
+        waiting += [other for method in methods(kind) if inspect.isfunction(method) for other in returned(method)]
+    assert len(seen) > 25
+
+
+@pytest.mark.slow
+def test_there_is_an_example_of_each() -> None:
+    def below(kind: type) -> set[type]:
+        return {kind}.union(*(below(one) for one in kind.__subclasses__()))
+
+    # A dataclass with slots is made twice; the first one is in no module.
+    shown = {kind for kind in below(ReprMixin) if vars(sys.modules[kind.__module__]).get(kind.__name__) is kind}
+    assert shown - {ReprMixin, PlotMixin} == set(MADE)
+    assert {type(made(kind)) for kind in KINDS} == set(MADE)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=named)
+def test_a_class_stays_what_it_was(kind: type[ReprMixin]) -> None:
+    if is_dataclass(kind):
+        assert not hasattr(made(kind), "__dict__"), "it has lost its slots"
+        with pytest.raises(FrozenInstanceError):
+            setattr(made(kind), fields(kind)[0].name, 1)
+    if kind is not ps.AdaptiveState and kind is not ps.AdaptiveResult:  # these hold a lock
+        assert repr(pickle.loads(pickle.dumps(made(kind)))) == repr(made(kind))
+
+
+# What is shown
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=named)
+def test_the_repr_is_short(kind: type[ReprMixin]) -> None:
+    said = repr(made(kind))
+    assert len(said) < 1_000
+    assert said.count("\n") < 10
+    assert "shape:" not in said, "a whole table"
+    assert "array(" not in said
+    assert "object at 0x" not in said
+    assert f"{kind.__name__}(" not in said, "every field of a dataclass"
+
+
+OF_TABLES = {"div", "p", "strong", "br", "table", "thead", "tbody", "tr", "th", "td", "style", "small"}
+OF_CHARTS = {"div", "p", "span", "svg", "g", "line", "circle", "text", "title"}
+PLACED = "x y x1 x2 y1 y2 cx cy r dy height stroke-width".split()
+SAFE = {
+    "class": r"[a-z -]+",
+    "style": r"padding: 0 0.6em; text-align: (left|right)",
+    "text-anchor": "middle|end",
+    "dir": "auto",
+    "role": "img",
+    **dict.fromkeys(("title", "aria-label", "aria-description"), "[^\x00-\x1f]+"),
+    **dict.fromkeys(PLACED, r"-?[\d.]+%?"),
+}
+
+
+class _Strict(HTMLParser):
+    """Takes a handful of harmless elements, each of them closed, with harmless attributes.
+
+    Attributes:
+        text: what is read outside of the chart.
+        chart: what is read in it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.text: list[str] = []
+        self.chart: list[str] = []
+        self.counts: dict[str, int] = {}
+        self.chart_at: int | None = None  # how many elements are open around the chart that it is in
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if ("role", "img") in attrs:
+            self.chart_at = len(self.open)
+        assert tag in (OF_TABLES if self.chart_at is None else OF_CHARTS), tag
+        assert all(re.fullmatch(SAFE[name], value or "") for name, value in attrs), attrs
+        self.counts[tag] = self.counts.get(tag, 0) + 1
+        if tag != "br":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+        if len(self.open) == self.chart_at:
+            self.chart_at = None
+
+    def handle_data(self, data: str) -> None:
+        if self.open[-1] == "style":
+            assert picture_css(in_cell=True) in data
+            assert not re.search("https?:|@import|url[(]|script", data)
+        elif data.strip():
+            (self.text if self.chart_at is None else self.chart).append(data)
+
+
+def parsed(result: Any) -> _Strict:
+    page = _Strict()
+    page.feed(result._repr_html_())
+    page.close()
+    assert page.open == []
+    return page
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=named)
+def test_a_notebook_shows_text_and_nothing_else(kind: type[ReprMixin]) -> None:
+    page = parsed(made(kind))
+    words = "".join(page.text)
+    assert words.isprintable()
+    assert len(words) < 12_000
+    assert page.counts.get("tr", 0) <= 21  # ten rows or twenty figures, and a head
+    assert "".join(page.chart).isprintable()
+    assert words.startswith(repr(made(kind)).split("\n")[0].removeprefix("<")[:20])
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+@pytest.mark.parametrize("kind", KINDS, ids=named)
+def test_a_terminal_shows_text_and_nothing_else(kind: type[ReprMixin], width: int) -> None:
+    text = rich_text(made(kind), width)
+    assert text.replace("\n", "").isprintable()
+    assert max(map(len, text.splitlines())) <= width
+    assert len(text) < 12_000
+
+
+SHOWS_IDS = [
+    ps.BTFit,
+    ps.EloFit,
+    ps.BayesFit,
+    ps.AdaptiveResult,
+    ps.SubmitResult,
+    ps.PairSummary,
+    ps.Suite,
+    ps.MultiBatch,
+]
+
+
+CHARTED = [ps.BTFit, ps.EloFit, ps.BayesFit, ps.AdaptiveResult, ps.PairwiseRunResult, ps.VariantsResult]
+
+
+@pytest.mark.parametrize("kind", CHARTED, ids=named)
+def test_a_notebook_shows_the_chart_below_the_table(kind: type[ReprMixin]) -> None:
+    page, shown = parsed(made(kind)), made(kind)._repr_html_()
+    dots = len(made(kind).keys) if kind is ps.PairwiseRunResult else None
+    assert page.counts["circle"] == (dots or page.counts["circle"]) > 0
+    assert page.counts["table"] == 1
+    assert shown.index("</table>") < shown.index("<svg")
+    assert page.chart
+
+
+def test_ranks_are_whole_numbers() -> None:
+    found = replace(
+        labels(), table=pl.DataFrame({"rank": [1.0, 2.0], "rank_p2.5": [1.0, 1.6], "rank_mean": [1.25, 2.0]})
+    )
+    text = rich_text(found, 200)
+    assert re.search(r"\b1 +1 +1\.250\b", text)
+    assert re.search(r"\b2 +2 +2\.000\b", text)
+
+
+def test_a_hundred_scores_are_one_picture_in_a_notebook() -> None:
+    rows = [{"winner": f"t{at}", "loser": f"t{at + 1}"} for at in range(99)]
+    fit = ps.fit_bt_model([*rows, *({"winner": row["loser"], "loser": row["winner"]} for row in rows)])
+    page = parsed(fit)
+    assert page.counts["circle"] == 100
+    assert page.counts["svg"] == 1
+
+
+@pytest.mark.parametrize("kind", SHOWS_IDS, ids=named)
+def test_a_hostile_id_is_read_as_it_is(kind: type[ReprMixin]) -> None:
+    escaped = IDS[0].replace("\x1b", "�")
+    best = IDS[N - 1].replace("\x1b", "�") if kind is ps.AdaptiveResult else escaped
+    assert best in "".join(parsed(made(kind)).text)
+    assert best in rich_text(made(kind), 200)  # [red] and all
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_a_hostile_column_is_read_as_it_is(rows: int) -> None:
+    columns = {f"<b>{at}\x1b[31m[red]": ["x"] * rows for at in range(14)}
+    found = replace(labels(), table=pl.DataFrame(columns))
+    for width in (60, 200):
+        assert rich_text(found, width).replace("\n", "").isprintable()
+    assert "<b>0�[31m[red]" in rich_text(found, 400)
+    assert "<b>13�[31m[red]" in "".join(parsed(found).text)
+
+
+def test_markup_is_not_obeyed_in_colour() -> None:
+    out = StringIO()
+    Console(file=out, width=200, force_terminal=True, color_system="truecolor").print(made(ps.BTFit))
+    assert "\x1b[31m" not in out.getvalue()
+
+
+def test_long_tables_are_cut_and_what_is_missing_is_said() -> None:
+    fit = made(ps.BTFit)
+    order = [IDS.index(name) for name in fit.theta["ID"]]
+    narrow = rich_text(fit, 60)
+    for shown in (rich_text(fit, 200), "".join(parsed(fit).text)):
+        assert "… 4 more rows" in shown
+        assert f"alert({order[9]})" in shown
+        assert f"alert({order[10]})" not in shown
+    assert re.search(r"… 4 more rows, \d+ more columns \(", narrow), "there is no room for all of them"
+    wide = ps.SubmitResult(answered(), answered(), answered(), "c", 1, Provenance("test"))
+    assert "<script>" * 7 in rich_text(wide, 400)
+    assert "<script>" * 8 not in rich_text(wide, 400)
+    hidden = f"… 3 more rows, {len(RESULTS) - 4} more columns (custom_id, model, object_type, status_code, "
+    assert hidden in "".join(parsed(wide).text), "columns without anything in them are not shown"
+
+
+def test_single_figures_are_listed_one_below_the_other() -> None:
+    text = rich_text(ScaleSeparation(0.875, 2.828, 2.6458))
+    assert text.splitlines() == [
+        "ScaleSeparation: reliability 0.875, separation 2.83, without error 2.65",
+        "figure           value",
+        "ssr              0.875",
+        "separation       2.828",
+        "true_separation  2.646",
+    ]
+
+
+def test_what_is_not_there_yet_has_no_table() -> None:
+    waiting = replace(made(ps.BatchResult), results=None)
+    assert rich_text(waiting) == "BatchResult of openai: 0 batches, not waited for, in run.db\n"
+    assert "<table" not in waiting._repr_html_()
+    with pytest.raises(InputError, match="this BatchResult has no table yet: <BatchResult of openai: 0 batches, not"):
+        waiting.to_pandas()
+    assert "<table" not in ps.adaptive_rank_start(["a", "b", "c"], seed=1)._repr_html_()
+
+
+def test_notices_are_shown_but_not_all() -> None:
+    fit = replace(made(ps.BTFit), notices=("one <b>\x1b[31m", "two", "three", "four", "five"))
+    assert rich_text(fit).splitlines()[-4:] == [
+        "note: one <b>�[31m",
+        "note: two",
+        "note: three",
+        "note: 2 more in .notices",
+    ]
+    assert "note: one &lt;b&gt;�[31m" in fit._repr_html_()
+
+
+# Pandas
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=named)
+def test_pandas_has_the_main_table(kind: type[ReprMixin]) -> None:
+    result = made(kind)
+    table = result.to_pandas()
+    if kind in MAIN:
+        expected = MAIN[kind](result)
+        assert list(table.columns) == expected.columns
+        assert_frame_equal(pl.from_pandas(table).cast(expected.schema), expected)
+    else:
+        assert len(table) == {ps.Suite: N, ps.RunDiff: 5}.get(kind, 1)
+
+
+def test_single_figures_for_pandas() -> None:
+    row = made(WinRate).to_pandas().iloc[0]
+    assert (row["wins"], row["losses"], row["ties"]) == (8, 2, 2)
+    assert tuple(row["ci"]) == made(WinRate).ci
+    changes = made(ps.RunDiff).to_pandas()
+    assert changes["task_id"].tolist() == ["<u>6", "<u>0", "<u>1", "<u>2", "<u>10"]
+    assert (changes["before"].tolist(), changes["after"].tolist()) == ([1, 0, 0, 0, 0.5], [0.5, 1, 1, 1, 1])
+
+
+def test_other_tables_by_their_names() -> None:
+    study = made(ps.TemplateStudy)
+    assert study.to_pandas("ranking")["template_id"].tolist() == study.ranking["template_id"].to_list()
+    assert len(made(ps.AdaptiveState).to_pandas("step_log")) == made(ps.AdaptiveState).step_log.height
+    with pytest.raises(UnknownNameError, match="TemplateStudy has no table 'level'; there is 'table', 'ranking'"):
+        study.to_pandas("level")
+    with pytest.raises(UnknownNameError, match="ScaleSeparation has no table 'x'; there is no other than the main one"):
+        made(ScaleSeparation).to_pandas("x")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", ["pandas", "pyarrow"])
+def test_without_pandas_the_install_command_is_named(module: str) -> None:
+    code = (
+        f"import sys; sys.modules['{module}'] = None\n"
+        "import pairscale as ps\n"
+        "try: ps.summarize_pairs([{'ID1': 'a', 'ID2': 'b'}]).to_pandas()\n"
+        "except ps.errors.MissingExtraError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "a pandas table needs an optional package: pip install 'pairscale[pandas]'\n"
+
+
+# Charts and reports
+
+
+@pytest.mark.slow_except("*-scores")
+@pytest.mark.parametrize(("kind", "chart"), CHARTS, ids=named)
+def test_a_chart_is_a_chart(kind: type[PlotMixin], chart: str) -> None:
+    drawn = made(kind).plot(kind=chart).to_dict()
+    assert drawn["$schema"].startswith("https://vega.github.io/schema/vega-lite")
+    assert "\x1b" not in str(drawn)
+
+
+def test_the_charts_of_a_run_are_those_of_its_figures(tmp_path: Path) -> None:
+    result = replace(ab_run(), cases=cases("x") + cases("y", "aaab"), keys=("x", "y"))
+    rows = max(result.plot().to_dict()["datasets"].values(), key=len)
+    assert [row["item"] for row in rows] == ["x", "y"]
+    for row in rows:
+        rate = result.win_rate(row["item"])
+        assert (row["value"], row["lower"], row["upper"]) == (rate.rate, *(rate.ci or ()))
+    looked = max(replace(result, sequential=True).plot().to_dict()["datasets"].values(), key=len)
+    assert looked[0]["upper"] - looked[0]["lower"] > rows[0]["upper"] - rows[0]["lower"], "looking has its price"
+    with pytest.raises(InputError, match="no case was answered"):
+        replace(result, cases=cases("x", "xe"), keys=("x",)).plot()
+    state = made(ps.AdaptiveState)
+    rows = max(state.plot().to_dict()["datasets"].values(), key=len)
+    table = logs.summarize_items(state, sort_by="theta_mean")
+    assert [row["value"] for row in rows] == table["theta_mean"].to_list()
+    drawn = result.plot(tmp_path / "x.json", title="Another")
+    assert json.loads((tmp_path / "x.json").read_text("utf-8"))["title"]["text"] == drawn.to_dict()["title"]["text"]
+    assert drawn.to_dict()["title"]["text"] == ["Another"]
+
+
+def test_a_chart_that_cannot_be_made_is_refused() -> None:
+    with pytest.raises(UnknownNameError, match="EloFit has no chart 'ranks'; there is 'scores', 'wins'"):
+        made(ps.EloFit).plot(kind="ranks")
+    with pytest.raises(InputError, match="must be a file that ends in"):
+        made(ps.EloFit).plot("x.gif")
+    assert not hasattr(made(ps.SubmitResult), "plot")
+
+
+def test_without_altair_the_install_command_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "altair", None)
+    with pytest.raises(
+        MissingExtraError, match=r"^a chart needs an optional package: pip install 'pairscale\[plots\]'$"
+    ):
+        made(ps.EloFit).plot()
+
+
+REPORTED = {ps.BTFit, ps.AdaptiveResult, ps.PositionalBias, ps.TemplateStudy, ps.PairwiseRunResult}
+
+
+def test_results_with_a_report_have_the_method() -> None:
+    assert {kind for kind in KINDS if issubclass(kind, ReportMixin)} == REPORTED
+
+
+@pytest.mark.parametrize("kind", sorted(REPORTED, key=named), ids=named)
+def test_a_report_is_written(kind: type, tmp_path: Path) -> None:
+    written = made(kind).report(tmp_path / "report.html", title="A <b>title</b>")
+    assert written == tmp_path / "report.html"
+    page = written.read_text("utf-8")
+    assert "<h1" in page
+    assert "A <b>title</b>" not in page
+    assert "<img src=x" not in page
+
+
+# Cells and lines
+
+
+def test_cells() -> None:
+    shown = [as_cell(value) for value in (None, 1, -0.0001, 2.0, "a\n\tb", "x" * 99, True, "\x1b[31m\u202e")]
+    assert shown == ["", "1", "0.000", "2.000", "a b", "x" * 59 + "…", "True", "�[31m�"]
+    assert printable("a\r\n b\x07") == "a b�"
+
+
+def test_a_small_figure_is_not_shown_as_nothing() -> None:
+    shown = rich_text(ScaleSeparation(0.000021, 1.0, -2e-16)).splitlines()[2:]
+    assert [line.split()[-1] for line in shown] == ["2.1e-05", "1.000", "0.000"]
+
+
+def test_columns_side_by_side() -> None:
+    grid = [["ID", "score", "words"], ["a", "1.00", "some words that are long"], ["bcd", "12.50", ""]]
+    lines, shown = text_lines(grid, [False, True, False], 80)
+    assert (lines, shown) == (["ID   score  words", "a     1.00  some words that are long", "bcd  12.50"], 3)
+    assert text_lines(grid, [False, True, False], 24) == (
+        ["ID   score  words", "a     1.00  some words…", "bcd  12.50"],
+        3,
+    )
+    assert text_lines(grid, [False, True, False], 15) == (["ID   score", "a     1.00", "bcd  12.50"], 2)
+
+
+def test_showing_loads_nothing_before_it_is_wanted() -> None:
+    heavy = {"polars", "rich", "pandas", "altair", "pairscale.reporting"}
+    code = f"import sys, pairscale.core.display; print(sorted({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,425 @@
+"""Tables through files and back, whole or not at all; texts stay texts."""
+
+from __future__ import annotations
+
+import errno
+import math
+import os
+import stat
+import subprocess
+import sys
+import zipfile
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import fastexcel
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+from tests import strategies
+
+import pairscale as ps
+from pairscale.core import files
+from pairscale.core.encodings import read_text
+from pairscale.core.errors import FileFormatError, MissingExtraError
+from pairscale.core.files import TABLE_SUFFIXES, read_table, replacing, write_table
+from pairscale.core.tables import RESULTS
+
+SUFFIXES = [".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".xlsx"]
+DELIMITED = [".csv", ".tsv"]
+once_per_example = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+
+
+def test_the_endings():
+    assert list(TABLE_SUFFIXES) == SUFFIXES
+
+
+# There and back.
+
+# What no XML can hold, and so no workbook; everything else must survive.
+NOT_IN_XML = "\ufffe\uffff"
+
+
+@once_per_example
+@example(texts=list(strategies.HOSTILE_TEXTS), ids=list(strategies.NASTY_IDS), suffix=".xlsx")
+@example(texts=list(strategies.HOSTILE_TEXTS), ids=list(strategies.NASTY_IDS), suffix=".csv")
+@example(texts=list(strategies.HOSTILE_TEXTS), ids=list(strategies.NASTY_IDS), suffix=".tsv")
+@example(texts=list(strategies.HOSTILE_TEXTS), ids=list(strategies.NASTY_IDS), suffix=".jsonl")
+@given(
+    texts=st.lists(st.none() | strategies.texts(), min_size=1, max_size=6),
+    ids=st.lists(strategies.ids(), min_size=1, max_size=6),
+    suffix=st.sampled_from(SUFFIXES),
+)
+def test_texts_and_ids_survive_every_kind_of_file(tmp_path, texts, ids, suffix):
+    rows = max(len(texts), len(ids))
+    frame = pl.DataFrame(
+        {
+            "ID1": [ids[at % len(ids)] for at in range(rows)],
+            "text1": [texts[at % len(texts)] for at in range(rows)],
+            "number": range(rows),
+        },
+        schema={"ID1": pl.String, "text1": pl.String, "number": pl.Int64},
+    )
+    if suffix == ".xlsx":
+        frame = frame.with_columns(pl.col(pl.String).str.replace_all(f"[{NOT_IN_XML}]", "?"))
+    path = tmp_path / f"table{suffix}"
+    assert write_table(frame, path) == path
+    assert_frame_equal(read_table(path).cast({"text1": pl.String}), frame)
+
+
+@pytest.mark.slow
+@once_per_example
+@given(frame=strategies.pairs(), suffix=st.sampled_from(DELIMITED))
+def test_pairs_survive_text_files_with_their_types(tmp_path, frame, suffix):
+    result = read_table(write_table(frame, tmp_path / f"t{suffix}"))
+    assert result.columns == frame.columns
+    assert result.rows() == frame.rows()
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_types_survive(tmp_path, suffix):
+    frame = pl.DataFrame(
+        {
+            "ID": ["a", "b"],
+            "whole": [1, None],
+            "real": [0.1, 1e-300],
+            "flag": [True, None],
+            "word": ["x", None],
+        }
+    )
+    assert_frame_equal(read_table(write_table(frame, tmp_path / f"t{suffix}")), frame)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_results_come_back_as_results(tmp_path, suffix):
+    """Text columns of ours stay text, whatever their cells look like."""
+    row = {name: {pl.String: "007", pl.Int64: 7, pl.Float64: 0.5}[type(kind)] for name, kind in RESULTS.items()}
+    frame = pl.DataFrame([row, dict.fromkeys(RESULTS) | {"ID1": "NA", "ID2": "1e3"}], schema=RESULTS)
+    assert_frame_equal(read_table(write_table(frame, tmp_path / f"t{suffix}")), frame)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_canonical_results_can_be_written(tmp_path, suffix):
+    frame = ps.build_btl_results_data([{"ID1": "a", "ID2": "b", "better_id": "b"}])
+    result = read_table(write_table(frame, tmp_path / f"t{suffix}"))
+    assert_frame_equal(result.drop("received_at"), frame.drop("received_at"))
+    assert str(result["received_at"][0]).startswith("1970-01-01")
+    assert ps.build_bt_data(result).rows() == [("a", "b", 0.0)]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".xlsx", ".parquet"])
+def test_a_table_without_rows_keeps_its_columns(tmp_path, suffix):
+    frame = pl.DataFrame(schema={"ID": pl.String, "text": pl.String})
+    assert_frame_equal(read_table(write_table(frame, tmp_path / f"t{suffix}")), frame)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_single_column_keeps_its_rows(tmp_path, suffix):
+    frame = pl.DataFrame({"ID": ["a", None, "b"]})
+    result = read_table(write_table(frame, tmp_path / f"t{suffix}"))
+    # Excel drops rows without any cell; no other kind of file may.
+    assert result["ID"].to_list() == (["a", "b"] if suffix == ".xlsx" else ["a", None, "b"])
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".xlsx"])
+def test_lists_and_structs_are_json_in_a_cell(tmp_path, suffix):
+    frame = pl.DataFrame(
+        {"ID": ["a", "b"], "l": [[1, None], None], "s": [{"x": "é"}, {"x": None}], "d": [[date(2020, 1, 2)], []]}
+    )
+    result = read_table(write_table(frame, tmp_path / f"t{suffix}"))
+    assert result.rows() == [("a", "[1, null]", '{"x": "é"}', '["2020-01-02"]'), ("b", None, '{"x": null}', "[]")]
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".json", ".parquet"])
+def test_lists_and_structs_stay_what_they_are(tmp_path, suffix):
+    frame = pl.DataFrame({"ID": ["a"], "l": [[1, None]], "s": [{"x": "é"}]})
+    assert_frame_equal(read_table(write_table(frame, tmp_path / f"t{suffix}")), frame)
+
+
+# What a cell of a csv file is.
+
+
+def guessed(tmp_path: Path, *cells: str, separator: str = ",") -> pl.Series:
+    path = tmp_path / "g.csv"
+    lines = [f"k{separator}v", *(f"x{separator}{cell}" for cell in cells)]
+    path.write_text("\n".join(lines))
+    return read_table(path)["v"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "values"),
+    [
+        (["1", "-2", ""], [1, -2, None]),
+        (["1", "2.5", "NA"], [1.0, 2.5, None]),
+        (["1e3", "inf"], [1000.0, math.inf]),
+        (["TRUE", "false", "NA"], [True, False, None]),
+        (["true", "1"], ["true", "1"]),
+        (["1", "x"], ["1", "x"]),
+        (["01", "2"], ["01", "2"]),
+        (["-007", "2"], ["-007", "2"]),
+        (["0", "0.5"], [0.0, 0.5]),
+        (["12345678901234567890", "1"], ["12345678901234567890", "1"]),
+        (["9223372036854775807"], [9223372036854775807]),
+        (["12345678901234567", "0.5"], ["12345678901234567", "0.5"]),
+        (["2020-01-01"], ["2020-01-01"]),
+        (["", "NA"], [None, None]),
+        (["1_000"], ["1_000"]),
+        ([" 1"], [" 1"]),
+    ],
+)
+def test_numbers_are_guessed_and_codes_are_not(tmp_path, cells, values):
+    result = guessed(tmp_path, *cells)
+    assert result.to_list() == values
+    assert [type(value) for value in result] == [type(value) for value in values]
+
+
+def test_decimal_commas_are_numbers_where_semicolons_part_the_cells(tmp_path):
+    assert guessed(tmp_path, "1,5", "-2", separator=";").to_list() == [1.5, -2.0]
+    assert guessed(tmp_path, "1.5", "-2", separator=";").to_list() == [1.5, -2.0]
+    assert guessed(tmp_path, "1,234,567", separator=";").to_list() == ["1,234,567"]
+    assert guessed(tmp_path, '"1,5"').to_list() == ["1,5"]
+
+
+def test_columns_can_be_named_as_text(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("a,b,c\n1,NA,3\n")
+    assert read_table(path).rows() == [(1, None, 3)]
+    assert read_table(path, text=["a", "b", "zz"]).rows() == [("1", "NA", 3)]
+    assert read_table(path, text=lambda frame: frame.columns[1:]).rows() == [(1, "NA", "3")]
+
+
+def test_a_large_csv_is_read_in_blocks(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "_BLOCK", 7)
+    frame = pl.DataFrame({"ID": [f"{n:03d}" for n in range(50)], "n": [None, *range(49)]})
+    assert_frame_equal(read_table(write_table(frame, tmp_path / "a.csv")), frame)
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a", "a.xls", "a.csv.gz", ".csv"])
+def test_unknown_endings_are_refused(tmp_path, name):
+    says = r"a table must end in '\.csv', '\.json', '\.jsonl', '\.ndjson', '\.parquet', '\.tsv', '\.xlsx'"
+    with pytest.raises(FileFormatError, match=says):
+        read_table(tmp_path / name)
+    with pytest.raises(FileFormatError, match=says):
+        write_table(pl.DataFrame({"ID": ["a"]}), tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_texts_are_read_as_they_are(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes("a\r\nb\n é ".encode())
+    assert read_text(path) == "a\r\nb\n é "
+    with pytest.raises(FileFormatError, match="is a folder, not a file"):
+        read_text(tmp_path)
+
+
+def test_a_folder_is_no_table(tmp_path):
+    (tmp_path / "a.csv").mkdir()
+    with pytest.raises(FileFormatError, match=r"a\.csv is a folder, not a file"):
+        read_table(tmp_path / "a.csv")
+
+
+# Excel.
+
+FORMULAS = ["=1+1", "{=1+1}", "+1", "-1", "@SUM(A1)", "http://example.org", "mailto:a@b.c", "internal:Sheet1!A1", "1"]
+
+
+def test_no_text_becomes_a_formula_a_link_or_a_number(tmp_path):
+    path = write_table(pl.DataFrame({"=2+2": FORMULAS}), tmp_path / "a.xlsx")
+    assert fastexcel.read_excel(str(path)).load_sheet(0).to_polars().to_dict(as_series=False) == {"=2+2": FORMULAS}
+    with zipfile.ZipFile(path) as archive:
+        sheet = archive.read("xl/worksheets/sheet1.xml").decode()
+        assert "xl/worksheets/_rels/sheet1.xml.rels" not in archive.namelist()  # where links would be
+    assert sheet.count('t="s"') == len(FORMULAS) + 1
+    assert "<f>" not in sheet
+    assert "<hyperlink" not in sheet
+
+
+def test_excel_shows_dates_numbers_and_truth_values_as_such(tmp_path):
+    frame = pl.DataFrame(
+        {
+            "day": [date(2020, 2, 29), None],
+            "time": [datetime(2020, 2, 29, 12, 30, 5, tzinfo=UTC), None],
+            "old": [date(1850, 1, 1), None],
+            "big": [2**60, None],
+            "bad": [math.nan, 0.5],
+            "flag": [True, False],
+            "ID": ["a", "b"],
+            "id": ["c", "d"],
+        }
+    ).with_columns(pl.col("time").dt.convert_time_zone("Asia/Tokyo"))
+    sheet = read_table(write_table(frame, tmp_path / "a.xlsx"))
+    assert sheet.columns == frame.columns
+    day, time = date(2020, 2, 29), datetime(2020, 2, 29, 12, 30, 5)  # noqa: DTZ001 (Excel knows no zones)
+    assert sheet.row(0) == (day, time, "1850-01-01", str(2**60), None, True, "a", "c")
+    assert sheet.row(1) == (None, None, None, None, 0.5, False, "b", "d")
+
+
+def test_what_excel_would_cut_off_is_refused(tmp_path):
+    path = tmp_path / "a.xlsx"
+    fits = "x" * 32_767
+    assert read_table(write_table(pl.DataFrame({"ID": ["a"], "text": [fits]}), path))["text"][0] == fits
+    kept = path.read_bytes()
+    for text in (fits + "x", "😀" * 16_384):
+        with pytest.raises(FileFormatError) as caught:
+            write_table(pl.DataFrame({"ID": ["a", "b"], "text": ["A", text]}), path)
+        assert str(caught.value) == (
+            f"{path}: an Excel cell holds 32,767 characters, and column 'text' has more in row 2; write csv or parquet"
+        )
+    for frame in (pl.DataFrame({"n": range(1_048_576)}), pl.DataFrame({f"c{n}": [1] for n in range(16_385)})):
+        with pytest.raises(FileFormatError, match=r"is too large for an Excel sheet; write csv or parquet"):
+            write_table(frame, path)
+    assert path.read_bytes() == kept
+
+
+@pytest.mark.parametrize(("module", "verb"), [("fastexcel", "reading"), ("xlsxwriter", "writing")])
+def test_a_missing_excel_package_is_named(tmp_path, monkeypatch, module, verb):
+    frame = pl.DataFrame({"ID": ["a"]})
+    path = write_table(frame, tmp_path / "a.xlsx")
+    kept = path.read_bytes()
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtraError, match=rf"{verb} an Excel file needs .*pip install 'pairscale\[excel\]'"):
+        read_table(path) if verb == "reading" else write_table(frame, path)
+    assert path.read_bytes() == kept
+    assert names_in(tmp_path) == ["a.xlsx"]
+
+
+def test_an_empty_column_of_a_workbook_says_nothing(tmp_path, caplog, capfd):
+    frame = pl.DataFrame({"ID": ["a"], "none": pl.Series([None], dtype=pl.String)})
+    assert_frame_equal(read_table(write_table(frame, tmp_path / "a.xlsx")), frame)
+    assert not caplog.records
+    assert capfd.readouterr() == ("", "")
+
+
+# Whole or not at all.
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(file.name for file in folder.iterdir())
+
+
+class StopError(Exception):
+    pass
+
+
+def half_written(path: Path) -> None:
+    with replacing(path) as temporary:
+        temporary.write_text("half")
+        raise StopError
+
+
+def test_a_failing_write_leaves_the_old_file_and_nothing_else(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("old")
+    with pytest.raises(StopError):
+        half_written(path)
+    assert path.read_text() == "old"
+    assert names_in(tmp_path) == ["a.csv"]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_full_disk_leaves_the_old_file_and_is_said(tmp_path, suffix, monkeypatch):
+    path = tmp_path / f"a{suffix}"
+    path.write_text("old")
+
+    def full(_descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(FileFormatError) as caught:
+        write_table(pl.DataFrame({"ID": ["a"]}), path)
+    assert str(caught.value) == f"{path} cannot be written: No space left on device"
+    assert path.read_text() == "old"
+    assert names_in(tmp_path) == [path.name]
+
+
+def test_readers_see_the_old_file_until_the_new_one_is_whole(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    with replacing(path) as temporary:
+        temporary.write_text("new")
+        assert path.read_text() == "old"
+        assert temporary.parent == path.parent  # on the same disk, or there is no replacing
+        assert temporary.name.startswith(".")
+    assert path.read_text() == "new"
+
+
+def test_columns_that_no_file_holds_are_named(tmp_path):
+    frame = pl.DataFrame({"ID": ["a"], "raw": [b"\xff"], "any": pl.Series([object()], dtype=pl.Object)})
+    for suffix in SUFFIXES:
+        with pytest.raises(FileFormatError, match=r"column 'raw', 'any' holds neither text nor numbers; leave it out"):
+            write_table(frame, tmp_path / f"a{suffix}")
+    assert not names_in(tmp_path)
+
+
+def test_what_polars_cannot_write_is_said_in_one_line(tmp_path, monkeypatch):
+    def broken(*_args, **_options):
+        raise pl.exceptions.ComputeError("no such thing\n\nhint: do something else")
+
+    monkeypatch.setattr(pl.DataFrame, "write_csv", broken)
+    with pytest.raises(FileFormatError, match=r"^\S*a\.csv cannot be written: no such thing$"):
+        write_table(pl.DataFrame({"ID": ["a"]}), tmp_path / "a.csv")
+    assert not names_in(tmp_path)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_targets_that_cannot_be_written_are_named(tmp_path, suffix):
+    frame = pl.DataFrame({"ID": ["a"]})
+    missing = tmp_path / "nowhere" / f"a{suffix}"
+    with pytest.raises(FileFormatError) as caught:
+        write_table(frame, missing)
+    assert str(caught.value) == f"{missing} cannot be written: there is no folder {missing.parent}; make it first"
+    folder = tmp_path / f"folder{suffix}"
+    folder.mkdir()
+    with pytest.raises(FileFormatError, match=r"cannot be written: it is a folder"):
+        write_table(frame, folder)
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(FileFormatError, match=r"cannot be written: there is no folder"):
+        write_table(frame, file / f"a{suffix}")
+    with pytest.raises(FileFormatError, match=r"cannot be the name of a file"):
+        write_table(frame, f"a\0b{suffix}")
+    assert names_in(tmp_path) == ["file", folder.name]
+    assert not names_in(folder)
+
+
+def test_a_pipe_is_not_replaced(tmp_path):
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+    with pytest.raises(FileFormatError, match=r"pipe\.csv cannot be written: it is a device or a pipe$"):
+        write_table(pl.DataFrame({"a": [1]}), pipe)
+    assert pipe.is_fifo()
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe.csv"]
+
+
+def test_a_folder_that_may_not_be_written(tmp_path, monkeypatch):
+    def forbidden(*_args, **_options):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", forbidden)
+    with pytest.raises(FileFormatError, match=r"a\.csv cannot be written: Permission denied$"):
+        write_table(pl.DataFrame({"ID": ["a"]}), tmp_path / "a.csv")
+
+
+def test_the_longest_name_can_be_written(tmp_path):
+    path = tmp_path / ("x" * 251 + ".csv")
+    assert write_table(pl.DataFrame({"ID": ["a"]}), path).exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions and links of POSIX")
+def test_permissions_and_links_stay(tmp_path):
+    code = (
+        "import os, sys, polars as pl; from pairscale.core.files import write_table; os.umask(0o077);"
+        "write_table(pl.DataFrame({'ID': ['a']}), sys.argv[1])"
+    )
+    path = tmp_path / "a.csv"
+    subprocess.run([sys.executable, "-c", code, str(path)], check=True)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600  # the texts of pupils are nobody else's business
+    path.chmod(0o640)
+    link = tmp_path / "link.csv"
+    link.symlink_to("a.csv")
+    write_table(pl.DataFrame({"ID": ["new"]}), link)
+    assert link.is_symlink()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert read_table(path)["ID"].to_list() == ["new"]

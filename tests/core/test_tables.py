@@ -1,0 +1,201 @@
+"""Any kind of table becomes one of ours, or is refused by name."""
+
+from __future__ import annotations
+
+import math
+from datetime import date
+from types import MappingProxyType
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+from tests import strategies
+
+from pairscale.core.errors import MissingExtraError, TableError
+from pairscale.core.tables import (
+    PAIRS,
+    RESULTS,
+    id_text,
+    is_blank,
+    listed,
+    require_columns,
+    require_ids,
+    row_numbers,
+    to_frame,
+)
+
+ROWS = [{"ID": "a", "n": 1, "x": 0.5}, {"ID": "b", "n": None, "x": 1.5}]
+FRAME = pl.DataFrame(ROWS)
+KINDS = {
+    "polars": FRAME,
+    "lazy": FRAME.lazy(),
+    "arrow": FRAME.to_arrow(),
+    "pandas": FRAME.to_pandas(use_pyarrow_extension_array=True),
+    "rows": ROWS,
+    "tuple of rows": tuple(MappingProxyType(row) for row in ROWS),
+    "columns": FRAME.to_dict(as_series=False),
+    "proxy of columns": MappingProxyType(FRAME.to_dict(as_series=False)),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_table_is_the_same_frame(kind):
+    assert_frame_equal(to_frame(KINDS[kind]), FRAME)
+
+
+def test_a_polars_frame_is_taken_as_it_is():
+    assert to_frame(FRAME) is FRAME
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (None, "it is a NoneType; give a pandas, Polars or Arrow table, or a list of dicts"),
+        ("a.csv", "it is a str; give"),
+        (b"bytes", "it is a bytes; give"),
+        (7, "it is a int; give"),
+        ([1, 2], "it is a list; give"),
+        ([{"ID": "a"}, ["b"]], "it is a list; give"),
+        (iter([{"ID": "a"}]), "it is a list_iterator; give"),
+        (pd.Series(["a"]), "it is a Series; give"),
+        ({"ID": ["a", "b", "c"], "text": ["x", "y"]}, "it cannot be used as a table: .*height"),
+        (FRAME.lazy().select("nowhere"), 'it cannot be used as a table: unable to find column "nowhere"'),
+        ([{"ID": "\ud800"}], "it cannot be used as a table: .*surrogates not allowed"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "it cannot be used as a table: .*unique string names"),
+    ],
+)
+def test_what_is_no_table_is_refused_in_one_line(data, says):
+    with pytest.raises(TableError, match=f"^{says}[^\n]*$"):
+        to_frame(data, "it")
+
+
+def test_rows_need_not_all_have_all_columns():
+    assert to_frame([{"a": 1}, {"b": "x"}, {"a": 2.5}]).rows() == [(1.0, None), (None, "x"), (2.5, None)]
+
+
+def test_pandas_columns_of_numbers_and_text_become_text():
+    frame = to_frame(pd.DataFrame({"ID": [7, "x", None, math.nan], "n": [1, 2, 3, 4]}))
+    assert frame.rows() == [("7", 1), ("x", 2), (None, 3), (None, 4)]
+
+
+def test_the_named_index_of_pandas_is_a_column_and_any_other_is_none():
+    data = pd.DataFrame({"text": ["A", "B"]}, index=pd.Index(["x", "y"], name="ID"))
+    assert to_frame(data).rows() == [("x", "A"), ("y", "B")]
+    assert to_frame(data.rename_axis(None)).columns == ["text"]
+    assert to_frame(data.rename_axis("text")).rows() == [("A",), ("B",)]
+    two = pd.DataFrame({"v": [1]}, index=pd.MultiIndex.from_tuples([("x", "y")], names=["ID1", "ID2"]))
+    assert to_frame(two).rows() == [("x", "y", 1)]
+
+
+def test_pandas_without_pyarrow_names_the_extra(monkeypatch):
+    def missing(*_args, **_options):
+        raise ModuleNotFoundError("pyarrow is required")
+
+    data = pd.DataFrame({"a": [1]})
+    monkeypatch.setattr(pl, "DataFrame", type("Frame", (pl.DataFrame,), {"__init__": missing}))
+    with pytest.raises(MissingExtraError, match=r"pip install 'pairscale\[pandas\]'"):
+        to_frame(data)
+
+
+@pytest.mark.parametrize(
+    ("ids", "text"),
+    [
+        (pl.Series(["007", " a", "NA"]), ["007", " a", "NA"]),
+        (pl.Series([7, -1]), ["7", "-1"]),
+        (pl.Series([7.0, None, math.nan, -0.0]), ["7", None, None, "0"]),
+        (pl.Series([7.0, 7.5]), ["7", "7.5"]),
+        (pl.Series([2.0**53, math.inf]), ["9007199254740992", "inf"]),
+        (pl.Series([1e300]), ["1e+300"]),
+        (pl.Series([True, False]), ["true", "false"]),
+        (pl.Series([date(2020, 1, 2)]), ["2020-01-02"]),
+        (pl.Series(["b", "a"], dtype=pl.Categorical), ["b", "a"]),
+        (pl.Series([None, None]), [None, None]),
+        (pl.Series([], dtype=pl.Float64), []),
+    ],
+)
+def test_ids_become_the_text_that_a_person_would_write(ids, text):
+    assert id_text(ids).to_list() == text
+    assert id_text(ids).dtype == pl.String
+
+
+@given(st.lists(st.integers(-(2**53), 2**53)))
+def test_whole_numbers_give_the_same_ids_as_integers_and_as_floats(numbers):
+    digits = [str(number) for number in numbers]
+    assert id_text(pl.Series(numbers, dtype=pl.Int64)).to_list() == digits
+    assert id_text(pl.Series([float(number) for number in numbers], dtype=pl.Float64)).to_list() == digits
+
+
+@pytest.mark.parametrize(
+    ("column", "says"),
+    [
+        (pl.Series("k", [[1]]), r"it: column 'k' holds List\(Int64\), not text"),
+        (pl.Series("k", [b"\xff"]), "it: column 'k' holds Binary, not text"),
+        (pl.Series("k", [object()], dtype=pl.Object), "it: column 'k' holds Object, not text"),
+    ],
+)
+def test_columns_that_are_no_text_are_named(column, says):
+    with pytest.raises(TableError, match=f"^{says}$"):
+        require_ids(column.to_frame(), ["k"], "it")
+
+
+def test_missing_ids_name_their_rows():
+    frame = pl.DataFrame({"ID": ["a", None, "", " \t", "\u00a0", "b", "\n", None, None]})
+    with pytest.raises(
+        TableError, match=r"^it: column 'ID' is empty in rows 2, 3, 4, 5, 7 and 2 more; every row needs an id$"
+    ):
+        require_ids(frame, ["ID"], "it")
+    with pytest.raises(TableError, match=r"^it: column 'ID' is empty in row 2; every"):
+        require_ids(frame.head(2), ["ID"], "it")
+
+
+def test_missing_columns_are_named_beside_those_there_are():
+    with pytest.raises(TableError, match=r"^it: no column 'x', 'y'; it has 'ID', 'n'$"):
+        require_columns(FRAME.select("ID", "n"), ["x", "ID", "y"], "it")
+    with pytest.raises(TableError, match=r"^it: no column 'x'; it has none$"):
+        require_columns(pl.DataFrame(), ["x"], "it")
+    require_columns(FRAME, ["n", "ID"], "it")
+
+
+def test_lists_in_messages_are_short_and_in_one_line():
+    assert listed([]) == ""
+    assert listed(["a\nb", 2]) == "'a\\nb', '2'"
+    assert listed("abcde") == "'a', 'b', 'c', 'd', 'e'"
+    assert listed([*range(2000)]) == "'0', '1', '2', '3', '4' and 1,995 more"
+    assert row_numbers(pl.Series([False, True])) == "row 2"
+    assert row_numbers(pl.Series([True] * 5)) == "rows 1, 2, 3, 4, 5"
+    assert row_numbers(pl.Series([None, *[True] * 6])) == "rows 2, 3, 4, 5, 6 and 1 more"
+
+
+@given(st.lists(st.none() | st.text(" \t\r\n\u00a0\u2003ab", max_size=3), max_size=5))
+def test_blank_is_missing_or_white_space(texts):
+    expected = [text is None or not text.strip() for text in texts]
+    assert is_blank(pl.Series(texts, dtype=pl.String)).to_list() == expected
+
+
+@pytest.mark.slow
+@given(strategies.samples())
+def test_the_strategies_keep_their_promise(samples):
+    assert samples.columns[:2] == ["ID", "text"]
+    assert samples["ID"].n_unique() == samples.height >= 2
+    assert not is_blank(samples["ID"]).any()
+    assert not is_blank(samples["text"]).any()
+
+
+def test_the_columns_of_the_contract_stand_in_its_order():
+    assert list(PAIRS) == ["ID1", "text1", "ID2", "text2"]
+    promised = (
+        "custom_id ID1 ID2 model object_type status_code error_message thoughts content better_sample better_id "
+        "prompt_tokens completion_tokens total_tokens"
+    )
+    assert list(RESULTS)[:14] == promised.split()
+    assert list(RESULTS)[-6:] == ["outcome", "judge_id", "trait", "template_id", "condition_id", "probability"]
+
+
+def test_arrow_dictionaries_and_chunks_are_read():
+    column = pa.chunked_array([pa.array(["a"]).dictionary_encode(), pa.array(["b"]).dictionary_encode()])
+    frame = require_ids(to_frame(pa.table({"ID": column})), ["ID"], "it")
+    assert frame.rows() == [("a",), ("b",)]

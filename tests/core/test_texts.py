@@ -1,0 +1,305 @@
+"""Folders and archives: every file is read, or listed with its reason; and what was read is said."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import zipfile
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import pairscale as ps
+from pairscale.core import texts as module
+from pairscale.core.documents import kinds
+from pairscale.core.errors import FileFormatError, InputError
+
+DATA = Path(__file__).parents[1] / "data" / "documents"
+
+
+@pytest.fixture
+def plain(monkeypatch):
+    """An installation without the extra."""
+    found = kinds.find_spec
+    monkeypatch.setattr(kinds, "find_spec", lambda name: None if name in {"pypdf", "defusedxml"} else found(name))
+
+
+@pytest.fixture
+def class_folder(tmp_path):
+    """60 essays: 44 txt, 10 docx, 6 pdf."""
+    folder = tmp_path / "essays"
+    folder.mkdir()
+    for at in range(44):
+        (folder / f"t{at:02}.txt").write_text(
+            f"The essay of pupil {at} is about the weather, and it is their own.", "utf-8"
+        )
+    for at in range(10):
+        _variant(DATA / "essay.docx", folder / f"w{at}.docx", "word/document.xml", b"bees", f"bee{at}".encode())
+    shutil.copy(DATA / "essay.pdf", folder / "p0.pdf")
+    shutil.copy(DATA / "half-scanned.pdf", folder / "p1.pdf")
+    for at in range(2, 6):
+        shutil.copy(DATA / "essay.pdf", folder / f"p{at}.pdf")
+    return folder
+
+
+def _variant(source: Path, target: Path, part: str, old: bytes, new: bytes) -> None:
+    """The same document with another word in it."""
+    with zipfile.ZipFile(source) as archive, zipfile.ZipFile(target, "w") as made:
+        for name in archive.namelist():
+            content = archive.read(name)
+            made.writestr(name, content.replace(old, new) if name == part else content)
+
+
+def test_sixty_essays(class_folder):
+    report = ps.inspect_samples(class_folder)
+    assert report.samples.height == 60
+    assert report.skipped == ()
+    assert report.opening() == [
+        f"60 texts from {class_folder}; ID = file name",
+        "  44 txt",
+        "  10 docx",
+        "  6 pdf (2 pages skipped: no text layer; in p1.pdf)",
+    ]
+    assert report.problems() == ["note: identical texts: 'p0' = 'p2' = 'p3' = 'p4' = 'p5'"]
+    assert str(report) == (
+        "60 texts: 44 txt, 10 docx, 6 pdf (2 pages skipped: no text layer; in p1.pdf); ID = file name"
+    )
+    assert report.files.filter(pl.col("pages_without_text") > 0).rows() == [
+        ("p1.pdf", "pdf", True, 45, 3, 2, None, None),
+    ]
+    assert report.files["read"].all()
+
+
+def test_sixty_essays_on_a_plain_installation(class_folder, plain, caplog):
+    report = ps.inspect_samples(class_folder)
+    assert report.samples.height == 44
+    said = "16 files were not read: 10 docx, 6 pdf. Install pairscale[documents]: pip install 'pairscale[documents]'"
+    assert report.problems() == [said]
+    ps.read_samples(class_folder)
+    assert [record.getMessage() for record in caplog.records] == [said]
+    with pytest.raises(InputError, match=r"16 files were not read: 10 docx, 6 pdf, and strict allows none: 'p0.pdf'"):
+        ps.read_samples(class_folder, strict=True)
+
+
+def test_a_table_of_something_else_is_listed(class_folder):
+    (class_folder / "class.csv").write_text("student_id,name,class,essay\n", "utf-8")
+    report = ps.inspect_samples(class_folder)
+    assert report.problems()[:2] == [
+        "1 file was not read: 1 csv:",
+        "  class.csv: a table, not a text; to read the texts in it, give it instead of the folder",
+    ]
+
+
+@pytest.mark.parametrize("named", ["stem", "file"])
+def test_a_class_list_among_the_essays_says_more_of_them(class_folder, named):
+    """Its column of file names, with or without their endings, is found; names and classes travel with the texts."""
+    names = [path.stem if named == "stem" else path.name for path in sorted(class_folder.iterdir())]
+    rows = {"student": names[::-1], "name": [f"Pupil {name}" for name in names[::-1]], "class": ["7b"] * 60}
+    pl.DataFrame(rows | {"remark": ["A remark that is longer than any name or class would be."] * 60}).write_csv(
+        class_folder / "class.csv"
+    )
+    report = ps.inspect_samples(class_folder)
+    assert report.skipped == ()
+    assert report.kept == ("name", "class")
+    assert report.opening()[0] == f"60 texts from {class_folder}; ID = file name; other columns kept: name, class"
+    assert report.opening()[-1] == "  class.csv: columns name, class by student; without remark"
+    for uid, name in report.samples.select("ID", "name").rows():
+        assert name.removeprefix("Pupil ").partition(".")[0] == uid
+    assert report.samples.columns == ["ID", "text", "name", "class"]
+
+
+def test_a_class_list_that_lacks_a_text_is_not_used(tmp_path):
+    for name in "abc":
+        (tmp_path / f"{name}.txt").write_text(f"Text {name}.", "utf-8")
+    (tmp_path / "class.csv").write_text("who,name\na,Ann\nb,Bob\nz,Zoe\n", "utf-8")
+    report = ps.inspect_samples(tmp_path)
+    assert report.kept == ()
+    [one] = report.skipped
+    assert str(one.reason).endswith("its column who names 2 of the 3 texts")
+    (tmp_path / "class.csv").write_text("who,name\na,Ann\nb,Bob\nc,Cem\na,Ada\n", "utf-8")
+    assert ps.inspect_samples(tmp_path).kept == ()
+    (tmp_path / "class.csv").write_text("who,name,grade\na,Ann,1\nb,Bob,2\nc,Cem,3\nz,Zoe,4\n", "utf-8")
+    assert ps.inspect_samples(tmp_path).samples.rows()[0] == ("a", "Text a.", "Ann", 1)
+    (tmp_path / "more.csv").write_text("who,name\na,Ann\n", "utf-8")
+    assert ps.inspect_samples(tmp_path).kept == ()
+
+
+def test_every_other_file_is_listed_with_its_reason(tmp_path, caplog):
+    for name, content in {
+        "a.txt": b"Read.", "b.md": b"# Read, too", "c.HTML": b"<p>And this", "photo.jpg": b"\xff\xd8", "old.doc": b"x",
+        "more.zip": b"PK", "empty.txt": b" \n", "really.txt": b"%PDF-1.4", "cyrillic.txt": "Погода".encode("cp1251"),
+        "noending": b"x", "scan.pdf": (DATA / "scanned.pdf").read_bytes(), ".DS_Store": b"\0", "Thumbs.db": b"\0",
+        "~$a.docx": b"\0",
+    }.items():  # fmt: skip
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "drafts").mkdir()
+    report = ps.inspect_samples(tmp_path)
+    assert report.samples.rows() == [("a", "Read."), ("b", "# Read, too"), ("c", "And this")]
+    assert {one.name: one.reason for one in report.skipped} == {
+        "photo.jpg": "not a text: txt, md, html, docx, odt and pdf are read",
+        "noending": "not a text: txt, md, html, docx, odt and pdf are read",
+        "old.doc": "a format that is not read; save it as docx, odt, pdf or txt",
+        "more.zip": "an archive; unpack it, or give it instead of the folder if it is a zip file",
+        "empty.txt": "it is empty: there is no text in it",
+        "really.txt": "its content is a PDF file, not txt; rename it to .pdf",
+        "cyrillic.txt": "it is not UTF-8 text; save it as UTF-8, or name its encoding (encoding=)",
+        "scan.pdf": "no text layer: it is a scan or a picture; make one with OCR, or type the text",
+        "drafts": "a folder; only the files of one folder are read, so give it by its own name",
+    }
+    assert report.problems()[0].startswith("9 files were not read: ")
+    assert len(report.problems()) == 9
+    assert report.record()["texts"] == 3
+    assert len(report.record()["files"]) == 12
+
+
+def test_links_that_lead_out_of_the_folder(tmp_path):
+    (tmp_path / "secret").write_text("A key.", "utf-8")
+    folder = tmp_path / "essays"
+    folder.mkdir()
+    (folder / "a.txt").write_text("Mine.", "utf-8")
+    (folder / "b.txt").symlink_to(tmp_path / "secret")
+    (folder / "c.txt").symlink_to("a.txt")
+    (folder / "d.txt").symlink_to("nowhere")
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(folder / "pipe.txt")
+    report = ps.inspect_samples(folder)
+    assert report.samples.rows() == [("a", "Mine."), ("c", "Mine.")]
+    reasons = {one.name: one.reason for one in report.skipped}
+    assert reasons["b.txt"] == "a link that leads out of the folder; copy the file itself into it"
+    assert reasons["d.txt"] == "not a plain file"
+    assert reasons.get("pipe.txt", "not a plain file") == "not a plain file"
+
+
+def test_two_files_of_one_name(tmp_path):
+    (tmp_path / "ann.txt").write_text("One.", "utf-8")
+    (tmp_path / "ann.md").write_text("Two.", "utf-8")
+    with pytest.raises(FileFormatError, match=r"ann\.md and ann\.txt would have the same id 'ann'; rename one"):
+        ps.read_samples(tmp_path)
+
+
+def test_a_guessed_encoding_is_said_once_for_all(tmp_path):
+    for name in "abcdefg":
+        (tmp_path / f"{name}.txt").write_bytes(f"Café {name}".encode("cp1252"))
+    [note] = ps.inspect_samples(tmp_path).notes
+    assert note.startswith("a.txt, b.txt, c.txt, d.txt, e.txt and others: it is not UTF-8; it was read as Windows-1252")
+    assert ps.inspect_samples(tmp_path, encoding="cp1252").notes == ()
+
+
+def test_unusual_texts_are_named():
+    rows = [{"ID": str(at), "text": f"text {at}"} for at in range(5)]
+    rows += [{"ID": "same", "text": "text 1 "}, {"ID": "long", "text": "word " * 30}]
+    assert ps.inspect_samples(rows).notes == (
+        "identical texts: '1' = 'same'",
+        "'long' is ten times as long as the median text (6 characters) or longer",
+    )
+    assert ps.inspect_samples([*rows[:2], {"ID": "9", "text": "x" * 59}]).notes == ()
+
+
+def test_a_report_stands_for_its_samples(caplog):
+    report = ps.inspect_samples([{"ID": "a", "text": "x"}, {"ID": "b", "text": "x"}])
+    assert report.notes
+    assert ps.read_samples(report) is report.samples
+    assert ps.inspect_samples(report) is report
+    assert not caplog.records
+
+
+# Archives.
+
+
+def archive(path: Path, members: dict[str, bytes]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
+        for name, content in members.items():
+            made.writestr(name, content)
+    return path
+
+
+def test_an_archive_is_read_like_a_folder(tmp_path):
+    inner = io.BytesIO()
+    with zipfile.ZipFile(inner, "w") as made:
+        made.writestr("z.txt", "no")
+    path = archive(
+        tmp_path / "a.zip",
+        {
+            "essays/ann.txt": b"One.",
+            "essays/bob.docx": (DATA / "changed.docx").read_bytes(),
+            "essays/photo.jpg": b"x",
+            "essays/inner.zip": inner.getvalue(),
+            "essays/drafts/old.txt": b"no",
+            "essays/.hidden.txt": b"no",
+            "__MACOSX/essays/ann.txt": b"no",
+        },
+    )
+    report = ps.inspect_samples(path)
+    assert report.samples.rows() == [("ann", "One."), ("bob", "The river rose two metres in a night.")]
+    assert {one.name: one.reason for one in report.skipped} == {
+        "photo.jpg": "not a text: txt, md, html, docx, odt and pdf are read",
+        "essays/inner.zip": "an archive inside the archive; unpack it first",
+        "essays/drafts/old.txt": "in a folder of the archive; only the files of one folder are read",
+    }
+
+
+def test_names_that_lead_out_of_an_archive_and_links_in_it(tmp_path):
+    path = archive(tmp_path / "a.zip", {"a.txt": b"A", "../b.txt": b"B", "/c.txt": b"C", "..\\d.txt": b"D"})
+    with zipfile.ZipFile(path, "a") as made:
+        link = zipfile.ZipInfo("e.txt")
+        link.external_attr = 0o120777 << 16
+        made.writestr(link, "/etc/passwd")
+    report = ps.inspect_samples(path)
+    assert report.samples.rows() == [("a", "A")]
+    reasons = [str(one.reason) for one in report.skipped]
+    assert reasons.count("its name leads out of the archive") == 3
+    assert reasons.count("a link, which an archive of texts does not need") == 1
+    assert sorted(tmp_path.iterdir()) == [path]  # nothing is written
+
+
+def test_an_archive_that_is_a_bomb(tmp_path):
+    path = archive(tmp_path / "a.zip", {f"{at}.txt": bytes(2**20) for at in range(70)})
+    with pytest.raises(FileFormatError, match=r"a\.zip: it expands to more than 64 MB, which is not read"):
+        ps.read_samples(path)
+
+
+def test_a_long_text_in_an_archive(tmp_path):
+    path = archive(tmp_path / "a.zip", {"a.txt": b"x" * 5_000_001, "b.txt": b"short"})
+    report = ps.inspect_samples(path)
+    assert [(one.name, one.reason) for one in report.skipped] == [("a.txt", "it has more than 5,000,000 bytes")]
+
+
+def test_an_archive_that_is_not_there(tmp_path):
+    with pytest.raises(FileFormatError, match=r"nowhere\.zip cannot be read: No such file"):
+        ps.read_samples(tmp_path / "nowhere.zip")
+
+
+# One document.
+
+
+def test_one_document(tmp_path, caplog):
+    assert module.read_document(DATA / "changed.odt").text == "The river rose two metres in a night."
+    module.read_document(DATA / "half-scanned.pdf")
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{DATA / 'half-scanned.pdf'}: 2 of its pages were skipped: no text layer"
+    ]
+    (tmp_path / "a.rtf").write_bytes(rb"{\rtf1 Hello}")
+    with pytest.raises(FileFormatError, match=r"a\.rtf: a format that is not read; save it as docx, odt, pdf or txt"):
+        module.read_document(tmp_path / "a.rtf")
+    (tmp_path / "notes").write_text("Plain.\n", "utf-8")
+    assert module.read_document(tmp_path / "notes").text == "Plain."
+
+
+def test_tables_of_a_spreadsheet_program(caplog):
+    """Merged cells, formulas, and the encodings that people choose in the dialogue."""
+    rows = {}
+    for name in ("class.xlsx", "class-cp1252.csv", "class-utf16.csv", "class-utf8.csv"):
+        report = ps.inspect_samples(DATA / name)
+        assert (report.id_from, report.text_from) == (
+            "column student_id (by its name)", "column essay (the only column with long texts)",
+        )  # fmt: skip
+        assert report.kept == ("name", "class", "length")
+        rows[name] = report.samples.rows()
+    assert rows["class.xlsx"] == rows["class-cp1252.csv"] == rows["class-utf16.csv"] == rows["class-utf8.csv"]
+    assert rows["class.xlsx"][0][2:] == ("Zoë Müller", "7b", 83)
+    said = [record.getMessage() for record in caplog.records]
+    assert any("Windows-1252" in line and "'Zoë'" in line for line in said)
+    merged = "has merged cells, 'C2:C4': the value is in the first of them, and the others are empty"
+    assert sum(merged in line for line in said) == 1

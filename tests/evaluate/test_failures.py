@@ -1,0 +1,312 @@
+"""A variant that fails has not won: the ways to count failures, the bounds, and that every figure uses one rule."""
+
+import json
+
+import polars as pl
+import pytest
+
+import pairscale as ps
+from pairscale.core.comparisons import Outcome
+from pairscale.core.errors import InputError
+from pairscale.evaluate.inference.failures import FAILURES, count_failure, count_failures
+from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult
+from pairscale.evaluate.source import NO_ANSWER
+
+
+class Longer:
+    """A comparator that remembers what it was shown."""
+
+    key = "longer"
+
+    def __init__(self):
+        self.seen = {}
+
+    async def compare(self, *, task, trace_a, trace_b, reference_outputs):
+        self.seen[task.task_id] = (trace_a.output, trace_b.output)
+        a, b = len(trace_a.output), len(trace_b.output)
+        return ps.PairwiseOutcome("tie" if a == b else "a" if a > b else "b")
+
+
+def suite_of(n):
+    return ps.Suite.from_list([f"Question {at}?" for at in range(n)])
+
+
+def place(task):
+    return int(task.task_id[-4:])
+
+
+def answering(text, fails=()):
+    def variant(task):
+        if place(task) in fails:
+            raise TimeoutError("the model did not answer")
+        return text
+
+    return variant
+
+
+def compare(n=100, a=(), b=(), texts=("x" * 20, "y" * 30), **options):
+    who = options.pop("comparators", None) or [Longer()]
+    return ps.run_pairwise(
+        suite_of(n),
+        variant_a=answering(texts[0], a),
+        variant_b=answering(texts[1], b),
+        comparators=who,
+        progress=False,
+        **options,
+    )
+
+
+def test_a_variant_that_dies_on_ninety_of_a_hundred_tasks_has_not_won():
+    found = compare(b=range(90))
+    assert found.failures == "loss"
+    assert found.tally("longer") == (90, 10, 0)
+    assert found.win_rate("longer").rate == pytest.approx(0.1)
+    assert found.bounds("longer") == (pytest.approx(0.1), 1.0)
+    words = found.verdict("longer")
+    assert "better" not in words
+    assert words == (
+        "no verdict, as it depends on how failures count: A is ahead if a failure is a loss (B won 10 % of 100 decided "
+        "cases), but B is ahead if cases with a failure are left out (B won 100 % of 10 decided cases); find out why B "
+        "failed, and run those tasks again; B failed in 90 of 100 cases (counted as lost), win rate of B 10.0 to "
+        "100.0 % over all ways to count failures"
+    )
+    assert "no verdict" in str(found)
+    assert "B: failed 90 of 100 (90 %), median latency" in found.summary()
+
+
+def test_few_failures_leave_the_verdict():
+    found = compare(b=range(5))
+    assert found.verdict("longer").startswith("B is better: 95 % of 100 decided cases")
+    assert found.bounds("longer") == (0.95, 1.0)
+
+
+def test_failures_alone_make_nothing_better():
+    """Half of A's answers fail, and the rest are even: B is more reliable, and not better by the criterion."""
+
+    def even(A, B):
+        return {"is_valid": True, "Y": int((len(A["text"]) > len(B["text"])) == (int(A["task_id"][-4:]) % 2 == 0))}
+
+    judge = ps.pairwise_judge(even, criterion="any", key="longer")
+    found = compare(a=range(40), comparators=[judge])
+    assert found.win_rate("longer").rate == pytest.approx(0.7)
+    assert found.win_rate("longer", failures="excluded").rate == pytest.approx(0.5)
+    assert "better" not in found.verdict("longer")
+
+
+def test_when_all_answers_of_one_failed_the_other_is_better():
+    """There is no case to count without the failures, so nothing speaks against it."""
+    found = compare(n=20, b=range(20))
+    assert found.verdict("longer").startswith("A is better: 100 % of 20 decided cases")
+    assert found.bounds("longer") == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("failures", FAILURES)
+def test_both_variants_fail(failures):
+    who = Longer()
+    found = compare(n=4, a=[0, 1], b=[1, 2], failures=failures, comparators=[who])
+    assert [case.failed for case in found.cases] == ["a", "both", "b", None]
+    expected = {
+        "loss": ["b", "tie", "a", "b"],
+        "shown": ["b", "tie", "a", "b"],
+        "excluded": [None, None, None, "b"],
+    }
+    assert [case.winner for case in found.cases] == expected[failures]
+    assert set(who.seen) == ({f"task-{n:04d}" for n in range(4)} if failures == "shown" else {"task-0003"})
+    if failures == "shown":
+        assert who.seen["task-0000"] == (NO_ANSWER, "y" * 30)
+        assert who.seen["task-0001"] == (NO_ANSWER, NO_ANSWER)
+    assert found.bounds("longer") == (0.625, 1.0)
+
+
+def test_what_is_shown_may_win():
+    class Shorter(Longer):
+        async def compare(self, **given):
+            said = await super().compare(**given)
+            return ps.PairwiseOutcome({"a": "b", "b": "a"}.get(said.winner, "tie"))
+
+    found = compare(n=40, b=range(20), failures="shown", comparators=[Shorter()])
+    assert found.win_rate("longer").rate == 0.5  # "(no answer)" is shorter
+    assert found.rates("longer").keys() == {"shown", "loss", "excluded"}
+    assert found.bounds("longer") == (0.0, 0.5)
+
+
+def test_a_judge_is_shown_no_answer_and_a_judges_failure_stays_no_outcome():
+    seen = []
+
+    def judge(A, B):
+        seen.append({A["text"], B["text"]})
+        if A["task_id"] == "task-0003":
+            raise RuntimeError("no verdict today")
+        return {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
+
+    found = compare(n=4, b=[0], failures="shown", comparators=[ps.pairwise_judge(judge, criterion="any", key="k")])
+    assert {NO_ANSWER, "x" * 20} in seen
+    assert [case.winner for case in found.cases] == ["a", "b", "b", None]
+    assert found.counts("k")["error"] == 1
+    assert found.bounds("k") == (pytest.approx(2 / 3), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("trace", "why"),
+    [
+        (ps.Trace("", exception="boom"), "boom"),
+        (ps.Trace("half an answer", exception="boom"), "boom"),
+        (ps.Trace(""), "the output is empty"),
+        (ps.Trace(" \n\t\u200b\ufeff"), "the output is empty"),
+        (ps.Trace("text", metadata={"error": "rate limit"}), "error: rate limit"),
+        (ps.Trace("text", metadata={"error": {"code": 500}}), 'error: {"code": 500}'),
+        (ps.Trace("text", metadata={"error": True}), "error: true"),
+        (ps.Trace("text", metadata={"error": False}), None),
+        (ps.Trace("text", metadata={"error": ""}), None),
+        (ps.Trace("text", metadata={"error": 0.1}), None),
+        (ps.Trace("text", exception=""), None),
+        (ps.Trace("0"), None),
+        (ps.Trace("NaN"), None),
+    ],
+)
+def test_what_a_failure_is(trace, why):
+    assert trace.failure == why
+    source = ps.InMemoryTraceSource({"t": trace})
+    found = ps.evaluate_pairwise(ps.InMemoryTraceSource({"t": "x"}), source, comparators=[Longer()], progress=False)
+    assert found.cases[0].failed == (None if why is None else "b")
+    assert (found.cases[0].length_b is None) == (why is not None)
+
+
+def test_recorded_answers_fail_where_the_output_is_missing(tmp_path):
+    rows = [
+        {"task_id": "t1", "output": None},
+        {"task_id": "t2", "output": float("nan")},
+        {"task_id": "t3", "output": "fine"},
+        {"task_id": "t4", "output": "late", "error": "timeout"},
+        {"task_id": "t5", "output": "  "},
+    ]
+    (tmp_path / "b.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "a.jsonl").write_text(
+        "".join(json.dumps({**row, "output": "ok", "error": None}) + "\n" for row in rows)
+    )
+    found = ps.ab(
+        tmp_path / "a.jsonl", tmp_path / "b.jsonl", criterion="longer", judge=lambda A, B: {"is_valid": True, "Y": 0.5},
+        progress=False,
+    )  # fmt: skip
+    assert [case.failed for case in found.cases] == ["b", "b", None, "b", "b"]
+    assert found.tally("longer") == (4, 0, 1)
+
+
+def test_the_looks_stop_only_where_every_way_agrees():
+    """B fails on most tasks and wins the rest: the two ways contradict each other, so all tasks are asked."""
+    found = compare(n=60, b=[n for n in range(60) if n % 2], stop_when="decided", concurrency=1)
+    assert found.stopped is None
+    assert len(found.cases) == 60
+    rest = compare(n=60, b=[n for n in range(60) if n % 10 == 0], stop_when="decided", concurrency=1)
+    assert rest.stopped == "decided"
+    assert rest.verdict("longer").startswith("B is better: ")
+    dead = compare(n=60, b=range(60), stop_when="decided", concurrency=1)
+    assert dead.stopped == "decided"
+    assert dead.verdict("longer").startswith("A is better: 100 % of")
+
+
+def test_the_same_rule_in_every_figure(tmp_path):
+    found = compare(n=30, b=range(6), run=tmp_path / "ab.db", comparators=[Longer(), Other()])
+    table = found.frame("longer")
+    assert table.filter(pl.col("failed") == "b")["winner"].to_list() == ["a"] * 6
+    assert table.filter(pl.col("failed") == "b")["length_b"].null_count() == 6
+    agreed = found.agreement("longer", "other")
+    assert (agreed.n, agreed.left_out) == (24, 6)  # no comparator was asked about the failures
+    shown = compare(n=30, b=range(6), failures="shown", comparators=[Longer(), Other()])
+    assert (shown.agreement("longer", "other").n, shown.agreement("longer", "other").left_out) == (30, 0)
+    with pytest.raises(InputError, match="needs a run that shows failures"):
+        found.win_rate("longer", failures="shown")
+    with pytest.raises(InputError, match="failures must be"):
+        found.win_rate("longer", failures="none")
+    for loaded in (PairwiseRunResult.load(found.save(tmp_path)), PairwiseRunResult.from_dict(found.to_dict())):
+        assert loaded == found
+        assert loaded.bounds("longer") == found.bounds("longer") == (0.8, 1.0)
+
+
+class Other(Longer):
+    key = "other"
+
+
+def test_a_run_file_counts_as_asked_each_time(tmp_path):
+    """The same answers, counted in another way; a failed task is tried again."""
+    path, calls = tmp_path / "ab.db", []
+
+    class Agent:
+        async def ask(self, text):
+            calls.append(text)
+            if text in {"Question 1?", "Question 2?"} and len(calls) <= 5:
+                raise TimeoutError
+            return "y" * 30
+
+    options = {"variant_a": answering("x" * 20), "variant_b": Agent(), "run": path, "progress": False}
+    first = ps.run_pairwise(suite_of(5), **options, comparators=[Longer()], concurrency=1)
+    assert first.tally("longer") == (2, 3, 0)
+    again = ps.run_pairwise(suite_of(5), **options, comparators=[Longer()], concurrency=1, failures="excluded")
+    assert calls[5:] == ["Question 1?", "Question 2?"]
+    assert again.tally("longer") == (0, 5, 0)
+
+
+@pytest.mark.parametrize("failures", ["", "Loss", None, 1])
+def test_another_way_to_count_is_refused(failures):
+    with pytest.raises(InputError, match="failures"):
+        compare(n=1, failures=failures)
+
+
+def test_figures_of_variants_are_unknown_where_no_trace_says_them():
+    a = ps.InMemoryTraceSource(
+        {"t1": ps.Trace("x", tokens=10, cost=0.02, duration_ms=40), "t2": ps.Trace("x", tokens=20)}
+    )
+    b = ps.InMemoryTraceSource({"t1": "y", "t2": ""})
+    found = ps.evaluate_pairwise(a, b, comparators=[Longer()], progress=False)
+    one, two = found.variants
+    assert (one.failure_rate, one.latency_ms, one.tokens, one.cost) == (0.0, 40.0, 15.0, 0.02)
+    assert one.words() == {
+        "failed": "0 of 2 (0 %)",
+        "median latency": "40 ms (of 1 answers)",
+        "mean tokens": "15",
+        "mean cost": "$0.0200 (of 1 answers)",
+    }
+    assert two.words() == {
+        "failed": "1 of 2 (50 %)", "median latency": "unknown", "mean tokens": "unknown", "mean cost": "unknown",
+    }  # fmt: skip
+    document = found.to_dict()
+    assert document["variants"][1]["failure_rate"] == 0.5
+    assert document["bounds"] == {"longer": {"lower": 0.25, "upper": 0.5}}
+
+
+def test_tasks_without_an_answer_of_one_side_stand_in_the_verdict():
+    a = ps.InMemoryTraceSource({f"t{n}": "x" for n in range(50)})
+    b = ps.InMemoryTraceSource({f"t{n}": "yy" for n in range(10)})
+    found = ps.evaluate_pairwise(a, b, comparators=[Longer()], progress=False)
+    assert found.verdict("longer").endswith(
+        "; B has no answer to 40 tasks, not compared; if these are failures, the verdict changes: add them with an "
+        "empty output"
+    )
+    more = ps.InMemoryTraceSource({f"t{n}": "yy" for n in range(48)})
+    kept = ps.evaluate_pairwise(a, more, comparators=[Longer()], progress=False)
+    assert kept.verdict("longer") == "B is better: 100 % of 48 decided cases, 95 % interval 93 to 100"
+
+
+def test_the_rule_for_tables_is_the_rule_for_cases():
+    rows = [
+        (failed, kind, winner)
+        for failed in (None, "a", "b", "both")
+        for kind, winner in ((Outcome.WIN, "a"), (Outcome.WIN, "b"), (Outcome.TIE, None), (Outcome.ERROR, None))
+    ]
+    table = pl.DataFrame(
+        [{"failed": failed, "outcome": str(kind), "winner": winner} for failed, kind, winner in rows],
+        schema={"failed": pl.String(), "outcome": pl.String(), "winner": pl.String()},
+    )
+    for way in FAILURES:
+        counted = count_failures(table, way)
+        expected = [count_failure(failed, kind, winner, way) for failed, kind, winner in rows]
+        assert counted["outcome"].to_list() == [str(kind) for kind, _ in expected]
+        assert counted["winner"].to_list() == [None if winner == "tie" else winner for _, winner in expected]
+
+
+def test_bounds_without_a_case():
+    assert PairwiseRunResult("r", (), ("k",)).bounds("k") == (None, None)
+    failed = PairwiseCase("t", "k", None, "", {}, Outcome.ERROR, failed="both")
+    only = PairwiseRunResult("r", (failed,), ("k",), failures="excluded")
+    assert only.bounds("k") == (0.5, 0.5)
+    assert only.verdict("k").startswith("nothing is decided")

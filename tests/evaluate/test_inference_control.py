@@ -1,0 +1,295 @@
+"""The win rate at equal style: against a general optimiser, known truths, and what it must refuse or say."""
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from scipy.special import expit, logit
+
+from pairscale.core.errors import InputError, TableError
+from pairscale.evaluate.inference._penalised import Penalty, fit_penalised
+from pairscale.evaluate.inference.control import (
+    LENGTH,
+    OTHER,
+    control_names,
+    controlled_rate,
+    length_controlled,
+    scales_of,
+)
+from pairscale.evaluate.inference.win_rate import win_rate
+
+
+def frame(won, length_a, length_b, tasks=None):
+    tasks = range(len(won)) if tasks is None else tasks
+    return pl.DataFrame(
+        {
+            "task_id": [str(task) for task in tasks],
+            "outcome": ["tie" if each is None else "win" for each in won],
+            "winner": [None if each is None else "b" if each else "a" for each in won],
+            "length_a": length_a,
+            "length_b": length_b,
+        },
+        schema_overrides={"winner": pl.String, "length_a": pl.Int64, "length_b": pl.Int64},
+    )
+
+
+def simulated(n, seed, rate=0.6, effect=1.0, shift=0.4):
+    rng = np.random.default_rng(seed)
+    a = rng.integers(100, 3000, n)
+    b = np.maximum(1, (a * 2 ** rng.normal(shift, 0.7, n)).astype(int))
+    x = np.tanh((b - a)[:, None] / scales_of(a[:, None].astype(float), b[:, None].astype(float)))
+    return x, rng.random(n) < expit(logit(rate) + effect * x[:, 0]), a, b
+
+
+def objective(theta, x, y, penalties):
+    eta = theta[0] + x @ theta[1:]
+    pulls = sum(
+        (b - one.centre) ** 2 / (2 * (one.above if b > one.centre else one.below) ** 2)
+        for b, one in zip(theta[1:], penalties, strict=True)
+    )
+    return -(y @ eta - np.logaddexp(0, eta).sum() + theta[0] / 2 - np.logaddexp(0, theta[0]) - pulls)
+
+
+@pytest.mark.parametrize(("n", "seed", "effect"), [(12, 1, 0.0), (40, 2, 3.0), (300, 3, -2.0), (300, 4, 4.0)])
+def test_the_fit_is_that_of_a_general_optimiser(n, seed, effect):
+    x, y, _, _ = simulated(n, seed, effect=effect)
+    x = np.column_stack([x, np.random.default_rng(seed).uniform(-1, 1, n)])
+    for scores in (y.astype(float), np.clip(0.8 * y + 0.1, 0, 1)):
+        fit = fit_penalised(x, scores, (LENGTH, OTHER))
+        best = minimize(objective, np.zeros(3), (x, scores, (LENGTH, OTHER)), method="Nelder-Mead",
+                        options={"xatol": 1e-9, "fatol": 1e-12, "maxiter": 5000})  # fmt: skip
+        assert fit.estimate == pytest.approx(best.x, abs=1e-4)
+
+
+def test_without_a_penalty_it_is_maximum_likelihood_with_its_errors():
+    x, y, _, _ = simulated(20_000, 4)
+    free = Penalty(0.0, 1e6, 1e6, 1.0)
+    fit = fit_penalised(x, y.astype(float), (free,))
+    design = np.column_stack([np.ones(len(x)), x])
+    p = expit(design @ fit.estimate)
+    assert design.T @ (y - p) == pytest.approx([0, 0], abs=0.6)  # half a win and half a loss more
+    plain = np.sqrt(np.diag(np.linalg.inv((design * (p * (1 - p))[:, None]).T @ design)))
+    assert fit.se == pytest.approx(plain, rel=1e-3)
+
+
+def test_a_symmetric_penalty_that_is_the_truth_gives_the_posterior():
+    """Where the pull is as wide as the spread of true values, estimate and error are those of Bayes' rule."""
+    x, y, _, _ = simulated(200, 5)
+    fit = fit_penalised(x, y.astype(float), (Penalty(0.5, 0.7, 0.7, 0.7),))
+    design = np.column_stack([np.ones(len(x)), x])
+    p = expit(design @ fit.estimate)
+    at_zero = expit(fit.estimate[0])
+    curvature = (design * (p * (1 - p))[:, None]).T @ design + np.diag([at_zero * (1 - at_zero), 0.7**-2])
+    assert fit.se == pytest.approx(np.sqrt(np.diag(np.linalg.inv(curvature))), rel=0.01)
+
+
+@pytest.mark.parametrize("effect", [0.0, 1.0, -2.0])
+def test_with_many_cases_the_truth_comes_out_whatever_the_usual_effect(effect):
+    _, y, a, b = simulated(20_000, 6, rate=0.7, effect=effect)
+    found = length_controlled(frame(y, a, b))
+    assert found.rate == pytest.approx(0.7, abs=0.015)
+    assert found.effects[0].effect == pytest.approx(effect, abs=0.12)
+    assert found.overlap > 2000
+    assert not found.notices
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6), st.integers(4, 25), st.sampled_from([0.1, 0.5, 0.9]), st.sampled_from([-3.0, 0.0, 5.0]))
+def test_swapping_the_variants_mirrors_the_rate(seed, n, rate, effect):
+    _, y, a, b = simulated(n, seed, rate, effect)
+    here, there = length_controlled(frame(y, a, b)), length_controlled(frame(~y, b, a))
+    assert here.rate == pytest.approx(1 - there.rate, abs=1e-6)
+    assert here.effects[0].effect == pytest.approx(there.effects[0].effect, abs=1e-6)
+    assert here.ci == pytest.approx((1 - there.ci[1], 1 - there.ci[0]), abs=1e-6)
+    assert 0 <= here.ci[0] <= here.rate <= here.ci[1] <= 1
+    assert here.overlap == there.overlap
+
+
+def test_the_unit_of_a_measure_does_not_matter():
+    _, y, a, b = simulated(60, 7)
+    letters, words = length_controlled(frame(y, 10 * a, 10 * b)), length_controlled(frame(y, a, b))
+    assert letters.rate == pytest.approx(words.rate)
+    assert letters.ci == pytest.approx(words.ci)
+    assert letters.overlap == words.overlap
+
+
+def test_ten_characters_that_lose_nearly_always_are_not_lifted_to_a_win():
+    """As the answers that were made to game AlpacaEval: a straight line in log length gave more than nine in ten."""
+    rng = np.random.default_rng(8)
+    a = np.maximum(3, np.exp(rng.normal(7.3, 1.0, 800)).astype(int))
+    won = (a < 30) | (rng.random(800) < 0.02)
+    found = length_controlled(frame(won, a, np.full(800, 10)))
+    assert found.raw_rate < 0.05
+    assert found.rate < 0.2
+    assert found.overlap < 20
+    assert f"only {found.overlap} of 800 cases" in found.notices[-1] or "no case" in found.notices[-1]
+
+
+def test_a_small_steady_difference_is_no_great_one():
+    """Every answer of B is 2 % longer: the spread of the differences alone would call that far longer."""
+    a = np.full(60, 1000)
+    won = np.arange(60) < 36
+    found = length_controlled(frame(won, a, a + 20))
+    assert abs(found.rate - found.raw_rate) < 0.03
+    assert found.overlap == 60
+
+
+def test_one_enormous_answer_does_not_hide_the_lengths_of_the_others():
+    _, y, a, b = simulated(100, 14, rate=0.5, shift=0.8)
+    plain = length_controlled(frame(y, a, b))
+    a[0], b[0] = 1000, 10**8
+    found = length_controlled(frame(y, a, b))
+    assert found.rate == pytest.approx(plain.rate, abs=0.02)
+    assert found.effects[0].scale == pytest.approx(plain.effects[0].scale, rel=0.1)
+
+
+def test_a_style_that_few_answers_have():
+    """The spread between percentiles is 0; the standard deviation is not."""
+    _, y, a, b = simulated(100, 15)
+    cases = frame(y, a, b).with_columns(bold_a=pl.lit(0), bold_b=pl.Series([5] * 4 + [0] * 96))
+    found = controlled_rate(cases, ["bold"])
+    assert found.effects[0].scale == pytest.approx(np.std([5] * 4 + [0] * 96))
+    assert found.rate == pytest.approx(found.raw_rate, abs=0.03)
+
+
+def test_length_alone_wins_and_the_interval_says_that_nothing_is_left():
+    a = np.full(60, 1000)
+    b = np.concatenate([np.linspace(1100, 2500, 45), np.linspace(400, 900, 15)]).astype(int)
+    found = length_controlled(frame(b > a, a, b))
+    assert found.raw_rate == 0.75
+    assert found.raw_ci[0] > 0.5
+    assert found.ci[0] < 0.5 < found.ci[1]
+    assert found.rate < 0.68
+    assert any("not the usual one" in notice for notice in found.notices) or found.ci[0] < 0.48
+
+
+def test_a_judge_that_prefers_short_answers_is_followed():
+    _, y, a, b = simulated(400, 9, rate=0.5, effect=-3.0, shift=0.8)
+    found = length_controlled(frame(y, a, b))
+    assert found.effects[0].ci[1] < 0
+    assert found.raw_rate < 0.3
+    assert found.ci[0] < 0.5 < found.ci[1]
+
+
+def test_several_cases_of_a_task_widen_the_interval():
+    rng = np.random.default_rng(8)
+    _, y, a, b = simulated(400, 8)
+    thrice = [np.repeat(each, 3) for each in (y, a, b)]
+    tasks = np.repeat(np.arange(400), 3)
+    once, again = length_controlled(frame(y, a, b)), length_controlled(frame(*thrice, tasks))
+    wrong = length_controlled(frame(*thrice))
+    assert (again.n, again.tasks) == (1200, 400)
+    assert "400 tasks" in again.notices[0]
+    width = [each.ci[1] - each.ci[0] for each in (once, again, wrong)]
+    assert width[1] == pytest.approx(width[0], rel=0.15)
+    assert width[2] < width[1]
+    shuffled = rng.permutation(1200)
+    assert length_controlled(frame(*(each[shuffled] for each in thrice), tasks[shuffled])).ci == pytest.approx(again.ci)
+
+
+def test_ties_are_half_and_missing_lengths_are_left_out():
+    _, y, a, b = simulated(30, 9)
+    more = frame([*y, None, True], [*a, 5, None], [*b, 900, 80], range(32))
+    found = length_controlled(more)
+    assert (found.n, found.missing, found.used) == (31, 1, ("win", "tie", "flip"))
+    assert found.raw_rate == pytest.approx((y.sum() + 0.5) / 31)
+    assert found.raw_ci == pytest.approx(win_rate(more[:31]).ci, abs=1e-6)
+
+
+def test_graded_scores_count_as_they_are():
+    _, y, a, b = simulated(80, 10)
+    wins = frame(y, a, b)
+    plain = wins.select("task_id", "length_a", "length_b", score=pl.Series(y.astype(float)))
+    assert length_controlled(plain).ci == pytest.approx(length_controlled(wins).ci)
+    graded = plain.with_columns(score=0.2 + 0.6 * pl.col("score"))
+    found = length_controlled(graded)
+    assert found.raw_rate == pytest.approx(0.2 + 0.6 * y.mean())
+    assert found.ci[1] - found.ci[0] < length_controlled(wins).ci[1] - length_controlled(wins).ci[0]
+    with pytest.raises(TableError, match="'score' is not between 0 and 1 in row 3"):
+        length_controlled(plain.with_columns(score=pl.Series([0.5, 1, 1.5] + [0.0] * 77)))
+
+
+def test_an_unrelated_score_beside_the_outcomes_is_not_taken_for_one():
+    _, y, a, b = simulated(40, 11)
+    cases = frame(y, a, b)
+    assert length_controlled(cases.with_columns(score=pl.lit(0.01))).rate == length_controlled(cases).rate
+
+
+def test_all_wins_have_a_finite_answer():
+    a, b = np.arange(100, 130), np.arange(160, 100, -2)
+    found = length_controlled(frame([True] * 30, a, b))
+    assert 0.8 < found.rate < 1
+    assert 0.5 < found.ci[0] < found.rate < found.ci[1] <= 1
+
+
+@pytest.mark.parametrize(("won", "n"), [([], 0), ([True], 1), ([None] * 2, 2)])
+def test_too_little_to_tell(won, n):
+    found = length_controlled(frame(won, [5] * n, [7] * n))
+    assert (found.rate, found.ci, found.effects) == (None, None, ())
+    assert f"{n} answered case" in found.notices[0]
+    assert str(found) == found.notices[0]
+
+
+def test_where_no_case_is_near_equal_length_it_says_so():
+    found = length_controlled(frame([True, False, True, True] * 5, [10] * 20, [21] * 20))
+    assert found.overlap == 0
+    assert "no case has answers of nearly equal length" in found.notices[0]
+    assert found.ci[1] - found.ci[0] > 0.5
+
+
+def test_one_task_tells_nothing():
+    _, y, a, b = simulated(30, 10)
+    assert length_controlled(frame(y, a, b, ["only"] * 30)).ci == (0, 1)
+
+
+def test_several_styles_are_told_apart():
+    rng = np.random.default_rng(12)
+    n = 4000
+    a, b = rng.integers(500, 1500, n), rng.integers(700, 1700, n)
+    lists = rng.poisson([[3.0], [6.0]], (2, n))
+    x = [np.tanh((two - one) / scales_of(one[:, None] * 1.0, two[:, None] * 1.0)) for one, two in ((a, b), lists)]
+    won = rng.random(n) < expit(logit(0.4) + 0.8 * x[0] + 1.5 * x[1])
+    cases = frame(won, a, b).with_columns(lists_a=lists[0], lists_b=lists[1])
+    length, both = length_controlled(cases), controlled_rate(cases, ["length", "lists"])
+    assert both.control == ("length", "lists")
+    assert [one.name for one in both.effects] == ["length", "lists"]
+    assert both.rate == pytest.approx(0.4, abs=0.04)
+    assert both.ci[0] < 0.4 < both.ci[1]
+    assert length.rate > 0.5
+    assert both.effects[1].ci[0] < 1.5 < both.effects[1].ci[1]
+    assert both.overlap < min(one.overlap for one in both.effects)
+    assert both.effects[1].mean_b == pytest.approx(6, abs=0.2)
+
+
+def test_a_style_that_never_differs_changes_nothing():
+    _, y, a, b = simulated(60, 13)
+    cases = frame(y, a, b).with_columns(bold_a=pl.lit(0), bold_b=pl.lit(0))
+    found = controlled_rate(cases, ["length", "bold"])
+    assert found.rate == pytest.approx(length_controlled(cases).rate)
+    assert (found.effects[1].effect, found.effects[1].overlap, found.effects[1].differing) == (0.0, 60, 0)
+    assert found.effects[0].differing == (a != b).sum()
+
+
+def test_names_of_styles():
+    assert control_names("markdown") == ("headers", "lists", "bold")
+    assert control_names(["lists", "markdown", "length", "length"]) == ("lists", "headers", "bold", "length")
+    for wrong in ([], [""], [3]):
+        with pytest.raises(InputError, match="control takes names of styles"):
+            control_names(wrong)
+
+
+def test_wrong_columns_are_refused():
+    with pytest.raises(TableError, match="'length_a'"):
+        length_controlled([{"task_id": "x", "outcome": "win", "winner": "b"}])
+    with pytest.raises(TableError, match="'length_b' is below 0"):
+        length_controlled(frame([True] * 3, [1, 2, 3], [1, -2, 3]))
+    cases = frame([True] * 3, [1, 2, 3], [1, 2, 3])
+    with pytest.raises(TableError, match="'length_a' holds String"):
+        length_controlled(cases.with_columns(length_a=pl.lit("7")))
+    with pytest.raises(TableError, match="'tone_b' is infinite in row 2"):
+        controlled_rate(cases.with_columns(tone_a=-1.5, tone_b=pl.Series([1.0, -np.inf, 2.0])), ["tone"])
+    with pytest.raises(TableError, match="'tone_a'"):
+        controlled_rate(cases, ["tone"])
+    assert controlled_rate(cases.with_columns(tone_a=-1.5, tone_b=pl.Series([1.0, np.nan, 2.0])), "tone").missing == 1

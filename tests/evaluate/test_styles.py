@@ -1,0 +1,146 @@
+"""What is counted of answers, and a run's win rate with it taken out."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+import pairscale as ps
+from pairscale.core.errors import InputError
+from pairscale.evaluate.result import PairwiseRunResult
+from pairscale.evaluate.styles import length_of, markdown_counts, measures_of
+from pairscale.evaluate.traces import Trace
+
+
+@pytest.mark.parametrize(
+    ("text", "counts"),
+    [
+        ("", (0, 0, 0)),
+        ("plain words - and a dash, 3. of a kind, #hash", (0, 0, 0)),
+        ("# One\n### Two\n####### seven\n#none", (2, 0, 0)),
+        ("* a\n- b\n+ c\n  1. d\n2) e\n-not\n**bold** and __bold__", (0, 5, 2)),
+        ("```\n# code\n- code\n**code**\n```\n- text", (0, 1, 0)),
+        ("~~~py\n# code\n~~~\n# text\r\n- text\r\n", (1, 1, 0)),
+        ("```\n# a fence that never closes", (1, 0, 0)),
+        ("**\n** a * b ** c", (0, 0, 0)),
+    ],
+)
+def test_markdown_is_counted_outside_of_code(text, counts):
+    assert tuple(markdown_counts(text).values()) == counts
+
+
+def test_the_numbers_of_an_answer_are_measures_and_a_failure_has_none():
+    trace = Trace("# Hi", metadata={"tone": 0.5, "ok": True, "name": "x", "nan": float("nan"), "words": 3})
+    assert measures_of(trace) == {"tone": 0.5, "words": 3.0, "headers": 1.0, "lists": 0.0, "bold": 0.0}
+    assert (measures_of(Trace(exception="no")), length_of(Trace(exception="no")), length_of(trace)) == ({}, None, 4)
+
+
+def longer(A, B):
+    first, second = (len(side["text"]) for side in (A, B))
+    return {"is_valid": True, "Y": 0.5 if first == second else int(first > second)}
+
+
+def written(folder, n=30):
+    """Files of answers: B's are longer, have lists and a tone."""
+    for name, times, mark in (("a", 1, ""), ("b", 2, "- ")):
+        rows = [
+            {"task_id": f"t{at}", "output": mark + "word " * (5 + at % 7 * times), "tone": at % 5 * times}
+            for at in range(n)
+        ]
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    return folder / "a.jsonl", folder / "b.jsonl"
+
+
+@pytest.fixture
+def result(tmp_path):
+    return ps.ab(*written(tmp_path), criterion="c", judge=longer, control=["length", "markdown"], progress=False)
+
+
+def test_a_run_names_each_effect_with_an_interval(result):
+    assert result.control == ("length", "headers", "lists", "bold")
+    found = result.controlled("c")
+    assert [one.name for one in found.effects] == list(result.control)
+    assert all(one.ci[0] <= one.effect <= one.ci[1] for one in found.effects)
+    assert found.n == 30
+    length = result.length_controlled("c")
+    assert length.control == ("length",)
+    assert length.raw_rate == result.win_rate("c").rate
+    assert length.rate < length.raw_rate
+    assert length.overlap == sum(
+        abs(case.length_b - case.length_a) <= (case.length_a + case.length_b) / 8 for case in result.cases
+    )
+    for line in (
+        "at equal length, headers, lists, bold: B wins",
+        "effect of lists: ",
+        "effect of bold: not known",
+        "note: ",
+    ):
+        assert line in result.summary()
+    with pytest.raises(InputError, match="no comparator has the key 'd'"):
+        result.length_controlled("d")
+
+
+def test_a_numeric_column_of_the_answers(result):
+    found = result.controlled("c", ["tone"])
+    assert (found.effects[0].mean_a, found.effects[0].mean_b) == (2.0, 4.0)
+    assert found.rate is not None
+
+
+def test_a_column_that_no_answer_has_is_said_and_nothing_is_lost(result):
+    found = result.controlled("c", ["length", "mood"])
+    assert found.rate is None
+    assert "no case has a number 'mood' of both answers" in found.notices[0]
+    assert "'tone'" in found.notices[0]
+
+
+def test_it_is_saved_and_loaded(result, tmp_path):
+    loaded = PairwiseRunResult.load(result.save(tmp_path / "saved.json"))
+    assert loaded.control == result.control
+    assert loaded.controlled("c") == result.controlled("c")
+    path = ps.ab(
+        *written(tmp_path), criterion="c", judge=longer, control="length", save=tmp_path / "runs", progress=False
+    )
+    (kept,) = (tmp_path / "runs").glob("*.json")
+    assert PairwiseRunResult.load(kept).control == path.control == ("length",)
+
+
+def test_where_one_looked_after_every_case_there_is_no_interval(result):
+    looked = replace(result, sequential=True)
+    found = looked.controlled("c")
+    assert (found.rate, found.ci) == (result.controlled("c").rate, None)
+    assert all(one.ci is None for one in found.effects)
+    assert "looked at after every case" in found.notices[0]
+    assert "interval" not in str(found)
+
+
+def test_a_wrong_control_is_refused_before_anybody_is_asked(tmp_path):
+    asked = []
+
+    def judge(A, B):
+        asked.append(A)
+        return longer(A, B)
+
+    with pytest.raises(InputError, match="control takes names of styles"):
+        ps.ab(*written(tmp_path), criterion="c", judge=judge, control=[""], progress=False)
+    assert not asked
+
+
+def test_a_failed_variant_has_no_length_and_is_left_out():
+    def fails(task):
+        if "1" in task.input:
+            raise ValueError("one")
+        return "A longer answer."
+
+    suite = ps.Suite.from_list([f"Question {n}" for n in range(4)])
+    run = ps.run_pairwise(suite, variant_a=lambda task: "Short.", variant_b=fails,
+                          comparators=[ps.pairwise_judge(longer, criterion="c", key="c")], progress=False)  # fmt: skip
+    assert [case.length_b for case in run.cases] == [16, None, 16, 16]
+    assert run.length_controlled("c").n == 3
+
+
+def test_the_page_says_what_markdown_has_to_do_with_it(result, tmp_path):
+    page = result.report(tmp_path / "ab.html").read_text("utf-8")
+    assert "At equal length, headers, lists, bold B would win" in page
+    assert "What far more of each is worth, in logits: length" in page
+    unasked = replace(result, control=()).report(tmp_path / "plain.html").read_text("utf-8")
+    assert "At equal length, headers, lists, bold B would win" in unasked  # the answers have lists

@@ -1,0 +1,214 @@
+"""Copied rows and repeats are said, the spread of `map` is learned, and adaptively chosen pairs are named."""
+
+import logging
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.special import expit
+
+import pairscale as ps
+from pairscale.core.errors import FitError, InputError
+from pairscale.models._copies import copies_said
+from pairscale.models._counts import aggregate
+from pairscale.models._learned_spread import learned_spread
+from pairscale.models._rows import read_decided
+
+
+def _table(seed, n_items=25, n_pairs=200, sd=1.0, distinct=True):
+    rng = np.random.default_rng(seed)
+    theta = rng.normal(0, sd, n_items)
+    i, j = np.triu_indices(n_items, 1)
+    chosen = rng.choice(len(i), n_pairs, replace=not distinct)
+    turned = rng.random(n_pairs) < 0.5
+    first, second = np.where(turned, j[chosen], i[chosen]), np.where(turned, i[chosen], j[chosen])
+    won = rng.random(n_pairs) < expit(theta[first] - theta[second])
+    names = np.array([f"s{at:04}" for at in range(n_items)])
+    table = {"object1": names[first], "object2": names[second], "result": won.astype(float)}
+    return theta - theta.mean(), pl.DataFrame(table)
+
+
+def _results(table, **more):
+    better = pl.when(pl.col("result") == 1).then("object1").otherwise("object2")
+    return table.select(ID1="object1", ID2="object2", better_id=better, **more)
+
+
+def _said(table):
+    results = table if "better_id" in table.columns else _results(table)
+    return copies_said(results, results)
+
+
+# Copies
+
+
+def test_a_table_repeated_word_for_word_is_said_by_every_model(caplog):
+    _, table = _table(1)
+    ten = pl.concat([table] * 10)
+    plain = ps.fit_bt_model(table)
+    assert plain.notices == ()
+    for fit in (ps.fit_bt_model(ten), ps.fit_elo_model(ten, seed=1)):
+        [said] = [text for text in fit.notices if "word for word" in text]
+        assert said.startswith("200 different rows stand 10 times each, word for word; each of them counts as")
+    weighed = ps.fit_bt_model(ten, repeats="learned")
+    assert "the 2,000 comparisons count as 20" in weighed.notices[0]
+    assert weighed.repeat_agreement.rho > 0.99
+    assert weighed.reliability == pytest.approx(plain.reliability, abs=0.02)
+    assert ps.fit_bt_model(ten).reliability > plain.reliability + 0.15
+    with caplog.at_level(logging.ERROR, logger="pairscale"):
+        assert ps.fit_bt_model(ten, repeats=1.0).theta.equals(ps.fit_bt_model(ten, repeats=1.0).theta)
+
+
+def test_rows_that_something_tells_apart_are_no_copies():
+    _, table = _table(2, n_pairs=60)
+    twice = pl.concat([table, table])
+    times = _results(twice).with_columns(received_at=pl.int_range(pl.len()))
+    assert copies_said(times, times) == "all 60 repeats of a pair agree with its first answer"
+    judges = _results(twice).with_columns(judge=pl.int_range(pl.len()) // 60)
+    assert copies_said(judges, judges) is None
+    replies = _results(table).with_columns(content=pl.format("reply {}", pl.int_range(pl.len())))
+    copied = pl.concat([replies, replies[:7]])
+    assert copies_said(copied, copied) == "7 of 67 rows repeat another row word for word"
+
+
+def test_repeats_in_the_other_order_are_repeats():
+    _, table = _table(2, n_pairs=60)
+    other = table.select(object1="object2", object2="object1", result=1 - pl.col("result"))
+    said = "all 60 repeats of a pair agree with its first answer; each of them counts as new evidence"
+    assert ps.fit_bt_model(pl.concat([table, other])).notices[0].startswith(said)
+    flipped = pl.concat([table, other.with_columns(result=1 - pl.col("result"))])
+    assert ps.fit_bt_model(flipped).notices == ()
+
+
+def test_ordinary_repeats_are_not_said():
+    for seed in range(5):
+        _, table = _table(seed, n_items=12, n_pairs=150, sd=0.5, distinct=False)
+        assert _said(table) is None
+    assert _said(_table(1)[1]) is None
+
+
+def test_winners_and_losers_that_disagree_are_no_copies():
+    """In such a list the order is the answer, so that one question may stand in both orders."""
+    _, table = _table(4, n_items=8, n_pairs=200, sd=1.5, distinct=False)
+    games = ps.build_elo_data(table)
+    assert games.n_unique() < games.height - 100
+    assert ps.fit_bt_model(games).notices == ()
+    assert ps.fit_elo_model(games, seed=1).notices == ()
+    once = games.unique(subset=["winner", "loser"], maintain_order=True)
+    ten = pl.concat([once.filter(pl.col("winner") < pl.col("loser"))] * 10)
+    assert "times each, word for word" in ps.fit_elo_model(ten, seed=1).notices[0]
+
+
+def test_a_few_repeats_that_agree_are_not_said():
+    _, table = _table(3, n_pairs=100)
+    assert _said(pl.concat([table, table[:19]])) is None
+    assert _said(pl.concat([table, table[:20]])) == "20 of 120 rows repeat another row word for word"
+    again = pl.concat(
+        [table, table[:20].select("object1", "object2", "result").with_columns(result=1 - table["result"][:20])]
+    )
+    assert _said(again) is None
+
+
+def test_a_pair_that_is_asked_both_ways_and_flips_is_copied_too():
+    both = pl.DataFrame({"ID1": ["a", "b", "a"], "ID2": ["b", "a", "c"], "better_id": ["a", "b", "c"]})
+    assert _said(both) is None
+    assert _said(pl.concat([both] * 4)) == "3 different rows stand 4 times each, word for word"
+
+
+def test_columns_of_lists_do_not_matter():
+    _, table = _table(2, n_pairs=30)
+    ten = pl.concat([_results(table)] * 2).with_columns(tags=pl.lit([1, 2]).implode().list.first())
+    assert copies_said(ten, ten.with_columns(more=pl.concat_list("ID1", "ID2"))).startswith("30 different rows")
+
+
+# Repeats in fit_bt_model
+
+
+def test_repeats_given_as_a_number_weigh_every_pair():
+    rows = [("a", "b", 1), ("a", "b", 0), ("b", "c", 1), ("c", "a", 1)]
+    table = pl.DataFrame(rows, schema=["object1", "object2", "result"], orient="row")
+    fit = ps.fit_bt_model(table, engine="map", repeats=0.5)
+    same = ps.fit_bt_model(table, engine="map", weights=[0.75, 0.75, 1, 1])
+    assert fit.theta.equals(same.theta)
+    assert (fit.repeat_agreement.rho, fit.repeat_agreement.n_repeats) == (0.5, 1)
+    assert ps.fit_bt_model(table, engine="map").repeat_agreement is None
+    both = ps.fit_bt_model(table, engine="map", repeats=0.5, weights=[2, 2, 1, 1])
+    assert both.theta["comparisons"].sum() == pytest.approx(2 * (4 * 0.75 + 2))
+
+
+def test_a_comparison_with_itself_is_no_repeat():
+    rows = [("a", "b", 1), ("b", "c", 1), ("c", "a", 1), ("a", "a", 1), ("a", "a", 1)]
+    table = pl.DataFrame(rows, schema=["object1", "object2", "result"], orient="row")
+    fit = ps.fit_bt_model(table, repeats="learned")
+    assert fit.repeat_agreement.n_repeats == 0
+    assert fit.theta["theta"].to_list() == ps.fit_bt_model(table).theta["theta"].to_list()
+
+
+# The learned spread of map
+
+
+@pytest.mark.parametrize("sd", [0.4, 1.0, 2.5])
+def test_the_spread_is_learned(sd):
+    tables = [_table(seed, 40, 600, sd) for seed in range(6)]
+    found = [ps.fit_bt_model(table, engine="map", prior_sd="learned") for _, table in tables]
+    ratios = [fit.prior_sd / theta.std(ddof=1) for fit, (theta, _) in zip(found, tables, strict=True)]
+    assert np.mean(ratios) == pytest.approx(1, abs=0.1)
+    assert found[0].provenance.settings["prior_sd"] == found[0].prior_sd
+
+
+def test_the_learned_spread_is_where_the_evidence_is_largest():
+    """Against the evidence by quadrature: two items have one difference, N(0, 2 s²)."""
+    table = pl.DataFrame({"object1": ["a"] * 30, "object2": ["b"] * 30, "result": [1.0] * 24 + [0.0] * 6})
+    found = learned_spread(aggregate(read_decided(table), ties="drop", ordered=False))
+    d = np.linspace(-30, 30, 6_001)
+    log = 24 * np.log(expit(d)) + 6 * np.log(expit(-d))
+    spread = np.exp(np.linspace(-3, 3, 301))
+    evidence = [
+        np.log(np.exp(log - log.max() - d**2 / (4 * s**2)).sum()) - np.log(s) - s**2 / (2 * 2.5**2) + np.log(s)
+        for s in spread
+    ]
+    assert found == pytest.approx(spread[np.argmax(evidence)], rel=0.1)
+
+
+@pytest.mark.parametrize("rows", ["ab", "ab bc", "ab ab ab", "ab bc ca", "ab ba"])
+def test_a_learned_spread_of_next_to_nothing_is_finite(rows):
+    won = [tuple(pair) for pair in rows.split()]
+    table = pl.DataFrame({"winner": [w for w, _ in won], "loser": [x for _, x in won]})
+    fit = ps.fit_bt_model(table, engine="map", prior_sd="learned")
+    assert 0.05 <= fit.prior_sd <= 10
+    assert fit.theta.select(pl.col("theta", "se_mean", "lower", "upper").is_finite().all()).row(0) == (True,) * 4
+
+
+def test_who_may_learn_a_spread():
+    _, table = _table(1)
+    with pytest.raises(InputError, match="prior_sd='learned' is for engine='map', not 'sirt'"):
+        ps.fit_bt_model(table, prior_sd="learned")
+    apart = pl.DataFrame({"winner": ["a", "c"], "loser": ["b", "d"]})
+    with pytest.raises(FitError, match="prior_sd='learned': only for comparisons that hang together"):
+        ps.fit_bt_model(apart, engine="map", prior_sd="learned", unconnected="separate")
+
+
+@pytest.mark.slow
+def test_intervals_of_many_wide_scores_cover():
+    theta, table = _table(1, 1_500, 15_000, 1.5)
+    fit = ps.fit_bt_model(table, engine="map", prior_sd="learned")
+    items = fit.theta.sort("ID")
+    inside = (items["lower"].to_numpy() <= theta) & (theta <= items["upper"].to_numpy())
+    assert inside.mean() == pytest.approx(0.94, abs=0.02)
+    assert fit.prior_sd == pytest.approx(1.5, rel=0.05)
+
+
+# Pairs that were chosen adaptively
+
+
+def test_intervals_on_adaptively_chosen_pairs_are_named():
+    _, table = _table(1)
+    for engine in ("sirt", "mle", "firth", "map"):
+        fit = ps.fit_bt_model(table, engine=engine, chosen="adaptive")
+        why = "cover only if the scores spread as prior_sd says" if engine == "map" else "are too narrow"
+        assert f"the intervals of engine '{engine}' {why}" in fit.notices[0]
+        assert 'Use model="bayes"' in fit.notices[0]
+    honest = {"engine": "map", "prior_sd": "learned", "repeats": "learned"}
+    assert ps.fit_bt_model(table, **honest, chosen="adaptive").notices == ()
+    assert ps.fit_bt_model(table, se=False, chosen="adaptive").notices == ()
+    with pytest.raises(InputError, match="chosen must be 'beforehand' or 'adaptive', not 'random'"):
+        ps.fit_bt_model(table, chosen="random")

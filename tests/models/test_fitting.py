@@ -1,0 +1,187 @@
+"""The verb `ps.fit`: one function for all models, with our own defaults."""
+
+import inspect
+import typing
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.special import expit
+
+import pairscale as ps
+from pairscale.cli import fit as command
+from pairscale.core.errors import InputError
+from pairscale.models.fitting import FitModel
+
+
+def _results(seed=1, sd=2.0, n_items=15, n=150, ties=0.0):
+    rng = np.random.default_rng(seed)
+    theta = rng.normal(0, sd, n_items)
+    a = rng.integers(0, n_items, n)
+    b = (a + rng.integers(1, n_items, n)) % n_items
+    won = np.where(rng.random(n) < expit(theta[a] - theta[b]), a, b)
+    tied = rng.random(n) < ties
+    names = np.array([f"s{k:02}" for k in range(n_items)])
+    better = [None if t else str(names[w]) for w, t in zip(won, tied, strict=True)]
+    outcome = np.where(tied, "tie", "win")
+    return pl.DataFrame({"ID1": names[a], "ID2": names[b], "better_id": better, "outcome": outcome})
+
+
+@pytest.fixture(scope="module")
+def table():
+    return _results(3, sd=3.0)
+
+
+def test_bradley_terry_has_the_figures_of_r_by_default(table):
+    fit = ps.fit(table)
+    assert fit.theta.equals(ps.fit_bt_model(table, seed=1).theta)
+    assert (fit.engine, fit.repeat_agreement) == ("sirt", None)
+
+
+def test_map_learns_spread_and_repeats(table):
+    fit = ps.fit(table, engine="map")
+    same = ps.fit_bt_model(table, engine="map", prior_sd="learned", repeats="learned", seed=1)
+    assert fit.theta.equals(same.theta)
+    assert fit.prior_sd > 1.3
+    assert fit.repeat_agreement.how == "learned"
+    plain = ps.fit(table, engine="map", prior_sd=1, repeats="independent")
+    assert plain.theta.equals(ps.fit_bt_model(table, engine="map").theta)
+
+
+def test_elo(table):
+    assert ps.fit(table, "elo", seed=3).elo.equals(ps.fit_elo_model(table, runs=100, seed=3).elo)
+    assert ps.fit(table, "elo", runs=7).fit.runs == 7
+
+
+def test_the_normal_approximation_learns_spread_and_repeats_and_says_what_it_is(table):
+    fit = ps.fit(table, "bayes", engine="laplace")
+    assert fit.fit.prior_sd.mean() > 1.3
+    assert fit.fit.repeat_agreement.how == "learned"
+    assert fit.round_log["repeat_agreement"][0] == fit.fit.repeat_agreement.rho
+    assert fit.fit.model_variant == "btl_e_b"
+    assert [text for text in fit.notices if "laplace" in text]
+    assert fit.item_summary["degree"].sum() == 2 * table.height
+    assert "laplace" in fit.round_log["mcmc_engine_version"][0]
+    assert ps.summarize_items(fit).height == 15
+    assert str(fit)
+
+
+def test_the_sampler_gets_the_same_options(table):
+    options = {"variant": "btl", "seed": 4, "prior_sd": 1, "repeats": 0.5, "ties": "drop"}
+    fit = ps.fit(table, "bayes", **options)
+    same = ps.fit_bayes_btl_mcmc(table, model_variant="btl", seed=4, prior_sd=1, repeats=0.5)
+    np.testing.assert_array_equal(fit.fit.posterior.theta, same.fit.posterior.theta)
+    assert fit.fit.repeat_agreement.rho == 0.5
+
+
+def test_winners_and_losers_have_no_position_effect(table):
+    games = ps.build_elo_data(table)
+    assert ps.fit(games, "bayes", engine="laplace").fit.model_variant == "btl_e"
+
+
+def test_ties_and_flips_are_evidence_for_the_bayesian_model_alone():
+    table = _results(ties=0.3)
+    flips = table.with_columns(outcome=pl.when(pl.col("outcome") == "tie").then(pl.lit("flip")).otherwise("outcome"))
+    kept, flipped, dropped = (
+        ps.fit(data, "bayes", engine="laplace", **how).fit for data, how in
+        ((table, {}), (flips, {}), (table, {"ties": "drop"}))
+    )  # fmt: skip
+    assert kept.n_comparisons == flipped.n_comparisons == table.height
+    np.testing.assert_array_equal(kept.posterior.theta, flipped.posterior.theta)
+    assert dropped.n_comparisons == table.height - table["better_id"].null_count()
+    won = (pl.col("better_id") == pl.col("ID1")).cast(pl.Float64)
+    halves = table.select(object1="ID1", object2="ID2", result=won.fill_null(0.5))
+    again = ps.fit(halves, "bayes", engine="laplace").fit
+    np.testing.assert_array_equal(kept.posterior.theta, again.posterior.theta)
+    assert ps.fit(table, engine="map").theta["comparisons"].sum() < 2 * dropped.n_comparisons + 1
+
+
+def test_a_failed_answer_is_no_tie():
+    table = _results(n=60).with_columns(outcome=pl.lit("win"))
+    failed = table.with_columns(
+        better_id=pl.when(pl.int_range(pl.len()) < 5).then(None).otherwise("better_id"),
+        outcome=pl.when(pl.int_range(pl.len()) < 5).then(pl.lit("error")).otherwise("outcome"),
+    )
+    fit = ps.fit(failed, "bayes", engine="laplace")
+    assert fit.fit.n_comparisons == 55
+    assert fit.notices[0].startswith("left out 5 of 60 rows: no winner and no tie")
+
+
+def test_a_file_of_results_and_a_run_file(table, tmp_path):
+    path = tmp_path / "results.csv"
+    table.write_csv(path)
+    assert ps.fit(path).theta.equals(ps.fit(table).theta)
+    samples = [{"ID": f"t{k}", "text": "word " * (k + 1)} for k in range(5)]
+    run = tmp_path / "run.db"
+    ps.submit_pairs(ps.make_pairs(samples), "lexical", run=run, progress=False)
+    fit = ps.fit(run)
+    assert fit.theta.height == 5
+    assert not [text for text in fit.notices if "chosen" in text]
+    with ps.open_run(run) as store:
+        assert ps.fit(store).theta.equals(fit.theta)
+    with pytest.raises(InputError, match="condition= belongs to run files"):
+        ps.fit(path, condition="lexical")
+
+
+def test_a_run_file_knows_that_its_pairs_were_chosen_adaptively(tmp_path):
+    run = tmp_path / "run.db"
+    samples = [{"ID": f"t{k}", "text": "word " * (k + 1)} for k in range(8)]
+    ps.adaptive_rank(samples, judge="lexical", n_steps=30, run=run, progress="none", fit_fn="laplace", seed=1)
+    [said] = [text for text in ps.fit(run, separate=True).notices if "chosen by what earlier answers said" in text]
+    assert 'model="bayes"' in said
+    assert not [text for text in ps.fit(run, engine="map").notices if "earlier answers" in text]
+    assert not [text for text in ps.fit(run, chosen="beforehand", separate=True).notices if "earlier" in text]
+
+
+def test_copies_are_said_by_the_bayesian_model(table):
+    ten = pl.concat([table[:60]] * 10)
+    once = ps.fit(table[:60].unique(maintain_order=True), "bayes", engine="laplace")
+    fit = ps.fit(ten, "bayes", engine="laplace")
+    assert "word for word; they count by what they add" in fit.notices[0]
+    naive = ps.fit(ten, "bayes", engine="laplace", repeats="independent")
+    assert "each of them counts as new evidence" in naive.notices[0]
+    reliability = [x.round_log["reliability_EAP"][0] for x in (once, fit, naive)]
+    assert reliability[1] == pytest.approx(reliability[0], abs=0.05)
+    assert reliability[2] > reliability[0] + 0.1
+
+
+def test_a_prior_that_is_too_narrow_is_said():
+    wide = _results(2, sd=4.0, n_items=20, n=600)
+    fit = ps.fit_bayes_btl_mcmc(wide, model_variant="btl", mcmc={"chains": 4}, seed=1)
+    assert "and their prior one of 1: the scores at both ends" in fit.notices[0]
+    plain = ps.fit_bayes_btl_mcmc(_results(2, sd=0.7), model_variant="btl", mcmc={"chains": 4}, seed=1)
+    assert plain.notices == ()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"model": "rasch"}, "model must be 'bt', 'elo' or 'bayes', not 'rasch'"),
+        ({"model": "elo", "engine": "map"}, "engine belongs to model='bayes' or model='bt', not to model='elo'"),
+        ({"model": "bayes", "bootstrap": 10}, "bootstrap belongs to model='bt', not to model='bayes'; leave it out"),
+        ({"model": "bayes", "weights": [1] * 150}, "weights belongs to model='bt'"),
+        ({"variant": "btl"}, "variant belongs to model='bayes'"),
+        ({"runs": 5}, "runs belongs to model='elo'"),
+        ({"prior_sd": "learned"}, "prior_sd belongs to model='bayes' and to engine='map', not to engine='auto'"),
+        ({"model": "bayes", "engine": "map"}, "engine must be 'auto', 'sampler' or 'laplace', not 'map'"),
+        ({"model": "bayes", "ties": "davidson"}, "ties='davidson' belongs to model='bt'"),
+        ({"repeats": 2}, "repeats must be a number from 0 to 1, not 2"),
+    ],
+)
+def test_options_that_do_not_belong_are_refused(table, given, message):
+    with pytest.raises(InputError) as caught:
+        ps.fit(table, **given)
+    assert message in str(caught.value)
+
+
+def test_the_shell_has_the_same_options_and_defaults():
+    """But for what only Python or only the shell has."""
+    python = inspect.signature(ps.fit).parameters
+    shell = inspect.signature(command.command).parameters
+    only_python = {"data", "ids", "rank_intervals", "progress"}
+    only_shell = {"results", "columns", "chart", "chart_kind", "as_json", "out"}
+    assert set(python) - only_python == set(shell) - only_shell
+    files = {"covariance"}  # a flag in Python, a file in the shell
+    for name in set(python) - only_python - files:
+        assert python[name].default == shell[name].default, name
+    assert typing.get_args(FitModel) == tuple(command.Model)

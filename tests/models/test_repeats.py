@@ -1,0 +1,269 @@
+"""Repeats of a pair count for what they add, and ties for half a win each."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import expit
+
+from pairscale.core.errors import InputError
+from pairscale.models._btl import JudgeParameters, count_outcomes
+from pairscale.models.bayes import fit_btl
+from pairscale.models.laplace import differences, fit_btl_laplace
+from pairscale.models.repeats import RepeatAgreement, count_repeats, repeat_weights, weigh_repeats
+from pairscale.models.sampling import MCMCSettings, require_repeats
+
+FEW = MCMCSettings(chains=4, iter_warmup=60, iter_sampling=60, extend=1)
+PLAIN = JudgeParameters(lapse=False, position=False)
+WHOLE = JudgeParameters(lapse=True, position=True)
+
+
+def _rows(*rows):
+    return pl.DataFrame(rows, schema={"ID1": pl.String, "ID2": pl.String, "better_id": pl.String}, orient="row")
+
+
+def _names(text):
+    return pl.Series(list(text), dtype=pl.String)
+
+
+def _simulated(seed, *, sd=1.0, n_items=15, n_pairs=60, n_repeats=60, copies=0.0, bias=0.0):
+    """Pairs at random and then repeats of them, which copy the first answer with some probability."""
+    rng = np.random.default_rng(seed)
+    theta = rng.normal(0, sd, n_items)
+    i, j = np.triu_indices(n_items, 1)
+    asked = rng.choice(len(i), n_pairs, replace=False)
+    rows, before = [], {}
+    for k in [*asked, *rng.choice(asked, n_repeats)]:
+        a, b = (i[k], j[k]) if rng.random() < 0.5 else (j[k], i[k])
+        won = a if rng.random() < expit(theta[a] - theta[b] + bias) else b
+        if k in before and rng.random() < copies:
+            won = before[k]
+        before.setdefault(k, won)
+        rows.append((str(a), str(b), str(won)))
+    return _rows(*rows), [str(k) for k in range(n_items)]
+
+
+# Counting
+
+
+def test_a_tie_is_half_a_win_for_each():
+    rows = _rows(("a", "b", "a"), ("a", "b", None), ("b", "a", None))
+    first, second = np.array([0, 0, 1]), np.array([1, 1, 0])
+    cells = count_outcomes(first, second, pl.Series([True, None, None]), 2, position=True)
+    found = {
+        (w, s): t for w, s, t in zip(cells.winner.tolist(), cells.sign.tolist(), cells.times.tolist(), strict=True)
+    }
+    assert found == {(0, 1.0): 1.5, (0, -1.0): 0.5, (1, 1.0): 0.5, (1, -1.0): 0.5}
+    without = count_outcomes(first, second, rows["better_id"] == rows["ID1"], 2, position=False)
+    assert without.winner.tolist() == [0, 1]
+    assert without.times.tolist() == [2.0, 1.0]
+
+
+def test_a_pair_asked_n_times_counts_as_its_effective_number_with_its_own_share_of_wins():
+    rows = _rows(*[("a", "b", "a")] * 3, ("b", "a", "b"), ("b", "c", "c"))
+    cells, *_, found = count_repeats(rows, _names("abc"), WHOLE, 0.5)
+    assert (found.rho, found.how, found.n_repeats) == (0.5, "given", 3)
+    n_eff = 1 + 3 * 0.5
+    assert cells.times.tolist() == pytest.approx([3 * n_eff / 4, n_eff / 4, 1.0])
+    once, *_ = count_repeats(rows, _names("abc"), WHOLE, 1.0)
+    assert once.times.tolist() == pytest.approx([0.75, 0.25, 1.0])
+
+
+def test_agreement_by_hand():
+    # a-b: 2 wins of a with a first, 1 with b first, 1 loss with b first: 3 of 6 twos agree, weight 3.
+    # b-c: one tie, which is no answer, and one answer: no repeat.
+    # c-d: 2 answers that differ, in the same order: weight 1.
+    rows = _rows(
+        ("a", "b", "a"), ("a", "b", "a"), ("b", "a", "a"), ("b", "a", "b"),
+        ("b", "c", None), ("b", "c", "c"), ("c", "d", "c"), ("c", "d", "d"),
+    )  # fmt: skip
+    *_, found = count_repeats(rows, _names("abcd"), WHOLE)
+    assert found == RepeatAgreement(
+        rho=0.0,
+        how="independent",
+        n_repeats=4,
+        agreement=(3 * 3 / 6 + 0) / 4,
+        expected=None,
+        n_reversed=1,
+        reversed_agreement=0.5,
+    )
+
+
+@pytest.mark.parametrize("model", [PLAIN, WHOLE])
+def test_expected_agreement_is_that_of_independent_answers_at_the_scores(model):
+    rows, names = _simulated(1, bias=0.4, copies=0.4)
+    *_, found = count_repeats(rows, _names(names), model, "learned")
+    # At the fixed point, every two answers on the same pair one by one.
+    first, second = _numbers(rows, names)
+    first_won = (rows["better_id"] == rows["ID1"]).to_numpy()
+    cells = count_outcomes(first, second, pl.Series(first_won), 15, position=model.position)
+    at = differences(weigh_repeats(cells, found.rho), dataclasses.replace(model, prior_sd=None))
+    cell_of = {key: k for k, key in enumerate(zip(cells.winner, cells.loser, cells.sign, strict=True))}
+    z, weight = np.polynomial.hermite_e.hermegauss(25)
+    weight /= weight.sum()
+
+    def chance(k, item):
+        """In that row, that the item wins."""
+        winner, loser = (first[k], second[k]) if first_won[k] else (second[k], first[k])
+        cell = cell_of[winner, loser, 1.0 if first_won[k] or not model.position else -1.0]
+        side = 1 if item == winner else -1
+        difference = side * at.mean[cell] + np.sqrt(at.variance[cell]) * z
+        return at.lapse / 2 + (1 - at.lapse) * expit(difference)
+
+    expected = agreeing = total = 0.0
+    pairs = [frozenset(pair) for pair in zip(first, second, strict=True)]
+    for pair in set(pairs):
+        members = [k for k, other in enumerate(pairs) if other == pair]
+        for k, m in itertools.combinations(members, 2):
+            p, q = chance(k, min(pair)), chance(m, min(pair))
+            won = [first[x] if first_won[x] else second[x] for x in (k, m)]
+            expected += 2 / len(members) * float(weight @ (p * q + (1 - p) * (1 - q)))
+            agreeing += 2 / len(members) * (won[0] == won[1])
+            total += 2 / len(members)
+    assert found.n_repeats == pytest.approx(total)
+    assert found.agreement == pytest.approx(agreeing / total)
+    assert found.expected == pytest.approx(expected / total, abs=2e-3)
+    assert found.rho == pytest.approx((agreeing - expected + 0.5) / (total - expected + 1), abs=5e-3)
+
+
+def _numbers(rows, names):
+    number = {name: k for k, name in enumerate(names)}
+    return tuple(np.array([number[name] for name in rows[side]]) for side in ("ID1", "ID2"))
+
+
+# Learning
+
+
+@pytest.mark.parametrize(("copies", "low", "high"), [(0.0, 0.0, 0.15), (0.5, 0.3, 0.65), (1.0, 0.97, 1.0)])
+@pytest.mark.parametrize("sd", [1.0, 2.5])
+def test_the_excess_agreement_is_learned(copies, low, high, sd):
+    found = []
+    for seed in range(6):
+        rows, names = _simulated(seed, sd=sd, n_items=25, n_pairs=180, n_repeats=120, copies=copies)
+        found.append(fit_btl_laplace(rows, names, seed=1, repeats="learned").repeat_agreement.rho)
+    assert low <= np.mean(found) <= high
+
+
+def test_a_position_effect_is_no_disagreement():
+    rows, names = _simulated(3, n_items=25, n_pairs=200, n_repeats=300, bias=0.8)
+    found = fit_btl_laplace(rows, names, seed=1, repeats="learned").repeat_agreement
+    assert found.reversed_agreement < found.agreement
+    assert found.rho < 0.15
+
+
+def test_one_pair_asked_very_often_does_not_decide_for_all():
+    rows, names = _simulated(5, n_items=25, n_pairs=200, n_repeats=200, copies=1.0)
+    more = pl.concat([rows, _rows(*[("0", "1", "0"), ("0", "1", "1")] * 40)])
+    assert fit_btl_laplace(more, names, seed=1, repeats="learned").repeat_agreement.rho > 0.6
+
+
+@pytest.mark.parametrize("variant", ["btl", "btl_e_b"])
+@pytest.mark.parametrize("fit", [fit_btl, fit_btl_laplace])
+def test_without_repeats_the_fit_is_the_same_bit_for_bit(fit, variant):
+    rows, names = _simulated(7, n_repeats=0)
+    one = fit(rows, names, variant, FEW, 3, prior_sd="learned")
+    two = fit(rows, names, variant, FEW, 3, prior_sd="learned", repeats="learned")
+    np.testing.assert_array_equal(one.posterior.theta, two.posterior.theta)
+    assert two.repeat_agreement == RepeatAgreement(0.0, "learned", 0, None, None, 0, None)
+
+
+@pytest.mark.parametrize("fit", [fit_btl, fit_btl_laplace])
+def test_repeats_of_a_repeatable_judge_add_next_to_nothing(fit):
+    rows, names = _simulated(2, n_repeats=0)
+    ten = pl.concat([rows] * 10)
+    settings = MCMCSettings(chains=4, extend=1)
+    one = fit(rows, names, "btl_e_b", settings, 3)
+    naive = fit(ten, names, "btl_e_b", settings, 3)
+    counted = fit(ten, names, "btl_e_b", settings, 3, repeats="learned")
+    assert counted.repeat_agreement.rho > 0.98
+    assert counted.n_comparisons == 600
+    spread = [f.posterior.theta.std(axis=0).mean() for f in (one, naive, counted)]
+    assert spread[1] < 0.6 * spread[0]
+    assert spread[2] == pytest.approx(spread[0], rel=0.08)
+
+
+def test_the_exact_fit_says_how_repeats_counted():
+    rows, names = _simulated(2)
+    fit = fit_btl(rows, names, "btl", FEW, 3, repeats="learned")
+    assert fit.provenance.settings["repeats"] == "learned"
+    assert fit.provenance.settings["repeat_agreement"] == fit.repeat_agreement.rho
+    assert "repeats" not in fit_btl(rows, names, "btl", FEW, 3).provenance.settings
+
+
+@pytest.mark.parametrize("given", ["none", "Learned", -0.1, 1.1, float("nan"), True, None])
+def test_other_ways_to_count_repeats_are_refused(given):
+    with pytest.raises(InputError, match=r"^repeats must be a number (of 0 or more|from 0 to 1)"):
+        require_repeats(given)
+
+
+# Properties
+
+_ROWS = st.lists(
+    st.tuples(st.integers(0, 4), st.integers(1, 4), st.sampled_from([0, 1, None])).map(
+        lambda x: (str(x[0]), str((x[0] + x[1]) % 5), None if x[2] is None else str((x[0] + x[2] * x[1]) % 5))
+    ),
+    min_size=1,
+    max_size=25,
+)
+_KINDS = st.sampled_from([PLAIN, WHOLE, JudgeParameters(lapse=True, position=False, prior_sd=None)])
+
+
+@settings(max_examples=25, deadline=None)
+@given(_ROWS, _KINDS, st.randoms(use_true_random=False))
+def test_neither_the_order_of_rows_nor_that_of_items_matters(rows, model, random):
+    names, other = list("01234"), list("01234")
+    shuffled = list(rows)
+    random.shuffle(shuffled)
+    random.shuffle(other)
+    *_, one = count_repeats(_rows(*rows), _names(names), model, "learned")
+    *_, two = count_repeats(_rows(*shuffled), _names(other), model, "learned")
+    assert dataclasses.astuple(one)[1:3] == dataclasses.astuple(two)[1:3]
+    for name in ("rho", "agreement", "expected", "reversed_agreement"):
+        assert getattr(one, name) == pytest.approx(getattr(two, name), abs=1e-6)
+    assert 0 <= one.rho <= 1
+
+
+@settings(max_examples=60, deadline=None)
+@given(_ROWS, st.floats(0, 1))
+def test_weights(rows, rho):
+    frame, names = _rows(*rows), _names("01234")
+    first, second = _numbers(frame, names)
+    whole = count_outcomes(first, second, frame["better_id"] == frame["ID1"], 5, position=True)
+    cells = weigh_repeats(whole, rho)
+    assert whole.times.sum() == frame.height
+    pairs = np.unique(np.minimum(whole.winner, whole.loser) * 5 + np.maximum(whole.winner, whole.loser))
+    assert len(pairs) + (1 - rho) * (frame.height - len(pairs)) == pytest.approx(cells.times.sum())
+    assert (cells.times <= whole.times * (1 + 1e-12)).all()
+    for array in ("winner", "loser", "sign"):
+        np.testing.assert_array_equal(getattr(cells, array), getattr(whole, array))
+    assert weigh_repeats(whole, 1.0).times.sum() == pytest.approx(len(pairs))
+    weights = repeat_weights(first, second, 5, rho)
+    assert weights.sum() == pytest.approx(cells.times.sum())
+    # Ties make every comparison count more, as long as there are not only ties, and by the same factor.
+    weighed, *_ = count_repeats(frame, names, WHOLE, rho)
+    factor = weighed.times / cells.times
+    assert factor == pytest.approx(np.full(len(factor), factor[0]))
+    assert 1 <= factor[0] <= 4
+    assert (factor[0] > 1) == (frame["better_id"].null_count() > 0)
+
+
+def test_ties_count_by_how_much_they_vary():
+    """Close texts that tie: the spread of the estimates over many tables is that of the posterior."""
+    rng = np.random.default_rng(1)
+    i, j = np.triu_indices(8, 1)
+    names, estimates, spreads = [str(k) for k in range(8)], [], []
+    for _ in range(60):
+        answers = rng.choice([0, 1, 2], size=(3, len(i)), p=[0.25, 0.25, 0.5])
+        rows = [
+            (str(a), str(b), (str(a), str(b), None)[kind])
+            for round_ in answers
+            for a, b, kind in zip(i, j, round_, strict=True)
+        ]
+        posterior = fit_btl_laplace(_rows(*rows), names, "btl", seed=1, prior_sd=3.0).posterior
+        estimates.append(posterior.items.theta_mean)
+        spreads.append(posterior.items.theta_sd)
+    assert np.mean(spreads) == pytest.approx(np.std(estimates), rel=0.1)

@@ -1,0 +1,318 @@
+"""The report of two variants: the result's own figures, every case, and what may be passed on."""
+
+import json
+from dataclasses import replace
+from html import escape
+
+import pytest
+from tests.reporting.html_page import require_valid, unpacked
+from tests.reporting.runs import A_NAME, B_NAME, HOSTILE, SAYS, Grader, ab_run, answer_a, answer_b, suite
+
+import pairscale as ps
+from pairscale.core.errors import InputError
+from pairscale.core.files import read_table, write_table
+from pairscale.evaluate.saved import saved_result
+from pairscale.people import read_cases
+from pairscale.reporting._ab_figures import ABFacts, ab_of_result
+from pairscale.reporting._ab_messages import length
+from pairscale.reporting.page import facts_of, kind_of, write_report
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    path = tmp_path_factory.mktemp("ab") / "ab.db"
+    return path, ab_run(path)
+
+
+@pytest.fixture(scope="module")
+def page(run):
+    source = write_report(run[0]).read_text("utf-8")
+    return source, require_valid(source)
+
+
+def rows_of(page, table):
+    """The cells of a table by its place on the page, row by row."""
+    sizes = [(len(widths) - 1, widths[0]) for widths in page.widths]
+    rows, columns = sizes[table]
+    start = sum(height * width for height, width in sizes[:table])
+    cells = page.texts["td"][start : start + rows * columns]
+    return [cells[at : at + columns] for at in range(0, len(cells), columns)]
+
+
+def test_the_run_keeps_its_result_and_the_answers(run):
+    with ps.open_run(run[0]) as store:
+        assert kind_of(store) == "ab"
+        result, shown = saved_result(store)
+    assert result.cases == run[1].cases
+    assert result.summary() == run[1].summary()
+    assert len(shown) == len(SAYS)
+    for task in suite():
+        one = shown[task.task_id, 1]
+        assert (one.task_input, one.a, one.b) == (task.input, answer_a(task), answer_b(task))
+
+
+def test_the_same_result_is_kept_once(tmp_path):
+    path = tmp_path / "ab.db"
+    clean = ps.Suite(tuple(task for task, says in zip(suite(), SAYS, strict=True) if says not in "NE"))
+    judge = ps.pairwise_judge(Grader(), criterion="clearer", key="clearer")
+    for key, kept in (("clearer", 1), ("clearer", 1), ("nicer", 2)):
+        judge = ps.pairwise_judge(Grader(), criterion="clearer", key=key)
+        ps.run_pairwise(clean, variant_a=answer_a, variant_b=answer_b, comparators=[judge], run=path, progress=False)
+        with ps.open_run(path) as store:
+            assert store.log_length("ab_results") == kept
+    with ps.open_run(path) as store:
+        facts = facts_of(store)
+    assert facts.result.keys == ("nicer",)
+    assert facts.notices[0] == "the run file keeps 2 results; this is the last"
+
+
+def test_the_headline_and_the_verdicts_are_the_results_own(run, page):
+    assert page[1].texts["h1"] == [f"{B_NAME} against {A_NAME}"]
+    for key in run[1].keys:
+        assert f"{run[1].verdict(key)}." in page[1].texts["dd"]
+
+
+def test_five_things_stay_five_things(run, page):
+    assert rows_of(page[1], 1) == [  # B, ties, flips, A, no answer, errors: those of SAYS
+        ["clearer", "grader in both orders", "4", "1", "1", "2", "1", "1"],
+        ["clearer (people)", "a person who was shown the answers blinded", "10", "0", "0", "0", "0", "0"],
+    ]
+    assert "clearer: Of 1 flip, 0 favour whatever stood first, 1 whatever stood second." in page[1].texts["p"]
+
+
+def test_rates_are_those_of_the_result(run, page):
+    wanted = []
+    for key in run[1].keys:
+        for ties, words in (("half", "ties and flips as half"), ("excluded", "cases with a winner")):
+            rate = run[1].win_rate(key, ties=ties)
+            wanted.append([key, words, str(rate.n), *(f"{value:.1%}" for value in (rate.rate, *rate.ci))])
+    assert rows_of(page[1], 0) == wanted
+
+
+def test_every_case_is_in_the_table_and_can_be_read(run, page):
+    words = {"A": A_NAME, "B": B_NAME, "T": "tie", "F": "flip", "N": "no answer", "E": "error"}
+    cells = page[1].texts["td"]
+    shown = unpacked(page[0])["cases"]
+    for task, says, (name, task_input, a, b, said) in zip(suite(), SAYS, shown, strict=True):
+        assert (name, task_input, a, b) == (task.task_id, task.input, answer_a(task), answer_b(task))
+        assert said[0][0] == f"clearer: {words[says]}{' is better' * (says in 'AB')}"
+        assert said[-1][0] == f"clearer (people): {B_NAME} is better"
+        if says == "B":
+            assert said[1] == [f"{A_NAME} shown first: {B_NAME}", f"Because of {HOSTILE[2]}"]
+    assert cells.count("tie") == cells.count("flip") == cells.count("error") == cells.count("no answer") == 1
+    assert [link for link in page[1].texts["a"] if link.startswith("task ")][: len(SAYS)] == [
+        t.task_id for t in suite()
+    ]
+
+
+def test_what_to_look_at_again(page):
+    heads = page[1].texts["h3"]
+    assert [name for name in heads if name in {"Errors", "Without an answer", "Flips"}] == [
+        "Errors", "Without an answer", "Flips",
+    ]  # fmt: skip
+    disputed = [text for text in page[1].texts["a"] if text.endswith((f"{A_NAME}, or {B_NAME}", f"a tie, or {B_NAME}"))]
+    assert len(disputed) == SAYS.count("A") + SAYS.count("T")
+    assert "clearer and clearer (people) disagree" in heads
+
+
+def test_hostile_texts_stay_text(page):
+    source = page[0]
+    assert source.count("<script") == 2
+    assert "<img" not in source
+    assert "<b>old" not in source
+
+
+def test_to_share(run, tmp_path):
+    path = write_report(run[0], tmp_path / "s.html", texts=False, pseudonyms=True)
+    source = path.read_text("utf-8")
+    require_valid(source)
+    hidden = [A_NAME, B_NAME, "Because of", "Nothing useful", "I will not", "Question"]
+    for task in suite():
+        hidden += [task.task_id, answer_a(task), answer_b(task)]
+    assert not [text for text in hidden if escape(text) in source or text in source]
+    assert 'id="texts"' not in source
+
+
+def test_people_are_called_otherwise_too(tmp_path):
+    made = ps.export_pairwise_cases(
+        *(ps.InMemoryTraceSource({task.task_id: f(task) for task in suite()}) for f in (answer_a, answer_b)),
+        criteria="clearer",
+        out=tmp_path / "cases.jsonl",
+        seed=1,
+    )
+    rows = [json.loads(line) for line in made.path.read_text("utf-8").splitlines()]
+    labels = [row | {"preferred": "1", "labeller": "Ann Other", "comment": f"by {n}"} for n, row in enumerate(rows)]
+    (tmp_path / "labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in labels), "utf-8")
+    people = ps.human_labels(tmp_path / "labels.jsonl", criterion="clearer", key="people", key_file=made.key_path)
+    result = ab_run(tmp_path / "ab.db", comparators=[people])
+    source = write_report(result, tmp_path / "r.html").read_text("utf-8")
+    assert "people who labelled the cases blinded" in require_valid(source).texts["td"]
+    assert unpacked(source)["cases"][0][4][1][0].startswith("Ann Other: ")
+    disguised = write_report(result, tmp_path / "d.html", pseudonyms=True).read_text("utf-8")
+    assert unpacked(disguised)["cases"][0][4][1][0].startswith("L1: ")
+    assert unpacked(disguised)["cases"][0][4][1][1].startswith("by ")
+    assert "Ann Other" not in json.dumps(unpacked(disguised))
+
+
+@pytest.mark.slow
+def test_a_result_finds_its_answers_while_its_run_file_is_there(run, tmp_path):
+    found = unpacked(run[1].report(tmp_path / "r.html").read_text("utf-8"))["cases"]
+    assert found[0][2] == answer_a(suite().tasks[0])
+    alone = ab_run().report(tmp_path / "alone.html").read_text("utf-8")
+    assert 'id="texts"' not in alone
+    require_valid(alone)
+    with pytest.raises(InputError, match="name the file"):
+        write_report(run[1])
+    with pytest.raises(InputError, match="texts of a ranking"):
+        write_report(run[1], tmp_path / "x.html", [{"ID": "a", "text": "b"}])
+    with pytest.raises(InputError, match="a dict has no report"):
+        write_report({}, tmp_path / "x.html")
+
+
+def test_recorded_answers_have_a_report_too(tmp_path):
+    sides = [ps.InMemoryTraceSource({task.task_id: f(task) for task in suite()}) for f in (answer_a, answer_b)]
+    judge = ps.pairwise_judge(Grader(), criterion="clearer", key="clearer", swap=False)
+    ps.evaluate_pairwise(*sides, suite=suite(), comparators=[judge], run=tmp_path / "ab.db", progress=False)
+    source = write_report(tmp_path / "ab.db").read_text("utf-8")
+    assert "grader in one order" in require_valid(source).texts["td"]
+    shown = unpacked(source)["cases"]
+    assert [case[3] for case in shown] == [answer_b(task) for task in suite()]
+    assert shown[0][4] == [["clearer: A is better", f"Because of {HOSTILE[2]}"]]
+
+
+def test_an_answer_that_failed_has_lost_and_is_no_text(tmp_path):
+    def raises(task):
+        raise ValueError(HOSTILE[0])
+
+    ps.run_pairwise(
+        suite(), variant_a=raises, variant_b=answer_b, run=tmp_path / "ab.db", progress=False,
+        comparators=[ps.pairwise_judge(Grader(), criterion="clearer", key="clearer")],
+    )  # fmt: skip
+    source = write_report(tmp_path / "ab.db").read_text("utf-8")
+    page = require_valid(source)
+    assert "in 10 cases: B is better: 100 % of 10 decided cases" in page.texts["p"][0]
+    assert "A failed in 10 of 10 cases (counted as lost)" in page.texts["p"][0]
+    assert unpacked(source)["cases"][0][2] == ""
+    with ps.open_run(tmp_path / "ab.db") as store:
+        assert facts_of(store).write_again(tmp_path / "again.jsonl") == 0
+
+
+def test_without_a_result_the_way_out_is_named(tmp_path):
+    variants = {name: lambda task, name=name: name * 3 for name in "abc"}
+    judge = ps.pairwise_judge("lexical", criterion="better", key="k")
+    ps.run_variants(suite(), variants, comparators=[judge], run=tmp_path / "r.db", progress=False)
+    with pytest.raises(InputError, match="give the same `pairscale ab` line again"):
+        write_report(tmp_path / "r.db")
+
+
+def test_the_table_goes_to_excel_and_formulas_stay_text(run, tmp_path):
+    with ps.open_run(run[0]) as store:
+        facts = facts_of(store)
+    assert isinstance(facts, ABFacts)
+    table = facts.rows(texts=True)
+    write_table(table, tmp_path / "t.xlsx")
+    back = read_table(tmp_path / "t.xlsx")
+    assert back["outcome"].to_list() == table["outcome"].to_list() == run[1].frame()["outcome"].to_list()
+    assert back["reasoning"].fill_null("").to_list() == table["reasoning"].to_list()
+
+
+def test_what_to_look_at_again_can_be_labelled(run, tmp_path):
+    with ps.open_run(run[0]) as store:
+        facts = facts_of(store)
+        n = facts.write_again(tmp_path / "again.jsonl")
+    cases = read_cases(tmp_path / "again.jsonl")
+    wanted = {task.task_id for task, says in zip(suite(), SAYS, strict=True) if says != "B"}
+    assert {case.task_id for case in cases} == wanted
+    assert len(cases) == n == len(wanted)
+    assert {case.criterion for case in cases} == {"clearer"}
+    assert (tmp_path / "again.key.jsonl").exists()
+
+
+# Under other names
+
+
+def test_pseudonyms_hide_what_errors_say_in_any_order(run, tmp_path):
+    source = write_report(run[0], tmp_path / "s.html", pseudonyms=True).read_text("utf-8")
+    told = json.dumps(unpacked(source))
+    assert "Because of" in told  # an answer is the judge's own
+    for words in ("Nothing useful", "I will not"):
+        assert words not in source
+        assert words not in told
+
+
+def test_pseudonyms_hide_what_a_member_of_a_panel_failed_with(run):
+    failed = {"judge_id": "x", "outcome": "error", "winner": None, "reasoning": "no file task 1"}
+    member = failed | {"outcome": "win", "winner": "a", "reasoning": "clear"}
+    case = replace(run[1].cases[0], detail={"members": [member, failed]}, reasoning="x: clear\nx: no file task 1")
+    (hidden,) = ab_of_result(replace(run[1], cases=(case,), keys=(case.key,))).disguised().result.cases
+    assert "no file" not in f"{hidden.detail} {hidden.reasoning}"
+    assert hidden.detail["members"][0]["reasoning"] == "clear"
+
+
+def test_under_other_names_the_order_of_tasks_says_nothing_and_the_figures_stay(tmp_path):
+    result = ab_run(tmp_path / "ab.db", stop_when="decided", seed=3, concurrency=1)
+    with ps.open_run(tmp_path / "ab.db") as store:
+        facts = facts_of(store)
+    hidden = facts.disguised()
+    names = [f"T{n}" for n in range(1, len(SAYS) + 1)]
+    listed = hidden.rows(texts=True)["task_id"].unique(maintain_order=True).to_list()
+    assert listed == [name for name in names if name in listed]
+    assert [name for name, _ in hidden.shown] == listed
+    cells = [row["cells"][0]["shown"] for row in hidden.page(texts=False).content["rows"]]
+    assert cells == listed
+    for key in result.keys:
+        assert hidden.result.win_rate(key).ci == facts.result.win_rate(key).ci == result.win_rate(key).ci
+
+
+def test_other_variants_of_the_file_and_a_judge_of_the_same_name(tmp_path):
+    def compare(end, a, b):
+        def old(task):
+            return ps.Trace(answer_a(task) + end, cost=0.01)
+
+        def new(task):
+            return ps.Trace(answer_b(task) + end, cost=0.01)
+
+        judge = ps.pairwise_judge(Grader(), criterion="clearer", key="clearer")
+        options = {"comparators": [judge], "run": tmp_path / "ab.db", "progress": False}
+        ps.run_pairwise(suite(), variant_a=old, variant_b=new, variant_a_name=a, variant_b_name=b, **options)
+
+    compare(".", "secret one", "secret two")
+    compare("!", "grader-1", "new")  # a variant of the same model as the judge
+    with ps.open_run(tmp_path / "ab.db") as store:
+        facts = facts_of(store)
+        judged = store.spending()
+    hidden = facts.disguised()
+    assert "secret one" in facts.spending["model"].to_list()
+    assert not {"secret one", "secret two", "new"} & set(hidden.spending["model"])
+    assert hidden.judging.equals(judged)
+    assert sorted(hidden.answering["model"]) == ["A", "B", "another variant", "another variant"]
+    assert hidden.spending["cost"].sum() == pytest.approx(facts.spending["cost"].sum())
+
+
+def test_the_run_file_is_not_named_under_pseudonyms(run, tmp_path):
+    odd = tmp_path / "class of ann.db"
+    odd.write_bytes(run[0].read_bytes())
+    open_page = write_report(odd).read_text("utf-8")
+    assert "pairscale report &#39;class of ann.db&#39;\n" in open_page.replace("</pre>", "\n")
+    assert "class of ann" not in write_report(odd, tmp_path / "s.html", pseudonyms=True).read_text("utf-8")
+
+
+def test_a_table_without_texts_has_no_words(run):
+    with ps.open_run(run[0]) as store:
+        facts = facts_of(store)
+    assert "Because of" in facts.rows(texts=True).write_json()
+    assert "Because of" not in facts.rows(texts=False).write_json()
+
+
+def test_no_interval_at_equal_length_where_it_would_not_hold(run):
+    judge = run[1].keys[0]
+    looked_at = replace(run[1], sequential=True)
+    plain = length(run[1].length_controlled(judge), run[1])
+    assert "95 % interval" in plain
+    looked = length(looked_at.length_controlled(judge), looked_at)
+    assert "95 % interval" not in looked
+    assert "No interval: the outcomes were looked at after every case" in looked
+    assert plain.partition(" (")[0] in looked  # the same rate
+    page = ab_of_result(replace(run[1], sequential=True)).page(texts=False)
+    assert "do not allow for the looks" in page.content["agreement"]["note"]
+    assert "do not allow" not in ab_of_result(run[1]).page(texts=False).content["agreement"]["note"]

@@ -1,0 +1,201 @@
+"""The page of a ranking: complete, self-contained, and deaf to what ids and texts would have it do."""
+
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+from tests.reporting.html_page import Page, require_valid, unpacked
+
+import pairscale as ps
+from pairscale.reporting._shell import spent
+from pairscale.reporting.page import write_report
+from pairscale.reporting.picture import room_around, score_picture
+from pairscale.reporting.svg import _ticks, svg
+from pairscale.store._spending import SPENDING
+
+HOSTILE = (
+    "<script>alert(1)</script>", "</details></td>", "$title", "${head}", "$$", 'say "hello"', "it's", "&amp;", "a&b",
+    "</svg>", "</title>", "%s {0}", "]]>", "<!--", "一二三", "x" * 300, " leading", "=1+1", "\u202eback",
+)  # fmt: skip
+
+
+def _fit(names, **options):
+    """Everybody beats those behind, except that the last beats the first."""
+    rows = [{"winner": a, "loser": b} for at, a in enumerate(names) for b in names[at + 1 :]]
+    if len(names) > 2:
+        rows.append({"winner": names[-1], "loser": names[0]})
+    return ps.fit_bt_model(rows, **options)
+
+
+def _page(tmp_path, *args, **options):
+    path = write_report(args[0], tmp_path / "report.html", *args[1:], **options)
+    source = path.read_text("utf-8")
+    return source, require_valid(source)
+
+
+def test_the_page_holds_every_id_text_and_figure(tmp_path):
+    samples = [{"ID": name, "text": f"Text of {name}.\n\nSecond paragraph."} for name in "abcde"]
+    fit = _fit("abcde")
+    source, page = _page(tmp_path, fit, samples, title="Which is best?", judge="somebody")
+    assert page.texts["h1"] == ["Which is best?"]
+    cells = page.texts["td"]
+    for row in fit.theta.iter_rows(named=True):
+        assert row["ID"] in cells
+        assert f"{row['theta']:z.2f}".replace("-", "−") in cells
+    assert "−0.00" not in cells  # the middle score is 0 but for rounding, on either side of it
+    assert [text for text in cells if text.startswith("Text of")] == [
+        f"Text of {n}. Second paragraph." for n in fit.theta["ID"]
+    ]
+    assert unpacked(source)["texts"][0] == f"Text of {fit.theta['ID'][0]}.\n\nSecond paragraph."
+    lead = page.texts["p"][0]
+    assert "5 texts were ranked by the judge “somebody” in 11 comparisons" in lead
+    assert f"The reliability of the scale is {fit.reliability:.2f}: " in lead
+    assert len(page.pictures()) == 1
+    assert page.count("circle") == 5
+    assert source.startswith("<!doctype html>")
+
+
+def test_without_texts_there_is_no_column_for_them(tmp_path):
+    _, page = _page(tmp_path, _fit("abc"))
+    assert page.texts["button"] == ["rank", "ID", "score", "± se", "from", "to", "wins", "of"]
+    assert page.count("select") == 0
+    _, page = _page(tmp_path, _fit("abc"), [{"ID": "a", "text": "Only this one."}])
+    assert page.count("select") == 2
+
+
+@pytest.mark.slow_except("<*", "$*")
+@pytest.mark.parametrize("title", [*HOSTILE, "<img src=x onerror=alert(1)>"])
+def test_a_hostile_title_or_judge_is_only_text(tmp_path, title):
+    plain = Page(write_report(_fit("abc"), tmp_path / "a.html", judge="x").read_text("utf-8"))
+    _, page = _page(tmp_path, _fit("abc"), title=title, judge=title)
+    assert [tag for tag, _ in page.tags] == [tag for tag, _ in plain.tags]
+    assert page.texts["h1"] == [title]
+    assert page.texts["title"][0] == title
+    assert f"“{title}”" in page.texts["p"][0]
+
+
+def test_hostile_ids_and_texts_are_only_text(tmp_path):
+    names = list(HOSTILE)
+    samples = [{"ID": name, "text": f"{name} {' '.join(HOSTILE)}"} for name in names]
+    source, page = _page(tmp_path, _fit(names), samples)
+    tame = [f"n{number:02}" for number in range(len(names))]
+    plain = Page(
+        write_report(_fit(tame), tmp_path / "b.html", [{"ID": name, "text": "x"} for name in tame]).read_text("utf-8")
+    )
+    assert sorted(tag for tag, _ in page.tags) == sorted(tag for tag, _ in plain.tags)
+    assert set(names) <= set(page.texts["td"])
+    assert {row["text"] for row in samples} == set(unpacked(source)["texts"])
+    assert not any(name.startswith("on") for _, attributes in page.tags for name in attributes)
+    assert source.count("<script") == 2  # the texts, packed, and our own
+
+
+def test_nothing_is_loaded_from_anywhere(tmp_path):
+    samples = [{"ID": name, "text": "A text."} for name in "abc"]
+    source, page = _page(tmp_path, _fit("abc"), samples)
+    assert "http://" not in source
+    assert "https://" not in source
+    assert not re.search(r"url\(|@import", source)
+    assert not {"src", "action", "data"} & {name for _, attributes in page.tags for name in attributes}
+    assert all(attributes["href"].startswith("#") for _, attributes in page.tags if "href" in attributes)
+    assert not {"link", "img", "iframe", "object"} & {tag for tag, _ in page.tags}
+    policy = next(attributes for _, attributes in page.tags if attributes.get("http-equiv"))
+    assert policy["content"].startswith("default-src 'none'")
+
+
+def test_equal_scores_share_their_place(tmp_path):
+    rows = [{"winner": w, "loser": x} for w, x in [("a", "c"), ("b", "c"), ("a", "b"), ("b", "a")]]
+    _, page = _page(tmp_path, ps.fit_bt_model(rows))
+    assert "a and b share the first place, c comes last." in page.texts["p"][0]
+    circle = [{"winner": w, "loser": x} for w, x in ["ab", "bc", "cd", "da"]]
+    _, page = _page(tmp_path, ps.fit_bt_model(circle))
+    assert page.texts["p"][0].endswith("4 texts share the first place.")
+
+
+def test_groups_that_never_met_have_a_chart_each_and_no_ranks(tmp_path):
+    rows = [{"winner": w, "loser": x} for w, x in ["ab", "bc", "ca", "de"]]
+    fit = ps.fit_bt_model(rows, unconnected="separate")
+    _, page = _page(tmp_path, fit)
+    assert len(page.pictures()) == 2
+    assert page.texts["h3"][:2] == ["Group 1", "Group 2"]
+    assert page.texts["button"][0] == "group"
+    assert "2 groups without a comparison between them" in page.texts["p"][0]
+    assert page.texts["h2"] == ["Scores", "Ranking", "To look at again", "Method"]
+    assert page.texts["li"] == list(fit.notices)
+    assert page.count("circle") == 5
+
+
+def test_an_interval_that_is_not_known_is_left_out(tmp_path):
+    rows = [{"ID": n, "score": t, "lower": None, "upper": None} for n, t in (("a", 1.0), ("b", -1.0))]
+    chart = svg(score_picture(rows))
+    assert re.findall(r'class="interval" x1="([\d.]+%)" x2="([\d.]+%)"', chart) == [("100.00%",) * 2, ("0.00%",) * 2]
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [(-3.1, 4.2), (-0.0004, 0.0003), (1e-12, 2e-12), (-1e9, 1e9), (5, 5), (0, 0), (1e6, 1e6 + 1e-3), (-0.05, 12),
+     (0, 1), (-1e-320, 1e-320), (-7.999, 8.0)],
+)  # fmt: skip
+def test_ticks_are_few_round_and_within_the_axis(low, high):
+    start, end = room_around(low, high)
+    assert start <= low <= high <= end
+    assert start < end
+    ticks, fewer = _ticks(start, end), _ticks(start, end, 5)
+    assert 3 <= len(ticks) <= 9
+    assert 1 <= len(fewer) <= 6
+    assert ticks == sorted(set(ticks))
+    room = (end - start) * 1e-9
+    assert all(start - room <= tick <= end + room for tick in ticks)
+    assert len({f"{abs(tick):g}" for tick in ticks if tick >= 0}) == sum(tick >= 0 for tick in ticks)
+    assert "-0" not in {f"{tick:g}" for tick in ticks}
+
+
+def test_names_are_whole_in_the_chart_unless_they_are_endless(tmp_path):
+    name, endless = "n" * 80, "m" * 300
+    _, page = _page(tmp_path, _fit([name, endless, "c"]))
+    assert {name, endless} <= set(page.texts["td"])
+    assert {name, "m" * 199 + "…", "c"} <= set(page.texts["span"])
+    assert any(title.startswith(f"{endless}: ") for title in page.attributes("title"))
+
+
+def test_the_page_is_written_whole_or_not_at_all(tmp_path):
+    with pytest.raises(ps.PairscaleError, match="cannot be written"):
+        write_report(_fit("abc"), tmp_path / "missing" / "report.html")
+    old = tmp_path / "report.html"
+    old.write_text("old")
+    with pytest.raises(ps.PairscaleError):
+        write_report(_fit("abc"), old, pl.DataFrame({"ID": ["a", "a"], "text": ["x", "y"]}))
+    assert old.read_text() == "old"
+    assert sorted(Path(tmp_path).iterdir()) == [old]
+
+
+def test_the_same_fit_gives_the_same_page(tmp_path):
+    fit = _fit("abcd")
+    pages = [write_report(fit, tmp_path / name).read_bytes() for name in ("a.html", "b.html")]
+    assert pages[0] == pages[1]
+
+
+def test_a_run_without_a_comparison_has_no_report(tmp_path):
+    refuse = lambda A, B: {"is_valid": False, "Y": None, "invalid_reason": "no"}  # noqa: E731
+    out = ps.adaptive_rank([{"ID": i, "text": i} for i in "abc"], judge=refuse, n_steps=2, progress="none")
+    with pytest.raises(ps.PairscaleError, match="no comparison yet"):
+        write_report(out, tmp_path / "r.html")
+    assert not (tmp_path / "r.html").exists()
+
+
+def test_what_it_cost():
+    rows = [
+        ("<b>m</b>", "default", "2026-11-03", 1200, 900_000, 24_000, 924_000, 1.5, "2026-10-21"),
+        ("m2", None, "2026-11-02", 3, None, 30, None, 0.25004, None),
+        ("lexical", "default", "2026-11-02", 9, None, None, None, None, "2020-01-01"),
+    ]
+    spending = pl.DataFrame(rows, schema=dict(SPENDING), orient="row")
+    shown = spent(spending, 4, "decided comparisons")
+    assert shown is not None
+    assert shown["lead"].startswith("$1.7500 in all, $437.51 for a thousand decided")
+    assert shown["lead"].endswith("(prices of 2026-10-21).")
+    assert [(row[0], row[1], row[4], row[5]) for row in shown["rows"]] == [
+        ("<b>m</b>", "default", "924,000", "1.5000"), ("m2", "", "0", "0.2500"),
+    ]  # fmt: skip
+    for nothing in (spending[2:], spending.clear(), None):
+        assert spent(nothing, 4, "decided comparisons") is None

@@ -1,0 +1,374 @@
+"""Reports in a real browser, from the disk: wide and narrow, light and dark, searched, sorted and read."""
+
+from __future__ import annotations
+
+import pytest
+from tests.reporting.runs import (
+    A_NAME,
+    B_NAME,
+    HOSTILE,
+    ab_run,
+    answer_a,
+    answer_b,
+    bias_study,
+    ranking_run,
+    samples,
+    suite,
+)
+
+import pairscale as ps
+from pairscale.reporting.charts import save_chart, score_chart, study_chart, win_matrix
+from pairscale.reporting.page import write_report
+
+pytestmark = pytest.mark.slow
+
+DESKTOP = {"viewport": {"width": 1280, "height": 900}}
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+KINDS = ("ranking", "bias", "ab")
+N_MANY = 320  # more than have a row each
+LIVELY = tuple(f"lively {kind}" for kind in (*KINDS, "adaptive"))
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("reports")
+    ranking_run(folder / "ranking.db")
+    bias_study(folder / "bias.db")
+    ab_run(folder / "ab.db")
+    texts = ps.example_writing_samples
+    ps.adaptive_rank(texts, judge="lexical", run=folder / "adaptive.db", seed=1, n_steps=80, progress="none")
+    written = {kind: write_report(folder / f"{kind}.db", title=HOSTILE[2]) for kind in KINDS}
+    for name in LIVELY:
+        run = folder / f"{name.split()[-1]}.db"
+        written[name] = write_report(run, folder / f"{name}.html", title=HOSTILE[2], interactive=True)
+    chain = [{"winner": f"{HOSTILE[2]} {at}", "loser": f"{HOSTILE[2]} {at + 1}"} for at in range(1, N_MANY)]
+    fit = ps.fit_bt_model([*chain, *({"winner": one["loser"], "loser": one["winner"]} for one in chain[::3])])
+    many = [{"ID": name, "text": "A text."} for name in fit.theta["ID"]]
+    written["lively many"] = write_report(fit, folder / "many.html", many, interactive=True)
+    return {name: path.as_uri() for name, path in written.items()}
+
+
+@pytest.fixture
+def visit(browser, reports):
+    """Opens a report, and watches for anything that goes wrong or goes out."""
+    opened = []
+
+    def start(kind: str, **options):
+        context = browser.new_context(**(options or DESKTOP))
+        context.set_default_timeout(600_000)
+        page = context.new_page()
+        page.trouble = []
+        page.on("console", lambda message: page.trouble.append(message.text))
+        page.on("pageerror", lambda error: page.trouble.append(str(error)))
+        page.on("dialog", lambda dialog: (page.trouble.append(dialog.message), dialog.dismiss()))
+        page.on("request", lambda request: page.trouble.append(request.url))
+        page.goto(reports[kind])
+        page.locator("#between p").first.wait_for(state="attached")
+        page.locator(".chart:not(.drawn)").first.wait_for(state="detached")
+        opened.append((kind, context, page))
+        return page
+
+    yield start
+    for kind, context, page in opened:
+        assert page.trouble == [reports[kind]], "nothing but the page itself is asked for, and nothing goes wrong"
+        context.close()
+
+
+def colours(page) -> tuple[str, str]:
+    return page.evaluate("(s => [s.color, s.backgroundColor])(getComputedStyle(document.body))")
+
+
+def brightness(colour: str) -> int:
+    return sum(int(part) for part in colour.strip("rgb()").split(","))
+
+
+OUT_OF_SIGHT = """width => [...document.querySelectorAll(".live svg :is(path, text, rect, line)")]
+  .filter(node => !node.closest("[class*=background]") && node.getClientRects().length)
+  .map(node => [node.outerHTML, node.getBoundingClientRect()])
+  .filter(([, box]) => box.width && (box.left < 0 || box.right > width + 1)).map(([html]) => html)"""
+"""Marks and names of altair's charts that the screen does not show."""
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *LIVELY])
+def test_wide_and_narrow_light_and_dark(visit, kind):
+    for size in (DESKTOP, PHONE):
+        for scheme in ("light", "dark"):
+            page = visit(kind, **size, color_scheme=scheme)
+            assert page.evaluate("document.documentElement.scrollWidth") <= size["viewport"]["width"]
+            ink, paper = map(brightness, colours(page))
+            assert (ink < paper) == (scheme == "light")
+            assert page.locator("h1").inner_text() == HOSTILE[2]
+            assert page.locator("img, iframe, object, embed, body b:not(.tile b)").count() == 0
+            pictures = page.locator("svg:visible")
+            assert pictures.count() > 0
+            for picture in pictures.all():
+                assert picture.evaluate("node => node.getBBox().width") > 100
+            out = page.evaluate(OUT_OF_SIGHT, size["viewport"]["width"])
+            assert out == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "word", "found"), [("ranking", "calc", 1), ("bias", "favours the second", 2), ("ab", "odd", 5)]
+)
+def test_searching(visit, kind, word, found):
+    page = visit(kind)
+    rows = page.locator("#table tbody tr")
+    everything = rows.count()
+    page.fill("#search", word.upper())
+    assert page.locator("#table tbody tr:visible").count() == found
+    assert page.locator("#found").inner_text() == f"{found} found"
+    page.fill("#search", "")
+    assert page.locator("#table tbody tr:visible").count() == everything
+
+
+@pytest.mark.parametrize(("kind", "column"), [("ranking", "score"), ("bias", "effect"), ("ab", f"letters, {B_NAME}")])
+def test_sorting(visit, kind, column):
+    page = visit(kind)
+    button = page.get_by_role("button", name=column, exact=True)
+    at = button.evaluate("node => node.parentElement.cellIndex")
+    read = f"[...document.querySelector('#table tbody').rows].map(row => row.cells[{at}])"
+    values = f"{read}.map(cell => cell.dataset.v ?? cell.textContent).map(text => text === '' ? null : Number(text))"
+    before = page.evaluate(values)
+    known = sorted(value for value in before if value is not None)
+    unknown = [None] * before.count(None)  # stays last, whichever way
+    button.click()
+    assert page.evaluate(values) == known + unknown
+    assert page.locator("th[aria-sort=ascending]").inner_text().startswith(column)
+    button.click()
+    assert page.evaluate(values) == known[::-1] + unknown
+    assert len(set(known)) > 2
+
+
+@pytest.mark.parametrize("kind", ["ranking", "bias"])
+def test_two_texts_and_what_was_said_of_them(visit, kind):
+    page = visit(kind)
+    first, last = samples()[0], samples()[-1]
+    page.select_option("#left", label=first["ID"])
+    page.select_option("#right", label=last["ID"])
+    assert page.locator("#left-text").inner_text() == first["text"]
+    assert page.locator("#right-text").inner_text() == last["text"]
+    assert (
+        page.locator("#between p").first.inner_text()
+        == f"{1 if kind == 'ranking' else 8} judgement{'s' * (kind != 'ranking')} between them:"
+    )
+    assert page.locator("#between blockquote").first.inner_text() == f"It has more to say. {HOSTILE[0]}"
+    link = page.locator("[data-two]").first
+    named = link.inner_text()
+    link.click()
+    sides = [page.locator(f"{side} option:checked").inner_text() for side in ("#left", "#right")]
+    assert all(name in named for name in sides)
+
+
+def test_a_case_and_what_was_said_of_it(visit):
+    page = visit("ab", **PHONE)
+    task = suite().tasks[3]
+    page.locator("#table").get_by_role("link", name=task.task_id, exact=True).click()
+    assert page.locator("#case option:checked").inner_text() == task.task_id
+    assert page.locator("#input-text").inner_text() == task.input
+    assert page.locator("#left-text").inner_text() == answer_a(task)
+    assert page.locator("#right-text").inner_text() == answer_b(task)
+    said = page.locator("#between p").all_inner_texts()
+    assert said[0] == f"clearer: {B_NAME} is better"
+    assert said[1:3] == [f"{A_NAME} shown first: {B_NAME}", f"{B_NAME} shown first: {B_NAME}"]
+    assert page.locator("#between blockquote").first.inner_text() == f"Because of {HOSTILE[2]}"
+    assert page.locator("#two").evaluate("node => Math.abs(node.getBoundingClientRect().top) < innerHeight")
+
+
+def test_by_keyboard_alone(visit):
+    page = visit("ab")
+    page.locator("#table th button").first.focus()
+    page.keyboard.press("Enter")
+    assert page.locator("th[aria-sort=ascending]").count() == 1
+    page.locator("#case").focus()
+    page.keyboard.press("ArrowDown")
+    assert page.locator("#case option:checked").inner_text() == suite().tasks[1].task_id
+    assert page.locator("#left-text").inner_text() == answer_a(suite().tasks[1])
+
+
+def test_without_scripts_everything_but_reading_is_there(browser, reports):
+    for kind in KINDS:
+        context = browser.new_context(java_script_enabled=False)
+        page = context.new_page()
+        page.goto(reports[kind])
+        assert page.locator("#table tbody tr").count() > 3
+        assert page.locator("noscript p").is_visible()
+        assert not page.locator("#search").is_visible()
+        context.close()
+
+
+def test_on_paper_nothing_asks_to_be_clicked(visit):
+    page = visit("ab")
+    page.emulate_media(media="print")
+    assert not page.locator("nav").is_visible()
+    assert not page.locator("#search").is_visible()
+    assert page.locator("#table").is_visible()
+
+
+# Charts by altair
+
+
+def until(page, true: str) -> None:
+    """Wait for something to be true; the browser's own way of waiting would need a policy that allows eval."""
+    for _ in range(6000):
+        if page.evaluate(true):
+            return
+        page.wait_for_timeout(100)
+    raise AssertionError(true)
+
+
+@pytest.mark.parametrize("kind", LIVELY)
+def test_every_chart_is_drawn_in_the_place_of_its_picture(visit, kind):
+    page = visit(kind)
+    charts = page.locator(".chart")
+    assert charts.count() == {"bias": 3, "ab": 4, "ranking": 1, "adaptive": 2}[kind.split()[-1]]
+    for chart in charts.all():
+        still, live = chart.locator(".picture"), chart.locator(".live svg")
+        assert (still.is_visible(), live.is_visible()) == (False, True)
+        assert live.get_attribute("role") == "img"
+        assert live.get_attribute("aria-label") == still.get_attribute("aria-label")
+        assert live.get_attribute("aria-description") == still.get_attribute("aria-description")
+    page.emulate_media(media="print")
+    for chart in charts.all():
+        assert (chart.locator(".picture").is_visible(), chart.locator(".live").is_visible()) == (True, False)
+
+
+def test_what_is_pointed_at_says_what_its_picture_says(visit):
+    titles = "node => [...node.querySelectorAll('[title]')].map(one => one.title)"
+    for kind in ("lively ranking", "lively bias", "lively ab"):
+        page = visit(kind)
+        for chart in page.locator(".chart").all():
+            said = {*chart.locator("g title").all_text_contents(), *chart.evaluate(titles)}
+            chart.scroll_into_view_if_needed()
+            box = chart.locator(".live svg").bounding_box()
+            page.mouse.move(box["x"] + 0.7 * box["width"], box["y"] + box["height"] - 20)
+            tip = page.locator("#vg-tooltip-element.visible")
+            tip.wait_for()
+            assert tip.inner_text() in said
+            assert tip.locator("*").count() == 0  # a name is no element
+            page.mouse.move(1, 1)
+            tip.wait_for(state="detached")
+
+
+def test_the_refit_that_is_nearest_says_its_figures(visit):
+    page = visit("lively adaptive")
+    chart = page.locator(".chart").nth(1)
+    chart.scroll_into_view_if_needed()
+    box = chart.locator(".live svg").bounding_box()
+    page.mouse.move(box["x"] + box["width"] - 12, box["y"] + 60)
+    tip = page.locator("#vg-tooltip-element.visible")
+    tip.wait_for()
+    last = page.locator("details tbody tr").last.locator("td").all_text_contents()
+    assert tip.inner_text().startswith(f"{last[0]} comparisons: reliability {last[1][:3]}")
+
+
+def test_colours_change_with_the_setting_while_the_page_is_open(visit):
+    page = visit("lively ab", **DESKTOP, color_scheme="light")
+    fills = "[...document.querySelectorAll('.live svg path, .live svg text')].map(node => getComputedStyle(node).fill)"
+    light = page.evaluate(fills)
+    page.emulate_media(color_scheme="dark")
+    dark = page.evaluate(fills)
+    assert len(light) == len(dark) > 20
+    assert not {"rgb(28, 36, 48)", "rgb(47, 111, 222)"} - set(light)
+    assert not {"rgb(230, 233, 239)", "rgb(122, 167, 255)"} - set(dark)
+    clear = {"none", "rgba(0, 0, 0, 0)"}
+    assert set(light) & set(dark) <= clear | {"rgb(0, 0, 0)"}
+
+
+def test_many_scores_are_searched_zoomed_and_moved(visit):
+    page = visit("lively many")
+    live = page.locator(".live svg")
+    points = "[...document.querySelectorAll('.live .mark-symbol path')]"
+    shown = f"{points}.filter(node => node.getAttribute('opacity') === '1').length"
+    labels = "[...document.querySelectorAll('.live .role-axis:has(.role-axis-title) .role-axis-label')][0]"
+    ranks = f"[...{labels}.querySelectorAll('text')].map(node => +node.textContent).sort((a, b) => a - b)"
+    assert page.evaluate(f"{points}.length") == page.evaluate(shown) == N_MANY
+
+    find = page.get_by_label("Find in the chart")
+    find.fill("ALERT(1)> 7")
+    until(page, f"{shown} === 11")  # 7, and 70 to 79
+    find.press("Enter")
+    find.fill("")
+    until(page, f"{shown} === {N_MANY}")
+
+    def button(name):
+        page.get_by_role("button", name=name, exact=True).press("Enter")
+
+    everything = page.evaluate(ranks)
+    assert max(everything) - min(everything) >= 250
+    for _ in range(3):
+        button("Closer")
+    until(page, f"Math.max(...{ranks}) - Math.min(...{ranks}) <= 40")
+    before = page.evaluate(ranks)
+    button("To the right")
+    until(page, f"Math.min(...{ranks}) > {min(before)}")
+    for _ in range(30):
+        button("To the right")
+    until(page, f"Math.max(...{ranks}) >= {N_MANY - 5}")  # and no farther than the last
+    assert max(page.evaluate(ranks)) <= N_MANY
+    button("All")
+    until(page, f"JSON.stringify({ranks}) === '{str(everything).replace(' ', '')}'")
+
+    box = live.bounding_box()
+    page.mouse.move(box["x"] + 500, box["y"] + 200)
+    page.mouse.wheel(0, 100)  # moves the page, not the chart
+    until(page, "scrollY > 0")
+    assert page.evaluate(ranks) == everything
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -600)
+    page.keyboard.up("Control")
+    until(page, f"Math.max(...{ranks}) - Math.min(...{ranks}) < 250")
+    page.mouse.dblclick(box["x"] + 500, box["y"] + 150)
+    until(page, f"JSON.stringify({ranks}) === '{str(everything).replace(' ', '')}'")
+
+
+def test_a_lively_page_without_scripts_is_the_other(browser, reports):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(reports["lively many"])
+    assert page.locator(".picture").is_visible()
+    assert not page.get_by_text("Closer").is_visible()
+    context.close()
+
+
+def test_saved_charts_need_no_eval_either(browser, tmp_path):
+    fit = ps.fit_bt_model([{"winner": a, "loser": b} for a, b in ("ab", "bc", "ca", "ad", "da")])
+    for draw, source in ((score_chart, fit), (win_matrix, fit), (study_chart, ps.published_template_study())):
+        path = save_chart(draw(source), tmp_path / "chart.html")
+        assert "unsafe-eval" not in path.read_text("utf-8")
+        page, trouble = browser.new_page(), []
+        page.on("console", lambda message, trouble=trouble: trouble.append(message.text))
+        page.on("pageerror", lambda error, trouble=trouble: trouble.append(str(error)))
+        page.goto(path.as_uri())
+        page.locator("#chart svg.marks").wait_for()
+        assert page.locator("#chart svg.marks path").count() > 4
+        assert trouble == []
+        page.close()
+
+
+CUT = """[...document.querySelectorAll("body *")].filter(one => one.getClientRects().length
+  && getComputedStyle(one).overflow !== "visible"
+  && (one.scrollWidth > one.clientWidth + 1 || one.scrollHeight > one.clientHeight + 1)).map(one => one.outerHTML)"""
+A4 = {"width": 680, "height": 1009}  # what 15 mm of margin leave, in pixels
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "lively ranking", "lively adaptive"])
+def test_on_paper_nothing_is_dark_cut_or_hidden(visit, kind, tmp_path):
+    page = visit(kind, viewport=A4, color_scheme="dark")
+    page.emulate_media(media="print", color_scheme="dark")
+    colours = "one => [getComputedStyle(one).backgroundColor, getComputedStyle(one).color]"
+    assert page.locator("body").evaluate(colours) == ["rgb(255, 255, 255)", "rgb(28, 36, 48)"]
+    assert page.evaluate("document.documentElement.scrollWidth") <= A4["width"]
+    assert page.evaluate(CUT) == []
+    charts = page.evaluate(
+        """[...document.querySelectorAll("svg")].map(one => one.getBoundingClientRect()).filter(one => one.height)
+        .map(one => [one.left, one.right, one.height])"""
+    )
+    assert charts
+    assert all(left >= 0 and right <= A4["width"] and height <= A4["height"] for left, right, height in charts)
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("details:not([open])").count() == 0
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator("details[data-shut]").count() == 0
+    assert not page.locator("nav, #search, #two").filter(visible=True).count()
+    written = page.pdf(path=tmp_path / "report.pdf", prefer_css_page_size=True)
+    assert written.startswith(b"%PDF")

@@ -1,0 +1,104 @@
+import asyncio
+
+import pytest
+
+from pairscale.runtime.timelimit import TimeLimit, TimeLimitError
+
+
+async def slept(seconds):
+    await asyncio.sleep(seconds)
+    return seconds
+
+
+def test_what_comes_in_time_is_handed_on():
+    limit = TimeLimit(60)
+    assert asyncio.run(limit.within(slept(0))) == 0
+
+
+def test_each_has_its_own_time():
+    async def scene():
+        limit = TimeLimit(0.3)
+        first = asyncio.create_task(limit.within(slept(60)))
+        await asyncio.sleep(0.1)
+        second, quick = (asyncio.create_task(limit.within(slept(seconds))) for seconds in (60, 0.0))
+        start = asyncio.get_running_loop().time()
+        results = await asyncio.gather(first, quick, return_exceptions=True)
+        is_open = not second.done()
+        with pytest.raises(TimeLimitError):
+            await second
+        return results, is_open, asyncio.get_running_loop().time() - start
+
+    (first, quick), is_open, waited = asyncio.run(scene())
+    assert isinstance(first, TimeLimitError)
+    assert quick == 0
+    assert is_open  # when the first one's time was over
+    assert waited >= 0.3
+
+
+def test_one_task_may_wait_again_after_its_time_was_over():
+    async def scene():
+        limit = TimeLimit(0.02)
+        for _ in range(3):
+            with pytest.raises(TimeLimitError):
+                await limit.within(slept(60))
+        return await limit.within(slept(0)), asyncio.current_task().cancelling()
+
+    assert asyncio.run(scene()) == (0, 0)
+
+
+def test_a_task_that_is_cancelled_stays_cancelled():
+    async def scene():
+        task = asyncio.create_task(TimeLimit(60).within(slept(60)))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+        return task.cancelled()
+
+    assert asyncio.run(scene())
+
+
+def test_a_task_that_is_cancelled_when_its_time_is_over_stays_cancelled():
+    async def scene():
+        limit = TimeLimit(0.0)
+        task = asyncio.create_task(limit.within(slept(60)))
+        await asyncio.sleep(0)
+        limit._look(asyncio.get_running_loop())
+        task.cancel()
+        await asyncio.wait([task])
+        return task.cancelled()
+
+    assert asyncio.run(scene())
+
+
+def test_an_answer_that_ignores_the_limit_is_an_answer():
+    async def stubborn():
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            return "after all"
+
+    async def scene():
+        return await TimeLimit(0.02).within(stubborn()), asyncio.current_task().cancelling()
+
+    assert asyncio.run(scene()) == ("after all", 0)
+
+
+def test_exceptions_pass_through():
+    async def broken():
+        raise TimeoutError("the server slept")
+
+    with pytest.raises(TimeoutError, match="slept") as error:
+        asyncio.run(TimeLimit(60).within(broken()))
+    assert not isinstance(error.value, TimeLimitError)
+
+
+def test_a_closed_limit_leaves_no_timer():
+    async def scene():
+        limit = TimeLimit(60)
+        await limit.within(slept(0))
+        timer = limit._timer
+        limit.close()
+        limit.close()
+        return timer.cancelled(), await limit.within(slept(0))
+
+    assert asyncio.run(scene()) == (True, 0)

@@ -1,0 +1,424 @@
+"""Simulated runs, studies of them, and plans."""
+
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+import pairscale as ps
+from pairscale.core.errors import InputError, UnknownNameError
+from pairscale.models.correlations import kendall, pearson, spearman
+from pairscale.reporting.charts import simulation_chart
+from pairscale.simulation._estimate import MapEstimate
+from pairscale.simulation._summary import crossing, differences, means
+from pairscale.simulation.planning import _plan
+from pairscale.simulation.run import SimulatedRun, _Judge, simulate_run
+from pairscale.simulation.study import RUNS, SETTING, simulate
+
+SELECTORS = ("pollitt", "random", "nearest", "information")
+
+
+# One run
+
+
+@pytest.mark.parametrize("selector", SELECTORS)
+def test_a_run_is_reproducible_and_measured(selector):
+    runs = [simulate_run(16, selector, 3, max_comparisons=70, checkpoints=(20, 50)) for _ in range(2)]
+    one, two = runs
+    assert np.array_equal(one.history, two.history)
+    assert one.curve.equals(two.curve)
+    assert one.refits.equals(two.refits)
+    assert (one.comparisons, one.asked, one.stop_reason) == (70, 70, "max_comparisons")
+    assert one.curve["comparisons"].to_list() == [20, 50]
+    last = one.refits.row(-1, named=True)
+    assert (last["comparisons"], last["is_closing"]) == (70, True)
+    assert last["reliability_true"] == pytest.approx(np.corrcoef(one.theta, one.abilities)[0, 1] ** 2)
+    expected = spearman(MapEstimate(16).fit(one.history[:50]), one.abilities)
+    assert one.curve["spearman_map"][-1] == pytest.approx(expected, abs=0.02)
+
+
+@pytest.mark.slow
+def test_selectors_share_abilities_and_luck():
+    runs = {name: simulate_run(14, name, 5, max_comparisons=90) for name in SELECTORS}
+    won: dict[tuple[int, int, int, int], int] = {}
+    shared = 0
+    for run in runs.values():
+        assert np.array_equal(run.abilities, runs["random"].abilities)
+        asked: dict[tuple[int, int], int] = {}
+        for first, second, y in run.history.tolist():
+            pair = min(first, second), max(first, second)
+            asked[pair] = asked.get(pair, 0) + 1
+            key = (first, second, *pair, asked[pair])
+            shared += key in won
+            assert won.setdefault(key, y) == y
+    assert shared > 50
+    other = simulate_run(14, "random", 6, max_comparisons=90)
+    assert not np.array_equal(other.abilities, runs["random"].abilities)
+
+
+def test_the_judge_errs_as_told():
+    n, bias, lapse = 400, 0.7, 0.2
+    truth = np.linspace(-2, 2, n)
+    judge = _Judge(truth, 1, bias, lapse, 0.1)
+    counted: dict[bool, list[tuple[int | None, float]]] = {True: [], False: []}
+    rng = np.random.default_rng(2)
+    for _ in range(20_000):
+        i, j = rng.choice(n, 2, replace=False).tolist()
+        chance = (1 - lapse) / (1 + math.exp(truth[j] - truth[i] - bias)) + lapse / 2
+        counted[i < j].append((judge.answer(i, j), chance))
+    for answers in counted.values():
+        said = [(y, chance) for y, chance in answers if y is not None]
+        assert 1 - len(said) / len(answers) == pytest.approx(0.1, abs=0.015)
+        off = sum(y - chance for y, chance in said) / math.sqrt(sum(c * (1 - c) for _, c in said))
+        assert abs(off) < 4
+
+
+def test_abilities_can_be_given_and_the_stop_rule_overridden():
+    truth = np.linspace(-3, 3, 12)
+    options = {"abilities": truth, "btl_config": {"eap_reliability_min": 0.5, "rank_spearman_min": 0.5}}
+    stopped = simulate_run(12, seed=1, max_comparisons=120, **options)
+    assert stopped.stop_reason == "btl_converged"
+    assert stopped.stopped_at == stopped.comparisons < 120
+    assert stopped.refits["stop_decision"].to_list().index(True) == stopped.refits.height - 1
+    whole = simulate_run(12, seed=1, max_comparisons=120, stop_early=False, **options)
+    assert (whole.stop_reason, whole.comparisons, whole.stopped_at) == ("max_comparisons", 120, stopped.stopped_at)
+    assert np.array_equal(whole.history[: stopped.comparisons], stopped.history)
+    assert np.array_equal(whole.abilities, truth)
+
+
+def test_many_in_flight_with_refusals():
+    run = simulate_run(20, seed=2, concurrency=8, invalid_rate=0.2, max_comparisons=100)
+    assert run.comparisons == 100
+    assert 110 < run.asked < 150
+    assert "20 items, pollitt, 100 comparisons, max_comparisons, reliability 0." in str(run)
+
+
+def test_small_and_hopeless_runs_end():
+    two = simulate_run(2)
+    assert two.stop_reason == "candidate_starvation"
+    refused = simulate_run(10, invalid_rate=1.0)
+    assert (refused.stop_reason, refused.comparisons, refused.refits.height) == ("judge_failing", 0, 0)
+    assert repr(refused) == "<SimulatedRun: 10 items, pollitt, 0 comparisons, judge_failing>"
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"n_items": 1}, "n_items must be a whole number of 2 or more, not 1"),
+        ({"ability_sd": 0}, "ability_sd must be a number above 0, not 0"),
+        ({"lapse": 1.5}, "lapse must be a number from 0 to 1, not 1.5"),
+        ({"abilities": [1.0, 2.0]}, "abilities must be 5 numbers"),
+        ({"concurrency": 0}, "concurrency must be a whole number of 1 or more"),
+        ({"max_comparisons": 2.5}, "max_comparisons must be a whole number"),
+        ({"selector": "best"}, "no selector 'best'"),
+        ({"btl_config": {"reliability": 1}}, "btl_config: no field 'reliability'"),
+    ],
+)
+def test_impossible_settings_are_refused(options, why):
+    with pytest.raises(InputError, match=why):
+        simulate_run(**({"n_items": 5} | options))
+
+
+# The estimate
+
+
+def test_the_estimate_is_the_mode():
+    rng = np.random.default_rng(4)
+    n = 9
+    first = rng.integers(0, n, 120)
+    second = (first + rng.integers(1, n, 120)) % n
+    y = rng.integers(0, 2, 120)
+    estimate = MapEstimate(n)
+    theta = estimate.fit(np.stack([first, second, y], axis=1))
+
+    def depth(x):
+        d = x[first] - x[second]
+        return np.logaddexp(0, np.where(y == 1, -d, d)).sum() + x @ x / (2 * estimate.sd**2)
+
+    assert theta == pytest.approx(minimize(depth, np.zeros(n)).x, abs=1e-4)
+
+
+@pytest.mark.slow
+def test_the_width_of_the_prior_is_learned():
+    narrow, wide = (simulate_run(60, "random", 1, ability_sd=sd, max_comparisons=900) for sd in (0.6, 2.5))
+    widths = []
+    for run in (narrow, wide):
+        estimate = MapEstimate(60)
+        estimate.fit(run.history)
+        widths.append(estimate.sd / run.abilities.std())
+    assert all(0.7 < ratio < 1.4 for ratio in widths)
+
+
+def test_correlations_without_spread_are_unknown():
+    flat, rising = np.zeros(4), np.arange(4.0)
+    assert [f(flat, rising) for f in (pearson, spearman, kendall)] == [None] * 3
+    assert [f(rising, rising) for f in (pearson, spearman, kendall)] == [pytest.approx(1)] * 3
+
+
+# Studies
+
+
+@pytest.fixture(scope="module")
+def study():
+    judges = {"good": {}, "bad": {"bias": 0.5, "lapse": 0.2}}
+    return simulate(
+        (10, 14), selector=("random", "pollitt"), seeds=3, judges=judges, per_item=5, preset="pairwiseLLM",
+        progress=False,
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_study_has_every_run_once(study):
+    assert study.runs.schema == pl.Schema(RUNS)
+    assert study.runs.height == 2 * 2 * 2 * 3
+    assert study.runs.select(*SETTING, "seed").n_unique() == study.runs.height
+    assert study.runs["per_item"].unique().to_list() == [5.0]
+    assert study.curves.height == 24 * 5
+    assert study.summary["n_runs"].unique().to_list() == [3]
+    assert study.summary.height == study.stops.height * 5 == 8 * 5
+    assert study.stops["selector"].to_list() == ["random", "pollitt"] * 4
+    assert study.stops["judge"].to_list() == ["good", "good", "bad", "bad"] * 2
+    assert "24 runs: random 5.0 comparisons per item" in str(study)
+
+
+@pytest.mark.slow
+def test_its_means_and_differences_are_those_of_the_runs(study):
+    row = study.summary.filter(n_items=14, judge="bad", selector="pollitt", comparisons=42).row(0, named=True)
+    ours, theirs = (
+        study.curves.filter(n_items=14, judge="bad", selector=name, comparisons=42).sort("seed")["spearman_map"]
+        for name in ("pollitt", "random")
+    )
+    assert row["spearman_map"] == pytest.approx(ours.mean())
+    assert row["spearman_map_upper"] == pytest.approx(ours.mean() + 4.302653 * ours.std() / math.sqrt(3))
+    less = ours - theirs
+    assert row["spearman_map_gain"] == pytest.approx(less.mean())
+    assert row["spearman_map_gain_lower"] == pytest.approx(less.mean() - 4.302653 * less.std() / math.sqrt(3))
+    base = study.summary.filter(selector="random")
+    assert base["kendall_map_gain"].unique().to_list() == [0.0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "selectors",
+    [pytest.param(["pollitt"], id="one"), pytest.param(["random", "pollitt"], id="two", marks=pytest.mark.validate)],
+)
+def test_processes_give_the_same(study, selectors):
+    again = simulate(
+        10, selector=selectors, seeds=1, judges={"good": {}}, per_item=5, preset="pairwiseLLM", workers=2,
+        progress=False,
+    )  # fmt: skip
+    there = study.curves.filter(pl.col("selector").is_in(selectors), n_items=10, judge="good", seed=0)
+    assert again.curves.sort("selector", "comparisons").equals(there.sort("selector", "comparisons"))
+
+
+@pytest.mark.slow
+def test_checkpoints_that_some_runs_never_reach_are_left_out():
+    study = simulate(
+        12,
+        selector="pollitt",
+        seeds=4,
+        sd=2.0,
+        btl_config={"eap_reliability_min": 0.7, "rank_spearman_min": 0.6},
+        progress=False,
+    )
+    assert study.baseline is None
+    ends = study.runs["comparisons"]
+    assert ends.n_unique() > 1
+    assert study.summary["comparisons"].max() <= ends.min()
+    assert study.reliability["comparisons"].max() <= ends.min()
+    assert study.stops["n_stopped"].to_list() == [4]
+    assert "of_baseline" not in study.reach(0.5).columns
+
+
+@pytest.mark.slow
+def test_comparisons_to_a_target(study):
+    table = study.reach(0.4)
+    assert table["n_runs"].unique().to_list() == [3]
+    row = table.filter(n_items=10, judge="good", selector="pollitt").row(0, named=True)
+    mean = study.summary.filter(n_items=10, judge="good", selector="pollitt")
+    assert row["on_average"] == pytest.approx(
+        crossing(mean["comparisons"].to_list(), mean["spearman_map"].to_list(), 0.4)
+    )
+    assert table.filter(selector="random")["of_baseline"].drop_nulls().unique().to_list() in ([1.0], [])
+    assert study.reach(2.0)["n_reached"].unique().to_list() == [0]
+    assert study.reach(0.3, "reliability_claimed")["n_reached"].unique().to_list() == [3]
+    with pytest.raises(InputError, match=r"figure must be .* or '.*', not 'luck'"):
+        study.reach(0.5, "luck")
+
+
+def test_where_a_curve_meets_a_target():
+    assert crossing([1, 2, 3], [0.1, 0.3, 0.5], 0.4) == pytest.approx(2.5)
+    assert crossing([1, 2, 3], [0.1, None, 0.5], 0.3) == pytest.approx(2.0)
+    assert crossing([1, 2], [0.7, 0.5], 0.6) == 1.0
+    assert crossing([1, 2], [0.1, 0.2], 0.6) is None
+
+
+def test_one_run_has_no_interval():
+    table = pl.DataFrame({"a": ["x", "y", "y"], "selector": ["p", "p", "q"], "v": [1.0, 2.0, 5.0]})
+    found = means(table, ["a"], ["v"])
+    assert found["v_lower"].to_list()[0] is None
+    assert found.row(1, named=True)["v"] == 3.5
+    apart = differences(table.filter(pl.col("a") == "y"), ["a"], ["v"], "p", "_gain")
+    assert apart["v_gain"].to_list() == [0.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"items": ()}, "items must hold one number or more"),
+        ({"baseline": "nearest"}, "baseline must be 'pollitt' or 'random', not 'nearest'"),
+        ({"judges": ({"mood": 1},)}, "each of judges must be a mapping with some of 'bias', 'lapse', 'invalid_rate'"),
+        ({"judges": ()}, "judges must hold one mapping"),
+        ({"judges": ({"lapse": 2},)}, "lapse must be a number from 0 to 1, not 2"),
+        ({"sd": (1, -1)}, "sd must be a number above 0"),
+        ({"per_item": 0}, "per_item must be a number above 0"),
+        ({"judges": ({},), "bias": 1}, "bias belongs to a single judge"),
+        ({"reliability": 0.8, "btl_config": {"eap_reliability_min": 0.7}}, "differ; give one of them"),
+        ({"seeds": 0}, "seeds must be a whole number of 1 or more"),
+        ({"adaptive_config": {"explore_rate": 7}}, "explore_rate must be a number from 0 to 1"),
+    ],
+)
+def test_an_impossible_study_is_refused_before_any_run(options, why, monkeypatch):
+    monkeypatch.setattr("pairscale.simulation.study.simulate_run", None)
+    with pytest.raises(InputError, match=why):
+        simulate(**({"items": 5, "progress": False} | options))
+    with pytest.raises(UnknownNameError, match="no selector 'best'"):
+        simulate(5, selector=("pollitt", "best"), progress=False)
+
+
+@pytest.mark.slow
+def test_its_chart_shows_every_setting(study):
+    spec = simulation_chart(study).to_dict()
+    text = str(spec)
+    for shown in ("10 items, good", "14 items, bad", "comparisons per item", "means over 3 seeds", "reliability"):
+        assert shown in text
+    assert len(spec["vconcat"]) == 2
+    assert [len(row["concat"]) for row in spec["vconcat"]] == [4, 4]
+    assert [row["columns"] for row in spec["vconcat"]] == [2, 2]
+    for row, least in zip(spec["vconcat"], (-1, 0), strict=True):
+        points = [point for panel in row["concat"] for point in spec["datasets"][panel["data"]["name"]]]
+        assert least <= min(point["lower"] for point in points)
+        lowest = min(point["value"] for point in points)
+        low, high = row["concat"][0]["layer"][1]["encoding"]["y"]["scale"]["domain"]
+        assert lowest - 0.2 < low <= lowest - 0.1 + 1e-9  # wide bands of three seeds do not press the lines together
+        assert high <= 1
+    assert "Kendall" in str(simulation_chart(study, figure="kendall_mu").to_dict())
+    with pytest.raises(InputError, match="figure must be "):
+        simulation_chart(study, figure="luck")
+
+
+def test_a_chart_of_nothing_is_refused():
+    settings = {"per_item": 1, "stop_early": True, "checkpoints": (3,), "btl_config": {"refit_pairs_target": 99}}
+    empty = simulate(8, selector="random", seeds=1, progress=False, **settings)
+    with pytest.raises(InputError, match="nothing to draw"):
+        simulation_chart(empty)
+
+
+# Plans
+
+
+@pytest.mark.slow
+def test_a_plan_is_what_its_runs_needed():
+    plan = ps.plan(
+        16, reliability=0.6, sd=1.5, invalid_rate=0.1, seeds=3, concurrency=4, price=0.01, seconds=6, progress=False
+    )
+    assert plan.simulated_items == 16
+    assert plan.n_reached == plan.n_seeds == plan.runs.height == 3
+    ends = plan.runs["comparisons"]
+    assert (plan.fewest, plan.comparisons, plan.most) == (ends.min(), round(ends.median()), ends.max())
+    assert plan.at_least == plan.comparisons
+    assert plan.per_item == plan.comparisons / 16
+    assert plan.questions > plan.comparisons
+    assert plan.cost == pytest.approx(plan.questions * 0.01)
+    assert plan.minutes == pytest.approx(plan.questions * 6 / 4 / 60)
+    assert plan.runs["reliability_claimed"].min() >= 0.6
+    assert plan.notices == ()
+    assert str(plan).startswith(f"16 items to reliability 0.6: about {plan.comparisons} comparisons")
+
+
+@pytest.mark.slow
+def test_a_large_plan_is_made_from_a_smaller_run(monkeypatch):
+    monkeypatch.setattr("pairscale.simulation.planning.LARGEST", 16)
+    small, large = (ps.plan(n, reliability=0.6, seeds=2, progress=False) for n in (16, 160))
+    assert large.simulated_items == 16
+    assert large.comparisons == 10 * small.comparisons
+    assert large.notices == ("runs of 16 items were simulated, and their comparisons per item taken for 160",)
+
+
+def test_what_cannot_be_reached_is_said():
+    plan = ps.plan(3, reliability=0.99, seeds=2, price=1, progress=False)
+    assert (plan.comparisons, plan.cost, plan.per_item, plan.n_reached) == (None, None, None, 0)
+    assert (plan.fewest, plan.most, plan.at_least) == (None, None, 6)  # each of three pairs twice
+    assert plan.notices == ("2 of 2 runs did not get there: every pair was asked as often as is allowed",)
+    words = "3 items to reliability 0.99: more than 6 comparisons; 0 of 2 simulated runs got there"
+    assert repr(plan) == f"<ComparisonPlan: {words}>"
+
+
+def planned(*ends: tuple[int, bool], asked_for_each: int = 1) -> ps.ComparisonPlan:
+    """A plan of ten items from runs that ended so, and got there or not."""
+    runs = [
+        SimulatedRun(
+            n_items=10, selector="pollitt", seed=at, abilities=np.zeros(10), theta=np.zeros(10), mu=np.zeros(10),
+            history=np.zeros((0, 3)), curve=pl.DataFrame(), refits=pl.DataFrame(), comparisons=end,
+            stop_reason="btl_converged" if there else "max_comparisons", stopped_at=end if there else None,
+            asked=asked_for_each * end,
+        )
+        for at, (end, there) in enumerate(ends)
+    ]  # fmt: skip
+    return _plan(10, 0.9, runs, 0.5, None, 1)
+
+
+@pytest.mark.parametrize(
+    ("ends", "comparisons", "at_least", "fewest", "most", "words"),
+    [
+        ([(100, True), (140, True), (300, True)], 140, 140, 100, 300, "about 140 comparisons (100 to 300)"),
+        ([(100, True), (140, True)], 120, 120, 100, 140, "about 120 comparisons (100 to 140)"),
+        # The mean of those that got there would be 120; the third one needs more than 1,000.
+        ([(100, True), (140, True), (1000, False)], 140, 140, 100, None, "about 140 comparisons (100 to more)"),
+        # No pair was left at 90, so it needs more than both.
+        ([(100, True), (140, True), (90, False)], 140, 140, 100, None, "about 140 comparisons (100 to more)"),
+        ([(100, True), (1000, False)], None, 550, 100, None, "more than 550 comparisons; 1 of 2 simulated runs"),
+        ([(100, True), (900, False), (1000, False)], None, 900, 100, None, "more than 900 comparisons; 1 of 3"),
+        ([(900, False), (1000, False), (1000, False)], None, 1000, None, None, "more than 1,000 comparisons; 0 of 3"),
+    ],
+)  # fmt: skip
+def test_runs_that_did_not_get_there_count_as_needing_more(ends, comparisons, at_least, fewest, most, words):
+    plan = planned(*ends, asked_for_each=2)
+    assert (plan.comparisons, plan.at_least, plan.fewest, plan.most) == (comparisons, at_least, fewest, most)
+    assert words in str(plan)
+    assert ("simulated runs got there" in str(plan)) == (most is None)
+    assert plan.n_reached == sum(there for _, there in ends)
+    assert plan.cost == (None if comparisons is None else 2 * 0.5 * comparisons)
+
+
+@given(st.lists(st.tuples(st.integers(10, 1000), st.booleans()), min_size=1, max_size=9), st.data())
+def test_whatever_the_others_would_need_the_plan_is_not_too_low(ends, data):
+    """A run that did not get there needs more than it had; how much more, nobody knows."""
+    more = data.draw(st.lists(st.integers(1, 10**4), min_size=len(ends), max_size=len(ends)))
+    needs = [end + beyond * (not there) for (end, there), beyond in zip(ends, more, strict=True)]
+    plan = planned(*ends)
+    if plan.comparisons is None:
+        assert plan.at_least <= np.median(needs) + 0.5
+        assert 2 * plan.n_reached <= plan.n_seeds
+    else:
+        assert plan.comparisons >= np.median(needs) - 0.5
+        assert 2 * plan.n_reached > plan.n_seeds
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"reliability": 1}, "reliability must be a number above 0 and below 1, not 1"),
+        ({"items": 1}, "items must be a whole number of 2 or more"),
+        ({"price": -1}, "price must be a number of 0 or more"),
+        ({"seconds": "2"}, "seconds must be a number of 0 or more"),
+        ({"seeds": 0}, "seeds must be a whole number of 1 or more"),
+    ],
+)
+def test_an_impossible_plan_is_refused(options, why):
+    with pytest.raises(InputError, match=why):
+        ps.plan(**({"items": 5, "progress": False} | options))

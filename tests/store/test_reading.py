@@ -1,0 +1,169 @@
+"""One reader for files, labels and run files: what it takes, what it says, and what it asks back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import pairscale as ps
+from pairscale.core.errors import InputError, TableError
+from pairscale.people import LabelStore, label_table, read_cases
+from pairscale.store.labels import label_results
+from pairscale.store.reading import read_comparisons
+
+SESSIONS = Path(__file__).parents[1] / "golden" / "cj-sessions"
+SAMPLES = ps.synthetic_essays(6, seed=1)
+
+
+def labelled(folder: Path, criterion: str = "clarity") -> Path:
+    """A run file with the labels of two people on all pairs of six essays; the longer id wins, and each has a tie."""
+    ps.make_pairs(SAMPLES).write_csv(folder / "pairs.csv")
+    cases = read_cases(folder / "pairs.csv", criterion=criterion)
+    with LabelStore(folder / "people.db", cases, labellers=["ann", "bob"], labels_per_case=2, seed=1) as store:
+        for who in store.labellers():
+            for at in range(len(cases)):
+                asked = store.next(who)
+                case = next(case for case in cases if case.case_id == asked.case_id)
+                best = "1" if case.ID1 > case.ID2 else "2"
+                shown = {"1": "2", "2": "1"}[best] if asked.swapped else best
+                store.answer(who, asked.question_id, "tie" if at == 3 else shown)
+        label_table(store).write_ndjson(folder / "labels.jsonl")
+    return folder / "people.db"
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory):
+    return labelled(tmp_path_factory.mktemp("people"))
+
+
+def scores(data, **options):
+    return [(name, round(x, 9)) for name, x in ps.fit(data, **options).theta.select("ID", "theta").rows()]
+
+
+def test_exported_labels_are_ranked_as_the_run_file_is(people):
+    want = scores(label_results(people), ties="half")
+    assert scores(people, ties="half") == want
+    assert scores(people.with_name("labels.jsonl"), ties="half") == want
+    assert want[0][0] == "S0006"
+
+
+def test_what_was_read_is_said(people, caplog):
+    found = read_comparisons(people)
+    assert found.line == "30 labels of 2 people, from a run file"
+    assert found.ids == SAMPLES["ID"].to_list()
+    line = "30 comparisons, read as labels of people: ID1, ID2, preferred; 2 ties"
+    assert read_comparisons(people.with_name("labels.jsonl")).line == line
+    assert caplog.messages == [line]
+    ours = read_comparisons([{"ID1": "a", "ID2": "b", "better_id": "a"}])
+    assert ours.line == "1 comparison, read as results: ID1, ID2, better_id"
+    assert len(caplog.messages) == 1  # our own tables need no guess
+
+
+def test_positions_of_exported_labels_are_those_that_people_saw(people):
+    columns = ["ID1", "ID2", "better_id"]
+    both = [read_comparisons(data).table.select(columns).rows() for data in (people, people.with_name("labels.jsonl"))]
+    assert both[0] == both[1]
+
+
+def bare(people: Path, **more: str) -> Path:
+    """Labels as another tool may write them: cases by name, and no ids."""
+    rows = [json.loads(line) for line in people.with_name("labels.jsonl").read_text("utf-8").splitlines()]
+    path = people.with_name("bare.jsonl")
+    kept = ("case_id", "labeller", "preferred", "criterion")
+    path.write_text("\n".join(json.dumps({name: row[name] for name in kept} | more) for row in rows), "utf-8")
+    return path
+
+
+def test_labels_without_ids_need_their_pairs(people):
+    path = bare(people)
+    with pytest.raises(InputError, match=r"labels of cases without the ids.*no bare\.key\.jsonl beside.*with key="):
+        ps.fit(path)
+    assert scores(path, key=people.with_name("pairs.csv"), ties="half") == scores(people, ties="half")
+    with pytest.raises(InputError, match="key belongs to labels of cases"):
+        ps.fit([{"winner": "a", "loser": "b"}], key="pairs.csv")
+
+
+def test_labels_of_a_manifest_compare_its_variants(tmp_path, caplog):
+    rows = [{"case_id": f"t{at}", "criterion": "help", "preferred": said} for at, said in enumerate([1, 1, 2, "tie"])]
+    path = tmp_path / "labels.jsonl"
+    path.write_text("\n".join(json.dumps(row) for row in rows), "utf-8")
+    key = [{"case_id": f"t{at}", "first_variant": "ab"[at % 2]} for at in range(3)]
+    (tmp_path / "labels.key.jsonl").write_text("\n".join(map(json.dumps, key)), "utf-8")
+    assert read_comparisons(path).table["better_id"].to_list() == ["a", "b", "b"]
+    assert "left out the labels of 1 cases that are not in the key: 't3'" in caplog.text
+
+
+def test_criteria_are_not_mixed(people, tmp_path):
+    rows = pl.read_ndjson(people.with_name("labels.jsonl"))
+    both = pl.concat([rows, rows.with_columns(criterion=pl.lit("style"), case_id="s" + pl.col("case_id"))])
+    both.write_ndjson(tmp_path / "labels.jsonl")
+    with pytest.raises(InputError, match="holds labels under 2 criteria; choose one by condition='clarity'"):
+        ps.fit(tmp_path / "labels.jsonl")
+    assert scores(tmp_path / "labels.jsonl", condition="style") == scores(people)
+    assert ps.fit(tmp_path / "labels.jsonl", condition="all").theta["comparisons"].sum() == 2 * 56
+    with pytest.raises(InputError, match="no label is of the criterion 'grammar'; there are 'clarity', 'style'"):
+        ps.fit(tmp_path / "labels.jsonl", condition="grammar")
+
+
+def test_a_case_that_a_labeller_labels_twice_is_refused():
+    row = {"case_id": "c", "labeller": "ann", "ID1": "x", "ID2": "y", "preferred": "1"}
+    with pytest.raises(TableError, match="'ann' labels 'c' more than once"):
+        ps.fit([row, row])
+
+
+def test_people_beside_a_judge(people, tmp_path):
+    import shutil
+
+    run = tmp_path / "both.db"
+    shutil.copy(people, run)
+    ps.judge(ps.make_pairs(SAMPLES), run=run, progress=False)
+    assert "judged by lexical; its 30 labels of people are not among them" in read_comparisons(run).line
+    assert scores(run, condition="people") == scores(people)
+
+
+@pytest.mark.parametrize("session", ["Bisson2016_stats", "Coertjens2021", "Jones2013a_peer1", "Spehar2016_expt2-Plain"])
+def test_real_sessions_give_the_published_scores(session):
+    fit = ps.fit(SESSIONS / f"{session}.csv")
+    published = pl.read_csv(SESSIONS / "published" / session / "sirt_btm.csv", infer_schema=False)
+    name = next(column for column in published.columns if column in {"individual", "id", "candidate", "ID"})
+    wanted = dict(published.select(name, pl.col("theta").cast(pl.Float64)).rows())
+    assert {row[0]: row[1] for row in fit.theta.select("ID", "theta").rows()} == pytest.approx(wanted, abs=0.02)
+
+
+def test_a_run_file_takes_no_columns(people):
+    with pytest.raises(InputError, match="belong to tables; a run file knows its columns"):
+        ps.fit(people, a_col="x", b_col="y")
+
+
+def test_pairs_without_answers_are_not_results(people):
+    with pytest.raises(InputError, match="holds pairs without answers; `pairscale judge"):
+        ps.fit(people.with_name("pairs.csv"))
+
+
+def test_imported_winners_have_drawn_sides(tmp_path, caplog):
+    ids = SAMPLES["ID"].to_list()
+    rows = [{"winner": one, "loser": two, "judge": "ann"} for one in ids for two in ids if one < two] * 4
+    run = tmp_path / "run.db"
+    assert ps.import_run(rows, run, SAMPLES) == 60
+    first = ps.open_run(run).results().select(pl.col("ID1") == pl.col("better_id")).to_series()
+    assert 15 < first.sum() < 45
+    assert "sides are drawn, so that no position is favoured" in caplog.text
+    assert scores(run) == scores(rows)
+
+
+def test_agreement_of_the_judges_of_results(caplog):
+    rows = [
+        {"judge": who, "model_a": "x", "model_b": y, "winner": said}
+        for who, votes in {"ann": "aabt", "bob": "aaba"}.items()
+        for y, said in zip("pqrs", votes.replace("t", "T"), strict=True)
+    ]
+    rows = [row | {"winner": {"T": "tie"}.get(row["winner"], f"model_{row['winner']}")} for row in rows]
+    found = ps.agreement(rows, n_boot=0)
+    assert (found.n_units, found.n_raters) == (4, 2)
+    assert found.table["estimate"][0] == 0.75
+    assert "each pair is a unit, and each judge a rater" in caplog.text
+    with pytest.raises(InputError, match="no column judge_id or judge says who judged"):
+        ps.agreement([{"winner": "a", "loser": "b"}])
