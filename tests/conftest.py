@@ -10,9 +10,10 @@ from itertools import count
 import pytest
 from hypothesis import HealthCheck, settings
 
-# No test depends on the clock or on a quiet machine. `make validate` runs every property on many more examples.
+# No test depends on the clock, on a quiet machine or on luck: properties see the same examples at every run, and
+# `make validate` draws new ones, and many more.
 PATIENT = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("pairscale", PATIENT, max_examples=25)
+settings.register_profile("pairscale", PATIENT, max_examples=25, derandomize=True)
 settings.register_profile("thorough", PATIENT, max_examples=500)
 settings.load_profile("pairscale")
 

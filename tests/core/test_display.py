@@ -32,6 +32,7 @@ from pairscale.core.errors import InputError, MissingExtraError, UnknownNameErro
 from pairscale.core.provenance import Provenance
 from pairscale.core.tables import RESULTS
 from pairscale.evaluate.inference import ConfidenceSequence, Slices, WinRate, confidence_sequence, slices
+from pairscale.evaluate.inference.control import ControlledRate, length_controlled
 from pairscale.models import logs
 from pairscale.models._bt_fit import WinProbability
 from pairscale.models.bayes import BTLFit
@@ -82,6 +83,12 @@ def cases(key: str = "k<i>", letters: str = "bbbaattbbbbbfxe") -> tuple[ps.Pairw
 
 def ab_run() -> ps.PairwiseRunResult:
     return ps.PairwiseRunResult("run", cases(), ("k<i>",), "<A>", "<B>")
+
+
+def ab_cases() -> pl.DataFrame:
+    """Cases of answers whose lengths differ now and then."""
+    lengths = {"length_a": pl.int_range(pl.len()) * 10 + 50, "length_b": pl.int_range(pl.len()) * 12 + 45}
+    return ab_run().frame().with_columns(**lengths)
 
 
 def variants() -> ps.VariantsResult:
@@ -143,6 +150,7 @@ MADE: dict[type[ReprMixin], Callable[[], Any]] = {
     ps.BatchResult: lambda: ps.BatchResult("openai", None, None, None, {}, answered(), pl.DataFrame(), Path("run.db")),
     ps.BayesFit: bayes,
     ps.ComparisonPlan: lambda: ps.plan(12, reliability=0.5, seeds=1, progress=False),
+    ControlledRate: lambda: length_controlled(ab_cases()),
     ConfidenceSequence: lambda: confidence_sequence(ab_run().frame()),
     ps.CostEstimate: lambda: ps.estimate_llm_pairs_cost(ps.make_pairs(samples()), "gpt-4.1", offline=True),
     ps.EloFit: lambda: ps.fit_elo_model(comparisons(), seed=1),
@@ -235,7 +243,9 @@ InMemoryTraceSource RunFile AdaptiveBothOrders AdaptiveLLMJudge
 """.split()
 """What public functions return that is no result: settings, judges, comparators, sources, the run file itself."""
 
-RECORDS = "CaseChange FileRead PairwiseCase PairwiseOutcome Unmatched Verdict Trace TraceRef JudgePair Task".split()
+RECORDS = """
+Bounds CaseChange FileRead PairwiseCase PairwiseOutcome Unmatched Verdict Trace TraceRef JudgePair Task
+""".split()
 """One case, one answer: rows of results."""
 
 

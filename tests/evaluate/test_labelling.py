@@ -318,14 +318,15 @@ def test_keys_that_are_none(tmp_path):
             read_key(write(tmp_path / "k.jsonl", rows))
 
 
-texts = st.text(max_size=30)
+# a task without an answer is no case
+outputs = st.text(max_size=30).filter(lambda text: ps.Trace(text).failure is None)
 names = st.text(min_size=1, max_size=12).filter(str.strip)
 
 
 @pytest.mark.slow
 @settings(max_examples=40)
 @given(
-    answers=st.dictionaries(names, st.tuples(texts, texts), min_size=1, max_size=5),
+    answers=st.dictionaries(names, st.tuples(outputs, outputs), min_size=1, max_size=5),
     criteria=st.lists(names, min_size=1, max_size=2, unique=True),
     data=st.data(),
 )

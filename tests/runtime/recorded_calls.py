@@ -256,12 +256,12 @@ def adaptive_tables(done: Any, run: Path, selector: Any = None) -> Tables:
 
 
 def sampler_probe() -> str:
-    """A figure of the sampler on fixed data, to its last digit."""
+    """Figures of the sampler on fixed data, to their last digits: means, and the sensitive R-hat."""
     draw = random.Random(1)
     rows = [dict(zip(("winner", "loser"), draw.sample("abcdefgh", 2), strict=True)) for _ in range(40)]
-    short = {"chains": 4, "iter_warmup": 50, "iter_sampling": 50, "extend": 1}
-    fit = ps.fit_bayes_btl_mcmc(rows, model_variant="btl", mcmc=short, seed=1)
-    return repr(float(ps.summarize_items(fit).sort("ID")["theta_mean"][0]))
+    fit = ps.fit_bayes_btl_mcmc(rows, model_variant="btl", seed=1)
+    means = [float(mean) for mean in ps.summarize_items(fit).sort("ID")["theta_mean"]]
+    return repr([*means, float(fit.round_log["max_rhat"][0])])
 
 
 # Studies of judges
