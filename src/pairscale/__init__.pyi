@@ -127,6 +127,9 @@ from .evaluate.comparators import PairwiseComparator as PairwiseComparator
 from .evaluate.comparators import PairwiseOutcome as PairwiseOutcome
 from .evaluate.diff import CaseChange as CaseChange
 from .evaluate.diff import RunDiff as RunDiff
+from .evaluate.folders import DirectoryTraceSource as DirectoryTraceSource
+from .evaluate.folders import save_trace as save_trace
+from .evaluate.formats.reading import read_outputs as read_outputs
 from .evaluate.human import human_labels as human_labels
 from .evaluate.human import human_pairwise as human_pairwise
 from .evaluate.labels import Labels as Labels
@@ -150,13 +153,10 @@ from .evaluate.stored import RunTraceSource as RunTraceSource
 from .evaluate.stored import read_suite as read_suite
 from .evaluate.suite import Suite as Suite
 from .evaluate.suite import Task as Task
-from .evaluate.traces import DirectoryTraceSource as DirectoryTraceSource
 from .evaluate.traces import InMemoryTraceSource as InMemoryTraceSource
 from .evaluate.traces import Trace as Trace
 from .evaluate.traces import TraceRef as TraceRef
 from .evaluate.traces import TraceSource as TraceSource
-from .evaluate.traces import read_outputs as read_outputs
-from .evaluate.traces import save_trace as save_trace
 from .evaluate.variants import ModelVariant as ModelVariant
 from .evaluate.verbs import ab as ab
 from .judges import FunctionJudge as FunctionJudge

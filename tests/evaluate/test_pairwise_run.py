@@ -285,8 +285,8 @@ def test_what_cannot_be_used():
         run(a="nonsense")
     with pytest.raises(InputError, match="give a callable"):
         run(a=3)
-    with pytest.raises(InputError, match="give a Suite, not a list"):
-        run(["one", "two"])
+    with pytest.raises(InputError, match="a suite is a file, a Suite or a list of tasks, not int"):
+        run(3)
 
 
 def test_async_twins_do_the_same():

@@ -34,6 +34,7 @@ EXAMPLES = (
     "pairscale ab a.jsonl b.jsonl --criterion helpful --manifest cases.jsonl",
     "pairscale ab a.jsonl b.jsonl --criterion helpful --stop-when decided",
     "pairscale ab a.jsonl b.jsonl --criterion helpful --control length",
+    "pairscale ab old.eval new.eval --criterion helpful --judge openai:gpt-5.1",
 )
 
 
@@ -42,8 +43,10 @@ def command(
         Path,
         typer.Argument(
             metavar="A_OR_SUITE",
-            help="The recorded answers of A (task_id and output a row: jsonl, csv, …), or of both (--a-col, --b-col), "
-            "or a suite of tasks (input, and where they are there task_id, reference, tags).",
+            help="The recorded answers of A: rows with task_id and output (jsonl, json, csv, …), or a file of "
+            "inspect_ai, OpenTelemetry, AG2, promptfoo, Langfuse, LangSmith, MT-bench, AlpacaEval, or chat messages; "
+            "or the answers of both in one file; or a suite of tasks (input, and where they are there task_id, "
+            "reference, tags).",
         ),
     ],
     b: Annotated[Path | None, typer.Argument(metavar="B", help="The recorded answers of B; none with a suite.")] = None,
@@ -138,6 +141,7 @@ def command(
         str | None, typer.Option(metavar="NAME", help="With one file of both: the column of A's answers, or its path.")
     ] = None,
     b_col: Annotated[str | None, typer.Option(metavar="NAME", help="The same for B.")] = None,
+    encoding: opt.Encoding = None,
     as_json: opt.Json = False,
     out: opt.Out = None,
 ) -> None:
@@ -170,7 +174,7 @@ def command(
             price=None if price is None else price_of(price), failures=failures, stop_when=stop_when,
             seed=seed, control=control or (),
             judge_args=settings_of(judge_arg), base_url=base_url, manifest=manifest, save=save, progress=True,
-            columns=AnswerColumns(id_col, input_col, output_col, a_col, b_col), tell=open_with,
+            columns=AnswerColumns(id_col, input_col, output_col, a_col, b_col, encoding), tell=open_with,
         )  # fmt: skip
     found = comparison.result
     dates = sorted({day for one in comparison.paid if (day := price_date(getattr(one, "price", None)))})
@@ -192,10 +196,14 @@ def _report(found: ps.PairwiseRunResult, dates: str) -> None:
     cases = len({(case.task_id, case.repeat) for case in found.cases})
     asked = f"{found.asked:,} questions asked now" if found.asked else "all known already, nothing asked"
     say(f"{cases:,} cases, {asked}{f', ${found.cost:.4f}{dates}' if found.cost else ''}")
-    if found.unmatched:
-        shown = ", ".join(printable(one.task_id) for one in found.unmatched[:5])
-        more = f" and {len(found.unmatched) - 5:,} more" if len(found.unmatched) > 5 else ""
-        say(f"note: {len(found.unmatched):,} not compared, for want of an answer of both: {shown}{more}")
+    for words, which in (
+        ("not compared, for want of an answer of both", [one for one in found.unmatched if one.repeat == 1]),
+        ("not compared, as duplicates that the other has no answer for", [o for o in found.unmatched if o.repeat > 1]),
+    ):
+        if which:
+            shown = ", ".join(dict.fromkeys(printable(one.task_id) for one in which[:5]))
+            more = f" and {len(which) - 5:,} more" if len(which) > 5 else ""
+            say(f"note: {len(which):,} {words}: {shown}{more}")
     for key in found.keys[:1]:
         if words := failures_words(found, key):
             say(f"note: {printable(words)}")

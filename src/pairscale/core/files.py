@@ -33,6 +33,7 @@ from pairscale.core.workbooks import check_workbook
 __all__ = [
     "TABLE_SUFFIXES",
     "TextColumns",
+    "read_json",
     "read_rows",
     "read_table",
     "replacing",
@@ -79,8 +80,26 @@ def read_table(
     return frame
 
 
+def read_json(path: str | os.PathLike[str], *, encoding: str | None = None) -> Any:
+    """What a JSON file says; an empty list for an empty file.
+
+    Args:
+        path: the file.
+        encoding: of a file that is not UTF-8.
+
+    Raises:
+        FileFormatError: it is no JSON, or nested too deeply.
+    """
+    content = read_text(path, encoding)
+    return _json(content, Path(path), 1) if content.strip() else []
+
+
 def read_rows(
-    path: str | os.PathLike[str], *, text: Sequence[str] = (), paths: Sequence[Column | None] = ()
+    path: str | os.PathLike[str],
+    *,
+    text: Sequence[str] = (),
+    paths: Sequence[Column | None] = (),
+    encoding: str | None = None,
 ) -> list[dict[str, Any]]:
     """The rows of a table; those of a jsonl or json file as they stand there, whatever is nested in them.
 
@@ -88,14 +107,15 @@ def read_rows(
         path: the file.
         text: as in :func:`read_table`.
         paths: likewise.
+        encoding: likewise.
 
     Raises:
         InputError: as :func:`read_table`.
     """
     suffix = Path(path).suffix.lower()
     if suffix not in {".jsonl", ".ndjson", ".json"}:
-        return read_table(path, text=text).to_dicts()
-    content = read_text(path)
+        return read_table(path, text=text, encoding=encoding).to_dicts()
+    content = read_text(path, encoding)
     # Not splitlines(): inside a JSON string, U+2028 and its like end no line.
     lines = [content] if suffix == ".json" else content.split("\n")
     found = [_json(line, Path(path), number) for number, line in enumerate(lines, start=1) if line.strip()]

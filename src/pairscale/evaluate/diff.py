@@ -11,6 +11,7 @@ from pairscale.core.display import ReprMixin
 from pairscale.core.errors import RunsNotComparableError
 from pairscale.core.tables import listed
 from pairscale.evaluate.inference import score_of
+from pairscale.evaluate.suite import id_key
 
 if TYPE_CHECKING:
     from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult
@@ -50,6 +51,7 @@ class RunDiff(ReprMixin, table="_changes"):
         unanswered: cases that one of the runs answered with an abstention or an error: nothing can be said of them.
         only_here: cases that the baseline does not have (with ``strict=False``).
         only_there: cases that only the baseline has.
+        changed: cases whose task has another input or reference now (with ``strict=False``).
     """
 
     regressions: tuple[CaseChange, ...]
@@ -58,6 +60,7 @@ class RunDiff(ReprMixin, table="_changes"):
     unanswered: tuple[_Name, ...]
     only_here: tuple[_Name, ...] = ()
     only_there: tuple[_Name, ...] = ()
+    changed: tuple[_Name, ...] = ()
 
     def __str__(self) -> str:
         return (
@@ -84,6 +87,13 @@ def diff_runs(run: PairwiseRunResult, baseline: PairwiseRunResult, *, strict: bo
             f"only {side} has {listed(tasks)}; compare runs of the same tasks and keys, or give strict=False"
         )
     shared = [name for name in after if name in before]
+    changed = tuple(name for name in shared if _is_changed(after[name], before[name]))
+    if strict and changed:
+        tasks = list(dict.fromkeys(task_id for task_id, _, _ in changed))
+        raise RunsNotComparableError(
+            f"the task has changed between the two runs under the same name: {listed(tasks)}; give a changed task "
+            "another task_id, or give strict=False"
+        )
     if not shared:
         raise RunsNotComparableError("the two runs have no task and key in common")
     changes, unanswered, unchanged = [], [], 0
@@ -102,8 +112,14 @@ def diff_runs(run: PairwiseRunResult, baseline: PairwiseRunResult, *, strict: bo
         tuple(unanswered),
         only_here,
         only_there,
+        changed,
     )
 
 
 def _cases(run: PairwiseRunResult) -> dict[_Name, PairwiseCase]:
-    return {(case.task_id, case.repeat, case.key): case for case in run.cases}
+    return {(id_key(case.task_id), case.repeat, case.key): case for case in run.cases}
+
+
+def _is_changed(now: PairwiseCase, before: PairwiseCase) -> bool:
+    """Whether a task is not what it was, as far as both runs know; AG2's do not."""
+    return None not in {now.task_digest, before.task_digest} and now.task_digest != before.task_digest

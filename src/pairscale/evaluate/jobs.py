@@ -10,10 +10,12 @@ from typing import Any, TypeAlias
 
 from pairscale.core.errors import InputError, JudgeError
 from pairscale.evaluate.comparators import together
+from pairscale.evaluate.formats.reading import source_at
+from pairscale.evaluate.matching import matched
 from pairscale.evaluate.result import Unmatched
 from pairscale.evaluate.store import EvaluationStore
-from pairscale.evaluate.suite import Suite, Task
-from pairscale.evaluate.traces import Trace, TraceRef, TraceSource, source_at
+from pairscale.evaluate.suite import SuiteLike, Task, as_suite
+from pairscale.evaluate.traces import Trace, TraceRef, TraceSource, as_trace
 from pairscale.evaluate.variants import Variant
 from pairscale.judges.function import words_of
 from pairscale.runtime import Budget, close
@@ -124,10 +126,10 @@ def _max_cost(variant: Variant, task: Task) -> float | None:
 async def paired(
     source_a: TraceSource | str | os.PathLike[str],
     source_b: TraceSource | str | os.PathLike[str],
-    suite: Suite | None,
+    suite: SuiteLike | None,
     names: tuple[str, str] = ("A", "B"),
 ) -> tuple[list[CaseJob], tuple[Unmatched, ...]]:
-    """The answers of two sources, paired by task; and what has no partner.
+    """The answers of two sources, paired by task, see :func:`matched`; and what has no partner.
 
     Args:
         source_a: the one.
@@ -136,42 +138,28 @@ async def paired(
         names: of the variants.
     """
     sources = [source_at(one) if isinstance(one, str | os.PathLike) else one for one in (source_a, source_b)]
-    unmatched: list[Unmatched] = []
-    refs_a, refs_b = [await _refs(source, unmatched) for source in sources]
-    tasks = {} if suite is None else {task.task_id: task for task in suite}
-    jobs = []
-    for name in list(tasks) or list(dict.fromkeys([*refs_a, *refs_b])):
-        a, b = refs_a.get(name, []), refs_b.get(name, [])
-        if not a and not b:
-            unmatched.append(Unmatched(name, 1, "both"))
-        for at in range(max(len(a), len(b))):
-            if at >= len(a) or at >= len(b):
-                unmatched.append(Unmatched(name, at + 1, "a" if at >= len(a) else "b"))
+    refs_a, refs_b = [[ref async for ref in source.list()] for source in sources]
+    matches, unmatched = matched(refs_a, refs_b, () if suite is None else as_suite(suite), names)
+    jobs, left = [], [one for one in unmatched if one.missing != "suite"]
+    for one in matches:
+        if not one.a and not one.b:
+            left.append(Unmatched(one.name, 1, "both"))
+        for at in range(max(len(one.a), len(one.b))):
+            if at >= len(one.a) or at >= len(one.b):
+                left.append(Unmatched(one.name, at + 1, "a" if at >= len(one.a) else "b"))
             else:
-                task = tasks.get(name)
-                jobs.append(CaseJob(name, at + 1, names, _loader(sources, (a[at], b[at]), name, task)))
-    if tasks:
-        unmatched += [Unmatched(name, 1, "suite") for name in dict.fromkeys([*refs_a, *refs_b]) if name not in tasks]
+                load = _loader(sources, (one.a[at], one.b[at]), one.name, one.task)
+                jobs.append(CaseJob(one.name, at + 1, names, load))
     if not jobs:
-        raise InputError("A and B have no task in common; answers are paired by task_id")
-    return jobs, tuple(unmatched)
-
-
-async def _refs(source: TraceSource, unmatched: list[Unmatched]) -> dict[str, list[TraceRef]]:
-    found: dict[str, list[TraceRef]] = {}
-    async for ref in source.list():
-        if ref.task_id is None:
-            unmatched.append(Unmatched(f"trace {ref.trace_id}", 1, "task_id"))
-        else:
-            found.setdefault(ref.task_id, []).append(ref)
-    return found
+        raise InputError("A and B have no task in common; answers are paired by task_id, else by the text of the task")
+    return jobs, (*left, *(one for one in unmatched if one.missing == "suite"))
 
 
 def _loader(
     sources: Iterable[TraceSource], refs: tuple[TraceRef, TraceRef], name: str, task: Task | None
 ) -> Callable[[], Awaitable[Answers]]:
     async def load() -> Answers:
-        a, b = [await source.load(ref) for source, ref in zip(sources, refs, strict=True)]
+        a, b = [as_trace(await source.load(ref), name) for source, ref in zip(sources, refs, strict=True)]
         return task or _told(name, a, b), a, b
 
     return load

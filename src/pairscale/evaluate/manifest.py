@@ -20,7 +20,7 @@ from pairscale.evaluate.inference.failures import failed_sides
 from pairscale.evaluate.jobs import paired
 from pairscale.evaluate.labels import answers_digest, case_name, labelled_answers
 from pairscale.evaluate.result import Unmatched
-from pairscale.evaluate.suite import Suite
+from pairscale.evaluate.suite import SuiteLike
 from pairscale.evaluate.traces import TraceSource
 from pairscale.runtime import run_sync
 from pairscale.store.label_keys import key_path, known_key
@@ -65,7 +65,7 @@ def export_pairwise_cases(
     *,
     criteria: str | Iterable[str],
     out: _Path,
-    suite: Suite | None = None,
+    suite: SuiteLike | None = None,
     seed: int | None = None,
     embed_key: bool = False,
     labellers: Sequence[str] = (),
@@ -126,7 +126,7 @@ async def export_pairwise_cases_async(
     *,
     criteria: str | Iterable[str],
     out: _Path,
-    suite: Suite | None = None,
+    suite: SuiteLike | None = None,
     seed: int | None = None,
     embed_key: bool = False,
     labellers: Sequence[str] = (),

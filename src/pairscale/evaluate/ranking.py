@@ -23,7 +23,7 @@ from pairscale.evaluate.grading import Evaluation
 from pairscale.evaluate.inference._cases import score_of
 from pairscale.evaluate.inference.failures import Failures
 from pairscale.evaluate.result import PairwiseRunResult
-from pairscale.evaluate.suite import Suite, require_suite
+from pairscale.evaluate.suite import SuiteLike, as_suite
 from pairscale.evaluate.variants import VariantLike, make_variant
 from pairscale.models.bradley_terry import fit_bt_model
 from pairscale.runtime import CONCURRENCY, TIMEOUT, RunOptions, run_sync
@@ -96,7 +96,7 @@ class VariantsResult(PlotMixin, table="ranking", charts=("scores", "ranks")):
 
 
 def run_variants(
-    suite: Suite,
+    suite: SuiteLike,
     variants: Mapping[str, VariantLike],
     *,
     comparators: Iterable[PairwiseComparator],
@@ -164,7 +164,7 @@ def run_variants(
 
 
 async def run_variants_async(
-    suite: Suite,
+    suite: SuiteLike,
     variants: Mapping[str, VariantLike],
     *,
     comparators: Iterable[PairwiseComparator],
@@ -190,7 +190,7 @@ async def run_variants_async(
         >>> result.ranking()["variant"].to_list()
         ['3', '2', '1']
     """
-    require_suite(suite)
+    suite = as_suite(suite)
     seed, concurrency = require_int(seed, "seed", least=0), require_int(concurrency, "concurrency", least=1)
     level, n_pairs = require_level(level), optional(require_int, n_pairs, "n_pairs", least=1)
     max_cost = optional(require_number, max_cost, "max_cost", least=0)

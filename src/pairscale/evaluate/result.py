@@ -360,7 +360,8 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
 
         Args:
             baseline: the run to compare with.
-            strict: refuse runs that are not of the same tasks and keys; otherwise what they share is compared.
+            strict: refuse runs that are not of the same tasks (with the same inputs) and keys; otherwise what they
+                share is compared.
 
         Raises:
             RunsNotComparableError: when they are not, or share nothing.

@@ -14,7 +14,7 @@ from pairscale.evaluate.grading import Evaluation
 from pairscale.evaluate.inference.failures import Failures
 from pairscale.evaluate.jobs import paired
 from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult
-from pairscale.evaluate.suite import Suite, require_suite
+from pairscale.evaluate.suite import SuiteLike, as_suite
 from pairscale.evaluate.traces import TraceSource
 from pairscale.evaluate.variants import VariantLike, make_variant
 from pairscale.runtime import CONCURRENCY, TIMEOUT, RunOptions, run_sync
@@ -28,7 +28,7 @@ _Path: TypeAlias = "str | os.PathLike[str]"
 
 
 def run_pairwise(
-    suite: Suite,
+    suite: SuiteLike,
     *,
     variant_a: VariantLike,
     variant_b: VariantLike,
@@ -60,7 +60,7 @@ def run_pairwise(
     ``JudgeError``, as of a wrong key, ends the run. A task that failed is tried again by the same call.
 
     Args:
-        suite: the tasks.
+        suite: the tasks: a :class:`Suite`, a file, a list of tasks, or a suite of AG2.
         variant_a: a callable from a :class:`Task` to a text or a :class:`Trace`, plain or ``async``; an agent with
             ``ask``; ``provider:model``; a :class:`ModelVariant`; ``module:function``; recorded outputs.
         variant_b: the other one; the win rate is its.
@@ -133,7 +133,7 @@ def run_pairwise(
 
 
 async def run_pairwise_async(
-    suite: Suite,
+    suite: SuiteLike,
     *,
     variant_a: VariantLike,
     variant_b: VariantLike,
@@ -165,7 +165,7 @@ async def run_pairwise_async(
         >>> asyncio.run(run_pairwise_async(Suite.from_list(["rain"]), **sides, comparators=[judge])).tally("longer")
         (0, 1, 0)
     """
-    require_suite(suite)
+    suite = as_suite(suite)
     require_int(repeats, "repeats", least=1)
     names = require_two_names(variant_a_name, variant_b_name)
     variants = [make_variant(given, name) for given, name in zip((variant_a, variant_b), names, strict=True)]
@@ -192,7 +192,7 @@ def evaluate_pairwise(
     source_b: TraceSource | _Path,
     *,
     comparators: Iterable[PairwiseComparator],
-    suite: Suite | None = None,
+    suite: SuiteLike | None = None,
     variant_a: str = "A",
     variant_b: str = "B",
     concurrency: int = CONCURRENCY,
@@ -210,8 +210,9 @@ def evaluate_pairwise(
 ) -> PairwiseRunResult:
     """Ask which of two recorded answers to each task is better; no variant is run.
 
-    Answers are paired by ``task_id``. Where a source has several of a task, the first of A goes with the first of B,
-    and so on. What has no partner is listed in ``unmatched``.
+    Answers are paired by ``task_id``, or by the text of the task where one side has no names or both share none. Where
+    a source has several of a task, the first of A goes with the first of B, and so on. What has no partner is listed in
+    ``unmatched``.
 
     Args:
         source_a: a :class:`TraceSource`, a file of recorded outputs (see :func:`read_outputs`), or a folder of traces
@@ -280,7 +281,7 @@ async def evaluate_pairwise_async(
     source_b: TraceSource | _Path,
     *,
     comparators: Iterable[PairwiseComparator],
-    suite: Suite | None = None,
+    suite: SuiteLike | None = None,
     variant_a: str = "A",
     variant_b: str = "B",
     concurrency: int = CONCURRENCY,
@@ -310,10 +311,11 @@ async def evaluate_pairwise_async(
     names = require_two_names(variant_a, variant_b)
     options = RunOptions(concurrency=concurrency, timeout=timeout, max_cost=max_cost)
     choices: dict[str, Any] = {"failures": failures, "stop_when": stop_when, "seed": seed, "on_case": on_case}
-    jobs, unmatched = await paired(source_a, source_b, suite, names)
+    tasks = None if suite is None else as_suite(suite)
+    jobs, unmatched = await paired(source_a, source_b, tasks, names)
     with open_run(run, write=True) as store:
         async with Evaluation(store, comparators, options, **choices) as evaluation:
-            settings = {"run": store.name, "suite": None if suite is None else suite.name, "stop_when": stop_when}
+            settings = {"run": store.name, "suite": None if tasks is None else tasks.name, "stop_when": stop_when}
             return await evaluation.result(
                 jobs,
                 names=names,

@@ -5,22 +5,33 @@ from __future__ import annotations
 import json
 import math
 import os
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import polars as pl
 
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
-from pairscale.core.files import read_rows
 from pairscale.core.provenance import fingerprint
 from pairscale.core.tables import listed
 from pairscale.store._database import scrub_surrogates
 
-__all__ = ["Suite", "Task", "as_words", "id_of", "is_missing", "require_suite", "storable"]
+__all__ = [
+    "Suite",
+    "SuiteLike",
+    "Task",
+    "as_suite",
+    "as_words",
+    "id_key",
+    "id_of",
+    "input_key",
+    "is_missing",
+    "storable",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +105,7 @@ class Suite(ReprMixin, table="_tasks"):
     def __post_init__(self) -> None:
         if not self.tasks:
             raise InputError(f"{self.source or self.name} has no tasks")
-        ids = Counter(task.task_id for task in self.tasks)
+        ids = Counter(id_key(task.task_id) for task in self.tasks)
         if "" in ids:
             raise InputError("a task has no task_id; Suite.from_list fills them in")
         twice = [name for name, times in ids.items() if times > 1]
@@ -117,7 +128,7 @@ class Suite(ReprMixin, table="_tasks"):
 
     @classmethod
     def from_list(
-        cls, tasks: Iterable[Task | Mapping[str, Any] | str], *, name: str = "suite", source: str | None = None
+        cls, tasks: Iterable[Task | Mapping[str, Any] | str | Any], *, name: str = "suite", source: str | None = None
     ) -> Suite:
         """A suite of tasks, mappings or plain texts.
 
@@ -138,34 +149,83 @@ class Suite(ReprMixin, table="_tasks"):
     @classmethod
     def from_jsonl(cls, path: str | os.PathLike[str], *, name: str | None = None) -> Suite:
         """A suite from a file with one JSON object a line; see :meth:`from_list`."""
-        return cls._from_file(path, name)
+        return cls.from_file(path, name=name)
 
     @classmethod
     def from_csv(cls, path: str | os.PathLike[str], *, name: str | None = None) -> Suite:
         """A suite from a table (csv, tsv, xlsx, parquet): ``input``, and where they are there ``task_id``,
         ``reference`` and ``tags`` (with semicolons between them); other columns go to ``metadata``.
         """  # noqa: D205 - the columns belong together
-        return cls._from_file(path, name)
+        return cls.from_file(path, name=name)
 
     @classmethod
-    def _from_file(cls, path: str | os.PathLike[str], name: str | None) -> Suite:
-        rows = read_rows(path, text=("task_id", "input", "reference", "reference_outputs", "tags"))
+    def from_file(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        name: str | None = None,
+        id_col: str | None = None,
+        input_col: str | None = None,
+        encoding: str | None = None,
+    ) -> Suite:
+        """A suite from a file: a table, questions of MT-bench, or chat messages; see :meth:`from_list`.
+
+        Args:
+            path: the file.
+            name: what the suite is called; by default as the file.
+            id_col: the column of the tasks' names, or its path in JSON, where it is not ``task_id``.
+            input_col: the column of the tasks, likewise, where it is not ``input``.
+            encoding: of a text file that is not UTF-8.
+
+        Raises:
+            InputError: that names the file and the row.
+        """
+        from pairscale.evaluate.formats.reading import Columns, read_tasks  # it reads answers with the parts of this
+
+        rows = read_tasks(path, Columns(id_col, input_col), encoding=encoding)
         return cls.from_list(rows, name=name or Path(path).stem, source=str(path))
 
 
-def require_suite(suite: Any) -> None:
-    """Refuse what is no suite."""
-    if not isinstance(suite, Suite):
-        raise InputError(f"give a Suite, not a {type(suite).__name__}: Suite.from_list([…]) makes one")
+SuiteLike: TypeAlias = "Suite | str | os.PathLike[str] | Iterable[Task | Mapping[str, Any] | str]"
+"""A suite, a file of tasks, a list of tasks, or a suite of AG2."""
 
 
-def _task(given: Task | Mapping[str, Any] | str, where: str) -> Task:
+def as_suite(suite: SuiteLike | Any) -> Suite:
+    """A suite of what a run is given: a :class:`Suite`, a file, a list of tasks, or a suite of AG2.
+
+    Args:
+        suite: the suite; one of another library is known by its tasks, which have ``inputs`` and ``task_id``.
+
+    Raises:
+        InputError: it is none of these.
+
+    Example:
+        >>> len(as_suite(["Two plus two?", "Three plus three?"]))
+        2
+    """
+    if isinstance(suite, Suite):
+        return suite
+    if isinstance(suite, str | os.PathLike):
+        return Suite.from_file(suite)
+    tasks = getattr(suite, "tasks", suite)
+    if isinstance(tasks, Iterable) and not isinstance(tasks, Mapping):
+        named = {name: value for name in ("name", "source") if isinstance(value := getattr(suite, name, None), str)}
+        return Suite.from_list(tasks, **named)
+    raise InputError(
+        f"a suite is a file, a Suite or a list of tasks, not {type(suite).__name__}: Suite.from_list([…]) makes one"
+    )
+
+
+def _task(given: Any, where: str) -> Task:
     if isinstance(given, Task):
         task = given
     elif isinstance(given, str):
         task = Task({"input": given})
     elif isinstance(given, Mapping):
         task = _from_mapping(dict(given), where)
+    elif hasattr(given, "inputs"):
+        known = {name: getattr(given, name, None) for name in ("task_id", "reference_outputs", "tags", "metadata")}
+        task = _from_mapping({"inputs": given.inputs, **known}, where)
     else:
         raise InputError(f"{where} is a {type(given).__name__}; give a Task, a mapping with 'input', or a text")
     if is_missing(task.inputs.get("input")):
@@ -197,6 +257,21 @@ def id_of(value: Any, where: str) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise InputError(f"{where}: task_id must be a text or a number, not {value!r:.60}")
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def id_key(task_id: str) -> str:
+    r"""What two spellings of a name have in common: an accented letter may be one character or two.
+
+    Example:
+        >>> id_key("cafe\u0301") == id_key("caf\u00e9")
+        True
+    """
+    return unicodedata.normalize("NFC", task_id)
+
+
+def input_key(given: str) -> str:
+    """What the same task has in common in two recordings: its words, without blanks around them."""
+    return unicodedata.normalize("NFC", given).strip().replace("\r\n", "\n")
 
 
 def _tags(value: Any, where: str) -> tuple[str, ...]:

@@ -2,37 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import os
-import re
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
-from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from pairscale.core.encodings import read_bytes
-from pairscale.core.errors import FileFormatError, InputError
-from pairscale.core.files import read_rows, replacing
-from pairscale.core.provenance import text_hash
-from pairscale.core.tables import listed
-from pairscale.evaluate.suite import as_words, id_of, is_missing, storable
+from pairscale.core.errors import InputError
+from pairscale.evaluate.suite import as_words, is_missing, storable
 from pairscale.judges.base import require_figure
 from pairscale.judges.function import words_of
 
-__all__ = [
-    "DirectoryTraceSource",
-    "InMemoryTraceSource",
-    "Trace",
-    "TraceRef",
-    "TraceSource",
-    "read_answer_rows",
-    "read_both_outputs",
-    "read_outputs",
-    "save_trace",
-    "source_at",
-]
+__all__ = ["OUTPUT_NAMES", "InMemoryTraceSource", "Trace", "TraceRef", "TraceSource", "as_trace"]
 
-_OUTPUTS = ("output", "response", "answer", "text")
+OUTPUT_NAMES = ("output", "response", "answer", "text")
+"""What the answer is called in a mapping, the first of them before the others."""
+
 _FIGURES: dict[str, type[int] | type[float]] = {"tokens": int, "cost": float, "duration_ms": float}
 
 
@@ -93,8 +76,14 @@ class Trace:
         return None
 
     def events_of(self, kind: type | str, name: str | None = None) -> tuple[Any, ...]:
-        """The events of a kind: a class, or what ``type`` says; only those called ``name`` when it is given."""
+        """The events of a kind: a class, or what ``type`` says; only those called ``name`` when it is given.
+
+        AG2's comparators take the answer from the last event of its class ``ModelResponse``. Where no event is one, the
+        output stands for it.
+        """
         found = [event for event in self.events if _is_kind(event, kind)]
+        if not found and name is None and isinstance(kind, type) and kind.__name__ == _ANSWER and self.output:
+            return (_Said(self.output),)
         return tuple(event for event in found if name is None or _field(event, "name") == name)
 
     def to_dict(self) -> dict[str, Any]:
@@ -108,7 +97,7 @@ class Trace:
         what else it holds goes to ``metadata``. Without an output and an exception, nothing was answered.
         """  # noqa: D205 - the fields belong together
         rest = dict(row)
-        given = [name for name in _OUTPUTS if name in rest]
+        given = [name for name in OUTPUT_NAMES if name in rest]
         if not given:
             raise InputError(f"{where} has no 'output', the variant's answer")
         output = rest.pop(given[0])
@@ -127,6 +116,54 @@ class Trace:
             metadata={**rest, **metadata},
             **figures,
         )
+
+
+_ANSWER = "ModelResponse"
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """An answer in the form that AG2's comparators read."""
+
+    content: str
+
+
+def as_trace(given: Any, where: str = "the answer") -> Trace:
+    """An answer of any kind as a trace: a text, a mapping, a missing value, or a trace of AG2.
+
+    Args:
+        given: the answer. An object with ``events`` and ``exception`` is a trace of AG2, whose answer is the content of
+            its last ``ModelResponse``.
+        where: it comes from, for messages.
+
+    Raises:
+        InputError: it is none of these.
+
+    Example:
+        >>> as_trace("Paris.").output, as_trace(float("nan")).failure
+        ('Paris.', 'no output was recorded')
+    """
+    if isinstance(given, Trace):
+        return given
+    if is_missing(given):
+        return Trace(exception="no output was recorded")
+    if isinstance(given, str):
+        return Trace(given)
+    if isinstance(given, Mapping):
+        return Trace.from_dict(given, where)
+    if not hasattr(given, "events") or not hasattr(given, "exception"):
+        raise InputError(f"{where}: give a text or a Trace, not a {type(given).__name__}")
+    said = [event for event in given.events if type(event).__name__ == _ANSWER]
+    output = as_words(getattr(said[-1], "content", None)) if said else ""
+    tokens = getattr(given, "tokens", None)
+    total = getattr(tokens, "total", tokens)
+    return Trace(
+        output,
+        tuple(given.events),
+        tokens=total if isinstance(total, int) and total else None,
+        duration_ms=getattr(given, "duration_ms", None),
+        exception=given.exception,
+    )
 
 
 def _figure(value: Any, kind: type[int] | type[float], what: str) -> Any:
@@ -196,7 +233,7 @@ class InMemoryTraceSource:
 
     Args:
         traces: by task: a mapping from ``task_id`` to a :class:`Trace` or a text, or such pairs, of which several may
-            have the same task.
+            have the same task. None and NaN are answers that are missing.
 
     Example:
         >>> source = InMemoryTraceSource({"task-1": "Paris.", "task-2": Trace("Rome.", cost=0.01)})
@@ -207,7 +244,8 @@ class InMemoryTraceSource:
     def __init__(self, traces: Mapping[str, Trace | str] | Iterable[tuple[str, Trace | str]]) -> None:
         pairs = traces.items() if isinstance(traces, Mapping) else traces
         self._traces = [
-            (str(storable(task_id)), Trace(given) if isinstance(given, str) else given) for task_id, given in pairs
+            (str(storable(getattr(task, "task_id", task))), as_trace(given, f"task {task!r:.60}"))
+            for task, given in pairs
         ]
 
     def __len__(self) -> int:
@@ -221,176 +259,3 @@ class InMemoryTraceSource:
     async def load(self, ref: TraceRef) -> Trace:
         """One of them."""
         return self._traces[int(ref.trace_id)][1]
-
-
-class DirectoryTraceSource:
-    """Traces in a folder, one JSON file each, as :func:`save_trace` writes them.
-
-    Args:
-        folder: the folder.
-
-    Raises:
-        FileFormatError: when there is no such folder.
-    """
-
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self._folder = Path(folder)
-        if not self._folder.is_dir():
-            raise FileFormatError(f"{folder} is not a folder of traces; save_trace writes one")
-
-    async def list(self) -> AsyncIterator[TraceRef]:
-        """What there is, by the names of the files."""
-        for path in sorted(self._folder.glob("*.json")):
-            yield TraceRef(path.name, id_of(_document(path).get("task_id"), str(path)) or None)
-
-    async def load(self, ref: TraceRef) -> Trace:
-        """One of them."""
-        path = self._folder / Path(ref.trace_id).name
-        row = _document(path)
-        return Trace.from_dict({name: row[name] for name in row if name not in _OF_THE_REF}, str(path))
-
-
-_OF_THE_REF = {"task_id", "trace_id"}
-
-
-def _document(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(read_bytes(path))
-    except ValueError as error:
-        raise FileFormatError(f"{path} is not a trace in JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise FileFormatError(f"{path} is not a trace; save_trace writes them")
-    return found
-
-
-def save_trace(trace: Trace, folder: str | os.PathLike[str], *, task_id: str, trace_id: str | None = None) -> Path:
-    """Write a trace to a file of its own in a folder (made when it is missing), for :class:`DirectoryTraceSource`.
-
-    Args:
-        trace: the trace.
-        folder: where to.
-        task_id: the task that it belongs to.
-        trace_id: its own name; by default that of the task, so that a second trace of a task takes its place.
-
-    Example:
-        >>> save_trace(Trace("Rome."), "traces", task_id="t1").name
-        't1-628b49d9.json'
-    """
-    name = trace_id or task_id
-    target = Path(folder)
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileFormatError(f"{folder} cannot be made: {error.strerror}") from None
-    # Names of tasks may hold anything; those of files may not.
-    path = target / f"{re.sub(r'[^A-Za-z0-9._-]+', '_', name)[:80].lstrip('.')}-{text_hash(name)[:8]}.json"
-    document = {"task_id": task_id, "trace_id": name, **trace.to_dict()}
-    with replacing(path) as temporary:
-        temporary.write_text(json.dumps(document, indent=1, default=str), "utf-8")
-    return path
-
-
-def read_outputs(
-    path: str | os.PathLike[str],
-    *,
-    id_col: str | None = None,
-    input_col: str | None = None,
-    output_col: str | None = None,
-) -> InMemoryTraceSource:
-    """Recorded outputs as a source: a table (jsonl, csv, …) with ``task_id`` and ``output``.
-
-    ``output`` may also be called ``response``, ``answer`` or ``text``, and ``task_id`` ``ID``. ``tokens``, ``cost``,
-    ``duration_ms``, ``exception`` and ``events`` are taken where they are there; the rest goes to ``metadata``, and an
-    ``input`` or a ``reference`` in it is used where no suite says what the task is.
-
-    Args:
-        path: the file.
-        id_col: the column of the tasks' names, or its path in JSON, where it is not ``task_id``.
-        input_col: the column of the tasks, likewise, where it is not ``input``.
-        output_col: the column of the answers, likewise, where it is not ``output``.
-
-    Raises:
-        InputError: that names the file and the row.
-
-    Example:
-        >>> _ = Path("answers.jsonl").write_text(json.dumps({"task_id": "t1", "output": "Rome."}), "utf-8")
-        >>> len(read_outputs("answers.jsonl"))
-        1
-    """
-    given = {"task_id": id_col, "input": input_col, "output": output_col}
-    return InMemoryTraceSource(_traces(read_answer_rows(path, given), str(path)))
-
-
-def read_both_outputs(
-    path: str | os.PathLike[str], a_col: str, b_col: str, *, id_col: str | None = None, input_col: str | None = None
-) -> tuple[InMemoryTraceSource, InMemoryTraceSource]:
-    """The answers of A and of B from one table; a row without a task of its own is known by its number.
-
-    Args:
-        path: the file.
-        a_col: the column of A's answers, or its path in JSON.
-        b_col: that of B's.
-        id_col: the column of the tasks' names.
-        input_col: the column of the tasks.
-
-    Raises:
-        InputError: that names the file, the row or the column.
-    """
-    rows = read_answer_rows(path, {"task_id": id_col, "input": input_col}, (a_col, b_col))
-    for number, row in enumerate(rows, start=1):
-        if not (row.get("task_id") or row.get("ID")):
-            row["task_id"] = f"row-{number:04d}"
-    others = {a_col, b_col, *_OUTPUTS}
-    sides = [
-        [{**{name: row[name] for name in row if name not in others}, "output": row.get(side)} for row in rows]
-        for side in (a_col, b_col)
-    ]
-    a, b = (InMemoryTraceSource(_traces(side, str(path))) for side in sides)
-    return a, b
-
-
-def read_answer_rows(
-    path: str | os.PathLike[str], given: Mapping[str, str | None], others: Sequence[str] = ()
-) -> list[dict[str, Any]]:
-    """The rows of a file of answers or tasks, with the columns that the user named under the names that we have.
-
-    Args:
-        path: the file.
-        given: by our name, the column or the path in JSON that holds it; None for our name itself.
-        others: further columns, or paths, that must be there.
-
-    Raises:
-        InputError: no row has a column that was named.
-    """
-    wanted = [name for name in (*given.values(), *others) if name is not None]
-    text = ("task_id", *_OUTPUTS, "input", "reference", "reference_outputs", "tags", *wanted)
-    rows = read_rows(path, text=text, paths=wanted)
-    there = {name: None for row in rows for name in row}
-    for name in wanted:
-        if rows and name not in there:
-            raise InputError(f"{path}: no column {name!r}; it has {listed(list(there), 20)}")
-    for ours, theirs in given.items():
-        if theirs is not None and theirs != ours:
-            rows = [{**{key: row[key] for key in row if key != theirs}, ours: row.get(theirs)} for row in rows]
-    return rows
-
-
-def _traces(rows: Sequence[dict[str, Any]], path: str) -> list[tuple[str, Trace]]:
-    traces = []
-    for number, row in enumerate(rows, start=1):
-        where = f"{path}, row {number}"
-        has = f"; it has {listed(list(row), 20)}"
-        task_id = id_of(row.pop("task_id", None), where) or id_of(row.pop("ID", None), where)
-        if not task_id:
-            raise InputError(
-                f"{where} has no task_id, by which the answers of A and B are paired{has}: name the column (id_col=)"
-            )
-        if not any(name in row for name in _OUTPUTS):
-            raise InputError(f"{where} has no 'output', the variant's answer{has}: name the column (output_col=)")
-        traces.append((task_id, Trace.from_dict(row, where)))
-    return traces
-
-
-def source_at(path: str | os.PathLike[str]) -> TraceSource:
-    """Recorded answers at a path: a folder of traces, or a table of outputs."""
-    return DirectoryTraceSource(path) if Path(path).is_dir() else read_outputs(path)

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from pairscale.core.errors import InputError, JudgeError
-from pairscale.core.files import TABLE_SUFFIXES
 from pairscale.core.options import require_int
 from pairscale.core.provenance import fingerprint
 from pairscale.evaluate._identity import identity_of
-from pairscale.evaluate.suite import Task, as_words
-from pairscale.evaluate.traces import Trace, TraceSource, source_at
+from pairscale.evaluate.formats.reading import ANSWER_SUFFIXES, source_at
+from pairscale.evaluate.suite import Task, as_words, id_key, input_key
+from pairscale.evaluate.traces import Trace, TraceRef, TraceSource, as_trace
 from pairscale.judges.function import in_thread, words_of
 from pairscale.judges.resolve import imported
 from pairscale.providers.client import Exchange, ProviderError
@@ -81,7 +81,7 @@ def make_variant(variant: VariantLike, name: str) -> Variant:
 
 def _named(variant: str | os.PathLike[str], name: str) -> Variant:
     text = os.fspath(variant)
-    if Path(text).suffix.lower() in TABLE_SUFFIXES or Path(text).is_dir():
+    if Path(text).suffix.lower() in ANSWER_SUFFIXES or Path(text).is_dir():
         return _Recorded(source_at(text), name)
     kind, colon, rest = text.partition(":")
     if kind in PROVIDERS:
@@ -90,7 +90,7 @@ def _named(variant: str | os.PathLike[str], name: str) -> Variant:
         return make_variant(imported(kind, rest, text, "variant"), name)
     raise InputError(
         f"variant {text!r} is no provider:model, no module:function and no table or folder of outputs "
-        f"({', '.join(TABLE_SUFFIXES)})"
+        f"({', '.join(ANSWER_SUFFIXES)})"
     )
 
 
@@ -121,10 +121,9 @@ def _trace(said: Any) -> Trace:
     if isinstance(said, Trace):
         return said
     said = getattr(said, "body", said)  # an agent's reply
-    if isinstance(said, str):
-        return Trace(said)
-    if isinstance(said, Mapping) and "output" in said:
-        return Trace.from_dict(said, "the variant's answer")
+    is_answer = isinstance(said, str) or (isinstance(said, Mapping) and "output" in said)
+    if is_answer or (hasattr(said, "events") and hasattr(said, "exception")):
+        return as_trace(said, "the variant's answer")
     return Trace(exception=f"the variant must return a text or a Trace, not {said!r:.80}")
 
 
@@ -133,19 +132,23 @@ class _Recorded:
 
     def __init__(self, source: TraceSource, name: str) -> None:
         self._source, self._name, self.identity = source, name, f"recorded:{name}"
-        self._refs: dict[str | None, list[Any]] | None = None
+        self._refs: tuple[dict[str, list[TraceRef]], dict[str, list[TraceRef]]] | None = None
         self.recorded = True  # read anew each time: the recording may change, and no answer of it is ever out of date
 
     async def answer(self, task: Task, repeat: int) -> Trace:
         if self._refs is None:
-            refs: dict[str | None, list[Any]] = {}
+            by_id: dict[str, list[TraceRef]] = {}
+            by_input: dict[str, list[TraceRef]] = {}
             async for ref in self._source.list():
-                refs.setdefault(ref.task_id, []).append(ref)
-            self._refs = refs
-        found = self._refs.get(task.task_id, [])
+                if ref.task_id is not None:
+                    by_id.setdefault(id_key(ref.task_id), []).append(ref)
+                if isinstance(asked := ref.metadata.get("input"), str):
+                    by_input.setdefault(input_key(asked), []).append(ref)
+            self._refs = by_id, by_input
+        found = self._refs[0].get(id_key(task.task_id)) or self._refs[1].get(input_key(task.input), [])
         if len(found) < repeat:
             return Trace(exception=f"no output of {self._name} is recorded for this task")
-        return await self._source.load(found[repeat - 1])
+        return as_trace(await self._source.load(found[repeat - 1]), self._name)
 
 
 class ModelVariant:

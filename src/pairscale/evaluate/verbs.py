@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -13,6 +13,16 @@ from pairscale.core.errors import InputError
 from pairscale.core.notices import notice
 from pairscale.core.options import require_flag, require_int
 from pairscale.evaluate._judge import pairwise_judge
+from pairscale.evaluate.formats.reading import (
+    PLAIN,
+    AnswerFile,
+    Columns,
+    RecordedAnswers,
+    of_variant,
+    read_answers,
+    read_both_outputs,
+    source_at,
+)
 from pairscale.evaluate.human import human_labels, human_pairwise
 from pairscale.evaluate.inference.control import control_names
 from pairscale.evaluate.inference.failures import Failures
@@ -20,16 +30,8 @@ from pairscale.evaluate.manifest import ExportedCases, export_pairwise_cases, re
 from pairscale.evaluate.panel import pairwise_panel
 from pairscale.evaluate.run import StopWhen, evaluate_pairwise, run_pairwise
 from pairscale.evaluate.stored import RunTraceSource, read_suite
-from pairscale.evaluate.suite import Suite, Task
-from pairscale.evaluate.traces import (
-    InMemoryTraceSource,
-    Trace,
-    TraceSource,
-    read_answer_rows,
-    read_both_outputs,
-    read_outputs,
-    source_at,
-)
+from pairscale.evaluate.suite import Suite, SuiteLike, as_suite
+from pairscale.evaluate.traces import InMemoryTraceSource, Trace, TraceSource
 from pairscale.evaluate.variants import ModelVariant, VariantLike
 from pairscale.judges.base import Judge
 from pairscale.providers.registry import PROVIDERS
@@ -44,7 +46,7 @@ __all__ = ["AnswerColumns", "Comparison", "ab", "compared"]
 _Path: TypeAlias = "str | os.PathLike[str]"
 _Judge: TypeAlias = "str | Judge | Callable[..., Any]"
 _Answers: TypeAlias = "_Path | TraceSource | Mapping[str, str | Trace] | Callable[..., Any] | ModelVariant"
-_Tasks: TypeAlias = "_Path | Suite | Sequence[Task | Mapping[str, Any] | str]"
+_Tasks: TypeAlias = SuiteLike
 
 
 _SHARED = ("timeout", "max_cost", "failures", "stop_when", "seed", "progress")
@@ -59,6 +61,12 @@ class AnswerColumns:
     output_col: str | None = None
     a_col: str | None = None
     b_col: str | None = None
+    encoding: str | None = None
+
+    @property
+    def of_answers(self) -> Columns:
+        """Those of a file with the answers of one variant."""
+        return Columns(self.id_col, self.input_col, self.output_col)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +120,7 @@ def ab(
     output_col: str | None = None,
     a_col: str | None = None,
     b_col: str | None = None,
+    encoding: str | None = None,
     progress: bool = True,
 ) -> PairwiseRunResult:
     """Is B better than A? Compare two prompts, models or agents task by task.
@@ -122,8 +131,9 @@ def ab(
     otherwise. Run the same call again to resume a run.
 
     Args:
-        a: The recorded answers of A: a file, a :class:`TraceSource` or a mapping from task to answer; a function, with
-            ``suite``; or, without ``b``, the suite that both variants answer.
+        a: The recorded answers of A: a file of your own or of another tool (see :func:`read_outputs`), a folder of
+            traces, a :class:`TraceSource` or a mapping from task to answer; a function, with ``suite``; or, without
+            ``b``, the suite that both variants answer, or one file with the answers of both.
         b: The same for B.
         criterion: What "better" means; one criterion or several.
         judge: A name, a function ``judge(A, B)``, a :class:`Judge` or ``human``; several are a panel that decides by
@@ -134,8 +144,8 @@ def ab(
         variant_b: The same for B.
         prompt_a: Prompt of a model that is A: a text or a ``.txt`` file, with ``{input}``.
         prompt_b: The same for B.
-        name_a: What A is called.
-        name_b: What B is called.
+        name_a: What A is called; in a file with the answers of several, whose answers are A's.
+        name_b: What B is called, likewise.
         suite: With ``a`` and ``b``: the tasks that the answers belong to.
         run: The run file; without one, nothing is kept.
         swap: Whether to ask judges in both orders; a win only if they agree.
@@ -160,6 +170,7 @@ def ab(
         output_col: The column of the answers, or its path in JSON, where it is not ``output``.
         a_col: With one file that holds the answers of both: the column of A's, or its path in JSON.
         b_col: The same for B.
+        encoding: The encoding of text files that are not UTF-8.
         progress: Show progress on standard error.
 
     Returns:
@@ -185,7 +196,7 @@ def ab(
         concurrency=concurrency, retries=retries, timeout=timeout, max_cost=max_cost, price=price,
         failures=failures, stop_when=stop_when, seed=seed, control=control, judge_args=judge_args,
         base_url=base_url, manifest=manifest, save=save, progress=progress,
-        columns=AnswerColumns(id_col, input_col, output_col, a_col, b_col),
+        columns=AnswerColumns(id_col, input_col, output_col, a_col, b_col, encoding),
     )  # fmt: skip
     found.write_manifest()
     return found.result
@@ -246,7 +257,7 @@ def compared(
     if b is not None and suite is not None and (_is_variant(a) or _is_variant(b)):
         a, b, suite, variants = suite, None, None, (a, b)
     lines: list[str] = []
-    a, b, tasks = _read(a, b, suite, columns, names, lines.append)
+    a, b, tasks, names = _read(a, b, suite, columns, names, lines.append, is_suite=any((*variants, *prompts)))
     told = {name: options[name] for name in ("swap", "judge_args", "base_url", "retries", "price")}
     comparators = _comparators(criteria, judges, labels, key, **told)
     tell(lines)
@@ -288,9 +299,16 @@ def compared(
 
 
 def _read(
-    a: Any, b: Any, suite: Any, columns: AnswerColumns, names: tuple[str, str], tell: Callable[[str], object]
-) -> tuple[Any, Any, Suite | None]:
-    """The answers of A and B and the tasks, or a suite alone, read before any judge is made."""
+    a: Any,
+    b: Any,
+    suite: Any,
+    columns: AnswerColumns,
+    names: tuple[str, str],
+    tell: Callable[[str], object],
+    *,
+    is_suite: bool,
+) -> tuple[Any, Any, Suite | None, tuple[str, str]]:
+    """The answers of A and B and the tasks, or a suite alone, read before any judge is made; and the names."""
     if (columns.a_col is None) != (columns.b_col is None):
         raise InputError("a_col and b_col name the answers of A and B in one file; give both")
     if columns.a_col is not None and columns.b_col is not None:
@@ -299,20 +317,53 @@ def _read(
         if columns.output_col is not None:
             raise InputError("output_col belongs to a file with the answers of one variant; leave it out")
         one, two = read_both_outputs(
-            a, columns.a_col, columns.b_col, id_col=columns.id_col, input_col=columns.input_col
-        )
+            a, columns.a_col, columns.b_col,
+            id_col=columns.id_col, input_col=columns.input_col, encoding=columns.encoding,
+        )  # fmt: skip
         tell(f"{len(one):,} tasks from {a}; {names[0]} = column {columns.a_col}, {names[1]} = column {columns.b_col}")
-        return one, two, _suite(suite, columns, tell)
+        return one, two, _suite(suite, columns, tell), names
+    if b is None and not is_suite and _is_file(a) and (both := _both(a, columns, names, tell)) is not None:
+        return both[0][0], both[0][1], _suite(suite, columns, tell), both[1]
     if b is None:
         if columns.output_col is not None:
             raise InputError("output_col belongs to files of answers; a suite has none")
-        return _suite(a, columns, tell), None, None
+        return _suite(a, columns, tell), None, None, names
     sources = [_source(given, columns, name, tell) for given, name in ((a, names[0]), (b, names[1]))]
-    return sources[0], sources[1], _suite(suite, columns, tell)
+    return sources[0], sources[1], _suite(suite, columns, tell), names
 
 
 def _is_variant(given: Any) -> bool:
     return isinstance(given, ModelVariant) or (callable(given) and not isinstance(given, TraceSource))
+
+
+def _is_file(given: Any) -> bool:
+    return isinstance(given, str | os.PathLike) and not Path(given).is_dir()
+
+
+def _both(
+    given: Any, columns: AnswerColumns, names: tuple[str, str], tell: Callable[[str], object]
+) -> tuple[list[RecordedAnswers], tuple[str, str]] | None:
+    """The answers of A and B from one file that holds those of two variants; None when it holds no answers of both.
+
+    Raises:
+        InputError: it holds those of more than two, and the names say not which.
+    """
+    try:
+        found = read_answers(given, columns.of_answers, encoding=columns.encoding)
+    except InputError:
+        return None  # a suite, or nothing; what is wrong with it is said where a suite is read
+    if not found.variants:
+        return None
+    chosen = names if set(names) <= set(found.variants) else found.variants
+    if len(chosen) != 2:
+        raise InputError(
+            f"{given} holds the answers of {', '.join(found.variants)}; name two of them with name_a= and name_b="
+        )
+    sides = (chosen[0], chosen[1])
+    sources = [RecordedAnswers(of_variant(found, name, str(given)), found.format) for name in sides]
+    for side, name, source in zip("AB", sides, sources, strict=True):
+        tell(f"{side}: {len(source):,} answers of {name} from {given}")
+    return sources, sides
 
 
 def _source(given: Any, columns: AnswerColumns, name: str, tell: Callable[[str], object]) -> Any:
@@ -322,22 +373,21 @@ def _source(given: Any, columns: AnswerColumns, name: str, tell: Callable[[str],
         return given
     if Path(given).is_dir():
         return source_at(given)
-    found = read_outputs(given, id_col=columns.id_col, input_col=columns.input_col, output_col=columns.output_col)
-    tell(f"{name}: {len(found):,} answer{'s' * (len(found) != 1)} from {given}")
-    return found
+    found: AnswerFile = read_answers(given, columns.of_answers, encoding=columns.encoding)
+    source = RecordedAnswers(of_variant(found, name, str(given)), found.format)
+    kind = "" if found.format == PLAIN else f" ({found.format})"
+    tell(f"{name}: {len(source):,} answer{'s' * (len(source) != 1)} from {given}{kind}")
+    return source
 
 
 def _suite(given: Any, columns: AnswerColumns, tell: Callable[[str], object]) -> Suite | None:
     if given is None or isinstance(given, Suite):
         return given
     if isinstance(given, str | os.PathLike):
-        rows = read_answer_rows(given, {"task_id": columns.id_col, "input": columns.input_col})
-        found = Suite.from_list(rows, name=Path(given).stem, source=str(given))
+        found = Suite.from_file(given, id_col=columns.id_col, input_col=columns.input_col, encoding=columns.encoding)
         tell(f"{len(found):,} task{'s' * (len(found) != 1)} from {given}")
         return found
-    if isinstance(given, Iterable) and not isinstance(given, Mapping):
-        return Suite.from_list(given)
-    raise InputError(f"a suite is a file, a Suite or a list of tasks, not {type(given).__name__}")
+    return as_suite(given)
 
 
 def _variant(variant: Any, prompt: str | None, side: str) -> Any:

@@ -120,7 +120,7 @@ def _behind(run: PairwiseRunResult, key: str, rate: WinRate) -> str:
 def _missing(run: PairwiseRunResult, cases: pl.DataFrame) -> str:
     """What to know of tasks that one side has no answer to, where it would change the verdict if they were failures."""
     sides = {"a": run.variant_a, "b": run.variant_b}
-    lacking = [one for one in run.unmatched if one.missing in sides]
+    lacking = [one for one in run.unmatched if one.missing in sides and one.repeat == 1]
     found = _finding(cases, sequential=run.sequential)
     if not lacking or found is None or found.better is None:
         return ""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from pairscale.core.documents.kinds import Unreadable
+from pairscale.core.documents.zstd import zstd_pieces
 
 __all__ = ["Parts", "largest_expansion"]
 
@@ -20,6 +21,8 @@ _MOST: Final = 2**30
 _MOST_PARTS: Final = 20_000
 _PIECE: Final = 2**16
 _ENCRYPTED: Final = 0x1
+_ZSTD: Final = 93
+_LOCAL_HEADER: Final = struct.Struct("<4s22xHH")
 
 
 def largest_expansion(size: int) -> int:
@@ -64,17 +67,43 @@ class Parts:
         info = self._archive.getinfo(member) if isinstance(member, str) else member
         if info.flag_bits & _ENCRYPTED:
             raise Unreadable("it is protected by a password")
-        if info.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
+        if info.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, _ZSTD}:
             raise Unreadable("it is compressed in an unusual way; make a plain zip file of it")
+        for piece in self._zstd(info) if info.compress_type == _ZSTD else self._expanded(info):
+            self._left -= len(piece)
+            if self._left < 0:
+                raise self._too_large()
+            yield piece
+
+    def _expanded(self, info: zipfile.ZipInfo) -> Iterator[bytes]:
         try:
             with self._archive.open(info) as file:
                 while piece := file.read(_PIECE):
-                    self._left -= len(piece)
-                    if self._left < 0:
-                        raise self._too_large()
                     yield piece
         except (zipfile.BadZipFile, NotImplementedError, zlib.error, EOFError, OSError, ValueError, struct.error):
             raise Unreadable("it is damaged: a part of it cannot be expanded") from None
+
+    def _zstd(self, info: zipfile.ZipInfo) -> Iterator[bytes]:
+        """A part that zipfile of this Python may not know how to expand; its checksum is checked as zipfile does."""
+        damaged = Unreadable("it is damaged: a part of it cannot be expanded")
+        file = self._archive.fp
+        if file is None:
+            raise damaged
+        file.seek(info.header_offset)
+        head = file.read(_LOCAL_HEADER.size)
+        if len(head) != _LOCAL_HEADER.size or not head.startswith(b"PK\x03\x04"):
+            raise damaged
+        _, name, extra = _LOCAL_HEADER.unpack(head)
+        file.seek(name + extra, io.SEEK_CUR)
+        content = file.read(info.compress_size)
+        if len(content) != info.compress_size:
+            raise damaged
+        found = 0
+        for piece in zstd_pieces(content):
+            found = zlib.crc32(piece, found)
+            yield piece
+        if found != info.CRC:
+            raise damaged
 
     def read(self, member: zipfile.ZipInfo | str, most: int) -> bytes:
         """The content of a part.

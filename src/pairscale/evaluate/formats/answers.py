@@ -1,0 +1,133 @@
+"""One recorded answer, whatever the tool that recorded it, and the parts that all formats share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, TypeAlias
+
+from pairscale.core.errors import FileFormatError
+from pairscale.core.tables import listed
+from pairscale.evaluate.suite import is_missing
+from pairscale.evaluate.traces import Trace
+
+__all__ = [
+    "Answer",
+    "Document",
+    "Format",
+    "Read",
+    "first_of",
+    "parsed",
+    "plain_number",
+    "rows_of",
+    "seconds_between",
+    "unsure",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer of a file.
+
+    Attributes:
+        trace: the answer, or why there is none; the task is in its metadata as ``input``.
+        task_id: the name of the task, the same in every recording of it; empty when the file has none.
+        asked: what answers without a name are paired by, where that is more than ``input``: all turns of the user.
+        variant: who answered, where a file may hold the answers of several.
+        row: the answer as it stands in the file, in which the user's columns and paths are looked up.
+        where: the file and the place in it, for messages.
+    """
+
+    trace: Trace
+    task_id: str = ""
+    asked: str | None = None
+    variant: str | None = None
+    row: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    where: str = "the answer"
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What a file holds, before anybody knows what it means.
+
+    Attributes:
+        content: what the JSON says; of a table or of JSON lines, a list of rows.
+        path: the file, for messages.
+        is_rows: whether it is a table or JSON lines, so that every element stands for itself.
+    """
+
+    content: Any
+    path: str
+    is_rows: bool
+
+
+Read: TypeAlias = Callable[[Document], Sequence[Answer]]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format that is known by its shape.
+
+    Attributes:
+        name: what users call it.
+        fits: whether a document has its shape.
+        read: the answers in one.
+    """
+
+    name: str
+    fits: Callable[[Document], bool]
+    read: Read
+
+
+def rows_of(document: Document) -> list[Mapping[str, Any]]:
+    """The rows of a document if it is a list of objects, or the one object that it is; else none."""
+    content = document.content
+    found = content if isinstance(content, list) else [content]
+    return list(found) if found and all(isinstance(row, Mapping) for row in found) else []
+
+
+def parsed(value: Any) -> Any:
+    """What a text says if it is a JSON object or list, as in cells of csv files; else the value itself.
+
+    Example:
+        >>> parsed('{"a": [1]}'), parsed("{not JSON}")
+        ({'a': [1]}, '{not JSON}')
+    """
+    if not isinstance(value, str) or value.lstrip()[:1] not in {"{", "["}:
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+
+
+def first_of(row: Mapping[str, Any], *names: str) -> Any:
+    """The first of these that a row has a value for; None when it has none."""
+    return next((row[name] for name in names if not is_missing(row.get(name))), None)
+
+
+def plain_number(value: Any) -> float | None:
+    """A figure of a foreign file; None for whatever is no number from 0."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    return number if 0 <= number < float("inf") else None
+
+
+def seconds_between(start: Any, end: Any) -> float | None:
+    """Seconds between two times in ISO 8601; None where one of them is none, or they are in the wrong order."""
+    try:
+        took = (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
+    except (TypeError, ValueError):
+        return None
+    return took if took >= 0 else None
+
+
+def unsure(where: str, what: str, keys: Sequence[str], option: str) -> FileFormatError:
+    """The error for a part of a file that may mean several things."""
+    return FileFormatError(f"{where}: {what} could be any of {listed(list(keys), 20)}; name it ({option}=)")
