@@ -206,6 +206,8 @@ def as_suite(suite: SuiteLike | Any) -> Suite:
     if isinstance(suite, Suite):
         return suite
     if isinstance(suite, str | os.PathLike):
+        if isinstance(suite, str) and not Path(suite).suffix:
+            raise InputError(f"{suite!r:.60} is no file of tasks; give a single task as a list: [{suite!r:.60}]")
         return Suite.from_file(suite)
     tasks = getattr(suite, "tasks", suite)
     if isinstance(tasks, Iterable) and not isinstance(tasks, Mapping):

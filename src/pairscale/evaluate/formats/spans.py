@@ -121,6 +121,7 @@ def read_ag2(document: Document) -> list[Answer]:
         if not spans:
             known = Trace(exception="the trace has no spans")
             found.append(Answer(known, id_of(row.get("task_id"), name), row=row, where=name))
+            continue
         for answer in _answers(spans, name):
             task_id = id_of(row.get("task_id"), name) or answer.task_id
             kept = {**answer.row, **(extra if isinstance(extra, Mapping) else {})}
@@ -137,10 +138,10 @@ def _answers(spans: Sequence[_Span], path: str) -> Iterator[Answer]:
     traces: dict[str, list[_Span]] = {}
     for span in spans:
         traces.setdefault(span.trace_id, []).append(span)
-    if not any(span.kind == "llm" or "output.value" in span.attributes for span in spans):
+    if not any(span.error or _output(span) is not None for span in spans):
         raise FileFormatError(
-            f"{path} has {len(spans):,} spans, and none is a call of a model: pairscale reads the attributes of "
-            "OpenTelemetry (gen_ai.output.messages) and OpenInference (output.value); record the content of messages"
+            f"{path} has {len(spans):,} spans, and none says what was answered: pairscale reads the attributes of "
+            "OpenTelemetry (gen_ai.output.messages) and OpenInference (output.value); turn on the recording of contents"
         )
     for trace_id, own in traces.items():
         yield _answer(trace_id, sorted(own, key=lambda span: (span.start, span.end)), path)
