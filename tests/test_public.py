@@ -58,7 +58,8 @@ run_pairwise_async run_variants run_variants_async save_trace
 # Lowest first: a module imports only from its own layer's package and from the layers before it.
 LAYERS = (
     "_version", "core", "datasets", "pairing", "store", "providers", "judges", "runtime", "collect", "batch", "models",
-    "checks", "adaptive", "auditing", "evaluate", "simulation", "reporting", "people", "testing", "compat", "cli",
+    "checks", "adaptive", "auditing", "evaluate", "simulation", "reporting", "people", "testing", "integrations",
+    "compat", "cli",
     "__main__",
 )  # fmt: skip
 

@@ -38,6 +38,7 @@ PYTHON_TOOLS = {
         "langsmith==0.14.17",
     ],
 }
+PROMPTFOO = "promptfoo@0.121.20"
 
 
 def environment(tool: str) -> Path:
@@ -45,9 +46,9 @@ def environment(tool: str) -> Path:
     home = BUILD / tool
     python = home / "bin" / "python"
     if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", str(home)], check=True)
+        subprocess.run([sys.executable, "-m", "venv", str(home)], check=True)  # noqa: S603
         install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*install, *PYTHON_TOOLS[tool]], check=True)
+        subprocess.run([*install, *PYTHON_TOOLS[tool]], check=True)  # noqa: S603
     return python
 
 
@@ -55,7 +56,7 @@ def write_with(tool: str) -> None:
     """Have a tool write its files into a folder of its own, and take them over."""
     with tempfile.TemporaryDirectory() as folder:
         python, script = environment(tool), WRITERS / f"with_{tool}.py"
-        subprocess.run([str(python), str(script), folder], check=True, cwd=folder)
+        subprocess.run([str(python), str(script), folder], check=True, cwd=folder)  # noqa: S603
         for path in sorted(Path(folder, "out").rglob("*")):
             if path.is_file():
                 place = TARGET / path.relative_to(Path(folder, "out"))
@@ -70,17 +71,18 @@ def write_promptfoo() -> None:
     home.mkdir(parents=True, exist_ok=True)
     command = home / "node_modules" / ".bin" / "promptfoo"
     if not command.exists():
-        subprocess.run(["npm", "install", "--silent", "--no-audit", "--no-fund", "promptfoo"], check=True, cwd=home)
+        install = ["npm", "install", "--silent", "--no-audit", "--no-fund", PROMPTFOO]
+        subprocess.run(install, check=True, cwd=home)  # noqa: S603
     with tempfile.TemporaryDirectory() as folder:
         for name in ("promptfooconfig.yaml", "promptfoo_provider.js"):
             shutil.copyfile(WRITERS / name, Path(folder, name))
-        quiet = {
-            name: "1"
-            for name in ("PROMPTFOO_DISABLE_TELEMETRY", "PROMPTFOO_DISABLE_UPDATE", "PROMPTFOO_DISABLE_REMOTE_GENERATION")
-        }
+        quiet = dict.fromkeys(
+            ("PROMPTFOO_DISABLE_TELEMETRY", "PROMPTFOO_DISABLE_UPDATE", "PROMPTFOO_DISABLE_REMOTE_GENERATION"), "1"
+        )
+        asked = f"{command} eval --no-cache -c promptfooconfig.yaml -o promptfoo.json -o promptfoo.jsonl".split()
         # It exits with 100 where a test fails, as one does here.
-        subprocess.run(
-            [str(command), "eval", "-c", "promptfooconfig.yaml", "-o", "promptfoo.json", "-o", "promptfoo.jsonl", "--no-cache"],
+        subprocess.run(  # noqa: S603
+            asked,
             check=False,
             cwd=folder,
             env={**os.environ, **quiet, "PROMPTFOO_CONFIG_DIR": str(Path(folder, ".promptfoo"))},

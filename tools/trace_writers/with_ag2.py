@@ -48,7 +48,9 @@ class Longer:
 def configs(side):
     """What each task is answered."""
     known = ANSWERS[side]
-    return {task["task_id"]: TestConfig(known[task["task_id"]]) if task["task_id"] in known else Fails() for task in TASKS}
+    return {
+        task["task_id"]: TestConfig(known[task["task_id"]]) if task["task_id"] in known else Fails() for task in TASKS
+    }
 
 
 async def main():
@@ -64,14 +66,17 @@ async def main():
             )
             spans = [readable_span_to_data(span) for span in exporter.get_finished_spans()]
             spans = [replace(span, events=tuple(_without_stack(one) for one in span.events)) for span in spans]
-            save_trace(OUT / f"ag2_{side}", f"{task.task_id}-{side}", spans, task_id=task.task_id, metadata={"side": side})
+            save_trace(
+                OUT / f"ag2_{side}", f"{task.task_id}-{side}", spans, task_id=task.task_id, metadata={"side": side}
+            )
     agents = [Agent("helper", "Be brief.", config=TestConfig()) for _ in "ab"]
     result = await run_pairwise(
         suite,
         variant_a=agents[0],
         variant_b=agents[1],
         comparators=[Longer()],
-        model_config={task["task_id"]: TestConfig("The same.", "The same.") for task in TASKS[:2]} | {"broken": Fails()},
+        model_config={task["task_id"]: TestConfig("The same.", "The same.") for task in TASKS[:2]}
+        | {"broken": Fails()},
         label="demo",
         run_id="ag2-demo",
     )

@@ -52,7 +52,10 @@ def write(name, answers, **options):
         return said
 
     task = Task(
-        dataset=samples(), solver=[system_message("Be brief."), broken_tool(), generate()], scorer=includes(), name="demo"
+        dataset=samples(),
+        solver=[system_message("Be brief."), broken_tool(), generate()],
+        scorer=includes(),
+        name="demo",
     )
     model = get_model("mockllm/model", custom_outputs=answer)
     (log,) = eval(task, model=model, display="none", fail_on_error=False, log_dir="logs", **options)

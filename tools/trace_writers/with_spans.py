@@ -20,7 +20,11 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 OUT = Path(sys.argv[1]) / "out"
-QUESTIONS = {"capital": "What is the capital of France?", "egg": "How do I boil an egg?", "broken": "Use the broken tool."}
+QUESTIONS = {
+    "capital": "What is the capital of France?",
+    "egg": "How do I boil an egg?",
+    "broken": "Use the broken tool.",
+}
 ANSWERS = {
     "a": {"capital": "Paris.", "egg": "In water."},
     "b": {"capital": "It is Paris, on the Seine.", "egg": "In boiling water, for eight minutes."},
@@ -82,11 +86,20 @@ def openinference(side):
         question = json.loads(request.content)["messages"][-1]["content"]
         name = next(name for name, words in QUESTIONS.items() if words == question)
         if name not in ANSWERS[side]:
-            return httpx.Response(400, json={"error": {"message": "the tool is broken", "type": "invalid_request_error"}})
+            return httpx.Response(
+                400, json={"error": {"message": "the tool is broken", "type": "invalid_request_error"}}
+            )
         message = {"role": "assistant", "content": ANSWERS[side][name]}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
-        reply = {"id": "x", "object": "chat.completion", "created": 1, "model": "demo", "choices": [choice], "usage": usage}
+        reply = {
+            "id": "x",
+            "object": "chat.completion",
+            "created": 1,
+            "model": "demo",
+            "choices": [choice],
+            "usage": usage,
+        }
         return httpx.Response(200, json=reply)
 
     instrumentor = OpenAIInstrumentor()
@@ -110,7 +123,12 @@ def langsmith(side):
     for number, (name, question) in enumerate(QUESTIONS.items(), start=1):
         text = ANSWERS[side].get(name)
         own, example = UUID(int=number + (100 if side == "b" else 0)), UUID(int=1000 + number)
-        shared = {"start_time": start, "end_time": start + timedelta(seconds=1), "trace_id": own, "session_id": UUID(int=7)}
+        shared = {
+            "start_time": start,
+            "end_time": start + timedelta(seconds=1),
+            "trace_id": own,
+            "session_id": UUID(int=7),
+        }
         runs.append(
             Run(
                 id=own, name="helper", run_type="chain", inputs={"question": question, "top_k": 3},

@@ -42,10 +42,7 @@ def is_promptfoo(document: Document) -> bool:
     """Whether it is what ``promptfoo eval -o FILE.json`` writes, or ``-o FILE.jsonl``."""
     rows = _promptfoo_rows(document)
     return bool(rows) and all(
-        isinstance(row, Mapping)
-        and {"vars", "provider"} <= set(row)
-        and _PLACES & set(row)
-        for row in rows
+        isinstance(row, Mapping) and {"vars", "provider"} <= set(row) and _PLACES & set(row) for row in rows
     )
 
 
