@@ -323,3 +323,18 @@ def test_agreement_needs_two(cli, folder):
     done = cli("agreement", "one.csv")
     assert (done.code, done.out) == (1, "")
     assert "two raters or more" in done.err
+
+
+def test_encoding_and_duplicates_on_the_command_line(cli, answers):
+    rows = "task_id,output\nt1,жуки жужжат\n"
+    (answers / "a.csv").write_bytes(rows.encode("cp1251"))
+    (answers / "b.csv").write_bytes((rows + "t1,жук\n").encode("cp1251"))
+    asked = ("ab", "a.csv", "b.csv", "--criterion", "says more", "--judge", "vary:longer")
+    refused = cli(*asked)
+    assert refused.code == 1
+    assert "--encoding" in refused.err
+    done = cli(*asked, "--encoding", "cp1251")
+    assert done.code == 0
+    assert "1 task is duplicated on one side: 't1' (1 in A, 2 in B: row 1, row 2)" in done.err
+    assert "note: 1 not compared, as duplicates that the other has no answer for: t1" in done.err
+    assert "for want of an answer" not in done.err

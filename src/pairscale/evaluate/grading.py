@@ -72,7 +72,7 @@ class Evaluation:
         self.store = EvaluationStore(self._run_file, self._writer)
         record_prices(self._run_file, self._judges)
         self.budget = Budget.of(self._run_file, self._options.max_cost)
-        self.budget.spent += self.store.spent_by_variants()
+        self.budget.spent += self.store.spent_by_variants() + self.store.spent_by_comparators()
         self._spent_before = self.budget.spent
         return self
 
@@ -108,6 +108,7 @@ class Evaluation:
                 seed=self._seed,
                 on_case=self._on_case,
                 progress=bar,
+                budget=self.budget,
             )
             runtime = Runtime(source, self._writer, self._options, budget=self.budget)
             try:

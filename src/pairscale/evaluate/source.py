@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import random
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -34,7 +34,7 @@ from pairscale.evaluate.suite import Task
 from pairscale.evaluate.traces import Trace
 from pairscale.judges.base import Judge, JudgePair, Verdict
 from pairscale.judges.function import raised
-from pairscale.runtime import BudgetExceeded, LogRows, Progress, Question, Recorded, Wait, close
+from pairscale.runtime import Budget, BudgetExceeded, LogRows, Progress, Question, Recorded, Wait, close
 from pairscale.store._database import scrub_surrogates
 
 __all__ = ["NO_ANSWER", "CaseSource", "comparator_keys"]
@@ -63,6 +63,7 @@ class CaseSource:
         seed: of that order.
         on_case: called with each case.
         progress: what is shown.
+        budget: what may be spent; comparators that say what they cost are counted there, as judges are by the runtime.
 
     Attributes:
         done_cases: by the number of the job, its cases.
@@ -83,7 +84,9 @@ class CaseSource:
         seed: int | None = None,
         on_case: Callable[[PairwiseCase], None] | None = None,
         progress: Progress | None = None,
+        budget: Budget | None = None,
     ) -> None:
+        self._budget = Budget() if budget is None else budget
         self._store, self._comparators, self._jobs = store, comparators, jobs
         self._takes = {one.key: frozenset(inspect.signature(one.compare).parameters) for one in comparators}
         self._concurrency, self._on_case, self._progress = concurrency, on_case, progress
@@ -240,6 +243,35 @@ class CaseSource:
         question = _question(task, traces, job.repeat) if is_stored else None
         if question is not None and (known := self._store.outcome(comparator.key, question)) is not None:
             return known
+        if "ask" not in more:
+            return await self._asked_by_itself(comparator, question, task, traces, more)
+        return await self._said(comparator, task, traces, more)
+
+    async def _asked_by_itself(
+        self,
+        comparator: PairwiseComparator,
+        question: str | None,
+        task: Task,
+        traces: Sequence[Trace],
+        more: Mapping[str, Any],
+    ) -> PairwiseOutcome:
+        """What a comparator says that puts no questions through the run: its cost is counted here."""
+        reserved = await self._budget.reserve(f"comparator:{comparator.key}", None, is_variant=True)
+        said: PairwiseOutcome | None = None
+        try:
+            said = await self._said(comparator, task, traces, more)
+        finally:
+            cost = None if said is None else said.cost
+            is_answer = said is not None and said.outcome is not None and said.outcome.is_answer
+            self._budget.settle(reserved, cost, known=cost is not None or is_answer)
+        if question is not None and not said.detail.get("raised"):
+            await self._store.add_outcome(comparator.key, question, task.task_id, said)
+        return said
+
+    async def _said(
+        self, comparator: PairwiseComparator, task: Task, traces: Sequence[Trace], more: Mapping[str, Any]
+    ) -> PairwiseOutcome:
+        """What a comparator says now; whatever is wrong with it is the outcome of this case."""
         try:
             outcome: Any = await comparator.compare(
                 task=task, trace_a=traces[0], trace_b=traces[1], reference_outputs=task.reference_outputs, **more
@@ -255,9 +287,8 @@ class CaseSource:
             self._heard.add(comparator.key)
         said = as_outcome(outcome)
         if said is None:
-            return PairwiseOutcome.fail(f"a comparator must return a PairwiseOutcome, not {outcome!r:.80}")
-        if question is not None:
-            await self._store.add_outcome(comparator.key, question, task.task_id, said)
+            words = f"a comparator must return a PairwiseOutcome, not {outcome!r:.80}"
+            return PairwiseOutcome.fail(words, detail={"raised": True})
         return said
 
 

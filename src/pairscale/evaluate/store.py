@@ -75,6 +75,10 @@ class EvaluationStore:
         """What the answers of variants have cost so far, in US dollars."""
         return sum(trace.cost or 0.0 for trace in self._answers.values())
 
+    def spent_by_comparators(self) -> float:
+        """What the outcomes of comparators that are not judges have cost so far, in US dollars."""
+        return sum(outcome.cost or 0.0 for outcome in self._outcomes.values())
+
     def turn(self, who: str, question: str) -> asyncio.Lock:
         """The right to put a question: two cases may ask the same, and one answer is enough."""
         return self._turns.setdefault((who, question), asyncio.Lock())

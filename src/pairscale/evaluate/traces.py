@@ -152,7 +152,7 @@ def as_trace(given: Any, where: str = "the answer") -> Trace:
     if isinstance(given, Mapping):
         return Trace.from_dict(given, where)
     if not hasattr(given, "events") or not hasattr(given, "exception"):
-        raise InputError(f"{where}: give a text or a Trace, not a {type(given).__name__}")
+        raise InputError(f"{where}: give a text or a Trace, not {type(given).__name__}")
     said = [event for event in given.events if type(event).__name__ == _ANSWER]
     output = as_words(getattr(said[-1], "content", None)) if said else ""
     tokens = getattr(given, "tokens", None)

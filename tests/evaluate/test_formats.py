@@ -1,0 +1,440 @@
+"""Answers in the formats of other tools: files that they wrote (tests/data/traces), and shapes that they document."""
+
+import asyncio
+import json
+import logging
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import pairscale as ps
+from pairscale.core.errors import FileFormatError, InputError, UnsureColumnError
+from pairscale.evaluate.formats.messages import conversation
+from pairscale.evaluate.formats.reading import Columns, read_answers, source_at
+
+DATA = Path(__file__).parents[1] / "data" / "traces"
+CAPITAL, EGG, BROKEN = "What is the capital of France?", "How do I boil an egg?", "Use the broken tool."
+LONG = {CAPITAL: "It is Paris, on the Seine.", EGG: "In boiling water, for eight minutes."}
+
+
+def longer(A, B):
+    return {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
+
+
+def compared(a, b, **options):
+    return ps.ab(a, b, criterion="longer", judge=longer, progress=False, **options)
+
+
+def loaded(source):
+    async def all_of():
+        return [(ref, await source.load(ref)) async for ref in source.list()]
+
+    return asyncio.run(all_of())
+
+
+def write(path, rows):
+    text = json.dumps(rows) if path.suffix == ".json" else "\n".join(json.dumps(row) for row in rows)
+    path.write_text(text, "utf-8")
+    return path
+
+
+# Files of the tools themselves
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("otlp_b.json", "OpenTelemetry spans (OTLP JSON)"),
+        ("openinference_b.jsonl", "OpenTelemetry or OpenInference spans"),
+        ("langsmith_b.jsonl", "LangSmith runs"),
+        ("langfuse_b.json", "Langfuse export"),
+    ],
+)
+def test_files_that_tools_wrote(name, said, caplog):
+    with caplog.at_level(logging.WARNING):
+        found = read_answers(DATA / name)
+    assert f"read 3 answers from {DATA / name}: {said}; 1 of them is a failure" in caplog.text
+    by_input = {answer.trace.metadata["input"]: answer.trace for answer in found.answers}
+    assert {task: trace.output for task, trace in by_input.items() if trace.failure is None} == LONG
+    assert by_input[BROKEN].failure
+    assert all(trace.duration_ms is not None for trace in by_input.values())
+
+
+@pytest.mark.parametrize("kind", ["otlp_{}.json", "openinference_{}.jsonl", "langsmith_{}.jsonl", "langfuse_{}.json"])
+def test_two_recordings_are_paired_by_task(kind):
+    found = compared(DATA / kind.format("a"), DATA / kind.format("b"))
+    assert found.tally("longer") == (0, 2, 1), "B is longer twice, and on the broken one both failed"
+    assert [case.failed for case in found.cases].count("both") == 1
+    assert found.unmatched == ()
+
+
+def test_recordings_of_different_tools_are_paired_by_what_was_asked(caplog):
+    found = compared(DATA / "openinference_a.jsonl", DATA / "otlp_b.json")
+    assert found.tally("longer") == (0, 2, 1)
+    assert "A names no tasks; answers are paired by the text of the task" in caplog.text
+    assert {case.task_id for case in found.cases} == {"capital", "egg", "broken"}
+
+
+def test_tokens_and_system_prompts_of_spans():
+    first = read_answers(DATA / "openinference_a.jsonl").answers[0]
+    assert (first.trace.tokens, first.trace.metadata["system"]) == (15, "Be brief.")
+    assert "Be brief" not in first.trace.metadata["input"], "a system prompt belongs to the variant"
+    agent = read_answers(DATA / "otlp_a.json").answers[0]
+    assert agent.trace.tokens == 30, "of both calls"
+    assert [event["type"] for event in agent.trace.events] == ["agent", "llm", "llm"]
+    assert agent.trace.output == "Paris.", "the last words, not what was said on the way"
+
+
+def test_logs_of_inspect_ai():
+    zipped, plain = read_answers(DATA / "inspect_a.eval"), read_answers(DATA / "inspect_b.json")
+    assert [(a.task_id, a.trace.failure) for a in plain.answers] == [
+        ("2", None), ("broken", "RuntimeError('the tool server was not there')"), ("capital", None),
+        ("long", "the output is empty"),
+    ]  # fmt: skip
+    assert [answer.task_id for answer in zipped.answers] == ["2", "broken", "capital", "long"] * 2, "epochs are repeats"
+    talk = zipped.answers[0]
+    assert talk.trace.metadata["input"].startswith("[user]\nHello.\n\n[assistant]\nHello, what can I do?")
+    assert (talk.trace.output, talk.trace.tokens, talk.trace.metadata["reference"]) == ("In water.", 15, "water")
+    found = compared(DATA / "inspect_a.eval", DATA / "inspect_b.json")
+    assert found.tally("longer") == (1, 2, 1)
+    assert [(one.task_id, one.repeat, one.missing) for one in found.unmatched if one.task_id == "2"] == [("2", 2, "b")]
+
+
+@pytest.mark.parametrize("name", ["promptfoo.json", "promptfoo.jsonl"])
+def test_promptfoo_holds_several_variants(name):
+    found = compared(DATA / name, None)
+    assert (found.variant_a, found.variant_b) == ("Answer: {{question}}", "Answer at length, please: {{question}}")
+    assert found.tally("longer") == (1, 2, 0), "an assertion that was not met is no failure, an error is one"
+    assert [case.reasoning for case in found.cases if case.failed] == [f"{found.variant_b} failed: the tool is broken"]
+    with pytest.raises(InputError, match=r"holds the answers of 'Answer: {{question}}'"):
+        compared(DATA / name, DATA / name)
+    one, two = found.variant_b, found.variant_a
+    turned = compared(DATA / name, DATA / name, name_a=one, name_b=two)
+    assert turned.tally("longer") == (2, 1, 0)
+    assert len(ps.read_outputs(DATA / name, variant=one)) == 3
+
+
+def test_folders_of_ag2(caplog):
+    found = compared(DATA / "ag2_a", DATA / "ag2_b", suite=DATA / "ag2_suite.jsonl")
+    assert found.tally("longer") == (1, 2, 0)
+    assert [case.reasoning for case in found.cases if case.failed] == ["B failed: the trace has no spans"]
+    assert {case.task_id: case.tags for case in found.cases}["capital"] == ("easy",)
+    traces = {ref.task_id: trace for ref, trace in loaded(ps.DirectoryTraceSource(DATA / "ag2_a"))}
+    assert traces["egg"].output == "In water."
+    saved = ps.PairwiseRunResult.load(DATA / "ag2_saved_run.json")
+    assert saved.counts("longer") == {"win": 2, "tie": 0, "flip": 0, "abstention": 0, "error": 1}
+    assert "1 of its ties are errors" in caplog.text
+
+
+def test_a_suite_is_a_file_a_list_or_one_of_ag2():
+    options = {"variant_a": lambda task: "No.", "variant_b": lambda task: task.input, "progress": False}
+    judge = [ps.pairwise_judge(longer, criterion="longer", key="longer")]
+    for suite in (DATA / "ag2_suite.jsonl", str(DATA / "ag2_suite.jsonl"), [CAPITAL, EGG, BROKEN], _Suite()):
+        assert ps.run_pairwise(suite, comparators=judge, **options).tally("longer") == (0, 3, 0)
+    with pytest.raises(InputError, match=r"is no file of tasks; give a single task as a list: \['What is"):
+        ps.run_pairwise(CAPITAL, comparators=judge, **options)
+
+
+class _Task:
+    def __init__(self, number):
+        self.inputs, self.task_id = {"input": f"Question {number}?"}, f"t{number}"
+        self.reference_outputs, self.tags, self.metadata = None, ("x",), {}
+
+
+class _Suite:
+    """A suite as another library has it."""
+
+    name, source, tasks = "theirs", "inline", tuple(map(_Task, range(3)))
+
+
+# Documented shapes
+
+
+def test_alpaca_eval(tmp_path, caplog):
+    sides = {
+        side: write(tmp_path / f"{side}.json", [
+            {"instruction": f"Question {n}?", "output": text * (n + 1), "generator": side, "dataset": "helpful_base"}
+            for n in range(5)
+        ]) for side, text in (("old", "x"), ("new", "xx"))
+    }  # fmt: skip
+    found = compared(sides["old"], sides["new"])
+    assert found.tally("longer") == (0, 5, 0)
+    assert f"read 5 answers from {sides['old']}: AlpacaEval model_outputs.json" in caplog.text
+    assert found.cases[0].task_id.startswith("Question 0? #")
+    both = write(tmp_path / "both.json", json.loads(sides["old"].read_text()) + json.loads(sides["new"].read_text()))
+    assert compared(both, None, name_a="new", name_b="old").tally("longer") == (5, 0, 0)
+
+
+def test_mt_bench(tmp_path):
+    for side, text in (("a", "Yes."), ("b", "Yes, surely.")):
+        write(tmp_path / f"{side}.jsonl", [
+            {"question_id": n, "answer_id": f"{side}{n}", "model_id": side, "tstamp": 1.0,
+             "choices": [{"index": 0, "turns": [text, "$ERROR$" if side == "b" and n == 82 else text]}]}
+            for n in (81, 82)
+        ])  # fmt: skip
+    questions = [
+        {"question_id": n, "category": "writing", "turns": ["Why?", "And then?"], "reference": ["So.", "Then."]}
+        for n in (81, 82)
+    ]
+    found = compared(tmp_path / "a.jsonl", tmp_path / "b.jsonl", suite=write(tmp_path / "q.jsonl", questions))
+    assert [(case.task_id, case.winner, case.tags) for case in found.cases] == [
+        ("81", "b", ("writing",)), ("82", "a", ("writing",)),
+    ]  # fmt: skip
+    answer = read_answers(tmp_path / "a.jsonl").answers[0]
+    assert answer.trace.output == "[turn 1]\nYes.\n\n[turn 2]\nYes."
+    suite = ps.Suite.from_file(tmp_path / "q.jsonl")
+    assert suite.tasks[0].input == "[turn 1]\nWhy?\n\n[turn 2]\nAnd then?"
+
+
+def test_chat_messages(tmp_path):
+    system = {"role": "system", "content": "Be brief."}
+    tools = {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}
+    rows = [
+        {"messages": [system, {"role": "user", "content": "Capital?"}, {"role": "assistant", "content": "Paris."}]},
+        {"messages": [
+            {"role": "user", "content": [{"type": "text", "text": "What is it?"}, {"type": "image_url"}]},
+            tools, {"role": "tool", "content": "a cat"}, {"role": "assistant", "content": "A cat."}]},
+        {"messages": [{"role": "user", "content": "Go on."}, tools]},
+        {"messages": [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Yes?"},
+                      {"role": "user", "content": "Why?"}, {"role": "assistant", "content": "So."}]},
+    ]  # fmt: skip
+    found = read_answers(write(tmp_path / "chat.jsonl", rows)).answers
+    assert [(one.trace.metadata["input"], one.trace.output) for one in found] == [
+        ("Capital?", "Paris."),
+        ("What is it?\n[image_url]", "A cat."),
+        ("Go on.", ""),
+        ("Hello", "[assistant]\nYes?\n\n[user]\nWhy?\n\n[assistant]\nSo."),
+    ]
+    assert [one.asked for one in found] == ["Capital?", "What is it?\n[image_url]", "Go on.", "Hello\n\nWhy?"]
+    assert found[2].trace.failure == "the output is empty", "a call of a tool is no answer"
+    asked = write(tmp_path / "asked.jsonl", [{"custom_id": "r1", "body": {"messages": rows[0]["messages"][:2]}}])
+    with pytest.raises(FileFormatError, match="requests, not answers"):
+        read_answers(asked)
+    assert [(task.task_id, task.input) for task in ps.Suite.from_file(asked)] == [("r1", "Capital?")]
+
+
+def test_batches(tmp_path):
+    body = {"choices": [{"message": {"role": "assistant", "content": "Paris."}}], "usage": {"total_tokens": 9}}
+    responses = {"output": [{"type": "reasoning", "content": [{"type": "text", "text": "hm"}]},
+                            {"type": "message", "content": [{"type": "output_text", "text": "Rome."}]}]}  # fmt: skip
+    rows = [
+        {"id": "x", "custom_id": "r1", "response": {"status_code": 200, "body": body}, "error": None},
+        {"id": "x", "custom_id": "r2", "response": {"status_code": 200, "body": responses}, "error": None},
+        {"id": "x", "custom_id": "r3", "response": {"status_code": 500, "body": {"error": {}}}, "error": None},
+        {"id": "x", "custom_id": "r4", "response": None, "error": {"code": "batch_expired", "message": "expired"}},
+    ]
+    found = read_answers(write(tmp_path / "out.jsonl", rows)).answers
+    assert [(one.task_id, one.trace.output) for one in found] == [
+        ("r1", "Paris."),
+        ("r2", "Rome."),
+        ("r3", ""),
+        ("r4", ""),
+    ]
+    assert [one.trace.failure for one in found[2:]] == ['status 500: {"error": {}}', "expired"]
+    content = [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "Oslo."}]
+    anthropic = [
+        {"custom_id": "r1", "result": {"type": "succeeded", "message": {"content": content}}},
+        {"custom_id": "r2", "result": {"type": "errored", "error": {"type": "error", "error": {"message": "no"}}}},
+        {"custom_id": "r3", "result": {"type": "expired"}},
+    ]
+    found = read_answers(write(tmp_path / "claude.jsonl", anthropic)).answers
+    assert [(one.trace.output, one.trace.failure) for one in found] == [
+        ("Oslo.", None), ("", "no"), ("", "the request expired"),
+    ]  # fmt: skip
+
+
+def test_requests_with_their_responses(tmp_path):
+    said = {"choices": [{"message": {"content": "Paris."}, "finish_reason": "stop"}]}
+    refused = {"choices": [{"message": {"content": ""}, "finish_reason": "content_filter"}]}
+    rows = [{"request": {"messages": [{"role": "user", "content": f"Q{n}"}]}, "response": one}
+            for n, one in enumerate([said, refused])]  # fmt: skip
+    found = read_answers(write(tmp_path / "log.jsonl", rows)).answers
+    assert [(one.trace.metadata["input"], one.trace.output, one.trace.failure) for one in found] == [
+        ("Q0", "Paris.", None), ("Q1", "", "the provider withheld the answer (content_filter)"),
+    ]  # fmt: skip
+
+
+def test_traces_of_langfuse_by_their_schema(tmp_path):
+    row = {"timestamp": "2026-11-01T00:00:00Z", "name": "x", "sessionId": None, "userId": None, "release": None,
+           "input": {"question": "Q?", "lang": "en"}, "totalCost": 0.5, "latency": 1.5}  # fmt: skip
+    failed = [{"id": "o", "parentObservationId": None, "level": "ERROR", "statusMessage": "no model"}]
+    rows = [
+        {**row, "id": "1", "output": {"answer": "Yes."}},
+        {**row, "id": "2", "output": None, "observations": failed},
+    ]
+    found = read_answers(write(tmp_path / "t.json", rows)).answers
+    assert [(one.trace.output, one.trace.failure, one.trace.cost) for one in found] == [
+        ("Yes.", None, 0.5), ("", "no model", 0.5),
+    ]  # fmt: skip
+    page = write(tmp_path / "page.json", {"data": rows, "meta": {"page": 1}})
+    assert len(read_answers(page).answers) == 2
+    unclear = [{**row, "id": "3", "output": {"answer": "Yes.", "response": "No."}}]
+    with pytest.raises(FileFormatError, match=r"the answer could be any of 'answer', 'response'; name it .output_col="):
+        read_answers(write(tmp_path / "u.json", unclear))
+    named = read_answers(tmp_path / "u.json", Columns(output_col="output.response", id_col="id"))
+    assert [(one.task_id, one.trace.output) for one in named.answers] == [("3", "No.")]
+
+
+def test_phoenix_tables_and_older_attributes(tmp_path):
+    phoenix = {"name": "llm", "context.trace_id": "t", "context.span_id": "s", "parent_id": None, "status_code": "OK",
+               "start_time": "2026-11-01T00:00:00+00:00", "end_time": "2026-11-01T00:00:01+00:00",
+               "attributes.openinference.span.kind": "LLM",
+               "attributes.input.value": "Capital?", "attributes.output.value": "Paris."}  # fmt: skip
+    found = read_answers(write(tmp_path / "p.jsonl", [phoenix])).answers
+    assert [(one.trace.metadata["input"], one.trace.output, one.trace.duration_ms) for one in found] == [
+        ("Capital?", "Paris.", 1000.0)
+    ]
+    old = {"gen_ai.prompt.0.role": "user", "gen_ai.prompt.0.content": "Capital?",
+           "gen_ai.completion.0.role": "assistant", "gen_ai.completion.0.content": "Paris."}  # fmt: skip
+    span = {"name": "chat", "context": {"trace_id": "t", "span_id": "s"}, "attributes": old}
+    found = read_answers(write(tmp_path / "o.jsonl", [span])).answers
+    assert [(one.trace.metadata["input"], one.trace.output) for one in found] == [("Capital?", "Paris.")]
+
+
+def test_spans_without_contents_are_refused(tmp_path):
+    span = {
+        "name": "chat",
+        "context": {"trace_id": "t", "span_id": "s"},
+        "attributes": {"gen_ai.operation.name": "chat"},
+    }
+    with pytest.raises(FileFormatError, match=r"none says what was answered.*turn on the recording of contents"):
+        read_answers(write(tmp_path / "s.jsonl", [span]))
+
+
+# Plain rows of any shape
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        [{"id": "t1", "prompt": "Q?", "completion": "Yes."}],
+        {"version": 1, "rows": [{"question_id": "t1", "question": "Q?", "prediction": "Yes."}]},
+        {"t1": "Yes."},
+        {"t1": {"response": "Yes.", "seconds": 3}},
+    ],
+)
+def test_plain_json(tmp_path, content):
+    found = read_answers(write(tmp_path / "x.json", content)).answers
+    assert [(one.task_id, one.trace.output) for one in found] == [("t1", "Yes.")]
+
+
+def test_paths_name_what_is_nested(tmp_path):
+    rows = [{"meta": {"case": 7}, "io": {"in": "Q?", "out": ["x", {"said": "Yes."}]}}]
+    path = write(tmp_path / "x.jsonl", rows)
+    (found,) = read_answers(path, Columns("meta.case", "io.in", "$.io.out[1].said")).answers
+    assert (found.task_id, found.trace.metadata["input"], found.trace.output) == ("7", "Q?", "Yes.")
+    with pytest.raises(InputError, match=r"no column 'io.nothing'; it has 'meta', 'io'"):
+        read_answers(path, Columns(output_col="io.nothing"))
+
+
+@pytest.mark.parametrize(
+    ("row", "error", "words"),
+    [
+        (
+            {"task_id": "t", "response": "a", "answer": "b"},
+            UnsureColumnError,
+            "the answer may be in 'response', 'answer'",
+        ),
+        ({"id": 1, "uid": 2, "output": "a"}, UnsureColumnError, "the task may be named by 'id', 'uid'"),
+        ({"output": "a"}, InputError, "row 1 has no task_id and no input"),
+        ({"task_id": "t", "said": "a"}, InputError, "row 1 has no 'output'"),
+    ],
+)
+def test_what_is_unsure_is_refused(tmp_path, row, error, words):
+    with pytest.raises(error, match=words):
+        read_answers(write(tmp_path / "x.jsonl", [row]))
+
+
+@pytest.mark.parametrize("content", [{"a": 1}, [1, 2], "text", {"a": [{"x": 1}], "b": [{"y": 1}]}, []])
+def test_json_that_holds_no_answers(tmp_path, content):
+    with pytest.raises(FileFormatError, match=r"x\.json"):
+        read_answers(write(tmp_path / "x.json", content))
+
+
+# Hostile files
+
+
+def test_a_zip_that_is_no_log(tmp_path):
+    path = tmp_path / "x.eval"
+    path.write_bytes(b"PK not a zip")
+    with pytest.raises(FileFormatError, match="it is damaged"):
+        read_answers(path)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("other.json", "{}")
+    with pytest.raises(FileFormatError, match=r"without header.json"):
+        read_answers(path)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("header.json", '{"eval": {"model": "m"}, "status": "error"}')
+    with pytest.raises(FileFormatError, match="without samples, as its status is error"):
+        read_answers(path)
+    with pytest.raises(FileFormatError, match=r"no such file|cannot be read"):
+        read_answers(tmp_path / "none.eval")
+
+
+@pytest.mark.slow
+def test_a_log_that_expands_to_too_much(tmp_path):
+    path = tmp_path / "bomb.eval"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("header.json", '{"eval": {"model": "m"}}')
+        archive.writestr("samples/1_epoch_1.json", b" " * (65 * 2**20))
+    with pytest.raises(FileFormatError, match="expands to more than 64 MB"):
+        read_answers(path)
+
+
+@pytest.mark.parametrize("at", range(0, 9_000, 1_800))
+def test_a_damaged_log_is_refused_and_nothing_else(tmp_path, at):
+    content = bytearray((DATA / "inspect_a.eval").read_bytes())
+    content[at : at + 40] = bytes(40)
+    path = tmp_path / "x.eval"
+    path.write_bytes(content)
+    try:
+        found = read_answers(path)
+    except FileFormatError as error:
+        assert str(path) in str(error)  # noqa: PT017 - it may also be read, where no sample was hit
+    else:  # what was hit is no sample
+        assert len(found.answers) == 8
+
+
+def test_deep_and_odd_values_do_no_harm(tmp_path):
+    deep = "[" * 100_000
+    (tmp_path / "d.json").write_text(deep)
+    with pytest.raises(FileFormatError, match="JSON"):
+        read_answers(tmp_path / "d.json")
+    odd = [{"run_type": "chain", "inputs": None, "outputs": "[" * 5000, "error": ["x"], "start_time": 3, "id": None}]
+    (found,) = read_answers(write(tmp_path / "odd.jsonl", odd)).answers
+    assert found.trace.failure == '["x"]'
+    spans = {
+        "resourceSpans": [{"scopeSpans": [{"spans": [{"attributes": [{"key": "output.value", "value": {}}, 3]}]}]}]
+    }
+    with pytest.raises(FileFormatError):
+        read_answers(write(tmp_path / "s.json", spans))
+
+
+def test_a_file_of_another_kind(tmp_path):
+    (tmp_path / "x.txt").write_text("hello")
+    with pytest.raises(FileFormatError, match="must end in"):
+        read_answers(tmp_path / "x.txt")
+
+
+def test_a_folder_of_logs_is_read_whole(tmp_path):
+    for name in ("inspect_a.eval",):
+        (tmp_path / name).write_bytes((DATA / name).read_bytes())
+    assert len(source_at(tmp_path)) == 8
+
+
+def test_messages_of_frameworks():
+    langchain = [
+        {
+            "lc": 1,
+            "type": "constructor",
+            "id": ["langchain", "HumanMessage"],
+            "kwargs": {"content": "Hello", "type": "human"},
+        },
+        {"lc": 1, "type": "constructor", "id": ["langchain", "AIMessage"], "kwargs": {"content": "Yes?", "type": "ai"}},
+    ]
+    sharegpt = [{"from": "human", "value": "Hello"}, {"from": "gpt", "value": "Yes?"}]
+    gemini = [{"role": "user", "parts": [{"text": "Hello"}]}, {"role": "model", "parts": [{"text": "Yes?"}]}]
+    for messages in (langchain, sharegpt, gemini):
+        talk = conversation(messages)
+        assert (talk.input, talk.output) == ("Hello", "Yes?")
