@@ -7,10 +7,11 @@ DEMO := $(VENV)/.runs
 PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check
 NUTPIE := build/nutpie/.installed
 MOCKS := build/mock-servers/.installed
+INTEGRATIONS := build/integrations/.installed
 
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --dist worksteal
 
-.PHONY: demo test test-slow coverage validate validate-claims nutpie mock-servers lint types docs bench clean constraints
+.PHONY: demo test test-slow coverage validate validate-claims nutpie mock-servers integrations traces lint types docs bench clean constraints
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -51,7 +52,18 @@ $(MOCKS): tests/providers/mock_servers/requirements.txt tests/providers/mock_ser
 
 mock-servers: $(MOCKS)  ## two servers of other authors that imitate providers, for `make validate`; needs Node.js 20
 
-validate: $(STAMP) nutpie mock-servers  ## the long statistical, load and fault suites; figures go to docs/validation.md
+$(INTEGRATIONS): pyproject.toml tests/integrations/requirements.txt
+	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r tests/integrations/requirements.txt -e .
+	@touch $@
+
+integrations: $(STAMP) $(INTEGRATIONS)  ## pairscale inside inspect_ai and AG2, in an environment of their own
+	$(BIN)/python -m pytest -m 'slow or not slow' tests/integrations
+
+traces: $(STAMP)  ## write tests/data/traces again with the tools themselves; needs Node.js 20
+	$(BIN)/python tools/make_traces.py
+
+validate: $(STAMP) nutpie mock-servers integrations  ## the long statistical, load and fault suites; figures go to docs/validation.md
 	$(BIN)/python -m pytest -m validate -s
 	$(PYTEST) -n 2 -m 'not validate' --hypothesis-profile thorough
 

@@ -43,7 +43,7 @@ def name_of_input(given: str) -> str:
 
     Example:
         >>> name_of_input("How do I boil an egg?")
-        'How do I boil an egg? #3c4a8a66'
+        'How do I boil an egg? #c7853475'
     """
     words = " ".join(given.split())
     start = words if len(words) <= _SHORT else f"{words[:_SHORT].rstrip()}…"

@@ -141,7 +141,7 @@ def run_variants(
         >>> longer = lambda A, B: {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
         >>> variants = {str(n): lambda task, n=n: task.input * n for n in (1, 2, 3)}
         >>> judge = pairwise_judge(longer, criterion="says more", key="longer")
-        >>> run_variants(Suite.from_list("abcdef"), variants, comparators=[judge]).ranking()["variant"].to_list()
+        >>> run_variants(list("abcdef"), variants, comparators=[judge]).ranking()["variant"].to_list()
         ['3', '2', '1']
     """
     return run_sync(
@@ -186,7 +186,7 @@ async def run_variants_async(
         >>> longer = lambda A, B: {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
         >>> variants = {str(n): lambda task, n=n: task.input * n for n in (1, 2, 3)}
         >>> judge = pairwise_judge(longer, criterion="says more", key="longer")
-        >>> result = asyncio.run(run_variants_async(Suite.from_list("abcdef"), variants, comparators=[judge]))
+        >>> result = asyncio.run(run_variants_async(list("abcdef"), variants, comparators=[judge]))
         >>> result.ranking()["variant"].to_list()
         ['3', '2', '1']
     """

@@ -14,7 +14,6 @@ from pairscale.core.notices import notice
 from pairscale.core.options import require_flag, require_int
 from pairscale.evaluate._judge import pairwise_judge
 from pairscale.evaluate.formats.reading import (
-    PLAIN,
     AnswerFile,
     Columns,
     RecordedAnswers,
@@ -375,8 +374,7 @@ def _source(given: Any, columns: AnswerColumns, name: str, tell: Callable[[str],
         return source_at(given)
     found: AnswerFile = read_answers(given, columns.of_answers, encoding=columns.encoding)
     source = RecordedAnswers(of_variant(found, name, str(given)), found.format)
-    kind = "" if found.format == PLAIN else f" ({found.format})"
-    tell(f"{name}: {len(source):,} answer{'s' * (len(source) != 1)} from {given}{kind}")
+    tell(f"{name}: {len(source):,} answer{'s' * (len(source) != 1)} from {given}")
     return source
 
 
