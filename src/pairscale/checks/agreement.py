@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float64]
 
-__all__ = ["LEAST_UNITS", "Agreement", "agreement", "differing_kappas"]
+__all__ = ["LEAST_UNITS", "Agreement", "agreement", "differing_kappas", "measure_agreement"]
 
 LEAST_UNITS = 20
 """Resampled intervals need so many units: with fewer, they hold the truth much less often than their level says."""
@@ -110,8 +110,8 @@ def agreement(
     """Measure how far raters agree in their labels.
 
     Labels of blinded cases (``case_id``, ``preferred``) are compared by variant wherever the key is known: two agree
-    when they prefer the same variant. ``by="position"`` compares the sides that they chose. Where both are known and kappa
-    differs, a notice says why.
+    when they prefer the same variant. ``by="position"`` compares the sides that they chose. Where both are known and
+    kappa differs, a notice says why.
 
     - ``percent_agreement``: of the pairs of raters of a unit, the share who agree, averaged over units with two labels
       or more.
@@ -153,6 +153,30 @@ def agreement(
         >>> agreement(wide, seed=1).table["estimate"].round(3).to_list()
         [0.8, 0.615, 0.64, 0.6]
     """
+    found = measure_agreement(
+        labels, unit=unit, rater=rater, label=label, categories=categories, by=by, key=key, level=level, n_boot=n_boot,
+        seed=seed, encoding=encoding,
+    )  # fmt: skip
+    for words in found.notices:
+        notice(words)
+    return found
+
+
+def measure_agreement(
+    labels: Table | str | os.PathLike[str],
+    *,
+    unit: str | None = None,
+    rater: str | None = None,
+    label: str | None = None,
+    categories: Sequence[Any] | None = None,
+    by: By | None = None,
+    key: str | os.PathLike[str] | None = None,
+    level: float = 0.95,
+    n_boot: int = 1000,
+    seed: int | None = 1,
+    encoding: str | None = None,
+) -> Agreement:
+    """What :func:`agreement` does, with its notices in the result alone: for pages that ask again and again."""
     level, n_boot = require_level(level), require_int(n_boot, "n_boot", least=0)
     seed = require_seed(seed)
     named = (("unit", unit), ("rater", rater), ("label", label))
@@ -169,13 +193,13 @@ def agreement(
         if chosen == "variant" and categories is not None and {"1", "2"} & set(map(str, categories)):
             raise InputError("categories 1, 2 and tie belong to by='position'; by variant the labels are a, b and tie")
         if "variant" not in others and by is None and _of_manifest(table):
-            notices.append(notice(_BY_POSITION))
+            notices.append(_BY_POSITION)
     elif by is not None or key is not None:
         raise InputError(f"{'by' if by is not None else 'key'} belongs to labels of cases, with case_id and preferred")
     kappas: dict[str, float | None] = {
         name: _kappa_of(table.with_columns(other.alias("preferred")), columns) for name, other in others.items()
     }
-    notices += map(notice, differing_kappas(kappas))
+    notices += differing_kappas(kappas)
     if chosen is not None:
         table = table.with_columns(others[chosen].alias("preferred"))
     if isinstance(labels, str | os.PathLike) and categories is not None and columns["label"] in table.columns:
@@ -195,7 +219,7 @@ def agreement(
     statistics += [Alpha(counts, places, metric) for metric in metrics]
     statistics.append(Gwet(counts))
     rows = _rows(statistics, len(codes), _Boot(n_boot, level, seed), notices)
-    notices += [notice(words) for words in _rare(by_pair["unweighted"], names, rows)]
+    notices += _rare(by_pair["unweighted"], names, rows)
     settings = {"level": level, "n_boot": n_boot, "categories": [str(name) for name in names], "by": chosen}
     return Agreement(
         pl.DataFrame(rows, schema=_TABLE),
@@ -241,12 +265,13 @@ def _rare(kappas: Sequence[Kappa], names: Sequence[Any], rows: Sequence[Mapping[
     if len(kappas) != 1 or not any(row["statistic"] == "cohen_kappa" and row.get("lower") is not None for row in rows):
         return []
     table = kappas[0].cells.sum(axis=0).reshape(len(names), len(names))
-    fewest = min(
-        (float(side.sum()), str(name)) for by in (table, table.T) for side, name in zip(by, names, strict=True)
-    )
-    if fewest[0] >= _RARE:
+    margins = [table.sum(axis=axis) for axis in (0, 1)]
+    fewest = min(margins, key=lambda one: float(one.sum() - one.max()))
+    others = int(fewest.sum() - fewest.max())
+    if others >= _RARE:
         return []
-    return [f"few labels are {fewest[1]!r} ({fewest[0]:.0f} of a rater): the interval of kappa may be too narrow"]
+    common = names[int(fewest.argmax())]
+    return [f"few labels of a rater ({others}) are not {common!r}: the interval of kappa may be too narrow"]
 
 
 # Labels in.
@@ -412,11 +437,11 @@ def _rows(statistics: list[Statistic], n_units: int, boot: _Boot, notices: list[
             row |= {"lower": lower, "upper": upper, "interval": "bootstrap"}
         rows.append(row)
     if few:
-        notices.append(notice(f"no resampled intervals: {n_units} units are too few, it takes {LEAST_UNITS}"))
+        notices.append(f"no resampled intervals: {n_units} units are too few, it takes {LEAST_UNITS}")
     if perfect:
-        notices.append(notice("all labels agree; resampling them cannot say how sure that is, so there is no interval"))
+        notices.append("all labels agree; resampling them cannot say how sure that is, so there is no interval")
     if undefined:
-        notices.append(notice("some statistics are undefined: the labels do not vary, so chance explains them all"))
+        notices.append("some statistics are undefined: the labels do not vary, so chance explains them all")
     return rows
 
 

@@ -43,8 +43,8 @@ class PairwiseOutcome:
     """What a comparator says of one pair.
 
     ``PairwiseOutcome("a", "shorter and right")`` is a win of A, and ``PairwiseOutcome("tie")`` a tie. A graded outcome
-    is a number: ``PairwiseOutcome(0.83)`` says that B is better with a probability of 0.83. What is neither is made with
-    :meth:`flip`, :meth:`abstain` or :meth:`fail`.
+    is a number: ``PairwiseOutcome(0.83)`` says that B is better with a probability of 0.83. What is neither is made
+    with :meth:`flip`, :meth:`abstain` or :meth:`fail`.
 
     Attributes:
         winner: ``a``, ``b`` or ``tie``; None when there is no such answer. Given as a number from 0 to 1, it becomes

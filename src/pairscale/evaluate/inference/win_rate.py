@@ -130,8 +130,8 @@ def win_rate(
     """B's win rate, with an interval.
 
     The rate is the mean score: a win of B is 1, a win of A 0, a tie or a flip ½ (or left out). A graded case counts
-    with its preference, the probability that B is better; ``graded=False`` counts its hard verdict instead. Abstentions and
-    errors are left out and counted.
+    with its preference, the probability that B is better; ``graded=False`` counts its hard verdict instead.
+    Abstentions and errors are left out and counted.
 
     - ``wilson``: the rates that a score test does not reject. It takes ties for what they are, a score without a
       winner, and is Wilson's interval when there are none. Graded scores vary less, and the interval is narrower for
@@ -219,9 +219,9 @@ def _ends(scores: Scores, size: float, interval: str, level: float, seed: int | 
 def _bootstrap(scores: Scores, level: float, seed: int | None) -> tuple[float, float]:
     """Percentiles of the mean over tasks drawn with replacement.
 
-    Tasks of equal size and sum are interchangeable, so only their numbers are drawn. The means lie on a lattice; noise
-    as wide as its step lets a percentile fall between two of them. Graded scores need none, unless they lie on a scale
-    of a few steps.
+    Tasks of equal size and sum are interchangeable, so where these are few, only their numbers are drawn. The means
+    lie on a lattice; noise as wide as its step lets a percentile fall between two of them. Graded scores need none,
+    unless they lie on a scale of a few steps.
     """
     from scipy.special import ndtr
 
@@ -229,11 +229,17 @@ def _bootstrap(scores: Scores, level: float, seed: int | None) -> tuple[float, f
     rng, tasks = generator(seed), scores.tasks
     step = _step(scores)
     means = []
-    at_once = max(1, _BLOCK // len(counts))
+    few = not scores.graded or 4 * len(counts) <= tasks
+    at_once = max(1, _BLOCK // (len(counts) if few else tasks))
     for start in range(0, _RESAMPLES, at_once):
-        drawn = rng.multinomial(tasks, counts / tasks, size=min(at_once, _RESAMPLES - start))
-        sizes, sums = (drawn @ kind for kind in kinds)
-        means.append((sums + step * (rng.random(len(drawn)) - 0.5)) / sizes)
+        rows = min(at_once, _RESAMPLES - start)
+        if few:
+            drawn = rng.multinomial(tasks, counts / tasks, size=rows)
+            sizes, sums = (drawn @ kind for kind in kinds)
+        else:  # nearly every graded task is a kind of its own
+            places = rng.integers(0, tasks, (rows, tasks))
+            sizes, sums = (part[places].sum(axis=1) for part in (scores.sizes, scores.sums))
+        means.append((sums + step * (rng.random(rows) - 0.5)) / sizes)
     tail = ndtr(-math.sqrt(tasks / (tasks - 1)) * student_quantile(level, tasks - 1))
     lower, upper = np.clip(np.quantile(np.concatenate(means), [tail, 1 - tail]), 0, 1)
     return float(lower), float(upper)
@@ -362,8 +368,8 @@ def cases_needed(
     """How many more cases until the interval of the win rate is no wider than ± ``half_width``.
 
     It solves for the size of Wilson's interval at the rate and the share of ties seen so far, or at the spread of
-    graded preferences. Where tasks have several cases, further tasks are taken to have as many, and to be as much alike.
-    Without any case, both answers are the worst case: an even rate and no ties.
+    graded preferences. Where tasks have several cases, further tasks are taken to have as many, and to be as much
+    alike. Without any case, both answers are the worst case: an even rate and no ties.
 
     Example:
         >>> cases_needed([], 0.05).more
