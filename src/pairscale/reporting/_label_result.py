@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from pairscale.core.comparisons import Outcome
 from pairscale.core.errors import InputError
 from pairscale.core.provenance import Provenance
 from pairscale.core.tables import listed
@@ -83,8 +84,8 @@ def _case(key: str, rows: list[Mapping[str, Any]], *, is_judge: bool) -> Pairwis
         kept = [{name: row[name] for name in ("labeller", "winner", "comment", "first_variant")} for row in rows]
         comments = [f"{row['labeller']}: {row['comment']}" for row in rows if row["comment"]]
         said = majority([PairwiseOutcome(row["winner"]) for row in rows], {"labels": kept}, "\n".join(comments))
-    outcome, winner = said.outcome, said.winner
-    assert outcome is not None  # noqa: S101 - for the type checker: an outcome always has its kind
+    winner: Any = said.winner
+    outcome = said.outcome or Outcome.ERROR
     return PairwiseCase(
         first["task_id"],
         key,
@@ -92,5 +93,5 @@ def _case(key: str, rows: list[Mapping[str, Any]], *, is_judge: bool) -> Pairwis
         said.reasoning,
         dict(said.detail),
         outcome,
-        repeat=first["repeat"],  # type: ignore[arg-type]
+        repeat=first["repeat"],
     )
