@@ -305,7 +305,9 @@ def test_agreement_of_labellers(cli, folder):
     # 4 of 5 agree; chance is 3/5 · 2/5 + 1/5 · 2/5 + 1/5 · 1/5 = 9/25
     assert found["percent_agreement"]["estimate"] == pytest.approx(0.8)
     assert found["cohen_kappa"]["estimate"] == pytest.approx((0.8 - 9 / 25) / (1 - 9 / 25))
-    assert found["cohen_kappa"]["lower"] <= found["cohen_kappa"]["estimate"] <= found["cohen_kappa"]["upper"]
+    assert (found["cohen_kappa"]["lower"], found["cohen_kappa"]["interval"]) == (None, None)
+    assert "5 units are too few, it takes 20" in done.err
+    assert found["percent_agreement"]["lower"] < 0.8 < found["percent_agreement"]["upper"]
 
 
 def test_agreement_of_grades_in_their_order(cli, folder):

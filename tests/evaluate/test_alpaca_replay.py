@@ -25,7 +25,7 @@ def models():
     """By model: its cases, and the published figures."""
     published = pl.read_csv(GOLDEN / "alpaca" / "published.csv").rows_by_key("model", named=True, unique=True)
     cases = pl.read_csv(GOLDEN / "alpaca" / "annotations.csv.gz").select(
-        "model", task_id="task", score="preference", length_a="length_baseline", length_b="length_model"
+        "model", "preference", task_id="task", length_a="length_baseline", length_b="length_model"
     )
     parts = cases.partition_by("model", as_dict=True)
     return {name: (parts[(name,)], published[name]) for name in published}
@@ -72,7 +72,7 @@ def rates_with(models, penalty):
     rates = []
     for cases, _ in models.values():
         a, b = (cases[name].cast(pl.Float64).to_numpy()[:, None] for name in ("length_a", "length_b"))
-        fit = fit_penalised(np.tanh((b - a) / scales_of(a, b)), cases["score"].to_numpy(), (penalty,))
+        fit = fit_penalised(np.tanh((b - a) / scales_of(a, b)), cases["preference"].to_numpy(), (penalty,))
         rates.append(100 * expit(fit.estimate[0]))
     return np.array(rates)
 

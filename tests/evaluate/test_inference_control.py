@@ -201,14 +201,14 @@ def test_ties_are_half_and_missing_lengths_are_left_out():
 def test_graded_scores_count_as_they_are():
     _, y, a, b = simulated(80, 10)
     wins = frame(y, a, b)
-    plain = wins.select("task_id", "length_a", "length_b", score=pl.Series(y.astype(float)))
+    plain = wins.select("task_id", "length_a", "length_b", preference=pl.Series(y.astype(float)))
     assert length_controlled(plain).ci == pytest.approx(length_controlled(wins).ci)
-    graded = plain.with_columns(score=0.2 + 0.6 * pl.col("score"))
+    graded = plain.with_columns(preference=0.2 + 0.6 * pl.col("preference"))
     found = length_controlled(graded)
     assert found.raw_rate == pytest.approx(0.2 + 0.6 * y.mean())
     assert found.ci[1] - found.ci[0] < length_controlled(wins).ci[1] - length_controlled(wins).ci[0]
-    with pytest.raises(TableError, match="'score' is not between 0 and 1 in row 3"):
-        length_controlled(plain.with_columns(score=pl.Series([0.5, 1, 1.5] + [0.0] * 77)))
+    with pytest.raises(TableError, match=r"'preference' must be from 0 to 1.* in row 3"):
+        length_controlled(plain.with_columns(preference=pl.Series([0.5, 1, 1.5] + [0.0] * 77)))
 
 
 def test_an_unrelated_score_beside_the_outcomes_is_not_taken_for_one():

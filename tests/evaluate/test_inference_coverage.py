@@ -164,7 +164,7 @@ def drawn_lengths(rng, n, rate, effect, kind, longer=0.3):
 
 
 def length_cases(score, a, b):
-    return pl.DataFrame({"task_id": range(len(score)), "score": score, "length_a": a, "length_b": b})
+    return pl.DataFrame({"task_id": range(len(score)), "preference": score, "length_a": a, "length_b": b})
 
 
 def length_covered(rng, runs, n, rate, effect, kind, longer=0.3):

@@ -5,6 +5,7 @@ import json
 import pytest
 
 import pairscale as ps
+from pairscale.checks.effect import wilson
 from pairscale.core.errors import FileFormatError, InputError, RunsNotComparableError, UnknownNameError
 from pairscale.evaluate.result import CASES
 
@@ -83,7 +84,11 @@ def test_agreement_by_hand():
     assert both.disagreements == (("t1", "a", "b"), ("t5", "tie", "a"))
     # chance: a 2/6 · 2/6 + b 2/6 · 3/6 + t 2/6 · 1/6 = 12/36
     assert both.cohen_kappa == pytest.approx((4 / 6 - 12 / 36) / (1 - 12 / 36))
-    assert both.ci[0] <= both.cohen_kappa <= both.ci[1]
+    assert (both.ci, both.by) == (None, "variant")
+    assert both.notices == ("no interval of kappa: 6 cases are too few, it takes 20",)
+    assert both.rate_ci == pytest.approx(wilson(4, 6, 0.95))
+    many = result(model="aabbtt" * 8, human="abbbta" * 8).agreement("model", "human")
+    assert many.ci[0] <= many.cohen_kappa <= many.ci[1]
     none = result(model="ff", human="aa").agreement("model", "human")
     assert (none.rate, none.cohen_kappa, none.n, none.left_out) == (None, None, 0, 2)
 

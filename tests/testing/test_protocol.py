@@ -81,8 +81,11 @@ def test_optional_members_and_their_defaults(server):
         None, None, False, False,
     ]  # fmt: skip
     known = {name for name in vars(JudgeCapabilities) if not name.startswith("_")}
-    assert known == {"max_cost_of", "price", "uses_cache", "waits_for_people", "allow_ties", "aclose"}
-    assert set(check_judge_protocol(model(server), ask=False).members) == known - {"waits_for_people", "allow_ties"}
+    assert known == {"max_cost_of", "price", "uses_cache", "waits_for_people", "graded", "allow_ties", "aclose"}
+    own = known - {"waits_for_people", "graded", "allow_ties"}
+    assert set(check_judge_protocol(model(server), ask=False).members) == own
+    assert judge_member(bare, "graded") is True
+    assert [judge_member(ps.make_judge(name), "graded") for name in ("lexical",)] == [False]
     assert judge_member(ps.make_judge("human"), "waits_for_people") is True
     assert judge_member(BothOrders(model(server)), "price") == model(server).price
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from pairscale.checks._coefficients import Alpha, Gwet, Kappa, Light, Percent, Statistic
+from pairscale.checks._sides import By, differing_kappas, firsts_of, ways_of
 from pairscale.checks.effect import wilson
 from pairscale.core.comparisons import OF_ITS_PAIR, key_expressions
 from pairscale.core.display import ReprMixin
@@ -32,7 +33,12 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float64]
 
-__all__ = ["Agreement", "agreement"]
+__all__ = ["LEAST_UNITS", "Agreement", "agreement", "differing_kappas", "measure_agreement"]
+
+LEAST_UNITS = 20
+"""Resampled intervals need so many units: with fewer, they hold the truth much less often than their level says."""
+
+_RARE = 10  # labels of a kind by a rater below which kappa's interval is too narrow
 
 _TABLE = {
     "statistic": pl.String(),
@@ -53,7 +59,7 @@ class Agreement(ReprMixin, table="table"):
     Attributes:
         table: one row a statistic: ``statistic weights estimate lower upper interval n_units``. ``interval`` says how
             it was made: ``wilson``, ``bootstrap`` (percentiles, units drawn with replacement), or null where there is
-            none. ``n_units`` are the units it rests on.
+            none: all labels agree, or fewer than 20 units were labelled. ``n_units`` are the units it rests on.
         pairs: one row for every two raters: ``rater1 rater2 n_units percent_agreement cohen_kappa``, and the weighted
             kappas where the labels have an order.
         categories: the labels, in their order.
@@ -63,6 +69,9 @@ class Agreement(ReprMixin, table="table"):
         level: of the intervals.
         notices: what was left out, and what to be careful with.
         provenance: how to get the same again.
+        by: of labels of cases, what was compared: ``variant`` (who preferred which variant) or ``position`` (which side
+            was chosen); None of other labels.
+        kappas: of labels of cases, kappa by ``variant`` and by ``position``, as far as they are known.
     """
 
     table: pl.DataFrame
@@ -74,11 +83,14 @@ class Agreement(ReprMixin, table="table"):
     level: float
     notices: tuple[str, ...]
     provenance: Provenance
+    by: str | None = None
+    kappas: Mapping[str, float | None] = field(default_factory=dict[str, float | None])
 
     def __repr__(self) -> str:
         named = self.table.select(pl.concat_str("statistic", "weights", separator=" ", ignore_nulls=True), "estimate")
         facts = ", ".join(f"{name} {'undefined' if x is None else f'{x:.3f}'}" for name, x in named.iter_rows())
-        return f"<Agreement of {self.n_raters} raters on {self.n_units:,} units: {facts}>"
+        by = f", by {self.by}" if self.by else ""
+        return f"<Agreement of {self.n_raters} raters on {self.n_units:,} units{by}: {facts}>"
 
 
 def agreement(
@@ -88,12 +100,18 @@ def agreement(
     rater: str | None = None,
     label: str | None = None,
     categories: Sequence[Any] | None = None,
+    by: By | None = None,
+    key: str | os.PathLike[str] | None = None,
     level: float = 0.95,
     n_boot: int = 1000,
     seed: int | None = 1,
     encoding: str | None = None,
 ) -> Agreement:
     """Measure how far raters agree in their labels.
+
+    Labels of blinded cases (``case_id``, ``preferred``) are compared by variant wherever the key is known: two agree
+    when they prefer the same variant. ``by="position"`` compares the sides that they chose. Where both are known and
+    kappa differs, a notice says why.
 
     - ``percent_agreement``: of the pairs of raters of a unit, the share who agree, averaged over units with two labels
       or more.
@@ -114,8 +132,12 @@ def agreement(
         label: The column of labels in a long table; by default ``preferred`` or ``label``.
         categories: All labels that are possible, in their order. Without it, those that occur: numbers in their order,
             texts without any.
+        by: Of labels of cases: ``variant`` (who preferred which variant) or ``position`` (which side was chosen). By
+            default by variant where the key is known, else by position, and a notice says so.
+        key: Of labels of cases: the key that says which variant stands first. By default the labels' own column
+            ``first_variant``, or the key beside the file.
         level: Level of the intervals.
-        n_boot: How many bootstrap resamples of the units; 0 for no such intervals.
+        n_boot: How many bootstrap resamples of the units; 0 for no such intervals. It takes 20 units.
         seed: Seed of the resampling; None for different random numbers each time.
         encoding: Encoding of a text file that is not UTF-8.
 
@@ -131,6 +153,30 @@ def agreement(
         >>> agreement(wide, seed=1).table["estimate"].round(3).to_list()
         [0.8, 0.615, 0.64, 0.6]
     """
+    found = measure_agreement(
+        labels, unit=unit, rater=rater, label=label, categories=categories, by=by, key=key, level=level, n_boot=n_boot,
+        seed=seed, encoding=encoding,
+    )  # fmt: skip
+    for words in found.notices:
+        notice(words)
+    return found
+
+
+def measure_agreement(
+    labels: Table | str | os.PathLike[str],
+    *,
+    unit: str | None = None,
+    rater: str | None = None,
+    label: str | None = None,
+    categories: Sequence[Any] | None = None,
+    by: By | None = None,
+    key: str | os.PathLike[str] | None = None,
+    level: float = 0.95,
+    n_boot: int = 1000,
+    seed: int | None = 1,
+    encoding: str | None = None,
+) -> Agreement:
+    """What :func:`agreement` does, with its notices in the result alone: for pages that ask again and again."""
     level, n_boot = require_level(level), require_int(n_boot, "n_boot", least=0)
     seed = require_seed(seed)
     named = (("unit", unit), ("rater", rater), ("label", label))
@@ -138,9 +184,27 @@ def agreement(
     if not any(given for _, given in named):
         table = _of_results(table)
     columns = {name: given or _column(table, name) for name, given in named}
+    notices: list[str] = []
+    chosen: By | None = None
+    others: dict[By, pl.Series] = {}
+    if {columns["unit"], columns["label"]} == {"case_id", "preferred"} <= set(table.columns):
+        path = labels if isinstance(labels, str | os.PathLike) else None
+        chosen, others = ways_of(table, firsts_of(table, path, key), by, path)
+        if chosen == "variant" and categories is not None and {"1", "2"} & set(map(str, categories)):
+            raise InputError("categories 1, 2 and tie belong to by='position'; by variant the labels are a, b and tie")
+        if "variant" not in others and by is None and _of_manifest(table):
+            notices.append(_BY_POSITION)
+    elif by is not None or key is not None:
+        raise InputError(f"{'by' if by is not None else 'key'} belongs to labels of cases, with case_id and preferred")
+    kappas: dict[str, float | None] = {
+        name: _kappa_of(table.with_columns(other.alias("preferred")), columns) for name, other in others.items()
+    }
+    notices += differing_kappas(kappas)
+    if chosen is not None:
+        table = table.with_columns(others[chosen].alias("preferred"))
     if isinstance(labels, str | os.PathLike) and categories is not None and columns["label"] in table.columns:
         table = table.with_columns(table[columns["label"]].cast(str))  # as they are named
-    long = _long(table, columns["unit"], columns["rater"], columns["label"])
+    long = _long(table, *(columns[role] for role in _LABELS))
     names, values, ordered = _categories(long["label"], categories)
     codes, raters = _coded(long, names)
     counts = np.stack([(codes == at).sum(axis=1) for at in range(len(names))], axis=1).astype(np.float64)
@@ -154,9 +218,9 @@ def agreement(
     statistics += [Light(tuple(each)) for each in by_pair.values()]
     statistics += [Alpha(counts, places, metric) for metric in metrics]
     statistics.append(Gwet(counts))
-    notices: list[str] = []
     rows = _rows(statistics, len(codes), _Boot(n_boot, level, seed), notices)
-    settings = {"level": level, "n_boot": n_boot, "categories": [str(name) for name in names]}
+    notices += _rare(by_pair["unweighted"], names, rows)
+    settings = {"level": level, "n_boot": n_boot, "categories": [str(name) for name in names], "by": chosen}
     return Agreement(
         pl.DataFrame(rows, schema=_TABLE),
         _pair_table(raters, by_pair),
@@ -167,7 +231,47 @@ def agreement(
         level,
         tuple(notices),
         Provenance("agreement", settings, seed),
+        chosen,
+        kappas,
     )
+
+
+_BY_POSITION = (
+    "no key says which variant stands first, so labels are compared by position (which side was chosen); name the key "
+    "of the manifest with key= to compare them by variant"
+)
+
+
+def _of_manifest(table: pl.DataFrame) -> bool:
+    """Whether labels are of cases of two variants, rather than of two texts with ids of their own."""
+    return "ID1" not in table.columns or table["ID1"].null_count() == table.height
+
+
+def _kappa_of(table: pl.DataFrame, columns: Mapping[str, str]) -> float | None:
+    """Cohen's kappa of two raters, or the mean over every two of more; None where it is undefined."""
+    long = _long(table, *(columns[role] for role in _LABELS))
+    names = long["label"].unique().sort().to_list()
+    codes, raters = _coded(long, names)
+    places = np.arange(len(names), dtype=np.float64)
+    kappas = tuple(Kappa(codes[:, [a, b]], places, "unweighted") for a, b in _two(raters))
+    if not any(kappa.n_units for kappa in kappas):
+        return None
+    value = float(Light(kappas)(np.ones((1, len(codes))))[0])
+    return None if math.isnan(value) else value
+
+
+def _rare(kappas: Sequence[Kappa], names: Sequence[Any], rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What to say of an interval of kappa that rests on few labels of a kind."""
+    if len(kappas) != 1 or not any(row["statistic"] == "cohen_kappa" and row.get("lower") is not None for row in rows):
+        return []
+    table = kappas[0].cells.sum(axis=0).reshape(len(names), len(names))
+    margins = [table.sum(axis=axis) for axis in (0, 1)]
+    fewest = min(margins, key=lambda one: float(one.sum() - one.max()))
+    others = int(fewest.sum() - fewest.max())
+    if others >= _RARE:
+        return []
+    common = names[int(fewest.argmax())]
+    return [f"few labels of a rater ({others}) are not {common!r}: the interval of kappa may be too narrow"]
 
 
 # Labels in.
@@ -311,7 +415,7 @@ class _Boot:
 def _rows(statistics: list[Statistic], n_units: int, boot: _Boot, notices: list[str]) -> list[dict[str, Any]]:
     once = np.ones((1, n_units))
     drawn = [[statistic(weights) for statistic in statistics] for weights in boot.weights(n_units)]
-    rows, perfect, undefined = [], False, False
+    rows, perfect, undefined, few = [], False, False, False
     for at, statistic in enumerate(statistics):
         estimate = float(statistic(once)[0])
         row: dict[str, Any] = {"statistic": statistic.name, "weights": statistic.weights, "n_units": statistic.n_units}
@@ -323,6 +427,8 @@ def _rows(statistics: list[Statistic], n_units: int, boot: _Boot, notices: list[
             row |= {"lower": lower, "upper": upper, "interval": "wilson"}
         elif math.isclose(estimate, 1.0):
             perfect = True
+        elif statistic.n_units < LEAST_UNITS:
+            few = boot.n > 0
         elif boot.n and not math.isnan(estimate):
             samples = np.concatenate([block[at] for block in drawn])
             samples = np.append(samples[~np.isnan(samples)], estimate)  # the estimate too: never none at all
@@ -330,10 +436,12 @@ def _rows(statistics: list[Statistic], n_units: int, boot: _Boot, notices: list[
             lower, upper = (float(bound) for bound in np.quantile(samples, [tail, 1 - tail]))
             row |= {"lower": lower, "upper": upper, "interval": "bootstrap"}
         rows.append(row)
+    if few:
+        notices.append(f"no resampled intervals: {n_units} units are too few, it takes {LEAST_UNITS}")
     if perfect:
-        notices.append(notice("all labels agree; resampling them cannot say how sure that is, so there is no interval"))
+        notices.append("all labels agree; resampling them cannot say how sure that is, so there is no interval")
     if undefined:
-        notices.append(notice("some statistics are undefined: the labels do not vary, so chance explains them all"))
+        notices.append("some statistics are undefined: the labels do not vary, so chance explains them all")
     return rows
 
 

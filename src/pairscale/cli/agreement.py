@@ -15,6 +15,8 @@ __all__ = ["EXAMPLES", "command"]
 EXAMPLES = (
     "pairscale agreement run.db",
     "pairscale agreement labels.jsonl",
+    "pairscale agreement labels.jsonl --key cases.key.jsonl",
+    "pairscale agreement labels.jsonl --by position",
     "pairscale agreement marks.csv --unit essay --rater name --label mark",
     "pairscale agreement grades.csv --unit essay --categories fail,pass,good",
 )
@@ -41,6 +43,18 @@ def command(
     categories: Annotated[
         str | None, typer.Option(metavar="LIST", help="All labels there may be, in their order: fail,pass,good.")
     ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHAT",
+            help="Of labels of cases: variant (who preferred which) or position (which side was chosen); by default "
+            "variant where the key is known.",
+        ),
+    ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Of labels of cases: the key that says which variant stands first."),
+    ] = None,
     level: Annotated[float, typer.Option(min=0, max=1, metavar="P", help="Of the intervals.")] = 0.95,
     n_boot: Annotated[
         int, typer.Option(min=0, metavar="N", help="Bootstrap resamples of the units; 0 for no such intervals.")
@@ -55,15 +69,20 @@ def command(
     Percent agreement, Cohen's kappa (two raters) or Light's (more), Krippendorff's alpha and Gwet's AC1, each with an
     interval; then every two raters by themselves. A missing label is left out. With --categories, or with numbers as
     labels, the order counts, and the weighted coefficients are there, too.
+
+    Labels of blinded cases are compared by variant wherever the key is known: in the labels themselves, in
+    LABELS.key.jsonl beside them, or with --key. --by position compares the sides that were chosen.
     """
     wanted = None if categories is None else [part.strip() for part in categories.split(",")]
     found = ps.agreement(
-        labels, unit=unit, rater=rater, label=label, categories=wanted, level=level, n_boot=n_boot, seed=seed,
-        encoding=encoding,
+        labels, unit=unit, rater=rater, label=label, categories=wanted, by=by,  # type: ignore[arg-type]
+        key=key, level=level, n_boot=n_boot, seed=seed, encoding=encoding,
     )  # fmt: skip
     document = {
         "n_units": found.n_units,
         "n_raters": found.n_raters,
+        "by": found.by,
+        "kappas": dict(found.kappas),
         "categories": [str(name) for name in found.categories],
         "level": found.level,
         "table": found.table,
@@ -74,7 +93,9 @@ def command(
 
 
 def _show(found: ps.Agreement) -> None:
-    typer.echo(f"{found.n_raters} raters, {found.n_units:,} units, labels {', '.join(map(str, found.categories))}\n")
+    by = f", compared by {found.by}" if found.by else ""
+    names = ", ".join(map(str, found.categories))
+    typer.echo(f"{found.n_raters} raters, {found.n_units:,} units, labels {names}{by}\n")
     show_table(found.table)
     if found.n_raters > 2:
         typer.echo("\nEvery two of them:")

@@ -19,12 +19,18 @@ EXAMPLES = (
     "pairscale report run.db --out ranking.xlsx",
     "pairscale report run.db --again again.jsonl",
     "pairscale report run.db --kind bias",
+    "pairscale report labels.jsonl --condition openai:gpt-5.1",
     "pairscale report run.db --interactive",
 )
 
 
 def command(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="The run file: a ranking, a bias study, or an A/B run.")],
+    run: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN", help="The run file: a ranking, a bias study, or an A/B run; or labels with their key."
+        ),
+    ],
     out: Annotated[
         Path | None,
         typer.Option(
@@ -63,6 +69,9 @@ def command(
     the reliability means, and how the judge behaved; of a bias study, what the position does under each template and
     judge; of an A/B run, which variant is better, case by case. And of each what it cost, what to look at again, and a
     paragraph on the method.
+
+    Of an A/B run with labels of people, and of a file of labels in which a labeller is a judge, the page holds the
+    judge against people: a table of who said what, their agreement, and the cases in which they differ.
 
     With --without-texts and --pseudonyms the page can be shared: it then holds no text, and no name of one.
     """

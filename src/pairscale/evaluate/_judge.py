@@ -13,8 +13,8 @@ from pairscale.evaluate._model_judge import TaskJudge, reasoning_of
 from pairscale.evaluate.comparators import Ask, PairwiseOutcome, item_name, together
 from pairscale.evaluate.suite import Task, as_words
 from pairscale.evaluate.traces import Trace
-from pairscale.judges.base import Item, Judge, JudgePair, Verdict
-from pairscale.judges.orders import merge_orders
+from pairscale.judges.base import Item, Judge, JudgePair, Verdict, judge_member
+from pairscale.judges.orders import merge_orders, merge_preferences
 from pairscale.judges.resolve import make_judge
 from pairscale.providers.registry import PROVIDERS
 from pairscale.runtime import RETRIES, ask_unrecorded, close
@@ -45,6 +45,11 @@ def pairwise_judge(
     stand by its preference, and it did not turn it round either. When one order has no answer, neither has the case: an
     error, or an abstention when the judge declined. Two answers that are the same to the letter are a tie, and nobody
     is asked.
+
+    A judge that states a probability (a function that returns ``p``, a :class:`LLMJudge` with ``logprobs``) is graded:
+    the case has a ``preference``, the probability that B is better, averaged over both orders. The hard verdict of an
+    order is the answer with a probability above ½, a tie at ½; hard verdicts merge as above. So a graded case may be a
+    flip, whose preference is the mean of both orders.
 
     Args:
         config: ``provider:model``, which is asked with the task, the criterion and both answers, and may say that
@@ -123,7 +128,8 @@ class JudgeComparator:
             orders = [orders[int(text_hash(f"{self.key}|{task.task_id}"), 16) % 2]]
         pairs = [self._pair(task, sides[first], sides[second]) for first, second in orders]
         verdicts = await together(*(ask(self.judge, pair, self._retries) for pair in pairs))
-        return merged_outcome([order[0] for order in orders], verdicts, self.judge.condition.judge_id)
+        firsts = [order[0] for order in orders]
+        return merged_outcome(firsts, verdicts, self.judge.condition.judge_id, graded=self._graded)
 
     def _item(self, task: Task, trace: Trace, reference: str) -> dict[str, Any]:
         name = item_name(task.task_id, trace.output)
@@ -135,20 +141,27 @@ class JudgeComparator:
             own["trace"] = "\n".join(as_words(event) for event in trace.to_dict()["events"])
         return {str(name): value for name, value in trace.metadata.items() if name not in _OWN} | own
 
+    @property
+    def _graded(self) -> bool:
+        return bool(judge_member(self.judge, "graded"))
+
     def _pair(self, task: Task, first: Item, second: Item) -> JudgePair:
         # Everything that the judge is shown is in the name: another criterion, input or answer is another question.
         return JudgePair(first, second, f"{task.task_id}:{fingerprint([self.criterion, first, second])}")
 
 
-def merged_outcome(firsts: Sequence[Side], verdicts: Sequence[Verdict], judge_id: str) -> PairwiseOutcome:
+def merged_outcome(
+    firsts: Sequence[Side], verdicts: Sequence[Verdict], judge_id: str, *, graded: bool = True
+) -> PairwiseOutcome:
     """One outcome of the verdicts of one or two orders.
 
     Args:
         firsts: which variant stood first in each order.
         verdicts: what the judge said to each.
         judge_id: who that was.
+        graded: whether a probability that a verdict states is its answer.
     """
-    orders = [_order(first, verdict) for first, verdict in zip(firsts, verdicts, strict=True)]
+    orders = [_order(first, verdict, graded=graded) for first, verdict in zip(firsts, verdicts, strict=True)]
     detail: dict[str, Any] = {"judge_id": judge_id, "orders": orders}
     detail |= {f"order{at}": order["preferred"] for at, order in enumerate(orders, start=1)}
     reasoning = "\n".join(
@@ -158,23 +171,29 @@ def merged_outcome(firsts: Sequence[Side], verdicts: Sequence[Verdict], judge_id
     )
     costs = [verdict.cost for verdict in verdicts if verdict.cost is not None]
     more: dict[str, Any] = {"detail": detail, "cost": sum(costs) if costs else None}
-    kind, winner = merge_orders(
-        [(verdict.outcome, order["winner"]) for verdict, order in zip(verdicts, orders, strict=True)]
-    )
+    kind, winner = merge_orders([(Outcome(order["outcome"]), order["winner"]) for order in orders])
+    if kind.is_answer:
+        more["preference"] = merge_preferences([order["preference"] for order in orders])
     if kind is Outcome.FLIP:
         slots = {order["preferred"] for order in orders}
         detail["direction"] = slots.pop() if len(slots) == 1 else None
     return PairwiseOutcome("tie" if kind is Outcome.TIE else winner, reasoning, outcome=kind, **more)
 
 
-def _order(first: Side, verdict: Verdict) -> dict[str, Any]:
-    """What was said when a variant stood first."""
+def _order(first: Side, verdict: Verdict, *, graded: bool) -> dict[str, Any]:
+    """What was said when a variant stood first; a graded verdict is for the answer whose probability is above ½."""
     second: Side = "b" if first == "a" else "a"
-    preferred = "tie" if verdict.outcome is Outcome.TIE else _SLOTS.get(verdict.winner_pos or 0)
+    kind = verdict.outcome
+    preferred = "tie" if kind is Outcome.TIE else _SLOTS.get(verdict.winner_pos or 0)
+    stated = verdict.probability if graded and kind.is_answer else None
+    if stated is not None and kind is not Outcome.FLIP:
+        preferred = "tie" if stated == 0.5 else _SLOTS[1 if stated > 0.5 else 2]
+        kind = Outcome.TIE if preferred == "tie" else Outcome.WIN
     return {
         "first": first,
-        "outcome": str(verdict.outcome),
+        "outcome": str(kind),
         "preferred": preferred,
+        "preference": None if stated is None else 1 - stated if first == "a" else stated,
         "winner": {"first": first, "second": second, "tie": "tie"}.get(preferred or ""),
         "reasoning": reasoning_of(verdict),
         "error_code": verdict.error_code,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from statistics import fmean
 from typing import Any
 
 from pairscale.core.comparisons import Outcome
 from pairscale.evaluate.comparators import PairwiseOutcome
+from pairscale.evaluate.inference._cases import hard_winner, score_of
 
 __all__ = ["majority"]
 
@@ -18,6 +20,9 @@ def majority(votes: Sequence[PairwiseOutcome], detail: dict[str, Any], reasoning
     A win needs more than half of the answers (wins, ties and flips); so does a flip. Where nothing has so many, opinion
     is divided, and that is a tie. When less than half of the votes are answers, there is no outcome: an error when one
     of the others is, else an abstention.
+
+    Where a vote is graded, the outcome has a preference: the mean over the answers, a hard one counting as 1, ½ or 0.
+    When that mean is not on the side of the winner, opinion is divided, too.
 
     Args:
         votes: what each said.
@@ -31,11 +36,15 @@ def majority(votes: Sequence[PairwiseOutcome], detail: dict[str, Any], reasoning
         if any(vote.outcome is Outcome.ERROR for vote in votes):
             return PairwiseOutcome.fail(reasoning, **more)
         return PairwiseOutcome.abstain(reasoning, **more)
-    said = Counter(vote.winner or "flip" for vote in answers)
+    said = Counter(str(vote.winner or "flip") for vote in answers)
     name, count = said.most_common(1)[0]
-    if 2 * count <= len(answers):
+    if any(vote.preference is not None for vote in answers):
+        scores = [score_of(str(vote.outcome), str(vote.winner), vote.preference) for vote in answers]
+        more["preference"] = fmean(score for score in scores if score is not None)
+    turned = name in {"a", "b"} and "preference" in more and hard_winner(more["preference"]) != name
+    if 2 * count <= len(answers) or turned:
         detail["divided"] = True
         return PairwiseOutcome("tie", reasoning, **more)
     if name == "flip":
         return PairwiseOutcome.flip(reasoning, **more)
-    return PairwiseOutcome(name, reasoning, **more)
+    return PairwiseOutcome(name, reasoning, **more)  # type: ignore[arg-type]

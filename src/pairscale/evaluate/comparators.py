@@ -9,8 +9,9 @@ from typing import Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from pairscale.core.comparisons import Outcome
 from pairscale.core.errors import InputError
-from pairscale.core.options import require_choice
+from pairscale.core.options import require_choice, require_probability
 from pairscale.core.provenance import text_hash
+from pairscale.evaluate.inference._cases import hard_winner
 from pairscale.evaluate.suite import Task
 from pairscale.evaluate.traces import Trace
 from pairscale.judges.base import Judge, JudgePair, Verdict, require_figure
@@ -41,28 +42,41 @@ been answered before, and stores the answer."""
 class PairwiseOutcome:
     """What a comparator says of one pair.
 
-    ``PairwiseOutcome("a", "shorter and right")`` is a win of A, and ``PairwiseOutcome("tie")`` a tie. What is neither
-    is made with :meth:`flip`, :meth:`abstain` or :meth:`fail`.
+    ``PairwiseOutcome("a", "shorter and right")`` is a win of A, and ``PairwiseOutcome("tie")`` a tie. A graded outcome
+    is a number: ``PairwiseOutcome(0.83)`` says that B is better with a probability of 0.83. What is neither is made
+    with :meth:`flip`, :meth:`abstain` or :meth:`fail`.
 
     Attributes:
-        winner: ``a``, ``b`` or ``tie``; None when there is no such answer.
+        winner: ``a``, ``b`` or ``tie``; None when there is no such answer. Given as a number from 0 to 1, it becomes
+            the preference, and the winner follows: ``b`` above ½, ``a`` below ½, ``tie`` at ½.
         reasoning: why, in words.
         detail: anything else.
         outcome: one of the five kinds, which follows from the winner where there is one.
         cost: in US dollars, where it is known.
+        preference: the probability that B is better, of a graded outcome; None of a hard one. A flip and a tie may have
+            one, too: the mean over the two orders.
 
     Example:
         >>> PairwiseOutcome("b").outcome, PairwiseOutcome.abstain("no label").winner
         (<Outcome.WIN: 'win'>, None)
+        >>> PairwiseOutcome(0.83).winner, PairwiseOutcome(0.83).preference
+        ('b', 0.83)
     """
 
-    winner: Winner | None = None
+    winner: Winner | float | None = None
     reasoning: str = ""
     detail: Mapping[str, Any] = field(default_factory=dict[str, Any])
     outcome: Outcome | None = None
     cost: float | None = None
+    preference: float | None = None
 
     def __post_init__(self) -> None:
+        if not (self.winner is None or isinstance(self.winner, str)):
+            if self.preference is not None:
+                raise InputError("give the preference once: PairwiseOutcome(0.83)")
+            preference = require_probability(self.winner, "the preference (the probability that B is better)")
+            object.__setattr__(self, "preference", preference)
+            object.__setattr__(self, "winner", hard_winner(preference))
         require_choice(self.winner, "winner", ("a", "b", "tie", None))
         follows = None if self.winner is None else Outcome.TIE if self.winner == "tie" else Outcome.WIN
         given = follows if self.outcome is None else Outcome(self.outcome)
@@ -73,8 +87,19 @@ class PairwiseOutcome:
         if follows is not None and given is not follows:
             raise InputError(f"the outcome {given} has no winner")
         object.__setattr__(self, "outcome", given)
+        self._check_preference(given)
         if self.cost is not None:
             object.__setattr__(self, "cost", require_figure(self.cost, "the cost of an outcome", float))
+
+    def _check_preference(self, kind: Outcome) -> None:
+        if self.preference is None:
+            return
+        preference = require_probability(self.preference, "the preference (the probability that B is better)")
+        object.__setattr__(self, "preference", preference)
+        if not kind.is_answer:
+            raise InputError(f"the outcome {kind} has no preference")
+        if kind is Outcome.WIN and hard_winner(preference) != self.winner:
+            raise InputError(f"winner={self.winner!r} contradicts the preference {preference:g} (that B is better)")
 
     @classmethod
     def flip(cls, reasoning: str = "", **more: Any) -> PairwiseOutcome:

@@ -9,6 +9,7 @@ import polars as pl
 
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import RunsNotComparableError
+from pairscale.core.options import optional, require_probability
 from pairscale.core.tables import listed
 from pairscale.evaluate.inference import score_of
 from pairscale.evaluate.suite import id_key
@@ -29,7 +30,8 @@ class CaseChange:
         task_id: the task.
         repeat: which answer to it.
         key: the comparator's.
-        before: what the case was worth to B: 1 for a win, 0.5 for a tie or a flip, 0 for a loss.
+        before: what the case was worth to B: 1 for a win, 0.5 for a tie or a flip, 0 for a loss; with a tolerance, its
+            graded preference.
         after: what it is worth now.
     """
 
@@ -75,8 +77,11 @@ class RunDiff(ReprMixin, table="_changes"):
         return pl.DataFrame(rows, schema={**schema, "before": pl.Float64(), "after": pl.Float64()})
 
 
-def diff_runs(run: PairwiseRunResult, baseline: PairwiseRunResult, *, strict: bool) -> RunDiff:
+def diff_runs(
+    run: PairwiseRunResult, baseline: PairwiseRunResult, *, strict: bool, tolerance: float | None = None
+) -> RunDiff:
     """What has changed for B; see :meth:`PairwiseRunResult.diff`."""
+    least = optional(require_probability, tolerance, "tolerance")
     after, before = _cases(run), _cases(baseline)
     only_here = tuple(name for name in after if name not in before)
     only_there = tuple(name for name in before if name not in after)
@@ -98,10 +103,13 @@ def diff_runs(run: PairwiseRunResult, baseline: PairwiseRunResult, *, strict: bo
         raise RunsNotComparableError("the two runs have no task and key in common")
     changes, unanswered, unchanged = [], [], 0
     for name in shared:
-        was, now = (score_of(str(case.outcome), case.winner) for case in (before[name], after[name]))
+        was, now = (
+            score_of(str(case.outcome), case.winner, None if least is None else case.preference)
+            for case in (before[name], after[name])
+        )
         if was is None or now is None:
             unanswered.append(name)
-        elif was == now:
+        elif abs(now - was) <= (least or 0.0):
             unchanged += 1
         else:
             changes.append(CaseChange(*name, before=was, after=now))

@@ -190,7 +190,7 @@ class LabelComparator:
         others = [row for row in rows if row["answers"] not in {None, answers_digest(*shown[row["first_variant"]])}]
         if others:
             return PairwiseOutcome.fail("the answers are not those that were labelled", detail={"other_answers": True})
-        kept = [{name: row[name] for name in ("labeller", "winner", "comment")} for row in rows]
+        kept = [{name: row[name] for name in ("labeller", "winner", "comment", "first_variant")} for row in rows]
         votes = [PairwiseOutcome(row["winner"]) for row in rows]
         comments = [f"{row['labeller']}: {row['comment']}" for row in rows if row["comment"]]
         return majority(votes, {"labels": kept}, "\n".join(comments))

@@ -29,8 +29,8 @@ def pairwise_panel(
     """Several judges who decide by majority.
 
     Each judges as :func:`pairwise_judge` has it, in both orders. The outcome is what more than half of those say who
-    answered; where opinion is divided, it is a tie, and when less than half of the panel answered, there is none. What
-    each member said is kept in ``detail["members"]``.
+    answered; where opinion is divided, it is a tie, and when less than half of the panel answered, there is none. With
+    graded members, the preference of the panel is their mean. What each member said is kept in ``detail["members"]``.
 
     Args:
         judges: two or more; see :func:`pairwise_judge`.
@@ -88,9 +88,9 @@ class PanelComparator:
             )
         )
         names = [member.judge.condition.judge_id for member in self.members]
-        said = [
+        said: list[dict[str, Any]] = [
             {"judge_id": name, "outcome": str(vote.outcome), "winner": vote.winner, "reasoning": vote.reasoning}
-            | {"detail": dict(vote.detail), "cost": vote.cost}
+            | {"preference": vote.preference, "detail": dict(vote.detail), "cost": vote.cost}
             for name, vote in zip(names, votes, strict=True)
         ]
         reasons = [f"{one['judge_id']}: {one['reasoning']}" for one in said if one["reasoning"]]

@@ -12,21 +12,24 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from pairscale.core.comparisons import Outcome
-from pairscale.core.display import PlotMixin, ReportMixin, ReprMixin
+from pairscale.core.display import PlotMixin, ReportMixin
 from pairscale.core.encodings import read_bytes
 from pairscale.core.errors import FileFormatError, InputError, UnknownNameError
 from pairscale.core.files import replacing
 from pairscale.core.provenance import Provenance, utc_now
 from pairscale.core.tables import listed
+from pairscale.evaluate.agreement import By, PairwiseAgreement, agreement_of
 from pairscale.evaluate.comparators import Winner
 from pairscale.evaluate.diff import RunDiff, diff_runs
 from pairscale.evaluate.documents import SCHEMA_VERSION, result_fields
 from pairscale.evaluate.figures import VariantFigures
+from pairscale.evaluate.inference._cases import score_of
 from pairscale.evaluate.inference.control import ControlledRate
 from pairscale.evaluate.inference.failures import (
     Bounds,
     Failed,
     Failures,
+    count_failure,
     count_failures,
     require_failures,
     ways_to_count,
@@ -39,7 +42,7 @@ if TYPE_CHECKING:
     from pairscale.evaluate.inference._cases import Ties
     from pairscale.evaluate.inference.win_rate import Interval
 
-__all__ = ["CASES", "PairwiseAgreement", "PairwiseCase", "PairwiseRunResult", "Unmatched"]
+__all__ = ["CASES", "PairwiseAgreement", "PairwiseCase", "PairwiseRunResult", "Unmatched", "counted_score"]
 
 CASES: dict[str, pl.DataType] = {
     "task_id": pl.String(),
@@ -53,6 +56,8 @@ CASES: dict[str, pl.DataType] = {
     "length_a": pl.Int64(),
     "length_b": pl.Int64(),
     "failed": pl.String(),
+    "preference": pl.Float64(),
+    "probability": pl.Float64(),
 }
 """The columns of :meth:`PairwiseRunResult.frame`."""
 
@@ -78,6 +83,7 @@ class PairwiseCase:
         measures_b: the same of B's.
         failed: the variant that failed, ``a``, ``b`` or ``both``; None when both answered.
         task_digest: a digest of the task's inputs and reference, by which a changed task is known.
+        preference: the probability that B is better, of a graded case; None of a hard verdict.
     """
 
     task_id: str
@@ -95,6 +101,19 @@ class PairwiseCase:
     measures_b: Mapping[str, float] = field(default_factory=dict[str, float])
     failed: Failed | None = None
     task_digest: str | None = None
+    preference: float | None = None
+
+    @property
+    def probability(self) -> float | None:
+        """The probability that A, the first of the two variants, is better: 1 - ``preference``."""
+        return None if self.preference is None else 1 - self.preference
+
+
+def counted_score(case: PairwiseCase, failures: Failures) -> float | None:
+    """What a case is worth to B when failures count in this way: its preference, else 1, ½ or 0; None for neither."""
+    kind, winner = count_failure(case.failed, case.outcome, case.winner, failures)
+    asked = case.failed is None or failures == "shown"
+    return score_of(str(kind), winner, case.preference if asked else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,34 +129,6 @@ class Unmatched:
     task_id: str
     repeat: int
     missing: str
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class PairwiseAgreement(ReprMixin):
-    """How far two comparators agree, over the cases to which both gave a winner or a tie.
-
-    Attributes:
-        rate: the share of equal answers; None when there is no such case.
-        cohen_kappa: the same beyond chance; None where it is not defined.
-        n: such cases.
-        disagreements: ``(task_id, winner_x, winner_y)``.
-        ci: of kappa, 95 %, by resampling; None where there is none.
-        left_out: cases that one of them answered with a flip, an abstention or an error, or that none was asked about,
-            because a variant failed.
-    """
-
-    rate: float | None
-    cohen_kappa: float | None
-    n: int
-    disagreements: tuple[tuple[str, str, str], ...]
-    ci: tuple[float, float] | None = None
-    left_out: int = 0
-
-    def __str__(self) -> str:
-        if self.rate is None:
-            return "no case that both answered"
-        kappa = "undefined" if self.cohen_kappa is None else f"{self.cohen_kappa:.2f}"
-        return f"agree on {self.rate * 100:.0f} % of {self.n:,} cases, kappa {kappa}"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -233,14 +224,16 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
     def win_rate(self, key: str, *, ties: Ties = "half", failures: Failures | None = None, **options: Any) -> WinRate:
         """B's win rate with its interval; see :func:`pairscale.evaluate.inference.win_rate`.
 
-        Where the outcomes were looked at after every case, the interval is that of the confidence sequence: another one
-        would not allow for the looks.
+        Of graded cases it is the mean preference, and ``graded`` of the result says so; ``graded=False`` gives the
+        discrete rate. Where the outcomes were looked at after every case, the interval is that of the confidence
+        sequence: another one would not allow for the looks.
 
         Args:
             key: the comparator.
             ties: ``half`` (a tie and a flip are half a win) or ``excluded`` (cases with a winner alone).
             failures: How failures of variants count; by default as the run was asked to.
-            options: ``interval``, ``level`` and ``seed``.
+            options: ``interval``, ``level``, ``seed`` and ``graded``: False for the rate of hard verdicts where cases
+                are graded.
 
         Raises:
             InputError: when another interval is asked for after such looks.
@@ -296,36 +289,29 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
         """
         return controlled_of(self, key, control or self.control or ("length",), level)
 
-    def agreement(self, x: str, y: str) -> PairwiseAgreement:
+    def agreement(self, x: str, y: str, *, by: By = "variant") -> PairwiseAgreement:
         """How far two comparators agree, such as a model and people: over cases with a winner or a tie of both.
 
         Kappa is by variant: two agree when both name A, both name B, or both say tie. Cases that none was asked about,
-        because a variant failed, are left out.
+        because a variant failed, are left out. Of graded comparators the hard verdicts are compared, and
+        ``correlation`` compares the preferences.
+
+        Args:
+            x: a comparator.
+            y: another one.
+            by: ``variant``, or ``position`` for the side that each chose, where it is known which variant stood first.
+
+        Raises:
+            InputError: kappa by position is asked for, and nothing says which variant stood first.
         """
-        asked = self.failures == "shown"
-        said = {
-            key: {
-                (case.task_id, case.repeat): case.winner if asked or case.failed is None else None
-                for case in self.of(key)
-            }
-            for key in (x, y)
-        }
-        shared = [name for name in said[x] if name in said[y]]
-        both = [(name, said[x][name], said[y][name]) for name in shared]
-        answered = [(name, one, two) for name, one, two in both if one is not None and two is not None]
-        differing = tuple((name[0], str(one), str(two)) for name, one, two in answered if one != two)
-        left_out = len(both) - len(answered)
-        if not answered:
-            return PairwiseAgreement(None, None, 0, (), None, left_out)
-        kappa, ci = _kappa([str(one) for _, one, _ in answered], [str(two) for _, _, two in answered])
-        rate = (len(answered) - len(differing)) / len(answered)
-        return PairwiseAgreement(rate, kappa, len(answered), differing, ci, left_out)
+        return agreement_of(self, x, y, by)
 
     def frame(self, key: str | None = None, *, failures: Failures | None = None) -> pl.DataFrame:
         """The cases (of one comparator) as a table with the columns of :data:`CASES`, for any other statistic.
 
         ``winner`` is ``a`` or ``b`` where ``outcome`` is ``win``, and null otherwise. ``failed`` is the variant that
-        failed: ``a``, ``b``, ``both``, or null.
+        failed: ``a``, ``b``, ``both``, or null. Graded cases have ``preference``, the probability that B is better, and
+        ``probability``, that the first of the two variants, A, is better.
 
         Args:
             key: the comparator; all of them by default.
@@ -355,18 +341,20 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
         """All figures on a few lines."""
         return summary_of(self)
 
-    def diff(self, baseline: PairwiseRunResult, *, strict: bool = True) -> RunDiff:
+    def diff(self, baseline: PairwiseRunResult, *, strict: bool = True, tolerance: float | None = None) -> RunDiff:
         """What has changed for B since another run.
 
         Args:
             baseline: the run to compare with.
             strict: refuse runs that are not of the same tasks (with the same inputs) and keys; otherwise what they
                 share is compared.
+            tolerance: compare graded preferences, and count a change by more than this. By default hard verdicts are
+                compared, so that a preference that went from 0.83 to 0.82 is no regression.
 
         Raises:
             RunsNotComparableError: when they are not, or share nothing.
         """
-        return diff_runs(self, baseline, strict=strict)
+        return diff_runs(self, baseline, strict=strict, tolerance=tolerance)
 
     # Files
 
@@ -446,12 +434,3 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
             if isinstance(error, FileFormatError):
                 raise
             raise FileFormatError(f"{where} is not a saved run: {type(error).__name__}: {error}") from None
-
-
-def _kappa(x: list[str], y: list[str]) -> tuple[float | None, tuple[float, float] | None]:
-    from pairscale.checks.agreement import agreement
-
-    table = agreement({"x": x, "y": y}, seed=1).table.filter(pl.col("statistic") == "cohen_kappa")
-    row = table.row(0, named=True)
-    ci = None if row["lower"] is None else (row["lower"], row["upper"])
-    return row["estimate"], ci

@@ -16,7 +16,6 @@ from pairscale.core.notices import notice
 from pairscale.core.provenance import fingerprint
 from pairscale.core.tables import listed
 from pairscale.evaluate.comparators import PairwiseComparator, PairwiseOutcome, as_outcome
-from pairscale.evaluate.inference._cases import score_of
 from pairscale.evaluate.inference.failures import (
     Failures,
     agreed_better,
@@ -26,7 +25,7 @@ from pairscale.evaluate.inference.failures import (
 )
 from pairscale.evaluate.inference.sequence import RunningSequence
 from pairscale.evaluate.jobs import CaseJob
-from pairscale.evaluate.result import PairwiseCase
+from pairscale.evaluate.result import PairwiseCase, counted_score
 from pairscale.evaluate.saved import Compared
 from pairscale.evaluate.store import EvaluationStore
 from pairscale.evaluate.styles import measures_of
@@ -216,7 +215,7 @@ class CaseSource:
                 PairwiseCase(
                     job.task_id,
                     comparator.key,
-                    outcome.winner,
+                    outcome.winner,  # type: ignore[arg-type]
                     reasoning,
                     dict(outcome.detail),
                     outcome.outcome or Outcome.ERROR,
@@ -229,6 +228,7 @@ class CaseSource:
                     measures_b=measures_of(traces[1]),
                     failed=failed,
                     task_digest=digest,
+                    preference=outcome.preference,
                 )
             )
         return cases, (traces[0], traces[1])
@@ -357,8 +357,7 @@ class _Look:
     def _take(self) -> None:
         """Take in the cases of a task that is done."""
         for way, sequence in self._sequences.items():
-            counted = (count_failure(case.failed, case.outcome, case.winner, way) for case in self._waiting)
-            scores = [score for kind, winner in counted if (score := score_of(str(kind), winner)) is not None]
+            scores = [score for case in self._waiting if (score := counted_score(case, way)) is not None]
             if scores:
                 sequence.update(sum(scores) / len(scores))
         self._waiting = []

@@ -223,11 +223,12 @@ def _verdict(row: Mapping[str, Any]) -> Verdict:
 
 def _row(outcome: PairwiseOutcome) -> dict[str, Any]:
     kept = {"winner": outcome.winner, "reasoning": outcome.reasoning, "outcome": str(outcome.outcome)}
-    return {**kept, "detail": dict(outcome.detail), "cost": outcome.cost}
+    return {**kept, "detail": dict(outcome.detail), "cost": outcome.cost, "preference": outcome.preference}
 
 
 def _outcome(row: Mapping[str, Any]) -> PairwiseOutcome:
-    return PairwiseOutcome(row["winner"], row["reasoning"], row["detail"], Outcome(row["outcome"]), row["cost"])
+    names = ("winner", "reasoning", "detail", "cost", "preference")
+    return PairwiseOutcome(**{name: row[name] for name in names if name in row}, outcome=Outcome(row["outcome"]))
 
 
 def stored_suite(store: RunFile) -> Suite | None:

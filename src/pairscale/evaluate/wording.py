@@ -16,7 +16,15 @@ if TYPE_CHECKING:
     from pairscale.evaluate.inference.win_rate import WinRate
     from pairscale.evaluate.result import PairwiseRunResult
 
-__all__ = ["bounds_words", "controlled_lines", "failures_words", "summary_of", "variant_lines", "verdict_of"]
+__all__ = [
+    "bounds_words",
+    "controlled_lines",
+    "failures_words",
+    "graded_words",
+    "summary_of",
+    "variant_lines",
+    "verdict_of",
+]
 
 _REST = (("ties", "tie"), ("flips", "flip"), ("abstentions", "abstention"), ("errors", "error"))
 _COUNTED = {"loss": "counted as lost", "shown": "shown to the comparators as “(no answer)”", "excluded": "left out"}
@@ -31,13 +39,15 @@ class _Finding:
     better: str | None
     of: str
     interval: str
+    graded: bool = False
 
 
 def verdict_of(run: PairwiseRunResult, key: str) -> str:
     """Which variant is better, in a sentence.
 
     It rests on the decided cases, those with a winner; the others are counted behind. One is better when the interval
-    lies on its side of one half, in every way to count failures. Where the outcomes were looked at after every case, it
+    lies on its side of one half, in every way to count failures. Graded cases are not decided more or less: there it
+    rests on the mean preference over all answered cases. Where the outcomes were looked at after every case, it
     rests on all answered cases, a tie and a flip as half a win, and on a confidence sequence instead of an interval.
 
     Args:
@@ -67,20 +77,28 @@ def _finding(cases: pl.DataFrame, *, sequential: bool) -> _Finding | None:
     if sequential:
         looks = confidence_sequence(cases)
         if looks.mean is not None and looks.ci is not None:
-            of = f"{_count(looks.n, 'task')}, ties and flips as half"
-            return _Finding(looks.mean, looks.ci, looks.better, of, f"{looks.level * 100:g} % sequence")
-    rate = win_rate(cases, ties="excluded")
+            of = _count(looks.n, "task") if looks.graded else f"{_count(looks.n, 'task')}, ties and flips as half"
+            interval = f"{looks.level * 100:g} % sequence"
+            return _Finding(looks.mean, looks.ci, looks.better, of, interval, looks.graded)
+    rate = win_rate(cases)
+    rate = rate if rate.graded else win_rate(cases, ties="excluded")
     if rate.rate is None or rate.ci is None:
         return None
     better = "b" if rate.ci[0] > 0.5 else "a" if rate.ci[1] < 0.5 else None
-    return _Finding(rate.rate, rate.ci, better, _count(rate.n, "decided case"), f"{rate.level * 100:g} % interval")
+    of = _count(rate.n, "graded case" if rate.graded else "decided case")
+    return _Finding(rate.rate, rate.ci, better, of, f"{rate.level * 100:g} % interval", rate.graded)
 
 
 def _sentence(found: _Finding, names: tuple[str, str]) -> str:
     rate, ci = found.rate, found.ci
     if found.better == "a":
         rate, ci = 1 - rate, (1 - ci[1], 1 - ci[0])
-    figures = f"{rate * 100:.0f} % of {found.of}, {found.interval} {ci[0] * 100:.0f} to {ci[1] * 100:.0f}"
+    ends = f"{found.interval} {ci[0] * 100:.0f} to {ci[1] * 100:.0f}"
+    if found.graded:
+        whose = names["ab".index(found.better or "b")]
+        mean = f"mean preference for {whose} {rate * 100:.0f} % over {found.of}, {ends}"
+        return f"no difference shown: {mean}" if found.better is None else f"{whose} is better: {mean}"
+    figures = f"{rate * 100:.0f} % of {found.of}, {ends}"
     if found.better is None:
         return f"no difference shown: {names[1]} won {figures}"
     return f"{names['ab'.index(found.better)]} is better: {figures}"
@@ -89,15 +107,18 @@ def _sentence(found: _Finding, names: tuple[str, str]) -> str:
 def _depends(run: PairwiseRunResult, key: str, known: dict[Failures, _Finding], names: tuple[str, str]) -> str:
     """Why there is no verdict where the ways to count failures disagree, and what to do next."""
     says = {None: "no difference is shown", "a": f"{names[0]} is ahead", "b": f"{names[1]} is ahead"}
-    parts = [
-        f"{says[one.better]} if {WAY_WORDS[way]} ({names[1]} won {one.rate * 100:.0f} % of {one.of})"
-        for way, one in known.items()
-    ]
+    parts = [f"{says[one.better]} if {WAY_WORDS[way]} ({_share(one, names[1])})" for way, one in known.items()]
     failing = [name for name, failed in zip(names, _failures(run, key), strict=True) if failed]
     return (
         f"no verdict, as it depends on how failures count: {', but '.join(parts)}; find out why "
         f"{' and '.join(failing)} failed, and run those tasks again"
     )
+
+
+def _share(found: _Finding, name: str) -> str:
+    if found.graded:
+        return f"mean preference for {name} {found.rate * 100:.0f} % over {found.of}"
+    return f"{name} won {found.rate * 100:.0f} % of {found.of}"
 
 
 def _failures(run: PairwiseRunResult, key: str) -> tuple[int, int]:
@@ -125,8 +146,8 @@ def _missing(run: PairwiseRunResult, cases: pl.DataFrame) -> str:
     if not lacking or found is None or found.better is None:
         return ""
     lost = [{"task_id": one.task_id, "outcome": "win", "winner": "a" if one.missing == "b" else "b"} for one in lacking]
-    columns = ("task_id", "outcome", "winner")
-    counted = _finding(pl.concat([cases.select(columns), pl.DataFrame(lost)]), sequential=run.sequential)
+    known = cases.select("task_id", "outcome", "winner", "preference")
+    counted = _finding(pl.concat([known, pl.DataFrame(lost)], how="diagonal"), sequential=run.sequential)
     if counted is not None and counted.better == found.better:
         return ""
     names = " and ".join(
@@ -180,6 +201,7 @@ def summary_of(run: PairwiseRunResult) -> str:
         lines.append(f"  {key:<{width}} {' '.join(f'{n:>4}' for n in numbers)}   {_rate(rate)}")
     for key in run.keys:
         lines.append(f"  {key}: {run.verdict(key)}")
+        lines += [f"  {key}: {words}" for words in graded_words(run, key)]
         lines.append(f"  {key}: {bounds_words(run, key)}")
         if run.flips(key):
             places = run.flip_directions(key)
@@ -195,12 +217,23 @@ def summary_of(run: PairwiseRunResult) -> str:
             found = run.agreement(x, y)
             if found.n and found.rate is not None:
                 lines.append(f"  {x} and {y} {found}")
+                lines += [f"  {x} and {y}: {words}" for words in found.notices]
     lines += [f"  {line}" for line in variant_lines(run)]
     if run.unmatched:
         lines.append(f"  {len(run.unmatched):,} without an answer of both variants, not compared")
     if run.unasked:
         lines.append(f"  {len(run.unasked):,} tasks not asked: stopped, {run.stopped}")
     return "\n".join(lines)
+
+
+def graded_words(run: PairwiseRunResult, key: str) -> list[str]:
+    """That the win rate is the mean of graded preferences, and the rate of hard verdicts beside it."""
+    mean = run.win_rate(key)
+    hard = run.win_rate(key, graded=False)
+    if not mean.graded or mean.rate is None or hard.rate is None:
+        return []
+    of = f"the mean preference of {_count(mean.n, 'graded case')}"
+    return [f"the win rate is {of}; by hard verdicts, {run.variant_b} won {hard.rate * 100:.1f} %"]
 
 
 def _rate(rate: WinRate) -> str:

@@ -237,6 +237,15 @@ class JudgeCapabilities(Protocol):
         """Whether people answer, so that ``timeout`` does not apply; by default False."""
         ...
 
+    @property
+    def graded(self) -> bool:
+        """Whether the probability that a verdict states is the judge's answer; by default True.
+
+        A win rate is then the mean preference. False for a judge whose probability is only a by-product of a hard
+        verdict.
+        """
+        ...
+
     def allow_ties(self, allowed: bool) -> None:
         """Set whether a tie counts as an answer; an adaptive run calls it before it asks."""
         ...
@@ -247,13 +256,14 @@ class JudgeCapabilities(Protocol):
 
 
 _DEFAULTS: Mapping[str, Any] = {
-    "max_cost_of": None, "price": None, "uses_cache": False, "waits_for_people": False, "allow_ties": None,
-    "aclose": None,
+    "max_cost_of": None, "price": None, "uses_cache": False, "waits_for_people": False, "graded": True,
+    "allow_ties": None, "aclose": None,
 }  # fmt: skip
 
 
 def judge_member(
-    judge: object, name: Literal["max_cost_of", "price", "uses_cache", "waits_for_people", "allow_ties", "aclose"]
+    judge: object,
+    name: Literal["max_cost_of", "price", "uses_cache", "waits_for_people", "graded", "allow_ties", "aclose"],
 ) -> Any:
-    """An optional member of a judge, see :class:`JudgeCapabilities`, or its default: None, or False."""
+    """An optional member of a judge, see :class:`JudgeCapabilities`, or its default."""
     return getattr(judge, name, _DEFAULTS[name])

@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from uuid import uuid4
 
 from pairscale.core.comparisons import ERROR_CODES, Condition
 from pairscale.core.errors import InputError
+from pairscale.core.options import require_probability
 from pairscale.core.provenance import fingerprint
 from pairscale.judges.base import JudgePair, Verdict
 
@@ -33,8 +34,10 @@ class FunctionJudge:
 
     ``A`` is shown first and ``B`` second; both are mappings with ``ID`` (also as ``item_id``), ``text`` and every
     other column of the samples. The function returns ``{"is_valid": bool, "Y": 1 | 0 | None, "invalid_reason": str |
-    None}``: ``Y`` is 1 when A is better, 0 when B is, 0.5 for a tie; ``is_valid`` false is an abstention. The mapping
-    may also hold ``cost``, in US dollars, and ``probability``. The function may return a :class:`Verdict` instead.
+    None}``: ``Y`` is 1 when A is better, 0 when B is, 0.5 for a tie; ``is_valid`` false is an abstention. Instead of
+    ``Y`` it may return ``p``, the probability that A is better: a graded answer, for A above 0.5, for B below, a tie at
+    0.5. The mapping may also hold ``cost``, in US dollars, and ``probability`` beside ``Y``. The function may return a
+    :class:`Verdict` instead.
     What it raises is recorded as an error of that pair: a connection or time-out error is asked again, anything else
     is not. A plain function runs in a thread, so it may block.
 
@@ -115,22 +118,40 @@ def raised(error: BaseException) -> str:
 def _verdict(answer: Any) -> Verdict:
     if isinstance(answer, Verdict):
         return answer
-    if not isinstance(answer, Mapping) or "is_valid" not in answer:
+    if not isinstance(answer, Mapping) or not {"is_valid", "p"} & set(answer):
         return Verdict.fail(
-            "invalid_winner", f"the judge must return a mapping with is_valid and Y, not {answer!r:.80}"
+            "invalid_winner", f"the judge must return a mapping with is_valid and Y, or with p, not {answer!r:.80}"
         )
     cost = answer.get("cost")
-    if not answer["is_valid"]:
+    if not answer.get("is_valid", True):
         reason = str(answer.get("invalid_reason") or "the judge gave no valid answer")
         return Verdict.abstain(reason, error_code=reason if reason in ERROR_CODES else "refusal", cost=cost)
     choice = answer.get("Y")
-    if isinstance(choice, Real) and choice in (0, 1):
-        return Verdict.win(1 if choice == 1 else 2, probability=answer.get("probability"), cost=cost)
-    if isinstance(choice, Real) and choice == 0.5:
-        return Verdict.tie(cost=cost)
+    if answer.get("p") is not None:
+        return _graded(answer["p"], choice, cost)
+    if isinstance(choice, Real) and choice in (0, 0.5, 1):
+        place: Literal[1, 2] = 1 if choice == 1 else 2
+        stated = answer.get("probability")
+        return Verdict.tie(cost=cost) if choice == 0.5 else Verdict.win(place, probability=stated, cost=cost)
     return Verdict.fail(
         "invalid_winner", f"Y must be 1 (A is better), 0 (B is better) or 0.5 (a tie), not {choice!r:.80}", cost=cost
     )
+
+
+def _graded(p: Any, choice: Any, cost: Any) -> Verdict:
+    """A graded answer: A is better with the probability ``p``; a ``Y`` beside it must say the same."""
+    try:
+        stated = require_probability(p, "p (the probability that A is better)")
+    except InputError as error:
+        return Verdict.fail("invalid_winner", str(error), cost=cost)
+    follows = 1 if stated > 0.5 else 0 if stated < 0.5 else 0.5
+    if choice is not None and choice != follows:
+        return Verdict.fail(
+            "invalid_winner", f"Y={choice!r:.80} contradicts p={stated:g}; return one of them", cost=cost
+        )
+    if follows == 0.5:
+        return Verdict.tie(probability=stated, cost=cost)
+    return Verdict.win(1 if follows else 2, probability=stated, cost=cost)
 
 
 def takes(function: Callable[..., Any], name: str) -> bool:

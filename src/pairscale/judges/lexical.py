@@ -214,6 +214,11 @@ class LexicalJudge:
         """Nothing: this judge costs no money."""
         return 0.0
 
+    @property
+    def graded(self) -> bool:
+        """False: the answer is which text has the better score; how sure that is, was fitted to synthetic essays."""
+        return False
+
     async def compare(self, pair: JudgePair) -> Verdict:
         """The better text by score, with the probability that it is the first; equal scores are a tie."""
         texts = []

@@ -13,7 +13,7 @@ from pairscale.core.errors import PairscaleError
 from pairscale.judges.base import Judge, JudgePair, Verdict
 from pairscale.judges.function import raised
 
-__all__ = ["BothOrders", "merge_orders", "merge_verdicts", "swapped", "unwrapped"]
+__all__ = ["BothOrders", "merge_orders", "merge_preferences", "merge_verdicts", "swapped", "unwrapped"]
 
 T = TypeVar("T")
 
@@ -42,6 +42,16 @@ def merge_orders(outcomes: Sequence[tuple[Outcome, T | None]]) -> tuple[Outcome,
     if len(winners) > 1:
         return Outcome.FLIP, None
     return (Outcome.TIE, None) if Outcome.TIE in kinds else (Outcome.WIN, winners.pop())
+
+
+def merge_preferences(stated: Sequence[float | None]) -> float | None:
+    """One probability of those of the two orders: their mean; None unless every order states one.
+
+    Args:
+        stated: of each order, the probability that one and the same text is better.
+    """
+    known = [one for one in stated if one is not None]
+    return sum(known) / len(known) if known and len(known) == len(stated) else None
 
 
 def swapped(pair: JudgePair) -> JudgePair:
@@ -74,8 +84,8 @@ def merge_verdicts(forward: Verdict, backward: Verdict) -> Verdict:
         # A judge that cannot judge stops the run; else, when one order may be asked again, so may the pair.
         failed = sorted((one for one in both if one.outcome is kind), key=lambda one: _SAYS_MORE[one.failure or ""])
         return replace(failed[0], **more)
-    if forward.probability is not None and backward.probability is not None:
-        more["probability"] = (forward.probability + 1 - backward.probability) / 2
+    turned = None if backward.probability is None else 1 - backward.probability
+    more["probability"] = merge_preferences([forward.probability, turned])
     return replace(forward, outcome=kind, winner_pos=winner, **more)
 
 

@@ -88,6 +88,11 @@ class SimulatedJudge:
         """Nothing: this judge costs no money."""
         return 0.0
 
+    @property
+    def graded(self) -> bool:
+        """False: the probability is the chance that the answer was drawn with."""
+        return False
+
     async def compare(self, pair: JudgePair) -> Verdict:
         """Draw an answer."""
         uid = pair.uid or f"{pair.first['ID']}:{pair.second['ID']}"

@@ -8,7 +8,9 @@ import polars as pl
 
 from pairscale.core.comparisons import Outcome
 from pairscale.evaluate.inference.slices import slices
+from pairscale.evaluate.wording import graded_words
 from pairscale.reporting import _ab_messages as words
+from pairscale.reporting._judge_people import judge_people
 from pairscale.reporting._shell import Page, Part, cell, dated, listed_first, pack, preview, spent, table_of
 from pairscale.reporting.picture import Intervals, Shares, percent
 
@@ -46,6 +48,7 @@ def ab_page(facts: ABFacts, *, texts: bool) -> Page:
             for text in (words.length(run.length_controlled(key), run), *words.styles(run, key))
         ],
         "agreement": _agreement(facts),
+        "people": judge_people(facts, place),
         "preview": "task" if shown else "",
         **_table(facts, cases, place, shown=shown),
     }
@@ -55,6 +58,7 @@ def ab_page(facts: ABFacts, *, texts: bool) -> Page:
         ("tags", "By tag", content["tags"]),
         ("length", "Length", True),
         ("agreement", "Agreement", content["agreement"]),
+        ("people", "Judge and people", content["people"]),
         ("cases", "Cases", True),
         ("two", "Side by side", shown),
     )
@@ -95,7 +99,8 @@ def _tiles(facts: ABFacts, n: int) -> list[tuple[str, str]]:
     if rate.rate is not None and rate.ci is not None:
         under = f", {run.keys[0]}" * (len(run.keys) > 1)
         ends = f"{100 * rate.ci[0]:.0f} to {100 * rate.ci[1]:.0f}"
-        tiles.append((percent(rate.rate), f"win rate of {run.variant_b} ({ends}), ties and flips as half{under}"))
+        how = "mean preference" if rate.graded else "ties and flips as half"
+        tiles.append((percent(rate.rate), f"win rate of {run.variant_b} ({ends}), {how}{under}"))
     counts = [run.counts(key) for key in run.keys]
     flips, failed = (
         sum(sum(one[kind] for kind in kinds) for one in counts) for kinds in (["flip"], ["abstention", "error"])
@@ -122,11 +127,22 @@ def _rates(facts: ABFacts) -> Part:
     ]
     rows = []
     for key in run.keys:
-        for what, rate in (("ties and flips as half", half[key]), ("cases with a winner", alone[key])):
+        counted = [("ties and flips as half", half[key]), ("cases with a winner", alone[key])]
+        if half[key].graded:
+            hard = run.win_rate(key, graded=False)
+            counted = [("mean preference", half[key]), ("hard verdicts, ties and flips as half", hard), counted[1]]
+        for what, rate in counted:
             rows.append((key, what, rate.n, *_ends(rate.rate, *(rate.ci or (None, None)))))
+    graded = [
+        f"{key}: {line}." if len(run.keys) > 1 else words.sentence(line)
+        for key in run.keys
+        for line in graded_words(run, key)
+    ]
+    how = "Graded cases count with their preference, other ties" if graded else "Ties"
     return {
         "chart": _chart(((key, rate.rate, rate.ci) for key, rate in half.items()), run.variant_b, "by criterion"),
-        "note": "Ties and flips count as half a win here; a line that crosses 50 % may be chance.",
+        "note": f"{how} and flips count as half a win here; a line that crosses 50 % may be chance.",
+        "graded": graded,
         **table_of(columns, rows),
     }
 
@@ -225,8 +241,8 @@ def _agreement(facts: ABFacts) -> Part | None:
         ("to", True),
     ]
     note = (
-        "Over cases to which both gave a winner or a tie. Kappa is agreement beyond chance: 1 is all of it, 0 none. "
-        "Left out: cases that one of them answered with a flip, not at all, or in vain."
+        "Over cases to which both gave a winner or a tie. Kappa is agreement beyond chance, by variant: 1 is all of "
+        "it, 0 none. Left out: cases that one of them answered with a flip, not at all, or in vain."
     )
     if run.sequential:
         note += " The intervals do not allow for the looks after every case."
@@ -239,6 +255,8 @@ def _table(
     run = facts.result
     tagged = any(case.tags for case in run.cases)
     columns = [("case", False), *([("tags", False)] if tagged else []), *((key, False) for key in run.keys)]
+    graded = [key for key in run.keys if any(case.preference is not None for case in run.of(key))]
+    columns += [(f"preference for {run.variant_b}{f', {key}' * (len(run.keys) > 1)}", True) for key in graded]
     columns += [(f"letters, {run.variant_a}", True), (f"letters, {run.variant_b}", True)]
     rows = []
     for name, found in cases.items():
@@ -246,6 +264,8 @@ def _table(
         cells = [cell(words.case_name(any_of), kind="id", two=str(place[name]) if shown else "")]
         cells += [cell(", ".join(any_of.tags), kind="word")] if tagged else []
         cells += [cell(words.outcome(found[key], run) if key in found else "", kind="word") for key in run.keys]
+        preferences = [found[key].preference if key in found else None for key in graded]
+        cells += [cell("" if one is None else one, kind="n") for one in preferences]
         cells += [cell(any_of.length_a, kind="n"), cell(any_of.length_b, kind="n")]
         known = facts.shown.get(name) if shown else None
         rows.append({"cells": cells, "preview": "" if known is None else preview(known.task_input)})

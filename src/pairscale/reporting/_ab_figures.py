@@ -102,6 +102,11 @@ class ABFacts:
         run = self.result
         tasks = other_names({*(case.task_id for case in run.cases), *run.unasked, *(u.task_id for u in run.unmatched)})
         people = other_names({str(one["labeller"]) for case in run.cases for one in case.detail.get("labels", ())}, "L")
+        # Of labels alone, every labeller is a comparator.
+        keys = {
+            key: next((f"{key[: -len(one)]}{people[one]}" for one in people if _ends(key, one)), key)
+            for key in run.keys
+        }
         names = {run.variant_a: "A", run.variant_b: "B"}
         order = {name: at for at, name in enumerate(tasks.values())}
         shown = {(tasks[name], repeat): one for (name, repeat), one in self.shown.items() if name in tasks}
@@ -109,7 +114,8 @@ class ABFacts:
             self,
             result=replace(
                 run,
-                cases=tuple(_disguised(case, tasks, people) for case in run.cases),
+                cases=tuple(replace(_disguised(case, tasks, people), key=keys[case.key]) for case in run.cases),
+                keys=tuple(keys.values()),
                 variant_a="A",
                 variant_b="B",
                 unmatched=tuple(replace(one, task_id=tasks[one.task_id]) for one in run.unmatched),
@@ -144,6 +150,11 @@ class ABFacts:
         suite = Suite(tuple(Task({"input": text} if text else {}, name) for name, text in inputs.items()))
         criteria = [key for key in self.result.keys if not is_people(self.result, key)] or list(self.result.keys)
         return export_pairwise_cases(sides[0], sides[1], criteria=criteria, out=path, suite=suite).n_cases
+
+
+def _ends(key: str, name: str) -> bool:
+    """Whether a key is the name of a labeller, alone or behind the criterion."""
+    return key == name or key.endswith(f": {name}")
 
 
 _IMPERSONAL = {"run", "compared", "pairscale", "seed", "run file made by", "last command"}

@@ -10,7 +10,7 @@ from pairscale.evaluate.inference.control import MARKDOWN
 from pairscale.reporting.picture import percent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pairscale.evaluate.inference.control import ControlledRate
     from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult
@@ -30,6 +30,10 @@ __all__ = [
     "why_not",
 ]
 
+_GRADED = (
+    "Answers are graded: a case counts with the probability that B is better, averaged over both orders where both "
+    "were asked, and the win rate is the mean of these preferences. "
+)
 _OUTCOMES = {"flip": "flip", "abstention": "no answer", "error": "error"}
 
 
@@ -95,6 +99,7 @@ def said(case: PairwiseCase, run: PairwiseRunResult) -> list[tuple[str, str]]:
     names = {"a": run.variant_a, "b": run.variant_b, "tie": "a tie"}
     what = outcome(case, run)
     head = f"{case.key}: {f'{what} is better' if case.outcome is Outcome.WIN else what}"
+    head += "" if case.preference is None else f" (preference {case.preference:.2f} for {run.variant_b})"
     detail = case.detail
     if "members" in detail:
         members = [
@@ -110,13 +115,20 @@ def said(case: PairwiseCase, run: PairwiseRunResult) -> list[tuple[str, str]]:
     if len(detail.get("orders", ())) > 1:
         orders = [
             (
-                f"{names[one['first']]} shown first: {names.get(one['winner'] or '', one['outcome'])}",
+                f"{names[one['first']]} shown first: {names.get(one['winner'] or '', one['outcome'])}"
+                + _stated(one, run),
                 one["reasoning"] or "",
             )
             for one in detail["orders"]
         ]
         return [(head, ""), *orders]
     return [(head, case.reasoning)]
+
+
+def _stated(order: Mapping[str, Any], run: PairwiseRunResult) -> str:
+    """How strongly B was preferred in one order, where the judge is graded."""
+    stated = order.get("preference")
+    return "" if stated is None else f" ({stated:.2f} for {run.variant_b})"
 
 
 def why_not(case: PairwiseCase) -> str:
@@ -190,7 +202,8 @@ def method(run: PairwiseRunResult) -> Sequence[str]:
         f"{run.variant_b} (B) was compared with {run.variant_a} (A) on {tasks:,} task{'s' * (tasks != 1)}{answers}: "
         f"{compared}. Where a judge was asked in both orders, a win counts only when both name the same answer; "
         "another winner in the other order is a flip. The win rate counts ties and flips as half a win, or leaves them "
-        "out where that is said; abstentions and errors are counted and never used. Intervals are "
+        "out where that is said; abstentions and errors are counted and never used. "
+        f"{_GRADED if rate.graded else ''}Intervals are "
         f"{intervals.get(rate.interval, f'{level}, {rate.interval}')}; cases of the same task are not taken for "
         f"independent. Computed with pairscale {__version__}."
     )

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -83,11 +80,10 @@ def label_alpha(
     Args:
         labels: rows with ``case_id labeller preferred``; skips, whose ``preferred`` is None, do not count.
     """
-    with _quiet():
-        try:
-            table = _agreement(labels, n_boot=_BOOT).table
-        except InputError:  # there are not yet two labels of one case
-            return None, None, 0
+    try:
+        table = _agreement(labels, n_boot=_BOOT).table
+    except InputError:  # there are not yet two labels of one case
+        return None, None, 0
     row = next(row for row in table.iter_rows(named=True) if row["statistic"] == "krippendorff_alpha")
     interval = None if row["lower"] is None else (row["lower"], row["upper"])
     return row["estimate"], interval, row["n_units"]
@@ -95,31 +91,15 @@ def label_alpha(
 
 def label_pairs(labels: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The agreement of every two labellers with a case in common: ``rater1 rater2 n_units`` and the coefficients."""
-    with _quiet():
-        try:
-            table = _agreement(labels, n_boot=0).pairs
-        except InputError:
-            return []
+    try:
+        table = _agreement(labels, n_boot=0).pairs
+    except InputError:
+        return []
     return [row for row in table.iter_rows(named=True) if row["n_units"]]
 
 
 def _agreement(labels: Sequence[Mapping[str, Any]], n_boot: int) -> Any:
-    from pairscale.checks.agreement import agreement
+    from pairscale.checks.agreement import measure_agreement
 
     given = [row for row in labels if row["preferred"] is not None]
-    return agreement(given, unit="case_id", rater="labeller", label="preferred", n_boot=n_boot, seed=1)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence notices of the agreement in this thread: here they would come with every look at the page."""
-    log, here = logging.getLogger("pairscale"), threading.get_ident()
-
-    def elsewhere(record: logging.LogRecord) -> bool:
-        return record.thread != here
-
-    log.addFilter(elsewhere)
-    try:
-        yield
-    finally:
-        log.removeFilter(elsewhere)
+    return measure_agreement(given, unit="case_id", rater="labeller", label="preferred", n_boot=n_boot, seed=1)

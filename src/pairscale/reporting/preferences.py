@@ -205,8 +205,7 @@ def preferences_of_ab(
             left_out["without a text"] += 1
         else:
             chosen, rejected = (texts.a, texts.b) if case.winner == "a" else (texts.b, texts.a)
-            stated = case.detail.get("probability")  # that B is better
-            probability = None if not isinstance(stated, float) else stated if case.winner == "b" else 1 - stated
+            probability = case.preference if case.winner == "b" else case.probability
             names = (result.variant_a, result.variant_b)
             ids = names if case.winner == "a" else names[::-1]
             orders = True if len(case.detail.get("orders", ())) > 1 else None

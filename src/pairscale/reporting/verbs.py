@@ -60,7 +60,8 @@ def report(
     holds no text, and no name of one.
 
     Args:
-        run: The run file: a ranking, a study of position bias or an A/B run.
+        run: The run file: a ranking, a study of position bias or an A/B run. Or a file of labels with their key: a
+            labeller that is called like a judge (or that ``condition`` names) is held against people.
         out: The page to write, or by its ending a table; an ``.xlsx`` file has a sheet each for the ranking, the
             comparisons and the method. By default a page beside the run file.
         title: What was asked.
@@ -145,6 +146,13 @@ def written_report(
 
 def _facts(run: str | os.PathLike[str], kind: str | None, condition: str | None) -> Facts:
     chosen: Any = optional(require_choice, kind, "kind", KINDS)
+    if "://" not in str(run) and Path(run).suffix.lower() in TABLE_SUFFIXES:
+        if chosen not in {None, "ab"}:
+            raise InputError(f"{run} is read as labels of two variants; kind={chosen!r} belongs to run files")
+        from pairscale.reporting._ab_figures import ab_of_result
+        from pairscale.reporting._label_result import result_of_labels
+
+        return ab_of_result(result_of_labels(run, condition))
     with open_run(run) as store:
         chosen = chosen or kind_of(store)
         if chosen == "ab":

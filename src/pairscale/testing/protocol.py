@@ -121,7 +121,7 @@ def check_judge_protocol(
     return ProtocolReport(_name(judge), len(found.outcomes), tuple(found.outcomes), tuple(has), tuple(found.notes))
 
 
-_MEMBERS = ("max_cost_of", "price", "uses_cache", "waits_for_people", "allow_ties", "aclose")
+_MEMBERS = ("max_cost_of", "price", "uses_cache", "waits_for_people", "graded", "allow_ties", "aclose")
 
 
 def _has(judge: Any, name: str) -> bool:
@@ -171,7 +171,7 @@ def _look(judge: Any, found: _Findings) -> None:
             found.notes.append(f"it has {written}, which is not looked up; the protocol's name is {meant}")
 
 
-_FLAGS: tuple[Literal["uses_cache", "waits_for_people"], ...] = ("uses_cache", "waits_for_people")
+_FLAGS: tuple[Literal["uses_cache", "waits_for_people", "graded"], ...] = ("uses_cache", "waits_for_people", "graded")
 _METHODS: tuple[Literal["max_cost_of", "aclose"], ...] = ("max_cost_of", "aclose")
 
 

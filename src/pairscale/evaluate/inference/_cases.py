@@ -1,7 +1,8 @@
 """The cases of a comparison of two variants as numbers: scores, counts of outcomes, and sums by task.
 
 A case is scored for variant B: 1 when B won, 0 when A won, ½ for a tie and for a flip (the judge changed its mind with
-the order). Abstentions and errors have no score; they are counted, and never taken for ties.
+the order). A graded case has a preference instead, the probability that B is better, which is its score. Abstentions
+and errors have no score; they are counted, and never taken for ties.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ __all__ = [
     "Tally",
     "Ties",
     "by_task",
+    "graded_count",
+    "hard_winner",
     "normal_quantile",
     "read_cases",
     "score_of",
@@ -45,6 +48,7 @@ USED: dict[str, tuple[str, ...]] = {"half": ("win", "tie", "flip"), "excluded": 
 
 _REQUIRED = {"task_id": pl.String(), "outcome": pl.String(), "winner": pl.String()}
 _HALF = ("tie", "flip")
+_KINDS: dict[str, tuple[str, str | None]] = {"b": ("win", "b"), "a": ("win", "a"), "tie": ("tie", None)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +81,14 @@ class Scores:
         sums: of their scores.
         squares: the sum of all squared scores.
         halves: how many scores are ½.
+        graded: whether some scores are none of 0, ½ and 1.
     """
 
     sizes: Floats
     sums: Floats
     squares: float
     halves: int
+    graded: bool = False
 
     @property
     def n(self) -> int:
@@ -100,19 +106,39 @@ class Scores:
         return float(self.sums.sum() / self.sizes.sum()) if self.n else None
 
     @property
+    def variance(self) -> float:
+        """The variance of the scores, divided by their number less 1; 0 with fewer than two."""
+        mean = self.mean
+        if mean is None or self.n < 2:
+            return 0.0
+        return max(0.0, self.squares - self.n * mean * mean) / (self.n - 1)
+
+    @property
     def repeated(self) -> bool:
         """Whether some task has several cases, which then are not independent."""
         return self.n > self.tasks
 
 
-def score_of(outcome: str, winner: str | None) -> float | None:
-    """What a case is worth to B: 1, ½ or 0; None for an abstention or an error.
+def hard_winner(preference: float) -> Literal["a", "b", "tie"]:
+    """The hard verdict of a graded preference for B: ``b`` above ½, ``a`` below ½, ``tie`` at exactly ½.
 
     Example:
-        >>> score_of("win", "b"), score_of("flip", None), score_of("error", None)
-        (1.0, 0.5, None)
+        >>> hard_winner(0.83), hard_winner(0.5)
+        ('b', 'tie')
+    """
+    return "b" if preference > 0.5 else "a" if preference < 0.5 else "tie"
+
+
+def score_of(outcome: str, winner: str | None, preference: float | None = None) -> float | None:
+    """What a case is worth to B: its graded preference, else 1, ½ or 0; None for an abstention or an error.
+
+    Example:
+        >>> score_of("win", "b"), score_of("flip", None), score_of("error", None), score_of("win", "b", 0.83)
+        (1.0, 0.5, None, 0.83)
     """
     kind = Outcome(outcome)
+    if preference is not None and kind.is_answer:
+        return preference
     if kind is Outcome.WIN:
         if winner not in {"a", "b"}:
             raise InputError(f"the winner of a case is {winner!r}; it must be 'a' or 'b'")
@@ -120,19 +146,23 @@ def score_of(outcome: str, winner: str | None) -> float | None:
     return 0.5 if kind.is_answer else None
 
 
-def read_cases(cases: Table, what: str = "cases") -> pl.DataFrame:
-    """Cases with their column ``score``, checked; other columns are kept.
+def read_cases(cases: Table, what: str = "cases", *, graded: bool = True) -> pl.DataFrame:
+    """Cases with their columns ``score`` and ``preference``, checked; other columns are kept.
 
     Args:
-        cases: ``task_id``, ``outcome`` (win, tie, flip, abstention, error), ``winner`` (a or b, of a win).
+        cases: ``task_id``, ``outcome`` (win, tie, flip, abstention, error), ``winner`` (a or b, of a win), and
+            ``preference`` (the probability that B is better) where cases are graded; or ``task_id`` and ``preference``
+            alone, where a missing preference is an abstention.
         what: its name in an error message.
+        graded: take a preference as the score; otherwise the score is that of the hard verdict.
 
     Raises:
-        TableError: when a column is missing, or an outcome or a winner is none of these.
+        TableError: when a column is missing, or an outcome, a winner or a preference is none.
     """
     frame = to_frame(cases, what)
     if not frame.columns:
         frame = pl.DataFrame(schema=_REQUIRED)
+    frame = _with_preferences(frame, what)
     require_columns(frame, list(_REQUIRED), what)
     frame = require_ids(frame, ["task_id"], what)
     frame = frame.with_columns(as_text(frame[name], what) for name in ("outcome", "winner"))
@@ -145,9 +175,44 @@ def read_cases(cases: Table, what: str = "cases") -> pl.DataFrame:
     open_wins = (frame["outcome"] == "win") & ~frame["winner"].is_in(["a", "b"]).fill_null(value=False)
     if open_wins.any():
         raise TableError(f"{what}: a win has the winner 'a' or 'b'; {row_numbers(open_wins)} has neither")
+    preference, b_won = frame["preference"], frame["winner"] == "b"
+    turned = (frame["outcome"] == "win") & ((b_won & (preference <= 0.5)) | (~b_won & (preference >= 0.5)))
+    if turned.fill_null(value=False).any():
+        raise TableError(
+            f"{what}: the winner and the preference (that B is better) contradict each other in {row_numbers(turned)}"
+        )
     outcome = pl.col("outcome")
+    frame = frame.with_columns(preference=pl.when(outcome.is_in(USED["half"])).then(pl.col("preference")))
     score = pl.when(outcome == "win").then((pl.col("winner") == "b").cast(pl.Float64))
-    return frame.with_columns(score=score.when(outcome.is_in(_HALF)).then(0.5))
+    hard = score.when(outcome.is_in(_HALF)).then(0.5)
+    return frame.with_columns(score=pl.coalesce("preference", hard) if graded else hard)
+
+
+def _with_preferences(frame: pl.DataFrame, what: str) -> pl.DataFrame:
+    """Cases with a checked column ``preference``; where that is all they have, with the hard verdicts that follow."""
+    if "preference" not in frame.columns:
+        return frame.with_columns(preference=pl.lit(None, pl.Float64()))
+    given = frame["preference"]
+    if given.dtype == pl.Boolean or not (given.dtype.is_numeric() or given.null_count() == frame.height):
+        raise TableError(f"{what}: column 'preference' holds {given.dtype}, not numbers from 0 to 1")
+    numbers = given.cast(pl.Float64).fill_nan(None)
+    wrong = ~numbers.is_between(0, 1).fill_null(value=True)
+    if wrong.any():
+        raise TableError(
+            f"{what}: column 'preference' must be from 0 to 1, the probability that B is better; it is "
+            f"{numbers.filter(wrong)[0]:g} in {row_numbers(wrong)} (subtract 1 from a scale of 1 to 2)"
+        )
+    frame = frame.with_columns(numbers)
+    if {"outcome", "winner"} & set(frame.columns):
+        return frame
+    kinds = [("abstention", None) if one is None else _KINDS[hard_winner(one)] for one in numbers]
+    outcomes, winners = ([kind[at] for kind in kinds] for at in (0, 1))
+    return frame.with_columns(pl.Series("outcome", outcomes, pl.String()), pl.Series("winner", winners, pl.String()))
+
+
+def graded_count(frame: pl.DataFrame) -> int:
+    """How many of the cases that were read have a graded preference."""
+    return frame.height - frame["preference"].null_count()
 
 
 def used_cases(frame: pl.DataFrame, ties: str) -> pl.DataFrame:
@@ -162,7 +227,7 @@ def used_cases(frame: pl.DataFrame, ties: str) -> pl.DataFrame:
 def tally(frame: pl.DataFrame) -> Tally:
     """Count the outcomes of cases that were read."""
     counts = dict(frame["outcome"].value_counts().iter_rows())
-    won = int(frame["score"].eq(1).sum())
+    won = int(((frame["outcome"] == "win") & (frame["winner"] == "b")).sum())
     return Tally(won, counts.get("win", 0) - won, *(counts.get(str(kind), 0) for kind in list(Outcome)[1:]))
 
 
@@ -170,23 +235,27 @@ def by_task(used: pl.DataFrame) -> Scores:
     """Scores summed by task, in the order in which tasks come."""
     sums = used.group_by("task_id", maintain_order=True).agg(size=pl.len(), sum=pl.col("score").sum())
     score = used["score"]
+    between = bool(((score != 0) & (score != 0.5) & (score != 1)).any())
     return Scores(
         sums["size"].cast(pl.Float64).to_numpy(),
         sums["sum"].to_numpy(),
         float((score * score).sum()),
         int(score.eq(0.5).sum()),
+        between,
     )
 
 
-def task_means(cases: Table, what: str) -> pl.DataFrame:
-    """The mean score of each task, ties and flips as half: ``task_id score``.
+def task_means(cases: Table, what: str, *, graded: bool = True) -> pl.DataFrame:
+    """The mean score of each task, ties and flips as half: ``task_id score graded``.
 
     Args:
-        cases: ``task_id``, ``outcome``, ``winner``.
+        cases: ``task_id``, ``outcome``, ``winner``, and ``preference`` where they are graded.
         what: they are called in messages.
+        graded: take preferences as scores.
     """
-    used = used_cases(read_cases(cases, what), "half")
-    return used.group_by("task_id", maintain_order=True).agg(pl.col("score").mean())
+    used = used_cases(read_cases(cases, what, graded=graded), "half")
+    is_graded = pl.col("preference").is_not_null().any() & graded
+    return used.group_by("task_id", maintain_order=True).agg(pl.col("score").mean(), graded=is_graded)
 
 
 def normal_quantile(level: float) -> float:

@@ -13,6 +13,10 @@ share of halves and u = 1 - h(p). The likelihood then gives
 Without halves u is 1, and the interval is Wilson's. With them it is the score interval of Tango (1998) for the
 difference of two paired proportions, on the scale of a rate. Feeding Wilson's formula with half wins instead would
 leave out the term h / 4: the interval would be too wide.
+
+Graded scores, anywhere between 0 and 1, vary less than wins and losses with the same mean. Their variance is taken as
+f p (1 - p) with the share f that the scores themselves show, so the interval is Wilson's with n / f in the place of n,
+less what it costs that f is an estimate.
 """
 
 from __future__ import annotations
@@ -30,9 +34,20 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float64]
 
-__all__ = ["design_size", "effective_size", "half_share", "score_interval", "score_limits", "student_quantile"]
+__all__ = [
+    "design_size",
+    "effective_size",
+    "graded_limits",
+    "half_share",
+    "rate_ends",
+    "score_interval",
+    "score_limits",
+    "student_quantile",
+]
 
 _HALVINGS = 50  # of an interval of at most 1: to 1e-15
+_IMAGINED = 0.25  # of a case that is as far from the mean as a win or a loss
+_NO_SPREAD = 1e-12  # of scores that are equal, but for rounding
 
 
 def score_interval(rate: float, halves: float, size: float, level: float) -> tuple[float, float]:
@@ -67,6 +82,48 @@ def score_limits(rate: Floats, halves: Floats, size: Floats, level: float) -> tu
             inner, outer = np.where(within, middle, inner), np.where(within, outer, middle)
         limits.append((1 + np.where(inside(np.full_like(seen, end)), end, inner)) / 2)
     return limits[0], limits[1]
+
+
+def graded_limits(rate: Floats, variance: Floats, units: float, size: Floats, level: float) -> tuple[Floats, Floats]:
+    """The ends of intervals for the mean of graded scores, of many data sets at once.
+
+    The variance is f p (1 - p). A quarter of a case enters f that varies as wins and losses do, so that a few scores
+    that happen to be close together do not give a narrow interval; scores that are all equal say nothing about f, which
+    is 1 then: the interval is Wilson's. Because f is an estimate, the size is less by (z / t)², t with units - 1.
+
+    Args:
+        rate: the mean scores.
+        variance: of the scores, divided by their number less 1.
+        units: how many units drawn independently they come from: tasks, or cases where each is of a task of its own.
+        size: how many independent scores they are worth.
+        level: of the interval.
+    """
+    most = rate * (1 - rate)
+    known = (variance > _NO_SPREAD) & (most > 0) & (units > 1)
+    seen = ((units - 1) * variance + _IMAGINED * most) / (units - 1 + _IMAGINED)
+    share = np.where(known, np.minimum(1.0, seen / np.where(known, most, 1.0)), 1.0)
+    charge = (normal_quantile(level) / student_quantile(level, units - 1)) ** 2 if units > 1 else 1.0
+    worth = np.where(known, size * charge, size) / share
+    z2 = normal_quantile(level) ** 2
+    centre = (worth * rate + z2 / 2) / (worth + z2)
+    reach = np.sqrt(z2 * (worth * most + z2 / 4)) / (worth + z2)
+    return np.maximum(centre - reach, 0.0), np.minimum(centre + reach, 1.0)
+
+
+def rate_ends(scores: Scores, size: float, level: float) -> tuple[float, float]:
+    """The interval for the rate of cases, graded or not; there must be one.
+
+    Args:
+        scores: of the cases.
+        size: how many independent cases they are worth, see :func:`effective_size`.
+        level: of the interval.
+    """
+    rate = float(scores.sums.sum()) / scores.n
+    if not scores.graded:
+        return score_interval(rate, scores.halves / scores.n, size, level)
+    mean, variance, worth = (np.array([one]) for one in (rate, scores.variance, design_size(scores)))
+    lower, upper = graded_limits(mean, variance, scores.tasks, worth, level)
+    return float(lower[0]), float(upper[0])
 
 
 def half_share(rate: Floats, variance: Floats) -> Floats:

@@ -12,10 +12,10 @@ import polars as pl
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError, TableError
 from pairscale.core.options import require_level
-from pairscale.core.tables import Table, require_columns, require_ids, row_numbers, to_frame
-from pairscale.evaluate.inference._cases import USED, by_task, normal_quantile, read_cases, used_cases
+from pairscale.core.tables import Table, require_columns, row_numbers
+from pairscale.evaluate.inference._cases import USED, by_task, graded_count, normal_quantile, read_cases, used_cases
 from pairscale.evaluate.inference._penalised import Penalty, fit_penalised
-from pairscale.evaluate.inference._score import effective_size, half_share, score_interval, student_quantile
+from pairscale.evaluate.inference._score import effective_size, rate_ends, student_quantile
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -98,6 +98,7 @@ class ControlledRate(ReprMixin):
         level: of the intervals.
         control: the controlled styles.
         used: the outcomes that count.
+        graded: whether some scores are graded preferences.
     """
 
     rate: float | None
@@ -113,6 +114,7 @@ class ControlledRate(ReprMixin):
     level: float
     control: tuple[str, ...]
     used: tuple[str, ...] = USED["half"]
+    graded: bool = False
 
     def __str__(self) -> str:
         if self.rate is None:
@@ -154,8 +156,8 @@ def controlled_rate(cases: Table, control: str | Sequence[str] = ("length",), *,
     other true values.
 
     Args:
-        cases: ``task_id``, ``outcome`` and ``winner``, or ``task_id`` and ``score`` (B's, from 0 to 1); and for each
-            style two columns, such as ``length_a`` and ``length_b``.
+        cases: ``task_id``, ``outcome`` and ``winner``, with ``preference`` where they are graded, or ``task_id`` and
+            ``preference`` alone; and for each style two columns, such as ``length_a`` and ``length_b``.
         control: the styles: names of columns without ``_a`` and ``_b``. ``markdown`` is headers, lists and bold.
         level: of the intervals.
 
@@ -165,7 +167,8 @@ def controlled_rate(cases: Table, control: str | Sequence[str] = ("length",), *,
 
     Example:
         >>> cases = [
-        ...     {"task_id": n, "score": n % 3 / 2, "length_a": 100, "length_b": 90 + 5 * (n % 7)} for n in range(42)
+        ...     {"task_id": n, "preference": n % 3 / 2, "length_a": 100, "length_b": 90 + 5 * (n % 7)}
+        ...     for n in range(42)
         ... ]
         >>> found = controlled_rate(cases)
         >>> round(found.raw_rate, 2), round(found.rate, 2), found.overlap
@@ -186,8 +189,7 @@ def controlled_rate(cases: Table, control: str | Sequence[str] = ("length",), *,
         fitted.notices.extend(_overlap_notice(overlap, scores.n, names))
     raw_ci = None
     if scores.mean is not None:
-        halves = half_share(np.array([scores.mean]), np.array([known["score"].to_numpy().var()]))
-        raw_ci = score_interval(scores.mean, float(halves[0]), effective_size(scores, level), level)
+        raw_ci = rate_ends(scores, effective_size(scores, level), level)
     return ControlledRate(
         rate=fitted.rate,
         ci=fitted.ci,
@@ -201,6 +203,7 @@ def controlled_rate(cases: Table, control: str | Sequence[str] = ("length",), *,
         missing=frame.height - known.height,
         level=level,
         control=names,
+        graded=graded_count(known) > 0,
     )
 
 
@@ -252,16 +255,7 @@ def _fitted(
 
 def _scored(cases: Table) -> pl.DataFrame:
     """The answered cases with their scores."""
-    frame = to_frame(cases, "cases")
-    if "score" not in frame.columns or "outcome" in frame.columns:
-        return used_cases(read_cases(frame), "half")
-    require_columns(frame, ["task_id"], "cases")
-    frame = require_ids(frame, ["task_id"], "cases")
-    frame = frame.with_columns(_numbers(frame["score"]))
-    wrong = ((frame["score"] < 0) | (frame["score"] > 1)).fill_null(value=False)
-    if wrong.any():
-        raise TableError(f"cases: column 'score' is not between 0 and 1 in {row_numbers(wrong)}")
-    return frame.drop_nulls("score")
+    return used_cases(read_cases(cases), "half")
 
 
 def _numbers(column: pl.Series, *, is_length: bool = False) -> pl.Series:

@@ -21,7 +21,7 @@ from pairscale.core.notices import notice
 from pairscale.core.options import require_level
 from pairscale.core.tables import Table
 from pairscale.evaluate.inference._cases import USED, task_means
-from pairscale.evaluate.inference._score import half_share, score_limits
+from pairscale.evaluate.inference._score import graded_limits, half_share, score_limits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -55,6 +55,7 @@ class CorrectedWinRate:
         interval: how they were made.
         used: the outcomes that count, of people and of the model.
         notices: what to be careful with.
+        graded: whose scores are graded preferences: ``model``, ``people``, both or none of them.
     """
 
     rate: float | None
@@ -72,9 +73,12 @@ class CorrectedWinRate:
     interval: str = "wilson"
     used: tuple[str, ...] = USED["half"]
     notices: tuple[str, ...] = ()
+    graded: tuple[str, ...] = ()
 
 
-def corrected_win_rate(model_cases: Table, human_cases: Table, *, level: float = 0.95) -> CorrectedWinRate:
+def corrected_win_rate(
+    model_cases: Table, human_cases: Table, *, level: float = 0.95, graded: bool = True
+) -> CorrectedWinRate:
     """Correct a model's win rate by people's labels.
 
     The labelled tasks must be a random part of all tasks. Several verdicts or labels of a task are averaged first, and
@@ -86,17 +90,24 @@ def corrected_win_rate(model_cases: Table, human_cases: Table, *, level: float =
     nothing. So half a task is imagined on which they disagree, a quarter each way. That makes intervals a little wider,
     which shows where labels are few.
 
+    Scores of either may be graded. A judge's graded preferences often follow people's choices more closely than its
+    hard verdicts do, and are then worth more labels.
+
     Args:
-        model_cases: the model's cases: ``task_id``, ``outcome``, ``winner``.
+        model_cases: the model's cases: ``task_id``, ``outcome``, ``winner``, and ``preference`` where they are graded.
         human_cases: people's, of some of the same tasks.
         level: of the intervals.
+        graded: count preferences where cases have them; False for hard verdicts.
 
     Raises:
         TableError: when the cases lack a column or hold another outcome.
         InputError: when labels and verdicts have no task in common.
     """
     level = require_level(level)
-    model, human = task_means(model_cases, "model_cases"), task_means(human_cases, "human_cases")
+    given = {"model": (model_cases, "model_cases"), "people": (human_cases, "human_cases")}
+    means = {who: task_means(*one, graded=graded) for who, one in given.items()}
+    whose = tuple(who for who, one in means.items() if one["graded"].any())
+    model, human = means["model"], means["people"]
     both = human.join(model, on="task_id", suffix="_model")
     if both.is_empty() and model.height and human.height:
         raise InputError("model_cases and human_cases have no task in common; check the column 'task_id' of both")
@@ -106,10 +117,12 @@ def corrected_win_rate(model_cases: Table, human_cases: Table, *, level: float =
     if both.is_empty():
         why = f"no corrected win rate: there is no {'label' if model.height else 'verdict of the model'}"
         nothing = (None, None, None, None, model_rate, 0.0, False, 0, len(rest), unmatched, 0.0)
-        return CorrectedWinRate(*nothing, level, notices=(why,))
+        return CorrectedWinRate(*nothing, level, notices=(why,), graded=whose)
     moments = ScoreMoments.of(both["score"].to_numpy()[None, :], both["score_model"].to_numpy()[None, :], rest[None, :])
-    rate, weight, size, lower, upper, worth = (float(part[0]) for part in correct(moments, level))
-    alone = score_limits(moments.mean_y, half_share(moments.mean_y, moments.spread_y), np.array([moments.n]), level)
+    by_grades = "people" in whose
+    rate, weight, size, lower, upper, worth = (float(part[0]) for part in correct(moments, level, graded=by_grades))
+    labels = np.array([float(moments.n)])
+    alone = _limits(moments.mean_y, moments, labels, level, graded=by_grades)
     notices = [_poor(moments, worth)] if size == moments.n else []
     if unmatched:
         notices.append(f"{unmatched} labelled tasks have no verdict of the model and were left out")
@@ -127,6 +140,7 @@ def corrected_win_rate(model_cases: Table, human_cases: Table, *, level: float =
         effective_labels=size,
         level=level,
         notices=tuple(notices),
+        graded=whose,
     )
 
 
@@ -183,8 +197,16 @@ class ScoreMoments:
         return cls(n, others, mean_y, mean_f, mean_other, y.var(axis=1), f.var(axis=1), cross, spread_other)
 
 
-def correct(moments: ScoreMoments, level: float) -> tuple[Floats, Floats, Floats, Floats, Floats, Floats]:
-    """Rate, weight, effective labels, both ends, and what labels would be worth if the model were used anyway."""
+def correct(
+    moments: ScoreMoments, level: float, *, graded: bool = False
+) -> tuple[Floats, Floats, Floats, Floats, Floats, Floats]:
+    """Rate, weight, effective labels, both ends, and what labels would be worth if the model were used anyway.
+
+    Args:
+        moments: of the scores.
+        level: of the interval.
+        graded: whether labels are graded, so that they may vary less than wins, ties and losses do.
+    """
     n, others = moments.n, moments.others
     y, f = moments.mean_y, moments.mean_f
     weight, ratio = np.zeros_like(y), np.ones_like(y)
@@ -203,6 +225,13 @@ def correct(moments: ScoreMoments, level: float) -> tuple[Floats, Floats, Floats
     helps = worth >= _WORTHWHILE * n
     weight, size = np.where(helps, weight, 0.0), np.where(helps, worth, float(n))
     rate = np.clip(y + weight * (moments.mean_other - f), 0, 1)
-    halves = np.minimum(half_share(y, moments.spread_y), 1 - np.abs(2 * rate - 1))
-    lower, upper = score_limits(rate, halves, size, level)
+    lower, upper = _limits(rate, moments, size, level, graded=graded)
     return rate, weight, size, lower, upper, worth
+
+
+def _limits(rate: Floats, moments: ScoreMoments, size: Floats, level: float, *, graded: bool) -> tuple[Floats, Floats]:
+    """Both ends for a rate of labels that spread as these do, as if there were so many of them."""
+    if graded:
+        return graded_limits(rate, moments.spread_y * moments.n / max(1, moments.n - 1), moments.n, size, level)
+    halves = np.minimum(half_share(moments.mean_y, moments.spread_y), 1 - np.abs(2 * rate - 1))
+    return score_limits(rate, halves, size, level)

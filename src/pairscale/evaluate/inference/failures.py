@@ -42,6 +42,7 @@ WAY_WORDS: dict[Failures, str] = {
 }
 """The ways to count in words, behind "if"."""
 
+_GRADED = ("preference", "probability")
 _LOSS: dict[str, tuple[Outcome, str | None]] = {
     "a": (Outcome.WIN, "b"),
     "b": (Outcome.WIN, "a"),
@@ -114,7 +115,8 @@ def count_failures(cases: pl.DataFrame, failures: Failures) -> pl.DataFrame:
     """Cases as they count in another way, by their column ``failed``; ``shown`` leaves them as they are.
 
     Args:
-        cases: ``outcome winner failed`` and any other columns; the winner of a tie is null.
+        cases: ``outcome winner failed`` and any other columns; the winner of a tie is null. Where a variant failed,
+            there is no graded ``preference`` any more.
         failures: the way to count.
     """
     if failures == "shown" or cases["failed"].null_count() == cases.height:
@@ -128,7 +130,8 @@ def count_failures(cases: pl.DataFrame, failures: Failures) -> pl.DataFrame:
         new = failed.replace_strict(dict(values), default=None, return_dtype=pl.String())
         return pl.when(failed.is_null()).then(pl.col(column)).otherwise(new).alias(column)
 
-    return cases.with_columns(recounted("outcome", outcomes), recounted("winner", winners))
+    graded = [pl.when(failed.is_null()).then(pl.col(name)).alias(name) for name in _GRADED if name in cases.columns]
+    return cases.with_columns(recounted("outcome", outcomes), recounted("winner", winners), *graded)
 
 
 def agreed_better(better: Mapping[Failures, str | None], asked: Failures) -> str | None:

@@ -14,6 +14,11 @@ Ramdas 2024; Orabona and Jun 2024). It is a half circle: bets on rates from 0.2 
 that is where most comparisons end. There is nothing to tune, and the order of the scores does not matter. For each q
 the logarithm of the capital is convex in m, and it is at most 0 where m is the mean so far. So what is left is an
 interval around that mean, and its ends are found by halving.
+
+Graded scores may all be different, which would make every look slower than the one before. Once there are more values
+than :data:`_GRID` has steps, each score is split between the two steps of the grid next to it, in the shares that keep
+its value. The gain of a bet is linear in the score, so its logarithm is concave: the split score never earns more. The
+capital that is counted is at most the true one, and the sequence stays valid; the mean so far stays the same.
 """
 
 from __future__ import annotations
@@ -22,6 +27,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -30,7 +36,7 @@ import polars as pl
 from pairscale.core.display import ReprMixin
 from pairscale.core.options import require_level, require_probability
 from pairscale.core.tables import Table
-from pairscale.evaluate.inference._cases import USED, read_cases, tally, used_cases
+from pairscale.evaluate.inference._cases import USED, graded_count, read_cases, tally, used_cases
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,6 +48,7 @@ __all__ = ["ConfidenceSequence", "RunningSequence", "confidence_sequence", "last
 _HALVINGS = 30  # to 1e-9
 _EDGE = 1e-12
 _ROWS = 64  # looks whose ends are found at once
+_GRID = 60  # steps from 0 to 1: halves, thirds, quarters, fifths, sixths and tenths lie on it
 _TABLE = {
     "look": pl.Int64(),
     "task_id": pl.String(),
@@ -86,6 +93,22 @@ def log_capital(mean: Floats, values: Floats, counts: Floats) -> Floats:
     return np.asarray(most + np.log(np.exp(total - most[:, None]) @ shares))
 
 
+def split_scores(values: Floats, counts: Floats) -> tuple[Floats, Floats]:
+    """Scores as shares of the steps of the grid: the steps, and how much of each score lies on them.
+
+    Args:
+        values: the scores that occur.
+        counts: how often each did, a row a look.
+    """
+    places = values * _GRID
+    below = np.minimum(np.floor(places + _EDGE), _GRID - 1).astype(np.int64)
+    upper = np.clip(places - below, 0.0, 1.0)
+    shares = np.zeros((len(values), _GRID + 1))
+    shares[np.arange(len(values)), below] = 1 - upper
+    shares[np.arange(len(values)), below + 1] += upper
+    return np.arange(_GRID + 1) / _GRID, counts @ shares
+
+
 def _limits(values: Floats, counts: Floats, level: float) -> tuple[Floats, Floats]:
     """The ends after each of several looks, a row of counts each."""
     mean, bar = counts @ values / counts.sum(axis=1), -math.log(1 - level)
@@ -103,8 +126,9 @@ def _limits(values: Floats, counts: Floats, level: float) -> tuple[Floats, Float
 
 def last_limits(scores: Floats, level: float) -> tuple[float, float]:
     """The ends after the last of several scores."""
-    values, counts = np.unique(scores, return_counts=True)
-    lower, upper = _limits(values, counts[None, :].astype(np.float64), level)
+    values, times = np.unique(scores, return_counts=True)
+    counts = times[None, :].astype(np.float64)
+    lower, upper = _limits(*(split_scores(values, counts) if len(values) > _GRID else (values, counts)), level)
     return float(lower[0]), float(upper[0])
 
 
@@ -136,7 +160,12 @@ class RunningSequence:
         self._limits: tuple[float, float] | None = (0.0, 1.0)
 
     def update(self, score: float) -> None:
-        """Take in one score: 1 when B won, 0 when A did, ½ for a tie; with several cases a task, their mean."""
+        """Take in one score.
+
+        Args:
+            score: 1 when B won, 0 when A did, ½ for a tie, a graded preference for B as it is; with several cases a
+                task, their mean.
+        """
         self._counts[require_probability(score, "score")] += 1
         self.n += 1
         self._limits = None
@@ -166,7 +195,8 @@ class RunningSequence:
         return self._ends()[1]
 
     def _table(self) -> tuple[Floats, Floats]:
-        return np.array(list(self._counts)), np.array([list(self._counts.values())], dtype=np.float64)
+        values, counts = np.array(list(self._counts)), np.array([list(self._counts.values())], dtype=np.float64)
+        return split_scores(values, counts) if len(values) > _GRID else (values, counts)
 
     def _ends(self) -> tuple[float, float]:
         if self._limits is None:
@@ -196,6 +226,7 @@ class ConfidenceSequence(ReprMixin, table="table"):
         level: the chance that all intervals together hold the true mean.
         interval: how they were made.
         used: the outcomes that count.
+        graded: whether some scores are graded preferences.
     """
 
     table: pl.DataFrame
@@ -209,6 +240,7 @@ class ConfidenceSequence(ReprMixin, table="table"):
     level: float
     interval: str = "betting"
     used: tuple[str, ...] = USED["half"]
+    graded: bool = False
 
     def __str__(self) -> str:
         if self.mean is None or self.ci is None:
@@ -217,7 +249,7 @@ class ConfidenceSequence(ReprMixin, table="table"):
         return f"{self.n:,} task{'s' * (self.n != 1)}: {self.mean:.3f}, {self.ci[0]:.3f} to {self.ci[1]:.3f}, {state}"
 
 
-def confidence_sequence(cases: Table, *, level: float = 0.95) -> ConfidenceSequence:
+def confidence_sequence(cases: Table, *, level: float = 0.95, graded: bool = True) -> ConfidenceSequence:
     """The confidence sequence of B's win rate, ties as half, after each task.
 
     A task with several cases is one score, their mean, and counts from its last case on. What the sequence estimates is
@@ -225,16 +257,19 @@ def confidence_sequence(cases: Table, *, level: float = 0.95) -> ConfidenceSeque
     begins with the easy tasks.
 
     Args:
-        cases: ``task_id``, ``outcome``, ``winner``, in the order in which they came.
+        cases: ``task_id``, ``outcome``, ``winner``, and ``preference`` where they are graded, in the order in which
+            they came.
         level: the chance that all intervals together hold the true mean.
+        graded: count preferences where cases have them; False for hard verdicts.
 
     Raises:
         TableError: when the cases lack a column or hold another outcome.
     """
     level = require_level(level)
-    frame = read_cases(cases)
+    frame = read_cases(cases, graded=graded)
     counts = tally(frame)
-    used = used_cases(frame.select("task_id", "outcome", "score").with_row_index("_row"), "half")
+    columns = ("task_id", "outcome", "score", "preference")
+    used = used_cases(frame.select(columns).with_row_index("_row"), "half")
     tasks = used.group_by("task_id").agg(score=pl.col("score").mean(), last=pl.col("_row").max()).sort("last")
     lower, upper, decided = _looks(tasks["score"].to_numpy(), level)
     table = tasks.select(
@@ -257,18 +292,23 @@ def confidence_sequence(cases: Table, *, level: float = 0.95) -> ConfidenceSeque
         abstentions=counts.abstentions,
         errors=counts.errors,
         level=level,
+        graded=graded and graded_count(used) > 0,
     )
 
 
 def _looks(scores: Floats, level: float) -> tuple[Floats, Floats, NDArray[np.bool_]]:
     """Both ends after each score, and whether it was decided by then."""
-    values = np.unique(scores)
+    values, first = np.unique(scores, return_index=True)
+    # Up to this look there are few values, and nothing is split.
+    exact = len(scores) if len(values) <= _GRID else int(np.sort(first)[_GRID])
     lower, upper, capital = np.empty((3, len(scores)))
     seen = np.zeros(len(values))
-    for start in range(0, len(scores), _ROWS):
-        rows = slice(start, start + _ROWS)
+    starts: list[int] = sorted({*range(0, len(scores), _ROWS), *([exact] if exact < len(scores) else [])})
+    for start, stop in pairwise([*starts, len(scores)]):
+        rows = slice(start, stop)
         counts = seen + np.cumsum(scores[rows, None] == values, axis=0)
-        lower[rows], upper[rows] = _limits(values, counts, level)
-        capital[rows] = log_capital(np.full(len(counts), 0.5), values, counts)
+        steps, shares = (values, counts) if start < exact else split_scores(values, counts)
+        lower[rows], upper[rows] = _limits(steps, shares, level)
+        capital[rows] = log_capital(np.full(len(counts), 0.5), steps, shares)
         seen = counts[-1]
     return lower, upper, np.logical_or.accumulate(capital >= -math.log(1 - level))

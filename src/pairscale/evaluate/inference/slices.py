@@ -12,7 +12,7 @@ from pairscale.core.display import ReprMixin
 from pairscale.core.options import require_level
 from pairscale.core.tables import Table, as_text, require_columns
 from pairscale.evaluate.inference._cases import USED, Ties, read_cases, task_means, used_cases
-from pairscale.evaluate.inference._score import half_share, score_limits
+from pairscale.evaluate.inference._score import graded_limits, half_share, score_limits
 from pairscale.evaluate.inference.win_rate import Interval, win_rate
 
 __all__ = ["RunDifference", "Slices", "compare_runs", "slices"]
@@ -38,6 +38,7 @@ class Slices(ReprMixin, table="table"):
         interval: how they were made; the joint ones are Bonferroni's.
         used: the outcomes that count.
         note: how to read several intervals at once.
+        graded: whether rates are means of graded preferences.
     """
 
     table: pl.DataFrame
@@ -46,22 +47,30 @@ class Slices(ReprMixin, table="table"):
     interval: str
     used: tuple[str, ...]
     note: str
+    graded: bool = False
 
     def __str__(self) -> str:
         return f"B's win rate in {self.table.height:,} slice{'s' * (self.table.height != 1)} by {self.by}"
 
 
 def slices(
-    cases: Table, by: str = "tags", *, ties: Ties = "half", interval: Interval = "wilson", level: float = 0.95
+    cases: Table,
+    by: str = "tags",
+    *,
+    ties: Ties = "half",
+    interval: Interval = "wilson",
+    level: float = 0.95,
+    graded: bool = True,
 ) -> Slices:
     """B's win rate by tag, with intervals. A case with several tags is in several slices.
 
     Args:
-        cases: ``task_id``, ``outcome``, ``winner``, and the column to slice by.
+        cases: ``task_id``, ``outcome``, ``winner``, ``preference`` where they are graded, and the column to slice by.
         by: a column of lists (tags) or of single values.
         ties: ``half``, or ``excluded`` for the decided cases alone.
         interval: how they are made; see :func:`~pairscale.evaluate.inference.win_rate`.
         level: of the intervals.
+        graded: count preferences where cases have them; False for the rates of hard verdicts.
 
     Raises:
         TableError: when a column is missing.
@@ -79,14 +88,17 @@ def slices(
     # Those with a rate share the chance of being wrong; a slice without a usable case has no interval to be wrong.
     count = sum(not used_cases(part, ties).is_empty() for part in parts.values())
     joint = 1 - (1 - level) / max(1, count)
-    rows = []
+    rows, any_graded = [], False
     for (name,), part in parts.items():
-        alone, together = (win_rate(part, ties=ties, interval=interval, level=each) for each in (level, joint))
+        alone, together = (
+            win_rate(part, ties=ties, interval=interval, level=each, graded=graded) for each in (level, joint)
+        )
+        any_graded |= alone.graded
         counts = {column: getattr(alone, column) for column in _COUNTS}
         ends = (*(alone.ci or (None, None)), *(together.ci or (None, None)))
         rows.append({"slice": name, **counts, "rate": alone.rate, **dict(zip(list(_TABLE)[-4:], ends, strict=True))})
     table = pl.DataFrame(rows, schema=_TABLE).sort("n", "slice", descending=[True, False], nulls_last=True)
-    return Slices(table, by, level, interval, USED[ties], _note(count, level))
+    return Slices(table, by, level, interval, USED[ties], _note(count, level), any_graded)
 
 
 def _note(count: int, level: float) -> str:
@@ -118,6 +130,7 @@ class RunDifference:
         level: of the interval.
         interval: how it was made: the score interval on the scale of changes.
         used: the outcomes that count.
+        graded: whether some scores are graded preferences.
     """
 
     change: float | None
@@ -134,20 +147,23 @@ class RunDifference:
     level: float
     interval: str = "wilson"
     used: tuple[str, ...] = USED["half"]
+    graded: bool = False
 
 
-def compare_runs(cases: Table, baseline: Table, *, level: float = 0.95) -> RunDifference:
+def compare_runs(cases: Table, baseline: Table, *, level: float = 0.95, graded: bool = True) -> RunDifference:
     """Compare two runs task by task: did B's win rate change?
 
-    Several cases of a task are averaged first. Ties and flips are half.
+    Several cases of a task are averaged first. Ties and flips are half. Of graded cases, ``risen`` and ``fallen`` count
+    every change of the preference, however small; the interval says how large the mean change is.
 
     Args:
-        cases: of the new run: ``task_id``, ``outcome``, ``winner``.
+        cases: of the new run: ``task_id``, ``outcome``, ``winner``, and ``preference`` where they are graded.
         baseline: of the old one.
         level: of the interval.
+        graded: count preferences where cases have them; False for hard verdicts.
     """
     level = require_level(level)
-    new, old = task_means(cases, "cases"), task_means(baseline, "baseline")
+    new, old = (task_means(table, name, graded=graded) for table, name in ((cases, "cases"), (baseline, "baseline")))
     both = new.join(old, on="task_id", suffix="_old", maintain_order="left")
     n, only_new, only_old = both.height, new.height - both.height, old.height - both.height
     if not n:
@@ -155,8 +171,12 @@ def compare_runs(cases: Table, baseline: Table, *, level: float = 0.95) -> RunDi
     change = both["score"].to_numpy() - both["score_old"].to_numpy()
     risen, fallen = int((change > 0).sum()), int((change < 0).sum())
     scaled = (change + 1) / 2
-    mean = np.array([scaled.mean()])
-    lower, upper = score_limits(mean, half_share(mean, np.array([scaled.var()])), np.array([float(n)]), level)
+    mean, spread, size = np.array([scaled.mean()]), np.array([scaled.var()]), np.array([float(n)])
+    is_graded = bool(both["graded"].any() or both["graded_old"].any())
+    if is_graded:
+        lower, upper = graded_limits(mean, spread * n / max(1, n - 1), n, size, level)
+    else:
+        lower, upper = score_limits(mean, half_share(mean, spread), size, level)
     return RunDifference(
         change=float(change.mean()),
         ci=(2 * float(lower[0]) - 1, 2 * float(upper[0]) - 1),
@@ -170,4 +190,5 @@ def compare_runs(cases: Table, baseline: Table, *, level: float = 0.95) -> RunDi
         only_new=only_new,
         only_baseline=only_old,
         level=level,
+        graded=is_graded,
     )

@@ -17,12 +17,20 @@ from pairscale.evaluate.inference._cases import (
     Scores,
     Ties,
     by_task,
+    graded_count,
     normal_quantile,
     read_cases,
     tally,
     used_cases,
 )
-from pairscale.evaluate.inference._score import design_size, effective_size, score_interval, student_quantile
+from pairscale.evaluate.inference._score import (
+    design_size,
+    effective_size,
+    graded_limits,
+    rate_ends,
+    score_interval,
+    student_quantile,
+)
 from pairscale.evaluate.inference.sequence import last_limits
 from pairscale.pairing.table import generator
 
@@ -46,6 +54,8 @@ __all__ = [
 _RESAMPLES = 10_000
 _BLOCK = 2**22  # numbers held at once while resampling
 _INTERVALS = ("wilson", "bootstrap", "betting")
+_STEPS = (0.25, 0.2, 0.1)  # of common scales of grades
+_EVEN = 1e-9
 
 Interval: TypeAlias = Literal["wilson", "bootstrap", "betting"]
 """How an interval is made."""
@@ -57,8 +67,8 @@ class WinRate(ReprMixin):
 
     Attributes:
         variant: whose rate it is: always ``b``.
-        rate: the mean score of the cases that were used (with ``betting``, over tasks of the mean over their cases);
-            None when there are none.
+        rate: the mean score of the cases that were used (with ``betting``, over tasks of the mean over their cases),
+            which is the mean preference where they are graded; None when there are none.
         wins: cases that B won.
         losses: cases that A won.
         ties: cases that neither won.
@@ -74,6 +84,9 @@ class WinRate(ReprMixin):
         used: the outcomes that count.
         effective_n: how many independent cases the n are worth; less than n when tasks have several cases.
         notices: what to be careful with.
+        graded: whether graded preferences were averaged; otherwise the rate is that of hard verdicts.
+        standard_error: of the rate: the standard deviation of the scores (by n - 1) over √n, or over the root of the
+            cases that they are worth when tasks have several; None with fewer than two cases.
     """
 
     variant: str
@@ -92,11 +105,16 @@ class WinRate(ReprMixin):
     used: tuple[str, ...]
     effective_n: float
     notices: tuple[str, ...]
+    graded: bool = False
+    standard_error: float | None = None
 
     def __str__(self) -> str:
         if self.rate is None or self.ci is None:
             return f"no case to count for {self.variant}"
         ends = f"{self.level * 100:g} % interval {self.ci[0] * 100:.0f} to {self.ci[1] * 100:.0f}"
+        if self.graded:
+            of = f"{self.n:,} graded case{'s' * (self.n != 1)}"
+            return f"mean preference for {self.variant} {self.rate * 100:.1f} % over {of}, {ends}"
         return f"{self.variant} won {self.rate * 100:.1f} % of {self.n:,} case{'s' * (self.n != 1)}, {ends}"
 
 
@@ -107,14 +125,17 @@ def win_rate(
     interval: Interval = "wilson",
     level: float = 0.95,
     seed: int | None = 1,
+    graded: bool = True,
 ) -> WinRate:
     """B's win rate, with an interval.
 
-    The rate is the mean score: a win of B is 1, a win of A 0, a tie or a flip ½ (or left out). Abstentions and errors
-    are left out and counted.
+    The rate is the mean score: a win of B is 1, a win of A 0, a tie or a flip ½ (or left out). A graded case counts
+    with its preference, the probability that B is better; ``graded=False`` counts its hard verdict instead.
+    Abstentions and errors are left out and counted.
 
     - ``wilson``: the rates that a score test does not reject. It takes ties for what they are, a score without a
-      winner, and is Wilson's interval when there are none.
+      winner, and is Wilson's interval when there are none. Graded scores vary less, and the interval is narrower for
+      that.
     - ``bootstrap``: tasks drawn with replacement, 10,000 times. Percentiles of the smoothed means, a little farther
       out than the level says, as the bootstrap is too narrow for few tasks (Hesterberg 2015).
     - ``betting``: the last interval of :func:`~pairscale.evaluate.inference.confidence_sequence`, the only one of the
@@ -124,16 +145,22 @@ def win_rate(
     the bootstrap draws whole tasks.
 
     Args:
-        cases: ``task_id``, ``outcome``, ``winner``; a row a case.
-        ties: ``half``, or ``excluded`` for the decided cases alone.
+        cases: ``task_id``, ``outcome``, ``winner``; a row a case. Graded cases have ``preference``, too, or alone with
+            ``task_id``.
+        ties: ``half``, or ``excluded`` for the decided cases alone, which is always a rate of hard verdicts.
         interval: ``wilson``, ``bootstrap`` or ``betting``.
         level: of the interval.
         seed: of the bootstrap.
+        graded: count preferences where cases have them; False for the rate of hard verdicts (B above ½, A below, a tie
+            at ½).
 
     Raises:
         TableError: when the cases lack a column or hold another outcome.
 
     Example:
+        >>> graded = [{"task_id": n, "preference": p} for n, p in enumerate((0.9, 0.6, 0.3, 0.8))]
+        >>> round(win_rate(graded).rate, 4), win_rate(graded, graded=False).rate
+        (0.65, 0.75)
         >>> rows = [("t1", "win", "b"), ("t2", "win", "b"), ("t3", "tie", None), ("t4", "win", "a")]
         >>> cases = [dict(zip(("task_id", "outcome", "winner"), row)) for row in rows]
         >>> result = win_rate(cases)
@@ -142,8 +169,9 @@ def win_rate(
     """
     level, seed = require_level(level), require_seed(seed)
     require_choice(interval, "interval", _INTERVALS)
-    frame = read_cases(cases)
+    frame = read_cases(cases, graded=graded and ties != "excluded")
     used = used_cases(frame, ties)
+    known = graded_count(used) if graded and ties != "excluded" else 0
     scores, notices = by_task(used), list[str]()
     means = scores.sums / scores.sizes
     size = effective_size(scores, level) if interval != "betting" else float(scores.tasks)
@@ -152,6 +180,8 @@ def win_rate(
         notices.append(f"no win rate: {why}")
     elif scores.repeated:
         notices.append(f"{scores.n} cases of {scores.tasks} tasks are worth {size:.0f} independent ones")
+    if 0 < known < scores.n:
+        notices.append(f"{scores.n - known:,} of {scores.n:,} cases are not graded; they count as 1, ½ or 0")
     if interval == "bootstrap" and scores.n and np.ptp(means) == 0:
         interval = "wilson"
         notices.append("all tasks have the same score, so there is nothing to resample: Wilson's interval instead")
@@ -167,7 +197,15 @@ def win_rate(
         used=USED[ties],
         effective_n=size,
         notices=tuple(notices),
+        graded=known > 0,
+        standard_error=_standard_error(scores),
     )
+
+
+def _standard_error(scores: Scores) -> float | None:
+    if scores.n < 2:
+        return None
+    return math.sqrt(scores.variance / design_size(scores))
 
 
 def _ends(scores: Scores, size: float, interval: str, level: float, seed: int | None) -> tuple[float, float]:
@@ -175,29 +213,44 @@ def _ends(scores: Scores, size: float, interval: str, level: float, seed: int | 
         return last_limits(scores.sums / scores.sizes, level)
     if interval == "bootstrap":
         return _bootstrap(scores, level, seed)
-    return score_interval(float(scores.sums.sum()) / scores.n, scores.halves / scores.n, size, level)
+    return rate_ends(scores, size, level)
 
 
 def _bootstrap(scores: Scores, level: float, seed: int | None) -> tuple[float, float]:
     """Percentiles of the mean over tasks drawn with replacement.
 
-    Tasks of equal size and sum are interchangeable, so only their numbers are drawn. The means lie on a lattice; noise
-    as wide as its step lets a percentile fall between two of them.
+    Tasks of equal size and sum are interchangeable, so where these are few, only their numbers are drawn. The means
+    lie on a lattice; noise as wide as its step lets a percentile fall between two of them. Graded scores need none,
+    unless they lie on a scale of a few steps.
     """
     from scipy.special import ndtr
 
     kinds, counts = np.unique(np.stack([scores.sizes, scores.sums]), axis=1, return_counts=True)
     rng, tasks = generator(seed), scores.tasks
-    step = 0.5 if scores.halves else 1.0
+    step = _step(scores)
     means = []
-    at_once = max(1, _BLOCK // len(counts))
+    few = not scores.graded or 4 * len(counts) <= tasks
+    at_once = max(1, _BLOCK // (len(counts) if few else tasks))
     for start in range(0, _RESAMPLES, at_once):
-        drawn = rng.multinomial(tasks, counts / tasks, size=min(at_once, _RESAMPLES - start))
-        sizes, sums = (drawn @ kind for kind in kinds)
-        means.append((sums + step * (rng.random(len(drawn)) - 0.5)) / sizes)
+        rows = min(at_once, _RESAMPLES - start)
+        if few:
+            drawn = rng.multinomial(tasks, counts / tasks, size=rows)
+            sizes, sums = (drawn @ kind for kind in kinds)
+        else:  # nearly every graded task is a kind of its own
+            places = rng.integers(0, tasks, (rows, tasks))
+            sizes, sums = (part[places].sum(axis=1) for part in (scores.sizes, scores.sums))
+        means.append((sums + step * (rng.random(rows) - 0.5)) / sizes)
     tail = ndtr(-math.sqrt(tasks / (tasks - 1)) * student_quantile(level, tasks - 1))
     lower, upper = np.clip(np.quantile(np.concatenate(means), [tail, 1 - tail]), 0, 1)
     return float(lower), float(upper)
+
+
+def _step(scores: Scores) -> float:
+    """The distance between two sums of scores that are next to each other; 0 when they may lie anywhere."""
+    if not scores.graded:
+        return 0.5 if scores.halves else 1.0
+    lattice = (step for step in _STEPS if np.abs(scores.sums / step - np.round(scores.sums / step)).max() < _EVEN)
+    return next(lattice, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,14 +277,14 @@ class SignTest:
 
 
 def sign_test(cases: Table) -> SignTest:
-    """The exact sign test of the decided cases, two-sided.
+    """The exact sign test of the decided cases, two-sided; of graded cases, the hard verdicts count.
 
     Example:
         >>> won = [{"task_id": n, "outcome": "win", "winner": "b"} for n in range(6)]
         >>> sign_test(won).p_value
         0.03125
     """
-    scores = by_task(used_cases(read_cases(cases), "excluded"))
+    scores = by_task(used_cases(read_cases(cases, graded=False), "excluded"))
     balance = 2 * scores.sums - scores.sizes
     wins, losses = int((balance > 0).sum()), int((balance < 0).sum())
     unit = "task" if scores.repeated else "case"
@@ -265,7 +318,7 @@ def probability_better(cases: Table) -> ProbabilityBetter:
     """The posterior probability that B wins more than half of the decided cases.
 
     With Jeffreys' prior the rate has the density Beta(½ + wins, ½ + losses). Where tasks have several cases, wins and
-    losses are first scaled down to ``effective_n``.
+    losses are first scaled down to ``effective_n``. Of graded cases, the hard verdicts count.
 
     Example:
         >>> won = [{"task_id": n, "outcome": "win", "winner": "b"} for n in range(3)]
@@ -274,7 +327,7 @@ def probability_better(cases: Table) -> ProbabilityBetter:
     """
     from scipy.special import betaincc
 
-    scores = by_task(used_cases(read_cases(cases), "excluded"))
+    scores = by_task(used_cases(read_cases(cases, graded=False), "excluded"))
     n, wins = scores.n, round(float(scores.sums.sum()))
     size = design_size(scores)
     share = size / max(1, n)
@@ -309,19 +362,21 @@ class CasesNeeded:
     used: tuple[str, ...]
 
 
-def cases_needed(cases: Table, half_width: float, *, ties: Ties = "half", level: float = 0.95) -> CasesNeeded:
+def cases_needed(
+    cases: Table, half_width: float, *, ties: Ties = "half", level: float = 0.95, graded: bool = True
+) -> CasesNeeded:
     """How many more cases until the interval of the win rate is no wider than ± ``half_width``.
 
-    It solves for the size of Wilson's interval at the rate and the share of ties seen so far. Where tasks have several
-    cases, further tasks are taken to have as many, and to be as much alike. Without any case, both answers are the
-    worst case: an even rate and no ties.
+    It solves for the size of Wilson's interval at the rate and the share of ties seen so far, or at the spread of
+    graded preferences. Where tasks have several cases, further tasks are taken to have as many, and to be as much
+    alike. Without any case, both answers are the worst case: an even rate and no ties.
 
     Example:
         >>> cases_needed([], 0.05).more
         381
     """
     level, half_width = require_level(level), require_number(half_width, "half_width", above=0, below=0.5)
-    frame = read_cases(cases)
+    frame = read_cases(cases, graded=graded and ties != "excluded")
     scores = by_task(used_cases(frame, ties))
     n = scores.n
     rate = 0.5 if scores.mean is None else scores.mean
@@ -333,10 +388,16 @@ def cases_needed(cases: Table, half_width: float, *, ties: Ties = "half", level:
         lower, upper = score_interval(rate, halves, total * worth, level)
         return (upper - lower) / 2
 
+    def graded_width(total: int, rate: float, variance: float) -> float:
+        size, units = np.array([total * design_size(scores) / n]), max(1.0, total * scores.tasks / n)
+        ends = graded_limits(np.array([rate]), np.array([variance]), units, size, level)
+        return float(ends[1][0] - ends[0][0]) / 2
+
     most = math.ceil(normal_quantile(level) ** 2 / (4 * half_width**2) / worth) + 1
-    total, worst = (_first(most, half_width, width, shares) for shares in ((rate, halves), (0.5, 0.0)))
+    now_width, spread = (graded_width, scores.variance) if scores.graded else (width, halves)
+    total, worst = _first(most, half_width, now_width, (rate, spread)), _first(most, half_width, width, (0.5, 0.0))
     more, at_most = (math.ceil(max(0, wanted - n) / usable - 1e-9) for wanted in (total, max(total, worst)))
-    now = width(n, rate, halves) if n else None
+    now = now_width(n, rate, spread) if n else None
     return CasesNeeded(more, at_most, total, half_width, now, n, level, "wilson", USED[ties])
 
 

@@ -1,0 +1,198 @@
+"""Agreement by variant and by position: one rule for labels, for runs and for the command."""
+
+import json
+from itertools import product
+
+import numpy as np
+import pytest
+
+import pairscale as ps
+from pairscale.core.errors import FileFormatError, InputError, TableError
+from pairscale.reporting._label_result import result_of_labels
+
+
+def labels_of(n=1000, share=0.9, people=("ann", "bob"), seed=1, *, with_key=True):
+    """Labellers who each choose B so often, independently of each other; which side B stands on is random."""
+    rng = np.random.default_rng(seed)
+    first = rng.choice(["a", "b"], n)
+    rows = []
+    for who, k in product(people, range(n)):
+        winner = "b" if rng.random() < share else "a"
+        row = {"case_id": f"t{k}::helpful", "labeller": who, "preferred": "1" if winner == first[k] else "2"}
+        rows.append(row | ({"first_variant": str(first[k])} if with_key else {}))
+    return rows
+
+
+def write(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    return path
+
+
+def test_two_who_favour_b_independently_agree_by_side_alone():
+    found = ps.agreement(labels_of(), n_boot=0)
+    assert found.by == "variant"
+    # By variant chance explains all; by side .82 agree where .5 would by chance: (.82 - .5) / .5 = .64.
+    assert found.kappas["variant"] == pytest.approx(0, abs=0.1)
+    assert found.kappas["position"] == pytest.approx(0.64, abs=0.08)
+    assert found.table.filter(statistic="cohen_kappa")["estimate"].item() == found.kappas["variant"]
+    assert "kappa is" in found.notices[0]
+    assert "whose side changes from case to case" in found.notices[0]
+    sides = ps.agreement(labels_of(), n_boot=0, by="position")
+    assert (sides.by, sides.kappas) == ("position", found.kappas)
+    assert sides.table.filter(statistic="cohen_kappa")["estimate"].item() == found.kappas["position"]
+    assert "by variant" in repr(found)
+
+
+def test_the_share_of_equal_answers_is_the_same_either_way():
+    shares = [ps.agreement(labels_of(seed=3), n_boot=0, by=by).table["estimate"][0] for by in ("variant", "position")]
+    assert shares[0] == shares[1]
+
+
+def test_a_preference_for_a_side_is_explained_the_other_way_round():
+    rng = np.random.default_rng(2)
+    rows = []
+    for k in range(200):
+        first, side = str(rng.choice(["a", "b"])), {who: "1" if rng.random() < 0.9 else "2" for who in ("ann", "bob")}
+        rows += [
+            {"case_id": f"c{k}", "labeller": who, "preferred": s, "first_variant": first} for who, s in side.items()
+        ]
+    assert "most choices are for the same side" in ps.agreement(rows, n_boot=0).notices[0]
+
+
+def test_the_key_beside_the_labels_or_named_is_used(tmp_path):
+    rows = labels_of(40)
+    key = [{"case_id": row["case_id"], "first_variant": row["first_variant"]} for row in rows[:40]]
+    bare = write(tmp_path / "labels.jsonl", labels_of(40, with_key=False))
+    other = write(tmp_path / "somewhere.jsonl", key)
+    blind = ps.agreement(bare, n_boot=0)
+    assert (blind.by, set(blind.kappas)) == ("position", {"position"})
+    assert "no key says which variant stands first" in blind.notices[0]
+    named = ps.agreement(bare, n_boot=0, key=other)
+    write(tmp_path / "labels.key.jsonl", key)
+    beside = ps.agreement(bare, n_boot=0)
+    assert named.by == beside.by == "variant"
+    assert named.kappas == beside.kappas == ps.agreement(rows, n_boot=0).kappas
+
+
+def test_what_cannot_be_is_refused(tmp_path):
+    bare = labels_of(5, with_key=False)
+    with pytest.raises(InputError, match="nothing says which variant stands first"):
+        ps.agreement(bare, by="variant")
+    with pytest.raises(InputError, match=r"there is no labels\.key\.jsonl beside them"):
+        ps.agreement(write(tmp_path / "labels.jsonl", bare), by="variant")
+    with pytest.raises(InputError, match="by belongs to labels of cases"):
+        ps.agreement({"x": ["1", "2"], "y": ["1", "2"]}, by="variant")
+    with pytest.raises(InputError, match="by must be"):
+        ps.agreement(labels_of(5), by="side")
+    with pytest.raises(InputError, match="belong to by='position'"):
+        ps.agreement(labels_of(5), categories=["1", "tie", "2"])
+    with pytest.raises(TableError, match="preferred is 'left'"):
+        ps.agreement([row | {"preferred": "left"} for row in labels_of(5)])
+    half = write(tmp_path / "half.jsonl", [{"case_id": "t0::helpful", "first_variant": "a"}])
+    with pytest.raises(TableError, match="the key does not have"):
+        ps.agreement(bare, key=half)
+
+
+def test_two_cases_have_no_interval_and_it_is_said_how_many_it_takes():
+    found = ps.agreement(labels_of(2, 0.5, seed=5))
+    assert found.table.filter(statistic="cohen_kappa")["lower"].item() is None
+    assert any("2 units are too few, it takes 20" in words or "all labels agree" in words for words in found.notices)
+
+
+def test_a_rare_answer_is_said_to_make_the_interval_too_narrow():
+    found = ps.agreement(labels_of(60, 0.95, seed=4), n_boot=50)
+    assert any("are not 'b': the interval of kappa may be too narrow" in words for words in found.notices)
+    assert not any("too narrow" in words for words in ps.agreement(labels_of(60, 0.5), n_boot=50).notices)
+
+
+# The same of a run.
+
+
+def run_of(judge, people, firsts):
+    """A judge of both orders and a person, case by case; the judge's answers may be graded."""
+    cases = []
+    for n, (said, label, first) in enumerate(zip(judge, people, firsts, strict=True)):
+        outcome = ps.PairwiseOutcome(said)
+        kind = ps.Outcome.TIE if outcome.winner == "tie" else ps.Outcome.WIN
+        cases.append(ps.PairwiseCase(f"t{n}", "judge", outcome.winner, "", {}, kind, preference=outcome.preference))
+        cases.append(ps.PairwiseCase(f"t{n}", "people", label, "", {"first_variant": first}, ps.Outcome.WIN))
+    return ps.PairwiseRunResult("r", tuple(cases), ("judge", "people"))
+
+
+def test_a_run_and_its_labels_follow_the_same_rule():
+    rows = labels_of(100, 0.8)
+    ann, bob = rows[:100], rows[100:]
+    winner = [
+        ["b" if (row["preferred"] == "1") == (row["first_variant"] == "b") else "a" for row in who]
+        for who in (ann, bob)
+    ]
+    run = run_of(winner[0], winner[1], [row["first_variant"] for row in ann])
+    found = run.agreement("judge", "people")
+    assert found.kappas == pytest.approx(dict(ps.agreement(rows, n_boot=0).kappas))
+    assert (found.by, found.cohen_kappa) == ("variant", found.kappas["variant"])
+    sides = run.agreement("judge", "people", by="position")
+    assert (sides.by, sides.cohen_kappa, sides.rate) == ("position", found.kappas["position"], found.rate)
+    assert any("whose side changes" in words for words in found.notices)
+    assert sum(one["n"] for one in found.confusion) == 100
+
+
+def test_position_needs_a_side():
+    cases = [ps.PairwiseCase("t", key, "a", "", {}, ps.Outcome.WIN) for key in "xy"]
+    run = ps.PairwiseRunResult("r", tuple(cases), ("x", "y"))
+    assert run.agreement("x", "y").kappas["position"] is None
+    with pytest.raises(InputError, match="which variant stood first"):
+        run.agreement("x", "y", by="position")
+    with pytest.raises(InputError, match="by must be"):
+        run.agreement("x", "y", by="side")
+
+
+def test_a_graded_judge_is_compared_by_hard_verdicts_and_by_rank():
+    rng = np.random.default_rng(6)
+    preferences = rng.random(80)
+    people = ["b" if rng.random() < p else "a" for p in preferences]
+    found = run_of(list(preferences), people, rng.choice(["a", "b"], 80)).agreement("judge", "people")
+    hard = ["b" if p > 0.5 else "a" for p in preferences]
+    assert found.graded == ("judge",)
+    assert found.rate == pytest.approx(np.mean([one == two for one, two in zip(hard, people, strict=True)]))
+    assert 0.2 < found.correlation < 0.9
+    assert any("compared by their hard verdicts" in words for words in found.notices)
+    assert run_of(hard, people, ["a"] * 80).agreement("judge", "people").correlation is None
+
+
+# A file of labels, reported.
+
+
+def test_a_file_of_labels_with_a_judge_is_a_comparison(tmp_path):
+    rows = labels_of(40, 0.7, people=("ann", "bob", "cem", "openai:gpt-5.1"))
+    path = write(tmp_path / "labels.jsonl", rows)
+    found = result_of_labels(path)
+    assert found.keys == ("openai:gpt-5.1", "people")
+    assert found.win_rate("openai:gpt-5.1").n == 40
+    named = result_of_labels(path, "ann")
+    assert named.keys == ("ann", "people")
+    assert len(next(named.of("people")).detail["labels"]) == 3
+    page = ps.report(path).read_text("utf-8")
+    assert "Judge and people" in page
+    agreed = found.agreement("openai:gpt-5.1", "people")
+    assert f"say the same in {round(agreed.rate * agreed.n)} of {agreed.n} cases" in page
+    assert f"Where they differ: {len(agreed.disagreements)} cases" in page
+
+
+def test_a_file_of_labels_without_a_judge_shows_the_labellers(tmp_path):
+    path = write(tmp_path / "labels.jsonl", labels_of(30, 0.7))
+    assert result_of_labels(path).keys == ("ann", "bob")
+    assert "Judge and people" not in ps.report(path).read_text("utf-8")
+    with pytest.raises(InputError, match="no labeller is called 'cem'; there are 'ann', 'bob'"):
+        ps.report(path, condition="cem")
+    with pytest.raises(InputError, match="belongs to run files"):
+        ps.report(path, kind="ranking")
+    with pytest.raises(FileFormatError, match="which variant is Response 1"):
+        ps.report(write(tmp_path / "blind.jsonl", labels_of(3, with_key=False)))
+
+
+def test_a_page_without_names_names_no_labeller(tmp_path):
+    for people in (("zuleika", "bohumil", "lexical"), ("zuleika", "bohumil")):
+        path = write(tmp_path / "labels.jsonl", labels_of(30, 0.7, people=people))
+        assert "bohumil" in ps.report(path).read_text("utf-8") or "lexical" in people
+        page = ps.report(path, pseudonyms=True, without_texts=True).read_text("utf-8")
+        assert not {name for name in people[:2] if name in page}

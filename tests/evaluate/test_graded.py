@@ -1,0 +1,405 @@
+"""Graded preferences: from an outcome or a judge's probability to rates, intervals, files and sentences."""
+
+import json
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.strategies import GOLDEN
+
+import pairscale as ps
+from pairscale.core.errors import InputError, TableError
+from pairscale.evaluate import inference
+from pairscale.evaluate._majority import majority
+from pairscale.evaluate.inference._score import graded_limits, score_limits
+from pairscale.evaluate.inference.sequence import _limits, last_limits, log_capital, split_scores
+from pairscale.judges.base import Verdict
+
+PROBABILITIES = st.floats(0, 1)
+
+
+class Graded:
+    """A comparator that gives what it is told, by task."""
+
+    def __init__(self, key, said):
+        self.key, self._said = key, said
+
+    async def compare(self, *, task, trace_a, trace_b, reference_outputs):
+        return ps.PairwiseOutcome(self._said[task.task_id])
+
+
+def graded_run(preferences, **options):
+    tasks = {f"t{n}": p for n, p in enumerate(preferences)}
+    a, b = ({name: f"{side} {name}" for name in tasks} for side in ("old", "new"))
+    sources = [ps.InMemoryTraceSource(side) for side in (a, b)]
+    options = {"progress": False} | options
+    return ps.evaluate_pairwise(*sources, comparators=[Graded("g", tasks)], **options)
+
+
+# The outcome.
+
+
+@given(PROBABILITIES)
+def test_a_number_is_the_probability_that_b_is_better(p):
+    found = ps.PairwiseOutcome(p)
+    assert found.preference == p
+    assert found.winner == ("b" if p > 0.5 else "a" if p < 0.5 else "tie")
+    assert ps.PairwiseOutcome(np.float64(p)).preference == p
+
+
+@pytest.mark.parametrize("bad", [True, False, math.nan, math.inf, -0.01, 1.0001, "0.4", [0.4], 1 + 1j])
+def test_what_is_no_probability_is_refused(bad):
+    with pytest.raises(InputError):
+        ps.PairwiseOutcome(bad)
+
+
+def test_whole_numbers_are_certain_preferences():
+    assert [ps.PairwiseOutcome(n).preference for n in (0, 1)] == [0.0, 1.0]
+    assert ps.PairwiseOutcome("b").preference is None
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"winner": "b", "preference": 0.4},
+        {"winner": "a", "preference": 0.5},
+        {"winner": 0.4, "preference": 0.4},
+        {"outcome": ps.Outcome.ERROR, "preference": 0.4},
+        {"winner": "b", "preference": True},
+    ],
+)
+def test_a_preference_that_contradicts_the_outcome_is_refused(given):
+    with pytest.raises(InputError):
+        ps.PairwiseOutcome(**given)
+
+
+def test_a_flip_and_a_tie_may_have_a_preference():
+    assert ps.PairwiseOutcome.flip(preference=0.6).preference == 0.6
+    assert ps.PairwiseOutcome("tie", preference=0.7).outcome is ps.Outcome.TIE
+
+
+# A judge's p.
+
+
+def judged(p_of_first, **options):
+    """One task, judged by a function that is shown (text of A, text of B) or the reverse."""
+    judge = ps.pairwise_judge(lambda A, B: p_of_first(A["text"], B["text"]), criterion="better", key="k", **options)
+    old, new = ps.InMemoryTraceSource({"t": "old"}), ps.InMemoryTraceSource({"t": "new"})
+    return ps.evaluate_pairwise(old, new, comparators=[judge], progress=False).cases[0]
+
+
+def by_first(when_old, when_new):
+    return lambda first, second: {"is_valid": True, "p": when_old if first == "old" else when_new}
+
+
+@pytest.mark.parametrize(
+    ("when_old", "when_new", "outcome", "winner", "preference"),
+    [
+        (0.1, 0.8, "win", "b", 0.85),  # B with .9 when A stands first, with .8 when B does
+        (0.9, 0.4, "win", "a", 0.25),
+        (0.1, 0.3, "flip", None, 0.6),  # the second place each time
+        (0.5, 0.8, "tie", "tie", 0.65),  # a tie and a win: the judge did not stand by its preference
+        (0.5, 0.5, "tie", "tie", 0.5),
+    ],
+)
+def test_both_orders_merge_by_the_mean_and_hard_verdicts_as_ever(when_old, when_new, outcome, winner, preference):
+    case = judged(by_first(when_old, when_new))
+    assert (str(case.outcome), case.winner) == (outcome, winner)
+    assert case.preference == pytest.approx(preference)
+    assert case.probability == pytest.approx(1 - preference)
+
+
+def test_one_order_is_turned_to_the_scale_of_b():
+    case = judged(lambda first, second: {"p": 0.9 if first == "new" else 0.1}, swap=False)
+    assert (case.winner, case.preference) == ("b", pytest.approx(0.9))
+
+
+@pytest.mark.parametrize("p", [True, math.nan, 1.5, -1, "0.7"])
+def test_a_p_that_is_none_is_an_error_of_the_case(p):
+    case = judged(lambda first, second: {"is_valid": True, "p": p})
+    assert case.outcome is ps.Outcome.ERROR
+    assert "p (the probability that A is better) must be a number from 0 to 1" in case.reasoning
+
+
+def test_y_and_p_must_say_the_same():
+    assert judged(lambda first, second: {"is_valid": True, "p": 0.9, "Y": 0}).outcome is ps.Outcome.ERROR
+    assert judged(lambda first, second: {"p": 0.9, "Y": 1}).outcome is ps.Outcome.FLIP
+    assert judged(lambda first, second: {"is_valid": False, "p": 0.9}).outcome is ps.Outcome.ABSTENTION
+
+
+def test_results_have_the_probability_that_the_first_is_better():
+    pairs = [{"ID1": "x", "text1": "x", "ID2": "y", "text2": "y"}]
+    found = ps.judge(pairs, judge=lambda A, B: {"is_valid": True, "p": 0.83}, progress=False).results
+    assert found.select("better_id", "probability").row(0) == ("x", 0.83)
+
+
+def test_the_embedded_judge_stays_hard():
+    old, new = ps.InMemoryTraceSource({"t": "it good"}), ps.InMemoryTraceSource({"t": "The plan is sound."})
+    judge = ps.pairwise_judge("lexical", criterion="better", key="k")
+    assert ps.evaluate_pairwise(old, new, comparators=[judge], progress=False).cases[0].preference is None
+
+
+def test_a_judge_that_may_sample_the_less_likely_answer_goes_by_its_probability():
+    verdicts = [Verdict.win(1, probability=0.4), Verdict.win(2, probability=0.6)]
+    from pairscale.evaluate._judge import merged_outcome
+
+    found = merged_outcome(["a", "b"], verdicts, "model")
+    assert (found.winner, found.preference) == ("b", pytest.approx(0.6))
+    assert merged_outcome(["a", "b"], verdicts, "model", graded=False).winner == "a"
+
+
+def test_a_panel_has_the_mean_and_is_divided_where_that_contradicts_the_vote():
+    votes = [ps.PairwiseOutcome(p) for p in (0.6, 0.7, 0.2)]
+    assert majority(votes, {}).preference == pytest.approx(0.5)
+    assert majority(votes, {}).winner == "tie"
+    assert majority([*votes[:2], ps.PairwiseOutcome("b")], {}).preference == pytest.approx(2.3 / 3)
+    assert majority([ps.PairwiseOutcome("b")] * 2, {}).preference is None
+
+
+# AlpacaEval.
+
+
+@pytest.fixture(scope="module")
+def alpaca():
+    cases = pl.read_csv(GOLDEN / "alpaca" / "annotations.csv.gz").rename({"task": "task_id"})
+    return cases.partition_by("model", as_dict=True)
+
+
+@pytest.mark.parametrize(
+    "row", pl.read_csv(GOLDEN / "alpaca" / "published.csv").to_dicts(), ids=lambda row: row["model"]
+)
+def test_alpacaeval_is_reproduced(alpaca, row):
+    """The preferences of the golden file have six digits, so the published means come back to 5e-6 of a point."""
+    cases = alpaca[(row["model"],)]
+    found, hard = inference.win_rate(cases), inference.win_rate(cases, graded=False)
+    assert (found.graded, hard.graded) == (True, False)
+    assert 100 * found.rate == pytest.approx(row["win_rate"], abs=1e-5)
+    assert 100 * found.rate == pytest.approx(100 * math.fsum(cases["preference"]) / cases.height, abs=1e-12)
+    assert 100 * found.standard_error == pytest.approx(row["standard_error"], abs=1e-6)
+    assert 100 * hard.rate == pytest.approx(row["discrete_win_rate"], abs=1e-12)
+    assert found.ci[0] < found.rate < found.ci[1]
+    assert found.rate + 1.96 * found.standard_error == pytest.approx(found.ci[1], abs=0.005)
+
+
+# Intervals.
+
+
+@given(st.lists(PROBABILITIES, min_size=2, max_size=30))
+def test_the_interval_holds_the_mean_and_stays_in_range(scores):
+    for interval in ("wilson", "betting"):
+        found = inference.win_rate([{"task_id": n, "preference": p} for n, p in enumerate(scores)], interval=interval)
+        assert 0 <= found.ci[0] <= found.rate + 1e-9
+        assert found.rate - 1e-9 <= found.ci[1] <= 1
+
+
+@given(st.lists(st.sampled_from([0, 0.5, 1]), min_size=1, max_size=25))
+def test_hard_scores_given_as_preferences_have_the_interval_of_hard_verdicts(scores):
+    names = {0: ("win", "a"), 0.5: ("tie", None), 1: ("win", "b")}
+    hard = [{"task_id": n, "outcome": names[p][0], "winner": names[p][1]} for n, p in enumerate(scores)]
+    graded = [{"task_id": n, "preference": p} for n, p in enumerate(scores)]
+    for interval in ("wilson", "bootstrap", "betting"):
+        assert inference.win_rate(graded, interval=interval).ci == inference.win_rate(hard, interval=interval).ci
+
+
+def test_swapping_the_variants_turns_the_interval_round():
+    scores = np.random.default_rng(1).beta(2, 1, 40)
+    one, two = (
+        inference.win_rate([{"task_id": n, "preference": p} for n, p in enumerate(side)])
+        for side in (scores, 1 - scores)
+    )
+    assert two.ci == pytest.approx((1 - one.ci[1], 1 - one.ci[0]))
+
+
+def test_scores_that_vary_less_have_a_narrower_interval_but_never_none():
+    n, mean = 50, np.array([0.7, 0.7])
+    lower, upper = graded_limits(mean, np.array([0.21, 0.01]), n, np.full(2, float(n)), 0.95)
+    assert (upper - lower)[1] < (upper - lower)[0]
+    equal = inference.win_rate([{"task_id": k, "preference": 0.7} for k in range(n)])
+    wilson = score_limits(np.array([0.7]), np.array([0.0]), np.array([float(n)]), 0.95)
+    assert equal.ci == pytest.approx((wilson[0][0], wilson[1][0]))
+    assert inference.win_rate([{"task_id": 1, "preference": 0.7}]).ci[1] > 0.9
+
+
+def test_several_cases_of_a_task_widen_the_interval_and_the_standard_error():
+    rng = np.random.default_rng(2)
+    p = rng.beta(2, 2, 30)
+    once = inference.win_rate([{"task_id": n, "preference": x} for n, x in enumerate(p)])
+    thrice = inference.win_rate([{"task_id": n, "preference": x} for n, x in enumerate(p) for _ in range(3)])
+    assert thrice.effective_n == pytest.approx(30)
+    assert thrice.standard_error == pytest.approx(once.standard_error, rel=0.02)
+    assert np.ptp(thrice.ci) == pytest.approx(np.ptp(once.ci), rel=0.02)
+
+
+def test_a_mixture_says_so():
+    rows = [{"task_id": n, "outcome": "win", "winner": "b", "preference": p} for n, p in enumerate((0.9, 0.8, None))]
+    found = inference.win_rate(rows)
+    assert found.rate == pytest.approx(0.9)
+    assert found.notices == ("1 of 3 cases are not graded; they count as 1, ½ or 0",)
+
+
+def test_cases_with_a_winner_alone_are_a_rate_of_hard_verdicts():
+    rows = [{"task_id": n, "preference": p} for n, p in enumerate((0.9, 0.6, 0.5, 0.2))]
+    found = inference.win_rate(rows, ties="excluded")
+    assert (found.rate, found.n, found.graded) == (2 / 3, 3, False)
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([{"task_id": 1, "preference": 1.4}], "from 0 to 1.*it is 1.4 in row 1.*subtract 1"),
+        ([{"task_id": 1, "preference": True}], "holds Boolean"),
+        ([{"task_id": 1, "preference": "high"}], "holds String"),
+        ([{"task_id": 1, "outcome": "win", "winner": "a", "preference": 0.9}], "contradict each other in row 1"),
+    ],
+)
+def test_tables_that_cannot_be_are_refused(rows, words):
+    with pytest.raises(TableError, match=words):
+        inference.win_rate(rows)
+
+
+def test_a_missing_preference_is_an_abstention():
+    found = inference.win_rate([{"task_id": 1, "preference": 0.8}, {"task_id": 2, "preference": None}])
+    assert (found.n, found.abstentions, found.wins) == (1, 1, 1)
+
+
+def test_the_other_figures_take_preferences():
+    rng = np.random.default_rng(3)
+    p = rng.beta(3, 2, 80)
+    cases = pl.DataFrame(
+        {"task_id": range(80), "preference": p, "tags": [["x"] if n % 2 else ["y"] for n in range(80)]}
+    )
+    parts = inference.slices(cases)
+    assert parts.graded
+    assert parts.table.filter(slice="x")["rate"].item() == pytest.approx(p[1::2].mean())
+    change = inference.compare_runs(cases, cases.with_columns(preference=pl.col("preference") * 0.9))
+    assert change.change == pytest.approx(0.1 * p.mean())
+    assert change.graded
+    assert change.ci[0] < change.change < change.ci[1]
+    assert inference.sign_test(cases).wins == int((p > 0.5).sum())
+    assert inference.cases_needed(cases, 0.02).more < inference.cases_needed(cases, 0.02, graded=False).more
+    human = cases.head(40).select("task_id", preference=pl.Series((p[:40] > 0.5).astype(float)))
+    found = inference.corrected_win_rate(cases, human)
+    assert found.graded == ("model", "people")
+    assert found.model_rate == pytest.approx(p.mean())
+    assert inference.corrected_win_rate(cases, human, graded=False).graded == ()
+
+
+# The sequence.
+
+
+@given(st.lists(PROBABILITIES, min_size=61, max_size=90, unique=True), st.floats(0.05, 0.95))
+def test_split_scores_keep_the_mean_and_never_earn_more(scores, mean):
+    values, counts = np.array(scores), np.ones((1, len(scores)))
+    steps, shares = split_scores(values, counts)
+    assert shares.sum() == pytest.approx(len(scores))
+    assert shares[0] @ steps == pytest.approx(values.sum())
+    assert (shares >= -1e-12).all()
+    doubted = np.array([mean])
+    assert log_capital(doubted, steps, shares)[0] <= log_capital(doubted, values, counts)[0] + 1e-6
+
+
+def test_split_intervals_are_hardly_wider():
+    scores = np.random.default_rng(4).beta(2, 1, 300)
+    values, counts = np.unique(scores, return_counts=True)
+    exact = _limits(values, counts[None, :].astype(float), 0.95)
+    assert last_limits(scores, 0.95) == pytest.approx([float(end[0]) for end in exact], abs=1e-3)
+
+
+def test_the_running_sequence_and_the_table_of_graded_scores_are_the_same():
+    scores = np.random.default_rng(5).beta(3, 2, 90)
+    running = inference.RunningSequence()
+    table = inference.confidence_sequence([{"task_id": n, "preference": p} for n, p in enumerate(scores)])
+    for look, p in enumerate(scores):
+        running.update(p)
+        if look in {10, 59, 60, 61, 89}:
+            row = table.table.row(look, named=True)
+            assert (row["lower"], row["upper"]) == pytest.approx((running.lower, running.upper), abs=1e-6)
+            assert row["decided"] == running.decided
+    assert table.graded
+    assert table.better == running.better
+
+
+# A run: figures, files, sentences.
+
+
+def test_a_run_of_graded_cases():
+    found = graded_run([0.9, 0.8, 0.4, 0.55, 0.5])
+    rate = found.win_rate("g")
+    assert (rate.rate, rate.graded) == (pytest.approx(0.63), True)
+    hard = found.win_rate("g", graded=False)
+    assert (hard.rate, hard.graded) == (0.7, False)
+    assert found.tally("g") == (1, 3, 1)
+    assert found.frame("g").select("preference", "probability").row(0) == (0.9, pytest.approx(0.1))
+    assert "mean preference for B 63 % over 5 graded cases" in found.verdict("g")
+    assert "by hard verdicts, B won 70.0 %" in found.summary()
+    assert str(rate).startswith("mean preference for B 63.0 % over 5 graded cases")
+
+
+def test_preferences_survive_the_run_file_and_the_saved_document(tmp_path):
+    preferences = [0.9, 1 / 3, 0.5, 0.123456789]
+    first = graded_run(preferences, run=tmp_path / "run.db")
+    again = graded_run(preferences, run=tmp_path / "run.db")
+    assert [case.preference for case in again.cases] == preferences == [case.preference for case in first.cases]
+    saved = ps.PairwiseRunResult.load(first.save(tmp_path / "saved.json"))
+    assert saved.cases == first.cases
+    document = json.loads((tmp_path / "saved.json").read_text("utf-8"))
+    assert document["win_rates"]["g"]["graded"] is True
+    assert document["cases"][1]["preference"] == 1 / 3
+    assert ps.export(tmp_path / "run.db", tmp_path / "pairs.jsonl", kind="preferences").name == "pairs.jsonl"
+    rows = [json.loads(line) for line in (tmp_path / "pairs.jsonl").read_text("utf-8").splitlines()]
+    assert [row["probability"] for row in rows] == pytest.approx([0.9, 2 / 3, 1 - 0.123456789])
+
+
+def test_a_judges_probability_is_found_again(tmp_path):
+    asked = []
+
+    def judge(A, B):
+        asked.append(1)
+        return {"is_valid": True, "p": 0.2 if A["text"] == "old" else 0.9}
+
+    old, new = ps.InMemoryTraceSource({"t": "old"}), ps.InMemoryTraceSource({"t": "new"})
+    comparator = ps.pairwise_judge(ps.FunctionJudge(judge, name="graded"), criterion="better", key="k")
+    runs = [
+        ps.evaluate_pairwise(old, new, comparators=[comparator], run=tmp_path / "run.db", progress=False) for _ in "12"
+    ]
+    assert len(asked) == 2
+    assert [run.cases[0].preference for run in runs] == [pytest.approx(0.85)] * 2
+
+
+def test_failures_are_counted_hard_whatever_is_graded():
+    case = ps.PairwiseCase("t1", "k", "b", "", {}, ps.Outcome.WIN, preference=0.9)
+    shown = ps.PairwiseCase("t2", "k", "b", "", {}, ps.Outcome.WIN, failed="b", preference=0.7)
+    run = ps.PairwiseRunResult("r", (case, shown), ("k",), failures="shown")
+    assert {way: rate.rate for way, rate in run.rates("k").items()} == pytest.approx(
+        {"shown": 0.8, "loss": 0.45, "excluded": 0.9}
+    )
+
+
+def test_a_small_change_of_a_preference_is_no_regression():
+    before, after = graded_run([0.9, 0.6, 0.3]), graded_run([0.85, 0.45, 0.3])
+    assert [change.task_id for change in after.diff(before).regressions] == ["t1"]
+    found = after.diff(before, tolerance=0.02)
+    assert [(change.task_id, change.before, change.after) for change in found.regressions] == [
+        ("t0", 0.9, 0.85), ("t1", 0.6, 0.45),
+    ]  # fmt: skip
+    with pytest.raises(InputError, match="tolerance"):
+        after.diff(before, tolerance=-1)
+
+
+def test_a_sequential_run_stops_on_graded_preferences():
+    found = graded_run([0.9 + n / 10000 for n in range(200)], stop_when="decided", seed=1, concurrency=1)
+    assert found.stopped == "decided"
+    assert len(found.cases) < 60
+    assert found.win_rate("g").interval == "betting"
+    assert found.verdict("g").startswith("B is better: mean preference for B 9")
+
+
+def test_styles_are_controlled_for_graded_cases():
+    rng = np.random.default_rng(6)
+    preferences = rng.beta(3, 2, 60)
+    found = graded_run(list(preferences)).length_controlled("g")
+    assert found.graded
+    assert found.raw_rate == pytest.approx(preferences.mean())
