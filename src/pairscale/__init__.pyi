@@ -130,6 +130,9 @@ from .evaluate.diff import RunDiff as RunDiff
 from .evaluate.folders import DirectoryTraceSource as DirectoryTraceSource
 from .evaluate.folders import save_trace as save_trace
 from .evaluate.formats.reading import read_outputs as read_outputs
+from .evaluate.gate import gate as gate
+from .evaluate.gate_result import GateCriterion as GateCriterion
+from .evaluate.gate_result import GateResult as GateResult
 from .evaluate.human import human_labels as human_labels
 from .evaluate.human import human_pairwise as human_pairwise
 from .evaluate.labels import Labels as Labels

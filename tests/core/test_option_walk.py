@@ -20,7 +20,8 @@ from pairscale.testing import ProviderSimulator
 WRONG = (float("nan"), -1, True, "3")
 
 RESULTS = """
-Agreement AuditReport BTFit BayesFit BatchResult CaseChange ComparisonPlan CostEstimate EloFit ExportedCases JudgeCheck
+Agreement AuditReport BTFit BayesFit BatchResult CaseChange ComparisonPlan CostEstimate EloFit ExportedCases
+GateCriterion GateResult JudgeCheck
 MultiBatch MultiBatchResult PairSummary PairwiseAgreement PairwiseCase PairwiseRunResult PositionalBias
 ReverseConsistency RunDiff RunStatus Labelling SimulationStudy SubmitResult TemplateStudy Unmatched VariantsResult
 """.split()
@@ -200,6 +201,9 @@ BESIDES: dict[str, Callable[[], dict[str, Any]]] = {
         "a": {"t1": "Rome?"}, "b": {"t1": "In Rome."}, "criterion": "says more", "judge": longer, "progress": False
     },
     "bias": lambda: {"forward": RESULT[:1], "reverse": RESULT[1:2]},
+    "gate": lambda: {
+        "a": {"t1": "Rome?"}, "b": {"t1": "In Rome."}, "criterion": "says more", "judge": longer, "progress": False
+    },
     "cost": lambda: {"pairs": PAIR, "judge": "openai:gpt-4.1", "offline": True, "progress": False},
     "judge": lambda: {"pairs": pairs(), "progress": False},
     "label": dict,

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pairscale.evaluate.result import PairwiseRunResult
     from pairscale.providers.prices import Price
 
-__all__ = ["AnswerColumns", "Comparison", "ab", "compared"]
+__all__ = ["AnswerColumns", "Comparison", "ab", "compared", "read_sides"]
 
 _Path: TypeAlias = "str | os.PathLike[str]"
 _Judge: TypeAlias = "str | Judge | Callable[..., Any]"
@@ -256,7 +256,7 @@ def compared(
     if b is not None and suite is not None and (_is_variant(a) or _is_variant(b)):
         a, b, suite, variants = suite, None, None, (a, b)
     lines: list[str] = []
-    a, b, tasks, names = _read(a, b, suite, columns, names, lines.append, is_suite=any((*variants, *prompts)))
+    a, b, tasks, names = read_sides(a, b, suite, columns, names, lines.append, is_suite=any((*variants, *prompts)))
     told = {name: options[name] for name in ("swap", "judge_args", "base_url", "retries", "price")}
     comparators = _comparators(criteria, judges, labels, key, **told)
     tell(lines)
@@ -297,7 +297,7 @@ def compared(
     return Comparison(result, paid, write)
 
 
-def _read(
+def read_sides(
     a: Any,
     b: Any,
     suite: Any,
@@ -305,7 +305,7 @@ def _read(
     names: tuple[str, str],
     tell: Callable[[str], object],
     *,
-    is_suite: bool,
+    is_suite: bool = False,
 ) -> tuple[Any, Any, Suite | None, tuple[str, str]]:
     """The answers of A and B and the tasks, or a suite alone, read before any judge is made; and the names."""
     if (columns.a_col is None) != (columns.b_col is None):
