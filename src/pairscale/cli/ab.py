@@ -17,6 +17,7 @@ from pairscale.cli._common import emit, printable, resumable, say, show_table
 from pairscale.cli._inputs import price_of, run_file, settings_of
 from pairscale.cli._opening import Opening, say_judged
 from pairscale.core.errors import InputError
+from pairscale.evaluate.calibration import calibrated_lines
 from pairscale.evaluate.wording import controlled_lines
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ EXAMPLES = (
     "pairscale ab a.jsonl b.jsonl --criterion helpful --manifest cases.jsonl",
     "pairscale ab a.jsonl b.jsonl --criterion helpful --stop-when decided",
     "pairscale ab a.jsonl b.jsonl --criterion helpful --control length",
+    "pairscale ab a.jsonl b.jsonl --criterion helpful --judge openai:gpt-5.1 --judge-card card.json",
 )
 
 
@@ -116,6 +118,14 @@ def command(
     judge_arg: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of the judge; may stand several times.")
     ] = None,
+    judge_card: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="The card of the judge from `pairscale check-judge --labels`, by which win rates are corrected; one per "
+            "criterion. A card of another judge or prompt is refused.",
+        ),
+    ] = None,
     base_url: opt.BaseUrl = None,
     manifest: Annotated[
         Path | None,
@@ -169,7 +179,7 @@ def command(
             concurrency=concurrency, retries=retries, timeout=timeout, max_cost=max_cost,
             price=None if price is None else price_of(price), failures=failures, stop_when=stop_when,
             seed=seed, control=control or (),
-            judge_args=settings_of(judge_arg), base_url=base_url, manifest=manifest, save=save, progress=True,
+            judge_args=settings_of(judge_arg), judge_card=judge_card, base_url=base_url, manifest=manifest, save=save, progress=True,
             columns=AnswerColumns(id_col, input_col, output_col, a_col, b_col), tell=open_with,
         )  # fmt: skip
     found = comparison.result
@@ -233,6 +243,12 @@ def _show(found: ps.PairwiseRunResult) -> None:
         typer.echo(printable(f"{f'{key}: ' if many else ''}{bounds_words(found, key)}"))
     for line in variant_lines(found):
         typer.echo(printable(line))
+    for key in found.cards:
+        typer.echo("")
+        for line in calibrated_lines(found.calibrated(key), found.variant_b):
+            typer.echo(printable(f"{key}: {line}" if many else line))
+    if found.cards and (others := [key for key in found.keys if key not in found.cards]):
+        typer.echo(printable(f"note: not corrected, as there is no judge card: {', '.join(others)}"))
     if found.control:
         typer.echo("")
         for key in found.keys:
@@ -272,6 +288,7 @@ def _document(found: ps.PairwiseRunResult, dates: Sequence[str]) -> dict[str, An
         "win_rates": {key: asdict(found.win_rate(key)) for key in found.keys},
         "win_rates_decided": {key: asdict(found.win_rate(key, ties="excluded")) for key in found.keys},
         "controlled": {key: asdict(found.controlled(key)) for key in found.keys} if found.control else {},
+        "calibrated": {key: asdict(found.calibrated(key)) for key in found.cards},
         "failures": found.failures,
         "bounds": {key: found.bounds(key)._asdict() for key in found.keys},
         "win_rates_by_failures": {
