@@ -161,8 +161,8 @@ class JudgeCard(ReportMixin, ReprMixin, table="table"):
     Attributes:
         judge: which judge, with which prompt.
         measures: by the names of :data:`MEASURES`, the figures.
-        data: what it was measured on: ``kind``, ``n_pairs``, ``n_labelled``, ``labellers``, ``seed`` and a ``digest`` of
-            the texts.
+        data: what it was measured on: ``kind``, ``n_pairs``, ``n_labelled``, ``labellers``, ``seed`` and a ``digest``
+            of texts and labels.
         level: of the intervals.
         made_at: when, UTC.
         version: the version of pairscale that made it.
@@ -248,7 +248,7 @@ class JudgeCard(ReportMixin, ReprMixin, table="table"):
             measures = {name: _measure(name, found["measures"][name]) for name in MEASURES}
             card = cls(judge, measures, dict(found["data"]), found["level"], found["made_at"], found["version"])
             if unknown := set(found["measures"]) - set(MEASURES):
-                raise ValueError(f"unknown measure {sorted(unknown)[0]!r}")
+                raise ValueError(f"unknown measure {min(unknown)!r}")
             if not isinstance(card.level, float) or not 0 < card.level < 1:
                 raise ValueError(f"level is {card.level!r}")
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -267,7 +267,8 @@ def read_judge_card(path: str | os.PathLike[str]) -> JudgeCard:
 
     Example:
         >>> import pairscale as ps
-        >>> people = [{"ID1": "S01", "ID2": "S02", "better_id": "S02"}, {"ID1": "S03", "ID2": "S01", "better_id": "S03"}]
+        >>> sides = [("S01", "S02", "S02"), ("S03", "S01", "S03")]
+        >>> people = [{"ID1": one, "ID2": two, "better_id": better} for one, two, better in sides]
         >>> check = ps.check_judge(ps.example_writing_samples, "lexical", labels=people, progress=False)
         >>> _ = check.save_card("judge-card.json")
         >>> ps.read_judge_card("judge-card.json").measures["agreement"].n

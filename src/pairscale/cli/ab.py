@@ -122,8 +122,8 @@ def command(
         list[Path] | None,
         typer.Option(
             metavar="FILE",
-            help="The card of the judge from `pairscale check-judge --labels`, by which win rates are corrected; one per "
-            "criterion. A card of another judge or prompt is refused.",
+            help="The card of the judge from `pairscale check-judge --labels`, by which win rates are corrected; one "
+            "per criterion. A card of another judge or prompt is refused.",
         ),
     ] = None,
     base_url: opt.BaseUrl = None,
@@ -179,7 +179,8 @@ def command(
             concurrency=concurrency, retries=retries, timeout=timeout, max_cost=max_cost,
             price=None if price is None else price_of(price), failures=failures, stop_when=stop_when,
             seed=seed, control=control or (),
-            judge_args=settings_of(judge_arg), judge_card=judge_card, base_url=base_url, manifest=manifest, save=save, progress=True,
+            judge_args=settings_of(judge_arg), judge_card=judge_card, base_url=base_url, manifest=manifest, save=save,
+            progress=True,
             columns=AnswerColumns(id_col, input_col, output_col, a_col, b_col), tell=open_with,
         )  # fmt: skip
     found = comparison.result
@@ -243,12 +244,7 @@ def _show(found: ps.PairwiseRunResult) -> None:
         typer.echo(printable(f"{f'{key}: ' if many else ''}{bounds_words(found, key)}"))
     for line in variant_lines(found):
         typer.echo(printable(line))
-    for key in found.cards:
-        typer.echo("")
-        for line in calibrated_lines(found.calibrated(key), found.variant_b):
-            typer.echo(printable(f"{key}: {line}" if many else line))
-    if found.cards and (others := [key for key in found.keys if key not in found.cards]):
-        typer.echo(printable(f"note: not corrected, as there is no judge card: {', '.join(others)}"))
+    _show_calibrated(found)
     if found.control:
         typer.echo("")
         for key in found.keys:
@@ -261,6 +257,16 @@ def _show(found: ps.PairwiseRunResult) -> None:
         for line in found.summary().splitlines():
             if " agree on " in line:
                 typer.echo(printable(line))
+
+
+def _show_calibrated(found: ps.PairwiseRunResult) -> None:
+    """The win rates as people would see them, where there are judge cards."""
+    for key in found.cards:
+        typer.echo("")
+        for line in calibrated_lines(found.calibrated(key), found.variant_b):
+            typer.echo(printable(f"{key}: {line}" if len(found.keys) > 1 else line))
+    if found.cards and (others := [key for key in found.keys if key not in found.cards]):
+        typer.echo(printable(f"note: not corrected, as there is no judge card: {', '.join(others)}"))
 
 
 def _by_tag(found: ps.PairwiseRunResult) -> pl.DataFrame:

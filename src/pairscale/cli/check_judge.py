@@ -32,7 +32,8 @@ def command(
         Path,
         typer.Argument(
             metavar="DATA",
-            help="A folder or zip archive of texts, a table of them, or the cases of a manifest (`pairscale ab --manifest`).",
+            help="A folder or zip archive of texts, a table of them, or the cases of a manifest (`pairscale ab "
+            "--manifest`).",
         ),
     ],
     judge: opt.JudgeName = "lexical",
@@ -40,7 +41,8 @@ def command(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="What people said: comparisons of the texts, or case_id and preferred of the cases; then these are asked.",
+            help="What people said: comparisons of the texts, or case_id and preferred of the cases. What has a label "
+            "is asked.",
         ),
     ] = None,
     key: Annotated[

@@ -20,11 +20,17 @@ EXAMPLES = (
     "pairscale report run.db --again again.jsonl",
     "pairscale report run.db --kind bias",
     "pairscale report run.db --interactive",
+    "pairscale report judge-card.json",
 )
 
 
 def command(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="The run file: a ranking, a bias study, or an A/B run.")],
+    run: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN", help="The run file: a ranking, a bias study, or an A/B run; or a judge card (.json)."
+        ),
+    ],
     out: Annotated[
         Path | None,
         typer.Option(
@@ -36,7 +42,9 @@ def command(
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="What was asked.")] = None,
     kind: Annotated[
         str | None,
-        typer.Option(metavar="KIND", help="What to read the run as: ranking, bias or ab; it knows by itself."),
+        typer.Option(
+            metavar="KIND", help="What to read the run as: ranking, bias, ab or variants; it knows by itself."
+        ),
     ] = None,
     condition: Annotated[
         str | None,

@@ -96,8 +96,8 @@ def require_card(card: JudgeCard, judge: Judge, criterion: str, *, swap: bool) -
     here = JudgeIdentity.of(judge.condition, "cases", criterion)
     if differing := card.judge.differences(here):
         raise InputError(
-            f"the judge card is not of this judge and prompt: {'; '.join(differing)}. Use the judge of the card, or make "
-            "a card of this one with check_judge(CASES, labels=...)"
+            f"the judge card is not of this judge and prompt: {'; '.join(differing)}. Use the judge of the card, or "
+            "make a card of this one with check_judge(CASES, labels=...)"
         )
     found = card.measures["net_agreement"]
     if not found.measured:
@@ -165,8 +165,8 @@ class JudgeComparator:
         if not self._told:
             self._told = True
             notice(
-                "the judge is shown references or traces here, and its card was measured without them: the corrected win "
-                "rate assumes that they do not change how often it agrees with people"
+                "the judge is shown references or traces here, and its card was measured without them: the corrected "
+                "win rate assumes that they do not change how often it agrees with people"
             )
 
     def _item(self, task: Task, trace: Trace, reference: str) -> dict[str, Any]:

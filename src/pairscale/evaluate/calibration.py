@@ -35,8 +35,9 @@ def cards_by_criterion(
     Raises:
         InputError: a card is of no criterion of the run, two are of the same, or no single judge is asked.
     """
-    several = isinstance(given, Sequence) and not isinstance(given, str)
-    cards = [] if given is None else list(given) if several else [given]  # type: ignore[call-overload]
+    cards: list[CardLike] = []
+    if given is not None:
+        cards = [given] if isinstance(given, str | os.PathLike | JudgeCard) else list(given)
     found: dict[str, JudgeCard] = {}
     for one in cards:
         card = one if isinstance(one, JudgeCard) else read_judge_card(one)
@@ -45,8 +46,8 @@ def cards_by_criterion(
             raise InputError("judge_card is of one judge, which must be asked alone: name it with judge=")
         if card.judge.kind != "cases":
             raise InputError(
-                "the judge card was measured on pairs of texts, with another prompt than two answers to a task have; make "
-                "one with check_judge(CASES, labels=...), CASES being a manifest of ab(manifest=...)"
+                "the judge card was measured on pairs of texts, with another prompt than two answers to a task have; "
+                "make one with check_judge(CASES, labels=...), CASES being a manifest of ab(manifest=...)"
             )
         if criterion not in criteria:
             raise InputError(f"the judge card is of the criterion {criterion!r}, and this run has {listed(criteria)}")
@@ -96,10 +97,11 @@ def _careful(run: PairwiseRunResult, key: str, card: JudgeCard) -> list[str]:
     longer = run.variant_b if means[1] > means[0] else run.variant_a
     taste, helped = ("longer", longer) if excess.lower > 0 else ("shorter", "")
     helped = helped or (run.variant_a if longer == run.variant_b else run.variant_b)
-    return [
-        f"on its card the judge chooses the {taste} text more often than people do, and the answers of {longer} are longer "
-        f"here: that favours {helped}, and the correction does not take it out (see control=length)"
-    ]
+    words = (
+        f"on its card the judge chooses the {taste} text more often than people do, and the answers of {longer} are "
+        f"longer here: that favours {helped}, and the correction does not take it out (see control=length)"
+    )
+    return [words]
 
 
 def calibrated_lines(found: CalibratedRate, name: str) -> list[str]:
@@ -113,9 +115,9 @@ def calibrated_lines(found: CalibratedRate, name: str) -> list[str]:
     if found.rate is not None and found.ci is not None and found.raw_rate is not None and found.net_ci is not None:
         ends = f"{found.level * 100:g} % interval {found.ci[0] * 100:.0f} to {found.ci[1] * 100:.0f}"
         net = f"{found.net_agreement:.2f} ({found.net_ci[0]:.2f} to {found.net_ci[1]:.2f})"
+        judge = f"the judge says {found.raw_rate * 100:.0f} %"
         lines = [
-            f"as people would see it, by the judge card: {name} wins {found.rate * 100:.0f} % ({ends}); the judge says "
-            f"{found.raw_rate * 100:.0f} %",
+            f"as people would see it, by the judge card: {name} wins {found.rate * 100:.0f} % ({ends}); {judge}",
             f"  net agreement of the judge {net} on {found.labels:,} pairs; {found.assumption}",
         ]
     return [*lines, *(f"note: {notice}" for notice in found.notices)]

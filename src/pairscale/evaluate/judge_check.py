@@ -1,4 +1,4 @@
-"""Is this judge fit for this study? Some pairs, both ways round, against what people said, and the answer in figures."""
+"""Is this judge fit for this study? Some pairs in both orders, against what people said, and the answer in figures."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ from pairscale.judges.resolve import judge_with
 from pairscale.providers.prices import price_date
 from pairscale.providers.registry import PROVIDERS
 from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT
+from pairscale.store.label_keys import key_path
 
 if TYPE_CHECKING:
     from pairscale.core.tables import Table
@@ -197,7 +198,7 @@ def check_judge(
     else:
         if labels is not None and not isinstance(labels, str | os.PathLike):
             raise InputError("labels of cases are a file or a run file")
-        found = pairs_of_cases(cases, labels, key, criterion, n_pairs, seed)
+        found = pairs_of_cases(cases, labels, _key_of(data, labels, key), criterion, n_pairs, seed)
         asked = _task_judge(judge, str(found.criterion), judge_args, base_url, cache, price)
     questions = questions_of(found, n_repeats, n_distractors, seed)
     done = submit_pairs(
@@ -205,6 +206,14 @@ def check_judge(
         progress=progress,
     )  # fmt: skip
     return _check(found, questions, done, asked, seed)
+
+
+def _key_of(data: Any, labels: str | os.PathLike[str] | None, key: Any) -> Any:
+    """The key of the labels: the one that is named, the one beside them, or the one beside the manifest."""
+    if key is not None or labels is None or not isinstance(data, str | os.PathLike) or key_path(Path(labels)).exists():
+        return key
+    beside = key_path(Path(data))
+    return beside if beside.exists() else None
 
 
 def _task_judge(
@@ -230,7 +239,9 @@ def _check(found: CheckPairs, questions: Questions, done: SubmitResult, asked: J
     failed = set(done.failed_pairs["custom_id"].cast(pl.String))
     unasked = questions.table.height - results.height - len(failed)
     if unasked:
-        notice(f"{unasked:,} of {questions.table.height:,} questions were not asked; what they would show is not measured")
+        notice(
+            f"{unasked:,} of {questions.table.height:,} questions were not asked; what they would show is not measured"
+        )
     bias = None
     if n_valid:
         halves = [results.filter(pl.col("custom_id").is_in(names)) for names in (questions.forward, questions.backward)]
@@ -238,7 +249,9 @@ def _check(found: CheckPairs, questions: Questions, done: SubmitResult, asked: J
         if consistency.details.height:
             bias = check_positional_bias(consistency, conf_level=_LEVEL, seed=seed)
     if "instance" in asked.condition.settings:
-        notice("this judge has no name, so no later run can be checked by its card; name it: FunctionJudge(f, name=...)")
+        notice(
+            "this judge has no name, so no later run can be checked by its card; name it: FunctionJudge(f, name=...)"
+        )
     cost_each = _cost_each(done)
     costs = _paid(done)["cost"].drop_nulls().to_list() or ([] if cost_each is None else [cost_each])
     card = JudgeCard(

@@ -95,7 +95,9 @@ def _difference(more: int, less: int, n: int, level: float, why: str, **counts: 
 
 
 def _with_people(found: CheckPairs, merged: Sequence[str | None], level: float) -> dict[str, Measure]:
-    labelled = [(said, one, at) for at, (said, one) in enumerate(zip(found.labels, merged, strict=True)) if said is not None]
+    labelled = [
+        (said, one, at) for at, (said, one) in enumerate(zip(found.labels, merged, strict=True)) if said is not None
+    ]
     if not labelled:
         return dict.fromkeys(("agreement", "kappa", "net_agreement"), Measure.missing(_NO_LABELS))
     preferred = {1.0: "1", 0.0: "2", 0.5: "tie"}
@@ -135,8 +137,7 @@ def _kappa(found: CheckPairs, answered: Sequence[tuple[str, str | None, int]], l
     row = table.filter(statistic="cohen_kappa").row(0, named=True)
     if row["estimate"] is None:
         return Measure.missing("kappa is not defined where one of them always says the same")
-    ends = [None if row[end] is None else _finite(row[end]) for end in ("lower", "upper")]
-    return Measure(len(answered), float(row["estimate"]), *ends, row["interval"])
+    return Measure(len(answered), float(row["estimate"]), _finite(row["lower"]), _finite(row["upper"]), row["interval"])
 
 
 def _finite(value: float | None) -> float | None:
@@ -176,7 +177,9 @@ def _length(found: CheckPairs, merged: Sequence[str | None], level: float) -> di
     more, less = sum(one and not other for one, other in both), sum(other and not one for one, other in both)
     none = "no pair of unequal length was decided"
     people = sum(bool(other) for _, other in both)
-    excess = _difference(more, less, len(both), level, f"{none} by both", judge=sum(one for one, _ in both), people=people)
+    excess = _difference(
+        more, less, len(both), level, f"{none} by both", judge=sum(one for one, _ in both), people=people
+    )
     labelled = any(said is not None for said in found.labels)
     return {
         "longer": _share(judge, len(longer), level, none),

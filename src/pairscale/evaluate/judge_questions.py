@@ -17,7 +17,7 @@ from pairscale.core.errors import InputError
 from pairscale.core.files import TABLE_SUFFIXES, read_rows
 from pairscale.core.notices import notice
 from pairscale.core.provenance import fingerprint, text_hash
-from pairscale.core.tables import Table, listed, to_frame
+from pairscale.core.tables import PAIRS, Table, listed, to_frame
 from pairscale.evaluate.comparators import item_name
 from pairscale.evaluate.labels import answers_digest, read_labels
 from pairscale.evaluate.manifest import MANIFEST
@@ -75,8 +75,8 @@ class Questions:
         forward: by the pair's place, the name of the question in the given order.
         backward: the same in the other order.
         again: by the pair's place, the name of the second asking.
-        padded: the names of both orders of the questions about appended nonsense; the text as it was stands first in the
-            first of them.
+        padded: the names of both orders of the questions about appended nonsense; the text as it was stands first in
+            the first of them.
     """
 
     table: pl.DataFrame
@@ -110,7 +110,7 @@ def pairs_of_texts(
         pairs = randomize_pair_order(some_pairs(samples, 30 if n_pairs is None else n_pairs, seed), seed=seed)
         nothing = [None] * pairs.height
         return CheckPairs("texts", _named(pairs), nothing, nothing, 0, samples.height)
-    read = read_comparisons(labels, key=key).table  # type: ignore[arg-type]
+    read = read_comparisons(labels, key=key).table
     votes, left_out, people = _votes(read, set(samples["ID"].cast(pl.String)))
     if not votes:
         raise InputError("labels: none of them is of two of these texts; check that both use the same ids")
@@ -123,8 +123,7 @@ def pairs_of_texts(
     for side in "12":
         renamed = by_id.rename({name: f"{name}{side}" for name in by_id.columns})
         sides = sides.join(renamed, on=f"ID{side}", maintain_order="left")
-    pairs = randomize_pair_order(sides.select("ID1", "text1", "ID2", "text2", pl.exclude("ID1", "text1", "ID2", "text2")),
-                                 seed=seed)  # fmt: skip
+    pairs = randomize_pair_order(sides.select(*PAIRS, pl.exclude(*PAIRS)), seed=seed)
     said = [_of_first(votes, one, two) for one, two in pairs.select("ID1", "ID2").iter_rows()]
     return CheckPairs("texts", _named(pairs), said, [None] * pairs.height, people, samples.height)
 
@@ -245,7 +244,9 @@ def _case_votes(
     read = read_labels(labels, key_file=key)
     if read.problems.height:
         first = read.problems.row(0, named=True)
-        notice(f"labels: {read.problems.height:,} cannot be used; the first is in row {first['row']}: {first['problem']}")
+        notice(
+            f"labels: {read.problems.height:,} cannot be used; the first is in row {first['row']}: {first['problem']}"
+        )
     table = read.of(criterion).table
     votes: dict[str, Counter[str]] = {}
     firsts: dict[str, str] = {}
@@ -316,7 +317,7 @@ def _padded(pairs: pl.DataFrame, count: int, seed: int) -> pl.DataFrame:
     texts = [f"{text}\n\n{nonsense(text, seed)}" for text in chosen["text1"]]
     ids = [f"{name} + nonsense" for name in chosen["ID1"].cast(pl.String)]
     if known & set(ids):
-        raise InputError(f"the id {sorted(known & set(ids))[0]!r} is needed for the check; give that text another one")
+        raise InputError(f"the id {min(known & set(ids))!r} is needed for the check; give that text another one")
     same = chosen.with_columns(pl.col(f"{name}1").alias(f"{name}2") for name in own)
     return same.with_columns(
         pl.Series("ID2", ids, dtype=pl.String),

@@ -154,8 +154,8 @@ def ab(
         control: Styles to control for: ``length``, ``markdown`` (or ``headers``, ``lists``, ``bold``), or a numeric
             column of the answers; see :meth:`PairwiseRunResult.controlled`.
         judge_args: Settings of the judge.
-        judge_card: The judge card of :func:`check_judge`, or one per criterion: win rates are also given as people would
-            see them. A card of another judge, criterion or prompt is refused before anything is asked.
+        judge_card: The judge card of :func:`check_judge`, or one per criterion: win rates are also given as people
+            would see them. A card of another judge, criterion or prompt is refused before anything is asked.
         base_url: Address of the provider of the judge.
         manifest: A ``.jsonl`` file to write the cases to as well, blinded, for labellers.
         save: A folder to write the result to as well, as ``RUN_ID.json``.
@@ -187,8 +187,8 @@ def ab(
         a, b, criterion=criterion, judge=judge, labels=labels, key=key, variants=(variant_a, variant_b),
         prompts=(prompt_a, prompt_b), names=(name_a, name_b), suite=suite, run=run, swap=swap, repeats=repeats,
         concurrency=concurrency, retries=retries, timeout=timeout, max_cost=max_cost, price=price,
-        failures=failures, stop_when=stop_when, seed=seed, control=control, judge_args=judge_args, judge_card=judge_card,
-        base_url=base_url, manifest=manifest, save=save, progress=progress,
+        failures=failures, stop_when=stop_when, seed=seed, control=control, judge_args=judge_args,
+        judge_card=judge_card, base_url=base_url, manifest=manifest, save=save, progress=progress,
         columns=AnswerColumns(id_col, input_col, output_col, a_col, b_col),
     )  # fmt: skip
     found.write_manifest()

@@ -124,7 +124,11 @@ def _rates(facts: ABFacts) -> Part:
     for key in run.keys:
         for what, rate in (("ties and flips as half", half[key]), ("cases with a winner", alone[key])):
             rows.append((key, what, rate.n, *_ends(rate.rate, *(rate.ci or (None, None)))))
+        if key in run.cards:
+            people = run.calibrated(key)
+            rows.append((key, "as people would see it", people.n, *_ends(people.rate, *(people.ci or (None, None)))))
     return {
+        "people": words.corrected(run),
         "chart": _chart(((key, rate.rate, rate.ci) for key, rate in half.items()), run.variant_b, "by criterion"),
         "note": "Ties and flips count as half a win here; a line that crosses 50 % may be chance.",
         **table_of(columns, rows),

@@ -60,11 +60,12 @@ def report(
     holds no text, and no name of one.
 
     Args:
-        run: The run file: a ranking, a study of position bias or an A/B run.
+        run: The run file: a ranking, a study of position bias, an A/B run or a ranking of variants; or a judge card
+            (``.json``).
         out: The page to write, or by its ending a table; an ``.xlsx`` file has a sheet each for the ranking, the
             comparisons and the method. By default a page beside the run file.
         title: What was asked.
-        kind: What to read the run as: ``ranking``, ``bias`` or ``ab``; by default what it is.
+        kind: What to read the run as: ``ranking``, ``bias``, ``ab`` or ``variants``; by default what it is.
         condition: The judge, or the beginning of a condition, if there are several.
         without_texts: Leave the texts and the judge's words out.
         pseudonyms: Call the texts or tasks T1, T2 and so on, in random order.
@@ -145,9 +146,16 @@ def written_report(
 
 def _facts(run: str | os.PathLike[str], kind: str | None, condition: str | None) -> Facts:
     chosen: Any = optional(require_choice, kind, "kind", KINDS)
+    if Path(run).suffix.lower() == ".json":
+        from pairscale.checks.card import read_judge_card
+        from pairscale.reporting._card import CardFacts
+
+        if kind is not None or condition is not None:
+            raise InputError("kind and condition choose what to read of a run file; a judge card is one thing")
+        return CardFacts(read_judge_card(run))
     with open_run(run) as store:
         chosen = chosen or kind_of(store)
-        if chosen == "ab":
+        if chosen in {"ab", "variants"}:
             if condition is not None:
                 raise InputError("condition chooses a judge of a ranking or a study; an A/B run shows all of its own")
             return facts_of(store, chosen)

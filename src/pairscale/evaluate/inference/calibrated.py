@@ -1,8 +1,8 @@
 """A judge's win rate as people would see it, corrected by how far the judge agreed with people elsewhere.
 
-Score a case for B: s of the judge and h of people, each 0, ½ or 1. Of the cases that people decide, let the judge decide
-a share p alike and a share q the other way, whichever variant people prefer, and let it favour neither variant where
-people do not. Then
+Score a case for B: s of the judge and h of people, each 0, ½ or 1. Of the cases that people decide, let the judge
+decide a share p alike and a share q the other way, whichever variant people prefer, and let it favour neither variant
+where people do not. Then
 
     E[s] - ½  =  k (E[h] - ½)          k = p - q, the net agreement
 
@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 __all__ = ["ASSUMPTION", "CalibratedRate", "calibrate", "calibrated_rate"]
 
 ASSUMPTION = (
-    "assumes that the judge agrees with people here as often as on its card, and errs as often in favour of either variant"
+    "assumes that the judge agrees with people here as often as on its card, "
+    "and errs as often in favour of either variant"
 )
 """What a corrected rate rests on."""
 
@@ -113,14 +114,16 @@ def calibrated_rate(
     known = (raw.rate, raw.ci)
     if not labels or used.is_empty():
         why = "no pair of the card was decided by people" if not labels else "no case was answered"
-        return CalibratedRate(None, None, *known, None, None, raw.n, labels, level, notices=(f"no corrected rate: {why}",))
+        return CalibratedRate(
+            None, None, *known, None, None, raw.n, labels, level, notices=(f"no corrected rate: {why}",)
+        )
     net = (counts[0] - counts[1]) / labels
     ends = score_interval((1 + net) / 2, undecided / labels, labels, level)
     net_ci = (2 * ends[0] - 1, 2 * ends[1] - 1)
     if net_ci[0] <= 0:
         why = (
-            f"no corrected rate: the {labels:,} pairs of the card do not show that the judge agrees with people more often "
-            "than it disagrees; label more pairs, or find a better judge"
+            f"no corrected rate: the {labels:,} pairs of the card do not show that the judge agrees with people more "
+            "often than it disagrees; label more pairs, or find a better judge"
         )
         return CalibratedRate(None, None, *known, net, net_ci, raw.n, labels, level, notices=(why,))
     failed = used["failed"].is_not_null().to_numpy() if "failed" in used.columns else np.zeros(used.height, dtype=bool)
@@ -137,8 +140,8 @@ def calibrated_rate(
     rate, low, high = (float(part[0]) for part in calibrate(*parts))
     if not -0.5 <= fixed + high or not fixed + low <= 0.5:
         why = (
-            f"no corrected rate: the judge's rate of {0.5 + mean:.2f} is farther from one half than its net agreement of "
-            f"{net:.2f} allows, so that it does not agree with people here as on its card"
+            f"no corrected rate: the judge's rate of {0.5 + mean:.2f} is farther from one half than its net agreement "
+            f"of {net:.2f} allows, so that it does not agree with people here as on its card"
         )
         return CalibratedRate(None, None, *known, net, net_ci, raw.n, labels, level, notices=(why,))
     shifted = [float(np.clip(0.5 + fixed + value, 0, 1)) for value in (rate, low, high)]
@@ -146,12 +149,15 @@ def calibrated_rate(
 
 
 def _judged(used: pl.DataFrame, values: Floats, level: float) -> tuple[float, float, float]:
-    """The mean of values between -½ and ½, and the limits of its score interval; cases of a task are not independent."""
+    """The mean of values between -½ and ½, and the limits of its score interval, by task."""
     scores = used.select("task_id").with_columns(value=pl.Series(values + 0.5))
     sums = scores.group_by("task_id", maintain_order=True).agg(size=pl.len(), sum=pl.col("value").sum())
     value = scores["value"].to_numpy()
     of_tasks = Scores(
-        sums["size"].cast(pl.Float64).to_numpy(), sums["sum"].to_numpy(), float(value @ value), int((value == 0.5).sum())
+        sums["size"].cast(pl.Float64).to_numpy(),
+        sums["sum"].to_numpy(),
+        float(value @ value),
+        int((value == 0.5).sum()),
     )
     mean, size = np.array([value.mean()]), np.array([effective_size(of_tasks, level)])
     lower, upper = score_limits(mean, half_share(mean, np.array([value.var()])), size, level)
