@@ -156,6 +156,7 @@ MADE: dict[type[ReprMixin], Callable[[], Any]] = {
     ps.EloFit: lambda: ps.fit_elo_model(comparisons(), seed=1),
     ps.ExportedCases: lambda: ps.ExportedCases(Path("<b>.jsonl"), None, 3, {}, ()),
     FitStatistics: lambda: ps.fit_statistics(comparisons(), made(ps.BTFit)),
+    ps.JudgeCard: lambda: made(ps.JudgeCheck).card,
     ps.JudgeCheck: lambda: ps.check_judge(samples(), longer, n_pairs=10, progress=False),
     ps.Labelling: lambda: ps.Labelling(pl.DataFrame({"case_id": IDS}), None, "run.db", 3, 9),
     ps.Labels: labels,

@@ -20,8 +20,8 @@ from pairscale.testing import ProviderSimulator
 WRONG = (float("nan"), -1, True, "3")
 
 RESULTS = """
-Agreement AuditReport BTFit BayesFit BatchResult CaseChange ComparisonPlan CostEstimate EloFit ExportedCases JudgeCheck
-MultiBatch MultiBatchResult PairSummary PairwiseAgreement PairwiseCase PairwiseRunResult PositionalBias
+Agreement AuditReport BTFit BayesFit BatchResult CaseChange ComparisonPlan CostEstimate EloFit ExportedCases JudgeCard
+JudgeCheck MultiBatch MultiBatchResult PairSummary PairwiseAgreement PairwiseCase PairwiseRunResult PositionalBias
 ReverseConsistency RunDiff RunStatus Labelling SimulationStudy SubmitResult TemplateStudy Unmatched VariantsResult
 """.split()
 """Classes that functions return: their numbers are computed, not given."""
@@ -168,6 +168,7 @@ OTHERWISE: dict[str, Callable[..., Any]] = {
     "BatchManager.submit": lambda **o: on_desk("submit", PAIR, ps.LLMJudge(**judge()), **o),
     "PairwiseRunResult.controlled": lambda **o: compared().controlled("k", **o),
     "PairwiseRunResult.length_controlled": lambda **o: compared().length_controlled("k", **o),
+    "PairwiseRunResult.calibrated": lambda **o: replace(compared(), cards={"k": judge_card()}).calibrated("k", **o),
     "SimulationStudy.reach": lambda **o: study().reach(**o),
     "Verdict": lambda **o: ps.Verdict.win(1, **o),
     "label": labelled,
@@ -193,6 +194,7 @@ BESIDES: dict[str, Callable[[], dict[str, Any]]] = {
     "SimulatedJudge": lambda: {"abilities": "truth"},
     "PairwiseRunResult.controlled": dict,
     "PairwiseRunResult.length_controlled": dict,
+    "PairwiseRunResult.calibrated": dict,
     "SimulationStudy.reach": dict,
     "Trace": lambda: {"output": "Yes."},
     "Verdict": dict,

@@ -115,7 +115,8 @@ def variants_of_result(run: VariantsResult) -> VariantsFacts:
         **{name: str(value) for name, value in settings.items()},
         **{f"variant {name}": str(value) for name, value in made.inputs.items()},
     }
-    notices = list(dict.fromkeys(notice for key in run.keys for notice in run.fits[key].notices))
+    said = dict.fromkeys(notice for key in run.keys for notice in run.fits[key].notices)
+    notices = [notice for notice in said if "repeats of a pair" not in notice]  # here each is another task
     if run.stopped:
         notices.append(f"the run ended before all cases were compared: {run.stopped}")
     return VariantsFacts(run, provenance, notices)
