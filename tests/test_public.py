@@ -38,7 +38,7 @@ submit_pairs_async summarize_bt_fit summarize_items summarize_pairs summarize_re
 trait_description
 ComparisonPlan SimulationStudy plan rank simulate
 CostEstimate estimate_llm_pairs_cost
-ab batch bias compare cost judge label Labelling report status RunStatus
+ab batch bias compare cost gate GateCriterion GateResult judge label Labelling report status RunStatus
 register_provider
 BatchManager BatchResult MultiBatch MultiBatchResult anthropic_create_batch anthropic_download_batch_results
 anthropic_get_batch anthropic_poll_batch_until_complete build_anthropic_batch_requests build_gemini_batch_requests
@@ -174,7 +174,8 @@ def test_the_exception_tree_in_the_docstring_is_the_real_one():
 
 
 VERBS = """
-ab agreement audit bias check_judge compare cost export fit import_run judge label plan rank report simulate status
+ab agreement audit bias check_judge compare cost export fit gate import_run judge label plan rank report simulate
+status
 """.split()
 BATCH = "submit status collect resume cancel".split()
 

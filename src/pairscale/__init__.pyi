@@ -127,6 +127,9 @@ from .evaluate.comparators import PairwiseComparator as PairwiseComparator
 from .evaluate.comparators import PairwiseOutcome as PairwiseOutcome
 from .evaluate.diff import CaseChange as CaseChange
 from .evaluate.diff import RunDiff as RunDiff
+from .evaluate.gate import gate as gate
+from .evaluate.gate_result import GateCriterion as GateCriterion
+from .evaluate.gate_result import GateResult as GateResult
 from .evaluate.human import human_labels as human_labels
 from .evaluate.human import human_pairwise as human_pairwise
 from .evaluate.judge_check import JudgeCheck as JudgeCheck

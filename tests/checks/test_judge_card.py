@@ -89,7 +89,7 @@ def test_layout_and_order_of_the_file_do_not_matter(tmp_path):
 @pytest.mark.parametrize(
     ("other", "words"),
     [
-        (Condition("openai:n", "openai", "n", "helpful", "pairwise", CONDITION.settings), "judge 'openai:m' on the card"),
+        (Condition("openai:n", "openai", "n", "helpful", "pairwise", CONDITION.settings), "judge 'openai:m' on"),
         (Condition("openai:m", "openai", "m", "helpful", "pairwise", {"template": "cd", "temperature": 0}),
          "text of the prompt 'ab12' on the card, 'cd' here"),
         (Condition("openai:m", "openai", "m", "helpful", "pairwise", {"template": "ab12", "temperature": 1}),

@@ -20,8 +20,9 @@ from pairscale.testing import ProviderSimulator
 WRONG = (float("nan"), -1, True, "3")
 
 RESULTS = """
-Agreement AuditReport BTFit BayesFit BatchResult CaseChange ComparisonPlan CostEstimate EloFit ExportedCases JudgeCard
-JudgeCheck MultiBatch MultiBatchResult PairSummary PairwiseAgreement PairwiseCase PairwiseRunResult PositionalBias
+Agreement AuditReport BTFit BayesFit BatchResult CaseChange ComparisonPlan CostEstimate EloFit ExportedCases
+GateCriterion GateResult JudgeCard JudgeCheck
+MultiBatch MultiBatchResult PairSummary PairwiseAgreement PairwiseCase PairwiseRunResult PositionalBias
 ReverseConsistency RunDiff RunStatus Labelling SimulationStudy SubmitResult TemplateStudy Unmatched VariantsResult
 """.split()
 """Classes that functions return: their numbers are computed, not given."""
@@ -92,6 +93,13 @@ def compared() -> ps.PairwiseRunResult:
         for n in range(40)
     ]
     return ps.PairwiseRunResult("run", tuple(cases), ("k",))
+
+
+def carded() -> ps.PairwiseRunResult:
+    """The same with a judge card."""
+    said = [row | {"better_id": max(row["ID1"], row["ID2"])} for row in RESULT]
+    card = ps.check_judge(TEXTS, longer, labels=said, progress=False).card
+    return dataclasses.replace(compared(), cards={"k": card})
 
 
 @cache
@@ -168,7 +176,7 @@ OTHERWISE: dict[str, Callable[..., Any]] = {
     "BatchManager.submit": lambda **o: on_desk("submit", PAIR, ps.LLMJudge(**judge()), **o),
     "PairwiseRunResult.controlled": lambda **o: compared().controlled("k", **o),
     "PairwiseRunResult.length_controlled": lambda **o: compared().length_controlled("k", **o),
-    "PairwiseRunResult.calibrated": lambda **o: replace(compared(), cards={"k": judge_card()}).calibrated("k", **o),
+    "PairwiseRunResult.calibrated": lambda **o: carded().calibrated("k", **o),
     "SimulationStudy.reach": lambda **o: study().reach(**o),
     "Verdict": lambda **o: ps.Verdict.win(1, **o),
     "label": labelled,
@@ -202,6 +210,9 @@ BESIDES: dict[str, Callable[[], dict[str, Any]]] = {
         "a": {"t1": "Rome?"}, "b": {"t1": "In Rome."}, "criterion": "says more", "judge": longer, "progress": False
     },
     "bias": lambda: {"forward": RESULT[:1], "reverse": RESULT[1:2]},
+    "gate": lambda: {
+        "a": {"t1": "Rome?"}, "b": {"t1": "In Rome."}, "criterion": "says more", "judge": longer, "progress": False
+    },
     "cost": lambda: {"pairs": PAIR, "judge": "openai:gpt-4.1", "offline": True, "progress": False},
     "judge": lambda: {"pairs": pairs(), "progress": False},
     "label": dict,

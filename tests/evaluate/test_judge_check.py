@@ -9,7 +9,9 @@ import pytest
 
 import pairscale as ps
 from pairscale.core.errors import InputError
+from pairscale.evaluate.calibration import lowest_net
 from pairscale.evaluate.judge_questions import nonsense
+
 
 def rows_of(path):
     return [json.loads(line) for line in Path(path).read_text("utf-8").splitlines()]
@@ -45,7 +47,13 @@ def longer(A, B):
 
 
 def check(judge=longer, **options):
-    given = {"labels": "people.jsonl", "criterion": "more helpful", "progress": False, "n_distractors": 4, "n_repeats": 3}
+    given = {
+        "labels": "people.jsonl",
+        "criterion": "more helpful",
+        "progress": False,
+        "n_distractors": 4,
+        "n_repeats": 3,
+    }
     return ps.check_judge("cases.jsonl", judge, **(given | options))
 
 
@@ -58,7 +66,9 @@ def test_the_figures_are_those_counted_by_hand(folder):
         one, two = (len(cases[name][f"response_{at}"]) for at in (1, 2))
         # Equally long: the judge names whoever stands second, in both orders, which is a flip.
         judge = "flip" if one == two else "1" if one > two else "2"
-        counts["tied" if said == "tie" else "undecided" if judge == "flip" else "same" if judge == said else "other"] += 1
+        counts[
+            "tied" if said == "tie" else "undecided" if judge == "flip" else "same" if judge == said else "other"
+        ] += 1
     measured = found.card.measures
     assert measured["agreement"].n == counts["same"] + counts["other"]
     assert measured["agreement"].value == pytest.approx(counts["same"] / measured["agreement"].n)
@@ -113,7 +123,7 @@ def test_a_judge_that_tosses_a_coin_is_not_repeatable_and_has_no_net_agreement(f
 
 def test_failures_and_ties_are_counted_for_what_they_are(folder):
     def odd(A, B):
-        if "hail" in A["text"] + B["text"]:
+        if sum(map(ord, A["text"] + B["text"])) % 7 == 0:
             return {"is_valid": False, "invalid_reason": "refusal"}
         return {"is_valid": True, "Y": 0.5}
 
@@ -154,7 +164,9 @@ def test_texts_with_labels_of_several_people():
     texts = [{"ID": name, "text": name * (at + 1)} for at, name in enumerate(WORDS)]
     said = [("rain", "snow", "snow"), ("snow", "rain", "snow"), ("rain", "snow", "rain"), ("sun", "sea", "sun"),
             ("sun", "gone", "sun")]  # fmt: skip
-    rows = [{"ID1": one, "ID2": two, "better_id": better, "labeller": f"p{n}"} for n, (one, two, better) in enumerate(said)]
+    rows = [
+        {"ID1": one, "ID2": two, "better_id": better, "labeller": f"p{n}"} for n, (one, two, better) in enumerate(said)
+    ]
     found = ps.check_judge(texts, longer, labels=rows, progress=False, n_repeats=0, n_distractors=0)
     assert found.n_pairs == 2
     assert found.card.measures["agreement"].counts["agreed"] == 1, "two of three prefer the snow"
@@ -190,12 +202,12 @@ def test_a_question_that_is_asked_twice_is_not_answered_from_the_cache(folder, c
             monkeypatch.setenv(name, value)
         options = {"judge_args": {"temperature": 0}, "n_pairs": 3, "n_distractors": 0, "cache": True}
         found = check("openai:gpt-4.1", **options)
-        asked = len(server.requests)
+        asked = server.served
         assert asked == 2 * 3 + 3
         assert found.card.measures["repeatability"].n == 3
         assert found.card.judge.template_hash
         again = check("openai:gpt-4.1", **options)
-        assert len(server.requests) == asked, "another run finds all nine"
+        assert server.served == asked, "another run finds all nine"
         assert again.card.measures["repeatability"] == found.card.measures["repeatability"]
 
 
@@ -217,6 +229,16 @@ def test_a_card_is_checked_before_anything_is_asked_and_corrects_the_rate(folder
 
         assert saved_result(store)[0].calibrated("more helpful") == people
     assert "As people would see it" in ps.report("ab.db").read_text("utf-8")
+    allowed = {"margin": 0.2, "fixed": True}
+    gate, plain = (
+        ps.gate(old, new, judge=longer, **allowed, **one) for one in (options, options | {"judge_card": None})
+    )
+    bound = lowest_net(found.card, 0.025)
+    assert 0 < bound < found.card.measures["net_agreement"].lower + 1e-9
+    assert f"a margin of 20 % of people is a margin of {20 * bound:.1f} % of this judge" in gate.criteria[0].sentence
+    assert (gate.margin, gate.criteria[0].level, plain.criteria[0].level) == (0.2, pytest.approx(0.975), 0.95)
+    with pytest.raises(InputError, match="a judge card for every criterion, or none; there is none for 'kinder'"):
+        ps.gate(old, new, judge=longer, **(options | {"criterion": ["more helpful", "kinder"]}))
 
     def never(A, B):
         raise AssertionError("asked")

@@ -728,21 +728,26 @@ def test_after_looks_every_interval_is_that_of_the_sequence():
 def test_looks_follow_the_order_whatever_comes_first():
     """Fast cases that B loses come late in the order: the look waits for those before them."""
     from pairscale.evaluate.result import PairwiseCase
-    from pairscale.evaluate.source import _Look
+    from pairscale.evaluate.source import DECIDED, Look
 
     def case(name, winner):
         return PairwiseCase(name, "k", winner, "", {}, ps.Outcome.WIN)
 
+    def decided(look, place, one):
+        look.take(place, one)
+        return DECIDED.stops([look.sequences], "loss")
+
     names = [f"t{n}" for n in range(20)]
-    ahead, in_order = _Look(names, "loss"), _Look(names, "loss")
+    ahead, in_order = Look(names, "loss", DECIDED), Look(names, "loss", DECIDED)
     for n in reversed(range(1, 20)):
-        assert not ahead.decided(n, case(names[n], "b"))
-    assert ahead.decided(0, case(names[0], "b"))
-    assert [in_order.decided(n, case(names[n], "b")) for n in range(20)].index(True) < 12
-    together = _Look(["t", "t", "u", "u"], "loss")
+        assert not decided(ahead, n, case(names[n], "b"))
+    assert decided(ahead, 0, case(names[0], "b"))
+    assert [decided(in_order, n, case(names[n], "b")) for n in range(20)].index(True) < 12
+    together = Look(["t", "t", "u", "u"], "loss", DECIDED)
     for n, winner in enumerate("abab"):
-        together.decided(n, case("tu"[n // 2], winner))
-    assert [(one.mean, one.n) for one in together._sequences.values()] == [(0.5, 2), (0.5, 2)]
+        together.take(n, case("tu"[n // 2], winner))
+    assert [(one.mean, one.n) for one in together.sequences.values()] == [(0.5, 2), (0.5, 2)]
+    assert (ahead.looked, together.looked) == (20, 2)
 
 
 def test_without_a_difference_all_tasks_are_asked():

@@ -30,6 +30,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "pairs": "Make pairs of texts: all of them or a part, in random order.",
     "judge": "Have pairs judged; stop and resume as you like.",
     "ab": "Is B better than A? Compare two prompts, models or agents task by task.",
+    "gate": "May B take the place of A? A verdict for CI, by exit code, at the least cost.",
     "label": "Have people label pairs, blinded, in the browser or in the terminal.",
     "agreement": "Do labellers agree? Percent, kappa, alpha and AC1, with intervals.",
     "compare": "Ask a judge about one pair of texts.",

@@ -72,13 +72,23 @@ _PYTHON = (
     ("a_col and b_col", "--a-col and --b-col"),
     ("output_col belongs", "--output-col belongs"),
     ("and strict allows none", "and --strict allows none"),
+    ("update_baseline", "--update-baseline"),
+    ("give baseline", "give --baseline"),
+    ("with a baseline, those of B alone", "with --baseline, those of B alone"),
+    ("give missing=excluded", "give --missing excluded"),
+    ("that max_errors allows", "that --max-errors allows"),
+    ("or leave out fixed", "or leave out --fixed"),
+    ("leave out variant_a and prompt_a", "leave out --variant-a and --prompt-a"),
+    ("elsewhere give summary", "elsewhere give --summary"),
+    ("step_summary needs", "--step-summary needs"),
+    ("fail_if must", "--fail-if must"),
 )
 _ARGUMENT = re.compile(
     r"\b(condition|encoding|id_col|text_col|input_col|output_col|a_col|b_col|winner_col|key|n_pairs|share)=(?=(\w?))"
 )
 _REFUSED = re.compile(
     r"^(again|base_url|batch_size|bootstrap|cache|concurrency|condition|eps|id_col|interactive|interval|invalid_rate|kind|prompt|input_col|conversational|implicit_prompt"
-    r"|labels_per_case|lapse|level|manifest|max_comparisons|max_cost|max_minutes|n_boot|n_pairs|out|output_tokens|per_item"
+    r"|labels_per_case|lapse|level|manifest|margin|max_comparisons|max_cost|max_errors|max_minutes|missing|failures|junit|summary|n_boot|n_pairs|out|output_tokens|per_item"
     r"|pilot|price|quantile|reliability|repeats|retries|runs|sd|seconds|seed|segments|share|text_col|timeout|workers)"
     r"(?=( as a position)? must be | belongs to | needs | chooses | is for |: )"
 )

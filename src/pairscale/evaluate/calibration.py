@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pairscale.checks.card import JudgeCard, read_judge_card
 from pairscale.core.errors import InputError
 from pairscale.core.tables import listed
+from pairscale.evaluate.inference._score import score_interval
 from pairscale.evaluate.inference.calibrated import CalibratedRate, calibrated_rate
 
 if TYPE_CHECKING:
     from pairscale.evaluate.result import PairwiseRunResult
 
-__all__ = ["CardLike", "calibrated_lines", "calibrated_of", "cards_by_criterion", "cards_of"]
+__all__ = ["CardLike", "calibrated_lines", "calibrated_of", "cards_by_criterion", "cards_of", "lowest_net"]
 
 CardLike: TypeAlias = "str | os.PathLike[str] | JudgeCard"
 
@@ -61,6 +62,25 @@ def cards_of(comparators: Sequence[object]) -> dict[str, JudgeCard]:
     """By the keys of comparators, the cards that they were given."""
     found = {str(getattr(one, "key", "")): getattr(one, "judge_card", None) for one in comparators}
     return {key: card for key, card in found.items() if isinstance(card, JudgeCard)}
+
+
+def lowest_net(card: JudgeCard, error: float) -> float:
+    """What the net agreement of a judge is above, wrong with a chance of at most ``error``.
+
+    Raises:
+        InputError: that is 0 or less, so that the judge cannot stand for people.
+    """
+    found = card.measures["net_agreement"]
+    if found.value is None:
+        raise InputError(f"the judge card does not say how far the judge agrees with people: {found.why}")
+    undecided = found.counts["undecided"] / found.n
+    lower = 2 * score_interval((1 + found.value) / 2, undecided, found.n, 1 - 2 * error)[0] - 1
+    if lower <= 0:
+        raise InputError(
+            f"the {found.n:,} pairs of the judge card do not show that {card.judge.judge_id} agrees with people more "
+            "often than it disagrees; label more pairs, find a better judge, or leave the card out"
+        )
+    return lower
 
 
 def calibrated_of(run: PairwiseRunResult, key: str, level: float) -> CalibratedRate:

@@ -17,7 +17,7 @@ from pairscale.evaluate.inference.failures import Failures, require_failures
 from pairscale.evaluate.jobs import CaseJob, VariantRunner
 from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult, Unmatched
 from pairscale.evaluate.saved import result_row
-from pairscale.evaluate.source import CaseSource, comparator_keys
+from pairscale.evaluate.source import DECIDED, CaseSource, StopRule, comparator_keys
 from pairscale.evaluate.store import EvaluationStore
 from pairscale.evaluate.variants import Variant
 from pairscale.runtime import Budget, Progress, RunOptions, Runtime, record_prices, recorded_prices, require_prices
@@ -35,7 +35,7 @@ class Evaluation:
         comparators: who says which is better.
         options: how to ask.
         failures: how failures of variants count: ``loss``, ``shown`` or ``excluded``.
-        stop_when: ``decided`` to stop when the first comparator's answers are decided; else None.
+        stop_when: ``decided`` to stop when the first comparator's answers are decided; a rule of its own; else None.
         seed: of the order of the cases with ``stop_when``.
         on_case: called with each case.
 
@@ -50,19 +50,20 @@ class Evaluation:
         options: RunOptions,
         *,
         failures: Failures = "loss",
-        stop_when: str | None = None,
+        stop_when: str | StopRule | None = None,
         seed: int | None = None,
         on_case: Callable[[PairwiseCase], None] | None = None,
     ) -> None:
         self._comparators = tuple(comparators)
         self.keys = comparator_keys(self._comparators)
-        require_choice(stop_when, "stop_when", (None, "decided"))
+        if not isinstance(stop_when, StopRule):
+            stop_when = None if require_choice(stop_when, "stop_when", (None, "decided")) is None else DECIDED
         self.failures = require_failures(failures)
         seed = require_seed(seed)
         judges = [judge for one in self._comparators for judge in getattr(one, "judges", ())]
         require_prices(judges, options.max_cost)
         self._judges = judges
-        self._options, self._sequential, self._seed, self._on_case = options, stop_when is not None, seed, on_case
+        self._options, self._stop_rule, self._seed, self._on_case = options, stop_when, seed, on_case
         self._writer = GroupCommitWriter(store)
         self._run_file = store
         self._runner: VariantRunner | None = None
@@ -105,7 +106,7 @@ class Evaluation:
                 jobs,
                 concurrency=self._options.concurrency,
                 failures=self.failures,
-                sequential=self._sequential,
+                stop_rule=self._stop_rule,
                 seed=self._seed,
                 on_case=self._on_case,
                 progress=bar,
@@ -146,7 +147,7 @@ class Evaluation:
             unmatched=unmatched,
             unasked=tuple(dict.fromkeys(jobs[at].task_id for at in source.order if at not in done)),
             stopped=self.stopped,
-            sequential=self._sequential,
+            sequential=self._stop_rule is not None,
             failures=self.failures,
             variants=tuple(
                 figures_of(side, (source.traces[at][n] for at in sorted(done))) for n, side in enumerate("ab")

@@ -14,6 +14,7 @@ from pairscale.evaluate.grading import Evaluation
 from pairscale.evaluate.inference.failures import Failures
 from pairscale.evaluate.jobs import paired
 from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult
+from pairscale.evaluate.source import StopRule
 from pairscale.evaluate.suite import Suite, require_suite
 from pairscale.evaluate.traces import TraceSource
 from pairscale.evaluate.variants import VariantLike, make_variant
@@ -22,7 +23,7 @@ from pairscale.store.runfile import open_run
 
 __all__ = ["evaluate_pairwise", "evaluate_pairwise_async", "require_two_names", "run_pairwise", "run_pairwise_async"]
 
-StopWhen: TypeAlias = Literal["decided"]
+StopWhen: TypeAlias = "Literal['decided'] | StopRule"
 OnCase: TypeAlias = Callable[[PairwiseCase], None]
 _Path: TypeAlias = "str | os.PathLike[str]"
 
@@ -229,7 +230,7 @@ def evaluate_pairwise(
         run_id: the run's own name.
         label: a name that several runs share.
         failures: How a failed answer counts: ``loss``, ``shown`` or ``excluded``; see :func:`run_pairwise`.
-        stop_when: ``decided``, or None.
+        stop_when: ``decided``, a rule of its own, or None.
         max_cost: US dollars that the run may spend, all calls together.
         seed: of the order with ``stop_when``.
         progress: show a bar when standard error is a terminal.

@@ -6,9 +6,9 @@ import asyncio
 import inspect
 import random
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from pairscale.core.comparisons import Outcome
 from pairscale.core.errors import InputError, JudgeError, StoreError
@@ -37,7 +37,7 @@ from pairscale.judges.function import raised
 from pairscale.runtime import BudgetExceeded, LogRows, Progress, Question, Recorded, Wait, close
 from pairscale.store._database import scrub_surrogates
 
-__all__ = ["NO_ANSWER", "CaseSource", "comparator_keys"]
+__all__ = ["DECIDED", "NO_ANSWER", "CaseSource", "Look", "StopRule", "comparator_keys"]
 
 NO_ANSWER = "(no answer)"
 """What comparators are shown for a failed answer, where failures are shown."""
@@ -59,7 +59,7 @@ class CaseSource:
         jobs: the cases.
         concurrency: cases that are worked on at once.
         failures: how failures of variants count: ``loss``, ``shown`` or ``excluded``.
-        sequential: take the tasks in random order, and stop when the first comparator's answers are decided.
+        stop_rule: take the tasks in random order, and stop when this rule says so; None to take all of them.
         seed: of that order.
         on_case: called with each case.
         progress: what is shown.
@@ -79,7 +79,7 @@ class CaseSource:
         *,
         concurrency: int,
         failures: Failures = "loss",
-        sequential: bool = False,
+        stop_rule: StopRule | None = None,
         seed: int | None = None,
         on_case: Callable[[PairwiseCase], None] | None = None,
         progress: Progress | None = None,
@@ -87,10 +87,11 @@ class CaseSource:
         self._store, self._comparators, self._jobs = store, comparators, jobs
         self._takes = {one.key: frozenset(inspect.signature(one.compare).parameters) for one in comparators}
         self._concurrency, self._on_case, self._progress = concurrency, on_case, progress
-        self.order = _order(jobs, seed, shuffled=sequential)
+        self.order = _order(jobs, seed, shuffled=stop_rule is not None)
         self._places = deque(enumerate(self.order))
         self._failures = failures
-        self._look = _Look([jobs[at].task_id for at in self.order], failures) if sequential else None
+        self._rule, tasks = stop_rule, [jobs[at].task_id for at in self.order]
+        self._looks = [] if stop_rule is None else [Look(tasks, failures, stop_rule) for _ in comparators]
         self.done_cases: dict[int, list[PairwiseCase]] = {}
         self.compared: dict[tuple[str, int], Compared] = {}
         self.traces: dict[int, tuple[Trace, Trace]] = {}
@@ -181,7 +182,9 @@ class CaseSource:
         if self._on_case is not None:
             for case in cases:
                 self._on_case(case)
-        if self._look is not None and self._look.decided(place, cases[0]):
+        for look, case in zip(self._looks, cases, strict=False):
+            look.take(place, case)
+        if self._rule is not None and self._rule.stops([look.sequences for look in self._looks], self._failures):
             self.stopped = self.stopped or "decided"
 
     async def _cases(self, job: CaseJob) -> tuple[list[PairwiseCase], tuple[Trace, Trace]]:
@@ -295,24 +298,61 @@ def _order(jobs: Sequence[CaseJob], seed: int | None, *, shuffled: bool) -> list
     return [at for group in groups for at in group]
 
 
-class _Look:
-    """Looks at the tasks in the order in which they were to be taken, however long each of them took.
+@runtime_checkable
+class StopRule(Protocol):
+    """When a run has seen enough; it is asked after every task."""
 
-    It is decided when the same variant is better in every way to count failures, as the verdict has it.
+    def sequence(self) -> Any:
+        """What takes in the scores of one comparator, counted in one way: it has ``update(score)`` and ``n``."""
+        ...
+
+    def stops(self, looks: Sequence[Mapping[Failures, Any]], asked: Failures) -> bool:
+        """Whether no further case is needed.
+
+        Args:
+            looks: of each comparator, by the way to count failures, what its scores have shown.
+            asked: the way that was asked for.
+        """
+        ...
+
+
+class _BetterRule:
+    """Stop when the same variant is better by the first comparator in every way to count failures."""
+
+    def sequence(self) -> RunningSequence:
+        return RunningSequence()
+
+    def stops(self, looks: Sequence[Mapping[Failures, RunningSequence]], asked: Failures) -> bool:
+        known = {way: sequence.better for way, sequence in looks[0].items() if sequence.n}
+        return agreed_better(known, asked) is not None
+
+
+DECIDED: StopRule = _BetterRule()
+"""The rule behind ``stop_when="decided"``."""
+
+
+class Look:
+    """Looks at the tasks in the order in which they were to be taken, however long each of them took.
 
     Args:
         tasks: the task of each case, in that order; the cases of a task follow each other.
         failures: the way that was asked for.
+        rule: makes what takes in the scores.
+
+    Attributes:
+        sequences: by the way to count failures, what the scores have shown.
+        looked: tasks that were looked at.
     """
 
-    def __init__(self, tasks: Sequence[str], failures: Failures) -> None:
-        self._tasks, self._failures, self._next = tasks, failures, 0
-        self._sequences = {way: RunningSequence() for way in ways_to_count(failures)}
+    def __init__(self, tasks: Sequence[str], failures: Failures, rule: StopRule) -> None:
+        self._tasks, self._next = tasks, 0
+        self.looked = 0
+        self.sequences: dict[Failures, Any] = {way: rule.sequence() for way in ways_to_count(failures)}
         self._ahead: dict[int, PairwiseCase] = {}
         self._waiting: list[PairwiseCase] = []
 
-    def decided(self, place: int, case: PairwiseCase) -> bool:
-        """Whether one variant is known to be better, now that this case is done."""
+    def take(self, place: int, case: PairwiseCase) -> None:
+        """Take in a case that is done, as soon as all before it are."""
         self._ahead[place] = case
         while self._next in self._ahead:
             done = self._ahead.pop(self._next)
@@ -320,12 +360,11 @@ class _Look:
             self._next += 1
             if self._next == len(self._tasks) or self._tasks[self._next] != done.task_id:
                 self._take()
-        known = {way: sequence.better for way, sequence in self._sequences.items() if sequence.n}
-        return agreed_better(known, self._failures) is not None
+                self.looked += 1
 
     def _take(self) -> None:
         """Take in the cases of a task that is done."""
-        for way, sequence in self._sequences.items():
+        for way, sequence in self.sequences.items():
             counted = (count_failure(case.failed, case.outcome, case.winner, way) for case in self._waiting)
             scores = [score for kind, winner in counted if (score := score_of(str(kind), winner)) is not None]
             if scores:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pairscale.evaluate.result import PairwiseRunResult
     from pairscale.providers.prices import Price
 
-__all__ = ["AnswerColumns", "Comparison", "ab", "compared"]
+__all__ = ["AnswerColumns", "Comparison", "ab", "compared", "read_answers"]
 
 _Path: TypeAlias = "str | os.PathLike[str]"
 _Judge: TypeAlias = "str | Judge | Callable[..., Any]"
@@ -250,7 +250,7 @@ def compared(
     if b is not None and suite is not None and (_is_variant(a) or _is_variant(b)):
         a, b, suite, variants = suite, None, None, (a, b)
     lines: list[str] = []
-    a, b, tasks = _read(a, b, suite, columns, names, lines.append)
+    a, b, tasks = read_answers(a, b, suite, columns, names, lines.append)
     told = {name: options[name] for name in ("swap", "judge_args", "judge_card", "base_url", "retries", "price")}
     comparators = _comparators(criteria, judges, labels, key, **told)
     tell(lines)
@@ -291,7 +291,7 @@ def compared(
     return Comparison(result, paid, write)
 
 
-def _read(
+def read_answers(
     a: Any, b: Any, suite: Any, columns: AnswerColumns, names: tuple[str, str], tell: Callable[[str], object]
 ) -> tuple[Any, Any, Suite | None]:
     """The answers of A and B and the tasks, or a suite alone, read before any judge is made."""

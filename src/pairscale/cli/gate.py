@@ -1,0 +1,296 @@
+"""``pairscale gate``."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pairscale.cli import _names
+from pairscale.cli import _options as opt
+from pairscale.cli._common import complain, emit, in_shell, printable, resumable, say, show_table
+from pairscale.cli._inputs import price_of, run_file, settings_of
+from pairscale.cli._opening import Opening, say_judged
+from pairscale.core.errors import FileFormatError, InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pairscale as ps
+    from pairscale.evaluate.gate import GateOptions
+
+__all__ = ["EXAMPLES", "command"]
+
+EXAMPLES = (
+    "pairscale gate main.jsonl pr.jsonl --criterion helpful --judge openai:gpt-5.1",
+    "pairscale gate main.jsonl pr.jsonl --criterion helpful --margin 0.1 --fail-if worse,inconclusive",
+    "pairscale gate main.jsonl --criterion helpful --baseline base.json --update-baseline",
+    "pairscale gate pr.jsonl --criterion helpful --baseline base.json --run gate.db",
+    "pairscale gate tasks.csv --variant-b app:answer --baseline base.json --criterion helpful",
+    "pairscale gate main.jsonl pr.jsonl --criterion helpful --junit gate.xml --summary gate.md",
+    "pairscale gate main.jsonl pr.jsonl --criterion helpful --judge openai:gpt-5.1 --judge-card card.json",
+)
+
+
+def command(
+    a: Annotated[
+        Path,
+        typer.Argument(
+            metavar="A_OR_SUITE",
+            help="The recorded answers of A (task_id and output a row: jsonl, csv, …); with --baseline and no B, those "
+            "of B; or a suite of tasks, for variants to answer.",
+        ),
+    ],
+    b: Annotated[Path | None, typer.Argument(metavar="B", help="The recorded answers of B.")] = None,
+    criterion: Annotated[
+        list[str] | None, typer.Option(metavar="TEXT", help='What "better" means; may stand several times.')
+    ] = None,
+    judge: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="JUDGE",
+            autocompletion=_names.judges,
+            help="provider:model, module:function, lexical (embedded, a baseline, the default); several of them are a "
+            "panel that decides by majority.",
+        ),
+    ] = None,
+    fail_if: Annotated[
+        list[str],
+        typer.Option(
+            metavar="VERDICT",
+            help="What to fail on: worse, inconclusive, not-better (every verdict but better); may stand several "
+            "times, or with commas.",
+        ),
+    ] = ["worse"],  # noqa: B006 - Typer copies it
+    margin: Annotated[
+        float, typer.Option(metavar="SHARE", help="How far the win rate of B may lie below one half.")
+    ] = 0.05,
+    level: Annotated[
+        float, typer.Option(metavar="LEVEL", help="The chance that what the verdict says is true.")
+    ] = 0.95,
+    fixed: Annotated[
+        bool, typer.Option("--fixed", help="Ask all cases, and use the usual interval of a test of fixed size.")
+    ] = False,
+    variant_a: Annotated[
+        str | None,
+        typer.Option(metavar="VARIANT", help="With a suite: provider:model, module:function, or a file of answers."),
+    ] = None,
+    variant_b: Annotated[str | None, typer.Option(metavar="VARIANT", help="The other one.")] = None,
+    prompt_a: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="The prompt of a model that is A: a text, or a .txt file, with {input}."),
+    ] = None,
+    prompt_b: Annotated[str | None, typer.Option(metavar="TEXT", help="The same for B.")] = None,
+    name_a: Annotated[str, typer.Option(metavar="NAME", help="What A is called.")] = "A",
+    name_b: Annotated[str, typer.Option(metavar="NAME", help="What B is called.")] = "B",
+    suite: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="With recorded answers: the tasks that they belong to.")
+    ] = None,
+    baseline: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The answers of A, recorded before; checked by a hash.")
+    ] = None,
+    update_baseline: Annotated[
+        bool,
+        typer.Option("--update-baseline", help="Record the answers of A in the baseline; without B, do only that."),
+    ] = False,
+    run: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", callback=run_file, help="The run file; the same command resumes it."),
+    ] = None,
+    swap: Annotated[
+        bool, typer.Option("--swap/--no-swap", help="Ask judges in both orders; a win only when they agree.")
+    ] = True,
+    repeats: Annotated[int, typer.Option(min=1, metavar="N", help="With a suite: answers of each to a task.")] = 1,
+    concurrency: opt.Concurrency = 8,
+    retries: opt.Retries = 3,
+    timeout: opt.Timeout = 300.0,
+    max_cost: opt.MaxCost = None,
+    price: opt.PriceOption = None,
+    failures: Annotated[
+        str,
+        typer.Option(
+            metavar="WAY",
+            help="How a failed answer counts: loss, shown (the judges see “(no answer)”) or excluded.",
+        ),
+    ] = "loss",
+    missing: Annotated[
+        str,
+        typer.Option(metavar="WAY", help="If B has no answer to a task of A: refuse to run, or excluded."),
+    ] = "refuse",
+    max_errors: Annotated[
+        float, typer.Option(metavar="SHARE", help="Largest share of cases that the judge may leave without an answer.")
+    ] = 0.1,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of the order of the tasks.")] = 1,
+    judge_arg: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of the judge; may stand several times.")
+    ] = None,
+    judge_card: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="The card of the judge from `pairscale check-judge --labels`, one per criterion: --margin then is "
+            "what people may see. A card of another judge or prompt is refused.",
+        ),
+    ] = None,
+    base_url: opt.BaseUrl = None,
+    summary: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write a Markdown summary, for a pull request.")
+    ] = None,
+    step_summary: Annotated[
+        bool, typer.Option("--step-summary", help="Also add the summary to the page of the GitHub workflow.")
+    ] = False,
+    junit: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write JUnit XML, one test case per criterion.")
+    ] = None,
+    save: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Also write the cases there, as RUN_ID.json.")
+    ] = None,
+    id_col: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The column of the tasks' names, or its path in JSON, if not task_id."),
+    ] = None,
+    input_col: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The column of the tasks, or its path in JSON, if not input.")
+    ] = None,
+    output_col: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The column of the answers, or its path, if not output.")
+    ] = None,
+    a_col: Annotated[
+        str | None, typer.Option(metavar="NAME", help="With one file of both: the column of A's answers, or its path.")
+    ] = None,
+    b_col: Annotated[str | None, typer.Option(metavar="NAME", help="The same for B.")] = None,
+    as_json: opt.Json = False,
+    out: opt.Out = None,
+) -> None:
+    """May B take the place of A?
+
+    Exit code 0: the verdict is not among --fail-if; 3: it is; 1: the gate could not run; 2: wrong usage.
+
+    The verdict is better, worse, not-worse (worse by less than --margin, if at all), equivalent (within the margin on
+    both sides) or inconclusive. Tasks are asked in a random order, and no more of them than the decision needs; the
+    bounds behind the verdict hold however often you look. If A and B are equal, the gate says worse with a chance of
+    at most 5 %; if B is worse by the whole margin, it says not-worse with a chance of at most 5 %.
+
+    A variant that fails on a task (an exception, an empty output) has lost it, unless --failures says otherwise. A
+    judge that fails gives no outcome; with more such cases than --max-errors, the gate could not run. With --run, run
+    the same command again to resume.
+    """
+    from pairscale.evaluate.gate import gated
+    from pairscale.evaluate.verbs import AnswerColumns
+    from pairscale.providers.prices import price_date, price_note
+
+    options = _checked(
+        criterion, fail_if=fail_if, margin=margin, level=level, fixed=fixed, failures=failures, missing=missing,
+        max_errors=max_errors, baseline=baseline, update_baseline=update_baseline, summary=summary,
+        step_summary=step_summary, junit=junit, judge_card=judge_card,
+    )  # fmt: skip
+    if b is None and baseline is None and a_col is None and not any((variant_a, variant_b, prompt_a, prompt_b)):
+        raise typer.BadParameter("name the answers of A and of B; with --baseline, those of B alone", param_hint="B")
+    who = judge or ["lexical"]
+    paid: list[object] = []
+
+    def open_with(lines: Sequence[str]) -> None:
+        only_recorded = update_baseline and b is None and a_col is None
+        Opening([printable(line) for line in lines]).say([] if only_recorded else who)
+        if run is None and not only_recorded:
+            say("note: without --run nothing is kept when this is interrupted")
+
+    with resumable(run), contextlib.redirect_stdout(sys.stderr):  # what is printed meanwhile is no part of the result
+        found = gated(
+            a, b, options=options, judge=judge, variants=(variant_a, variant_b), prompts=(prompt_a, prompt_b),
+            names=(name_a, name_b), suite=suite, run=run, swap=swap, repeats=repeats, concurrency=concurrency,
+            retries=retries, timeout=timeout, max_cost=max_cost, price=None if price is None else price_of(price),
+            seed=seed, judge_args=settings_of(judge_arg), judge_card=judge_card, base_url=base_url, save=save,
+            progress=True,
+            columns=AnswerColumns(id_col, input_col, output_col, a_col, b_col), tell=open_with, paid=paid.extend,
+        )  # fmt: skip
+    dates = sorted({day for one in paid if (day := price_date(getattr(one, "price", None)))})
+    _report(found, price_note(dates))
+    cases = found.frame() if found.result is None else found.result.frame()
+    if found.problem is not None and out is None and not as_json:
+        complain("error", found.problem)
+    else:
+        emit({**found.to_dict(), "cases": cases}, cases, as_json=as_json, out=out, show=lambda: _show(found))
+        if found.problem is not None:
+            complain("error", found.problem)
+        elif as_json or out is not None:
+            _say_verdicts(found)
+    if found.result is not None:
+        say_judged(who)
+    say(f"exit code {found.exit_code}: {_state(found)}")
+    raise typer.Exit(found.exit_code)
+
+
+def _checked(criterion: list[str] | None, **given: Any) -> GateOptions:
+    """The options, where a wrong one is wrong usage."""
+    from pairscale.evaluate.gate import GateOptions
+
+    try:
+        return GateOptions.of(criterion, **given)
+    except FileFormatError:
+        raise
+    except InputError as error:
+        raise typer.BadParameter(in_shell(str(error))) from None
+
+
+def _state(found: ps.GateResult) -> str:
+    if found.problem is not None:
+        return "the gate could not run"
+    if found.result is None:
+        return "the baseline is recorded, and nothing was compared"
+    return "the gate passed" if found.passed else f"the gate failed, as --fail-if is {', '.join(found.fail_if)}"
+
+
+def _report(found: ps.GateResult, dates: str) -> None:
+    """What the person should know besides the verdict; ``dates`` are those of the prices, in words."""
+    from pairscale.evaluate.calibration import calibrated_lines
+
+    run = found.result
+    if run is None:
+        return
+    cases = len({(case.task_id, case.repeat) for case in run.cases})
+    asked = f"{run.asked:,} questions asked now" if run.asked else "all known already, nothing asked"
+    say(f"{cases:,} cases, {asked}{f', ${run.cost:.4f}{dates}' if run.cost else ''}")
+    if run.unmatched:
+        shown = ", ".join(printable(one.task_id) for one in run.unmatched[:5])
+        more = f" and {len(run.unmatched) - 5:,} more" if len(run.unmatched) > 5 else ""
+        say(f"note: {len(run.unmatched):,} not compared, for want of an answer of both: {shown}{more}")
+    if run.unasked:
+        why = "decided" if run.stopped == "decided" else f"stopped, {run.stopped}"
+        say(f"note: {why}; {len(run.unasked):,} tasks were not asked")
+    for key in run.cards:
+        for line in calibrated_lines(run.calibrated(key), run.variant_b):
+            say(printable(f"{key}: {line.strip()}"))
+    for one in found.criteria:
+        about = f"{one.key}: " if len(found.criteria) > 1 else ""
+        if one.unanswered:
+            say(printable(f"note: {about}the judge gave no answer to {one.unanswered:,} cases"))
+        for name, failed in ((run.variant_a, one.failures_a), (run.variant_b, one.failures_b)):
+            if failed and one is found.criteria[0]:
+                say(printable(f"note: {name} failed in {failed:,} cases, counted as failures={run.failures} says"))
+
+
+def _lines(found: ps.GateResult) -> list[str]:
+    many = len(found.criteria) > 1
+    return [
+        printable(f"{f'{one.key}: ' if many else ''}{one.verdict}: {one.sentence}; {in_shell(one.advice)}")
+        for one in found.criteria
+    ]
+
+
+def _say_verdicts(found: ps.GateResult) -> None:
+    for line in _lines(found):
+        say(line)
+
+
+def _show(found: ps.GateResult) -> None:
+    if found.result is None:
+        typer.echo(printable(str(found)))
+        return
+    for line in _lines(found):
+        typer.echo(line)
+    typer.echo("")
+    show_table(found.frame())

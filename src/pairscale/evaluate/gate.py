@@ -1,0 +1,491 @@
+"""``gate``: may B take the place of A? A verdict for continuous integration, with the option names of the command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from pairscale.checks.card import JudgeCard
+from pairscale.core.errors import InputError, JudgeError
+from pairscale.core.notices import notice
+from pairscale.core.options import require_choice, require_flag, require_int, require_probability
+from pairscale.core.provenance import Provenance
+from pairscale.core.tables import listed
+from pairscale.evaluate.baseline import (
+    Baseline,
+    loaded,
+    read_baseline,
+    require_same_answers,
+    require_same_inputs,
+    write_baseline,
+)
+from pairscale.evaluate.calibration import CardLike, cards_by_criterion, lowest_net
+from pairscale.evaluate.gate_files import (
+    append_step_summary,
+    gate_junit,
+    gate_markdown,
+    require_file,
+    step_summary_file,
+    write_text,
+)
+from pairscale.evaluate.gate_result import GateResult, gate_criterion
+from pairscale.evaluate.inference.failures import Failures, require_failures
+from pairscale.evaluate.inference.gate import FAIL_IF, FailIf, GateRule, require_margin, two_sided
+from pairscale.evaluate.run import require_two_names
+from pairscale.evaluate.traces import Trace, source_at
+from pairscale.evaluate.verbs import AnswerColumns, compared, read_answers
+from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT, run_sync
+
+if TYPE_CHECKING:
+    import os
+
+    from pairscale.evaluate.result import PairwiseRunResult
+    from pairscale.evaluate.suite import Suite, Task
+    from pairscale.evaluate.traces import TraceSource
+    from pairscale.evaluate.variants import VariantLike
+    from pairscale.judges.base import Judge
+    from pairscale.providers.prices import Price
+
+    _Path: TypeAlias = "str | os.PathLike[str]"
+    _Judge: TypeAlias = "str | Judge | Callable[..., Any]"
+    _Answers: TypeAlias = "_Path | TraceSource | Mapping[str, str | Trace]"
+    _Tasks: TypeAlias = "_Path | Suite | Sequence[Task | Mapping[str, Any] | str]"
+
+__all__ = ["GateOptions", "gate", "gated"]
+
+Missing: TypeAlias = Literal["refuse", "excluded"]
+
+
+def gate(
+    a: _Answers | _Tasks,
+    b: _Answers | None = None,
+    *,
+    criterion: str | Sequence[str],
+    judge: _Judge | Sequence[_Judge] | None = None,
+    fail_if: FailIf | Sequence[FailIf] = ("worse",),
+    margin: float = 0.05,
+    level: float = 0.95,
+    fixed: bool = False,
+    variant_a: VariantLike | None = None,
+    variant_b: VariantLike | None = None,
+    prompt_a: str | None = None,
+    prompt_b: str | None = None,
+    name_a: str = "A",
+    name_b: str = "B",
+    suite: _Tasks | None = None,
+    baseline: _Path | None = None,
+    update_baseline: bool = False,
+    run: _Path | None = None,
+    swap: bool = True,
+    repeats: int = 1,
+    concurrency: int = CONCURRENCY,
+    retries: int = RETRIES,
+    timeout: float | None = TIMEOUT,
+    max_cost: float | None = None,
+    price: Price | Mapping[str, Any] | None = None,
+    failures: Failures = "loss",
+    missing: Missing = "refuse",
+    max_errors: float = 0.1,
+    seed: int = 1,
+    judge_args: Mapping[str, Any] | None = None,
+    judge_card: CardLike | Sequence[CardLike] | None = None,
+    base_url: str | None = None,
+    summary: _Path | None = None,
+    step_summary: bool = False,
+    junit: _Path | None = None,
+    save: _Path | None = None,
+    id_col: str | None = None,
+    input_col: str | None = None,
+    output_col: str | None = None,
+    a_col: str | None = None,
+    b_col: str | None = None,
+    progress: bool = True,
+) -> GateResult:
+    """May B take the place of A? Compare them task by task until that is decided.
+
+    The verdict is ``better``, ``worse``, ``not-worse`` (worse by less than the margin, if at all), ``equivalent``
+    (within the margin on both sides) or ``inconclusive``. Tasks are asked in a random order, and no more than the
+    decision needs: the bounds behind the verdict hold however often you look. If A and B are equal, the gate says
+    ``worse`` with a chance of at most 5 %; if B is worse by the whole margin, it says ``not-worse`` with a chance of at
+    most 5 %.
+
+    A variant that fails on a task has lost it, unless ``failures`` says otherwise. ``better``, ``not-worse`` and
+    ``equivalent`` must hold however failures count. A judge that fails gives no outcome, and too many such cases mean
+    that the gate could not run. Run the same call again to resume a run.
+
+    Args:
+        a: The recorded answers of A: a file, a :class:`TraceSource` or a mapping from task to answer. Without ``b``:
+            those of B, if there is a ``baseline``; or the suite that both variants answer.
+        b: The recorded answers of B.
+        criterion: What "better" means; one criterion or several. The gate fails if it fails by one of them.
+        judge: A name, a function ``judge(A, B)`` or a :class:`Judge`; several are a panel that decides by majority. By
+            default ``lexical``, a baseline that reads no criterion.
+        fail_if: What the gate fails on: ``worse``, ``inconclusive`` or ``not-better`` (every verdict but ``better``).
+        margin: How far the win rate of B may lie below one half.
+        level: The chance that what a verdict says is true, over all criteria together.
+        fixed: Whether to ask all cases, and use the usual interval of a test of fixed size.
+        variant_a: With a suite: a function of a task, ``provider:model``, ``module:function`` or recorded answers.
+        variant_b: The same for B.
+        prompt_a: Prompt of a model that is A: a text or a ``.txt`` file, with ``{input}``.
+        prompt_b: The same for B.
+        name_a: What A is called.
+        name_b: What B is called.
+        suite: With recorded answers: the tasks that they belong to.
+        baseline: A file with the answers of A, recorded before; B is compared with them.
+        update_baseline: Whether to record the answers of A in the baseline file. Without ``b``, nothing is compared.
+        run: The run file; without one, nothing is kept.
+        swap: Whether to ask judges in both orders; a win only if they agree.
+        repeats: With a suite: how often each variant answers each task.
+        concurrency: Questions open at once.
+        retries: How often to ask again after a transient failure.
+        timeout: Seconds that one answer of a judge may take; None for no limit.
+        max_cost: US dollars that the run may spend, all calls and resumptions together.
+        price: US dollars per million tokens, such as ``{"input": 1.25, "output": 10}``; by default the dated table.
+        failures: How a failed answer of a variant counts: ``loss``, ``shown`` (the judges see "(no answer)") or
+            ``excluded``.
+        missing: What to do if B has no answer to a task of A: ``refuse`` to run, or leave the task out (``excluded``).
+        max_errors: The largest share of cases that the judge may leave without an answer.
+        seed: Seed of the order of tasks.
+        judge_args: Settings of the judge.
+        judge_card: The judge card of :func:`check_judge`, one per criterion: ``margin`` then is what people may see,
+            and the judge is held to a smaller one. A card of another judge or prompt is refused before anything is
+            asked.
+        base_url: Address of the provider of the judge.
+        summary: A file to write a Markdown summary to.
+        step_summary: Whether to add the summary to the page of a GitHub workflow.
+        junit: A file to write JUnit XML to, one test case per criterion.
+        save: A folder to write the cases to as well, as ``RUN_ID.json``.
+        id_col: The column of the tasks' names, or its path in JSON, where it is not ``task_id``.
+        input_col: The column of the tasks, or its path in JSON, where it is not ``input``.
+        output_col: The column of the answers, or its path in JSON, where it is not ``output``.
+        a_col: With one file that holds the answers of both: the column of A's, or its path in JSON.
+        b_col: The same for B.
+        progress: Show progress on standard error.
+
+    Returns:
+        A :class:`GateResult` with ``.verdict``, ``.passed`` and one entry in ``.criteria`` per criterion.
+
+    Raises:
+        InputError: If the answers, the suite, a variant, a judge or a setting cannot be used.
+        JudgeError: If the judge cannot be asked, or left too many cases without an answer; its ``result`` is what there
+            is.
+        StoreError: If the run file cannot be used.
+
+    Example:
+        >>> import pairscale as ps
+        >>> longer = lambda A, B: {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
+        >>> old = {f"t{n}": "Yes, it does, and here is why." for n in range(40)}
+        >>> new = {f"t{n}": "Yes." for n in range(40)}
+        >>> found = ps.gate(old, new, criterion="says more", judge=longer, concurrency=1, progress=False)
+        >>> found.verdict, found.passed, found.criteria[0].n
+        ('worse', False, 7)
+    """
+    if judge is None or (isinstance(judge, str) and judge == "lexical"):
+        notice("the judge is lexical, a baseline that reads no criterion; name a better one with judge=")
+    found = gated(
+        a, b, judge=judge, variants=(variant_a, variant_b), prompts=(prompt_a, prompt_b),
+        names=(name_a, name_b), suite=suite, run=run, swap=swap, repeats=repeats, concurrency=concurrency,
+        retries=retries, timeout=timeout, max_cost=max_cost, price=price, seed=seed, judge_args=judge_args,
+        judge_card=judge_card, base_url=base_url, save=save, progress=progress,
+        columns=AnswerColumns(id_col, input_col, output_col, a_col, b_col),
+        options=GateOptions.of(
+            criterion, fail_if=fail_if, margin=margin, level=level, fixed=fixed, failures=failures, missing=missing,
+            max_errors=max_errors, baseline=baseline, update_baseline=update_baseline, summary=summary,
+            step_summary=step_summary, junit=junit, judge_card=judge_card,
+        ),
+    )  # fmt: skip
+    if found.problem is not None:
+        error = JudgeError(found.problem)
+        error.result = found
+        raise error
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class GateOptions:
+    """The options of a gate besides those of :func:`pairscale.ab`, checked; see :func:`gate`."""
+
+    criteria: tuple[str, ...]
+    fail_if: tuple[FailIf, ...]
+    margin: float
+    level: float
+    fixed: bool
+    failures: Failures
+    missing: Missing
+    max_errors: float
+    baseline: Path | None
+    update_baseline: bool
+    summary: Path | None
+    step_summary: bool
+    junit: Path | None
+    cards: Mapping[str, JudgeCard]
+
+    @classmethod
+    def of(cls, criterion: Any, *, fail_if: Any, level: Any, **given: Any) -> GateOptions:
+        """Check the options.
+
+        Raises:
+            InputError: one of them is wrong.
+        """
+        criteria = [criterion] if isinstance(criterion, str) else list(criterion or [])
+        if not criteria:
+            raise InputError('say what "better" means: criterion="more helpful"')
+        named = [fail_if] if isinstance(fail_if, str) else list(fail_if)
+        parts = [part.strip() for one in named for part in (one.split(",") if isinstance(one, str) else [one])]
+        if not parts:
+            raise InputError(f"fail_if must name what the gate fails on: {', '.join(FAIL_IF)}")
+        two_sided(level)
+        baseline, update = given["baseline"], require_flag(given["update_baseline"], "update_baseline")
+        if update and baseline is None:
+            raise InputError("update_baseline needs a file for it: give baseline")
+        files = {name: given[name] for name in ("summary", "junit")}
+        written = {name: None if path is None else require_file(path, name) for name, path in files.items()}
+        if require_flag(given["step_summary"], "step_summary"):
+            step_summary_file()
+        return cls(
+            tuple(dict.fromkeys(criteria)),
+            tuple(dict.fromkeys(require_choice(one, "fail_if", FAIL_IF) for one in parts)),
+            require_margin(given["margin"]),
+            float(level),
+            require_flag(given["fixed"], "fixed"),
+            require_failures(given["failures"]),
+            require_choice(given["missing"], "missing", ("refuse", "excluded")),
+            require_probability(given["max_errors"], "max_errors"),
+            None if baseline is None else Path(baseline),
+            update,
+            written["summary"],
+            given["step_summary"],
+            written["junit"],
+            _cards(given["judge_card"], criteria),
+        )
+
+    @property
+    def rule(self) -> GateRule:
+        """The rule of each criterion; with several, each has a higher level, so that all hold together.
+
+        With judge cards, the judge's scores are closer to one half than those of people by the net agreement, and so is
+        its margin: by the lower bound of the net agreement. Half of the chance of an error goes to that bound.
+        """
+        error = (1 - self.level) / len(self.criteria)
+        if not self.cards:
+            return GateRule(self.margin, 1 - error, self.fail_if)
+        bounds = [lowest_net(card, error / 2) for card in self.cards.values()]
+        return GateRule(self.margin * min(bounds), 1 - error / 2, self.fail_if, people_margin=self.margin)
+
+
+def _cards(given: Any, criteria: Sequence[str]) -> dict[str, JudgeCard]:
+    """By criterion, the judge cards; all criteria of a gate have one, or none has."""
+    cards = cards_by_criterion(given, criteria, ["one"])
+    without = [one for one in criteria if one not in cards]
+    if cards and without:
+        raise InputError(f"a gate needs a judge card for every criterion, or none; there is none for {listed(without)}")
+    return cards
+
+
+def gated(
+    a: Any,
+    b: Any,
+    *,
+    options: GateOptions,
+    judge: Any,
+    variants: tuple[Any, Any],
+    prompts: tuple[str | None, str | None],
+    names: tuple[str, str],
+    suite: Any,
+    columns: AnswerColumns,
+    repeats: int,
+    tell: Callable[[Sequence[str]], object] = lambda _lines: None,
+    paid: Callable[[Sequence[object]], object] = lambda _judges: None,
+    **others: Any,
+) -> GateResult:
+    """What :func:`gate` does before it raises for a gate that could not run.
+
+    Args:
+        a: Answers of A, of B, or a suite.
+        b: Answers of B.
+        options: Those of the gate.
+        judge: The judges.
+        variants: The variants that answer a suite.
+        prompts: Their prompts.
+        names: What they are called.
+        suite: The tasks of the answers.
+        columns: The columns of the files.
+        repeats: Answers per task.
+        tell: Is told what was read, in lines, before a judge is asked.
+        paid: Is told the judges and variants that may have a price.
+        others: Further options of :func:`pairscale.ab`.
+
+    Raises:
+        InputError: If anything does not fit.
+    """
+    names, lines = require_two_names(*names), list[str]()
+    repeats = require_int(repeats, "repeats", least=1)
+    given = _given(a, b, options, variants, prompts, names, suite, columns, lines.append)
+    if given.b is None and options.update_baseline:
+        tell(lines)
+        return _finish(None, None, options, given.baseline)
+    result = compared(
+        given.a, given.b, judge=judge, labels=None, key=None, variants=given.variants, prompts=prompts, names=names,
+        suite=given.suite, manifest=None, repeats=repeats, columns=AnswerColumns(), failures=options.failures,
+        criterion=options.criteria, stop_when=None if options.fixed else options.rule,
+        tell=lambda more: tell([*lines, *more]), **others,
+    )  # fmt: skip
+    paid(result.paid)
+    return _finish(result.result, _problem(result.result, options), options, given.baseline)
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What is compared: recorded answers of A and B, or a suite and its variants."""
+
+    a: Any
+    b: Any
+    suite: Any
+    variants: tuple[Any, Any]
+    baseline: Baseline | None
+
+
+def _given(
+    a: Any,
+    b: Any,
+    options: GateOptions,
+    variants: tuple[Any, Any],
+    prompts: tuple[str | None, str | None],
+    names: tuple[str, str],
+    suite: Any,
+    columns: AnswerColumns,
+    tell: Callable[[str], object],
+) -> _Given:
+    path, update = options.baseline, options.update_baseline
+    if any((*variants, *prompts)):
+        if update:
+            raise InputError("update_baseline records a file of answers; variants that are run have none yet")
+        tasks, _, _ = read_answers(a, b, suite, columns, names, tell)
+        if path is None:
+            return _Given(tasks, b, suite, variants, None)
+        if variants[0] is not None or prompts[0] is not None:
+            raise InputError("baseline holds the answers of A; leave out variant_a and prompt_a")
+        recorded = _recorded(path, tell)
+        return _Given(tasks, b, suite, (recorded.source, variants[1]), recorded)
+    both, origin = b is not None or columns.a_col is not None, a
+    if not both and path is None:
+        raise InputError("name the answers of A and of B; with a baseline, those of B alone")
+    if both:
+        a, b, tasks = read_answers(a, b, suite, columns, names, tell)
+    else:  # one file: A's if it is to be recorded, else B's
+        a, _, tasks = read_answers(a, a, suite, columns, (names[0 if update else 1],) * 2, _first(tell))
+    answers_a, answers_b = (_load(one) for one in (a, b if both else a))
+    known: Baseline | None = None
+    if path is not None and update:
+        known = write_baseline(answers_a, path, source=_origin(origin), name=names[0])
+        tell(f"recorded as baseline in {path}: {known}")
+        if not both:
+            return _Given(a, None, None, variants, known)
+    elif path is not None:
+        known = _recorded(path, tell)
+        if both:
+            require_same_answers(known, answers_a, path)
+        answers_a = list(known.answers)
+    if tasks is None:
+        require_same_inputs(answers_a, answers_b)
+    _require_all(answers_a, answers_b, options.missing, names, tasks)
+    return _Given(a if known is None else known.source, b if both else a, tasks, variants, known)
+
+
+def _first(tell: Callable[[str], object]) -> Callable[[str], object]:
+    """Say each line once: a file that is read for both sides is one file."""
+    said: set[str] = set()
+
+    def once(line: str) -> None:
+        if line not in said:
+            said.add(line)
+            tell(line)
+
+    return once
+
+
+def _load(source: Any) -> list[tuple[str, Trace]]:
+    found = source_at(source) if isinstance(source, str | Path) else source
+    return run_sync(lambda: loaded(found))
+
+
+def _recorded(path: Path, tell: Callable[[str], object]) -> Baseline:
+    known = read_baseline(path)
+    tell(f"baseline {path}: {known}")
+    return known
+
+
+def _origin(given: Any) -> str:
+    """Where answers come from: the name of the file, without its folder, which is another one on another machine."""
+    return Path(given).name if isinstance(given, str | Path) else type(given).__name__
+
+
+def _require_all(
+    a: list[tuple[str, Trace]], b: list[tuple[str, Trace]], missing: Missing, names: tuple[str, str], tasks: Any
+) -> None:
+    """Refuse a B that lacks answers: they may be those that it failed on."""
+    wanted = {task for task, _ in a} if tasks is None else {task for task, _ in a} & {one.task_id for one in tasks}
+    there = {task for task, _ in b}
+    lacking = [task for task in dict.fromkeys(task for task, _ in a) if task in wanted and task not in there]
+    if not lacking or missing == "excluded" or len(lacking) == len(wanted):  # nothing in common is another error
+        return
+    raise InputError(
+        f"{names[1]} has no answer to {len(lacking):,} of the {len(wanted):,} tasks of {names[0]}: "
+        f"{listed(lacking, 5)}; if it failed on them, add them with an empty output, so that they count as failures; "
+        "if they are no longer asked, give missing=excluded"
+    )
+
+
+def _problem(result: PairwiseRunResult, options: GateOptions) -> str | None:
+    """Why these cases are no basis for a verdict; None when they are."""
+    for key in result.keys:
+        cases = [case for case in result.of(key) if case.failed is None or result.failures == "shown"]
+        unanswered = [case for case in cases if not case.outcome.is_answer]
+        about = f" ({key})" if len(result.keys) > 1 else ""
+        if not any(case.outcome.is_answer for case in result.of(key)):
+            why = f"; the first: {unanswered[0].reasoning[:160]}" if unanswered else ""
+            stop = "; max_cost was reached, raise it" if result.stopped == "max_cost" else ""
+            return f"no case was answered{about}{why}{stop}"
+        if len(unanswered) > max(1, options.max_errors * len(cases)):
+            return (
+                f"the judge gave no answer to {len(unanswered):,} of {len(cases):,} cases{about}, more than the "
+                f"{100 * options.max_errors:g} % that max_errors allows; the first: {unanswered[0].reasoning[:160]}; "
+                "run the same call again to ask them again, or name another judge"
+            )
+    if options.fixed and result.unasked:
+        return (
+            f"{len(result.unasked):,} tasks were not asked ({result.stopped}), and a test of fixed size needs all; "
+            "raise max_cost, or leave out fixed"
+        )
+    return None
+
+
+def _finish(
+    result: PairwiseRunResult | None, problem: str | None, options: GateOptions, baseline: Baseline | None
+) -> GateResult:
+    criteria = () if result is None else tuple(gate_criterion(result, key, options.rule) for key in result.keys)
+    settings = {
+        name: getattr(options, name) for name in ("fail_if", "margin", "level", "fixed", "missing", "max_errors")
+    }
+    inputs = {} if baseline is None else {"baseline": baseline.digest}
+    seed = None if result is None else result.provenance.seed
+    found = GateResult(
+        criteria,
+        options.fail_if,
+        options.margin,
+        options.level,
+        options.fixed,
+        result,
+        problem,
+        None if baseline is None else str(baseline),
+        Provenance("gate", settings, seed, inputs),
+    )
+    if options.summary is not None:
+        write_text(gate_markdown(found), options.summary)
+    if options.step_summary:
+        append_step_summary(gate_markdown(found))
+    if options.junit is not None:
+        write_text(gate_junit(found), options.junit)
+    return found

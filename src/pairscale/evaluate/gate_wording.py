@@ -1,0 +1,153 @@
+"""The verdicts of a gate in plain words, each with what to do next."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pairscale.evaluate.inference.failures import WAY_WORDS
+
+if TYPE_CHECKING:
+    from pairscale.evaluate.gate_result import GateCriterion, GateResult
+    from pairscale.evaluate.inference.gate import GateRule, GateVerdict
+    from pairscale.evaluate.result import PairwiseRunResult
+
+__all__ = ["VERDICT_WORDS", "advice_of", "gate_line", "percent", "sentence_of", "share_words"]
+
+VERDICT_WORDS: dict[GateVerdict, str] = {
+    "better": "better",
+    "equivalent": "as good within the margin",
+    "not-worse": "not worse within the margin",
+    "worse": "worse",
+    "inconclusive": "not decided",
+}
+"""The verdicts, behind "B is"."""
+
+_SHOWN = 5  # tasks that are named
+
+
+def percent(share: float | None) -> str:
+    """A share in per cent, to one digit; nothing where there is none."""
+    return "" if share is None else f"{100 * share:.1f} %"
+
+
+def share_words(share: float) -> str:
+    """A limit in per cent, as short as it is."""
+    return f"{round(100 * share, 6):g} %"
+
+
+def gate_line(gate: GateResult) -> str:
+    """Whether a gate passed, and why, in one line."""
+    if gate.problem is not None:
+        return f"the gate could not run: {gate.problem}"
+    if not gate.criteria:
+        return f"nothing was compared; the baseline is there: {gate.baseline}"
+    state = "the gate passed" if gate.passed else "the gate failed"
+    many = len(gate.criteria) > 1
+    return "; ".join([state, *(f"{f'{one.key}: ' if many else ''}{one.sentence}" for one in gate.criteria)])
+
+
+def sentence_of(found: GateCriterion, run: PairwiseRunResult, rule: GateRule) -> str:
+    """The verdict of a criterion in a sentence.
+
+    Args:
+        found: the verdict and its figures.
+        run: the result, for names.
+        rule: the margin, and what was asked.
+    """
+    a, b = run.variant_a, run.variant_b
+    if found.rate is None or found.lower is None or found.upper is None:
+        return f"nothing is known of {b} and {a}: no case was answered"
+    low, high = share_words(0.5 - rule.margin), share_words(0.5 + rule.margin)
+    won = f"{percent(found.rate)} of {_cases(found, run)}"
+    sure = f"with {found.level * 100:.4g} % certainty"
+    question = "better" if "not-better" in rule.fail_if else "worse"
+    near = f"slightly worse than {a}, but" if found.upper < 0.5 else f"as good as {a}"
+    words: dict[GateVerdict, str] = {
+        "better": f"{b} is better than {a}: it won {won}, and {sure} more than half ({percent(found.lower)} or more)",
+        "worse": f"{b} is worse than {a}: it won {won}, and {sure} less than half ({percent(found.upper)} at most)",
+        "not-worse": f"{b} is not worse than {a} within the margin: it won {won}, and {sure} more than the {low} that "
+        f"you allow ({percent(found.lower)} or more)",
+        "equivalent": f"{b} is {near} within the margin: it won {won}, and {sure} neither less than {low} nor more "
+        f"than {high}",
+        "inconclusive": f"it is not decided whether {b} is {question} than {a}: it won {won}, and its true share may "
+        f"be anything from {percent(found.lower)} to {percent(found.upper)}",
+    }
+    said = _depends(found, b) if _disagree(found) else words[found.verdict]
+    if rule.people_margin is None:
+        return said
+    scale = f"{share_words(rule.people_margin)} of people is a margin of {percent(rule.margin)} of this judge"
+    return f"{said}; by the judge card, a margin of {scale}"
+
+
+def _depends(found: GateCriterion, b: str) -> str:
+    parts = [f"{b} is {VERDICT_WORDS[verdict]} if {WAY_WORDS[way]}" for way, verdict in found.by_failures.items()]
+    return f"it depends on how failures count: {', but '.join(parts)}"
+
+
+def advice_of(found: GateCriterion, run: PairwiseRunResult, rule: GateRule) -> str:
+    """What to do next."""
+    b = run.variant_b
+    if found.rate is None:
+        return "look at why the judge did not answer, and run the gate again"
+    if found.verdict == "inconclusive":
+        return _open(found, run, rule)
+    if not found.failed and found.verdict != "worse":
+        return "nothing to do"
+    others: dict[GateVerdict, str] = {
+        "worse": _look_at(found, run),
+        "equivalent": f"more cases will hardly show that {b} is better; improve it, or fail only if it is worse",
+    }
+    return others.get(found.verdict, f"add cases to show that {b} is better, or fail only if it is worse")
+
+
+def _look_at(found: GateCriterion, run: PairwiseRunResult) -> str:
+    b, named = run.variant_b, ", ".join(found.lost[:_SHOWN])
+    more = " and others" if found.losses > _SHOWN else ""
+    first = f"find out why {b} failed in {_count(found.failures_b, 'case')}, then " if found.failures_b else ""
+    return f"{first}read the tasks that {b} lost ({named}{more}), improve {b}, and run the gate again"
+
+
+def _open(found: GateCriterion, run: PairwiseRunResult, rule: GateRule) -> str:
+    b = run.variant_b
+    if _disagree(found):
+        failing = [
+            f"{name} failed in {_count(n, 'case')}"
+            for name, n in ((run.variant_a, found.failures_a), (b, found.failures_b))
+            if n
+        ]
+        return f"find out why {' and '.join(failing)}, have these tasks answered again, and run the gate again"
+    if run.stopped == "max_cost":
+        return "the run stopped at max_cost; raise it, and run the same command again"
+    if run.stopped == "decided":
+        return "the gate stopped when another criterion had failed; see that one"
+    if found.cases_needed is None:
+        return "set a margin above 0, which a B as good as A can meet, or add cases"
+    if found.cases_needed > found.n:
+        many = f"about {_round(found.cases_needed):,} cases in all show that {b} is not worse, if it is as good as"
+        return f"add cases ({many} {run.variant_a}), or allow a larger margin than {share_words(_asked(rule))}"
+    return f"add cases, or allow a larger margin than {share_words(_asked(rule))}"
+
+
+def _asked(rule: GateRule) -> float:
+    """The margin that was asked for."""
+    return rule.margin if rule.people_margin is None else rule.people_margin
+
+
+def _round(n: int) -> int:
+    """To two figures, upwards."""
+    step = int(10 ** max(0, len(str(n)) - 2))
+    return -(-n // step) * step
+
+
+def _disagree(found: GateCriterion) -> bool:
+    """Whether the way to count failures decides whether there is a verdict."""
+    return found.verdict == "inconclusive" and any(one != "inconclusive" for one in found.by_failures.values())
+
+
+def _cases(found: GateCriterion, run: PairwiseRunResult) -> str:
+    words = _count(found.n, "task" if run.sequential and len({case.repeat for case in run.cases}) > 1 else "case")
+    return f"{words}, ties as half" if found.ties else words
+
+
+def _count(n: int, word: str) -> str:
+    return f"{n:,} {word}{'s' * (n != 1)}"

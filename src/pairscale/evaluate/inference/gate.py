@@ -1,0 +1,294 @@
+"""Is B worse than A, better, or as good within a margin? The verdicts of a gate, looked at after every task.
+
+B's win rate is the mean score over tasks, ties and flips as half. With the margin δ, the lower bound L and the upper
+bound U of that rate, each of them true with a chance of ``level``:
+
+    better        L > ½
+    not-worse     L > ½ - δ                       B may be worse, but by less than the margin
+    equivalent    L > ½ - δ  and  U < ½ + δ       neither is better by the margin or more
+    worse         U < ½
+    inconclusive  nothing of this
+
+The first that holds is the verdict, in this order: ``better``, ``equivalent``, ``not-worse``, ``worse``. The bounds are
+those of a confidence sequence, which hold at all looks together; what is ruled out once stays ruled out. So the chance
+that a gate ever says ``worse`` of a B that is as good as A is at most 1 - level, and so is the chance that it ever says
+``not-worse`` of a B that is worse by the whole margin. A fixed-size gate uses the ends of the usual interval instead,
+with the same chance on each side.
+
+Failures of variants can be counted in several ways. ``better``, ``not-worse`` and ``equivalent`` have to hold in all of
+them; ``worse`` has to hold in the way that was asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+import numpy as np
+
+from pairscale.core.options import require_level, require_number, require_probability
+from pairscale.evaluate.inference._score import score_interval
+from pairscale.evaluate.inference.failures import Failures
+from pairscale.evaluate.inference.one_sided import log_capital_above, log_capital_below, lower_bound, upper_bound
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+__all__ = [
+    "FAIL_IF",
+    "VERDICTS",
+    "FailIf",
+    "GateRule",
+    "GateVerdict",
+    "RunningVerdict",
+    "Shown",
+    "cases_to_decide",
+    "fails",
+    "is_decided",
+    "require_margin",
+    "shown_by",
+    "two_sided",
+    "verdict_of_ways",
+]
+
+GateVerdict: TypeAlias = Literal["better", "equivalent", "not-worse", "worse", "inconclusive"]
+"""What a gate says of B."""
+
+FailIf: TypeAlias = Literal["worse", "not-better", "inconclusive"]
+"""What a gate can fail on: ``not-better`` is every verdict but ``better``."""
+
+VERDICTS: Final[tuple[GateVerdict, ...]] = ("better", "equivalent", "not-worse", "worse", "inconclusive")
+FAIL_IF: Final[tuple[FailIf, ...]] = ("worse", "not-better", "inconclusive")
+
+_LARGEST = 10**7  # cases that are looked for
+_POWER = 0.8416  # of a normal: four times out of five
+
+
+def require_margin(value: Any) -> float:
+    """Check a margin: how far B's win rate may lie below one half.
+
+    Raises:
+        InputError: it is not a number of 0 or more and below 0.5.
+    """
+    return require_number(value, "margin", least=0, below=0.5)
+
+
+def two_sided(level: float) -> float:
+    """The level of an interval whose ends are each true with a chance of ``level``.
+
+    Raises:
+        InputError: the level is not above 0.5 and below 1.
+    """
+    return 2 * require_number(level, "level", above=0.5, below=1) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What the cases have shown, when failures count in one way.
+
+    Attributes:
+        better: B's win rate is above ½.
+        not_worse: it is above ½ - margin.
+        no_gain: it is below ½ + margin.
+        worse: it is below ½.
+    """
+
+    better: bool = False
+    not_worse: bool = False
+    no_gain: bool = False
+    worse: bool = False
+
+
+def shown_by(lower: float, upper: float, margin: float) -> Shown:
+    """What one interval shows.
+
+    Example:
+        >>> shown_by(0.46, 0.53, 0.05)
+        Shown(better=False, not_worse=True, no_gain=True, worse=False)
+    """
+    return Shown(lower > 0.5, lower > 0.5 - margin, upper < 0.5 + margin, upper < 0.5)
+
+
+def verdict_of_ways(shown: Mapping[Failures, Shown], asked: Failures) -> GateVerdict:
+    """The verdict over all ways to count failures.
+
+    Args:
+        shown: by the way to count, what the cases have shown; ways without a case are not there.
+        asked: the way that was asked for.
+
+    Example:
+        >>> verdict_of_ways({"loss": Shown(not_worse=True), "excluded": Shown()}, "loss")
+        'inconclusive'
+    """
+    ways = list(shown.values())
+    if asked not in shown:
+        return "inconclusive"
+    if all(one.better for one in ways):
+        return "better"
+    if all(one.not_worse for one in ways):
+        return "equivalent" if all(one.no_gain for one in ways) else "not-worse"
+    return "worse" if shown[asked].worse else "inconclusive"
+
+
+def fails(verdict: GateVerdict, fail_if: Collection[FailIf]) -> bool:
+    """Whether a gate fails with this verdict.
+
+    Example:
+        >>> fails("inconclusive", ["worse"]), fails("not-worse", ["not-better"])
+        (False, True)
+    """
+    return verdict in fail_if or ("not-better" in fail_if and verdict != "better")
+
+
+def is_decided(verdict: GateVerdict, fail_if: Collection[FailIf]) -> bool:
+    """Whether further cases are not needed for what was asked.
+
+    Whether B is better stays open with ``not-worse``; every other question has its answer then.
+    """
+    return verdict != "inconclusive" and not (verdict == "not-worse" and "not-better" in fail_if)
+
+
+class RunningVerdict:
+    """What the scores have shown so far. Look after every one, and stop when you like.
+
+    Args:
+        margin: how far B's win rate may lie below ½.
+        level: the chance that a bound is true, at all looks together.
+
+    Attributes:
+        n: scores so far.
+        shown: what they have shown by now; it stays shown.
+
+    Example:
+        >>> running = RunningVerdict(margin=0.1)
+        >>> for _ in range(12):
+        ...     running.update(0.0)
+        >>> running.shown.worse, running.shown.not_worse
+        (True, False)
+    """
+
+    __slots__ = ("_bar", "_counts", "level", "margin", "n", "shown")
+
+    def __init__(self, margin: float, level: float = 0.95) -> None:
+        self.margin, self.level = require_margin(margin), require_level(level)
+        self.n, self.shown = 0, Shown()
+        self._counts: Counter[float] = Counter()
+        self._bar = -math.log(1 - self.level)
+
+    def update(self, score: float) -> None:
+        """Take in one score: 1 when B won, 0 when A did, ½ for a tie; with several cases a task, their mean."""
+        self._counts[require_probability(score, "score")] += 1
+        self.n += 1
+        before, margin = self.shown, self.margin
+        values, counts = self._table()
+
+        def passed(mean: float, capital: Callable[..., Floats]) -> bool:
+            return bool(capital(mean, margin, values, counts[None, :])[0] >= self._bar)
+
+        self.shown = Shown(
+            better=before.better or passed(0.5, log_capital_above),
+            not_worse=before.not_worse or passed(0.5 - margin, log_capital_above),
+            no_gain=before.no_gain or passed(0.5 + margin, log_capital_below),
+            worse=before.worse or passed(0.5, log_capital_below),
+        )
+
+    @property
+    def mean(self) -> float:
+        """The mean score so far; ½ before the first."""
+        return sum(value * count for value, count in self._counts.items()) / self.n if self.n else 0.5
+
+    @property
+    def ci(self) -> tuple[float, float]:
+        """Both bounds now, each true with a chance of ``level``."""
+        if not self.n:
+            return 0.0, 1.0
+        table = self._table()
+        return lower_bound(*table, self.margin, self.level), upper_bound(*table, self.margin, self.level)
+
+    def _table(self) -> tuple[Floats, Floats]:
+        return np.array(list(self._counts)), np.array(list(self._counts.values()), dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class GateRule:
+    """When a gate has seen enough.
+
+    Attributes:
+        margin: how far B's win rate may lie below ½.
+        level: the chance that a bound of a criterion is true.
+        fail_if: the verdicts that it fails on.
+        people_margin: the margin as people see it, where ``margin`` is that of a judge with a judge card.
+    """
+
+    margin: float = 0.05
+    level: float = 0.95
+    fail_if: tuple[FailIf, ...] = ("worse",)
+    people_margin: float | None = None
+
+    def sequence(self) -> RunningVerdict:
+        """What takes in the scores of one criterion, counted in one way."""
+        return RunningVerdict(self.margin, self.level)
+
+    def verdict(self, sequences: Mapping[Failures, RunningVerdict], asked: Failures) -> GateVerdict:
+        """The verdict by now."""
+        return verdict_of_ways({way: one.shown for way, one in sequences.items() if one.n}, asked)
+
+    def decided(self, sequences: Mapping[Failures, RunningVerdict], asked: Failures) -> bool:
+        """Whether this criterion needs no further cases."""
+        return is_decided(self.verdict(sequences, asked), self.fail_if)
+
+    def stops(self, looks: Collection[Mapping[Failures, RunningVerdict]], asked: Failures) -> bool:
+        """Whether the gate needs no further cases: a criterion fails for certain, or all are decided.
+
+        Args:
+            looks: by criterion, what its scores have shown.
+            asked: the way to count failures that was asked for.
+        """
+        verdicts = [self.verdict(one, asked) for one in looks]
+        decided = [is_decided(verdict, self.fail_if) for verdict in verdicts]
+        return all(decided) or any(
+            done and fails(verdict, self.fail_if) for done, verdict in zip(decided, verdicts, strict=True)
+        )
+
+
+def cases_to_decide(
+    margin: float, *, level: float = 0.95, ties: float = 0.0, fixed: bool = False, most: int = _LARGEST
+) -> int | None:
+    """About how many cases show ``not-worse`` four times out of five, if B is as good as A.
+
+    Args:
+        margin: how far B's win rate may lie below ½.
+        level: the chance that a bound is true.
+        ties: share of the cases without a winner.
+        fixed: by the usual interval after so many cases, instead of the confidence sequence.
+        most: cases; None when so many are not enough.
+
+    Example:
+        >>> cases_to_decide(0.1, fixed=True), cases_to_decide(0.1, fixed=True, ties=0.5)
+        (194, 96)
+    """
+    margin, level, ties = require_margin(margin), require_level(level), require_probability(ties, "ties")
+
+    def enough(n: int) -> bool:
+        wins = max(0.0, (1 - ties) / 2 - _POWER * math.sqrt((1 - ties) / 4 / n))
+        mean = wins + ties / 2
+        if mean <= 0.5 - margin:
+            return False
+        if fixed:
+            return score_interval(mean, ties, float(n), two_sided(level))[0] > 0.5 - margin
+        counts = n * np.array([[1 - wins - ties, ties, wins]])
+        capital = log_capital_above(0.5 - margin, margin, np.array([0.0, 0.5, 1.0]), counts)
+        return bool(capital[0] >= -math.log(1 - level))
+
+    if margin == 0 or not enough(most):
+        return None
+    low, high = 0, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
