@@ -48,6 +48,7 @@ def test_the_rate_is_the_formula_and_the_limits_those_of_a_walk(wins, losses, ti
     assert (found.raw_rate, found.raw_ci, found.n, found.labels) == (raw.rate, raw.ci, raw.n, 100)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 60), st.integers(0, 60), st.integers(0, 20), st.integers(20, 400))
 def test_both_variants_are_treated_alike_and_the_interval_is_never_narrower(wins, losses, ties, agreed):
     if wins + losses + ties == 0:

@@ -193,6 +193,7 @@ def test_nonsense_is_the_same_for_the_same_text_and_seed():
     assert len(nonsense("word " * 400, 1).split()) == 60
 
 
+@pytest.mark.slow
 def test_a_question_that_is_asked_twice_is_not_answered_from_the_cache(folder, clean_environment, monkeypatch):
     """At temperature 0 answers are remembered; the second asking has an answer of its own all the same."""
     from pairscale.testing import ProviderSimulator
@@ -228,17 +229,6 @@ def test_a_card_is_checked_before_anything_is_asked_and_corrects_the_rate(folder
         from pairscale.evaluate.saved import saved_result
 
         assert saved_result(store)[0].calibrated("more helpful") == people
-    assert "As people would see it" in ps.report("ab.db").read_text("utf-8")
-    allowed = {"margin": 0.2, "fixed": True}
-    gate, plain = (
-        ps.gate(old, new, judge=longer, **allowed, **one) for one in (options, options | {"judge_card": None})
-    )
-    bound = lowest_net(found.card, 0.025)
-    assert 0 < bound < found.card.measures["net_agreement"].lower + 1e-9
-    assert f"a margin of 20 % of people is a margin of {20 * bound:.1f} % of this judge" in gate.criteria[0].sentence
-    assert (gate.margin, gate.criteria[0].level, plain.criteria[0].level) == (0.2, pytest.approx(0.975), 0.95)
-    with pytest.raises(InputError, match="a judge card for every criterion, or none; there is none for 'kinder'"):
-        ps.gate(old, new, judge=longer, **(options | {"criterion": ["more helpful", "kinder"]}))
 
     def never(A, B):
         raise AssertionError("asked")
@@ -258,3 +248,28 @@ def test_a_card_is_checked_before_anything_is_asked_and_corrects_the_rate(folder
     ps.check_judge([{"ID": n, "text": n} for n in WORDS], longer, progress=False).save_card("texts.json")
     with pytest.raises(InputError, match="measured on pairs of texts"):
         ps.ab(old, new, judge=longer, **(options | {"judge_card": "texts.json"}))
+
+
+@pytest.mark.slow
+def test_the_report_and_the_gate_know_the_card(folder):
+    found = check()
+    found.save_card("card.json")
+    old, new = (answers(seed) for seed in (11, 12))
+    options = {"criterion": "more helpful", "progress": False, "judge_card": "card.json"}
+    ps.ab(old, new, judge=longer, run="ab.db", **options)
+    page = ps.report("card.json").read_text("utf-8")
+    assert "not measured" in page
+    assert "Agreement with people" in page
+    with pytest.raises(InputError, match="a judge card is one thing"):
+        ps.report("card.json", kind="ab")
+    assert "As people would see it" in ps.report("ab.db").read_text("utf-8")
+    allowed = {"margin": 0.2, "fixed": True}
+    gate, plain = (
+        ps.gate(old, new, judge=longer, **allowed, **one) for one in (options, options | {"judge_card": None})
+    )
+    bound = lowest_net(found.card, 0.025)
+    assert 0 < bound < found.card.measures["net_agreement"].lower + 1e-9
+    assert f"a margin of 20 % of people is a margin of {20 * bound:.1f} % of this judge" in gate.criteria[0].sentence
+    assert (gate.margin, gate.criteria[0].level, plain.criteria[0].level) == (0.2, pytest.approx(0.975), 0.95)
+    with pytest.raises(InputError, match="a judge card for every criterion, or none; there is none for 'kinder'"):
+        ps.gate(old, new, judge=longer, **(options | {"criterion": ["more helpful", "kinder"]}))

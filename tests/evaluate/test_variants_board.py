@@ -62,8 +62,8 @@ def test_groups_are_all_largest_sets_without_a_shown_difference(n, data):
 
 @pytest.mark.slow
 def test_all_differences_hold_together_in_95_of_100_runs():
-    """Five equal variants, 60 tasks: with intervals of one difference at a time, a quarter of the runs would be wrong."""
-    rng, names, wrong, runs = np.random.default_rng(7), "abcde", 0, 400
+    """Five equal variants, 60 tasks; with intervals of one difference at a time, a quarter of the runs were wrong."""
+    rng, names, wrong, runs = np.random.default_rng(7), "abcde", 0, 150
     for _ in range(runs):
         rows = [
             {"object1": one, "object2": two, "result": float(rng.integers(2))}
@@ -72,7 +72,7 @@ def test_all_differences_hold_together_in_95_of_100_runs():
         ]
         fit = ps.fit_bt_model(rows, engine="firth", covariance=True)
         wrong += bool(differences_of(fit, 0.95, 1)["differ"].any())
-    assert 4 <= wrong <= 40, wrong
+    assert 1 <= wrong <= 18, wrong
 
 
 @pytest.mark.slow

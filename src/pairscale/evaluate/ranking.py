@@ -46,6 +46,10 @@ RANKING = ("variant", "rank", "theta", "lower", "upper", "rank_lower", "rank_upp
 """The columns of a ranking."""
 
 
+_ONCE = ("run_id", "label", "asked", "cost", "duration_ms", "created_at", "provenance", "variants")
+"""Fields of a result that are of a call, not of what it found."""
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class VariantsResult(PlotMixin, ReportMixin, table="ranking", charts=("scores", "ranks")):
     """What comparing several variants gave.
@@ -304,7 +308,8 @@ def save_variants(store: RunFile, found: VariantsResult) -> None:
         "seed": found.seed,
     }
     plain: dict[str, Any] = json.loads(json.dumps(row, default=str))
-    digest = text_hash(json.dumps(plain, sort_keys=True))
+    found_now = [{name: value for name, value in one.items() if name not in _ONCE} for one in plain["results"]]
+    digest = text_hash(json.dumps([plain["variants"], plain["stopped"], found.level, found_now], sort_keys=True))
     last = store.read_log(VARIANTS, last=1)
     if not last or last[0]["digest"] != digest:
         store.writer.commit([Entry(rows=[(VARIANTS, {**plain, "created_at": found.created_at, "digest": digest})])])

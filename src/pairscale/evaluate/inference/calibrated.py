@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import polars as pl
 
+from pairscale.core.display import ReprMixin
 from pairscale.core.options import require_int, require_level
 from pairscale.core.tables import Table
 from pairscale.evaluate.inference._cases import USED, Scores, read_cases, used_cases
@@ -47,8 +48,8 @@ ASSUMPTION = (
 _HALVINGS = 60
 
 
-@dataclass(frozen=True, slots=True)
-class CalibratedRate:
+@dataclass(frozen=True, slots=True, repr=False)
+class CalibratedRate(ReprMixin):
     """B's win rate as people would see it, from a judge's verdicts and the judge's card.
 
     Attributes:
@@ -79,6 +80,11 @@ class CalibratedRate:
     assumption: str = ASSUMPTION
     used: tuple[str, ...] = USED["half"]
     notices: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if self.rate is None or self.ci is None:
+            return self.notices[0]
+        return f"{self.rate:.3f} ({self.ci[0]:.3f} to {self.ci[1]:.3f}) as people would see it, {self.raw_rate:.3f} raw"
 
 
 def calibrated_rate(
