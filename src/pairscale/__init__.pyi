@@ -17,9 +17,9 @@ from .auditing import AuditReport as AuditReport
 from .auditing import audit as audit
 from .checks.agreement import Agreement as Agreement
 from .checks.agreement import agreement as agreement
+from .checks.card import JudgeCard as JudgeCard
+from .checks.card import read_judge_card as read_judge_card
 from .checks.injection import check_injection as check_injection
-from .checks.judge import JudgeCheck as JudgeCheck
-from .checks.judge import check_judge as check_judge
 from .checks.position import PositionalBias as PositionalBias
 from .checks.position import ReverseConsistency as ReverseConsistency
 from .checks.position import check_positional_bias as check_positional_bias
@@ -135,6 +135,8 @@ from .evaluate.gate_result import GateCriterion as GateCriterion
 from .evaluate.gate_result import GateResult as GateResult
 from .evaluate.human import human_labels as human_labels
 from .evaluate.human import human_pairwise as human_pairwise
+from .evaluate.judge_check import JudgeCheck as JudgeCheck
+from .evaluate.judge_check import check_judge as check_judge
 from .evaluate.labels import Labels as Labels
 from .evaluate.labels import read_labels as read_labels
 from .evaluate.manifest import ExportedCases as ExportedCases

@@ -32,6 +32,7 @@ from pairscale.core.errors import InputError, MissingExtraError, UnknownNameErro
 from pairscale.core.provenance import Provenance
 from pairscale.core.tables import RESULTS
 from pairscale.evaluate.inference import ConfidenceSequence, Slices, WinRate, confidence_sequence, slices
+from pairscale.evaluate.inference.calibrated import CalibratedRate, calibrated_rate
 from pairscale.evaluate.inference.control import ControlledRate, length_controlled
 from pairscale.models import logs
 from pairscale.models._bt_fit import WinProbability
@@ -149,6 +150,7 @@ MADE: dict[type[ReprMixin], Callable[[], Any]] = {
     BatchAnswers: lambda: BatchAnswers(answered(), pl.DataFrame(), pl.DataFrame(), pl.DataFrame({"batch": IDS}), 1),
     ps.BatchResult: lambda: ps.BatchResult("openai", None, None, None, {}, answered(), pl.DataFrame(), Path("run.db")),
     ps.BayesFit: bayes,
+    CalibratedRate: lambda: calibrated_rate(ab_cases(), agreed=50, against=5, undecided=2),
     ps.ComparisonPlan: lambda: ps.plan(12, reliability=0.5, seeds=1, progress=False),
     ControlledRate: lambda: length_controlled(ab_cases()),
     ConfidenceSequence: lambda: confidence_sequence(ab_run().frame()),
@@ -156,6 +158,7 @@ MADE: dict[type[ReprMixin], Callable[[], Any]] = {
     ps.EloFit: lambda: ps.fit_elo_model(comparisons(), seed=1),
     ps.ExportedCases: lambda: ps.ExportedCases(Path("<b>.jsonl"), None, 3, {}, ()),
     FitStatistics: lambda: ps.fit_statistics(comparisons(), made(ps.BTFit)),
+    ps.JudgeCard: lambda: made(ps.JudgeCheck).card,
     ps.JudgeCheck: lambda: ps.check_judge(samples(), longer, n_pairs=10, progress=False),
     ps.Labelling: lambda: ps.Labelling(pl.DataFrame({"case_id": IDS}), None, "run.db", 3, 9),
     ps.Labels: labels,
@@ -196,6 +199,7 @@ MAIN: dict[type[ReprMixin], Callable[[Any], pl.DataFrame]] = {
     ps.CostEstimate: lambda result: result.summary,
     ps.EloFit: lambda result: result.elo,
     FitStatistics: lambda result: result.items,
+    ps.JudgeCard: lambda result: result.table,
     ps.Labelling: lambda result: result.labels,
     ps.Labels: lambda result: result.table,
     ps.MultiBatch: lambda result: result.registry,
@@ -603,7 +607,10 @@ def test_without_altair_the_install_command_is_named(monkeypatch: pytest.MonkeyP
         made(ps.EloFit).plot()
 
 
-REPORTED = {ps.BTFit, ps.AdaptiveResult, ps.PositionalBias, ps.TemplateStudy, ps.PairwiseRunResult}
+REPORTED = {
+    ps.BTFit, ps.AdaptiveResult, ps.JudgeCard, ps.PositionalBias, ps.TemplateStudy, ps.PairwiseRunResult,
+    ps.VariantsResult,
+}  # fmt: skip
 
 
 def test_results_with_a_report_have_the_method() -> None:

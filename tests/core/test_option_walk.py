@@ -21,7 +21,7 @@ WRONG = (float("nan"), -1, True, "3")
 
 RESULTS = """
 Agreement AuditReport BTFit BayesFit BatchResult CaseChange ComparisonPlan CostEstimate EloFit ExportedCases
-GateCriterion GateResult JudgeCheck
+GateCriterion GateResult JudgeCard JudgeCheck
 MultiBatch MultiBatchResult PairSummary PairwiseAgreement PairwiseCase PairwiseRunResult PositionalBias
 ReverseConsistency RunDiff RunStatus Labelling SimulationStudy SubmitResult TemplateStudy Unmatched VariantsResult
 """.split()
@@ -93,6 +93,13 @@ def compared() -> ps.PairwiseRunResult:
         for n in range(40)
     ]
     return ps.PairwiseRunResult("run", tuple(cases), ("k",))
+
+
+def carded() -> ps.PairwiseRunResult:
+    """The same with a judge card."""
+    said = [row | {"better_id": max(row["ID1"], row["ID2"])} for row in RESULT]
+    card = ps.check_judge(TEXTS, longer, labels=said, progress=False).card
+    return dataclasses.replace(compared(), cards={"k": card})
 
 
 @cache
@@ -169,6 +176,7 @@ OTHERWISE: dict[str, Callable[..., Any]] = {
     "BatchManager.submit": lambda **o: on_desk("submit", PAIR, ps.LLMJudge(**judge()), **o),
     "PairwiseRunResult.controlled": lambda **o: compared().controlled("k", **o),
     "PairwiseRunResult.length_controlled": lambda **o: compared().length_controlled("k", **o),
+    "PairwiseRunResult.calibrated": lambda **o: carded().calibrated("k", **o),
     "SimulationStudy.reach": lambda **o: study().reach(**o),
     "Verdict": lambda **o: ps.Verdict.win(1, **o),
     "label": labelled,
@@ -194,6 +202,7 @@ BESIDES: dict[str, Callable[[], dict[str, Any]]] = {
     "SimulatedJudge": lambda: {"abilities": "truth"},
     "PairwiseRunResult.controlled": dict,
     "PairwiseRunResult.length_controlled": dict,
+    "PairwiseRunResult.calibrated": dict,
     "SimulationStudy.reach": dict,
     "Trace": lambda: {"output": "Yes."},
     "Verdict": dict,

@@ -7,9 +7,9 @@ would do once in ten thousand runs.
 import numpy as np
 import pytest
 from scipy.stats import binom
+from tests.evaluate.gate_simulation import Scenario, drawn, fixed, sequential
 
 from pairscale.evaluate.inference.gate import GateRule, RunningVerdict, cases_to_decide
-from tests.evaluate.gate_simulation import Scenario, drawn, fixed, sequential
 
 SEED = 20261117
 RARE = 1e-4

@@ -201,7 +201,7 @@ def test_without_a_result_the_way_out_is_named(tmp_path):
     judge = ps.pairwise_judge("lexical", criterion="better", key="k")
     ps.run_variants(suite(), variants, comparators=[judge], run=tmp_path / "r.db", progress=False)
     with pytest.raises(InputError, match="give the same `pairscale ab` line again"):
-        write_report(tmp_path / "r.db")
+        write_report(tmp_path / "r.db", kind="ab")
 
 
 def test_the_table_goes_to_excel_and_formulas_stay_text(run, tmp_path):

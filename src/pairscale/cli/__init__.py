@@ -34,7 +34,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "label": "Have people label pairs, blinded, in the browser or in the terminal.",
     "agreement": "Do labellers agree? Percent, kappa, alpha and AC1, with intervals.",
     "compare": "Ask a judge about one pair of texts.",
-    "check-judge": "Try a judge on 30 pairs in both orders: valid, consistent, biased, how dear?",
+    "check-judge": "Try a judge on pairs in both orders, and against people: valid, consistent, biased, how dear?",
     "cost": "Estimate what judging pairs will cost, from a small pilot or offline.",
     "fit": "Turn comparisons into scores, ranks, intervals and a reliability.",
     "bias": "Tell whether a judge favours the first or the second position.",

@@ -17,6 +17,7 @@ from pairscale.cli._common import emit, printable, resumable, say, show_table
 from pairscale.cli._inputs import price_of, run_file, settings_of
 from pairscale.cli._opening import Opening, say_judged
 from pairscale.core.errors import InputError
+from pairscale.evaluate.calibration import calibrated_lines
 from pairscale.evaluate.wording import controlled_lines
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ EXAMPLES = (
     "pairscale ab a.jsonl b.jsonl --criterion helpful --stop-when decided",
     "pairscale ab a.jsonl b.jsonl --criterion helpful --control length",
     "pairscale ab old.eval new.eval --criterion helpful --judge openai:gpt-5.1",
+    "pairscale ab a.jsonl b.jsonl --criterion helpful --judge openai:gpt-5.1 --judge-card card.json",
 )
 
 
@@ -119,6 +121,14 @@ def command(
     judge_arg: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of the judge; may stand several times.")
     ] = None,
+    judge_card: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="The card of the judge from `pairscale check-judge --labels`, by which win rates are corrected; one "
+            "per criterion. A card of another judge or prompt is refused.",
+        ),
+    ] = None,
     base_url: opt.BaseUrl = None,
     manifest: Annotated[
         Path | None,
@@ -173,8 +183,8 @@ def command(
             concurrency=concurrency, retries=retries, timeout=timeout, max_cost=max_cost,
             price=None if price is None else price_of(price), failures=failures, stop_when=stop_when,
             seed=seed, control=control or (),
-            judge_args=settings_of(judge_arg), base_url=base_url, manifest=manifest, save=save, progress=True,
-            columns=AnswerColumns(id_col, input_col, output_col, a_col, b_col, encoding), tell=open_with,
+            judge_args=settings_of(judge_arg), judge_card=judge_card, base_url=base_url, manifest=manifest, save=save,
+            progress=True, columns=AnswerColumns(id_col, input_col, output_col, a_col, b_col, encoding), tell=open_with,
         )  # fmt: skip
     found = comparison.result
     dates = sorted({day for one in comparison.paid if (day := price_date(getattr(one, "price", None)))})
@@ -241,6 +251,7 @@ def _show(found: ps.PairwiseRunResult) -> None:
         typer.echo(printable(f"{f'{key}: ' if many else ''}{bounds_words(found, key)}"))
     for line in variant_lines(found):
         typer.echo(printable(line))
+    _show_calibrated(found)
     if found.control:
         typer.echo("")
         for key in found.keys:
@@ -253,6 +264,16 @@ def _show(found: ps.PairwiseRunResult) -> None:
         for line in found.summary().splitlines():
             if " agree on " in line:
                 typer.echo(printable(line))
+
+
+def _show_calibrated(found: ps.PairwiseRunResult) -> None:
+    """The win rates as people would see them, where there are judge cards."""
+    for key in found.cards:
+        typer.echo("")
+        for line in calibrated_lines(found.calibrated(key), found.variant_b):
+            typer.echo(printable(f"{key}: {line}" if len(found.keys) > 1 else line))
+    if found.cards and (others := [key for key in found.keys if key not in found.cards]):
+        typer.echo(printable(f"note: not corrected, as there is no judge card: {', '.join(others)}"))
 
 
 def _by_tag(found: ps.PairwiseRunResult) -> pl.DataFrame:
@@ -280,6 +301,7 @@ def _document(found: ps.PairwiseRunResult, dates: Sequence[str]) -> dict[str, An
         "win_rates": {key: asdict(found.win_rate(key)) for key in found.keys},
         "win_rates_decided": {key: asdict(found.win_rate(key, ties="excluded")) for key in found.keys},
         "controlled": {key: asdict(found.controlled(key)) for key in found.keys} if found.control else {},
+        "calibrated": {key: asdict(found.calibrated(key)) for key in found.cards},
         "failures": found.failures,
         "bounds": {key: found.bounds(key)._asdict() for key in found.keys},
         "win_rates_by_failures": {

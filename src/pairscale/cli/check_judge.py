@@ -12,28 +12,63 @@ import typer
 import pairscale as ps
 from pairscale.cli import _options as opt
 from pairscale.cli._common import emit, printable, resumable, say
-from pairscale.cli._inputs import make_named_judge, run_file, say_reused
-from pairscale.cli._opening import read_texts, say_judged
+from pairscale.cli._inputs import make_named_judge, price_of, run_file, say_reused, settings_of
+from pairscale.cli._opening import Opening, read_texts, say_judged
 
 if TYPE_CHECKING:
-    from pairscale.checks.judge import JudgeCheck
+    from pairscale.evaluate.judge_check import JudgeCheck
 
 __all__ = ["EXAMPLES", "command"]
 
 EXAMPLES = (
     "pairscale check-judge essays/ --judge openai:gpt-5.1 --run check.db",
     "pairscale check-judge essays.csv --judge mine:better --n-pairs 50",
+    "pairscale check-judge cases.jsonl --judge openai:gpt-5.1 --labels people.jsonl --out judge-card.json",
 )
 
 
 def command(
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="A folder or zip archive of texts, or a table of them.")],
+    data: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DATA",
+            help="A folder or zip archive of texts, a table of them, or the cases of a manifest (`pairscale ab "
+            "--manifest`).",
+        ),
+    ],
     judge: opt.JudgeName = "lexical",
+    labels: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="What people said: comparisons of the texts, or case_id and preferred of the cases. What has a label "
+            "is asked.",
+        ),
+    ] = None,
+    key: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The key of the labelled manifest, unless it lies beside them.")
+    ] = None,
+    criterion: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Which criterion of a manifest that has several.")
+    ] = None,
     run: Annotated[
         str | None,
         typer.Option(metavar="FILE", callback=run_file, help="The run file; the same line asks nothing twice."),
     ] = None,
-    n_pairs: Annotated[int, typer.Option(min=1, metavar="N", help="Pairs; each is asked twice.")] = 30,
+    n_pairs: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Pairs; each is asked twice. 30 when left out, or all with a label."),
+    ] = None,
+    n_repeats: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="N", help="Questions to ask a second time; 20 with --labels, else none."),
+    ] = None,
+    n_distractors: Annotated[
+        int | None,
+        typer.Option(
+            min=0, metavar="N", help="Texts to compare with themselves plus nonsense; 20 with --labels, else none."
+        ),
+    ] = None,
     trait: opt.TraitName = None,
     template: opt.TemplateName = None,
     judge_arg: opt.JudgeArgs = None,
@@ -53,35 +88,59 @@ def command(
     encoding: opt.Encoding = None,
     strict: opt.Strict = False,
     as_json: opt.Json = False,
-    out: opt.Out = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the judge card (.json), or its figures as a table (csv and so on)."),
+    ] = None,
 ) -> None:
-    """Try a judge before a study: 30 pairs in both orders, then one screen.
+    """Try a judge before a study: some pairs in both orders, then one screen.
 
-    Does it answer validly? Is it consistent when the order is turned round? Does it lean to a position? What does it
-    cost, and how many comparisons and how much money will this data set need?
+    Does it answer validly? Is it consistent when the order is turned round? Does it lean to a position, or to longer
+    texts? What does it cost, and how many comparisons and how much money will this data set need? With --labels also:
+    does it agree with people, does it say the same when asked again, and does appended nonsense win it over?
+
+    --out judge-card.json keeps all of it. `pairscale report judge-card.json` shows it as a page, and `pairscale ab
+    --judge-card` checks that the judge and the prompt are those of the card, and corrects win rates by it.
     """
-    report, opening = read_texts(data, id_col=id_col, text_col=text_col, encoding=encoding, strict=strict)
-    with resumable(run), contextlib.redirect_stdout(sys.stderr):
-        asked = make_named_judge(judge, trait, template, judge_arg, base_url, cache, price)
-        opening.say([asked.condition.judge_id])
-        found = ps.check_judge(
-            report, asked, n_pairs=n_pairs, run=run, concurrency=concurrency, retries=retries, timeout=timeout,
-            max_cost=max_cost, seed=seed,
-        )  # fmt: skip
-    say_reused(asked)
-    say("estimating what the whole data set will need …")
-    plan = ps.plan(
-        report.samples.height,
-        reliability=reliability,
-        bias=_effect(found),
-        price=found.cost_each,
-        seconds=found.seconds_each,
-    )
-    import polars as pl
+    from pairscale.evaluate.judge_questions import case_rows
 
-    document = _document(found) | {"plan": {"comparisons": plan.comparisons, "cost": plan.cost}}
-    table = pl.DataFrame([{name: value for name, value in document.items() if name not in {"failures", "plan"}}])
-    emit(document, table, as_json=as_json, out=out, show=lambda: _show(found, plan))
+    is_card = out is not None and out.suffix.lower() == ".json"
+    cases = case_rows(data)
+    shared: dict[str, Any] = {
+        "labels": labels, "key": key, "criterion": criterion, "n_pairs": n_pairs, "n_repeats": n_repeats,
+        "n_distractors": n_distractors, "run": run, "concurrency": concurrency, "retries": retries, "timeout": timeout,
+        "max_cost": max_cost, "seed": seed,
+    }  # fmt: skip
+    with resumable(run), contextlib.redirect_stdout(sys.stderr):
+        if cases is None:
+            report, opening = read_texts(data, id_col=id_col, text_col=text_col, encoding=encoding, strict=strict)
+            asked = make_named_judge(judge, trait, template, judge_arg, base_url, cache, price)
+            opening.say([asked.condition.judge_id])
+            found = ps.check_judge(report, asked, **shared)
+            say_reused(asked)
+        else:
+            n = len(cases)
+            Opening([printable(f"{n:,} case{'s' * (n != 1)} of two answers from {data}")]).say([judge])
+            found = ps.check_judge(
+                data, judge, trait=trait, template=template, judge_args=settings_of(judge_arg) or None,
+                base_url=base_url, cache=cache, price=None if price is None else price_of(price), **shared,
+            )  # fmt: skip
+    plan = None
+    if cases is None:
+        say("estimating what the whole data set will need …")
+        plan = ps.plan(
+            found.n_items,
+            reliability=reliability,
+            bias=_effect(found),
+            price=found.cost_each,
+            seconds=found.seconds_each,
+        )
+    document = _document(found)
+    if plan is not None:
+        document |= {"plan": {"comparisons": plan.comparisons, "cost": plan.cost}}
+    if is_card and out is not None:
+        say(f"wrote the judge card to {found.save_card(out)}")
+    emit(document, found.card.table, as_json=as_json, out=None if is_card else out, show=lambda: _show(found, plan))
     say_judged([found.judge_id])
 
 
@@ -105,13 +164,15 @@ def _document(found: JudgeCheck) -> dict[str, Any]:
         "seconds_each": found.seconds_each,
         "tokens_each": found.tokens_each,
         "failures": found.failures,
+        "card": found.card.to_dict(),
     }
 
 
 def _show(found: JudgeCheck, plan: Any) -> None:
     from pairscale.providers.prices import price_note
 
-    typer.echo(f"{found.judge_id} on {found.n_pairs} of the pairs of {found.n_items:,} texts, both ways round\n")
+    asked = "the cases" if found.card.judge.kind == "cases" else f"the pairs of {found.n_items:,} texts"
+    typer.echo(f"{found.judge_id} on {found.n_pairs} of {asked}, both ways round\n")
     typer.echo(f"valid answers   {found.n_valid} of {found.n_asked}")
     for row in found.failures.head(3).iter_rows(named=True):
         typer.echo(f"                {row['n']} x {row['error_code']}: {printable(row['error_message'] or '')[:90]}")
@@ -119,6 +180,8 @@ def _show(found: JudgeCheck, plan: Any) -> None:
         typer.echo(f"consistent      {found.prop_consistent:.0%} of the pairs have the same winner both ways")
     if found.bias is not None:
         typer.echo(f"position        {found.bias.verdict}")
+    for line in _of_card(found.card):
+        typer.echo(line)
     each = [
         None if found.cost_each is None else f"${found.cost_each:.5f}{price_note([found.prices_as_of])}",
         None if found.seconds_each is None else f"{found.seconds_each:.2f} s",
@@ -126,4 +189,30 @@ def _show(found: JudgeCheck, plan: Any) -> None:
     ]
     if any(each):
         typer.echo(f"a question      {', '.join(part for part in each if part)}")
-    typer.echo(f"whole study     {plan}")
+    if plan is not None:
+        typer.echo(f"whole study     {plan}")
+
+
+def _of_card(card: ps.JudgeCard) -> list[str]:
+    """What was measured besides, a line each; without labels and probes, only the length."""
+    words = {
+        "agreement": ("people", "the same choice as people in {} of {} pairs that both decide"),
+        "kappa": ("", "kappa {} on {} pairs"),
+        "longer": ("length", "the longer text wins {} of {} decided pairs"),
+        "longer_excess": ("", "that is {} more than with people, on {} pairs"),
+        "repeatability": ("again", "the same answer in {} of {} questions that were asked twice"),
+        "distractor": ("nonsense", "{} of {} texts win against themselves once nonsense is appended"),
+    }
+    lines = []
+    for name, (label, form) in words.items():
+        one = card.measures[name]
+        if one.value is None:
+            continue
+        figure = f"{one.value:.2f}" if name == "kappa" else f"{one.value:.0%}"
+        scale = 1 if name == "kappa" else 100
+        ends = ""
+        if one.lower is not None and one.upper is not None:
+            digits = 2 if name == "kappa" else 0
+            ends = f" ({scale * one.lower:.{digits}f} to {scale * one.upper:.{digits}f})"
+        lines.append(f"{label:<15} {form.format(f'{figure}{ends}', f'{one.n:,}')}")
+    return lines

@@ -31,6 +31,7 @@ EXAMPLES = (
     "pairscale gate pr.jsonl --criterion helpful --baseline base.json --run gate.db",
     "pairscale gate tasks.csv --variant-b app:answer --baseline base.json --criterion helpful",
     "pairscale gate main.jsonl pr.jsonl --criterion helpful --junit gate.xml --summary gate.md",
+    "pairscale gate main.jsonl pr.jsonl --criterion helpful --judge openai:gpt-5.1 --judge-card card.json",
 )
 
 
@@ -126,6 +127,14 @@ def command(
     judge_arg: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of the judge; may stand several times.")
     ] = None,
+    judge_card: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="The card of the judge from `pairscale check-judge --labels`, one per criterion: --margin then is "
+            "what people may see. A card of another judge or prompt is refused.",
+        ),
+    ] = None,
     base_url: opt.BaseUrl = None,
     summary: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also write a Markdown summary, for a pull request.")
@@ -176,7 +185,7 @@ def command(
     options = _checked(
         criterion, fail_if=fail_if, margin=margin, level=level, fixed=fixed, failures=failures, missing=missing,
         max_errors=max_errors, baseline=baseline, update_baseline=update_baseline, summary=summary,
-        step_summary=step_summary, junit=junit, names=(name_a, name_b), judge=judge,
+        step_summary=step_summary, junit=junit, names=(name_a, name_b), judge=judge, judge_card=judge_card,
     )  # fmt: skip
     if b is None and baseline is None and a_col is None and not any((variant_a, variant_b, prompt_a, prompt_b)):
         raise typer.BadParameter("name the answers of A and of B; with --baseline, those of B alone", param_hint="B")
@@ -194,7 +203,8 @@ def command(
             a, b, options=options, judge=judge, variants=(variant_a, variant_b), prompts=(prompt_a, prompt_b),
             suite=suite, run=run, swap=swap, repeats=repeats, concurrency=concurrency,
             retries=retries, timeout=timeout, max_cost=max_cost, price=None if price is None else price_of(price),
-            seed=seed, judge_args=settings_of(judge_arg), base_url=base_url, save=save, progress=True,
+            seed=seed, judge_args=settings_of(judge_arg), judge_card=judge_card, base_url=base_url, save=save,
+            progress=True,
             columns=AnswerColumns(id_col, input_col, output_col, a_col, b_col), tell=open_with, paid=paid.extend,
         )  # fmt: skip
     dates = sorted({day for one in paid if (day := price_date(getattr(one, "price", None)))})
@@ -234,6 +244,8 @@ def _state(found: ps.GateResult) -> str:
 
 def _report(found: ps.GateResult, dates: str) -> None:
     """What the person should know besides the verdict; ``dates`` are those of the prices, in words."""
+    from pairscale.evaluate.calibration import calibrated_lines
+
     run = found.result
     if run is None:
         return
@@ -247,6 +259,9 @@ def _report(found: ps.GateResult, dates: str) -> None:
     if run.unasked:
         why = "decided" if run.stopped == "decided" else f"stopped, {run.stopped}"
         say(f"note: {why}; {len(run.unasked):,} tasks were not asked")
+    for key in run.cards:
+        for line in calibrated_lines(run.calibrated(key), run.variant_b):
+            say(printable(f"{key}: {line.strip()}"))
     for one in found.criteria:
         about = f"{one.key}: " if len(found.criteria) > 1 else ""
         if one.unanswered:

@@ -21,6 +21,7 @@ EXAMPLES = (
     "pairscale report run.db --kind bias",
     "pairscale report labels.jsonl --condition openai:gpt-5.1",
     "pairscale report run.db --interactive",
+    "pairscale report judge-card.json",
 )
 
 
@@ -28,7 +29,8 @@ def command(
     run: Annotated[
         str,
         typer.Argument(
-            metavar="RUN", help="The run file: a ranking, a bias study, or an A/B run; or labels with their key."
+            metavar="RUN",
+            help="The run file: a ranking, a bias study or an A/B run; labels with their key; or a judge card.",
         ),
     ],
     out: Annotated[
@@ -42,7 +44,9 @@ def command(
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="What was asked.")] = None,
     kind: Annotated[
         str | None,
-        typer.Option(metavar="KIND", help="What to read the run as: ranking, bias or ab; it knows by itself."),
+        typer.Option(
+            metavar="KIND", help="What to read the run as: ranking, bias, ab or variants; it knows by itself."
+        ),
     ] = None,
     condition: Annotated[
         str | None,

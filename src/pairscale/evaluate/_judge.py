@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
+from pairscale.checks.card import JudgeCard, JudgeIdentity
 from pairscale.core.comparisons import Outcome
 from pairscale.core.errors import InputError
+from pairscale.core.notices import notice
 from pairscale.core.options import require_int
 from pairscale.core.provenance import fingerprint, text_hash
 from pairscale.evaluate._model_judge import TaskJudge, reasoning_of
@@ -19,7 +21,7 @@ from pairscale.judges.resolve import make_judge
 from pairscale.providers.registry import PROVIDERS
 from pairscale.runtime import RETRIES, ask_unrecorded, close
 
-__all__ = ["JudgeComparator", "pairwise_judge", "require_names"]
+__all__ = ["JudgeComparator", "make_task_judge", "pairwise_judge", "require_card", "require_names"]
 
 Side = Literal["a", "b"]
 _SLOTS = {1: "first", 2: "second"}
@@ -37,6 +39,7 @@ def pairwise_judge(
     include_trace: bool = False,
     retries: int = RETRIES,
     judge_args: Mapping[str, Any] | None = None,
+    judge_card: JudgeCard | None = None,
 ) -> JudgeComparator:
     """A judge that compares the two answers to a task, in both orders.
 
@@ -65,6 +68,8 @@ def pairwise_judge(
         retries: how often to ask again when the judge says that an error may pass.
         judge_args: settings of the judge, such as ``{"reasoning": "low"}``, ``base_url`` or ``price``; see
             :class:`LLMJudge` and :func:`make_judge`.
+        judge_card: the :class:`JudgeCard` of this judge and criterion: the win rates of a run are then corrected by it.
+            A card of another judge or prompt is refused.
 
     Example:
         >>> shorter = lambda A, B: {"is_valid": True, "Y": int(len(A["text"]) < len(B["text"]))}
@@ -72,11 +77,38 @@ def pairwise_judge(
         'concise'
     """
     require_names(criterion, key)
+    judge = make_task_judge(config, criterion, judge_args)
+    if judge_card is not None:
+        require_card(judge_card, judge, criterion, swap=swap)
+    return JudgeComparator(judge, criterion, key, swap, include_reference, include_trace, retries, judge_card)
+
+
+def make_task_judge(
+    config: str | Judge | Callable[..., Any], criterion: str, judge_args: Mapping[str, Any] | None
+) -> Judge:
+    """The judge that is asked about two answers to a task; see :func:`pairwise_judge`."""
     if isinstance(config, str) and config.partition(":")[0] in PROVIDERS:
-        judge: Judge = TaskJudge(config, criterion, dict(judge_args or {}))
-    else:
-        judge = make_judge(config, judge_args=judge_args)
-    return JudgeComparator(judge, criterion, key, swap, include_reference, include_trace, retries)
+        return TaskJudge(config, criterion, dict(judge_args or {}))
+    return make_judge(config, judge_args=judge_args)
+
+
+def require_card(card: JudgeCard, judge: Judge, criterion: str, *, swap: bool) -> None:
+    """Refuse a card that was not measured of this judge with this prompt, asked in both orders.
+
+    Raises:
+        InputError: that says what differs.
+    """
+    here = JudgeIdentity.of(judge.condition, "cases", criterion)
+    if differing := card.judge.differences(here):
+        raise InputError(
+            f"the judge card is not of this judge and prompt: {'; '.join(differing)}. Use the judge of the card, or "
+            "make a card of this one with check_judge(CASES, labels=...)"
+        )
+    found = card.measures["net_agreement"]
+    if not found.measured:
+        raise InputError(f"the judge card does not say how far the judge agrees with people: {found.why}")
+    if not swap:
+        raise InputError("a judge card is measured in both orders; leave out swap=False, or the card")
 
 
 def require_names(criterion: str, key: str) -> None:
@@ -98,8 +130,10 @@ class JudgeComparator:
         include_reference: bool,
         include_trace: bool,
         retries: int,
+        judge_card: JudgeCard | None = None,
     ) -> None:
         require_int(retries, "retries", least=0)
+        self.judge_card, self._told = judge_card, False
         self.judge, self.criterion, self.key = judge, criterion, key
         self._swap, self._reference, self._trace, self._retries = swap, include_reference, include_trace, retries
 
@@ -120,6 +154,8 @@ class JudgeComparator:
     ) -> PairwiseOutcome:
         """Which is better; ``ask`` is how a run puts the questions."""
         reference = as_words(reference_outputs) if self._reference else ""
+        if self.judge_card is not None and (reference or self._trace):
+            self._tell_more_shown()
         sides = {"a": self._item(task, trace_a, reference), "b": self._item(task, trace_b, reference)}
         if all(sides["a"].get(name) == sides["b"].get(name) for name in ("text", "trace")):
             return PairwiseOutcome("tie", "the two answers are the same", {"identical": True})
@@ -130,6 +166,14 @@ class JudgeComparator:
         verdicts = await together(*(ask(self.judge, pair, self._retries) for pair in pairs))
         firsts = [order[0] for order in orders]
         return merged_outcome(firsts, verdicts, self.judge.condition.judge_id, graded=self._graded)
+
+    def _tell_more_shown(self) -> None:
+        if not self._told:
+            self._told = True
+            notice(
+                "the judge is shown references or traces here, and its card was measured without them: the corrected "
+                "win rate assumes that they do not change how often it agrees with people"
+            )
 
     def _item(self, task: Task, trace: Trace, reference: str) -> dict[str, Any]:
         name = item_name(task.task_id, trace.output)

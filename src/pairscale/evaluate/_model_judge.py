@@ -17,6 +17,7 @@ from pairscale.providers.registry import split_model
 
 if TYPE_CHECKING:
     from pairscale.providers.base import LLMRequest
+    from pairscale.providers.model import Reused
     from pairscale.providers.prices import Price
 
 __all__ = ["TaskJudge", "reasoning_of"]
@@ -105,6 +106,16 @@ class TaskJudge:
         """What the model costs; None when it is not known."""
         return self._model.price
 
+    @property
+    def uses_cache(self) -> bool:
+        """Whether answers may come from the cache; then whoever asks says which ``occurrence`` a question is."""
+        return self._model.uses_cache
+
+    @property
+    def reused(self) -> Reused:
+        """How many answers came from the cache, and what that saved."""
+        return self._model.reused
+
     def prompt(self, pair: JudgePair) -> str:
         """The question for one pair."""
         return prompt_for(
@@ -128,7 +139,7 @@ class TaskJudge:
     async def compare(self, pair: JudgePair) -> Verdict:
         """Ask the model."""
         request = self._model.request(self.prompt(pair))
-        found = self._model.remembered(request)
+        found = self._model.remembered(request, str(pair.occurrence))
         verdict = None if found is None else self._read(found, pair, request)
         if verdict is not None and verdict.outcome.is_answer:
             return verdict
@@ -145,7 +156,7 @@ class TaskJudge:
         answer = read_tag(reply.text, PREFIX, SUFFIX, [*texts, str(pair.first.get("reference") or "")], ties=True)
         if reply.stop_reason in NO_ANSWER or (answer.position is None and not answer.tie):
             return without_answer(reply, answer, known)
-        self._model.accept(done)
+        self._model.accept(done, str(pair.occurrence))
         return Verdict.tie(**known) if answer.position is None else Verdict.win(answer.position, **known)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
+from pairscale.checks.card import JudgeCard
 from pairscale.core.comparisons import Outcome
 from pairscale.core.errors import FileFormatError
 from pairscale.core.notices import notice
@@ -51,6 +52,7 @@ def result_fields(
     kept["variants"] = tuple(
         VariantFigures(**{name: one[name] for name in one if name in own}) for one in found.get("variants", ())
     )
+    kept["cards"] = {key: JudgeCard.from_dict(card, where) for key, card in found.get("cards", {}).items()}
     kept["provenance"] = Provenance(**found["provenance"])
     return kept
 

@@ -10,6 +10,7 @@ from pairscale.core.notices import notice
 from pairscale.core.options import require_int
 from pairscale.core.provenance import Provenance
 from pairscale.evaluate.baseline import Baseline
+from pairscale.evaluate.calibration import CardLike
 from pairscale.evaluate.gate_files import append_step_summary, gate_junit, gate_markdown, write_text
 from pairscale.evaluate.gate_inputs import read_given
 from pairscale.evaluate.gate_options import GateOptions, Missing
@@ -69,6 +70,7 @@ def gate(
     max_errors: float = 0.1,
     seed: int = 1,
     judge_args: Mapping[str, Any] | None = None,
+    judge_card: CardLike | Sequence[CardLike] | None = None,
     base_url: str | None = None,
     summary: _Path | None = None,
     step_summary: bool = False,
@@ -127,6 +129,9 @@ def gate(
         max_errors: The largest share of cases that the judge may leave without an answer.
         seed: Seed of the order of tasks.
         judge_args: Settings of the judge.
+        judge_card: The judge card of :func:`check_judge`, one per criterion: ``margin`` then is what people may see,
+            and the judge is held to a smaller one. A card of another judge or prompt is refused before anything is
+            asked.
         base_url: Address of the provider of the judge.
         summary: A file to write a Markdown summary to.
         step_summary: Whether to add the summary to the page of a GitHub workflow.
@@ -163,12 +168,12 @@ def gate(
         a, b, judge=judge, variants=(variant_a, variant_b), prompts=(prompt_a, prompt_b),
         suite=suite, run=run, swap=swap, repeats=repeats, concurrency=concurrency,
         retries=retries, timeout=timeout, max_cost=max_cost, price=price, seed=seed, judge_args=judge_args,
-        base_url=base_url, save=save, progress=progress,
+        judge_card=judge_card, base_url=base_url, save=save, progress=progress,
         columns=AnswerColumns(id_col, input_col, output_col, a_col, b_col),
         options=GateOptions.of(
             criterion, fail_if=fail_if, margin=margin, level=level, fixed=fixed, failures=failures, missing=missing,
             max_errors=max_errors, baseline=baseline, update_baseline=update_baseline, summary=summary,
-            step_summary=step_summary, junit=junit, names=(name_a, name_b), judge=judge,
+            step_summary=step_summary, junit=junit, names=(name_a, name_b), judge=judge, judge_card=judge_card,
         ),
     )  # fmt: skip
     if found.problem is not None:

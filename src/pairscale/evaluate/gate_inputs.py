@@ -17,9 +17,10 @@ from pairscale.evaluate.baseline import (
     require_same_inputs,
     write_baseline,
 )
+from pairscale.evaluate.formats.reading import source_at
 from pairscale.evaluate.gate_options import GateOptions, Missing
 from pairscale.evaluate.inference.gate import cases_to_decide
-from pairscale.evaluate.traces import Trace, source_at
+from pairscale.evaluate.traces import Trace
 from pairscale.evaluate.verbs import AnswerColumns, read_sides
 from pairscale.runtime import run_sync
 

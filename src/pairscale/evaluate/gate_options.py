@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from pairscale.checks.card import JudgeCard
 from pairscale.core.errors import InputError
 from pairscale.core.options import require_choice, require_flag, require_probability, require_text
+from pairscale.core.tables import listed
+from pairscale.evaluate.calibration import cards_by_criterion, lowest_net
 from pairscale.evaluate.gate_files import require_file, step_summary_file
 from pairscale.evaluate.inference.failures import Failures, require_failures
 from pairscale.evaluate.inference.gate import FAIL_IF, FailIf, GateRule, require_margin, two_sided
@@ -37,6 +41,7 @@ class GateOptions:
     step_summary: bool
     junit: Path | None
     names: tuple[str, str]
+    cards: Mapping[str, JudgeCard]
 
     @classmethod
     def of(cls, criterion: Any, *, fail_if: Any, level: Any, **given: Any) -> GateOptions:
@@ -78,9 +83,27 @@ class GateOptions:
             given["step_summary"],
             written["junit"],
             require_two_names(*given["names"]),
+            _cards(given["judge_card"], criteria),
         )
 
     @property
     def rule(self) -> GateRule:
-        """The rule of each criterion; with several, each has a higher level, so that all hold together."""
-        return GateRule(self.margin, 1 - (1 - self.level) / len(self.criteria), self.fail_if)
+        """The rule of each criterion; with several, each has a higher level, so that all hold together.
+
+        With judge cards, the judge's scores are closer to one half than those of people by the net agreement, and so is
+        its margin: by the lower bound of the net agreement. Half of the chance of an error goes to that bound.
+        """
+        error = (1 - self.level) / len(self.criteria)
+        if not self.cards:
+            return GateRule(self.margin, 1 - error, self.fail_if)
+        bounds = [lowest_net(card, error / 2) for card in self.cards.values()]
+        return GateRule(self.margin * min(bounds), 1 - error / 2, self.fail_if, people_margin=self.margin)
+
+
+def _cards(given: Any, criteria: Sequence[str]) -> dict[str, JudgeCard]:
+    """By criterion, the judge cards; all criteria of a gate have one, or none has."""
+    cards = cards_by_criterion(given, criteria, ["one"])
+    without = [one for one in criteria if one not in cards]
+    if cards and without:
+        raise InputError(f"a gate needs a judge card for every criterion, or none; there is none for {listed(without)}")
+    return cards

@@ -72,7 +72,11 @@ def sentence_of(found: GateCriterion, run: PairwiseRunResult, rule: GateRule) ->
         "inconclusive": f"it is not decided whether {b} is {question} than {a}: it won {won}, and its true share may "
         f"be anything from {percent(found.lower)} to {percent(found.upper)}",
     }
-    return _depends(found, b) if _disagree(found) else words[found.verdict]
+    said = _depends(found, b) if _disagree(found) else words[found.verdict]
+    if rule.people_margin is None:
+        return said
+    scale = f"{share_words(rule.people_margin)} of people is a margin of {percent(rule.margin)} of this judge"
+    return f"{said}; by the judge card, a margin of {scale}"
 
 
 def _depends(found: GateCriterion, b: str) -> str:
@@ -120,8 +124,13 @@ def _open(found: GateCriterion, run: PairwiseRunResult, rule: GateRule) -> str:
         return "set a margin above 0, which a B as good as A can meet, or add cases"
     if found.cases_needed > found.n:
         many = f"about {_round(found.cases_needed):,} cases in all show that {b} is not worse, if it is as good as"
-        return f"add cases ({many} {run.variant_a}), or allow a larger margin than {share_words(rule.margin)}"
-    return f"add cases, or allow a larger margin than {share_words(rule.margin)}"
+        return f"add cases ({many} {run.variant_a}), or allow a larger margin than {share_words(_asked(rule))}"
+    return f"add cases, or allow a larger margin than {share_words(_asked(rule))}"
+
+
+def _asked(rule: GateRule) -> float:
+    """The margin that was asked for."""
+    return rule.margin if rule.people_margin is None else rule.people_margin
 
 
 def _round(n: int) -> int:

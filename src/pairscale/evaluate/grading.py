@@ -10,6 +10,7 @@ from uuid import uuid4
 
 from pairscale.core.options import require_choice, require_seed
 from pairscale.core.provenance import Provenance, utc_now
+from pairscale.evaluate.calibration import cards_of
 from pairscale.evaluate.comparators import PairwiseComparator
 from pairscale.evaluate.figures import figures_of
 from pairscale.evaluate.inference.failures import Failures, require_failures
@@ -152,6 +153,7 @@ class Evaluation:
             variants=tuple(
                 figures_of(side, (source.traces[at][n] for at in sorted(done))) for n, side in enumerate("ab")
             ),
+            cards=cards_of(self._comparators),
             asked=self.asked,
             cost=self.cost,
             duration_ms=round((time.perf_counter() - start) * 1000, 3),

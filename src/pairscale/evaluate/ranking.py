@@ -2,37 +2,43 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import uuid4
 
 import polars as pl
 
-from pairscale.core.display import PlotMixin
+from pairscale.core.display import PlotMixin, ReportMixin
 from pairscale.core.errors import InputError, UnknownNameError
 from pairscale.core.options import optional, require_int, require_level, require_number
-from pairscale.core.provenance import Provenance
+from pairscale.core.provenance import Provenance, text_hash, utc_now
 from pairscale.core.tables import listed
+from pairscale.evaluate.board import differences_of, groups_of
 from pairscale.evaluate.comparators import PairwiseComparator
-from pairscale.evaluate.figures import figures_of
+from pairscale.evaluate.figures import VariantFigures, figures_of
 from pairscale.evaluate.grading import Evaluation
 from pairscale.evaluate.inference._cases import score_of
 from pairscale.evaluate.inference.failures import Failures
 from pairscale.evaluate.result import PairwiseRunResult
+from pairscale.evaluate.store import VARIANTS
 from pairscale.evaluate.suite import SuiteLike, as_suite
+from pairscale.evaluate.traces import Trace
 from pairscale.evaluate.variants import VariantLike, make_variant
 from pairscale.models.bradley_terry import fit_bt_model
 from pairscale.runtime import CONCURRENCY, TIMEOUT, RunOptions, run_sync
-from pairscale.store.runfile import open_run
+from pairscale.store.runfile import RunFile, open_run
+from pairscale.store.writer import Entry
 
 if TYPE_CHECKING:
+    from pairscale.evaluate.source import CaseSource
     from pairscale.models.bradley_terry import BTFit
 
-__all__ = ["VariantsResult", "run_variants", "run_variants_async"]
+__all__ = ["VariantsResult", "run_variants", "run_variants_async", "saved_variants"]
 
 _Path: TypeAlias = "str | os.PathLike[str]"
 RANKING = ("variant", "rank", "theta", "lower", "upper", "rank_lower", "rank_upper", "wins", "losses", "ties", "flips",
@@ -40,8 +46,12 @@ RANKING = ("variant", "rank", "theta", "lower", "upper", "rank_lower", "rank_upp
 """The columns of a ranking."""
 
 
+_ONCE = ("run_id", "label", "asked", "cost", "duration_ms", "created_at", "provenance", "variants")
+"""Fields of a result that are of a call, not of what it found."""
+
+
 @dataclass(frozen=True, slots=True, repr=False)
-class VariantsResult(PlotMixin, table="ranking", charts=("scores", "ranks")):
+class VariantsResult(PlotMixin, ReportMixin, table="ranking", charts=("scores", "ranks")):
     """What comparing several variants gave.
 
     Attributes:
@@ -54,6 +64,10 @@ class VariantsResult(PlotMixin, table="ranking", charts=("scores", "ranks")):
         stopped: why it ended before all cases were asked: ``max_cost``, or None.
         cost: what this call spent, in US dollars.
         provenance: how it was made.
+        figures: by variant, what its answers took: failures, latency, tokens, cost.
+        level: of the intervals.
+        seed: of the intervals.
+        created_at: when, UTC.
     """
 
     variants: tuple[str, ...]
@@ -64,6 +78,10 @@ class VariantsResult(PlotMixin, table="ranking", charts=("scores", "ranks")):
     stopped: str | None
     cost: float
     provenance: Provenance
+    figures: Mapping[str, VariantFigures] = field(default_factory=dict[str, VariantFigures])
+    level: float = 0.95
+    seed: int = 1
+    created_at: str = field(default_factory=utc_now)
 
     def ranking(self, key: str | None = None) -> pl.DataFrame:
         """The ranking under a comparator; under the first when none is named.
@@ -80,6 +98,23 @@ class VariantsResult(PlotMixin, table="ranking", charts=("scores", "ranks")):
         clear = self.ranking(key).filter(pl.col("rank_upper") == 1)["variant"].to_list()
         return clear[0] if len(clear) == 1 else None
 
+    def differences(self, key: str | None = None) -> pl.DataFrame:
+        """The difference of the scores of every two variants; the intervals hold for all of them at once.
+
+        Returns:
+            One row for every two, the better first: ``variant other difference lower upper differ``.
+        """
+        self.ranking(key)
+        return differences_of(self.fits[self.keys[0] if key is None else key], self.level, self.seed)
+
+    def groups(self, key: str | None = None) -> list[tuple[str, ...]]:
+        """The groups of variants that cannot be told apart: no two of a group have a difference that is shown.
+
+        A variant may be in two groups: A may be as good as B and B as C, while A is shown to be better than C.
+        """
+        ranked = self.ranking(key).drop_nulls("theta")["variant"].to_list()
+        return groups_of(self.differences(key), ranked)
+
     def summary(self) -> str:
         """The rankings in words."""
         lines = []
@@ -89,6 +124,7 @@ class VariantsResult(PlotMixin, table="ranking", charts=("scores", "ranks")):
             for row in self.ranking(key).drop_nulls("theta").iter_rows(named=True):
                 ends = f"{row['lower']:+.2f} to {row['upper']:+.2f}, rank {row['rank_lower']} to {row['rank_upper']}"
                 lines.append(f"  {row['rank']:>2}  {row['variant']}  {row['theta']:+.2f}  ({ends})")
+            lines += [f"  cannot be told apart: {', '.join(group)}" for group in self.groups(key) if len(group) > 1]
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -208,18 +244,89 @@ async def run_variants_async(
             source = await evaluation.grade(jobs, progress=progress)
         settings = {"run": store.name, "suite": suite.name, "n_pairs": len(chosen), "level": level}
         provenance = Provenance("run_variants", settings, seed, runner.identities)
+        found = _found(evaluation, source, chosen, names, couples, provenance, level, seed)
+        if evaluation.store.is_kept:
+            save_variants(store, found)
+    return found
+
+
+def _found(
+    evaluation: Evaluation,
+    source: CaseSource,
+    chosen: Sequence[tuple[int, tuple[str, str]]],
+    names: tuple[str, ...],
+    couples: Sequence[tuple[str, str]],
+    provenance: Provenance,
+    level: float,
+    seed: int,
+) -> VariantsResult:
     keys = evaluation.keys
     group = uuid4().hex
     results = {}
+    traces: dict[str, dict[int, Trace]] = {name: {} for name in names}
+    for at in sorted(source.done_cases):
+        for name, trace in zip(chosen[at][1], source.traces[at], strict=True):
+            traces[name][chosen[at][0]] = trace
     for n, (a, b) in enumerate(couples):
         of = [at for at, (_, couple) in enumerate(chosen) if couple == (a, b) and at in source.done_cases]
         cases = tuple(case for at in of for case in source.done_cases[at])
         took = tuple(figures_of(side, (source.traces[at]["ab".index(side)] for at in of)) for side in "ab")
         more: dict[str, Any] = {"failures": evaluation.failures, "variants": took, "provenance": provenance}
         results[a, b] = PairwiseRunResult(f"{group}-{n}", cases, keys, a, b, group, **more)
+    took_all = {name: figures_of(name, found.values()) for name, found in traces.items()}
+    more = {"figures": took_all, "level": level, "seed": seed}
+    return ranked_variants(names, keys, results, evaluation.stopped, evaluation.cost, provenance, **more)
+
+
+def ranked_variants(
+    names: tuple[str, ...],
+    keys: tuple[str, ...],
+    results: Mapping[tuple[str, str], PairwiseRunResult],
+    stopped: str | None,
+    cost: float,
+    provenance: Provenance,
+    **more: Any,
+) -> VariantsResult:
+    """Rank variants by the results of their pairs; see :class:`VariantsResult` for the arguments."""
+    level, seed = more["level"], more["seed"]
     fits = {key: _fit(results.values(), key, names, level, seed) for key in keys}
     rankings = {key: _ranking(fits[key], results.values(), key) for key in keys}
-    return VariantsResult(names, keys, results, fits, rankings, evaluation.stopped, evaluation.cost, provenance)
+    return VariantsResult(names, keys, results, fits, rankings, stopped, cost, provenance, **more)
+
+
+def save_variants(store: RunFile, found: VariantsResult) -> None:
+    """Keep a ranking in its run file, to be reported later; once, however often it is the same."""
+    results = [{**result.to_dict(), "run_id": "", "created_at": ""} for result in found.results.values()]
+    row: dict[str, Any] = {
+        "variants": list(found.variants),
+        "keys": list(found.keys),
+        "results": results,
+        "stopped": found.stopped,
+        "provenance": asdict(found.provenance),
+        "figures": {name: asdict(one) for name, one in found.figures.items()},
+        "level": found.level,
+        "seed": found.seed,
+    }
+    plain: dict[str, Any] = json.loads(json.dumps(row, default=str))
+    found_now = [{name: value for name, value in one.items() if name not in _ONCE} for one in plain["results"]]
+    digest = text_hash(json.dumps([plain["variants"], plain["stopped"], found.level, found_now], sort_keys=True))
+    last = store.read_log(VARIANTS, last=1)
+    if not last or last[0]["digest"] != digest:
+        store.writer.commit([Entry(rows=[(VARIANTS, {**plain, "created_at": found.created_at, "digest": digest})])])
+
+
+def saved_variants(store: RunFile) -> VariantsResult | None:
+    """The last ranking of variants that a run file keeps; None when it keeps none."""
+    rows = store.read_log(VARIANTS, last=1)
+    if not rows:
+        return None
+    row = rows[0]
+    read = [PairwiseRunResult.from_dict(one, store.name) for one in row["results"]]
+    results = {(one.variant_a, one.variant_b): one for one in read}
+    figures = {name: VariantFigures(**one) for name, one in row["figures"].items()}
+    more = {"figures": figures, "level": row["level"], "seed": row["seed"], "created_at": row["created_at"]}
+    made = Provenance(**row["provenance"])
+    return ranked_variants(tuple(row["variants"]), tuple(row["keys"]), results, row["stopped"], 0.0, made, **more)
 
 
 def _chosen(
@@ -249,6 +356,7 @@ def _fit(results: Iterable[PairwiseRunResult], key: str, names: Sequence[str], l
     if not rows:
         raise InputError(f"{key}: no case was answered, so there is nothing to rank")
     shared: dict[str, Any] = {"engine": "firth", "ids": names, "ties": "half", "rank_intervals": True, "level": level}
+    shared["covariance"] = True
     plain = fit_bt_model(rows, **shared, seed=seed)
     robust = fit_bt_model(rows, **shared, seed=seed, cluster="task_id")
     width = [float((fit.theta["upper"] - fit.theta["lower"]).sum()) for fit in (plain, robust)]

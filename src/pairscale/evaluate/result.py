@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from pairscale.checks.card import JudgeCard
 from pairscale.core.comparisons import Outcome
 from pairscale.core.display import PlotMixin, ReportMixin
 from pairscale.core.encodings import read_bytes
@@ -19,11 +20,13 @@ from pairscale.core.files import replacing
 from pairscale.core.provenance import Provenance, utc_now
 from pairscale.core.tables import listed
 from pairscale.evaluate.agreement import By, PairwiseAgreement, agreement_of
+from pairscale.evaluate.calibration import calibrated_of
 from pairscale.evaluate.comparators import Winner
 from pairscale.evaluate.diff import RunDiff, diff_runs
 from pairscale.evaluate.documents import SCHEMA_VERSION, result_fields
 from pairscale.evaluate.figures import VariantFigures
 from pairscale.evaluate.inference._cases import score_of
+from pairscale.evaluate.inference.calibrated import CalibratedRate
 from pairscale.evaluate.inference.control import ControlledRate
 from pairscale.evaluate.inference.failures import (
     Bounds,
@@ -149,6 +152,7 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
         control: the styles to control for, besides length.
         failures: how failures of variants count in every figure: ``loss``, ``shown`` or ``excluded``.
         variants: what the answers of A and of B took: failures, latency, tokens, cost.
+        cards: by key, the judge card by which :meth:`calibrated` corrects the win rate.
         asked: how many questions this call put to variants and judges; 0 when everything was known already.
         cost: what this call spent, in US dollars, as far as judges and variants say.
         duration_ms: how long this call took.
@@ -170,6 +174,7 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
     control: tuple[str, ...] = ()
     failures: Failures = "loss"
     variants: tuple[VariantFigures, ...] = ()
+    cards: Mapping[str, JudgeCard] = field(default_factory=dict[str, JudgeCard])
     asked: int = 0
     cost: float = 0.0
     duration_ms: float = 0.0
@@ -289,6 +294,15 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
         """
         return controlled_of(self, key, control or self.control or ("length",), level)
 
+    def calibrated(self, key: str, *, level: float = 0.95) -> CalibratedRate:
+        """B's win rate as people would see it; see :func:`pairscale.evaluate.inference.calibrated_rate`.
+
+        Args:
+            key: the comparator, which was given a judge card.
+            level: of the intervals.
+        """
+        return calibrated_of(self, key, level)
+
     def agreement(self, x: str, y: str, *, by: By = "variant") -> PairwiseAgreement:
         """How far two comparators agree, such as a model and people: over cases with a winner or a tie of both.
 
@@ -378,6 +392,8 @@ class PairwiseRunResult(PlotMixin, ReportMixin, table="frame", charts=("win rate
             "unmatched": [asdict(one) for one in self.unmatched],
             "unasked": list(self.unasked),
             "control": list(self.control),
+            "cards": {key: card.to_dict() for key, card in self.cards.items()},
+            "calibrated": {key: asdict(self.calibrated(key)) for key in self.cards},
             "provenance": asdict(self.provenance),
             "cases": [asdict(case) | {"outcome": str(case.outcome), "tags": list(case.tags)} for case in self.cases],
         }

@@ -3,7 +3,8 @@
 Verdicts are comparisons like all others: in the tables ``items``, ``pairs``, ``conditions``, ``attempts`` and
 ``comparisons``, each order a pair of its own. Answers of variants are in the log ``ab_answers``, their tasks in
 ``ab_tasks``, the names of variants in ``ab_runs``, outcomes of comparators that are not judges in ``ab_outcomes``, and
-the result of a run in ``ab_results``. What is used is on the disk before.
+the result of a run in ``ab_results`` (of more than two variants in ``ab_variants``). What is used is on the disk
+before.
 """
 
 from __future__ import annotations
@@ -29,10 +30,20 @@ from pairscale.store.policies import GroupCommitWriter
 from pairscale.store.runfile import RunFile
 from pairscale.store.writer import Entry
 
-__all__ = ["ANSWERS", "OUTCOMES", "RESULTS", "RUNS", "TASKS", "EvaluationStore", "stored_answers", "stored_suite"]
+__all__ = [
+    "ANSWERS",
+    "OUTCOMES",
+    "RESULTS",
+    "RUNS",
+    "TASKS",
+    "VARIANTS",
+    "EvaluationStore",
+    "stored_answers",
+    "stored_suite",
+]
 
 ANSWERS, TASKS, OUTCOMES, RUNS = "ab_answers", "ab_tasks", "ab_outcomes", "ab_runs"
-RESULTS = "ab_results"
+RESULTS, VARIANTS = "ab_results", "ab_variants"
 
 
 @dataclass(slots=True)

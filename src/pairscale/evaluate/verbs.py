@@ -13,6 +13,7 @@ from pairscale.core.errors import InputError
 from pairscale.core.notices import notice
 from pairscale.core.options import require_flag, require_int
 from pairscale.evaluate._judge import pairwise_judge
+from pairscale.evaluate.calibration import CardLike, cards_by_criterion
 from pairscale.evaluate.formats.reading import (
     AnswerFile,
     Columns,
@@ -111,6 +112,7 @@ def ab(
     seed: int = 1,
     control: str | Sequence[str] = (),
     judge_args: Mapping[str, Any] | None = None,
+    judge_card: CardLike | Sequence[CardLike] | None = None,
     base_url: str | None = None,
     manifest: _Path | None = None,
     save: _Path | None = None,
@@ -161,6 +163,8 @@ def ab(
         control: Styles to control for: ``length``, ``markdown`` (or ``headers``, ``lists``, ``bold``), or a numeric
             column of the answers; see :meth:`PairwiseRunResult.controlled`.
         judge_args: Settings of the judge.
+        judge_card: The judge card of :func:`check_judge`, or one per criterion: win rates are also given as people
+            would see them. A card of another judge, criterion or prompt is refused before anything is asked.
         base_url: Address of the provider of the judge.
         manifest: A ``.jsonl`` file to write the cases to as well, blinded, for labellers.
         save: A folder to write the result to as well, as ``RUN_ID.json``.
@@ -194,7 +198,7 @@ def ab(
         prompts=(prompt_a, prompt_b), names=(name_a, name_b), suite=suite, run=run, swap=swap, repeats=repeats,
         concurrency=concurrency, retries=retries, timeout=timeout, max_cost=max_cost, price=price,
         failures=failures, stop_when=stop_when, seed=seed, control=control, judge_args=judge_args,
-        base_url=base_url, manifest=manifest, save=save, progress=progress,
+        judge_card=judge_card, base_url=base_url, manifest=manifest, save=save, progress=progress,
         columns=AnswerColumns(id_col, input_col, output_col, a_col, b_col, encoding),
     )  # fmt: skip
     found.write_manifest()
@@ -257,7 +261,7 @@ def compared(
         a, b, suite, variants = suite, None, None, (a, b)
     lines: list[str] = []
     a, b, tasks, names = read_sides(a, b, suite, columns, names, lines.append, is_suite=any((*variants, *prompts)))
-    told = {name: options[name] for name in ("swap", "judge_args", "base_url", "retries", "price")}
+    told = {name: options[name] for name in ("swap", "judge_args", "judge_card", "base_url", "retries", "price")}
     comparators = _comparators(criteria, judges, labels, key, **told)
     tell(lines)
     shared: dict[str, Any] = {name: options[name] for name in _SHARED}
@@ -404,6 +408,7 @@ def _comparators(
     *,
     swap: bool,
     judge_args: Mapping[str, Any] | None,
+    judge_card: CardLike | Sequence[CardLike] | None,
     base_url: str | None,
     retries: int,
     price: Price | Mapping[str, Any] | None,
@@ -414,6 +419,7 @@ def _comparators(
         raise InputError("key belongs to labels=")
     asked = judges or ([] if labels is not None else ["lexical"])
     settings = {**(judge_args or {}), **_of_model(asked, base_url, price)}
+    cards = cards_by_criterion(judge_card, criteria, asked)
     made: list[Any] = []
     how: dict[str, Any] = {"swap": require_flag(swap, "swap"), "retries": retries, "judge_args": settings or None}
     for criterion in dict.fromkeys(criteria):
@@ -422,7 +428,8 @@ def _comparators(
                 raise InputError("judge human stands alone; people and models are compared with labels")
             made.append(human_pairwise(key=criterion, criterion=criterion))
         elif len(asked) == 1:
-            made.append(pairwise_judge(asked[0], criterion=criterion, key=criterion, **how))
+            card = cards.get(criterion)
+            made.append(pairwise_judge(asked[0], criterion=criterion, key=criterion, judge_card=card, **how))
         elif asked:
             made.append(pairwise_panel(asked, criterion=criterion, key=criterion, **how))
         if labels is not None:

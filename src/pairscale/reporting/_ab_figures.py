@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pairscale.reporting._shell import Page
     from pairscale.store.runfile import RunFile
 
-__all__ = ["ABFacts", "Case", "ab_of_result", "ab_of_run", "is_people"]
+__all__ = ["ABFacts", "Case", "ab_of_result", "ab_of_run", "answering_of", "is_people"]
 
 Case = tuple[str, int]
 """A task, and which answer to it."""
@@ -192,11 +192,11 @@ def ab_of_run(store: RunFile) -> ABFacts:
     """
     with store.snapshot():  # the run may be writing
         kept, results = saved_result(store), store.log_length(RESULTS)
-        judging, answering, origin = store.spending(), _variants(store), origin_of(store)
+        judging, answering, origin = store.spending(), answering_of(store), origin_of(store)
     if kept is None:
         raise InputError(
             "the run file keeps no result of a comparison of two variants; if it was broken off, give the same "
-            "`pairscale ab` line again, which asks nothing that is known. Comparisons of more than two have no report"
+            "`pairscale ab` line again, which asks nothing that is known"
         )
     result, shown = kept
     notices = [f"the run file keeps {results:,} results; this is the last"] if results > 1 else []
@@ -241,7 +241,7 @@ def _facts(result: PairwiseRunResult, shown: Mapping[Case, Compared], notices: S
     return ABFacts(result, shown, provenance, [*notices, *careful])
 
 
-def _variants(store: RunFile) -> pl.DataFrame:
+def answering_of(store: RunFile) -> pl.DataFrame:
     """What the variants' own answers cost, in the columns of the judges' spending."""
     used: dict[tuple[str, str], dict[str, Any]] = {}
     for row in store.read_log(ANSWERS):

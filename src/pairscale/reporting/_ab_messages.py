@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pairscale._version import __version__
 from pairscale.core.comparisons import Outcome
+from pairscale.evaluate.calibration import calibrated_lines
 from pairscale.evaluate.inference.control import MARKDOWN
 from pairscale.reporting.picture import percent
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "by_whom",
     "case_name",
+    "corrected",
     "headline",
     "judges_of",
     "length",
@@ -175,6 +177,16 @@ def _ends(found: ControlledRate, ci: tuple[float, float] | None) -> str:
 
 def _between(ci: tuple[float, float] | None) -> str:
     return "" if ci is None else f" ({ci[0]:+.2f} to {ci[1]:+.2f})"
+
+
+def corrected(run: PairwiseRunResult) -> list[str]:
+    """The win rates as people would see them, by the judge cards, and what that rests on."""
+    found = []
+    for key in run.cards:
+        lines = [line.strip() for line in calibrated_lines(run.calibrated(key), run.variant_b)]
+        under = f"{key}: " if len(run.keys) > 1 else ""
+        found.append(under + " ".join(sentence(line.removeprefix("note: ")) for line in lines))
+    return found
 
 
 def took(run: PairwiseRunResult) -> str:

@@ -249,13 +249,15 @@ def spent(spending: pl.DataFrame | None, n: int, what: str) -> Part | None:
         return None
     total = sum(row["cost"] for row in rows)
     each = f", ${1000 * total / n:,.2f} for a thousand {what}" if n else ""
-    columns = [("model", False), ("template", False), ("day (UTC)", False), ("calls", True), ("tokens", True)]
+    columns = {"model": "model", "template_id": "template", "day": "day (UTC)"}
+    named = {name: words for name, words in columns.items() if any(row[name] is not None for row in rows)}
     shown = [
-        (row["model"], row["template_id"], row["day"], row["attempts"], row["total_tokens"] or 0, f"{row['cost']:,.4f}")
+        (*(row[name] for name in named), row["attempts"], row["total_tokens"] or 0, f"{row['cost']:,.4f}")
         for row in rows
     ]
     lead = f"${total:,.4f} in all{each}{dated(spending)}."
-    return {"lead": lead, **table_of([*columns, ("US $", True)], shown)}
+    heads = [*((words, False) for words in named.values()), ("calls", True), ("tokens", True), ("US $", True)]
+    return {"lead": lead, **table_of(heads, shown)}
 
 
 # Texts

@@ -14,18 +14,22 @@ from pairscale.store.labels import label_counts
 from pairscale.store.runfile import RunFile, open_run
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pairscale.adaptive.rank import AdaptiveResult
+    from pairscale.checks.card import JudgeCard
     from pairscale.checks.position import PositionalBias
     from pairscale.checks.templates import TemplateStudy
     from pairscale.core.tables import Table
+    from pairscale.evaluate.ranking import VariantsResult
     from pairscale.evaluate.result import PairwiseRunResult
     from pairscale.models.bradley_terry import BTFit
 
 __all__ = ["KINDS", "Kind", "facts_of", "kind_of", "page_of", "write_page", "write_report"]
 
-Kind: TypeAlias = Literal["ranking", "bias", "ab"]
-KINDS: tuple[Kind, ...] = ("ranking", "bias", "ab")
-"""What a run may be: texts that are ranked, a study of position bias, or a comparison of two variants."""
+Kind: TypeAlias = Literal["ranking", "bias", "ab", "variants"]
+KINDS: tuple[Kind, ...] = ("ranking", "bias", "ab", "variants")
+"""What a run may be: texts that are ranked, a study of position bias, or a comparison of two variants or of more."""
 
 
 def write_report(
@@ -36,7 +40,9 @@ def write_report(
     | BTFit
     | PositionalBias
     | TemplateStudy
-    | PairwiseRunResult,
+    | PairwiseRunResult
+    | VariantsResult
+    | JudgeCard,
     path: str | os.PathLike[str] | None = None,
     samples: Table | None = None,
     *,
@@ -48,7 +54,7 @@ def write_report(
     pseudonyms: bool = False,
     interactive: bool = False,
 ) -> Path:
-    """Write a ranking, a study of position bias or a comparison of two variants as one HTML file.
+    """Write a ranking, a study of position bias, a comparison of variants or a judge card as one HTML file.
 
     It says what was found and how sure that is, holds charts, a table to search and sort, the texts side by side with
     the judge's words, what it cost, what to look at again, a paragraph on the method, and where everything comes from;
@@ -62,7 +68,7 @@ def write_report(
         title: what was asked.
         judge: who judged, where the source does not know.
         condition_id: of a run file with several judges, the one whose answers count; all together when None.
-        kind: what to read a run file as: ``ranking``, ``bias`` or ``ab``; it knows by itself when None.
+        kind: what to read a run file as: ``ranking``, ``bias``, ``ab`` or ``variants``; it knows by itself when None.
         texts: whether the texts and the judge's words are in it; leave them out before you pass the page on.
         pseudonyms: call the texts or tasks T1, T2 and so on, in an order that says nothing.
         interactive: have altair draw the charts, too, with all they need in the page (0.9 MB): they answer to the
@@ -138,8 +144,11 @@ def kind_of(store: RunFile) -> Kind:
         InputError: when it holds only labels of people.
     """
     from pairscale.checks.templates import STUDY_MARK
-    from pairscale.evaluate.store import RESULTS, RUNS
+    from pairscale.evaluate.store import RESULTS, RUNS, VARIANTS
 
+    if rankings := store.read_log(VARIANTS, last=1):
+        compared = store.read_log(RESULTS, last=1)
+        return "ab" if compared and compared[0]["result"]["created_at"] > rankings[0]["created_at"] else "variants"
     if store.log_length(RESULTS) or store.log_length(RUNS):
         return "ab"
     if label_counts(store) is not None and not store.counts()["comparisons"]:
@@ -171,14 +180,15 @@ def facts_of(store: RunFile, kind: Kind | None = None, condition_id: str | None 
 
 
 def _facts_of_run(store: RunFile, kind: Kind, condition_id: str | None) -> Facts:
-    if kind == "ab":
+    if kind in {"ab", "variants"}:
         from pairscale.reporting._ab_figures import ab_of_run
+        from pairscale.reporting._variants import variants_of_run
 
         if condition_id is not None:
             raise InputError(
                 "a condition is a judge of a ranking or a study; a comparison of variants shows all of its own"
             )
-        return ab_of_run(store)
+        return ab_of_run(store) if kind == "ab" else variants_of_run(store)
     if kind == "bias":
         from pairscale.reporting._bias_figures import bias_of_run
 
@@ -190,19 +200,27 @@ def _facts_of_run(store: RunFile, kind: Kind, condition_id: str | None) -> Facts
 
 def _facts_of_result(source: Any, samples: Table | None, judge: str | None) -> Facts:
     from pairscale.adaptive.rank import AdaptiveResult
+    from pairscale.checks.card import JudgeCard
     from pairscale.checks.position import PositionalBias
     from pairscale.checks.templates import TemplateStudy
     from pairscale.core.samples import read_samples_df
+    from pairscale.evaluate.ranking import VariantsResult
     from pairscale.evaluate.result import PairwiseRunResult
     from pairscale.models.bradley_terry import BTFit
     from pairscale.reporting import _ab_figures, _bias_figures, figures
+    from pairscale.reporting._card import CardFacts
+    from pairscale.reporting._variants import variants_of_result
 
     if samples is not None and not isinstance(source, AdaptiveResult | BTFit):
         raise InputError("samples are the texts of a ranking; a study and a comparison have theirs in the run file")
-    if isinstance(source, PairwiseRunResult):
-        return _ab_figures.ab_of_result(source)
-    if isinstance(source, TemplateStudy):
-        return _bias_figures.bias_of_study(source)
+    alone: dict[type, Callable[[Any], Facts]] = {
+        PairwiseRunResult: _ab_figures.ab_of_result,
+        VariantsResult: variants_of_result,
+        JudgeCard: CardFacts,
+        TemplateStudy: _bias_figures.bias_of_study,
+    }
+    if (facts := alone.get(type(source))) is not None:
+        return facts(source)
     if isinstance(source, PositionalBias):
         return _bias_figures.bias_of_check(source, judge)
     known = None if samples is None else read_samples_df(samples, "ID", "text")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pairscale.checks.card import is_judge_card, read_judge_card
 from pairscale.core.addresses import without_logins
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
@@ -60,12 +61,13 @@ def report(
     holds no text, and no name of one.
 
     Args:
-        run: The run file: a ranking, a study of position bias or an A/B run. Or a file of labels with their key: a
-            labeller that is called like a judge (or that ``condition`` names) is held against people.
+        run: The run file: a ranking, a study of position bias, an A/B run or a ranking of variants. Or a file of labels
+            with their key: a labeller that is called like a judge (or that ``condition`` names) is held against people.
+            Or a judge card (``.json``).
         out: The page to write, or by its ending a table; an ``.xlsx`` file has a sheet each for the ranking, the
             comparisons and the method. By default a page beside the run file.
         title: What was asked.
-        kind: What to read the run as: ``ranking``, ``bias`` or ``ab``; by default what it is.
+        kind: What to read the run as: ``ranking``, ``bias``, ``ab`` or ``variants``; by default what it is.
         condition: The judge, or the beginning of a condition, if there are several.
         without_texts: Leave the texts and the judge's words out.
         pseudonyms: Call the texts or tasks T1, T2 and so on, in random order.
@@ -146,6 +148,12 @@ def written_report(
 
 def _facts(run: str | os.PathLike[str], kind: str | None, condition: str | None) -> Facts:
     chosen: Any = optional(require_choice, kind, "kind", KINDS)
+    if "://" not in str(run) and is_judge_card(run):
+        from pairscale.reporting._card import CardFacts
+
+        if kind is not None or condition is not None:
+            raise InputError("kind and condition choose what to read of a run file; a judge card is one thing")
+        return CardFacts(read_judge_card(run))
     if "://" not in str(run) and Path(run).suffix.lower() in TABLE_SUFFIXES:
         if chosen not in {None, "ab"}:
             raise InputError(f"{run} is read as labels of two variants; kind={chosen!r} belongs to run files")
@@ -155,7 +163,7 @@ def _facts(run: str | os.PathLike[str], kind: str | None, condition: str | None)
         return ab_of_result(result_of_labels(run, condition))
     with open_run(run) as store:
         chosen = chosen or kind_of(store)
-        if chosen == "ab":
+        if chosen in {"ab", "variants"}:
             if condition is not None:
                 raise InputError("condition chooses a judge of a ranking or a study; an A/B run shows all of its own")
             return facts_of(store, chosen)

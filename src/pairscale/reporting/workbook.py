@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from pairscale.reporting._ab_figures import ABFacts
+from pairscale.reporting._card import CardFacts
 from pairscale.reporting._shell import CITATION
+from pairscale.reporting._variants import VariantsFacts
 from pairscale.reporting.figures import RankingFacts
 from pairscale.reporting.labels import FactsWithLabels
 
@@ -28,7 +30,8 @@ def sheets_of(facts: Facts, *, texts: bool) -> dict[str, pl.DataFrame]:
         texts: whether the judge's words are in it.
     """
     own = facts.facts if isinstance(facts, FactsWithLabels) else facts
-    first = "ranking" if isinstance(own, RankingFacts) else "cases" if isinstance(own, ABFacts) else "study"
+    kinds = {RankingFacts: "ranking", ABFacts: "cases", VariantsFacts: "ranking", CardFacts: "measures"}
+    first = kinds.get(type(own), "study")
     sheets = {first: facts.rows(texts=texts)}
     if isinstance(own, RankingFacts) and own.judgements is not None:
         answers = own.judgements if texts else own.judgements.drop(_WORDS, strict=False)

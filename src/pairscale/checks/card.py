@@ -1,0 +1,315 @@
+"""The judge card: what was measured of a judge, in one JSON file that later runs check and correct themselves by."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from pairscale._version import __version__
+from pairscale.core.addresses import without_logins
+from pairscale.core.comparisons import Condition
+from pairscale.core.display import ReportMixin, ReprMixin
+from pairscale.core.encodings import read_bytes
+from pairscale.core.errors import FileFormatError, InputError
+from pairscale.core.files import replacing
+from pairscale.core.options import require_suffix
+from pairscale.core.provenance import text_hash, utc_now
+
+__all__ = ["FORMAT", "MEASURES", "JudgeCard", "JudgeIdentity", "Measure", "is_judge_card", "read_judge_card"]
+
+FORMAT, SCHEMA_VERSION = "pairscale judge card", "1"
+_AGAIN = "make it again with `pairscale check-judge DATA --labels FILE --out CARD.json`"
+
+MEASURES: dict[str, tuple[str, str]] = {
+    "agreement": ("Agreement with people", "share of the pairs that both decide in which they choose the same text"),
+    "kappa": ("Kappa with people", "agreement beyond chance over wins and ties: 1 is all of it, 0 none"),
+    "net_agreement": (
+        "Net agreement",
+        "of the pairs that people decide, share decided alike minus share decided the other way",
+    ),
+    "consistency": ("Consistent over orders", "share of the pairs with the same winner in both orders"),
+    "first_place": ("First place preferred", "share of answers with a winner that name the text shown first"),
+    "position_effect": ("Position effect", "in logits; above 0 the first place is favoured"),
+    "longer": ("Longer text preferred", "share of decided pairs of unequal length in which the longer text wins"),
+    "longer_excess": (
+        "Longer text preferred, more than by people",
+        "the judge's share minus people's share, on the pairs that both decide",
+    ),
+    "repeatability": ("Same answer when asked again", "share of repeated questions with the same answer"),
+    "distractor": (
+        "Preferred after nonsense was appended",
+        "share of texts that win in both orders against themselves once irrelevant text is appended",
+    ),
+    "validity": ("Valid answers", "share of questions that were answered"),
+    "cost": ("Cost of a question", "mean, in US dollars"),
+}
+"""By the name of each measure on a card, what it is called and what it means."""
+
+_SHARES = frozenset({"agreement", "consistency", "first_place", "longer", "repeatability", "distractor", "validity"})
+_SIGNED = frozenset({"kappa", "net_agreement", "longer_excess"})
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One figure of a judge card.
+
+    Attributes:
+        n: how many pairs or questions it rests on.
+        value: the figure; None where it was not measured.
+        lower: the lower end of its interval; None where it has none, or no limit.
+        upper: the upper end, likewise.
+        interval: how the interval was made.
+        counts: what was counted.
+        why: why it was not measured; None where it was.
+    """
+
+    n: int
+    value: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    interval: str | None = None
+    counts: Mapping[str, int] = field(default_factory=dict[str, int])
+    why: str | None = None
+
+    @classmethod
+    def missing(cls, why: str, **counts: int) -> Measure:
+        """A figure that was not measured."""
+        return cls(0, counts=counts, why=why)
+
+    @property
+    def measured(self) -> bool:
+        """Whether there is a figure."""
+        return self.value is not None
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeIdentity:
+    """Which judge was measured, with which prompt.
+
+    Attributes:
+        judge_id: who judges, such as ``openai:gpt-5.1``.
+        condition_id: digest of the judge, the model, the prompt and every setting that may change an answer.
+        backend: the family.
+        model: the model's name.
+        template_id: the prompt template's name.
+        template_hash: digest of its text.
+        trait: what is judged: the trait of texts, or the criterion of an A/B comparison.
+        kind: ``texts`` (pairs of texts) or ``cases`` (two answers to a task).
+        settings: the other settings of the judge.
+    """
+
+    judge_id: str
+    condition_id: str
+    backend: str
+    model: str | None
+    template_id: str | None
+    template_hash: str | None
+    trait: str | None
+    kind: str
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @classmethod
+    def of(cls, condition: Condition, kind: str, criterion: str | None = None) -> JudgeIdentity:
+        """The identity of a judge.
+
+        Args:
+            condition: the judge's.
+            kind: ``texts`` or ``cases``.
+            criterion: what cases are judged by; a judge of your own need not have it in its condition.
+        """
+        plain = json.loads(without_logins(json.dumps(dict(condition.settings), default=str)))
+        template = plain.pop("template", None)
+        trait = condition.trait if criterion is None else criterion
+        return cls(
+            condition.judge_id, condition.condition_id, condition.backend, condition.model, condition.template_id,
+            template, trait, kind, plain,
+        )  # fmt: skip
+
+    def differences(self, other: JudgeIdentity) -> list[str]:
+        """What differs in another judge, in words; empty when it is the same judge with the same prompt."""
+        names = {"judge_id": "judge", "model": "model", "kind": "kind of question", "trait": "criterion",
+                 "template_id": "template", "template_hash": "text of the prompt"}  # fmt: skip
+        found = [
+            f"{words} {_said(getattr(self, name))} on the card, {_said(getattr(other, name))} here"
+            for name, words in names.items()
+            if getattr(self, name) != getattr(other, name)
+        ]
+        settings = sorted({*self.settings, *other.settings})
+        found += [
+            f"setting {name} {_said(self.settings.get(name))} on the card, {_said(other.settings.get(name))} here"
+            for name in settings
+            if self.settings.get(name) != other.settings.get(name)
+        ]
+        return found or (["its settings"] if self.condition_id != other.condition_id else [])
+
+
+def _said(value: Any) -> str:
+    return "not set" if value is None else repr(value) if isinstance(value, str) else json.dumps(value)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class JudgeCard(ReportMixin, ReprMixin, table="table"):
+    """What was measured of a judge: :func:`check_judge` makes one, ``save`` and :func:`read_judge_card` keep it.
+
+    Attributes:
+        judge: which judge, with which prompt.
+        measures: by the names of :data:`MEASURES`, the figures.
+        data: what it was measured on: ``kind``, ``n_pairs``, ``n_labelled``, ``labellers``, ``seed`` and a ``digest``
+            of texts and labels.
+        level: of the intervals.
+        made_at: when, UTC.
+        version: the version of pairscale that made it.
+    """
+
+    judge: JudgeIdentity
+    measures: Mapping[str, Measure]
+    data: Mapping[str, Any]
+    level: float = 0.95
+    made_at: str = field(default_factory=utc_now)
+    version: str = __version__
+
+    def __str__(self) -> str:
+        found = self.measures["agreement"]
+        if found.value is None:
+            return f"{self.judge.judge_id}: agreement with people not measured"
+        ends = "" if found.lower is None or found.upper is None else f" ({found.lower:.0%} to {found.upper:.0%})"
+        return f"{self.judge.judge_id} agrees with people on {found.value:.0%}{ends} of {found.n:,} pairs"
+
+    @property
+    def table(self) -> pl.DataFrame:
+        """One row per measure: ``measure n value lower upper interval why``."""
+        names = ("n", "value", "lower", "upper", "interval", "why")
+        rows = [{"measure": name, **{key: getattr(one, key) for key in names}} for name, one in self.measures.items()]
+        text, number = pl.String(), pl.Float64()
+        schema = {"measure": text, "n": pl.Int64(), "value": number, "lower": number, "upper": number}
+        return pl.DataFrame(rows, schema=schema | {"interval": text, "why": text})
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the content: it shows that a file was damaged or edited, and proves nothing about its author."""
+        return _digest(self._content())
+
+    def _content(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "schema_version": SCHEMA_VERSION,
+            "made_at": self.made_at,
+            "version": self.version,
+            "level": self.level,
+            "judge": {**asdict(self.judge), "settings": dict(self.judge.settings)},
+            "data": dict(self.data),
+            "measures": {name: asdict(one) for name, one in self.measures.items()},
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as JSON has it, with the digest of the rest."""
+        return {**self._content(), "digest": self.digest}
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write it to a ``.json`` file.
+
+        Raises:
+            InputError: If the name has another ending.
+        """
+        target = require_suffix(path, "path", (".json",))
+        with replacing(target) as temporary:
+            temporary.write_text(json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n", "utf-8")
+        return target
+
+    @classmethod
+    def from_dict(cls, found: Any, where: object = "this") -> JudgeCard:
+        """What :meth:`to_dict` gave, checked.
+
+        Args:
+            found: the document.
+            where: it comes from, for messages.
+
+        Raises:
+            FileFormatError: If it is no card, of another version, incomplete, or not as it was written.
+        """
+        if not isinstance(found, Mapping) or found.get("format") != FORMAT:
+            raise FileFormatError(f"{where} is not a judge card; {_AGAIN.replace('make it again', 'make one')}")
+        version = found.get("schema_version")
+        if version != SCHEMA_VERSION:
+            raise FileFormatError(
+                f"{where} has schema_version {version!r}, and this pairscale reads {SCHEMA_VERSION!r}; {_AGAIN}"
+            )
+        if found.get("digest") != _digest({name: value for name, value in found.items() if name != "digest"}):
+            raise FileFormatError(f"{where} is not as it was written: its digest does not fit its content; {_AGAIN}")
+        try:
+            judge = JudgeIdentity(**found["judge"])
+            measures = {name: _measure(name, found["measures"][name]) for name in MEASURES}
+            card = cls(judge, measures, dict(found["data"]), found["level"], found["made_at"], found["version"])
+            if unknown := set(found["measures"]) - set(MEASURES):
+                raise ValueError(f"unknown measure {min(unknown)!r}")
+            if not isinstance(card.level, float) or not 0 < card.level < 1:
+                raise ValueError(f"level is {card.level!r}")
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise FileFormatError(f"{where} is a judge card with a mistake in it ({error}); {_AGAIN}") from None
+        return card
+
+
+def is_judge_card(path: str | os.PathLike[str]) -> bool:
+    """Whether a file can only be a judge card: a ``.json`` file that holds an object, not a table."""
+    file = Path(path)
+    if file.suffix.lower() != ".json" or not file.is_file():
+        return False
+    with file.open("rb") as opened:
+        return opened.read(1024).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{")
+
+
+def read_judge_card(path: str | os.PathLike[str]) -> JudgeCard:
+    """Read a judge card, and check that it is one, of this version, and as it was written.
+
+    Args:
+        path: The ``.json`` file that :meth:`JudgeCard.save` or ``pairscale check-judge --out`` wrote.
+
+    Raises:
+        FileFormatError: If it is none, of another version, incomplete, or was edited.
+
+    Example:
+        >>> import pairscale as ps
+        >>> sides = [("S01", "S02", "S02"), ("S03", "S01", "S03")]
+        >>> people = [{"ID1": one, "ID2": two, "better_id": better} for one, two, better in sides]
+        >>> check = ps.check_judge(ps.example_writing_samples, "lexical", labels=people, progress=False)
+        >>> _ = check.save_card("judge-card.json")
+        >>> ps.read_judge_card("judge-card.json").measures["agreement"].n
+        2
+    """
+    try:
+        found = json.loads(read_bytes(path))
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        raise FileFormatError(f"{path} is not a judge card: it cannot be read as JSON ({error})") from None
+    return JudgeCard.from_dict(found, path)
+
+
+def _measure(name: str, given: Mapping[str, Any]) -> Measure:
+    """A measure of a document; a figure out of range is a mistake even where the digest fits."""
+    strange = set(given) - {one.name for one in fields(Measure)}
+    found = Measure(**given)
+    numbers = [value for value in (found.value, found.lower, found.upper) if value is not None]
+    low, high = (0, 1) if name in _SHARES else (-1, 1) if name in _SIGNED else (-math.inf, math.inf)
+    ends = (-math.inf if found.lower is None else found.lower, math.inf if found.upper is None else found.upper)
+    whole = isinstance(found.n, int) and not isinstance(found.n, bool) and found.n >= 0
+    if strange or not whole or any(isinstance(x, bool) or not isinstance(x, int | float) for x in numbers):
+        raise ValueError(f"{name}: not a measure")
+    if any(not low <= value <= high for value in numbers):
+        raise ValueError(f"{name}: a figure is out of its range")
+    if found.value is not None and not ends[0] - 1e-9 <= found.value <= ends[1] + 1e-9:
+        raise ValueError(f"{name}: the figure lies outside of its interval")
+    if (found.value is None) != (found.why is not None):
+        raise ValueError(f"{name}: a figure is measured, or says why not")
+    return found
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    return text_hash(json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":")))

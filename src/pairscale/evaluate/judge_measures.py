@@ -1,0 +1,217 @@
+"""What the answers of a judge say of it: the figures of a judge card, each with its interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from pairscale.checks.agreement import agreement
+from pairscale.checks.card import Measure
+from pairscale.checks.effect import wilson
+from pairscale.checks.position import PositionalBias
+from pairscale.core.comparisons import Outcome
+from pairscale.evaluate.inference._score import score_interval, student_quantile
+from pairscale.evaluate.judge_questions import CheckPairs, Questions
+from pairscale.judges.orders import merge_orders
+
+__all__ = ["measures_of"]
+
+_NO_LABELS = "no labels of people were given"
+
+
+def measures_of(
+    found: CheckPairs,
+    questions: Questions,
+    results: pl.DataFrame,
+    failed: int,
+    costs: Sequence[float],
+    bias: PositionalBias | None,
+    level: float,
+) -> dict[str, Measure]:
+    """The figures of a judge card.
+
+    Args:
+        found: the pairs and what people said.
+        questions: what was asked.
+        results: the answers.
+        failed: questions without an answer.
+        costs: what questions cost, where the judge says.
+        bias: what the two orders say of the position.
+        level: of the intervals.
+    """
+    said = {row["custom_id"]: _answer(row) for row in results.iter_rows(named=True)}
+    merged = [_merged(said.get(one), said.get(two)) for one, two in _both(questions)]
+    asked = len(said) + failed
+    return {
+        **_with_people(found, merged, level),
+        **_position(bias),
+        **_length(found, merged, level),
+        "repeatability": _repeatability(questions, said, level),
+        "distractor": _distractor(questions, said, level),
+        "validity": _share(len(said), asked, level, "nothing was asked", valid=len(said), asked=asked),
+        "cost": _cost(costs, level),
+    }
+
+
+_Said = tuple[Outcome, int | None]
+
+
+def _answer(row: Mapping[str, Any]) -> _Said:
+    """The outcome of a question, and the place of the winner."""
+    place = {"SAMPLE_1": 1, "SAMPLE_2": 2}.get(row["better_sample"])
+    return Outcome(row["outcome"]), place
+
+
+def _both(questions: Questions) -> list[tuple[str, str]]:
+    return list(zip(questions.forward, questions.backward, strict=True))
+
+
+def _merged(forward: _Said | None, backward: _Said | None) -> str | None:
+    """What both orders come to: ``1``, ``2``, ``tie``, ``flip``; None where an order has no answer."""
+    if forward is None or backward is None:
+        return None
+    turned = None if backward[1] is None else 3 - backward[1]
+    kind, winner = merge_orders([forward, (backward[0], turned)])
+    return str(winner) if kind is Outcome.WIN else str(kind)
+
+
+def _share(part: int, n: int, level: float, why: str, **counts: int) -> Measure:
+    if not n:
+        return Measure.missing(why, **counts)
+    return Measure(n, part / n, *wilson(part, n, level), "wilson", counts)
+
+
+def _difference(more: int, less: int, n: int, level: float, why: str, **counts: int) -> Measure:
+    """A share minus another share of the same pairs, by the score interval for paired shares."""
+    if not n:
+        return Measure.missing(why, **counts)
+    value = (more - less) / n
+    ends = score_interval((1 + value) / 2, (n - more - less) / n, n, level)
+    return Measure(n, value, 2 * ends[0] - 1, 2 * ends[1] - 1, "score", counts)
+
+
+def _with_people(found: CheckPairs, merged: Sequence[str | None], level: float) -> dict[str, Measure]:
+    labelled = [
+        (said, one, at) for at, (said, one) in enumerate(zip(found.labels, merged, strict=True)) if said is not None
+    ]
+    if not labelled:
+        return dict.fromkeys(("agreement", "kappa", "net_agreement"), Measure.missing(_NO_LABELS))
+    preferred = {1.0: "1", 0.0: "2", 0.5: "tie"}
+    answered = [(preferred[said], one, at) for said, one, at in labelled if one is not None]
+    decided = [(person, one) for person, one, _ in answered if person != "tie"]
+    agreed = sum(person == one for person, one in decided)
+    against = sum(one in {"1", "2"} and person != one for person, one in decided)
+    counts = {
+        "labelled": len(labelled),
+        "answered": len(answered),
+        "agreed": agreed,
+        "reversed": against,
+        "undecided": len(decided) - agreed - against,
+        "people_tied": len(answered) - len(decided),
+    }
+    nothing = "no pair was decided by people and answered by the judge"
+    return {
+        "agreement": _share(agreed, agreed + against, level, nothing, **counts),
+        "kappa": _kappa(found, [(person, one, at) for person, one, at in answered if one != "flip"], level),
+        "net_agreement": _difference(agreed, against, len(decided), level, nothing, **counts),
+    }
+
+
+def _kappa(found: CheckPairs, answered: Sequence[tuple[str, str | None, int]], level: float) -> Measure:
+    """By variant where there are variants, else by the place in a random order."""
+    if not answered:
+        return Measure.missing("no labelled pair was answered with a winner or a tie")
+
+    def named(choice: str, at: int) -> str:
+        first = found.variants[at]
+        if choice == "tie" or first is None:
+            return choice
+        return first if choice == "1" else "ab".replace(first, "")
+
+    judge, people = ([named(str(row[column]), row[2]) for row in answered] for column in (1, 0))
+    table = agreement({"judge": judge, "people": people}, level=level, seed=1).table
+    row = table.filter(statistic="cohen_kappa").row(0, named=True)
+    if row["estimate"] is None:
+        return Measure.missing("kappa is not defined where one of them always says the same")
+    return Measure(len(answered), float(row["estimate"]), _finite(row["lower"]), _finite(row["upper"]), row["interval"])
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
+def _position(bias: PositionalBias | None) -> dict[str, Measure]:
+    why = "no pair has a winner in both orders"
+    if bias is None:
+        return dict.fromkeys(("consistency", "first_place", "position_effect"), Measure.missing(why))
+    row, effect = bias.summary.row(0, named=True), bias.effect
+    n, differing, total = int(row["n_pairs"]), int(row["n_inconsistent"]), int(row["total_comparisons"])
+    in_logits = Measure.missing("no pair has another winner in the other order")
+    if (value := _finite(effect.estimate)) is not None:
+        in_logits = Measure(effect.informative, value, _finite(effect.lower), _finite(effect.upper), effect.method)
+    elif effect.estimate is not None:
+        why_open = f"all {effect.informative:,} changes favour the {'first' if effect.estimate > 0 else 'second'} place"
+        ends = _finite(effect.lower), _finite(effect.upper)
+        in_logits = Measure(effect.informative, None, *ends, effect.method, why=why_open)
+    return {
+        "consistency": _share(n - differing, n, effect.level, why, consistent=n - differing, pairs=n),
+        "first_place": _share(int(row["total_pos1_wins"]), total, effect.level, why),
+        "position_effect": in_logits,
+    }
+
+
+def _length(found: CheckPairs, merged: Sequence[str | None], level: float) -> dict[str, Measure]:
+    longer: list[tuple[bool, bool | None]] = []
+    for at, (one, two) in enumerate(found.pairs.select("text1", "text2").iter_rows()):
+        if len(one) == len(two) or merged[at] not in {"1", "2"}:
+            continue
+        first_longer, person = len(one) > len(two), found.labels[at]
+        chosen = None if person is None or person == 0.5 else (person == 1.0) == first_longer
+        longer.append(((merged[at] == "1") == first_longer, chosen))
+    judge = sum(one for one, _ in longer)
+    both = [(one, other) for one, other in longer if other is not None]
+    more, less = sum(one and not other for one, other in both), sum(other and not one for one, other in both)
+    none = "no pair of unequal length was decided"
+    people = sum(bool(other) for _, other in both)
+    excess = _difference(
+        more, less, len(both), level, f"{none} by both", judge=sum(one for one, _ in both), people=people
+    )
+    labelled = any(said is not None for said in found.labels)
+    return {
+        "longer": _share(judge, len(longer), level, none),
+        "longer_excess": excess if labelled else Measure.missing(_NO_LABELS),
+    }
+
+
+def _repeatability(questions: Questions, said: Mapping[str, _Said], level: float) -> Measure:
+    if not questions.again:
+        return Measure.missing("no question was asked twice (n_repeats)")
+    both = [(said.get(questions.forward[at]), said.get(name)) for at, name in questions.again.items()]
+    known = [(one, two) for one, two in both if one is not None and two is not None]
+    same = sum(one == two for one, two in known)
+    return _share(same, len(known), level, "no repeated question was answered twice", same=same, asked=len(both))
+
+
+def _distractor(questions: Questions, said: Mapping[str, _Said], level: float) -> Measure:
+    if not questions.padded:
+        return Measure.missing("no text was shown with nonsense appended (n_distractors)")
+    merged = [_merged(said.get(one), said.get(two)) for one, two in questions.padded]
+    known = [one for one in merged if one is not None]
+    counts = {"padded": known.count("2"), "as_it_was": known.count("1")}
+    counts["undecided"] = len(known) - sum(counts.values())
+    return _share(counts["padded"], len(known), level, "no such question was answered in both orders", **counts)
+
+
+def _cost(costs: Sequence[float], level: float) -> Measure:
+    if not costs:
+        return Measure.missing("the judge does not say what its answers cost")
+    values = np.asarray(costs, dtype=np.float64)
+    mean, n = float(values.mean()), len(values)
+    if n < 2:
+        return Measure(n, mean)
+    half = student_quantile(level, n - 1) * float(values.std(ddof=1)) / math.sqrt(n)
+    return Measure(n, mean, max(0.0, mean - half), mean + half, "t")
