@@ -10,6 +10,7 @@ from scipy.stats import binom
 from tests.evaluate.gate_simulation import Scenario, drawn, fixed, sequential
 
 from pairscale.evaluate.inference.gate import GateRule, RunningVerdict, cases_to_decide
+from pairscale.evaluate.inference.one_sided import log_capital_above, log_capital_below
 
 SEED = 20261117
 RARE = 1e-4
@@ -66,6 +67,34 @@ def test_a_variant_worse_by_the_margin_seldom_passes_as_not_worse(scenario):
     assert at_most(asked.share(*PASSES), 150)
     assert at_most(all_asked.share(*PASSES), 150)
     assert asked.share("worse") > 0.7
+
+
+def ever_shown(mean, rate, margin, looks, capital):
+    """The chance that a bound ever passes the mean, without ties: over all paths of wins and losses."""
+    chance, found = np.array([1.0]), 0.0  # by the number of wins, of paths that have not passed it yet
+    for n in range(1, looks + 1):
+        chance = np.append(chance * (1 - rate), 0.0) + np.append(0.0, chance * rate)
+        wins = np.arange(n + 1.0)
+        passed = capital(mean, margin, np.array([0.0, 1.0]), np.stack([n - wins, wins], axis=1)) >= np.log(20)
+        found += chance[passed].sum()
+        chance[passed] = 0.0
+    return float(found)
+
+
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("margin", "looks"), [(0.1, 120), *(pytest.param(margin, 400, marks=SLOW) for margin in (0.0, 0.05, 0.1, 0.2))]
+)
+def test_no_error_is_more_frequent_than_the_level_says_counted_exactly(margin, looks):
+    """At equality ``worse``, and at the edge ``not-worse``; away from the edge, less often still."""
+    worse = ever_shown(0.5, 0.5, margin, looks, log_capital_below)
+    not_worse = ever_shown(0.5 - margin, 0.5 - margin, margin, looks, log_capital_above)
+    print(f"\nmargin {margin}, {looks} looks: worse of equals {worse:.4f}, not-worse at the edge {not_worse:.4f}")
+    assert 0.025 < worse <= 0.05
+    assert 0.025 < not_worse <= 0.05
+    assert ever_shown(0.5, 0.55, margin, looks, log_capital_below) < 0.8 * worse
 
 
 def test_the_bounds_of_a_single_look_would_not_hold_at_every_look():

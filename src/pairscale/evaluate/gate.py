@@ -160,7 +160,7 @@ def gate(
         >>> new = {f"t{n}": "Yes." for n in range(40)}
         >>> found = ps.gate(old, new, criterion="says more", judge=longer, concurrency=1, progress=False)
         >>> found.verdict, found.passed, found.criteria[0].n
-        ('worse', False, 7)
+        ('worse', False, 8)
     """
     if judge is None or (isinstance(judge, str) and judge == "lexical"):
         notice("the judge is lexical, a baseline that reads no criterion; name a better one with judge=")
