@@ -65,6 +65,10 @@ class Changes:
         """Tell the selectors how much less a repeat is worth, where that counts."""
         self.ledger.discount = self._agreement if self.config.discount_repeats else 0.0
 
+    def _settle_goal(self) -> None:
+        """Tell the selectors what counts."""
+        self.ledger.top, self.ledger.counts_ranks = self.config.top, self.config.criterion == "ranks"
+
     def _release(self, proposal: Proposal) -> None:
         raise NotImplementedError
 
@@ -72,6 +76,7 @@ class Changes:
         """Continue with other settings; a run that has stopped may continue with stricter ones."""
         self._given = dict(adaptive_config), dict(btl_config)
         self._settle_size(())
+        self._settle_goal()
         if self.config.W_cap != self.ledger.window:
             self.ledger.resize_window(self.config.W_cap)
         self.ledger.forgive(pair_limit=self.config.max_invalid_per_pair, item_limit=self.config.max_invalid_per_item)

@@ -42,6 +42,8 @@ def request_columns(request: RefitRequest) -> dict[str, Any]:
         "round_pairs_effective": effective,
         "selector": request.selector,
         "is_closing": request.is_closing,
+        "goal": adaptive.goal,
+        "top_wrong_allowed": None if adaptive.top is None else adaptive.top * btl.top_wrong_max,
     }
 
 

@@ -99,6 +99,7 @@ class Engine(Refitting):
         self.ids: list[str] = []
         self._settle_size(ids)
         self.ledger = Ledger(len(ids), self.config.W_cap, mu, sigma)
+        self._settle_goal()
         self.open: dict[int, Proposal] = {}
         self.rows = self.steps = self.n_refits = self.refit_lag = self.failures_in_row = 0
         self.pending: RefitRequest | None = None

@@ -42,6 +42,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.linalg import lapack
 
+from pairscale.adaptive.goals import ErrorWeights, rank_errors, top_errors
 from pairscale.adaptive.selectors import Choice, allowed_partners
 from pairscale.models.prior_mode import prior_mode, signed_sums
 
@@ -136,7 +137,9 @@ class InformationSelector:
         v = spread.variance[i]
         v += spread.variance[j]
         v -= 2 * spread.whole()[i, j]
-        gain = v * expected_information(belief.mean[i] - belief.mean[j], v)
+        w = expected_information(belief.mean[i] - belief.mean[j], v)
+        counted = self._counted(ledger)
+        gain = v * w if counted is None else w / (1 + w * v) * counted.of_pairs(spread.whole())[i, j]
         if ledger.discount:
             gain *= np.where(ledger.seen[i, j] > 0, 1 - ledger.discount, 1.0)
         allowed = ~ledger.closed[i, j] & (ledger.seen[i, j] < max_obs)
@@ -150,13 +153,17 @@ class InformationSelector:
         return Choice(int(i[at]), int(j[at]), candidates)
 
     def _of_promising(self, ledger: Ledger, max_obs: int) -> Choice | None:
-        order = np.argsort(-self._promise, kind="stable")
+        counted = self._counted(ledger)
+        # What counts changes with every answer, so that nothing can be promised from one step to the next.
+        spread = self.belief.covariance
+        promise = self._promise if counted is None else counted.weights * np.square(spread.variance)
+        order = np.argsort(-promise, kind="stable")
         order = order[~ledger.set_aside[order]]
         size = max(ROWS_SCORED, PAIRS_SCORED // ledger.n)
         for begin in range(0, len(order), size):
             rows = np.sort(order[begin : begin + size])
             allowed = np.stack([allowed_partners(ledger, int(row), max_obs) for row in rows])
-            gain = np.where(allowed, self._gains(rows), -1.0)
+            gain = np.where(allowed, self._gains(rows, counted), -1.0)
             if ledger.discount:
                 gain *= np.where(allowed & (ledger.seen[rows] > 0), 1 - ledger.discount, 1.0)
             best = gain.max(axis=1)
@@ -179,12 +186,24 @@ class InformationSelector:
     def _scores_all(self) -> bool:
         return self.belief.n * (self.belief.n - 1) // 2 <= PAIRS_SCORED
 
-    def _gains(self, rows: Ints) -> Floats:
-        """Per item of these and any other item, w v."""
+    def _counted(self, ledger: Ledger) -> ErrorWeights | None:
+        """How much errors of the abilities count; None when what counts is the determinant."""
+        belief = self.belief
+        if ledger.top is not None:
+            return top_errors(belief.mean, belief.covariance.whole(), ledger.top, ~ledger.withdrawn)
+        return rank_errors(belief.mean, belief.covariance.whole()) if ledger.counts_ranks else None
+
+    def _gains(self, rows: Ints, counted: ErrorWeights | None = None) -> Floats:
+        """Per item of these and any other item, what a comparison is worth: w v, or what errors count."""
         belief, spread = self.belief, self.belief.covariance
         v = spread.variance[rows, None] + spread.variance - 2 * spread.rows(rows)
         np.maximum(v, 0.0, out=v)  # with itself, up to rounding
-        gains: Floats = v * expected_information(belief.mean[rows, None] - belief.mean, v)
+        gains: Floats = expected_information(belief.mean[rows, None] - belief.mean, v)
+        if counted is None:
+            gains *= v
+            return gains
+        gains /= 1 + gains * v
+        gains *= np.maximum(counted.of_pairs(spread.whole(), rows), 0.0)
         return gains
 
 

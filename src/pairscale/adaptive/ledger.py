@@ -50,6 +50,9 @@ class Ledger:
         n_unique_pairs: how many different pairs are among them.
         repeats: how the answers on pairs that were asked again agree.
         discount: the share of its worth that a pair loses once it has an answer; 0 when repeats are not discounted.
+        top: how many texts at the top the run is for; None when it is for the whole order.
+        counts_ranks: whether pairs are chosen by the errors of ranks they remove, not by the determinant, where the
+            selector is ``information``.
     """
 
     def __init__(self, n: int, window: int, mu: Floats | None = None, sigma: Floats | None = None) -> None:
@@ -67,6 +70,8 @@ class Ledger:
         self.n_unique_pairs = 0
         self.repeats = RepeatCounts()
         self.discount = 0.0
+        self.top: int | None = None
+        self.counts_ranks = False
         self._last_first = np.zeros((n, n), dtype=np.bool_)  # [i, j]: i stood first when the two last met
         self._open_lead = np.zeros(n, dtype=np.int64)  # of those being asked, first less second
         self._window: Ints = np.zeros((window, 2), dtype=np.int64)

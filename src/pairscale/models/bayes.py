@@ -34,6 +34,7 @@ from pairscale.models._row import model_columns
 from pairscale.models._sampling import Warm, sampled, warmed_up
 from pairscale.models._sampling_bar import SamplingBar
 from pairscale.models.diagnostics import Diagnostics, DiagnosticsGate
+from pairscale.models.known import standardised
 from pairscale.models.logs import ITEM_FIGURES, round_log_row, summarize_items
 from pairscale.models.posterior import Posterior, item_log
 from pairscale.models.repeats import RepeatAgreement, count_repeats, repeats_per_item
@@ -64,6 +65,7 @@ class BTLFit(ReprMixin):
         pos_count_B: per item, in how many of them it stood second.
         repeated_pairs: per item, how many of them repeat a pair.
         prior_sd: draws of the abilities' prior standard deviation, when it was learned.
+        slope: draws of what a standard deviation of ``known`` is worth, in logits; None without it.
         accept: the mean acceptance.
         n_gradients: how many gradients of the density were computed, for all chains at once.
         n_unique_pairs: how many different pairs were compared.
@@ -81,6 +83,7 @@ class BTLFit(ReprMixin):
     pos_count_B: Ints
     repeated_pairs: Ints
     prior_sd: Floats | None
+    slope: Floats | None
     accept: float
     n_gradients: int
     n_unique_pairs: int
@@ -238,6 +241,7 @@ def fit_btl(
     near_stop: bool = False,
     gate: DiagnosticsGate | None = None,
     repeats: Repeats = "independent",
+    known: Sequence[float] | None = None,
     progress: bool = False,
 ) -> BTLFit:
     """Fit once.
@@ -254,10 +258,12 @@ def fit_btl(
         gate: other limits than the default ones.
         repeats: how to count repeats of a pair: ``independent``, each is new evidence; ``learned``, by how far repeats
             agree beyond what the scores explain; or that excess agreement, from 0 (independent) to 1 (nothing new).
+        known: per item, a number known beforehand, such as a mark, in any unit; ``nan`` where it is missing, which
+            counts as the mean. Abilities then spread around ``slope * known`` (standardised), ``slope ~ N(0, 1)``.
         progress: show a bar when standard error is a terminal.
     """
     settings = settings or MCMCSettings()
-    model = _model(model_variant, prior_sd)
+    model = _model(model_variant, prior_sd, known)
     names = pl.Series(list(ids), dtype=pl.String)
     cells, first, second, agreement = count_repeats(rows, names, model, repeats)
     density = BTLDensity(cells, model)
@@ -295,6 +301,7 @@ def fit_btl(
         pos_count_B=np.bincount(second, minlength=len(names)),
         repeated_pairs=repeats_per_item(first, second, len(names)),
         prior_sd=np.exp(judge["t"]).ravel() if "t" in judge else None,
+        slope=judge["g"].ravel() if "g" in judge else None,
         accept=found.accept,
         n_gradients=begun.sampler.gradients,
         n_unique_pairs=len(count_cells(np.minimum(first, second), np.maximum(first, second), len(names))[0]),
@@ -308,10 +315,11 @@ def fit_btl(
 # What goes in
 
 
-def _model(variant: str, prior_sd: Any) -> JudgeParameters:
+def _model(variant: str, prior_sd: Any, known: Sequence[float] | None = None) -> JudgeParameters:
     kinds = _VARIANTS[require_choice(variant, "model_variant", _VARIANTS)]
     spread = require_number_or(prior_sd, "prior_sd", ("learned",), above=0)
-    return JudgeParameters(*kinds, prior_sd=None if isinstance(spread, str) else spread)
+    standard = None if known is None else tuple(standardised(known).tolist())
+    return JudgeParameters(*kinds, prior_sd=None if isinstance(spread, str) else spread, known=standard)
 
 
 def _digest(cells: Cells) -> str:

@@ -292,6 +292,7 @@ def _of_last_refit(log: pl.DataFrame) -> pl.DataFrame:
         rank_lower=pl.col("rank_p2.5").round().cast(pl.Int64),
         rank_upper=pl.col("rank_p97.5").round().cast(pl.Int64),
         comparisons="degree",
+        top_prob="top_prob",
     )
 
 

@@ -1,0 +1,186 @@
+"""What do a goal, a criterion and a column known beforehand save? ``make validate-goals``.
+
+Every arm chooses pairs of the same 100 texts, with the same luck: the answer to a question depends on the seed, the pair
+and how often it was asked. What is known is the selector's own belief. The first 99 comparisons are the chain that
+every run begins with. Per seed, the calls that an arm needs are divided by those of D-optimal pairs; the table has the
+mean of these ratios and its upper 97.5 % limit. Runs are kept in ``build/goals``, one file per arm and spread, so that
+the command continues where it was interrupted; arms take turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import rankdata
+
+from pairscale.adaptive.information import InformationSelector
+from pairscale.adaptive.ledger import Ledger
+from validation.judges import make_world
+
+FIRST_SEED = 10_000  # seeds below this one were used for tuning
+SEEDS = 100
+FOLDER = Path("build/goals")
+N, TOP = 100, 10
+EVERY = 5  # comparisons between two looks
+HELD = 50  # comparisons over which what was found must stay found
+MOST = {1.0: 3_000, 2.5: 2_000}
+FOUND = {1.0: 7, 2.5: 8}
+SPEARMAN = {1.0: 0.90, 2.5: 0.95}
+
+
+@dataclass(frozen=True)
+class Arm:
+    """What is compared with D-optimal pairs.
+
+    Attributes:
+        name: Of the file.
+        measure: ``top`` (texts of the true ten best among the ten named) or ``order`` (Spearman's correlation).
+        limit: What the upper limit of the mean ratio may be, by spread; None for the arm compared with.
+        goal: Whether pairs are chosen for the ten best.
+        ranks: Whether they are chosen by errors of ranks.
+        correlation: Of a column known beforehand with the truth; None without one.
+    """
+
+    name: str
+    measure: str
+    limit: dict[float, float] | None = None
+    goal: bool = False
+    ranks: bool = False
+    correlation: float | None = None
+
+
+ARMS = (
+    Arm("determinant-top", "top"),
+    Arm("top", "top", {1.0: 0.67, 2.5: 0.62}, goal=True),
+    Arm("determinant", "order"),
+    Arm("ranks", "order", {1.0: 1.0, 2.5: 1.0}, ranks=True),
+    Arm("column-0", "order", {1.0: 1.10, 2.5: 1.10}, correlation=0.0),
+    Arm("column-5", "order", {1.0: 1.0, 2.5: 1.0}, correlation=0.5),
+    Arm("column-7", "order", {1.0: 1.0, 2.5: 1.0}, correlation=0.7),
+)
+BASE = {"top": "determinant-top", "order": "determinant"}
+
+
+def run_once(arm: Arm, sd: float, seed: int) -> dict[str, Any]:
+    """One run until what is looked for is found, and stays found."""
+    started = time.process_time()
+    world = make_world("clean", N, sd, seed)
+    best, ranks = set(np.argsort(-world.truth)[:TOP].tolist()), rankdata(world.truth)
+    chain = np.random.default_rng((seed, 4)).permutation(N)
+    ledger, selector = Ledger(N, 200), InformationSelector()
+    ledger.top, ledger.counts_ranks = TOP if arm.goal else None, arm.ranks
+    if arm.correlation is not None:
+        ledger.known = _column(world.truth, sd, arm.correlation, seed)
+    selector.joined(ledger)
+    rng = np.random.default_rng(0)
+    first, since = None, None
+    for asked in range(MOST[sd]):
+        if asked < N - 1:
+            i, j = int(chain[asked]), int(chain[asked + 1])
+        else:
+            choice = selector.choose(ledger, 2, rng) or selector.choose(ledger, 3, rng)
+            if choice is None:
+                break
+            i, j = choice.i, choice.j
+        a, b = ledger.order(i, j)
+        y = world.answer(a, b)
+        ledger.open(a, b)
+        selector.opened(ledger, a, b)
+        ledger.commit(a, b, y)
+        selector.committed(ledger, a, b, y)
+        if (asked + 1) % EVERY:
+            continue
+        mean = selector.belief.mean
+        if arm.measure == "top":
+            there = len(best & set(np.argsort(-mean)[:TOP].tolist())) >= FOUND[sd]
+        else:
+            there = float(np.corrcoef(rankdata(mean), ranks)[0, 1]) >= SPEARMAN[sd]
+        since = (since or asked + 1) if there else None
+        first = first or since
+        if since is not None and asked + 1 - since >= HELD:
+            break
+    end = ledger.committed
+    return {"seed": seed, "held": since or end, "first": first or end, "cpu": time.process_time() - started}
+
+
+def _column(truth: np.ndarray, sd: float, correlation: float, seed: int) -> np.ndarray:
+    noise = np.random.default_rng((seed, 5)).normal(0, 1, len(truth))
+    return correlation * truth / sd + math.sqrt(1 - correlation**2) * noise
+
+
+def path_of(arm: Arm, sd: float, folder: Path) -> Path:
+    return folder / f"{arm.name}-sd{sd:g}.jsonl"
+
+
+def kept(arm: Arm, sd: float, folder: Path) -> dict[int, dict[str, Any]]:
+    path = path_of(arm, sd, folder)
+    rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return {row["seed"]: row for row in rows}
+
+
+def run_all(arms: list[Arm], folder: Path, until: float) -> None:
+    """Run what is missing, arms in turns."""
+    folder.mkdir(parents=True, exist_ok=True)
+    cells = [(arm, sd) for arm in arms for sd in MOST]
+    done = {cell: set(kept(*cell, folder)) for cell in cells}
+    for seed in range(FIRST_SEED, FIRST_SEED + SEEDS):
+        for cell in cells:
+            if seed in done[cell]:
+                continue
+            if time.time() > until:
+                return
+            row = run_once(*cell, seed)
+            with path_of(*cell, folder).open("a") as file:
+                file.write(json.dumps(row) + "\n")
+
+
+def table(folder: Path) -> str:
+    """What is there, in Markdown."""
+    lines = [
+        "| arm | SD | seeds | calls, D-optimal | calls | mean ratio (upper limit) | of the first time | demand |",
+        "|" + " --- |" * 8,
+    ]
+    arms = {arm.name: arm for arm in ARMS}
+    for arm in ARMS:
+        for sd in MOST if arm.limit is not None else ():
+            base, own = kept(arms[BASE[arm.measure]], sd, folder), kept(arm, sd, folder)
+            seeds = sorted(base.keys() & own.keys())
+            if len(seeds) < 4:
+                continue
+            ratios = {
+                when: np.array([own[seed][when] / base[seed][when] for seed in seeds]) for when in ("held", "first")
+            }
+            upper = {when: _upper(values) for when, values in ratios.items()}
+            calls = [np.mean([rows[seed]["held"] for seed in seeds]) for rows in (base, own)]
+            shown = [f"{values.mean():.2f} ({upper[when]:.2f})" for when, values in ratios.items()]
+            met = "met" if upper["held"] <= arm.limit[sd] else "missed"
+            lines.append(
+                f"| {arm.name} | {sd:g} | {len(seeds)} | {calls[0]:.0f} | {calls[1]:.0f} | {shown[0]} | {shown[1]} | "
+                f"{arm.limit[sd]:g}: {met} |"
+            )
+    return "\n".join(lines)
+
+
+def _upper(ratios: np.ndarray) -> float:
+    return float(ratios.mean() + 1.96 * ratios.std(ddof=1) / math.sqrt(len(ratios)))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", help="arms whose name contains this")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="stop after so many minutes")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="where runs are kept")
+    given = parser.parse_args()
+    run_all([arm for arm in ARMS if given.only in arm.name], given.folder, time.time() + 60 * given.minutes)
+    print(table(given.folder))
+
+
+if __name__ == "__main__":
+    main()
