@@ -10,7 +10,7 @@ MOCKS := build/mock-servers/.installed
 
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --dist worksteal
 
-.PHONY: demo test test-slow coverage validate validate-claims nutpie mock-servers lint types docs bench clean constraints
+.PHONY: demo test test-slow coverage validate validate-claims validate-goals nutpie mock-servers lint types docs bench clean constraints
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -57,6 +57,9 @@ validate: $(STAMP) nutpie mock-servers  ## the long statistical, load and fault 
 
 validate-claims: $(STAMP)  ## what adaptive runs claim beside the truth, for judges of many kinds; runs again where it stopped
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m validation.claims
+
+validate-goals: $(STAMP)  ## what goals, criteria and columns known beforehand save; runs again where it stopped
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m validation.goals
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

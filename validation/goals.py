@@ -1,7 +1,7 @@
 """What do a goal, a criterion and a column known beforehand save? ``make validate-goals``.
 
-Every arm chooses pairs of the same 100 texts, with the same luck: the answer to a question depends on the seed, the pair
-and how often it was asked. What is known is the selector's own belief. The first 99 comparisons are the chain that
+Every arm chooses pairs of the same 100 texts, with the same luck: the answer to a question depends on the seed, the
+pair and how often it was asked. What is known is the selector's own belief. The first 99 comparisons are the chain that
 every run begins with. Per seed, the calls that an arm needs are divided by those of D-optimal pairs; the table has the
 mean of these ratios and its upper 97.5 % limit. Runs are kept in ``build/goals``, one file per arm and spread, so that
 the command continues where it was interrupted; arms take turns.
@@ -13,6 +13,7 @@ import argparse
 import json
 import math
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ FOUND = {1.0: 7, 2.5: 8}
 SPEARMAN = {1.0: 0.90, 2.5: 0.95}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Arm:
     """What is compared with D-optimal pairs.
 
@@ -68,26 +69,22 @@ ARMS = (
 BASE = {"top": "determinant-top", "order": "determinant"}
 
 
-def run_once(arm: Arm, sd: float, seed: int) -> dict[str, Any]:
-    """One run until what is looked for is found, and stays found."""
-    started = time.process_time()
+def driven(arm: Arm, sd: float, seed: int) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """Every few comparisons: how many there are, what is believed of the abilities, and the truth."""
     world = make_world("clean", N, sd, seed)
-    best, ranks = set(np.argsort(-world.truth)[:TOP].tolist()), rankdata(world.truth)
     chain = np.random.default_rng((seed, 4)).permutation(N)
-    ledger, selector = Ledger(N, 200), InformationSelector()
+    known = None if arm.correlation is None else _column(world.truth, sd, arm.correlation, seed)
+    ledger, selector = Ledger(N, 200, known=known), InformationSelector()
     ledger.top, ledger.counts_ranks = TOP if arm.goal else None, arm.ranks
-    if arm.correlation is not None:
-        ledger.known = _column(world.truth, sd, arm.correlation, seed)
     selector.joined(ledger)
     rng = np.random.default_rng(0)
-    first, since = None, None
-    for asked in range(MOST[sd]):
-        if asked < N - 1:
-            i, j = int(chain[asked]), int(chain[asked + 1])
+    for asked in range(1, MOST[sd] + 1):
+        if asked < N:
+            i, j = int(chain[asked - 1]), int(chain[asked])
         else:
             choice = selector.choose(ledger, 2, rng) or selector.choose(ledger, 3, rng)
             if choice is None:
-                break
+                return
             i, j = choice.i, choice.j
         a, b = ledger.order(i, j)
         y = world.answer(a, b)
@@ -95,19 +92,29 @@ def run_once(arm: Arm, sd: float, seed: int) -> dict[str, Any]:
         selector.opened(ledger, a, b)
         ledger.commit(a, b, y)
         selector.committed(ledger, a, b, y)
-        if (asked + 1) % EVERY:
-            continue
-        mean = selector.belief.mean
+        if asked % EVERY == 0:
+            yield asked, selector.belief.mean, world.truth
+
+
+def n_found(mean: np.ndarray, truth: np.ndarray) -> int:
+    """How many of the ten with the highest means are of the ten best."""
+    return len(set(np.argsort(-mean)[:TOP].tolist()) & set(np.argsort(-truth)[:TOP].tolist()))
+
+
+def run_once(arm: Arm, sd: float, seed: int) -> dict[str, Any]:
+    """One run until what is looked for is found, and stays found."""
+    started = time.process_time()
+    first, since, asked = None, None, 0
+    for asked, mean, truth in driven(arm, sd, seed):
         if arm.measure == "top":
-            there = len(best & set(np.argsort(-mean)[:TOP].tolist())) >= FOUND[sd]
+            there = n_found(mean, truth) >= FOUND[sd]
         else:
-            there = float(np.corrcoef(rankdata(mean), ranks)[0, 1]) >= SPEARMAN[sd]
-        since = (since or asked + 1) if there else None
+            there = float(np.corrcoef(rankdata(mean), rankdata(truth))[0, 1]) >= SPEARMAN[sd]
+        since = (since or asked) if there else None
         first = first or since
-        if since is not None and asked + 1 - since >= HELD:
+        if since is not None and asked - since >= HELD:
             break
-    end = ledger.committed
-    return {"seed": seed, "held": since or end, "first": first or end, "cpu": time.process_time() - started}
+    return {"seed": seed, "held": since or asked, "first": first or asked, "cpu": time.process_time() - started}
 
 
 def _column(truth: np.ndarray, sd: float, correlation: float, seed: int) -> np.ndarray:

@@ -8,10 +8,10 @@ A goal decides two things: which errors of the scores count when the next pair i
 
     w / (1 + w v) * sum over k of omega_k (C x)_k²
 
-For the *top K*, scores count as distances to the cut, the place between the K-th text and the next: its score is that of
-the texts in proportion to how likely each is to be there, and C is the covariance of the distances. ``omega_k = phi(d_k
-/ s_k) / s_k``, with the mean d_k and the standard deviation s_k of the distance, is how dense the belief of text k is at
-the cut: only texts that may be on either side of it count.
+For the *top K*, scores count as distances to the cut, the place between the K-th text and the next: its score is that
+of the texts in proportion to how likely each is to be there, and C is the covariance of the distances. ``omega_k =
+phi(d_k / s_k) / s_k``, with the mean d_k and the standard deviation s_k of the distance, is how dense the belief of
+text k is at the cut: only texts that may be on either side of it count.
 
 For the *ranks* of all texts, ``omega_k`` is the square of how densely the others stand around text k, on average over
 what is believed of them: an error of its score costs as many ranks as there are texts within it.

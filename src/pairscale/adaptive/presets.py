@@ -7,8 +7,8 @@ from dataclasses import asdict
 from types import MappingProxyType
 from typing import Any, Literal
 
-from pairscale.adaptive.goals import ORDER, require_goal
 from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
+from pairscale.adaptive.goals import ORDER, require_goal
 from pairscale.core.errors import InputError
 from pairscale.core.options import optional, require_choice, require_mapping, require_probability
 
@@ -82,9 +82,7 @@ def given_settings(config: Mapping[str, Any] | AdaptiveConfig | BTLConfig | None
     return optional(require_mapping, config, what) or {}
 
 
-def with_goal(
-    goal: str, adaptive_config: Mapping[str, Any] | None, reliability: float | None = None
-) -> dict[str, Any]:
+def with_goal(goal: str, adaptive_config: Mapping[str, Any] | None, reliability: float | None = None) -> dict[str, Any]:
     """The settings for choosing pairs with what the run is for.
 
     Args:

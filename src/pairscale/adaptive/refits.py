@@ -15,10 +15,10 @@ import numpy as np
 import polars as pl
 
 from pairscale.adaptive._belief import Belief
-from pairscale.adaptive.goals import ORDER, top_figures
 from pairscale.adaptive._naming import name_of
-from pairscale.adaptive._refit_columns import figure_columns, request_columns
+from pairscale.adaptive._refit_columns import figure_columns, request_columns, slope_columns
 from pairscale.adaptive.config import AdaptiveConfig, BTLConfig, RoundQuotas
+from pairscale.adaptive.goals import ORDER, top_figures
 from pairscale.adaptive.ledger import TIE
 from pairscale.core.errors import FitError, InputError, UnknownNameError
 from pairscale.core.provenance import utc_now
@@ -105,8 +105,9 @@ class FitFn(Protocol):
     It is called with ``rows`` (``ID1 ID2 better_id``; a missing ``better_id`` is a tie) and ``ids`` (all items), and by
     name ``model_variant``, ``settings``, ``seed`` (of everything random), ``prior_sd``, ``warm`` (None, or what the
     refit before gave: a start for ``fit_btl``, else the very object returned then), ``near_stop`` (whether the stricter
-    effective sample size is required), ``gate`` (the limits) and ``repeats`` (how repeats of a pair count). It must not
-    depend on anything else; a run that is taken up again has no ``warm`` but that of ``fit_btl``.
+    effective sample size is required), ``gate`` (the limits) and ``repeats`` (how repeats of a pair count); in a run
+    with something known beforehand, also ``known`` (a number per item), and gives ``slope`` back. It must not depend on
+    anything else; a run that is taken up again has no ``warm`` but that of ``fit_btl``.
     """
 
     def __call__(
@@ -170,6 +171,7 @@ class RefitRequest:
         is_closing: whether this is the closing refit of a stop, a limit or a pause.
         withdrawn: per item, whether it was withdrawn; None when none was. Such items are fitted, and figures of the
             round log and decisions are without them.
+        known: per item, a number known beforehand, ``nan`` where it is missing; None when the run has none.
     """
 
     refit_id: int
@@ -195,6 +197,7 @@ class RefitRequest:
     selector: str | None = None
     is_closing: bool = False
     withdrawn: Flags | None = None
+    known: Floats | None = None
 
     def __post_init__(self) -> None:
         for name in ("history", "mu", "sigma", "degree", "first", "second"):
@@ -305,6 +308,7 @@ def _refitted(request: RefitRequest, fit_fn: FitFn, warm: Any) -> RefitOutcome:
         "screened": False,
         "repeat_agreement": _repeat_agreement(fit, request.btl.repeats),
         "top_wrong": wrong,
+        **slope_columns(fit, request.known),
     }
     row["reliability"] = row[request.btl.reliability_figure]
     row["global_identified"] = is_identified(row) if passed else request.global_identified
@@ -368,11 +372,12 @@ def _sampled(request: RefitRequest, fit_fn: FitFn, warm: Any) -> tuple[Fit, Diag
     """The fit, its diagnostics by the gate that holds now, and whether it entered phase 3 (§5.4)."""
     rows, btl = request.rows(), request.btl
     settings, gate = MCMCSettings.given(btl.mcmc), btl.gate
+    known: dict[str, Any] = {} if request.known is None else {"known": request.known}
 
     def fitted(attempt: int, warm: Any, *, near_stop: bool) -> Fit:
         fit = fit_fn(
             rows, request.ids, model_variant=btl.model_variant, settings=settings, seed=request.seed_of(attempt),
-            prior_sd=btl.prior_sd, warm=warm, near_stop=near_stop, gate=gate, repeats=btl.repeats,
+            prior_sd=btl.prior_sd, warm=warm, near_stop=near_stop, gate=gate, repeats=btl.repeats, **known,
         )  # fmt: skip
         if fit.posterior.ids != request.ids:
             raise FitError("fit_fn gave a posterior of other items than it was asked for, or in another order")

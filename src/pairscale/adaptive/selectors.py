@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
 
 import numpy as np
 
-from pairscale.adaptive.goals import ORDER
 from pairscale.adaptive._naming import name_of
+from pairscale.adaptive.goals import ORDER
 from pairscale.core.errors import InputError, UnknownNameError
 from pairscale.core.notices import notice
 from pairscale.core.tables import listed

@@ -38,6 +38,7 @@ def rank(
     cache: bool | None = None,
     price: Price | Mapping[str, Any] | None = None,
     goal: str = "order",
+    prior: str | None = None,
     preset: Preset = OURS,
     selector: str | OwnSelector | None = None,
     concurrency: int = 1,
@@ -79,6 +80,8 @@ def rank(
         price: US dollars per million tokens, such as ``{"input": 1.25, "output": 10}``; by default the dated table.
         goal: What the run is for: ``order``, the whole ranking, or ``top:K``, such as ``top:10``, the K best texts;
             then the pairs are chosen for that, and the run stops when few wrong members are expected among them.
+        prior: A column of the samples with a number that is known beforehand, such as a mark or a score: texts with a
+            higher one are expected to be better (or worse), by as much as the comparisons confirm.
         preset: The settings to start from: ``pairscale``, or ``pairwiseLLM``, the design document's.
         selector: What chooses the pairs: ``pollitt`` (the default for the whole order), ``information`` (the default
             for ``top:K``), ``random``, ``nearest``, ``module:function``, or a function of your own (see
@@ -126,8 +129,8 @@ def rank(
     limit = optional(require_int, steps, "steps", least=0)
     settings = with_goal(goal, adaptive_config, reliability)
     return rank_samples(
-        samples, asked, limit, fit, run=None if run is None else str(run), without=without, preset=preset, seed=seed,
-        selector=selector_for(selector, settings.get("goal", "order")), adaptive_config=settings, btl_config=stopping_at(reliability, btl_config),
-        progress=progress, concurrency=concurrency, retries=retries, timeout=timeout, max_comparisons=max_comparisons,
-        max_cost=max_cost, max_minutes=max_minutes, keep_columns=True,
+        samples, asked, limit, fit, run=None if run is None else str(run), without=without, preset=preset, prior=prior,
+        seed=seed, selector=selector_for(selector, settings.get("goal", "order")), adaptive_config=settings,
+        btl_config=stopping_at(reliability, btl_config), progress=progress, concurrency=concurrency, retries=retries,
+        timeout=timeout, max_comparisons=max_comparisons, max_cost=max_cost, max_minutes=max_minutes, keep_columns=True,
     )  # fmt: skip

@@ -370,7 +370,9 @@ class View:
             "invalid": f"{self._invalid:,}",
             "judge": ", ".join(judge_health({**row, **self._judge})) if self._judge or row else "",
             "goal": model and self._shown_wrong(),
-            "reliability": model and is_order and f"{_bar(reliability, self._target)} {_of_target(reliability, self._target)}",
+            "reliability": model
+            and is_order
+            and f"{_bar(reliability, self._target)} {_of_target(reliability, self._target)}",
             "to the target": model and is_order and self._way_to_target(pace),
             "rank stability": model and is_order and _stability(row),
             "global order": model and ("known" if row.get("global_identified") else "not known yet"),

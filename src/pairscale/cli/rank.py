@@ -55,6 +55,10 @@ def command(
     timeout: opt.Timeout = 300.0,
     price: opt.PriceOption = None,
     goal: opt.Goal = "order",
+    prior: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="A column of DATA with a number known beforehand, such as a mark."),
+    ] = None,
     reliability: Annotated[
         float | None,
         typer.Option(
@@ -137,6 +141,7 @@ def command(
             seed=seed,
             preset=preset,  # type: ignore[arg-type]
             goal=goal,
+            prior=prior,
             selector=selector,
             reliability=reliability,
             max_comparisons=max_comparisons,
@@ -194,9 +199,9 @@ def _show(result: AdaptiveResult, run: str | None, selector: str | None) -> None
     state = result.state
     said = f"\n{state.engine.committed:,} comparisons of {len(state.ids):,} texts"
     last = result.refits.row(-1, named=True) if result.refits.height else None
-    if last is not None and (top := top_sought(last)) is not None:
-        shown = shown_figure(last["top_wrong"], last["top_wrong_allowed"], at_most=True)
-        said += f"; goal top:{top}, {shown} wrong members expected"
+    if last is not None and top_sought(last) is not None:
+        wrong = shown_figure(last["top_wrong"], last["top_wrong_allowed"], at_most=True)
+        said += f"; goal {last['goal']}, {wrong} wrong members expected"
     elif last is not None:
         said += f"; reliability {shown_figure(last['reliability'], last['eap_reliability_min'])}"
     typer.echo(f"{said}; preset {state.preset}")

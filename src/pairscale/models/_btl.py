@@ -16,14 +16,13 @@ from scipy.special import expit, log_expit
 
 from pairscale.core.arrays import Floats, Ints
 from pairscale.models._cells import Cells, JudgeParameters, count_outcomes
+from pairscale.models.prior_mode import SLOPE_SD
 
 __all__ = ["BTLDensity", "Cells", "JudgeParameters", "count_outcomes"]
 
 LAPSE_PRIOR = (2.0, 20.0)
 POSITION_SD = 0.3
 LEARNED_SCALE = 2.5
-SLOPE_SD = 1.0
-"""Of the prior of g."""
 _BLOCK = 1024
 _FAR = 300.0  # exp(2 * 300) is finite
 
@@ -153,9 +152,7 @@ class BTLDensity:
         np.divide(1.0, 1.0 + ratio, out=s)
         np.divide(1.0, 1.0 + eps / (2 - eps) * ratio, out=k)
 
-    def _log_likelihood(
-        self, theta: Floats, x: Floats, block: slice, s: Floats, k: Floats, *, near: bool
-    ) -> Floats:
+    def _log_likelihood(self, theta: Floats, x: Floats, block: slice, s: Floats, k: Floats, *, near: bool) -> Floats:
         """Without the constant ``log(1 - eps / 2)`` of each comparison."""
         times = self.cells.times[block]
         if self.model.lapse:

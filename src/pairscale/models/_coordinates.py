@@ -51,9 +51,10 @@ class Coordinates:
     """A change of variables, from z to the abilities and the judge's parameters.
 
     The abilities follow the judge: ``theta = c_t (center + c_u · spread · z + drift · (b', g', eps - eps0))``, where
-    ``b'`` and ``g'`` are what b and g themselves do not owe to eps, and ``c_u = exp(kappa_u (eps - eps0))``: their spread moves with eps. All of
-    them move with t by c_t, which is ``tau / sqrt(1 + w tau²)``, one at the center: with a small tau the prior sets
-    their size, and with a large one the comparisons do. ``kappa_t`` is the slope of log c_t at the center.
+    ``b'`` and ``g'`` are what b and g themselves do not owe to eps, and ``c_u = exp(kappa_u (eps - eps0))``: their
+    spread moves with eps. All of them move with t by c_t, which is ``tau / sqrt(1 + w tau²)``, one at the center: with
+    a small tau the prior sets their size, and with a large one the comparisons do. ``kappa_t`` is the slope of log c_t
+    at the center.
     The odds of a lapse are ``knee · log(1 + exp(y))`` with y linear in z: close to zero like its logarithm, further up
     like eps itself, which is nearer to normal there; and so it is with tau. The Jacobian is
     ``n log c_u + n log c_t + log(du / dy) + log(dt / dy)``.
@@ -307,7 +308,7 @@ def _log_softplus(y: Floats) -> Floats:
 
 
 def _follow(posterior: BTLDensity, mode: Floats, name: str) -> tuple[Floats, Floats, float]:
-    """How the mode of the abilities, those of b and g, and the log of the spread (for t, of the size) move with eps or t."""
+    """How the modes of the abilities, of b and g, and the log of the spread (for t, of the size) move with eps or t."""
     n, row = posterior.n, posterior.row
     rows = posterior.mode_rows
     ends = []

@@ -10,8 +10,9 @@ import numpy as np
 from scipy.linalg import lapack
 from scipy.special import expit, log_expit
 
-from pairscale.models._btl import LAPSE_PRIOR, LEARNED_SCALE, POSITION_SD, SLOPE_SD
+from pairscale.models._btl import LAPSE_PRIOR, LEARNED_SCALE, POSITION_SD
 from pairscale.models._sampling import FIRST_LAPSE
+from pairscale.models.prior_mode import SLOPE_SD
 
 if TYPE_CHECKING:
     from pairscale.core.arrays import Floats

@@ -34,7 +34,7 @@ from pairscale.models._row import model_columns
 from pairscale.models._sampling import Warm, sampled, warmed_up
 from pairscale.models._sampling_bar import SamplingBar
 from pairscale.models.diagnostics import Diagnostics, DiagnosticsGate
-from pairscale.models.known import standardised
+from pairscale.models.known import known_by_id, standardised
 from pairscale.models.logs import ITEM_FIGURES, round_log_row, summarize_items
 from pairscale.models.posterior import Posterior, item_log
 from pairscale.models.repeats import RepeatAgreement, count_repeats, repeats_per_item
@@ -143,6 +143,7 @@ def fit_bayes_btl_mcmc(
     prior_sd: float | Literal["learned"] = 1.0,
     repeats: Repeats = "independent",
     ties: BayesTies = "drop",
+    prior: Mapping[str, float] | Table | None = None,
     progress: bool = False,
 ) -> BayesFit:
     """Fit the Bayesian model to results, once or on growing parts of them, with the defaults of R's pairwiseLLM.
@@ -162,6 +163,8 @@ def fit_bayes_btl_mcmc(
         repeats: how to count repeats of a pair: ``independent``, each is new evidence; ``learned``, by how far repeats
             agree beyond what the scores explain; or that excess agreement, from 0 (independent) to 1 (nothing new).
         ties: ``drop`` leaves ties and flips (two orders, two answers) out; ``half`` counts half a win for each side.
+        prior: a number that is known of each item beforehand, such as a mark: a mapping from ID to number, or a table
+            with ``ID`` and one other column. Missing ones count as average, and are said.
         progress: show a bar when standard error is a terminal.
 
     Returns:
@@ -187,6 +190,7 @@ def fit_bayes_btl_mcmc(
     rows, names, said = read_rows(results, ids, ties)
     said += say_copies(rows, rows, AS_NEW if repeats == "independent" else BY_ADDED)
     rows = rows.select("ID1", "ID2", "better_id")
+    known = None if prior is None else known_by_id(prior, names)
     sizes = sizes_of(pair_counts, rows.height)
     seed = require_seed(seed)
     base = seed if settings.seed is None else settings.seed
@@ -200,7 +204,7 @@ def fit_bayes_btl_mcmc(
         fits.append(
             fit_btl(
                 rows[:size], names, model_variant, settings, base,
-                prior_sd=prior_sd, warm=warm, repeats=repeats, progress=progress,
+                prior_sd=prior_sd, warm=warm, repeats=repeats, known=known, progress=progress,
             )
         )  # fmt: skip
     return gathered(fits, [*said, *fits[-1].notices, *_say_narrow(fits[-1], prior_sd)])
@@ -241,7 +245,7 @@ def fit_btl(
     near_stop: bool = False,
     gate: DiagnosticsGate | None = None,
     repeats: Repeats = "independent",
-    known: Sequence[float] | None = None,
+    known: Sequence[float] | Floats | None = None,
     progress: bool = False,
 ) -> BTLFit:
     """Fit once.
@@ -315,7 +319,7 @@ def fit_btl(
 # What goes in
 
 
-def _model(variant: str, prior_sd: Any, known: Sequence[float] | None = None) -> JudgeParameters:
+def _model(variant: str, prior_sd: Any, known: Sequence[float] | Floats | None = None) -> JudgeParameters:
     kinds = _VARIANTS[require_choice(variant, "model_variant", _VARIANTS)]
     spread = require_number_or(prior_sd, "prior_sd", ("learned",), above=0)
     standard = None if known is None else tuple(standardised(known).tolist())
@@ -349,4 +353,7 @@ def _round_row(fit: BTLFit | LaplaceFit, refit_id: int, fits: Sequence[BTLFit | 
     }
     if fit.repeat_agreement.how != "independent":
         known["repeat_agreement"] = fit.repeat_agreement.rho
+    if fit.slope is not None:
+        low, high = np.quantile(fit.slope, (0.025, 0.975))
+        known |= {"prior_slope_mean": float(fit.slope.mean()), "prior_slope_p2.5": low, "prior_slope_p97.5": high}
     return round_log_row(**known)

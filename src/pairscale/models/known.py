@@ -40,13 +40,16 @@ def standardised(known: Sequence[float] | Floats) -> Floats:
     return out
 
 
-def known_numbers(samples: pl.DataFrame, column: str, ids: Sequence[str] | None = None) -> Floats:
+def known_numbers(
+    samples: pl.DataFrame, column: str, ids: Sequence[str] | None = None, *, may_lack: bool = False
+) -> Floats:
     """The numbers in a column of the samples, ``nan`` where they are missing, which is said.
 
     Args:
         samples: A table with ``ID``.
         column: Its name.
         ids: The items, in the order that is wanted; by default that of the samples.
+        may_lack: Whether all numbers may be missing or the same, as those of a few texts that join a run may be.
 
     Raises:
         InputError: If there is no such column, or it holds something else than numbers.
@@ -70,11 +73,13 @@ def known_numbers(samples: pl.DataFrame, column: str, ids: Sequence[str] | None 
         raise InputError(f"prior: the column {column!r} holds an infinite number")
     values: Floats = numbers.fill_null(float("nan")).to_numpy().copy()
     missing = found["ID"].filter(pl.Series(np.isnan(values))).to_list()
-    if len(missing) == len(values):
+    if len(missing) == len(values) and not may_lack:
         raise InputError(f"prior: the column {column!r} holds no number")
     if missing:
-        notice(f"prior: {len(missing):,} of {len(values):,} texts have no {column!r} ({listed(missing)}); they count as average")
-    standardised(values)
+        lack = f"{len(missing):,} of {len(values):,} texts have no {column!r} ({listed(missing)})"
+        notice(f"prior: {lack}; they count as average")
+    if not may_lack:
+        standardised(values)
     return values
 
 

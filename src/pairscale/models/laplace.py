@@ -105,7 +105,7 @@ def fit_btl_laplace(
     near_stop: bool = False,
     gate: DiagnosticsGate | None = None,
     repeats: Repeats = "independent",
-    known: Sequence[float] | None = None,
+    known: Sequence[float] | Floats | None = None,
 ) -> LaplaceFit:
     """Fit once, by a normal approximation; takes what :func:`pairscale.models.bayes.fit_btl` takes.
 

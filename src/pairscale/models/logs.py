@@ -185,6 +185,11 @@ _ROUND: dict[str, tuple[pl.DataType, str]] = {
     "top_wrong": (_REAL, "of the K items with the highest theta_mean, how many are expected not to be of the K best"),
     "top_wrong_allowed": (_REAL, "how large it may be; missing unless the goal is top:K"),
     "top_wrong_pass": (_FLAG, "whether it is no larger; missing unless the goal is top:K"),
+    "prior_slope_mean": (
+        _REAL,
+        "logits that a standard deviation of the prior's column is worth, posterior mean; missing without a column",
+    ),
+    **_quantiles("prior_slope", "that slope", ("p2.5", "p97.5")),
 }
 
 ITEM_FIGURES = ("rank", "ID", "theta_mean", "theta_p2.5", "theta_p97.5", "rank_p2.5", "rank_p97.5", "degree")

@@ -109,10 +109,11 @@ def _convergence(facts: RankingFacts) -> Picture | None:
     refits = facts.refits
     if refits is None or refits.height < 2:
         return None
-    if top_sought(refits.row(-1, named=True)) is not None:
-        wrong, limit = {"wrong members": refits["top_wrong"].to_list()}, refits["top_wrong_allowed"].to_list()[-1]
-        label = "Expected wrong members of the top along the run, refit by refit"
-        return Lines(refits["total_pairs_done"].to_list(), wrong, label, limit)
+    if (top := top_sought(refits.row(-1, named=True))) is not None:
+        right = [None if wrong is None else 1 - wrong / top for wrong in refits["top_wrong"].to_list()]
+        label = f"Share of the top {top:,} that is expected to be right along the run, refit by refit"
+        target = 1 - refits["top_wrong_allowed"].to_list()[-1] / top
+        return Lines(refits["total_pairs_done"].to_list(), {"right members": right}, label, target)
     series = {"reliability": refits["reliability"].to_list(), "rank stability": refits["rho_rank"].to_list()}
     label = "Reliability and rank stability along the run, refit by refit"
     target = refits["eap_reliability_min"].to_list()[-1]

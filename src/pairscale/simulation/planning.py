@@ -12,8 +12,8 @@ import numpy as np
 from pairscale.adaptive.goals import require_goal, top_of
 from pairscale.adaptive.presets import OURS, Preset, resolve_preset, with_goal
 from pairscale.adaptive.selectors import OwnSelector, selector_for
-from pairscale.core.errors import InputError
 from pairscale.core.display import ReprMixin
+from pairscale.core.errors import InputError
 from pairscale.core.options import optional, require_int, require_number, require_probability
 from pairscale.runtime import Progress
 from pairscale.simulation.run import MOST_PER_ITEM, simulate_run
@@ -196,7 +196,12 @@ def _right(run: SimulatedRun, top: int) -> int:
 
 
 def _plan(
-    n: int, reliability: float | None, runs: list[SimulatedRun], price: float | None, seconds: float | None, in_flight: int
+    n: int,
+    reliability: float | None,
+    runs: list[SimulatedRun],
+    price: float | None,
+    seconds: float | None,
+    in_flight: int,
 ) -> ComparisonPlan:
     size = runs[0].n_items
     ends = [math.ceil(run.comparisons * n / size) for run in runs]
