@@ -37,11 +37,12 @@ def main() -> None:
     def place(asked: float, found: float) -> str:
         return f"{LEFT + across * asked / LAST:.1f},{TOP + up * (1 - found / 10):.1f}"
 
-    parts = [
+    opening = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" font-family="sans-serif" '
         'font-size="13"><title>Texts of the true ten best that were found, by comparisons</title>'
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>'
-    ]
+    )
+    parts = [opening]
     for found in range(0, 11, 2):
         x, y = place(0, found).split(",")
         parts.append(f'<line x1="{x}" x2="{LEFT + across}" y1="{y}" y2="{y}" stroke="#e5e7eb"/>')

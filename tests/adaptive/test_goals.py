@@ -21,7 +21,7 @@ from pairscale.adaptive.ledger import Ledger
 from pairscale.adaptive.presets import resolve_preset
 from pairscale.adaptive.refits import may_stop, refit, stop_decision
 from pairscale.adaptive.selectors import selector_for
-from pairscale.core.errors import InputError, StoreMismatchError
+from pairscale.core.errors import FitError, InputError, StoreMismatchError
 from pairscale.models.diagnostics import DiagnosticsGate
 from pairscale.models.posterior import Posterior
 
@@ -194,7 +194,7 @@ def test_a_run_for_the_top_stops_by_wrong_members_and_is_audited(tmp_path):
     assert in_top.sum() == pytest.approx(5)
     assert 5 - in_top.head(5).sum() == pytest.approx(out.refits["top_wrong"][-1])
     assert len(set(out.items["ID"].head(5)) & {f"t{at:02d}" for at in np.argsort(-TRUTH)[:5]}) >= 4
-    assert ps.audit(run).ok
+    assert ps.audit(run).passed
     page = ps.report(run).read_text()
     assert "wrong members" in page
     assert "The run was for the 5 best texts" in page
@@ -208,13 +208,13 @@ def paused(folder):
     return run
 
 
-def test_a_stricter_limit_continues_and_an_edited_probability_is_found(tmp_path):
+def test_a_stricter_limit_continues_the_run(tmp_path):
     run = tmp_path / "run.db"
     options = {"judge": judge, "goal": "top:5", "run": run, "fit": "laplace", "progress": "none"}
     first = ps.rank(texts(), btl_config={"top_wrong_max": 0.3}, **options)
     more = ps.rank(texts(), btl_config={"top_wrong_max": 0.1}, **options)
     assert more.summary["committed_pairs"][0] > first.summary["committed_pairs"][0]
-    assert ps.audit(run).ok
+    assert ps.audit(run).passed
 
 
 def test_an_audit_recomputes_wrong_members_from_the_probabilities():
@@ -307,6 +307,55 @@ def test_a_plan_for_the_top():
     assert "goal top:3" in str(found)
 
 
+# What is known beforehand
+
+
+def marked(n: int = 30) -> list[dict[str, object]]:
+    noise = np.random.default_rng(9).normal(size=30)
+    return [row | {"mark": None if at == 3 else float(TRUTH[at] + noise[at])} for at, row in enumerate(texts(n))]
+
+
+def test_a_run_with_a_column_is_resumed_joined_and_audited(tmp_path, caplog):
+    run = tmp_path / "run.db"
+    options = {
+        "judge": judge, "prior": "mark", "selector": "information", "run": run, "fit": "laplace", "progress": "none",
+    }  # fmt: skip
+    ps.rank(marked(25), steps=60, **options)
+    assert "1 of 25 texts have no 'mark' ('t03'); they count as average" in caplog.text
+    out = ps.rank(marked(), steps=60, **options)
+    last = out.refits.row(-1, named=True)
+    assert last["prior_slope_p2.5"] > 0
+    assert last["prior_slope_p2.5"] < last["prior_slope_mean"] < last["prior_slope_p97.5"]
+    assert ps.audit(run).passed
+    page = ps.report(run).read_text()
+    assert "The column “mark” was used as what was known beforehand" in page
+    with pytest.raises(StoreMismatchError, match="prior='mark', not None"):
+        ps.rank(marked(), steps=1, **{**options, "prior": None})
+    other = marked()
+    other[1]["mark"] = 99.0
+    with pytest.raises(StoreMismatchError, match="other numbers in 'mark' for 't01'"):
+        ps.rank(other, steps=1, **options)
+    fitted = ps.fit(run, model="bayes", engine="laplace", prior="mark")
+    assert fitted.round_log["prior_slope_mean"].item() > 0
+
+
+def test_a_run_without_a_column_knows_of_none():
+    out = ps.rank(marked(), judge=judge, steps=40, fit="laplace", progress="none")
+    assert out.refits["prior_slope_mean"].null_count() == out.refits.height
+    with pytest.raises(InputError, match="no column 'grade'"):
+        ps.rank(marked(), judge=judge, prior="grade", steps=1, progress="none")
+
+
+def test_a_fit_of_your_own_must_give_the_slope():
+    from pairscale.models.laplace import fit_btl_laplace
+
+    def plain(rows, ids, *, known, **options):
+        return fit_btl_laplace(rows, ids, **options)
+
+    with pytest.raises(FitError, match="slope"):
+        ps.rank(marked(), judge=judge, prior="mark", steps=40, fit=plain, progress="none")
+
+
 KILLED = """
 import os, sys, tests.adaptive.test_goals as these, pairscale as ps
 count = 0
@@ -330,4 +379,4 @@ def test_a_killed_run_for_the_top_continues_as_if_it_had_not_been(tmp_path):
     resumed, whole = ps.rank(texts(), run=run, **options), ps.rank(texts(), **options)
     columns = ["step_id", "A_id", "B_id", "Y"]
     assert resumed.logs["step_log"].select(columns).equals(whole.logs["step_log"].select(columns))
-    assert ps.audit(run).ok
+    assert ps.audit(run).passed

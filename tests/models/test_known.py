@@ -184,9 +184,9 @@ def test_a_warm_start_is_that_of_the_same_column_alone():
     rows, ids, known, _ = results(20, 150, 0.8)
     first = fit_btl(rows[:100], ids, seed=1, known=known)
     again = warm_from_bytes(warm_to_bytes(warm_of(first)))
-    assert fit_btl(rows, ids, seed=1, known=known, warm=again).provenance.options["warm"] is True
-    assert fit_btl(rows, ids, seed=1, known=-known, warm=again).provenance.options["warm"] is False
-    assert fit_btl(rows, ids, seed=1, warm=again).provenance.options["warm"] is False
+    assert fit_btl(rows, ids, seed=1, known=known, warm=again).provenance.settings["warm"] is True
+    assert fit_btl(rows, ids, seed=1, known=-known, warm=again).provenance.settings["warm"] is False
+    assert fit_btl(rows, ids, seed=1, warm=again).provenance.settings["warm"] is False
 
 
 def test_fit_takes_a_mapping_a_table_or_a_file(tmp_path):
