@@ -21,12 +21,16 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
+from pairscale.adaptive.engine import Engine, Starved
 from pairscale.adaptive.information import InformationSelector
 from pairscale.adaptive.ledger import Ledger
+from pairscale.adaptive.presets import resolve_preset
+from pairscale.adaptive.refits import refit
 from validation.judges import make_world
 
 FIRST_SEED = 10_000  # seeds below this one were used for tuning
 SEEDS = 100
+STOPS = 40  # runs that go to their stop
 FOLDER = Path("build/goals")
 N, TOP = 100, 10
 EVERY = 5  # comparisons between two looks
@@ -122,6 +126,67 @@ def _column(truth: np.ndarray, sd: float, correlation: float, seed: int) -> np.n
     return correlation * truth / sd + math.sqrt(1 - correlation**2) * noise
 
 
+def stop_once(sd: float, seed: int) -> dict[str, Any]:
+    """One run for the ten best to its stop: wrong members that are expected, by the sampler, and that there are."""
+    world = make_world("clean", N, sd, seed)
+    adaptive, btl = resolve_preset("pairscale", {"goal": f"top:{TOP}"})
+    ids = [f"t{number:03d}" for number in range(N)]
+    engine = Engine(ids, seed=seed, selector="information", adaptive_config=adaptive, btl_config=btl)
+    claimed: float | None = None
+    while engine.committed < 30 * N:
+        if engine.pending is not None:
+            outcome = refit(engine.pending, "laplace")
+            if outcome.row["stop_decision"]:  # the approximation would stop here; the sampler decides
+                outcome = refit(engine.pending)
+            claimed = outcome.row["top_wrong"]
+            engine.apply(outcome.belief, stop_reason=outcome.row["stop_reason"])
+            continue
+        found = engine.propose()
+        if found is None:
+            break
+        if not isinstance(found, Starved):
+            engine.record(found.step_id, world.answer(found.first, found.second))
+    wrong = TOP - n_found(outcome.items["theta_mean"].to_numpy(), world.truth)
+    return {
+        "seed": seed, "comparisons": engine.committed, "stop_reason": engine.stop_reason, "expected": claimed,
+        "wrong": wrong,
+    }  # fmt: skip
+
+
+def stops(folder: Path, until: float) -> None:
+    """Run to the stop what is missing."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for seed in range(FIRST_SEED, FIRST_SEED + STOPS):
+        for sd in MOST:
+            path = folder / f"stops-sd{sd:g}.jsonl"
+            done = {json.loads(line)["seed"] for line in path.read_text().splitlines()} if path.exists() else set()
+            if seed in done:
+                continue
+            if time.time() > until:
+                return
+            row = stop_once(sd, seed)
+            with path.open("a") as file:
+                file.write(json.dumps(row) + "\n")
+
+
+def stop_table(folder: Path) -> str:
+    """Expected and true wrong members at the stop, in Markdown."""
+    lines = ["| SD | runs | stopped | comparisons | wrong members expected | there were |", "|" + " --- |" * 6]
+    for sd in MOST:
+        path = folder / f"stops-sd{sd:g}.jsonl"
+        rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        ended = [row for row in rows if row["stop_reason"] == "btl_converged"]
+        if len(ended) < 4:
+            continue
+        wrong = np.array([row["wrong"] for row in ended])
+        half = 1.96 * wrong.std(ddof=1) / math.sqrt(len(wrong))
+        lines.append(
+            f"| {sd:g} | {len(rows)} | {len(ended)} | {np.mean([row['comparisons'] for row in ended]):.0f} | "
+            f"{np.mean([row['expected'] for row in ended]):.2f} | {wrong.mean():.2f} ± {half:.2f} |"
+        )
+    return "\n".join(lines)
+
+
 def path_of(arm: Arm, sd: float, folder: Path) -> Path:
     return folder / f"{arm.name}-sd{sd:g}.jsonl"
 
@@ -185,8 +250,11 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=math.inf, help="stop after so many minutes")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="where runs are kept")
     given = parser.parse_args()
-    run_all([arm for arm in ARMS if given.only in arm.name], given.folder, time.time() + 60 * given.minutes)
-    print(table(given.folder))
+    until = time.time() + 60 * given.minutes
+    run_all([arm for arm in ARMS if given.only in arm.name], given.folder, until)
+    if given.only in "stops":
+        stops(given.folder, until)
+    print(table(given.folder), stop_table(given.folder), sep="\n\n")
 
 
 if __name__ == "__main__":

@@ -291,10 +291,12 @@ def test_settings_that_do_not_fit_the_goal():
 
 def test_the_selector_follows_the_goal_and_another_one_is_told(caplog):
     assert (selector_for(None, "order"), selector_for(None, "top:3")) == ("pollitt", "information")
-    assert selector_for("pollitt", "order") == "pollitt"
-    assert not caplog.text
     assert selector_for("pollitt", "top:3") == "pollitt"
-    assert "whole order" in caplog.text
+    ps.adaptive_rank_start(["a", "b", "c"], adaptive_config={"goal": "top:1"}, selector="information")
+    ps.adaptive_rank_start(["a", "b", "c"])
+    assert not caplog.text
+    ps.adaptive_rank_start(["a", "b", "c"], adaptive_config={"goal": "top:1"})
+    assert "'pollitt' chooses pairs for the whole order" in caplog.text
 
 
 def test_a_plan_for_the_top():

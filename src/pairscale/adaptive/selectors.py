@@ -46,6 +46,7 @@ __all__ = [
     "look",
     "make_selector",
     "named_selector",
+    "say_unaimed",
     "selector_for",
     "selector_name",
 ]
@@ -157,7 +158,7 @@ def named_selector(selector: str | OwnSelector) -> str | OwnSelector:
 
 
 def selector_for(selector: str | OwnSelector | None, goal: str) -> str | OwnSelector:
-    """The selector that was given, or else that of the goal; one that does not go by the goal is told.
+    """The selector that was given, or else that of the goal.
 
     Args:
         selector: what the user gave; None leaves it to the goal.
@@ -165,12 +166,16 @@ def selector_for(selector: str | OwnSelector | None, goal: str) -> str | OwnSele
     """
     if selector is None:
         return POLLITT if goal == ORDER else "information"
+    return selector
+
+
+def say_unaimed(selector: str, goal: str) -> None:
+    """Say that a selector of pairscale's chooses pairs for another goal than that of the run."""
     if goal != ORDER and selector in (POLLITT, "random", "nearest"):
         notice(
             f"selector {selector!r} chooses pairs for the whole order, whatever the goal; only selector='information' "
             f"chooses them for {goal!r}"
         )
-    return selector
 
 
 def selector_name(selector: str | OwnSelector) -> str:

@@ -18,7 +18,7 @@ from pairscale._version import __version__
 from pairscale.adaptive._replay import engine_at_start, logged_numbers, replay, samples_of
 from pairscale.adaptive.engine import Engine
 from pairscale.adaptive.presets import DOCUMENT, given_settings, resolve_preset
-from pairscale.adaptive.selectors import POLLITT, OwnSelector
+from pairscale.adaptive.selectors import POLLITT, OwnSelector, say_unaimed
 from pairscale.adaptive.state import AdaptiveState, as_items, beliefs_of
 from pairscale.adaptive.status import has_begun, n_items
 from pairscale.adaptive.step_log import STEP_LOG
@@ -155,6 +155,7 @@ def adaptive_rank_start(
         "persist_item_log": persist_item_log,
         "prior": prior,
     }
+    say_unaimed(engine.selector, engine.config.goal)
     where = run_path(session_dir, run)
     state = AdaptiveState(frame, engine, where, settings)
     with writing(state, fresh=True) as store:
