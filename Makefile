@@ -11,7 +11,7 @@ INTEGRATIONS := build/integrations/.installed
 
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --dist worksteal
 
-.PHONY: demo test test-slow coverage validate validate-claims nutpie mock-servers integrations traces lint types docs bench clean constraints
+.PHONY: demo test test-slow coverage validate validate-claims validate-goals nutpie mock-servers integrations traces lint types docs bench clean constraints
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -69,6 +69,9 @@ validate: $(STAMP) nutpie mock-servers integrations  ## the long statistical, lo
 
 validate-claims: $(STAMP)  ## what adaptive runs claim beside the truth, for judges of many kinds; runs again where it stopped
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m validation.claims
+
+validate-goals: $(STAMP)  ## what goals, criteria and columns known beforehand save; runs again where it stopped
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m validation.goals
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

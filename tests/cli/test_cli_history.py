@@ -39,7 +39,7 @@ def test_line_study_and_defaults_are_all_there(cli):
     said = row["settings"]
     assert (said["seed"], said["set"]) == (7, ["explore_rate=0.3"])  # the line
     assert (said["data"], said["judge"], said["judge_arg"]) == ("essays", "mine:weighed", ["weight=2"])  # the study
-    assert (said["concurrency"], said["selector"], said["port"]) == (1, "pollitt", 8484)  # defaults
+    assert (said["concurrency"], said["goal"], said["port"]) == (1, "order", 8484)  # defaults
     assert not {"run", "as_json", "out", "dry_run", "max_cost"} & set(said)
 
 

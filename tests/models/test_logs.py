@@ -276,6 +276,8 @@ def test_columns_behind_those_of_the_manual() -> None:
         "lag_refit_id", "round_pairs_target", "round_pairs_effective", "phase3_entered", "selector", "is_closing",
         "reliability_r2", "reliability", "screened",
         "repeat_agreement", "n_reversed", "n_flips", "n_repeated_same_order", "n_repeats_agreeing", "first_win_rate",
+        "goal", "top_wrong", "top_wrong_allowed", "top_wrong_pass",
+        "prior_slope_mean", "prior_slope_p2.5", "prior_slope_p97.5",
     ]  # fmt: skip
 
 

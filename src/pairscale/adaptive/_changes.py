@@ -65,6 +65,10 @@ class Changes:
         """Tell the selectors how much less a repeat is worth, where that counts."""
         self.ledger.discount = self._agreement if self.config.discount_repeats else 0.0
 
+    def _settle_goal(self) -> None:
+        """Tell the selectors what counts."""
+        self.ledger.top, self.ledger.counts_ranks = self.config.top, self.config.criterion == "ranks"
+
     def _release(self, proposal: Proposal) -> None:
         raise NotImplementedError
 
@@ -72,6 +76,7 @@ class Changes:
         """Continue with other settings; a run that has stopped may continue with stricter ones."""
         self._given = dict(adaptive_config), dict(btl_config)
         self._settle_size(())
+        self._settle_goal()
         if self.config.W_cap != self.ledger.window:
             self.ledger.resize_window(self.config.W_cap)
         self.ledger.forgive(pair_limit=self.config.max_invalid_per_pair, item_limit=self.config.max_invalid_per_item)
@@ -99,18 +104,20 @@ class Changes:
             self.pending = replace(self.pending, btl=new, lag=self._lag_point())
         self.stop_reason = stop_reason
 
-    def join(self, ids: Sequence[str], mu: Floats | None = None, sigma: Floats | None = None) -> None:
+    def join(
+        self, ids: Sequence[str], mu: Floats | None = None, sigma: Floats | None = None, known: Floats | None = None
+    ) -> None:
         """More items: they start from the prior, and are tied to others spread over the scale.
 
         The scale has to be found again with them, so what the last refit said guides no choice until the next one.
         """
-        if known := sorted(set(ids) & set(self._number_of)):
-            raise InputError(f"{listed(known)} already there; only new items can join")
+        if there := sorted(set(ids) & set(self._number_of)):
+            raise InputError(f"{listed(there)} already there; only new items can join")
         before = best_first(self.ledger.mu, self._by_id)
         before = before[~self.ledger.set_aside[before]]
         old = self.ledger.n
         self._settle_size(ids)
-        self.ledger.join(len(ids), self.config.W_cap, mu, sigma)
+        self.ledger.join(len(ids), self.config.W_cap, mu, sigma, known)
         self._warm.join(np.arange(old, self.ledger.n), before)
         self._round.used = np.concatenate([self._round.used, np.zeros(len(ids), dtype=np.int64)])
         self._anchors = np.concatenate([self._anchors, np.zeros(len(ids), dtype=np.bool_)])

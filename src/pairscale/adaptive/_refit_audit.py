@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pairscale.adaptive._refit_columns import figure_columns, request_columns
-from pairscale.adaptive.refits import NEAR_STOP_MARGIN, is_identified, may_stop, stop_gates
+from pairscale.adaptive.goals import expected_wrong
+from pairscale.adaptive.refits import NEAR_STOP_MARGIN, NEAR_STOP_WRONG, is_identified, may_stop, stop_gates
 
 if TYPE_CHECKING:
     from pairscale.adaptive._belief import Belief
@@ -46,17 +47,30 @@ def round_columns(request: RefitRequest, logged: Row, items: Row) -> dict[str, A
         "phase3_entered": _enters(request, logged, passed=bool(gates["diagnostics_pass"])),
         "global_identified": is_identified(logged) if gates["diagnostics_pass"] else request.global_identified,
         "repeat_agreement": None if repeats == "independent" else repeats,
+        "top_wrong": _wrong(request, items),
         **gates,
     }
 
 
+def _wrong(request: RefitRequest, items: Row) -> float | None:
+    """The expected number of wrong members, from the probabilities in the item log."""
+    if request.adaptive.top is None:
+        return None
+    keep = request.counted
+    in_top = np.array(items["top_prob"], dtype=np.float64)[keep]
+    return expected_wrong(in_top, np.array(items["theta_mean"], dtype=np.float64)[keep], request.adaptive.top)
+
+
 def _enters(request: RefitRequest, logged: Row, *, passed: bool) -> bool:
     """Whether a refit entered phase 3. One that did may have been drawn again, so its log alone cannot refute it."""
-    least = request.btl.eap_reliability_min - NEAR_STOP_MARGIN
-    reliability = logged["reliability"]
     if request.near_stop:
         return False
-    return bool(logged["phase3_entered"]) or (passed and reliability is not None and reliability >= least)
+    if request.adaptive.top is None:
+        reliability = logged["reliability"]
+        near = reliability is not None and reliability >= request.btl.eap_reliability_min - NEAR_STOP_MARGIN
+    else:
+        near = logged["top_wrong"] <= NEAR_STOP_WRONG * logged["top_wrong_allowed"]
+    return bool(logged["phase3_entered"]) or (passed and near)
 
 
 def item_columns(request: RefitRequest, items: Row) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pairscale.core.errors import FitError
 from pairscale.models.correlations import pearson, spearman
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from pairscale.adaptive.refits import LagPoint, RefitRequest
     from pairscale.core.arrays import Floats
 
-__all__ = ["figure_columns", "request_columns"]
+__all__ = ["figure_columns", "request_columns", "slope_columns"]
 
 _QUOTAS = ("long_quota_raw", "long_quota_effective", "long_quota_removed", "realloc_to_mid", "realloc_to_local")
 
@@ -42,7 +43,20 @@ def request_columns(request: RefitRequest) -> dict[str, Any]:
         "round_pairs_effective": effective,
         "selector": request.selector,
         "is_closing": request.is_closing,
+        "goal": adaptive.goal,
+        "top_wrong_allowed": None if adaptive.top is None else adaptive.top * btl.top_wrong_max,
     }
+
+
+def slope_columns(fit: Any, known: Floats | None) -> dict[str, float]:
+    """What one standard deviation of what was known beforehand is worth, where there is something."""
+    if known is None:
+        return {}
+    drawn = getattr(fit, "slope", None)
+    if drawn is None:
+        raise FitError("fit_fn must give its slope where something is known beforehand, and gave none")
+    low, high = np.quantile(drawn, (0.025, 0.975))
+    return {"prior_slope_mean": float(np.mean(drawn)), "prior_slope_p2.5": low, "prior_slope_p97.5": high}
 
 
 def figure_columns(request: RefitRequest, theta: Floats) -> dict[str, Any]:

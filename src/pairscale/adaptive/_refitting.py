@@ -117,6 +117,7 @@ class Refitting(Changes):
             adaptive=self.config,
             btl=self.btl,
             withdrawn=ledger.withdrawn,
+            known=ledger.known,
         )
 
     def _lag_point(self) -> LagPoint | None:

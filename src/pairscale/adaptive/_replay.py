@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 from sqlalchemy import Text, cast, select
 
@@ -22,9 +24,20 @@ from pairscale.store._schema import logs
 
 if TYPE_CHECKING:
     from pairscale.adaptive.state import AdaptiveState
+    from pairscale.core.arrays import Floats
     from pairscale.store.runfile import RunFile
 
-__all__ = ["LogRow", "engine_at_start", "in_order", "named_rows", "replay", "samples_of", "unanswered"]
+__all__ = [
+    "LogRow",
+    "engine_at_start",
+    "in_order",
+    "logged_numbers",
+    "named_rows",
+    "numbers_of",
+    "replay",
+    "samples_of",
+    "unanswered",
+]
 
 
 class LogRow(dict[str, Any]):
@@ -81,7 +94,18 @@ def engine_at_start(start: Mapping[str, Any], where: str, selector: str | OwnSel
         btl_config=start["btl_config"],
         mu=start["mu"],
         sigma=start["sigma"],
+        known=numbers_of(start.get("known")),
     )
+
+
+def logged_numbers(known: Floats | None) -> list[float | None] | None:
+    """What is known beforehand as JSON keeps it: a missing number is null."""
+    return None if known is None else [None if math.isnan(value) else value for value in known.tolist()]
+
+
+def numbers_of(logged: Sequence[float | None] | None) -> Floats | None:
+    """The way back from :func:`logged_numbers`."""
+    return None if logged is None else np.array([math.nan if value is None else value for value in logged])
 
 
 def samples_of(store: RunFile, ids: list[str]) -> pl.DataFrame:
@@ -187,7 +211,7 @@ def _replay_event(
         state.settings["btl_config"] = event["btl_config"]
         state.ended = None
     elif kind == "join":
-        engine.join(event["ids"], event["mu"], event["sigma"])
+        engine.join(event["ids"], event["mu"], event["sigma"], numbers_of(event.get("known")))
         state.ended = None
     elif kind == "withdraw":
         engine.withdraw(event["ids"], taken=event["taken"])

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["change_stop_rule", "is_stop_rule", "stops_now"]
 
-_LIMITS = tuple(name for name in STOP_SETTINGS if name != "stability_lag")
+_LIMITS = tuple(name for name in STOP_SETTINGS if name not in ("stability_lag", "top_wrong_max"))
 
 
 def is_stop_rule(engine: Engine, new: BTLConfig) -> bool:
@@ -43,6 +43,8 @@ def stops_now(engine: Engine, last: Mapping[str, Any] | None, new: BTLConfig) ->
     if last["refit_id"] != belief.refit_id:
         return None
     limits = {name: getattr(new, name) for name in _LIMITS} | {"ess_bulk_required": new.ess_bulk_min_near_stop}
+    if engine.config.top is not None:
+        limits["top_wrong_allowed"] = engine.config.top * new.top_wrong_max
     return stop_decision({**last, **limits})[1]
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields
 from typing import Any, Literal, Self, get_args
 
+from pairscale.adaptive.goals import ORDER, require_goal, top_of
 from pairscale.core.errors import InputError
 from pairscale.core.options import (
     optional,
@@ -31,6 +32,9 @@ ReliabilityFigure = Literal["reliability_EAP", "reliability_r2"]
 """The columns of the round log that a run may claim as its reliability."""
 
 Ties = Literal["invalid", "half"]
+
+Criterion = Literal["determinant", "ranks"]
+"""What the selector ``information`` reduces."""
 
 SMALL = 30
 """Below so many items the document is silent, and rules of our own hold (docs/adaptive.md)."""
@@ -152,8 +156,16 @@ class AdaptiveConfig:
         "share of reversed pairs with the opposite answer that, surely exceeded, pauses the run", 0, 1, 1.0, section="-"
     )
 
+    criterion: Criterion = _setting(  # noqa: RUF009
+        "what the selector information reduces: determinant (of the covariance), or ranks (their errors)", 0, 0,
+        "determinant", section="-",
+    )  # fmt: skip
+    goal: str = _setting("what the run is for: order, or top:K (the K best texts)", 0, 0, ORDER, section="-")
+
     def __post_init__(self) -> None:
-        _check(self, "adaptive_config", but=("ties",))
+        _check(self, "adaptive_config", but=("ties", "criterion", "goal"))
+        require_choice(self.criterion, "adaptive_config: criterion", get_args(Criterion))
+        object.__setattr__(self, "goal", require_goal(self.goal))
         require_choice(self.ties, "adaptive_config: ties", get_args(Ties))
         _in_order(self, "adaptive_config", "p_long_low", "p_long_high")
         _in_order(self, "adaptive_config", "mid_min_dist", "mid_max_dist")
@@ -196,7 +208,15 @@ class AdaptiveConfig:
             "dup_max_obs_relaxed": max(3, _usable(known.get("dup_max_obs"), 3)),
         }
         by_size["mid_min_dist"] = min(2, by_size["mid_max_dist"])
-        return cls(**by_size | known)
+        made = cls(**by_size | known)
+        if made.top is not None and made.top >= n:
+            raise InputError(f"goal {made.goal!r} needs more than {made.top:,} texts, and there are {n:,}")
+        return made
+
+    @property
+    def top(self) -> int | None:
+        """How many texts at the top the run is for; None when it is for the whole order."""
+        return top_of(self.goal)
 
     def cap_count(self, n_items: int) -> int:
         """How many recent comparisons an item may have (§6.1.1); below N = 30 never fewer than everybody has."""
@@ -287,6 +307,7 @@ class RoundQuotas:
 
 STOP_SETTINGS = (
     "eap_reliability_min", "stability_lag", "theta_corr_min", "theta_sd_rel_change_max", "rank_spearman_min",
+    "top_wrong_max",
 )  # fmt: skip
 """The fields of :class:`BTLConfig` that only say when the run stops. They may change while a run is paused."""
 
@@ -318,6 +339,9 @@ class BTLConfig:
         "relative change of their spread that it allows", 0, 1e6, 0.10, section="9.3"
     )
     rank_spearman_min: float = _setting("rank correlation that it needs", -1, 1, 0.95, section="9.4")
+    top_wrong_max: float = _setting(
+        "expected share of wrong members that a stop allows, where the goal is top:K", 0, 1, 0.10, section="-"
+    )
     near_tie_p_low: float = _setting("lowest probability of a near tie, for the log", 0, 1, 0.40, section="10.2")
     near_tie_p_high: float = _setting("highest probability of a near tie", 0, 1, 0.60, section="10.2")
     reliability_figure: ReliabilityFigure = _setting(  # noqa: RUF009

@@ -37,6 +37,7 @@ class Ledger:
         n: how many items there are.
         mu: per item, the TrueSkill mean.
         sigma: per item, the TrueSkill standard deviation.
+        known: per item, a number known beforehand, ``nan`` where it is missing; None when the run has none.
         degree: per item, committed comparisons (``deg`` of the document).
         first: per item, those in which it stood first (``pos_count_A``).
         second: per item, those in which it stood second (``pos_count_B``).
@@ -50,10 +51,21 @@ class Ledger:
         n_unique_pairs: how many different pairs are among them.
         repeats: how the answers on pairs that were asked again agree.
         discount: the share of its worth that a pair loses once it has an answer; 0 when repeats are not discounted.
+        top: how many texts at the top the run is for; None when it is for the whole order.
+        counts_ranks: whether pairs are chosen by the errors of ranks they remove, not by the determinant, where the
+            selector is ``information``.
     """
 
-    def __init__(self, n: int, window: int, mu: Floats | None = None, sigma: Floats | None = None) -> None:
+    def __init__(
+        self,
+        n: int,
+        window: int,
+        mu: Floats | None = None,
+        sigma: Floats | None = None,
+        known: Floats | None = None,
+    ) -> None:
         self.n = n
+        self.known = None if known is None else np.array(known, dtype=np.float64)
         self.mu = np.full(n, trueskill.MU) if mu is None else np.array(mu, dtype=np.float64)
         self.sigma = np.full(n, trueskill.SIGMA) if sigma is None else np.array(sigma, dtype=np.float64)
         self.degree, self.first, self.second, self.recent, self.open_degree = (
@@ -67,6 +79,8 @@ class Ledger:
         self.n_unique_pairs = 0
         self.repeats = RepeatCounts()
         self.discount = 0.0
+        self.top: int | None = None
+        self.counts_ranks = False
         self._last_first = np.zeros((n, n), dtype=np.bool_)  # [i, j]: i stood first when the two last met
         self._open_lead = np.zeros(n, dtype=np.int64)  # of those being asked, first less second
         self._window: Ints = np.zeros((window, 2), dtype=np.int64)
@@ -238,7 +252,14 @@ class Ledger:
         """A pair that was being asked is not asked any more, and counts as if it had never been."""
         self._answered(a, b)
 
-    def join(self, more: int, window: int, mu: Floats | None = None, sigma: Floats | None = None) -> None:
+    def join(
+        self,
+        more: int,
+        window: int,
+        mu: Floats | None = None,
+        sigma: Floats | None = None,
+        known: Floats | None = None,
+    ) -> None:
         """More items, numbered behind the others; ``window`` is the new length of what counts as recent."""
         fresh = Ledger(more, 1, mu, sigma)
         for name in (
@@ -251,6 +272,9 @@ class Ledger:
             grown = np.zeros((self.n + more, self.n + more), dtype=old.dtype)
             grown[: self.n, : self.n] = old
             setattr(self, name, grown)
+        if self.known is not None:
+            joined = np.full(more, np.nan) if known is None else np.asarray(known, dtype=np.float64)
+            self.known = np.concatenate([self.known, joined])
         self.n += more
         np.fill_diagonal(self.closed, True)
         self.resize_window(window)

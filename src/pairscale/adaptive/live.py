@@ -13,7 +13,7 @@ from pairscale.adaptive._repeats import EXHAUSTED
 from pairscale.adaptive._stop_rule import change_stop_rule, is_stop_rule
 from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
 from pairscale.adaptive.engine import FEWEST
-from pairscale.adaptive.messages import STOPS, exhaustion, flips, starvation
+from pairscale.adaptive.messages import exhaustion, flips, starvation, stop_meaning
 from pairscale.adaptive.refits import fit_name
 from pairscale.adaptive.session import event_of, plain_settings, run_path, save_adaptive_session, writing
 from pairscale.adaptive.source import AdaptiveSource, RunLimits
@@ -146,6 +146,7 @@ def adaptive_rank_run_live(
         show_events=progress_show_events,
         show_errors=progress_errors,
         reliability_target=state.engine.btl.eap_reliability_min,
+        goal=state.engine.config.goal,
         n_steps=n_steps,
         max_comparisons=max_comparisons,
         max_cost=max_cost,
@@ -340,7 +341,9 @@ def _stopped(state: AdaptiveState, reason: str) -> str:
     if reason == EXHAUSTED:
         return f"{exhaustion(state)}; add texts, or set discount_repeats to False to ask pairs again all the same"
     if reason != "candidate_starvation":
-        return f"{STOPS[reason]}; raise btl_config, such as eap_reliability_min, to continue"
+        top = state.engine.config.top is not None
+        change = "lower top_wrong_max in btl_config" if top else "raise btl_config, such as eap_reliability_min,"
+        return f"{stop_meaning(reason, state.last_refit)}; {change} to continue"
     also = ", or max_invalid_per_pair to ask about what was refused" if state.engine.ledger.given_up else ""
     return f"{starvation(state)}; raise dup_max_obs and dup_p_margin to ask pairs again{also}"
 

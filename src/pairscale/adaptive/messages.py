@@ -25,6 +25,8 @@ __all__ = [
     "shown_limit",
     "starvation",
     "stop_in_words",
+    "stop_meaning",
+    "top_sought",
     "verdict",
 ]
 
@@ -63,6 +65,29 @@ def how_it_stands(reason: str) -> str:
     return f"{'stopped' if reason in STOPS else 'paused'}: {reason}"
 
 
+def top_sought(row: Mapping[str, Any]) -> int | None:
+    """How many texts at the top a run is for, by a row of its round log; None when it is for the whole order."""
+    return None if row.get("top_wrong") is None else int(str(row["goal"]).removeprefix("top:"))
+
+
+def stop_meaning(reason: str, row: Mapping[str, Any] | None = None) -> str:
+    """Why a run has stopped for good, in words.
+
+    Args:
+        reason: its ``stop_reason``.
+        row: the last row of its round log, which says what the run is for.
+    """
+    if reason == "btl_converged" and row is not None and (top := top_sought(row)) is not None:
+        return f"the {top:,} best texts are known well enough"
+    return STOPS[reason]
+
+
+def _wrong_members(row: Mapping[str, Any]) -> str:
+    figure, limit = row["top_wrong"], row["top_wrong_allowed"]
+    shown = f"{shown_figure(figure, limit, at_most=True)} wrong members of the top {top_sought(row):,} are expected"
+    return f"{shown} (at most {shown_limit(limit)})"
+
+
 def starvation(state: AdaptiveState) -> str:
     """Why no pair of a run is left: what the judge gave no valid answer on is its doing, not that of the run."""
     ledger = state.engine.ledger
@@ -81,6 +106,8 @@ def exhaustion(state: AdaptiveState) -> str:
         said += f". On {refused:,} pairs the judge gave no valid answer (the last reason: {state.invalid_reason})"
     if not last or last[0]["reliability"] is None:
         return said
+    if top_sought(last[0]) is not None:
+        return f"{said}. {_wrong_members(last[0])}"
     reached, target = last[0]["reliability"], state.engine.btl.eap_reliability_min
     lacks = f", {target - reached:.2f} short of the target {shown_limit(target)}" if reached < target else ""
     return f"{said}. The reliability is {shown_figure(reached, target)}{lacks}"
@@ -128,7 +155,7 @@ def verdict(row: Mapping[str, Any]) -> str:
         lacks = missing(row)
         return f"not yet: {', '.join(lacks)}" if lacks else ""
     if reason in STOPS:
-        return f"the run stops: {STOPS[reason]}"
+        return f"the run stops: {stop_meaning(reason, row)}"
     if reason in _LIMITS:
         return f"limit reached ({reason}): raise it to continue"
     return _PAUSES.get(reason, f"the run ends: {reason}")
@@ -150,6 +177,8 @@ def missing(row: Mapping[str, Any]) -> list[str]:
     said = []
     if row.get("diagnostics_pass") is False:
         said.append(diagnostics(row))
+    if top_sought(row) is not None:
+        return said if row["top_wrong_pass"] else [*said, "too many wrong members expected"]
     if row.get("eap_pass") is False:
         said.append(f"reliability below {shown_limit(row['eap_reliability_min'])}")
     if not row.get("lag_eligible"):
@@ -176,23 +205,29 @@ _GATES = {
     "change of the spread": ("delta_sd_theta_pass", "delta_sd_theta", "theta_sd_rel_change_max", True),
 }
 """The gates of the stop rule: their column, their figure, its limit, and whether it must be at most that."""
+_TOP_GATES = {"expected wrong members": ("top_wrong_pass", "top_wrong", "top_wrong_allowed", True)}
+"""The same of a run for the top K."""
+
+
+def _gates_of(row: Mapping[str, Any]) -> Mapping[str, tuple[str, str, str, bool]]:
+    return _GATES if top_sought(row) is None else _TOP_GATES
 
 
 def gate_in_words(row: Mapping[str, Any], gate: str) -> str:
     """A gate of the stop rule with its figure and its limit, from a row of the round log."""
-    if gate not in _GATES:
+    if gate not in _gates_of(row):
         return diagnostics(row)
-    _, figure, limit, at_most = _GATES[gate]
+    _, figure, limit, at_most = _gates_of(row)[gate]
     shown = shown_figure(row[figure], row[limit], at_most=at_most)
     return f"{gate} {shown} (at {'most' if at_most else 'least'} {shown_limit(row[limit])})"
 
 
 def gates_left(row: Mapping[str, Any]) -> list[str] | None:
     """The gates that a refit does not pass, by name; None when there is no earlier refit to compare with."""
-    if not row.get("lag_eligible"):
+    if not row.get("lag_eligible") and top_sought(row) is None:
         return None
     left = [] if row.get("diagnostics_pass") else ["diagnostics"]
-    return left + [gate for gate, (column, *_) in _GATES.items() if not row.get(column)]
+    return left + [gate for gate, (column, *_) in _gates_of(row).items() if not row.get(column)]
 
 
 def stop_in_words(row: Mapping[str, Any], before: Mapping[str, Any] | None) -> str:
@@ -202,7 +237,7 @@ def stop_in_words(row: Mapping[str, Any], before: Mapping[str, Any] | None) -> s
         row: The row of the round log that stopped the run.
         before: That of the refit before, if it is known.
     """
-    on = [gate for gate, (*_, limit, _) in _GATES.items() if row[limit] < _OFF]
+    on = [gate for gate, (*_, limit, _) in _gates_of(row).items() if row[limit] < _OFF]
     said = ", ".join(gate_in_words(row, gate) for gate in on)
     left = gates_left(before) if before is not None else None
     if left is None:

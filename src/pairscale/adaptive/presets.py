@@ -8,10 +8,11 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
+from pairscale.adaptive.goals import ORDER, require_goal
 from pairscale.core.errors import InputError
 from pairscale.core.options import optional, require_choice, require_mapping, require_probability
 
-__all__ = ["DOCUMENT", "OURS", "PRESETS", "Preset", "given_settings", "resolve_preset", "stopping_at"]
+__all__ = ["DOCUMENT", "OURS", "PRESETS", "Preset", "given_settings", "resolve_preset", "stopping_at", "with_goal"]
 
 Preset = Literal["pairscale", "pairwiseLLM"]
 
@@ -79,6 +80,31 @@ def given_settings(config: Mapping[str, Any] | AdaptiveConfig | BTLConfig | None
     if isinstance(config, AdaptiveConfig | BTLConfig):
         return asdict(config)
     return optional(require_mapping, config, what) or {}
+
+
+def with_goal(goal: str, adaptive_config: Mapping[str, Any] | None, reliability: float | None = None) -> dict[str, Any]:
+    """The settings for choosing pairs with what the run is for.
+
+    Args:
+        goal: ``order`` or ``top:K``.
+        adaptive_config: The user's fields of :class:`AdaptiveConfig`.
+        reliability: The reliability to stop at, which belongs to the whole order.
+
+    Raises:
+        InputError: If both give a goal and they differ, or a reliability is given for another goal than the order.
+    """
+    settings, wanted = given_settings(adaptive_config, "adaptive_config"), require_goal(goal)
+    given = require_goal(settings.get("goal", wanted), "adaptive_config: goal")
+    if wanted not in (ORDER, given):
+        raise InputError(f"goal={wanted!r} and adaptive_config goal={given!r} differ; give one of them")
+    if given == ORDER:
+        return settings
+    if reliability is not None:
+        raise InputError(
+            f"reliability belongs to goal='order'; a run for {given!r} stops by the share of wrong members that is "
+            "expected: set top_wrong_max in btl_config (--set top_wrong_max=0.05)"
+        )
+    return settings | {"goal": given}
 
 
 def stopping_at(reliability: float | None, btl_config: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -16,8 +16,9 @@ import polars as pl
 
 from pairscale.adaptive._belief import Belief
 from pairscale.adaptive._naming import name_of
-from pairscale.adaptive._refit_columns import figure_columns, request_columns
+from pairscale.adaptive._refit_columns import figure_columns, request_columns, slope_columns
 from pairscale.adaptive.config import AdaptiveConfig, BTLConfig, RoundQuotas
+from pairscale.adaptive.goals import ORDER, top_figures
 from pairscale.adaptive.ledger import TIE
 from pairscale.core.errors import FitError, InputError, UnknownNameError
 from pairscale.core.provenance import utc_now
@@ -64,6 +65,10 @@ SCREEN_MARGINS = {
 }
 """By how much a figure of the normal approximation must miss its limit to rule a stop out."""
 
+NEAR_STOP_WRONG, SCREEN_WRONG = 1.5, 1.25
+"""Where the goal is the top K: how many times the allowed number of wrong members may be expected in phase 3, and for
+the normal approximation to rule no stop out."""
+
 CONVERGED = "btl_converged"
 """The reason of the statistical stop."""
 
@@ -100,8 +105,9 @@ class FitFn(Protocol):
     It is called with ``rows`` (``ID1 ID2 better_id``; a missing ``better_id`` is a tie) and ``ids`` (all items), and by
     name ``model_variant``, ``settings``, ``seed`` (of everything random), ``prior_sd``, ``warm`` (None, or what the
     refit before gave: a start for ``fit_btl``, else the very object returned then), ``near_stop`` (whether the stricter
-    effective sample size is required), ``gate`` (the limits) and ``repeats`` (how repeats of a pair count). It must not
-    depend on anything else; a run that is taken up again has no ``warm`` but that of ``fit_btl``.
+    effective sample size is required), ``gate`` (the limits) and ``repeats`` (how repeats of a pair count); in a run
+    with something known beforehand, also ``known`` (a number per item), and gives ``slope`` back. It must not depend on
+    anything else; a run that is taken up again has no ``warm`` but that of ``fit_btl``.
     """
 
     def __call__(
@@ -165,6 +171,7 @@ class RefitRequest:
         is_closing: whether this is the closing refit of a stop, a limit or a pause.
         withdrawn: per item, whether it was withdrawn; None when none was. Such items are fitted, and figures of the
             round log and decisions are without them.
+        known: per item, a number known beforehand, ``nan`` where it is missing; None when the run has none.
     """
 
     refit_id: int
@@ -190,6 +197,7 @@ class RefitRequest:
     selector: str | None = None
     is_closing: bool = False
     withdrawn: Flags | None = None
+    known: Floats | None = None
 
     def __post_init__(self) -> None:
         for name in ("history", "mu", "sigma", "degree", "first", "second"):
@@ -281,6 +289,7 @@ def _refitted(request: RefitRequest, fit_fn: FitFn, warm: Any) -> RefitOutcome:
     fit, diagnostics, entered = _sampled(request, fit_fn, warm)
     posterior, passed = fit.posterior, diagnostics.diagnostics_pass
     counted, degree, first, second = request.of_counted(posterior)
+    in_top, wrong = top_figures(counted, request.adaptive.top)
     row: dict[str, Any] = {
         **request_columns(request),
         "timestamp": utc_now(),
@@ -298,6 +307,8 @@ def _refitted(request: RefitRequest, fit_fn: FitFn, warm: Any) -> RefitOutcome:
         "phase3_entered": entered,
         "screened": False,
         "repeat_agreement": _repeat_agreement(fit, request.btl.repeats),
+        "top_wrong": wrong,
+        **slope_columns(fit, request.known),
     }
     row["reliability"] = row[request.btl.reliability_figure]
     row["global_identified"] = is_identified(row) if passed else request.global_identified
@@ -314,6 +325,9 @@ def _refitted(request: RefitRequest, fit_fn: FitFn, warm: Any) -> RefitOutcome:
     first_of, second_of, _ = request.history.T.astype(np.int64)
     repeated = repeats_per_item(first_of, second_of, len(request.ids))
     items = item_log(posterior, request.refit_id, request.degree, request.first, request.second, repeated)
+    if in_top is not None:
+        names = pl.DataFrame({"ID": counted.ids, "top_prob": in_top}, schema_overrides={"ID": pl.String})
+        items = items.drop("top_prob").join(names, on="ID", how="left", maintain_order="left")
     return RefitOutcome(round_log_row(**row).row(0, named=True), items, belief, warm_of(fit) or fit)
 
 
@@ -358,11 +372,12 @@ def _sampled(request: RefitRequest, fit_fn: FitFn, warm: Any) -> tuple[Fit, Diag
     """The fit, its diagnostics by the gate that holds now, and whether it entered phase 3 (§5.4)."""
     rows, btl = request.rows(), request.btl
     settings, gate = MCMCSettings.given(btl.mcmc), btl.gate
+    known: dict[str, Any] = {} if request.known is None else {"known": request.known}
 
     def fitted(attempt: int, warm: Any, *, near_stop: bool) -> Fit:
         fit = fit_fn(
             rows, request.ids, model_variant=btl.model_variant, settings=settings, seed=request.seed_of(attempt),
-            prior_sd=btl.prior_sd, warm=warm, near_stop=near_stop, gate=gate, repeats=btl.repeats,
+            prior_sd=btl.prior_sd, warm=warm, near_stop=near_stop, gate=gate, repeats=btl.repeats, **known,
         )  # fmt: skip
         if fit.posterior.ids != request.ids:
             raise FitError("fit_fn gave a posterior of other items than it was asked for, or in another order")
@@ -390,7 +405,10 @@ def _sampled(request: RefitRequest, fit_fn: FitFn, warm: Any) -> tuple[Fit, Diag
 
 
 def _near(posterior: Posterior, request: RefitRequest) -> bool:
-    """Whether the reliability is that of phase 3; the very figure that is logged."""
+    """Whether the figure that the stop goes by is that of phase 3; the very figure that is logged."""
+    if (top := request.adaptive.top) is not None:
+        _, wrong = top_figures(request.of_counted(posterior)[0], top)
+        return _holds(wrong, "<=", NEAR_STOP_WRONG * top * request.btl.top_wrong_max) is True
     figure = round_figures(*request.of_counted(posterior))[request.btl.reliability_figure]
     return _holds(figure, ">=", request.btl.eap_reliability_min - NEAR_STOP_MARGIN) is True
 
@@ -429,17 +447,29 @@ def stop_gates(row: Mapping[str, Any]) -> dict[str, bool | None]:
         **parts,
         "eap_pass": _holds(row["reliability"], ">=", row["eap_reliability_min"]) is True,
         **{name: verdict if row["lag_eligible"] else None for name, verdict in lagged.items()},
+        "top_wrong_pass": _holds(row["top_wrong"], "<=", row["top_wrong_allowed"]) is True if _is_top(row) else None,
     }
+
+
+def _is_top(row: Mapping[str, Any]) -> bool:
+    """Whether a row is of a run for the top K; earlier versions knew no other goal than the order."""
+    return row.get("goal") not in (None, ORDER)
 
 
 def stop_decision(row: Mapping[str, Any]) -> tuple[bool, str | None]:
     """Whether the run stops at this refit, and why (§9): the diagnostics and every gate pass, and all apply.
 
+    Where the goal is the top K, the diagnostics and the expected number of wrong members decide, and nothing else.
+
     Args:
-        row: a row of the round log; only its figures, limits and ``lag_eligible`` are read.
+        row: a row of the round log; only its figures, limits, goal and ``lag_eligible`` are read.
     """
     gates = stop_gates(row)
-    stop = bool(row["lag_eligible"]) and all(verdict is True for verdict in gates.values())
+    found = gates.pop("top_wrong_pass")
+    if _is_top(row):
+        stop = found is True and gates["diagnostics_pass"] is True
+    else:
+        stop = bool(row["lag_eligible"]) and all(verdict is True for verdict in gates.values())
     return stop, CONVERGED if stop else None
 
 
@@ -452,6 +482,8 @@ def may_stop(row: Mapping[str, Any]) -> bool:
     Args:
         row: the row of the round log that the approximation gave.
     """
+    if _is_top(row):
+        return _holds(row["top_wrong"], "<=", SCREEN_WRONG * row["top_wrong_allowed"]) is not False
     margins = SCREEN_MARGINS.items()
     return bool(row["lag_eligible"]) and all(
         _holds(row[figure], ">=", row[limit] - margin) is not False for (figure, limit), margin in margins

@@ -21,7 +21,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
 import numpy as np
 
 from pairscale.adaptive._naming import name_of
+from pairscale.adaptive.goals import ORDER
 from pairscale.core.errors import InputError, UnknownNameError
+from pairscale.core.notices import notice
 from pairscale.core.tables import listed
 from pairscale.judges.resolve import imported
 
@@ -44,6 +46,8 @@ __all__ = [
     "look",
     "make_selector",
     "named_selector",
+    "say_unaimed",
+    "selector_for",
     "selector_name",
 ]
 
@@ -151,6 +155,27 @@ def named_selector(selector: str | OwnSelector) -> str | OwnSelector:
     if not isinstance(name, str) or not name.strip() or name in (*known, "warm_start", "reverse"):
         raise InputError(f"a selector of your own needs a name of its own, not {name!r:.80}")
     return selector
+
+
+def selector_for(selector: str | OwnSelector | None, goal: str) -> str | OwnSelector:
+    """The selector that was given, or else that of the goal.
+
+    Args:
+        selector: what the user gave; None leaves it to the goal.
+        goal: ``order`` or ``top:K``.
+    """
+    if selector is None:
+        return POLLITT if goal == ORDER else "information"
+    return selector
+
+
+def say_unaimed(selector: str, goal: str) -> None:
+    """Say that a selector of pairscale's chooses pairs for another goal than that of the run."""
+    if goal != ORDER and selector in (POLLITT, "random", "nearest"):
+        notice(
+            f"selector {selector!r} chooses pairs for the whole order, whatever the goal; only selector='information' "
+            f"chooses them for {goal!r}"
+        )
 
 
 def selector_name(selector: str | OwnSelector) -> str:

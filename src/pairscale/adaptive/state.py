@@ -194,7 +194,7 @@ def summarize_adaptive(state: AdaptiveState) -> pl.DataFrame:
             "last_stop_decision": [state.stop_reason is not None],
             "last_stop_reason": pl.Series([state.stop_reason], dtype=pl.String),
             "preset": [state.preset],
-            "goal": ["order"],
+            "goal": [engine.config.goal],
             "reliability": pl.Series([last.get("reliability")], dtype=pl.Float64),
             "judge_id": pl.Series([state.judge_id], dtype=pl.String),
             "position_effect": pl.Series([last.get("b_mean")], dtype=pl.Float64),

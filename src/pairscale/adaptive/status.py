@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pairscale.adaptive.goals import ORDER
+
 if TYPE_CHECKING:
     from pairscale.store.runfile import RunFile
 
@@ -24,7 +26,7 @@ def n_items(events: Sequence[Mapping[str, Any]]) -> int:
 def adaptive_status(store: RunFile) -> dict[str, Any] | None:
     """Where an adaptive run stands, from its logs alone and without replaying it; None when the file holds none.
 
-    ``preset n_items withdrawn steps committed_pairs invalid stage round_id n_refits reliability has_ended
+    ``preset goal prior n_items withdrawn steps committed_pairs invalid stage round_id n_refits reliability has_ended
     stop_reason``, and ``judge``: how the judge answers, by the last refit (columns of the round log).
     """
     with store.snapshot():
@@ -36,6 +38,8 @@ def adaptive_status(store: RunFile) -> dict[str, Any] | None:
     has_ended, stop_reason = _ended(events, rounds)
     return {
         "preset": events[0]["preset"],
+        "goal": [event["adaptive_config"] for event in events if "adaptive_config" in event][-1].get("goal", ORDER),
+        "prior": events[0].get("prior"),
         "n_items": n_items(events),
         "withdrawn": [name for event in events if event["event"] == "withdraw" for name in event["ids"]],
         "steps": sum(status.values()),

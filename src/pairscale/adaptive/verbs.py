@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pairscale.adaptive.presets import OURS, Preset, stopping_at
+from pairscale.adaptive.presets import OURS, Preset, stopping_at, with_goal
 from pairscale.adaptive.rank import AdaptiveResult, rank_samples
-from pairscale.adaptive.selectors import POLLITT, OwnSelector
+from pairscale.adaptive.selectors import OwnSelector, selector_for
 from pairscale.core.options import optional, require_int
 from pairscale.core.samples import read_samples
 from pairscale.core.traits import Trait
@@ -37,8 +37,10 @@ def rank(
     base_url: str | None = None,
     cache: bool | None = None,
     price: Price | Mapping[str, Any] | None = None,
+    goal: str = "order",
+    prior: str | None = None,
     preset: Preset = OURS,
-    selector: str | OwnSelector = POLLITT,
+    selector: str | OwnSelector | None = None,
     concurrency: int = 1,
     retries: int = RETRIES,
     timeout: float | None = TIMEOUT,
@@ -76,9 +78,14 @@ def rank(
         base_url: Address of the provider, such as ``http://localhost:8000/v1``.
         cache: Whether to use answers of earlier runs to the same request; by default for temperature 0.
         price: US dollars per million tokens, such as ``{"input": 1.25, "output": 10}``; by default the dated table.
+        goal: What the run is for: ``order``, the whole ranking, or ``top:K``, such as ``top:10``, the K best texts;
+            then the pairs are chosen for that, and the run stops when few wrong members are expected among them.
+        prior: A column of the samples with a number that is known beforehand, such as a mark or a score: texts with a
+            higher one are expected to be better (or worse), by as much as the comparisons confirm.
         preset: The settings to start from: ``pairscale``, or ``pairwiseLLM``, the design document's.
-        selector: What chooses the pairs: ``pollitt``, ``random``, ``nearest``, ``information``, ``module:function``, or
-            a function of your own (see ``pairscale.adaptive.selectors.OwnSelector``).
+        selector: What chooses the pairs: ``pollitt`` (the default for the whole order), ``information`` (the default
+            for ``top:K``), ``random``, ``nearest``, ``module:function``, or a function of your own (see
+            ``pairscale.adaptive.selectors.OwnSelector``).
         concurrency: Questions open at once.
         retries: How often to ask again after a transient failure.
         timeout: Seconds that one answer may take; None for no limit.
@@ -86,7 +93,7 @@ def rank(
         max_cost: US dollars that the run may spend, all calls and resumptions together.
         max_minutes: Minutes that this call may take.
         steps: Maximum number of questions of this call, those without a valid answer included.
-        reliability: EAP reliability to stop at; 0.9 by default.
+        reliability: EAP reliability to stop at; 0.9 by default. It belongs to the goal ``order``.
         without: IDs of texts to withdraw from the run, for good.
         adaptive_config: Fields of ``AdaptiveConfig`` to use instead of the preset's.
         btl_config: Fields of ``BTLConfig`` to use instead of the preset's.
@@ -120,9 +127,10 @@ def rank(
         judge, trait=trait, template=template, judge_args=judge_args, base_url=base_url, cache=cache, price=price
     )
     limit = optional(require_int, steps, "steps", least=0)
+    settings = with_goal(goal, adaptive_config, reliability)
     return rank_samples(
-        samples, asked, limit, fit, run=None if run is None else str(run), without=without, preset=preset, seed=seed,
-        selector=selector, adaptive_config=adaptive_config, btl_config=stopping_at(reliability, btl_config),
-        progress=progress, concurrency=concurrency, retries=retries, timeout=timeout, max_comparisons=max_comparisons,
-        max_cost=max_cost, max_minutes=max_minutes, keep_columns=True,
+        samples, asked, limit, fit, run=None if run is None else str(run), without=without, preset=preset, prior=prior,
+        seed=seed, selector=selector_for(selector, settings.get("goal", "order")), adaptive_config=settings,
+        btl_config=stopping_at(reliability, btl_config), progress=progress, concurrency=concurrency, retries=retries,
+        timeout=timeout, max_comparisons=max_comparisons, max_cost=max_cost, max_minutes=max_minutes, keep_columns=True,
     )  # fmt: skip

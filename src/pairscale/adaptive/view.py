@@ -64,6 +64,7 @@ class View:
         show_events: a line for steps without a pair, for items set aside, and when the order becomes known.
         show_errors: a line for invalid answers. Of every kind the first five get a line; later ones are counted.
         reliability_target: the EAP reliability that the run needs.
+        goal: what the run is for, ``order`` or ``top:K``, which needs no reliability.
         n_steps: steps that this call may take.
         max_comparisons: committed comparisons, those of earlier calls included, at which the run ends.
         max_cost: money at which it does.
@@ -84,6 +85,7 @@ class View:
         show_events: bool = True,
         show_errors: bool = True,
         reliability_target: float,
+        goal: str = "order",
         n_steps: int | None,
         max_comparisons: int | None,
         max_cost: float | None,
@@ -93,6 +95,7 @@ class View:
         require_choice(mode, "progress", get_args(Mode))
         redraw_every = require_int(redraw_every, "progress_redraw_every", least=1)
         self._mode, self._n_items, self._target = mode, n_items, reliability_target
+        self._goal = goal
         self._preset = preset
         self.prices = ""
         self._show_events, self._show_errors = show_events and mode != "line", show_errors
@@ -195,7 +198,7 @@ class View:
         if row.get("diagnostics_pass") and reliability is not None and 0 <= reliability < 1:
             self._grown.append((done, reliability))
         if not self._is_drawn and self._mode not in ("steps", "line"):
-            figures = _joined(
+            figures = self._shown_wrong() or _joined(
                 f"reliability {shown_figure(reliability, self._target)}", f"rank stability {_stability(row)}"
             )
             line = "; ".join(part for part in (figures, _verdict(row), self._more()) if part)
@@ -306,7 +309,17 @@ class View:
     def _done(self) -> str:
         return f"{_of(self._committed, self._max_comparisons)} comparisons"
 
+    def _shown_wrong(self) -> str:
+        """How many members of the top K are expected to be wrong; empty when the goal is the whole order."""
+        if self._goal == "order":
+            return ""
+        found, most = self._refit.get("top_wrong"), self._refit.get("top_wrong_allowed")
+        limit = "" if most is None else f" (at most {shown_limit(most)})"
+        return f"{self._goal}, wrong members expected {shown_figure(found, most, at_most=True)}{limit}"
+
     def _shown_reliability(self) -> str:
+        if wrong := self._shown_wrong():
+            return wrong
         reliability = self._refit.get("reliability")
         return f"reliability {_bar(reliability, self._target)} {_of_target(reliability, self._target)}"
 
@@ -346,7 +359,7 @@ class View:
 
     def _facts(self, now: float) -> dict[str, str]:
         """The lines of the panel by their names; those without a text are left out."""
-        steps, model = self._mode != "refits", self._mode != "steps"
+        steps, model, is_order = self._mode != "refits", self._mode != "steps", self._goal == "order"
         row, pace, reliability = self._refit, self._pace(now), self._refit.get("reliability")
         running = f"refit of {self._fitting:,} comparisons is running" if self._fitting is not None else ""
         facts = {
@@ -356,9 +369,12 @@ class View:
             "in flight": steps and f"{self._in_flight:,}",
             "invalid": f"{self._invalid:,}",
             "judge": ", ".join(judge_health({**row, **self._judge})) if self._judge or row else "",
-            "reliability": model and f"{_bar(reliability, self._target)} {_of_target(reliability, self._target)}",
-            "to the target": model and self._way_to_target(pace),
-            "rank stability": model and _stability(row),
+            "goal": model and self._shown_wrong(),
+            "reliability": model
+            and is_order
+            and f"{_bar(reliability, self._target)} {_of_target(reliability, self._target)}",
+            "to the target": model and is_order and self._way_to_target(pace),
+            "rank stability": model and is_order and _stability(row),
             "global order": model and ("known" if row.get("global_identified") else "not known yet"),
             "model": model and (running or (diagnostics(row) if row else "no refit yet")),
             "stop rule": model and _verdict(row),

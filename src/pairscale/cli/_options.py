@@ -17,6 +17,7 @@ __all__ = [
     "Concurrency",
     "DryRun",
     "Encoding",
+    "Goal",
     "Host",
     "IdCol",
     "Instructions",
@@ -132,6 +133,10 @@ PriceOption = Annotated[
         help="US dollars per million tokens: input=1.25,output=10, also cached= and batch=; or a JSON file "
         "of prices. By default the dated table.",
     ),
+]
+Goal = Annotated[
+    str,
+    typer.Option(metavar="GOAL", help="What the run is for: order, or top:K, such as top:10 for the ten best texts."),
 ]
 PresetName = Annotated[
     str,

@@ -192,6 +192,14 @@ def command(
             "default).",
         ),
     ] = None,
+    prior: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Of bayes: a number known of each text beforehand: a column of the run file's texts, or a file with "
+            "ID and one other column.",
+        ),
+    ] = None,
     covariance: Annotated[
         Path | None,
         typer.Option(
@@ -245,8 +253,8 @@ def command(
         "engine": engine != "auto", "separate": separate, "position": position, "ties": ties is not None,
         "cluster": cluster is not None, "bootstrap": bootstrap > 0, "reference": reference is not None,
         "weights": weights is not None, "covariance": covariance is not None, "variant": variant is not None,
-        "prior_sd": prior_sd is not None, "repeats": repeats is not None, "chosen": chosen is not None,
-        "runs": runs is not None, "level": level is not None,
+        "prior_sd": prior_sd is not None, "prior": prior is not None, "repeats": repeats is not None,
+        "chosen": chosen is not None, "runs": runs is not None, "level": level is not None,
     }  # fmt: skip
     _require_own(given, model, engine)
     if covariance is not None and out is not None and covariance.resolve() == out.resolve():
@@ -260,6 +268,7 @@ def command(
         variant=None if variant is None else variant.value,
         prior_sd=_number_or(prior_sd, "--prior-sd", _LEARNED, above=0),
         repeats=_number_or(repeats, "--repeats", _REPEATS, least=0),
+        prior=_prior(prior, known),
         ties=None if ties is None else ties.value,
         chosen=_chosen(chosen, known, model),
         ids=known.ids if model is not Model.ELO else None,
@@ -295,6 +304,13 @@ def command(
     document = {"model": str(model), "read": known.line, **shown.facts, "items": shown.items}
     written = shown.short if columns is Columns.SHORT else shown.items
     emit(document, written, as_json=as_json, out=out, show=show)
+
+
+def _prior(prior: str | None, known: Comparisons) -> Any:
+    """The column of the run file's texts, which are not in the table that is fitted; else the name as it is."""
+    if prior is None or known.samples is None or prior not in known.samples.columns:
+        return prior
+    return known.samples.select("ID", prior)
 
 
 _LEARNED: tuple[Literal["learned"]] = ("learned",)

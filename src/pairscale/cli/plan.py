@@ -20,25 +20,29 @@ __all__ = ["EXAMPLES", "command"]
 EXAMPLES = (
     "pairscale plan --items 200 --reliability 0.9",
     "pairscale plan --items 200 --price 0.002 --seconds 2 --concurrency 8",
+    "pairscale plan --items 200 --goal top:10 --sd 2",
     "pairscale plan --items 60 --reliability 0.8 --sd 2 --bias 0.3 --lapse 0.05",
 )
 
 
 def command(
     items: Annotated[int, typer.Option(min=2, metavar="N", help="How many items there will be.")],
-    reliability: Annotated[float, typer.Option(metavar="R", help="The EAP reliability to stop at.")] = 0.9,
+    goal: opt.Goal = "order",
+    reliability: Annotated[
+        float | None, typer.Option(metavar="R", help="The EAP reliability to stop at; 0.9 by default.")
+    ] = None,
     sd: Annotated[float, typer.Option(metavar="SD", help="Standard deviation of the abilities, in logits.")] = 1.0,
     bias: Annotated[float, typer.Option(metavar="LOGITS", help="The judge's preference for the first position.")] = 0.0,
     lapse: Annotated[float, typer.Option(metavar="SHARE", help="Of answers given by the toss of a coin.")] = 0.0,
     invalid_rate: Annotated[float, typer.Option(metavar="SHARE", help="Of questions that the judge declines.")] = 0.0,
     selector: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="NAME",
             autocompletion=_names.selectors,
-            help="Who chooses the pairs: pollitt, random, nearest or information.",
+            help="Who chooses the pairs: pollitt (for the order), information (for top:K), random or nearest.",
         ),
-    ] = "pollitt",
+    ] = None,
     preset: opt.PresetName = "pairscale",
     price: Annotated[float | None, typer.Option(min=0, metavar="X", help="Of one question, in any currency.")] = None,
     seconds: Annotated[float | None, typer.Option(min=0, metavar="X", help="That one answer takes.")] = None,
@@ -60,6 +64,7 @@ def command(
     """
     plan = ps.plan(
         items,
+        goal=goal,
         reliability=reliability,
         sd=sd,
         bias=bias,
@@ -80,7 +85,10 @@ def command(
         show_table(plan.runs)
         typer.echo()
         typer.echo(str(plan))
-        if plan.reliability_true is not None and plan.spearman is not None:
+        if plan.top_right is not None:
+            top = plan.goal.removeprefix("top:")
+            typer.echo(f"at the end of the runs: {plan.top_right:.1f} of the true top {top} were named")
+        elif plan.reliability_true is not None and plan.spearman is not None:
             typer.echo(
                 f"at the end of the runs: true reliability {plan.reliability_true:.3f}, rank correlation with the "
                 f"truth {plan.spearman:.3f}"

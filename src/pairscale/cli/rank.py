@@ -30,6 +30,7 @@ EXAMPLES = (
     "pairscale rank essays.csv --judge mine:better --run run.db --concurrency 8",
     "pairscale rank essays.csv --judge openai:gpt-5.1 --run run.db --max-cost 2",
     "pairscale rank texts.jsonl --selector information --reliability 0.8",
+    "pairscale rank essays.csv --goal top:10 --run run.db",
     "pairscale rank essays/ --judge human --labellers ann,bob --run run.db",
 )
 
@@ -53,6 +54,11 @@ def command(
     retries: opt.Retries = 3,
     timeout: opt.Timeout = 300.0,
     price: opt.PriceOption = None,
+    goal: opt.Goal = "order",
+    prior: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="A column of DATA with a number known beforehand, such as a mark."),
+    ] = None,
     reliability: Annotated[
         float | None,
         typer.Option(
@@ -70,13 +76,13 @@ def command(
     max_cost: opt.MaxCost = None,
     max_minutes: Annotated[float | None, typer.Option(min=0, metavar="M", help="Stop after so long.")] = None,
     selector: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="NAME",
             autocompletion=_names.selectors,
-            help="Who chooses: pollitt, random, nearest, information, or module:function.",
+            help="Who chooses: pollitt (for the order), information (for top:K), random, nearest, or module:function.",
         ),
-    ] = "pollitt",
+    ] = None,
     preset: opt.PresetName = "pairscale",
     set_: Annotated[
         list[str] | None,
@@ -134,6 +140,8 @@ def command(
             run=run,
             seed=seed,
             preset=preset,  # type: ignore[arg-type]
+            goal=goal,
+            prior=prior,
             selector=selector,
             reliability=reliability,
             max_comparisons=max_comparisons,
@@ -172,32 +180,36 @@ def _configured(given: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     return found
 
 
-def _show(result: AdaptiveResult, run: str | None, selector: str) -> None:
+def _show(result: AdaptiveResult, run: str | None, selector: str | None) -> None:
     import polars as pl
 
-    from pairscale.adaptive.messages import shown_figure
+    from pairscale.adaptive.messages import shown_figure, top_sought
     from pairscale.models.logs import ITEM_LOG
 
     items = result.items
-    known = {*ITEM_LOG, "rank", "comparisons", "95 %", "withdrawn"}
+    known = {*ITEM_LOG, "rank", "comparisons", "95 %", "withdrawn", "in the top"}
+    top = [] if items["top_prob"].null_count() else [pl.col("top_prob").alias("in the top")]
     if items.height:
         shown = items.select(
             "rank", "ID", "theta_mean", "theta_sd",
             pl.format("{}-{}", *_whole("rank_p2.5", "rank_p97.5")).alias("95 %"), pl.col("degree").alias("comparisons"),
-            *(name for name in items.columns if name not in known),
+            *top, *(name for name in items.columns if name not in known),
         )  # fmt: skip
         show_table(shown, digits=2)
     state = result.state
     said = f"\n{state.engine.committed:,} comparisons of {len(state.ids):,} texts"
-    if result.refits.height:
-        last = result.refits.row(-1, named=True)
+    last = result.refits.row(-1, named=True) if result.refits.height else None
+    if last is not None and top_sought(last) is not None:
+        wrong = shown_figure(last["top_wrong"], last["top_wrong_allowed"], at_most=True)
+        said += f"; goal {last['goal']}, {wrong} wrong members expected"
+    elif last is not None:
         said += f"; reliability {shown_figure(last['reliability'], last['eap_reliability_min'])}"
     typer.echo(f"{said}; preset {state.preset}")
     if state.withdrawn:
         typer.echo(printable(f"withdrawn: {', '.join(state.withdrawn)}"))
     typer.echo(_ending(result))
     if run is not None:
-        own = f" --selector {selector}" if ":" in selector else ""
+        own = f" --selector {selector}" if ":" in (selector or "") else ""
         typer.echo(f"run file  {without_logins(run)}  (try: pairscale audit {without_logins(run)}{own})")
 
 
@@ -218,7 +230,7 @@ _ENDINGS = {
 
 
 def _ending(result: AdaptiveResult) -> str:
-    from pairscale.adaptive.messages import exhaustion, starvation, stop_in_words
+    from pairscale.adaptive.messages import exhaustion, starvation, stop_in_words, stop_meaning
 
     state = result.state
     if state.stop_reason is None:
@@ -228,6 +240,8 @@ def _ending(result: AdaptiveResult) -> str:
     rows = [row for row in result.refits.iter_rows(named=True) if not row["is_closing"]]
     if rows and rows[-1]["stop_reason"] == state.stop_reason == "btl_converged":
         why = stop_in_words(rows[-1], rows[-2] if len(rows) > 1 else None)
+        if state.engine.config.top is not None:
+            return f"stopped: {stop_meaning('btl_converged', rows[-1])}; a lower top_wrong_max continues it\n  {why}"
         return f"{_ENDINGS['btl_converged']}\n  {why}"
     if state.stop_reason != "candidate_starvation":
         return _ENDINGS.get(state.stop_reason, state.stop_reason)

@@ -16,22 +16,27 @@ __all__ = ["Cells", "JudgeParameters", "count_outcomes"]
 
 @dataclass(frozen=True, slots=True)
 class JudgeParameters:
-    """Which parameters the judge has.
+    """Which parameters the judge has, and what is known of the abilities beforehand.
 
     Attributes:
         lapse: ``eps ~ Beta(2, 20)``.
         position: ``b ~ N(0, 0.3)``.
         prior_sd: of the abilities; None when it is learned, ``tau ~ half-normal(2.5)``.
+        known: per item, what is known of it beforehand, with mean 0 and variance 1; None when there is nothing. The
+            abilities then spread around ``slope * known``, with ``slope ~ N(0, 1)``.
     """
 
     lapse: bool
     position: bool
     prior_sd: float | None = 1.0
+    known: tuple[float, ...] | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
         """The judge's parameters, in the order of the rows behind the abilities."""
-        present = (("u", self.lapse), ("b", self.position), ("t", self.prior_sd is None))
+        present = (
+            ("u", self.lapse), ("b", self.position), ("t", self.prior_sd is None), ("g", self.known is not None),
+        )  # fmt: skip
         return tuple(name for name, there in present if there)
 
 

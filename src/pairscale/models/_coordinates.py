@@ -1,7 +1,8 @@
 """Coordinates in which the Bradley–Terry–Luce posterior is round.
 
 A larger lapse rate goes with a wider scale of all abilities, and a position effect shifts abilities that stood first
-more often. :class:`Coordinates` takes this out, so that the chains see a density that is close to a unit normal; it is
+more often; what the slope of something known beforehand takes, the abilities beyond it give back. :class:`Coordinates`
+takes this out, so that the chains see a density that is close to a unit normal; it is
 a change of variables with its exact Jacobian, so the draws are exact however good it is.
 """
 
@@ -13,7 +14,7 @@ import numpy as np
 from scipy.special import expit
 
 from pairscale.core.arrays import Floats
-from pairscale.models._btl import POSITION_SD, BTLDensity
+from pairscale.models._btl import BTLDensity
 
 __all__ = ["Coordinates", "Learned"]
 
@@ -30,8 +31,8 @@ class Learned:
         spread: the scale of each of the judge's parameters, u in the units of its knee.
         kappa: how the logarithm of the abilities' spread moves with eps and t.
         mix: how the abilities move with eps, in terms of ``Coordinates.basis``; one column, or none without eps.
-        of_b: how b moves with eps.
-        offset: how far the means of abilities and b lie from their conditional mode; zero for u and t.
+        of_b: how b and g move with eps; one row each.
+        offset: how far the means of abilities, b and g lie from their conditional mode; zero for u and t.
         widen: per ability, the scale of z in units of its conditional spread; between that and the marginal one.
         knee: where the odds of a lapse, and tau, turn from logarithmic to linear.
     """
@@ -49,10 +50,11 @@ class Learned:
 class Coordinates:
     """A change of variables, from z to the abilities and the judge's parameters.
 
-    The abilities follow the judge: ``theta = c_t (center + c_u · spread · z + drift · (b', eps - eps0))``, where ``b'``
-    is what b itself does not owe to eps, and ``c_u = exp(kappa_u (eps - eps0))``: their spread moves with eps. All of
-    them move with t by c_t, which is ``tau / sqrt(1 + w tau²)``, one at the center: with a small tau the prior sets
-    their size, and with a large one the comparisons do. ``kappa_t`` is the slope of log c_t at the center.
+    The abilities follow the judge: ``theta = c_t (center + c_u · spread · z + drift · (b', g', eps - eps0))``, where
+    ``b'`` and ``g'`` are what b and g themselves do not owe to eps, and ``c_u = exp(kappa_u (eps - eps0))``: their
+    spread moves with eps. All of them move with t by c_t, which is ``tau / sqrt(1 + w tau²)``, one at the center: with
+    a small tau the prior sets their size, and with a large one the comparisons do. ``kappa_t`` is the slope of log c_t
+    at the center.
     The odds of a lapse are ``knee · log(1 + exp(y))`` with y linear in z: close to zero like its logarithm, further up
     like eps itself, which is nearer to normal there; and so it is with tau. The Jacobian is
     ``n log c_u + n log c_t + log(du / dy) + log(dt / dy)``.
@@ -62,8 +64,8 @@ class Coordinates:
         center: a position (one column): where z is zero.
         spread: per row, the scale of z.
         basis: directions in which the abilities follow eps: the derivative of their mode, and the center.
-        drift: how the abilities move with b and eps, those of them that there are; one column each.
-        of_b: how b moves with eps.
+        drift: how the abilities move with b, g and eps, those of them that there are; one column each.
+        of_b: how b and g move with eps; one row each.
         kappa: how the logarithm of the scale moves with eps and, at the center, with t.
         knee: where the odds of a lapse, and tau, turn from logarithmic to linear.
     """
@@ -93,9 +95,11 @@ class Coordinates:
         deviation = x[:n]
         if "u" in row:
             deviation = deviation * np.exp(self.kappa["u"] * moved[0])
-        if "b" in row:
-            moved = np.concatenate([x[row["b"]][None], moved])
-            x[row["b"]] += self.center[row["b"]] + self.of_b @ moved[1:]
+        if linear := list(self.posterior.linear):
+            at = [row[name] for name in linear]
+            own = x[at]
+            x[at] += self.center[at] + self.of_b @ moved
+            moved = np.concatenate([own, moved])
         x[:n] = deviation + self.center[:n]
         if len(moved):
             x[:n] += self.drift @ moved
@@ -129,9 +133,9 @@ class Coordinates:
         scale = np.exp(self.kappa["u"] * moved[0]) if "u" in row else 1.0
         for name in self.knee:
             z[row[name]] = self._to_y(name, x[row[name]]) - self._to_y(name, self.center[row[name]])
-        if "b" in row:
-            z[row["b"]] -= self.of_b @ moved
-            moved = np.concatenate([z[row["b"]][None], moved])
+        if linear := [row[name] for name in self.posterior.linear]:
+            z[linear] -= self.of_b @ moved
+            moved = np.concatenate([z[linear], moved])
         if "t" in row:
             z[:n] /= np.exp(self._wide(x)[0])
         z[:n] -= self.center[:n]
@@ -152,10 +156,10 @@ class Coordinates:
             log_jacobian += n * log_wide
             theta *= np.exp(log_wide)
             self._bend(out, ys, "t", log_jacobian)
-        along = self.drift.T @ theta  # in b and eps
-        if "b" in row:
-            of_b, along = along[0], along[1:] + self.of_b[:, None] * out[row["b"]]
-            out[row["b"]] += of_b
+        along = self.drift.T @ theta  # in b, g and eps
+        if linear := [row[name] for name in self.posterior.linear]:
+            of_linear, along = along[: len(linear)], along[len(linear) :] + self.of_b.T @ out[linear]
+            out[linear] += of_linear
         if "u" in row:
             eps, log_u = expit(x[row["u"]]), self.kappa["u"] * self._moved(x)[0]
             in_eps = along[0] + self.kappa["u"] * (np.einsum("nc,nc->c", theta, deviation) + n)
@@ -185,16 +189,17 @@ class Coordinates:
         """
         n, row = posterior.n, posterior.row
         mode = posterior.conditional_mode(x)
-        diagonal, of_b, _, weight = posterior.precision(mode)
-        spread = {"b": of_b**-0.5}
+        diagonal, of_linear, _, weight = posterior.precision(mode)
+        spread: dict[str, float] = {}
         shift: list[Floats] = []
-        if "b" in row:
-            cells = posterior.cells
-            signed = weight * cells.sign
+        cells = posterior.cells
+        for name, per_unit in posterior.linear.items():
+            signed = weight * per_unit
             column: Floats = np.bincount(cells.winner, signed, n).astype(np.float64)
             column -= np.bincount(cells.loser, signed, n)
-            shift = [posterior.solve(mode, -column, tolerance=1e-4)]
-            spread["b"] = max(of_b + float(column @ shift[0]), POSITION_SD**-2) ** -0.5
+            shift.append(posterior.solve(mode, -column, tolerance=1e-4))
+            left = of_linear[name] + float(column @ shift[-1])
+            spread[name] = max(left, posterior.linear_precision[name]) ** -0.5
         follow = {name: _follow(posterior, mode, name) for name in ("u", "t") if name in row}
         kappa: dict[str, float] = {name: wider for name, (_, _, wider) in follow.items()}
         knee: dict[str, float] = {}
@@ -206,7 +211,8 @@ class Coordinates:
             spread[name] = wide * y / float(expit(y))
         free = [follow["u"]] if "u" in row else []
         basis = np.stack([*(by for by, _, _ in free), mode[:n, 0]], axis=1)
-        mix, b_too = np.eye(len(free) + 1, len(free)), np.array([by for _, by, _ in free])
+        mix = np.eye(len(free) + 1, len(free))
+        b_too = np.array([by for _, by, _ in free]).reshape(len(free), len(posterior.linear)).T
         center, scale = mode.copy(), diagonal**-0.5
         if learned is not None:
             mix, b_too, spread, kappa = learned.mix, learned.of_b, spread | learned.spread, learned.kappa
@@ -229,12 +235,13 @@ class Coordinates:
             return np.asarray(np.linalg.lstsq(on.T, values.T, rcond=None)[0].T)
 
         theta = x[:n].copy()
-        spread, kappa, knee, of_b = {}, {}, {}, np.zeros(len(moved))
-        if "b" in row:
-            b = x[row["b"]] - mean[row["b"]]
-            of_b = slopes(b, moved)
-            b -= of_b @ moved
-            spread["b"] = float(max(b.std(), 1e-6))
+        spread, kappa, knee = {}, {}, {}
+        linear = [row[name] for name in posterior.linear]
+        own = x[linear] - mean[linear]
+        of_b = slopes(own, moved)
+        own -= of_b @ moved
+        for name, values in zip(posterior.linear, own, strict=True):
+            spread[name] = float(max(values.std(), 1e-6))
         for name in self.knee:
             knee[name] = float(max(np.exp(x[row[name]]).std(), 1e-6))
             spread[name] = float(max(replace(self, knee=knee)._to_y(name, x[row[name]]).std(), 1e-6))
@@ -243,8 +250,7 @@ class Coordinates:
             both = np.concatenate([t[None], moved])
             kappa["t"] = float(slopes(_log_size(theta), both)[0])
             theta /= np.exp(_widening(kappa["t"], t)[0])
-        if "b" in row:
-            theta -= self.drift[:, :1] * b
+        theta -= self.drift[:, : len(linear)] @ own
         center = theta.mean(axis=1, keepdims=True)
         theta -= center
         scale = self.spread[:n, None]
@@ -301,10 +307,10 @@ def _log_softplus(y: Floats) -> Floats:
     return np.asarray(np.where(y > _LOW, np.log(np.maximum(np.logaddexp(0.0, y), 1e-300)), y))
 
 
-def _follow(posterior: BTLDensity, mode: Floats, name: str) -> tuple[Floats, float, float]:
-    """How the mode of the abilities, that of b, and the log of the spread (for t, of the size) move with eps or t."""
+def _follow(posterior: BTLDensity, mode: Floats, name: str) -> tuple[Floats, Floats, float]:
+    """How the modes of the abilities, of b and g, and the log of the spread (for t, of the size) move with eps or t."""
     n, row = posterior.n, posterior.row
-    rows = np.append(np.arange(n), [row["b"]] if "b" in row else []).astype(np.intp)
+    rows = posterior.mode_rows
     ends = []
     for change in (-0.1, 0.1):
         x = mode.copy()
@@ -321,4 +327,4 @@ def _follow(posterior: BTLDensity, mode: Floats, name: str) -> tuple[Floats, flo
             sizes.append(0.5 * np.log(variance).mean())
         else:
             sizes.append(0.5 * np.log(np.sum(x[:n] ** 2) + variance.sum()))
-    return by[:n], float(by[n]) if "b" in row else 0.0, float(sizes[1] - sizes[0]) / (stop - start)
+    return by[:n], by[n:], float(sizes[1] - sizes[0]) / (stop - start)

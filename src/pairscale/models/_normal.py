@@ -12,6 +12,7 @@ from scipy.special import expit, log_expit
 
 from pairscale.models._btl import LAPSE_PRIOR, LEARNED_SCALE, POSITION_SD
 from pairscale.models._sampling import FIRST_LAPSE
+from pairscale.models.prior_mode import SLOPE_SD
 
 if TYPE_CHECKING:
     from pairscale.core.arrays import Floats
@@ -27,7 +28,7 @@ _WIDEST = 8.0  # of the logarithm of a learned spread: beyond, matrices are no l
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Normal:
-    """The normal distribution of abilities and b, given the judge's other parameters.
+    """The normal distribution of abilities, b and g, given the judge's other parameters.
 
     Attributes:
         judge: these parameters: u and t, those that there are.
@@ -49,12 +50,21 @@ class Normal:
 
 
 class Target:
-    """The posterior, in terms of means over a normal distribution."""
+    """The posterior, in terms of means over a normal distribution.
+
+    The rows are the abilities (beyond what was known beforehand), then b and g, as far as they are there.
+    """
 
     def __init__(self, cells: Cells, model: JudgeParameters) -> None:
         self.cells, self.model, self.n = cells, model, cells.n_items
-        self.size = self.n + model.position
-        self.names = [name for name in model.names if name != "b"]
+        self.linear = [cells.sign] if model.position else []
+        self._linear_precision = [POSITION_SD**-2] if model.position else []
+        if model.known is not None:
+            known = np.array(model.known)
+            self.linear.append(known[cells.winner] - known[cells.loser])
+            self._linear_precision.append(SLOPE_SD**-2)
+        self.size = self.n + len(self.linear)
+        self.names = [name for name in model.names if name not in ("b", "g")]
         # All abilities move with tau, so it takes some steps to arrive; with eps they hardly move.
         self.steps = _WITH_TAU if model.prior_sd is None else 1
         self._flat = cells.winner * self.n + cells.loser
@@ -71,15 +81,25 @@ class Target:
         """The prior's, per row."""
         tau = self.model.prior_sd or math.exp(float(np.clip(judge[self.names.index("t")], -_WIDEST, _WIDEST)))
         out = np.full(self.size, tau**-2)
-        out[self.n :] = POSITION_SD**-2
+        out[self.n :] = self._linear_precision
         return out
+
+    def abilities(self, x: Floats) -> Floats:
+        """The abilities of draws, one per row."""
+        theta = x[:, : self.n]
+        return theta if self.model.known is None else theta + np.outer(x[:, -1], self.model.known)
+
+    def differences(self, mean: Floats) -> Floats:
+        """Per cell, how far the winner stands above the loser, the position effect included."""
+        d = mean[self.cells.winner] - mean[self.cells.loser]
+        for at, per_unit in enumerate(self.linear, start=self.n):
+            d = d + per_unit * mean[at]
+        return np.asarray(d)
 
     def averages(self, mean: Floats, spread: Floats | None, eps: float) -> tuple[float, Floats, Floats, float]:
         """Mean log likelihood; per cell, its mean slope and curvature in the difference; its slope in eps."""
         cells = self.cells
-        d = mean[cells.winner] - mean[cells.loser]
-        if self.model.position:
-            d = d + cells.sign * mean[self.n]
+        d = self.differences(mean)
         sd = 0.0 if spread is None else np.sqrt(spread)
         value, in_eps = 0.0, 0.0
         slope, curvature = np.zeros(len(d)), np.zeros(len(d))
@@ -99,8 +119,8 @@ class Target:
         cells, weighted = self.cells, slope * self.cells.times
         out = -precision * mean
         out[: self.n] += np.bincount(cells.winner, weighted, self.n) - np.bincount(cells.loser, weighted, self.n)
-        if self.model.position:
-            out[self.n] += cells.sign @ weighted
+        for at, per_unit in enumerate(self.linear, start=self.n):
+            out[at] += per_unit @ weighted
         return out
 
     def factor(self, curvature: Floats, precision: Floats) -> Any:
@@ -120,10 +140,12 @@ class Target:
         between = np.bincount(self._flat, weight, n * n).reshape(n, n)
         out[:n, :n] = -between - between.T
         diagonal = np.bincount(cells.winner, weight, n) + np.bincount(cells.loser, weight, n)
-        if self.model.position:
-            signed = weight * cells.sign
-            out[:n, n] = out[n, :n] = np.bincount(cells.winner, signed, n) - np.bincount(cells.loser, signed, n)
-            diagonal = np.append(diagonal, weight.sum())
+        for at, per_unit in enumerate(self.linear, start=n):
+            signed = weight * per_unit
+            out[:n, at] = out[at, :n] = np.bincount(cells.winner, signed, n) - np.bincount(cells.loser, signed, n)
+            for other, column in enumerate(self.linear[: at - n], start=n):
+                out[at, other] = out[other, at] = signed @ column
+            diagonal = np.append(diagonal, signed @ per_unit)
         out[np.diag_indices(self.size)] += diagonal + precision
         return out
 
@@ -145,9 +167,11 @@ class Target:
         cells = self.cells
         high, low = np.maximum(cells.winner, cells.loser), np.minimum(cells.winner, cells.loser)
         spread = diagonal[cells.winner] + diagonal[cells.loser] - 2 * lower[high, low]
-        if self.model.position:
-            with_b = lower[self.n]
-            spread = spread + 2 * cells.sign * (with_b[cells.winner] - with_b[cells.loser]) + diagonal[self.n]
+        for at, per_unit in enumerate(self.linear, start=self.n):
+            row = lower[at]
+            spread = spread + 2 * per_unit * (row[cells.winner] - row[cells.loser]) + per_unit**2 * diagonal[at]
+            for other, column in enumerate(self.linear[: at - self.n], start=self.n):
+                spread = spread + 2 * per_unit * column * row[other]
         return diagonal, np.maximum(spread, 0.0)
 
     def mode(self, judge: Floats, steps: int = 60) -> Floats:

@@ -41,7 +41,8 @@ class _Graph:
         diagonal: per row.
         between: the information between items (off the diagonal, with the sign changed).
         pair: per cell, the information of its pair.
-        of_b: between each item and b; empty without b.
+        border: between each item and b, and g; no column without them.
+        corner: between b and g; its diagonal stands in ``diagonal``.
         precision: the prior's, per row.
     """
 
@@ -49,7 +50,8 @@ class _Graph:
     diagonal: Floats
     between: sparse.csr_array
     pair: Floats
-    of_b: Floats
+    border: Floats
+    corner: Floats
     precision: Floats
 
     def times(self, x: Floats) -> Floats:
@@ -57,9 +59,9 @@ class _Graph:
         n = self.between.shape[0]
         out = self.diagonal[:, None] * x
         out[:n] -= self.between @ x[:n]
-        if len(self.of_b):
-            out[:n] += self.of_b[:, None] * x[n]
-            out[n] += self.of_b @ x[:n]
+        if self.border.shape[1]:
+            out[:n] += self.border @ x[n:]
+            out[n:] += self.border.T @ x[:n] + self.corner @ x[n:]
         return np.asarray(out)
 
     def solve(self, right: Floats, tolerance: float, start: Floats | None = None) -> Floats:
@@ -125,12 +127,14 @@ class SparseTarget(Target):
         diagonal = np.bincount(cells.winner, weight, n) + np.bincount(cells.loser, weight, n)
         of_pair = np.bincount(self._pair, weight).astype(np.float64)
         between = sparse.csr_array((of_pair[self._entry], self._pattern.indices, self._pattern.indptr), shape=(n, n))
-        of_b: Floats = np.empty(0)
-        if self.model.position:
-            signed = weight * cells.sign
-            of_b = (np.bincount(cells.winner, signed, n) - np.bincount(cells.loser, signed, n)).astype(np.float64)
-            diagonal = np.append(diagonal, weight.sum())
-        return _Graph(weight, diagonal + precision, between, of_pair[self._pair], of_b, precision)
+        signed = [weight * per_unit for per_unit in self.linear]
+        columns = [np.bincount(cells.winner, each, n) - np.bincount(cells.loser, each, n) for each in signed]
+        border = np.reshape(columns, (len(columns), n)).T.astype(np.float64)
+        corner = np.array([[each @ per_unit for per_unit in self.linear] for each in signed])
+        corner = corner.reshape(len(signed), len(signed))
+        diagonal = np.append(diagonal, np.diag(corner))
+        np.fill_diagonal(corner, 0.0)
+        return _Graph(weight, diagonal + precision, between, of_pair[self._pair], border, corner, precision)
 
     def solved(self, factor: Any, right: Floats, tolerance: float = 1e-4) -> Floats:
         """The precision's inverse times ``right``."""
@@ -142,8 +146,8 @@ class SparseTarget(Target):
         rooted = np.sqrt(factor.weight)[:, None] * of_cells
         right = np.sqrt(factor.precision)[:, None] * of_rows
         right[: self.n] += self._incidence @ rooted
-        if self.model.position:
-            right[self.n] += self.cells.sign @ rooted
+        for at, per_unit in enumerate(self.linear, start=self.n):
+            right[at] += per_unit @ rooted
         return right
 
     def variances(self, factor: Any) -> tuple[Floats, Floats]:
@@ -156,8 +160,8 @@ class SparseTarget(Target):
         by_one, by_two = (two - factor.pair) / determinant, (one - factor.pair) / determinant
         rest = x[cells.winner] - x[cells.loser]
         rest -= by_one[:, None] * right[cells.winner] - by_two[:, None] * right[cells.loser]
-        if self.model.position:
-            rest += cells.sign[:, None] * x[self.n]
+        for at, per_unit in enumerate(self.linear, start=self.n):
+            rest += per_unit[:, None] * x[at]
         spread = by_one + by_two + np.einsum("kc,kc->k", rest, rest) / _PROBES
         return _diagonal(factor, right, x), spread
 

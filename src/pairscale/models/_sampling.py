@@ -172,7 +172,7 @@ def sampled(
         parts += [coordinates.to_x(z).T for z in done.positions]
         divergences += done.divergences
         draws = np.stack(parts)  # draws, chains, parameters
-        theta = draws[:, :, :n]
+        theta = _abilities(coordinates.posterior, draws)
         theta = theta - theta.mean(axis=2, keepdims=True)
         judge = draws[:, :, n:]
         final = planned == most
@@ -185,6 +185,12 @@ def sampled(
             if final or diagnostics.diagnostics_pass:
                 return Sampled(draws, theta, diagnostics, accepted / planned)
         planned = min(_enough(planned, diagnostics), most)
+
+
+def _abilities(density: BTLDensity, draws: Floats) -> Floats:
+    """The abilities of draws (draws, chains, parameters)."""
+    theta = draws[:, :, : density.n]
+    return theta + draws[:, :, density.row["g"], None] * density.known if "g" in density.row else theta
 
 
 def _enough(n: int, found: Diagnostics) -> int:

@@ -34,6 +34,7 @@ from pairscale.models._row import model_columns
 from pairscale.models._sampling import Warm, sampled, warmed_up
 from pairscale.models._sampling_bar import SamplingBar
 from pairscale.models.diagnostics import Diagnostics, DiagnosticsGate
+from pairscale.models.known import known_by_id, standardised
 from pairscale.models.logs import ITEM_FIGURES, round_log_row, summarize_items
 from pairscale.models.posterior import Posterior, item_log
 from pairscale.models.repeats import RepeatAgreement, count_repeats, repeats_per_item
@@ -64,6 +65,7 @@ class BTLFit(ReprMixin):
         pos_count_B: per item, in how many of them it stood second.
         repeated_pairs: per item, how many of them repeat a pair.
         prior_sd: draws of the abilities' prior standard deviation, when it was learned.
+        slope: draws of what a standard deviation of ``known`` is worth, in logits; None without it.
         accept: the mean acceptance.
         n_gradients: how many gradients of the density were computed, for all chains at once.
         n_unique_pairs: how many different pairs were compared.
@@ -81,6 +83,7 @@ class BTLFit(ReprMixin):
     pos_count_B: Ints
     repeated_pairs: Ints
     prior_sd: Floats | None
+    slope: Floats | None
     accept: float
     n_gradients: int
     n_unique_pairs: int
@@ -140,6 +143,7 @@ def fit_bayes_btl_mcmc(
     prior_sd: float | Literal["learned"] = 1.0,
     repeats: Repeats = "independent",
     ties: BayesTies = "drop",
+    prior: Mapping[str, float] | Table | None = None,
     progress: bool = False,
 ) -> BayesFit:
     """Fit the Bayesian model to results, once or on growing parts of them, with the defaults of R's pairwiseLLM.
@@ -159,6 +163,8 @@ def fit_bayes_btl_mcmc(
         repeats: how to count repeats of a pair: ``independent``, each is new evidence; ``learned``, by how far repeats
             agree beyond what the scores explain; or that excess agreement, from 0 (independent) to 1 (nothing new).
         ties: ``drop`` leaves ties and flips (two orders, two answers) out; ``half`` counts half a win for each side.
+        prior: a number that is known of each item beforehand, such as a mark: a mapping from ID to number, or a table
+            with ``ID`` and one other column. Missing ones count as average, and are said.
         progress: show a bar when standard error is a terminal.
 
     Returns:
@@ -184,6 +190,7 @@ def fit_bayes_btl_mcmc(
     rows, names, said = read_rows(results, ids, ties)
     said += say_copies(rows, rows, AS_NEW if repeats == "independent" else BY_ADDED)
     rows = rows.select("ID1", "ID2", "better_id")
+    known = None if prior is None else known_by_id(prior, names)
     sizes = sizes_of(pair_counts, rows.height)
     seed = require_seed(seed)
     base = seed if settings.seed is None else settings.seed
@@ -197,7 +204,7 @@ def fit_bayes_btl_mcmc(
         fits.append(
             fit_btl(
                 rows[:size], names, model_variant, settings, base,
-                prior_sd=prior_sd, warm=warm, repeats=repeats, progress=progress,
+                prior_sd=prior_sd, warm=warm, repeats=repeats, known=known, progress=progress,
             )
         )  # fmt: skip
     return gathered(fits, [*said, *fits[-1].notices, *_say_narrow(fits[-1], prior_sd)])
@@ -238,6 +245,7 @@ def fit_btl(
     near_stop: bool = False,
     gate: DiagnosticsGate | None = None,
     repeats: Repeats = "independent",
+    known: Sequence[float] | Floats | None = None,
     progress: bool = False,
 ) -> BTLFit:
     """Fit once.
@@ -254,10 +262,12 @@ def fit_btl(
         gate: other limits than the default ones.
         repeats: how to count repeats of a pair: ``independent``, each is new evidence; ``learned``, by how far repeats
             agree beyond what the scores explain; or that excess agreement, from 0 (independent) to 1 (nothing new).
+        known: per item, a number known beforehand, such as a mark, in any unit; ``nan`` where it is missing, which
+            counts as the mean. Abilities then spread around ``slope * known`` (standardised), ``slope ~ N(0, 1)``.
         progress: show a bar when standard error is a terminal.
     """
     settings = settings or MCMCSettings()
-    model = _model(model_variant, prior_sd)
+    model = _model(model_variant, prior_sd, known)
     names = pl.Series(list(ids), dtype=pl.String)
     cells, first, second, agreement = count_repeats(rows, names, model, repeats)
     density = BTLDensity(cells, model)
@@ -295,6 +305,7 @@ def fit_btl(
         pos_count_B=np.bincount(second, minlength=len(names)),
         repeated_pairs=repeats_per_item(first, second, len(names)),
         prior_sd=np.exp(judge["t"]).ravel() if "t" in judge else None,
+        slope=judge["g"].ravel() if "g" in judge else None,
         accept=found.accept,
         n_gradients=begun.sampler.gradients,
         n_unique_pairs=len(count_cells(np.minimum(first, second), np.maximum(first, second), len(names))[0]),
@@ -308,10 +319,11 @@ def fit_btl(
 # What goes in
 
 
-def _model(variant: str, prior_sd: Any) -> JudgeParameters:
+def _model(variant: str, prior_sd: Any, known: Sequence[float] | Floats | None = None) -> JudgeParameters:
     kinds = _VARIANTS[require_choice(variant, "model_variant", _VARIANTS)]
     spread = require_number_or(prior_sd, "prior_sd", ("learned",), above=0)
-    return JudgeParameters(*kinds, prior_sd=None if isinstance(spread, str) else spread)
+    standard = None if known is None else tuple(standardised(known).tolist())
+    return JudgeParameters(*kinds, prior_sd=None if isinstance(spread, str) else spread, known=standard)
 
 
 def _digest(cells: Cells) -> str:
@@ -341,4 +353,7 @@ def _round_row(fit: BTLFit | LaplaceFit, refit_id: int, fits: Sequence[BTLFit | 
     }
     if fit.repeat_agreement.how != "independent":
         known["repeat_agreement"] = fit.repeat_agreement.rho
+    if fit.slope is not None:
+        low, high = np.quantile(fit.slope, (0.025, 0.975))
+        known |= {"prior_slope_mean": float(fit.slope.mean()), "prior_slope_p2.5": low, "prior_slope_p97.5": high}
     return round_log_row(**known)

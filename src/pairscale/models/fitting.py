@@ -6,18 +6,20 @@ much repeats of a pair add (:mod:`pairscale.models.repeats`), for the Bayesian m
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from pairscale.core.comparisons import says_who_stood_first
 from pairscale.core.errors import InputError
+from pairscale.core.files import read_table
 from pairscale.core.notices import notice
 from pairscale.core.options import require_choice
+from pairscale.core.tables import listed
 from pairscale.models._progress import showing_progress
 from pairscale.store.reading import read_comparisons
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
 
     import polars as pl
 
@@ -40,8 +42,8 @@ _ENGINES = {"bt": ("auto", "sirt", "mle", "map", "firth"), "elo": ("auto",), "ba
 _OF_MODEL = {
     "separate": ("bt",), "position": ("bt",), "cluster": ("bt",), "bootstrap": ("bt",), "reference": ("bt",),
     "weights": ("bt",), "covariance": ("bt",), "rank_intervals": ("bt",), "level": ("bt",), "chosen": ("bt",),
-    "variant": ("bayes",), "prior_sd": ("bayes", "bt"), "repeats": ("bayes", "bt"), "ties": ("bayes", "bt"),
-    "engine": ("bayes", "bt"), "runs": ("elo",),
+    "variant": ("bayes",), "prior": ("bayes",), "prior_sd": ("bayes", "bt"), "repeats": ("bayes", "bt"),
+    "ties": ("bayes", "bt"), "engine": ("bayes", "bt"), "runs": ("elo",),
 }  # fmt: skip
 
 
@@ -53,6 +55,7 @@ def fit(
     variant: Variant | None = None,
     prior_sd: float | Literal["learned"] | None = None,
     repeats: Repeats | None = None,
+    prior: str | Mapping[str, float] | Table | None = None,
     ties: Ties | None = None,
     chosen: Chosen | None = None,
     ids: Iterable[Any] | None = None,
@@ -91,6 +94,8 @@ def fit(
         prior_sd: Of bayes and ``map``: the standard deviation of the scores' prior; ``learned`` by default.
         repeats: How to count repeats of a pair: ``learned`` (the default of bayes and ``map``), ``independent``, or
             their excess agreement from 0 (each is new evidence) to 1 (none is).
+        prior: Of bayes: a number that is known of each item beforehand, such as a mark: a column of the run file's
+            texts, a mapping from ID to number, or a table or file with ``ID`` and one other column.
         ties: ``half`` (half a win for each; the default of bayes), ``drop`` (the default of bt), or of bt ``davidson``.
         chosen: How the pairs were chosen: ``beforehand``, or ``adaptive``, by what earlier answers said. A run file
             knows it.
@@ -129,10 +134,10 @@ def fit(
     """
     require_choice(model, "model", get_args(FitModel))
     given = {
-        "engine": engine != "auto", "variant": variant, "prior_sd": prior_sd, "repeats": repeats, "ties": ties,
-        "chosen": chosen, "runs": runs, "level": level, "separate": separate, "position": position, "cluster": cluster,
-        "bootstrap": bootstrap, "reference": reference, "weights": weights, "covariance": covariance,
-        "rank_intervals": rank_intervals,
+        "engine": engine != "auto", "variant": variant, "prior_sd": prior_sd, "repeats": repeats,
+        "prior": prior is not None, "ties": ties, "chosen": chosen, "runs": runs, "level": level, "separate": separate,
+        "position": position, "cluster": cluster, "bootstrap": bootstrap, "reference": reference, "weights": weights,
+        "covariance": covariance, "rank_intervals": rank_intervals,
     }  # fmt: skip
     if wrong := misplaced({name: not _is_unset(value) for name, value in given.items()}, model):
         models = " or ".join(f"model={known!r}" for known in wrong[1])
@@ -153,14 +158,16 @@ def fit(
     if model == "bayes":
         if tied == "davidson":
             raise InputError("ties='davidson' belongs to model='bt'; the Bayesian model takes 'half' or 'drop'")
+        beforehand = None if prior is None else _beforehand(prior, known.samples)
         best = variant or ("btl_e_b" if says_who_stood_first(known.table) else "btl_e")
         if engine == "laplace":
-            return _laplace(known.table, names, best, seed, spread, counted, tied)
+            return _laplace(known.table, names, best, seed, spread, counted, tied, beforehand)
         from pairscale.models.bayes import fit_bayes_btl_mcmc
 
         return fit_bayes_btl_mcmc(
-            known.table, names, best, seed=seed, prior_sd=spread, repeats=counted, ties=tied, progress=progress
-        )
+            known.table, names, best, seed=seed, prior_sd=spread, repeats=counted, ties=tied, prior=beforehand,
+            progress=progress,
+        )  # fmt: skip
     if prior_sd is not None and engine != "map":
         raise InputError(f"prior_sd belongs to model='bayes' and to engine='map', not to engine={engine!r}")
     # Parts that were never compared are fitted one by one, and each alone says too little about a common spread.
@@ -187,6 +194,19 @@ def fit(
             repeats=counted,
             chosen=chosen or known.chosen or "beforehand",
         )
+
+
+def _beforehand(prior: str | Mapping[str, float] | Table, samples: pl.DataFrame | None) -> Mapping[str, float] | Table:
+    """What is known beforehand, by ID: a column of the run file's texts, a file, or what was given."""
+    if not isinstance(prior, str):
+        return prior
+    if samples is not None and prior in samples.columns:
+        return samples.select("ID", prior)
+    if Path(prior).is_file():
+        return read_table(prior)
+    there = [] if samples is None else [name for name in samples.columns if name not in ("ID", "text")]
+    has = "results have none" if samples is None else f"the texts have {listed(there) or 'no other column'}"
+    raise InputError(f"prior: there is no column or file {prior!r}; {has}. Name a file with ID and one other column")
 
 
 def _own_weights(model: FitModel) -> str | None:
@@ -216,14 +236,17 @@ def _laplace(
     prior_sd: float | Literal["learned"],
     repeats: Repeats,
     ties: BayesTies,
+    prior: Mapping[str, float] | Table | None,
 ) -> BayesFit:
     from pairscale.models._bayes_rows import read_rows
     from pairscale.models._copies import AS_NEW, BY_ADDED, say_copies
     from pairscale.models.bayes import gathered
+    from pairscale.models.known import known_by_id
     from pairscale.models.laplace import fit_btl_laplace
 
     rows, names, said = read_rows(table, ids, ties)
     said += say_copies(rows, rows, AS_NEW if repeats == "independent" else BY_ADDED)
     said.append(notice("engine 'laplace' approximates the posterior by a normal distribution, and diagnoses nothing"))
-    found = fit_btl_laplace(rows, names, variant, seed=seed, prior_sd=prior_sd, repeats=repeats)
+    known = None if prior is None else known_by_id(prior, names)
+    found = fit_btl_laplace(rows, names, variant, seed=seed, prior_sd=prior_sd, repeats=repeats, known=known)
     return gathered([found], said)

@@ -67,6 +67,7 @@ class LaplaceFit(ReprMixin):
         prior_sd: draws of the abilities' prior standard deviation, when it was learned.
         repeat_agreement: how far repeats of a pair agree, and how they were counted.
         provenance: how to get the same again.
+        slope: draws of what a standard deviation of ``known`` is worth, in logits; None without it.
         engine: what made it, for the log.
     """
 
@@ -82,6 +83,7 @@ class LaplaceFit(ReprMixin):
     prior_sd: Floats | None
     repeat_agreement: RepeatAgreement
     provenance: Provenance
+    slope: Floats | None = None
     engine: str = f"pairscale {__version__} laplace"
 
     def __repr__(self) -> str:
@@ -103,6 +105,7 @@ def fit_btl_laplace(
     near_stop: bool = False,
     gate: DiagnosticsGate | None = None,
     repeats: Repeats = "independent",
+    known: Sequence[float] | Floats | None = None,
 ) -> LaplaceFit:
     """Fit once, by a normal approximation; takes what :func:`pairscale.models.bayes.fit_btl` takes.
 
@@ -117,16 +120,18 @@ def fit_btl_laplace(
         near_stop: draw as many as the stricter effective sample size asks for.
         gate: other limits than the default ones.
         repeats: how to count repeats of a pair, as in :func:`pairscale.models.bayes.fit_btl`.
+        known: what is known of the items beforehand, as there.
     """
     del settings, warm
-    model = _model(model_variant, prior_sd)
+    model = _model(model_variant, prior_sd, known)
     names = pl.Series(list(ids), dtype=pl.String)
     cells, first, second, agreement = count_repeats(rows, names, model, repeats)
     gate = DiagnosticsGate.for_items(len(names)) if gate is None else gate
     required = gate.ess_bulk_min_near_stop if near_stop else gate.ess_bulk_min
     size = max(_DRAWS, 2 * math.ceil(required / 2))
-    x, judge = _draws(_target(cells, model), size, generator(seed))
-    theta = x[:, : len(names)]
+    target = _target(cells, model)
+    x, judge = _draws(target, size, generator(seed))
+    theta = target.abilities(x)
     diagnostics = gate.judge(divergences=0, max_rhat=1.0, min_ess_bulk=float(size), near_stop=near_stop)
     posterior = Posterior(
         tuple(names),
@@ -149,6 +154,7 @@ def fit_btl_laplace(
         n_unique_pairs=len(np.unique(np.minimum(first, second) * len(names) + np.maximum(first, second))),
         prior_sd=np.exp(judge["t"]) if "t" in judge else None,
         repeat_agreement=agreement,
+        slope=None if known is None else x[:, -1].copy(),
         provenance=Provenance(
             "laplace", {"model_variant": model_variant, "prior_sd": prior_sd, "repeats": repeats}, seed
         ),
@@ -174,10 +180,7 @@ def differences(cells: Cells, model: JudgeParameters) -> Differences:
     """The differences that outcomes are explained by, without drawing anything."""
     target = _target(cells, model)
     center, _ = _center(target)
-    mean = center.mean[cells.winner] - center.mean[cells.loser]
-    if model.position:
-        mean = mean + cells.sign * center.mean[target.n]
-    return Differences(mean, center.spread, target.lapse(center.judge))
+    return Differences(target.differences(center.mean), center.spread, target.lapse(center.judge))
 
 
 def _target(cells: Cells, model: JudgeParameters) -> Target:

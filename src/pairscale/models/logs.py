@@ -60,6 +60,7 @@ _ITEM: dict[str, tuple[pl.DataType, str]] = {
         "probability that it is below the one before it by theta_mean; missing for the first",
     ),
     "adjacent_next_prob": (_REAL, "probability that it is above the one after it by theta_mean; missing for the last"),
+    "top_prob": (_REAL, "probability that it is one of the K best; missing unless the run's goal is top:K"),
 }
 
 _ROUND: dict[str, tuple[pl.DataType, str]] = {
@@ -180,6 +181,15 @@ _ROUND: dict[str, tuple[pl.DataType, str]] = {
     "n_repeated_same_order": (_INT, "answers on a pair that had one in the same order"),
     "n_repeats_agreeing": (_INT, "of all repeats, in either order, with the same answer as before"),
     "first_win_rate": (_REAL, "share of comparisons won by the item shown first; a tie is half"),
+    "goal": (_TEXT, "what the run is for: order, or top:K"),
+    "top_wrong": (_REAL, "of the K items with the highest theta_mean, how many are expected not to be of the K best"),
+    "top_wrong_allowed": (_REAL, "how large it may be; missing unless the goal is top:K"),
+    "top_wrong_pass": (_FLAG, "whether it is no larger; missing unless the goal is top:K"),
+    "prior_slope_mean": (
+        _REAL,
+        "logits that a standard deviation of the prior's column is worth, posterior mean; missing without a column",
+    ),
+    **_quantiles("prior_slope", "that slope", ("p2.5", "p97.5")),
 }
 
 ITEM_FIGURES = ("rank", "ID", "theta_mean", "theta_p2.5", "theta_p97.5", "rank_p2.5", "rank_p97.5", "degree")

@@ -212,6 +212,7 @@ def item_log(
         **counts,
         "adjacent_prev_prob": before,
         "adjacent_next_prob": after,
+        "top_prob": pl.Series([None] * posterior.n_items, dtype=pl.Float64),
     }
     frame = pl.DataFrame(columns).with_columns(
         pl.col("adjacent_prev_prob", "adjacent_next_prob").fill_nan(None),

@@ -15,7 +15,7 @@ from fastapi.staticfiles import StaticFiles
 from sqlalchemy import func, select
 
 from pairscale._version import __version__
-from pairscale.adaptive.messages import STOPS, how_it_stands
+from pairscale.adaptive.messages import STOPS, how_it_stands, top_sought
 from pairscale.adaptive.status import adaptive_status
 from pairscale.adaptive.view import comparisons_at_target
 from pairscale.people._guard import Guard
@@ -174,6 +174,9 @@ def _title(status: Mapping[str, Any] | None, conditions: pl.DataFrame) -> str:
 
 def _reliability(refits: pl.DataFrame, per_minute: float) -> list[tuple[str, str]]:
     last = refits.row(-1, named=True)
+    if (top := top_sought(last)) is not None:
+        shown = f"wrong members expected in the top {top:,}, of at most {last['top_wrong_allowed']:g}"
+        return [(number(last["top_wrong"], 2), shown)]
     reached, target = last["reliability"], last["eap_reliability_min"]
     tiles = []
     if reached is not None:

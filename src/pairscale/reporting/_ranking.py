@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from pairscale.adaptive.messages import top_sought
 from pairscale.reporting import messages
 from pairscale.reporting._shell import Page, Part, cell, dated, packed_pairs, preview, spent, table_of
 from pairscale.reporting.picture import Lines, number, score_picture
@@ -21,7 +22,7 @@ __all__ = ["ranking_page"]
 
 _COLUMNS = {
     "group": "group", "rank": "rank", "ID": "ID", "score": "score", "se": "± se", "lower": "from", "upper": "to",
-    "rank_lower": "rank from", "rank_upper": "rank to", "wins": "wins", "comparisons": "of",
+    "rank_lower": "rank from", "rank_upper": "rank to", "wins": "wins", "comparisons": "of", "top_prob": "in the top",
 }  # fmt: skip
 
 
@@ -77,7 +78,10 @@ def _is_number(column: pl.Series) -> bool:
 
 def _tiles(facts: RankingFacts) -> list[tuple[str, str]]:
     tiles = [(f"{facts.items.height:,}", "texts"), (f"{facts.comparisons:,}", "comparisons")]
-    if facts.reliability is not None:
+    last = {} if facts.refits is None else facts.refits.row(-1, named=True)
+    if (top := top_sought(last)) is not None:
+        tiles.append((f"{last['top_wrong']:.1f}", f"wrong members expected in the top {top:,}"))
+    elif facts.reliability is not None:
         tiles.append((f"{facts.reliability:.2f}", "reliability"))
     if facts.health is not None and facts.health["consistent"] is not None:
         tiles.append((f"{facts.health['consistent']:.0%}", "the same answer when asked again"))
@@ -105,6 +109,11 @@ def _convergence(facts: RankingFacts) -> Picture | None:
     refits = facts.refits
     if refits is None or refits.height < 2:
         return None
+    if (top := top_sought(refits.row(-1, named=True))) is not None:
+        right = [None if wrong is None else 1 - wrong / top for wrong in refits["top_wrong"].to_list()]
+        label = f"Share of the top {top:,} that is expected to be right along the run, refit by refit"
+        target = 1 - refits["top_wrong_allowed"].to_list()[-1] / top
+        return Lines(refits["total_pairs_done"].to_list(), {"right members": right}, label, target)
     series = {"reliability": refits["reliability"].to_list(), "rank stability": refits["rho_rank"].to_list()}
     label = "Reliability and rank stability along the run, refit by refit"
     target = refits["eap_reliability_min"].to_list()[-1]

@@ -56,6 +56,7 @@ class RankingFacts:
         refits: the round log of an adaptive run.
         stop_reason: why it ended; ``open`` while it is working.
         preset: The preset of an adaptive run.
+        prior: The column of an adaptive run that held what was known beforehand.
         spending: by model, template and day.
         n_groups: groups without a comparison between them.
         kept: columns of ``items`` that came with the texts, such as a name or a class.
@@ -76,6 +77,7 @@ class RankingFacts:
     refits: pl.DataFrame | None = None
     stop_reason: str | None = None
     preset: str | None = None
+    prior: str | None = None
     spending: pl.DataFrame | None = None
     n_groups: int = 1
     kept: Sequence[str] = ()
@@ -174,7 +176,7 @@ def _adaptive(store: RunFile) -> tuple[pl.DataFrame, dict[str, Any]] | None:
     notices = [*_invalid(status["invalid"]), *_withdrawn(status["withdrawn"])]
     more: dict[str, Any] = {"model": "bayes", "notices": notices, "refits": refits}
     more |= {"reliability": refits["reliability"].to_list()[-1], "stop_reason": status["stop_reason"] or "open"}
-    more["preset"] = status["preset"]
+    more["preset"], more["prior"] = status["preset"], status["prior"]
     return items_so_far(store), more
 
 
@@ -206,6 +208,7 @@ def facts_of_result(
         refits=result.refits,
         stop_reason=result.state.stop_reason or "open",
         preset=result.state.preset,
+        prior=result.state.settings["prior"],
         kept=kept,
         **_judged(items, judgements, result.refits, ties=result.state.engine.counts_ties),
     )
@@ -292,6 +295,7 @@ def _of_last_refit(log: pl.DataFrame) -> pl.DataFrame:
         rank_lower=pl.col("rank_p2.5").round().cast(pl.Int64),
         rank_upper=pl.col("rank_p97.5").round().cast(pl.Int64),
         comparisons="degree",
+        top_prob="top_prob",
     )
 
 

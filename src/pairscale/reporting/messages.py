@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pairscale._version import __version__
-from pairscale.adaptive.messages import flips
+from pairscale.adaptive.messages import flips, stop_in_words, top_sought
 from pairscale.reporting.picture import number
 
 if TYPE_CHECKING:
@@ -86,8 +86,30 @@ def certainty(facts: RankingFacts) -> list[str]:
                 f"{apart:.0%} of all pairs of texts are told apart: their intervals do not overlap. For the others the "
                 "order may be chance."
             )
+    said += _top(facts)
     if facts.stop_reason is not None:
         said.append(_ending(facts.stop_reason, facts))
+    return said
+
+
+def _top(facts: RankingFacts) -> list[str]:
+    """What is known of the top K, in a run for it."""
+    last = {} if facts.refits is None else facts.refits.row(-1, named=True)
+    if (top := top_sought(last)) is None:
+        return []
+    items = facts.items.filter(facts.items["top_prob"].is_not_null())
+    named, others = items.head(top), items[top:].sort("top_prob", descending=True)
+    least = named.sort("top_prob").row(0, named=True)
+    told = (
+        f"The run was for the {top:,} best texts: its pairs were chosen to tell these from the others, and the order "
+        f"of the others is less sure. Of the first {top:,}, {last['top_wrong']:.1f} are expected not to be among the "
+        f"{top:,} best. The least sure of them is {least['ID']}, which is one of the best with probability "
+        f"{least['top_prob']:.2f}."
+    )
+    said = [told]
+    if others.height and others["top_prob"][0] > 0:
+        first = others.row(0, named=True)
+        said.append(f"Of the others, {first['ID']} is the likeliest to belong to them: {first['top_prob']:.2f}.")
     return said
 
 
@@ -111,6 +133,9 @@ def _ending(reason: str, facts: RankingFacts) -> str:
 
     if reason == "open":
         return "The run has not come to its end; this is how it stands."
+    last = None if facts.refits is None else facts.refits.row(-1, named=True)
+    if reason == "btl_converged" and last is not None and top_sought(last) is not None:
+        return f"The run stopped by its rule: {stop_in_words(last, None)}."
     if reason == "btl_converged":
         return (
             "The run stopped by its rule: the scores were reliable, and had become stable from one refit to the next."
@@ -175,6 +200,19 @@ def surprise(row: Mapping[str, Any]) -> str:
     return f"{row['winner']} was preferred to {row['loser']}, which the scores give {row['p']:.1%} ({row['judge_id']})"
 
 
+def _prior(facts: RankingFacts) -> str:
+    """What something known beforehand contributed, in a sentence or two; empty without it."""
+    last = {} if facts.refits is None else facts.refits.row(-1, named=True)
+    slope = last.get("prior_slope_mean")
+    if slope is None:
+        return ""
+    low, high = last["prior_slope_p2.5"], last["prior_slope_p97.5"]
+    name = "A number known beforehand" if facts.prior is None else f"The column “{facts.prior}”"
+    told = f"{name} was used as what was known beforehand: one standard deviation of it is worth {slope:.2f} logits"
+    sure = "it was not found to say anything about the scores" if low <= 0 <= high else "scores lean on it by that much"
+    return f"{told} (95 % interval {low:.2f} to {high:.2f}); {sure}. "
+
+
 def method(facts: RankingFacts) -> Sequence[str]:
     """A paragraph on the method, to be taken over into a paper, and how to read a score."""
     n = facts.items.height
@@ -203,6 +241,7 @@ def method(facts: RankingFacts) -> Sequence[str]:
             f"Scores are abilities of a Bradley–Terry model in logits with mean 0 (engine {facts.model}); intervals "
             "are 95 % confidence intervals for the difference to the mean. "
         )
+    text += _prior(facts)
     if facts.reliability is not None:
         name = "EAP reliability" if facts.model == "bayes" else "scale separation reliability"
         text += f"The {name} is {facts.reliability:.2f}. "

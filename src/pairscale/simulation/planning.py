@@ -7,9 +7,13 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING
 
-from pairscale.adaptive.presets import OURS, Preset, resolve_preset
-from pairscale.adaptive.selectors import POLLITT, OwnSelector
+import numpy as np
+
+from pairscale.adaptive.goals import require_goal, top_of
+from pairscale.adaptive.presets import OURS, Preset, resolve_preset, with_goal
+from pairscale.adaptive.selectors import OwnSelector, selector_for
 from pairscale.core.display import ReprMixin
+from pairscale.core.errors import InputError
 from pairscale.core.options import optional, require_int, require_number, require_probability
 from pairscale.runtime import Progress
 from pairscale.simulation.run import MOST_PER_ITEM, simulate_run
@@ -34,7 +38,7 @@ class ComparisonPlan(ReprMixin, table="runs"):
 
     Attributes:
         n_items: how many items will be ranked.
-        reliability: the EAP reliability to reach.
+        reliability: the EAP reliability to reach; None where the goal is ``top:K``.
         selector: who chooses the pairs.
         comparisons: comparisons needed, the median over all simulated runs; None when it is not known, because half of
             the runs or more did not get there.
@@ -53,10 +57,12 @@ class ComparisonPlan(ReprMixin, table="runs"):
         notices: what to know about these figures.
         runs: one row a run: ``seed comparisons per_item stop_reason reliability_claimed reliability_true spearman``.
         preset: The settings that the runs started from.
+        goal: What the runs were for: ``order`` or ``top:K``.
+        top_right: The mean number of texts of the true top K among those that the runs named; None for the order.
     """
 
     n_items: int
-    reliability: float
+    reliability: float | None
     selector: str
     comparisons: int | None
     at_least: int
@@ -74,9 +80,12 @@ class ComparisonPlan(ReprMixin, table="runs"):
     notices: tuple[str, ...]
     runs: pl.DataFrame
     preset: Preset = OURS
+    goal: str = "order"
+    top_right: float | None = None
 
     def __str__(self) -> str:
-        what = f"{self.n_items:,} items to reliability {self.reliability:g}"
+        aim = f"to reliability {self.reliability:g}" if self.reliability is not None else f"to the goal {self.goal}"
+        what = f"{self.n_items:,} items {aim}"
         share = f"{self.n_reached} of {self.n_seeds} simulated runs got there"
         if self.comparisons is None:
             return f"{what}: more than {self.at_least:,} comparisons; {share}"
@@ -94,12 +103,13 @@ class ComparisonPlan(ReprMixin, table="runs"):
 def plan(
     items: int,
     *,
-    reliability: float = 0.9,
+    goal: str = "order",
+    reliability: float | None = None,
     sd: float = 1.0,
     bias: float = 0.0,
     lapse: float = 0.0,
     invalid_rate: float = 0.0,
-    selector: str | OwnSelector = POLLITT,
+    selector: str | OwnSelector | None = None,
     preset: Preset = OURS,
     price: float | None = None,
     seconds: float | None = None,
@@ -116,7 +126,9 @@ def plan(
 
     Args:
         items: How many items there will be. More than 100 are planned from runs of 100, by comparisons per item.
-        reliability: The EAP reliability to stop at.
+        goal: What the run is for, as in :func:`rank`: ``order``, or ``top:K`` for the K best texts. More than 100 items
+            are then planned from runs of 100 for the same share of them.
+        reliability: The EAP reliability to stop at; 0.9 by default. It belongs to the goal ``order``.
         sd: Standard deviation of the abilities, in logits.
         bias: The judge's preference for the first position, in logits.
         lapse: Share of answers that the judge gives at random.
@@ -143,15 +155,22 @@ def plan(
         (2, True)
     """
     n = require_int(items, "items", least=2)
-    reliability = require_number(reliability, "reliability", above=0, below=1)
+    wanted = optional(require_number, reliability, "reliability", above=0, below=1)
+    top = top_of(require_goal(goal))
+    if top is not None and top >= n:
+        raise InputError(f"goal {goal!r} needs more than {top:,} items, and there are {n:,}")
     seed = require_int(seed, "seed", least=0)
     concurrency = require_int(concurrency, "concurrency", least=1)
     price = optional(require_number, price, "price", least=0)
     seconds = optional(require_number, seconds, "seconds", least=0)
     sd, lapse = require_number(sd, "sd", above=0), require_probability(lapse, "lapse")
     invalid_rate = require_probability(invalid_rate, "invalid_rate")
-    adaptive, btl = resolve_preset(preset, None, {"eap_reliability_min": reliability})
     simulated, seeds = min(n, LARGEST), require_int(seeds, "seeds", least=1)
+    size = None if top is None else max(1, round(top * simulated / n))
+    settings = with_goal("order" if size is None else f"top:{size}", None, wanted)
+    target = None if size is not None else 0.9 if wanted is None else wanted
+    adaptive, btl = resolve_preset(preset, settings, {} if target is None else {"eap_reliability_min": target})
+    selector = selector_for(selector, settings.get("goal", "order"))
     runs: list[SimulatedRun] = []
     with Progress(seeds, 0, show=progress, label="simulating") as bar:
         for at in range(seeds):
@@ -162,11 +181,27 @@ def plan(
             )  # fmt: skip
             runs.append(run)
             bar.count(failed=False, cost=None)
-    return replace(_plan(n, reliability, runs, price, seconds, concurrency), preset=preset)
+    found = _plan(n, target, runs, price, seconds, concurrency)
+    if top is None or size is None:
+        return replace(found, preset=preset)
+    said = () if size == top else (f"they were for the top {size:,} of {simulated:,}: about the same share",)
+    right = float(np.mean([_right(run, size) for run in runs])) * top / size
+    return replace(found, preset=preset, goal=f"top:{top}", top_right=right, notices=found.notices + said)
+
+
+def _right(run: SimulatedRun, top: int) -> int:
+    """How many of the K items that a run named are of the true K best."""
+    named, true = (set(np.argsort(-scores)[:top].tolist()) for scores in (run.theta, run.abilities))
+    return len(named & true)
 
 
 def _plan(
-    n: int, reliability: float, runs: list[SimulatedRun], price: float | None, seconds: float | None, in_flight: int
+    n: int,
+    reliability: float | None,
+    runs: list[SimulatedRun],
+    price: float | None,
+    seconds: float | None,
+    in_flight: int,
 ) -> ComparisonPlan:
     size = runs[0].n_items
     ends = [math.ceil(run.comparisons * n / size) for run in runs]

@@ -1,0 +1,384 @@
+"""Goals of a run: scores beside slow and obvious ones, stops, logs, audits, and settings."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+import zlib
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pairscale as ps
+from pairscale.adaptive.engine import Engine, Starved
+from pairscale.adaptive.goals import expected_wrong, rank_errors, require_goal, top_errors, top_of, top_probabilities
+from pairscale.adaptive.information import InformationSelector, expected_information
+from pairscale.adaptive.ledger import Ledger
+from pairscale.adaptive.presets import resolve_preset
+from pairscale.adaptive.refits import may_stop, refit, stop_decision
+from pairscale.adaptive.selectors import selector_for
+from pairscale.core.errors import FitError, InputError, StoreMismatchError
+from pairscale.models.diagnostics import DiagnosticsGate
+from pairscale.models.posterior import Posterior
+
+TRUTH = np.random.default_rng(5).normal(0, 2, 30)
+TRUTH[np.argsort(-TRUTH)[:5]] += 1.5  # so that the five best can be told from the others
+
+
+def texts(n: int = 30) -> list[dict[str, object]]:
+    return [{"ID": f"t{at:02d}", "text": f"text {at}"} for at in range(n)]
+
+
+def judge(A, B):
+    first, second = int(A["ID"][1:]), int(B["ID"][1:])
+    luck = np.random.default_rng(zlib.crc32(f"{first} {second}".encode())).random()
+    return {"is_valid": True, "Y": int(luck < 1 / (1 + math.exp(TRUTH[second] - TRUTH[first])))}
+
+
+# Choosing, beside slow and obvious versions
+
+
+def believed(seed: int, n: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(n, n)) / math.sqrt(n)
+    return rng.normal(0, 1.5, n), root @ root.T + 0.2 * np.eye(n)
+
+
+def normal_density(distance: float, variance: float) -> float:
+    return math.exp(-(distance**2) / (2 * variance)) / math.sqrt(2 * math.pi * variance)
+
+
+def slow_top(mean, covariance, top, i, j):
+    """What a comparison of i and j removes of the errors that count for the top, one text after the other."""
+    n = len(mean)
+    order = sorted(mean, reverse=True)
+    cut = (order[top - 1] + order[top]) / 2
+    share = [normal_density(mean[k] - cut, covariance[k, k]) for k in range(n)]
+    share = [one / sum(share) for one in share]
+    total = 0.0
+    for k in range(n):
+        variance = covariance[k, k]
+        with_pair = covariance[k, i] - covariance[k, j]
+        for a in range(n):
+            variance -= 2 * share[a] * covariance[k, a]
+            with_pair -= share[a] * (covariance[a, i] - covariance[a, j])
+            variance += share[a] * sum(share[b] * covariance[a, b] for b in range(n))
+        total += normal_density(mean[k] - cut, variance) * with_pair**2
+    return total
+
+
+def slow_ranks(mean, covariance, i, j):
+    """The same for the ranks of all texts."""
+    n, total = len(mean), 0.0
+    for k in range(n):
+        around = sum(
+            normal_density(mean[k] - mean[a], covariance[k, k] + covariance[a, a] - 2 * covariance[k, a])
+            for a in range(n)
+            if a != k
+        )
+        total += (around / n) ** 2 * (covariance[k, i] - covariance[k, j]) ** 2
+    return total
+
+
+@given(st.integers(0, 10**6), st.integers(1, 5))
+@settings(max_examples=20)
+def test_what_errors_count_is_as_the_slow_one_says(seed, top):
+    mean, covariance = believed(seed, 7)
+    for found, slow in (
+        (top_errors(mean, covariance, top, np.ones(7, dtype=bool)), lambda i, j: slow_top(mean, covariance, top, i, j)),
+        (rank_errors(mean, covariance), lambda i, j: slow_ranks(mean, covariance, i, j)),
+    ):
+        assert found is not None
+        every = found.of_pairs(covariance)
+        some = found.of_pairs(covariance, np.array([4, 2]))
+        for i in range(7):
+            for j in range(7):
+                assert every[i, j] == pytest.approx(slow(i, j), rel=1e-7, abs=1e-12)
+        np.testing.assert_allclose(some, every[[4, 2]], atol=1e-12)
+
+
+@pytest.mark.parametrize("aim", ["top", "ranks"])
+def test_the_selector_chooses_the_best_pair(aim):
+    n, rng = 12, np.random.default_rng(3)
+    ledger, selector = Ledger(n, 200), InformationSelector()
+    ledger.top, ledger.counts_ranks = (4, False) if aim == "top" else (None, True)
+    selector.joined(ledger)
+    for _ in range(25):
+        found = selector.choose(ledger, 2, rng)
+        assert found is not None
+        mean, covariance = selector.belief.mean, selector.belief.covariance.whole()
+        scores = {}
+        for i in range(n):
+            for j in range(i + 1, n):
+                if ledger.seen[i, j] < 2:
+                    v = covariance[i, i] + covariance[j, j] - 2 * covariance[i, j]
+                    w = float(expected_information(np.array(mean[i] - mean[j]), np.array(v)))
+                    slow = slow_top(mean, covariance, 4, i, j) if aim == "top" else slow_ranks(mean, covariance, i, j)
+                    scores[i, j] = w / (1 + w * v) * slow
+        assert scores[found.i, found.j] == pytest.approx(max(scores.values()), rel=1e-6)
+        ledger.open(found.i, found.j)
+        selector.opened(ledger, found.i, found.j)
+        y = int(rng.random() < 1 / (1 + math.exp(TRUTH[found.j] - TRUTH[found.i])))
+        ledger.commit(found.i, found.j, y)
+        selector.committed(ledger, found.i, found.j, y)
+
+
+def test_many_texts_are_scored_by_rows_and_withdrawn_ones_do_not_count():
+    n = 120  # more pairs than are scored at once
+    ledger, selector, rng = Ledger(n, 200), InformationSelector(), np.random.default_rng(1)
+    ledger.top = 5
+    ledger.withdraw([0, 1, 2])
+    selector.joined(ledger)
+    truth = np.linspace(3, -3, n)
+    for _ in range(300):
+        found = selector.choose(ledger, 2, rng)
+        assert found is not None
+        assert min(found.i, found.j) > 2
+        ledger.open(found.i, found.j)
+        selector.opened(ledger, found.i, found.j)
+        y = int(rng.random() < 1 / (1 + math.exp(truth[found.j] - truth[found.i])))
+        ledger.commit(found.i, found.j, y)
+        selector.committed(ledger, found.i, found.j, y)
+    assert ledger.degree[3:23].mean() > 1.5 * ledger.degree[60:].mean()  # the questions go where the cut is
+
+
+def test_when_all_texts_belong_to_the_top_nothing_special_counts():
+    mean, covariance = believed(1, 5)
+    assert top_errors(mean, covariance, 3, np.array([True, True, True, False, False])) is None
+
+
+# Figures
+
+
+def test_probabilities_and_wrong_members_by_hand():
+    theta = np.array([[3.0, 2.0, 1.0, 0.0], [3.0, 1.0, 2.0, 0.0], [0.0, 2.0, 3.0, 1.0], [3.0, 2.0, 0.0, 1.0]])
+    passed = DiagnosticsGate.for_items(4).judge(divergences=0, max_rhat=1.0, min_ess_bulk=4.0, near_stop=False)
+    posterior = Posterior(("a", "b", "c", "d"), theta, None, None, 1, passed)
+    found = top_probabilities(posterior, 2)
+    assert found.tolist() == [0.75, 0.75, 0.5, 0.0]
+    assert expected_wrong(found, np.array([3.0, 1.0, 2.0, 0.0]), 2) == pytest.approx(2 - 0.75 - 0.5)
+    assert top_probabilities(posterior, 4).tolist() == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("given", "goal", "top"), [("order", "order", None), ("top:10", "top:10", 10), ("TOP:3", "top:3", 3)]
+)
+def test_goals_in_words(given, goal, top):
+    assert require_goal(given) == goal
+    assert top_of(goal) == top
+
+
+@pytest.mark.parametrize("goal", ["best", "top", "top:", "top:0", "top:-1", "top:1.5", "top:x", 10, None, "top:١"])
+def test_goals_that_are_none(goal):
+    with pytest.raises(InputError, match="goal"):
+        require_goal(goal)
+
+
+# Runs
+
+
+def test_a_run_for_the_top_stops_by_wrong_members_and_is_audited(tmp_path):
+    run = tmp_path / "run.db"
+    options = {"judge": judge, "goal": "top:5", "run": run, "fit": "laplace", "progress": "none"}
+    ps.rank(texts(), steps=90, **options)
+    out = ps.rank(texts(), **options)
+    last = out.refits.filter(~pl.col("is_closing")).row(-1, named=True)
+    assert out.summary.select("goal", "last_stop_reason").row(0) == ("top:5", "btl_converged")
+    assert last["top_wrong"] <= last["top_wrong_allowed"] == 0.5
+    assert last["selector"] == "information"
+    in_top = out.items["top_prob"]
+    assert in_top.sum() == pytest.approx(5)
+    assert 5 - in_top.head(5).sum() == pytest.approx(out.refits["top_wrong"][-1])
+    assert len(set(out.items["ID"].head(5)) & {f"t{at:02d}" for at in np.argsort(-TRUTH)[:5]}) >= 4
+    assert ps.audit(run).passed
+    page = ps.report(run).read_text()
+    assert "wrong members" in page
+    assert "The run was for the 5 best texts" in page
+    with pytest.raises(StoreMismatchError, match="goal"):
+        ps.rank(texts(), **{**options, "goal": "order", "selector": "information", "run": paused(tmp_path)})
+
+
+def paused(folder):
+    run = folder / "paused.db"
+    ps.rank(texts(), judge=judge, goal="top:5", run=run, fit="laplace", steps=40, progress="none")
+    return run
+
+
+def test_a_stricter_limit_continues_the_run(tmp_path):
+    run = tmp_path / "run.db"
+    options = {"judge": judge, "goal": "top:5", "run": run, "fit": "laplace", "progress": "none"}
+    first = ps.rank(texts(), btl_config={"top_wrong_max": 0.3}, **options)
+    more = ps.rank(texts(), btl_config={"top_wrong_max": 0.1}, **options)
+    assert more.summary["committed_pairs"][0] > first.summary["committed_pairs"][0]
+    assert ps.audit(run).passed
+
+
+def test_an_audit_recomputes_wrong_members_from_the_probabilities():
+    from pairscale.adaptive._refit_audit import round_columns
+
+    adaptive, btl = resolve_preset("pairscale", {"goal": "top:5"})
+    engine = Engine([row["ID"] for row in texts()], selector="information", adaptive_config=adaptive, btl_config=btl)
+    while engine.pending is None:
+        found = engine.propose()
+        assert not isinstance(found, Starved)
+        assert found is not None
+        made = judge({"ID": engine.ids[found.first]}, {"ID": engine.ids[found.second]})
+        engine.record(found.step_id, made["Y"])
+    outcome = refit(engine.pending, "laplace")
+    items = outcome.items.to_dict(as_series=False)
+    again = round_columns(engine.pending, outcome.row, items)
+    assert again["top_wrong"] == pytest.approx(outcome.row["top_wrong"])
+    items["top_prob"][0] = 0.0 if items["top_prob"][0] > 0.5 else 1.0
+    at_top = items["rank"][0] <= 5
+    assert (
+        round_columns(engine.pending, outcome.row, items)["top_wrong"] != pytest.approx(again["top_wrong"])
+    ) == at_top
+
+
+def test_withdrawn_texts_are_no_members():
+    engine = Engine([row["ID"] for row in texts()], selector="information", adaptive_config={"goal": "top:5"})
+    best = f"t{int(np.argmax(TRUTH)):02d}"
+    while engine.pending is None:
+        found = engine.propose()
+        assert found is not None
+        made = judge({"ID": engine.ids[found.first]}, {"ID": engine.ids[found.second]})
+        engine.record(found.step_id, made["Y"])
+    engine.withdraw([best])
+    outcome = refit(engine.pending, "laplace")
+    assert outcome.items.filter(pl.col("ID") == best)["top_prob"].to_list() == [None]
+    assert outcome.items["top_prob"].sum() == pytest.approx(5)
+
+
+ROW = {
+    "goal": "top:10", "top_wrong": 0.9, "top_wrong_allowed": 1.0, "divergences": 0, "divergences_max_allowed": 0,
+    "max_rhat": 1.0, "max_rhat_allowed": 1.01, "min_ess_bulk": 500, "ess_bulk_required": 400, "reliability": 0.2,
+    "eap_reliability_min": 0.9, "rho_theta": None, "theta_corr_min": 0.95, "delta_sd_theta": None,
+    "theta_sd_rel_change_max": 0.1, "rho_rank": None, "rank_spearman_min": 0.95, "lag_eligible": False,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changed", "stops"),
+    [({}, True), ({"top_wrong": 1.01}, False), ({"top_wrong": None}, False), ({"max_rhat": 1.02}, False),
+     ({"goal": "order"}, False)],
+)  # fmt: skip
+def test_the_stop_of_a_run_for_the_top(changed, stops):
+    assert stop_decision({**ROW, **changed}) == (stops, "btl_converged" if stops else None)
+
+
+@pytest.mark.parametrize(("wrong", "may"), [(1.0, True), (1.25, True), (1.3, False)])
+def test_the_approximation_rules_a_stop_out_only_when_it_is_far(wrong, may):
+    assert may_stop({**ROW, "top_wrong": wrong}) is may
+
+
+# Settings
+
+
+def test_settings_that_do_not_fit_the_goal():
+    with pytest.raises(InputError, match="needs more than 30 texts"):
+        ps.rank(texts(), judge=judge, goal="top:30", steps=1, progress="none")
+    with pytest.raises(InputError, match="top_wrong_max"):
+        ps.rank(texts(), judge=judge, goal="top:3", reliability=0.9, steps=1, progress="none")
+    with pytest.raises(InputError, match="differ"):
+        ps.rank(texts(), judge=judge, goal="top:3", adaptive_config={"goal": "top:4"}, steps=1, progress="none")
+    with pytest.raises(InputError, match="needs more than 5 items"):
+        ps.plan(5, goal="top:5", progress=False)
+
+
+def test_the_selector_follows_the_goal_and_another_one_is_told(caplog):
+    assert (selector_for(None, "order"), selector_for(None, "top:3")) == ("pollitt", "information")
+    assert selector_for("pollitt", "top:3") == "pollitt"
+    ps.adaptive_rank_start(["a", "b", "c"], adaptive_config={"goal": "top:1"}, selector="information")
+    ps.adaptive_rank_start(["a", "b", "c"])
+    assert not caplog.text
+    ps.adaptive_rank_start(["a", "b", "c"], adaptive_config={"goal": "top:1"})
+    assert "'pollitt' chooses pairs for the whole order" in caplog.text
+
+
+def test_a_plan_for_the_top():
+    found = ps.plan(20, goal="top:3", sd=2.5, seeds=2, progress=False)
+    assert found.goal == "top:3"
+    assert found.reliability is None
+    assert found.selector == "information"
+    assert found.top_right is not None
+    assert found.top_right >= 2
+    assert "goal top:3" in str(found)
+
+
+# What is known beforehand
+
+
+def marked(n: int = 30) -> list[dict[str, object]]:
+    noise = np.random.default_rng(9).normal(size=30)
+    return [row | {"mark": None if at == 3 else float(TRUTH[at] + noise[at])} for at, row in enumerate(texts(n))]
+
+
+def test_a_run_with_a_column_is_resumed_joined_and_audited(tmp_path, caplog):
+    run = tmp_path / "run.db"
+    options = {
+        "judge": judge, "prior": "mark", "selector": "information", "run": run, "fit": "laplace", "progress": "none",
+    }  # fmt: skip
+    ps.rank(marked(25), steps=60, **options)
+    assert "1 of 25 texts have no 'mark' ('t03'); they count as average" in caplog.text
+    out = ps.rank(marked(), steps=60, **options)
+    last = out.refits.row(-1, named=True)
+    assert last["prior_slope_p2.5"] > 0
+    assert last["prior_slope_p2.5"] < last["prior_slope_mean"] < last["prior_slope_p97.5"]
+    assert ps.audit(run).passed
+    page = ps.report(run).read_text()
+    assert "The column “mark” was used as what was known beforehand" in page
+    with pytest.raises(StoreMismatchError, match="prior='mark', not None"):
+        ps.rank(marked(), steps=1, **{**options, "prior": None})
+    other = marked()
+    other[1]["mark"] = 99.0
+    with pytest.raises(StoreMismatchError, match="other numbers in 'mark' for 't01'"):
+        ps.rank(other, steps=1, **options)
+    fitted = ps.fit(run, model="bayes", engine="laplace", prior="mark")
+    assert fitted.round_log["prior_slope_mean"].item() > 0
+
+
+def test_a_run_without_a_column_knows_of_none():
+    out = ps.rank(marked(), judge=judge, steps=40, fit="laplace", progress="none")
+    assert out.refits["prior_slope_mean"].null_count() == out.refits.height
+    with pytest.raises(InputError, match="no column 'grade'"):
+        ps.rank(marked(), judge=judge, prior="grade", steps=1, progress="none")
+
+
+def test_a_fit_of_your_own_must_give_the_slope():
+    from pairscale.models.laplace import fit_btl_laplace
+
+    def plain(rows, ids, *, known, **options):
+        return fit_btl_laplace(rows, ids, **options)
+
+    with pytest.raises(FitError, match="slope"):
+        ps.rank(marked(), judge=judge, prior="mark", steps=40, fit=plain, progress="none")
+
+
+KILLED = """
+import os, sys, tests.adaptive.test_goals as these, pairscale as ps
+count = 0
+def judge(A, B):
+    global count
+    count += 1
+    if count > 95:
+        os._exit(9)
+    return these.judge(A, B)
+judge.__module__, judge.__qualname__ = "tests.adaptive.test_goals", "judge"
+ps.rank(these.texts(), judge=judge, goal="top:5", run=sys.argv[1], fit="laplace", progress="none")
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_run_for_the_top_continues_as_if_it_had_not_been(tmp_path):
+    run = tmp_path / "run.db"
+    done = subprocess.run([sys.executable, "-c", KILLED, str(run)], timeout=600, check=False, cwd=".")
+    assert done.returncode == 9
+    options = {"judge": judge, "goal": "top:5", "fit": "laplace", "progress": "none"}
+    resumed, whole = ps.rank(texts(), run=run, **options), ps.rank(texts(), **options)
+    columns = ["step_id", "A_id", "B_id", "Y"]
+    assert resumed.logs["step_log"].select(columns).equals(whole.logs["step_log"].select(columns))
+    assert ps.audit(run).passed
