@@ -4,11 +4,13 @@ import json
 from itertools import product
 
 import numpy as np
+import polars as pl
 import pytest
 
 import pairscale as ps
 from pairscale.core.errors import FileFormatError, InputError, TableError
 from pairscale.reporting._label_result import result_of_labels
+from pairscale.reporting.labels import _by, label_alpha, with_key
 
 
 def labels_of(n=1000, share=0.9, people=("ann", "bob"), seed=1, *, with_key=True):
@@ -196,3 +198,19 @@ def test_a_page_without_names_names_no_labeller(tmp_path):
         assert "bohumil" in ps.report(path).read_text("utf-8") or "lexical" in people
         page = ps.report(path, pseudonyms=True, without_texts=True).read_text("utf-8")
         assert not {name for name in people[:2] if name in page}
+
+
+def test_labels_of_a_run_file_are_reported_by_variant_where_the_key_lies_beside_it(tmp_path):
+    rows = labels_of(40, with_key=False)
+    table = pl.DataFrame([row | {"criterion": "helpful", "ID1": None, "skipped": None} for row in rows])
+    run = str(tmp_path / "people.db")
+    assert "first_variant" not in with_key(table, run).columns
+    assert _by(table) == " by position (which side was chosen)"
+    key = {row["case_id"]: row["first_variant"] for row in labels_of(40)}
+    write(tmp_path / "people.key.jsonl", [{"case_id": name, "first_variant": one} for name, one in key.items()])
+    known = with_key(table, run)
+    assert _by(known) == " by variant"
+    alpha, _, units = label_alpha(known.to_dicts())
+    assert units == 40
+    expected = ps.agreement(labels_of(40), n_boot=0).table.filter(statistic="krippendorff_alpha")["estimate"].item()
+    assert alpha == pytest.approx(expected)

@@ -94,7 +94,7 @@ class PairwiseOutcome:
     def _check_preference(self, kind: Outcome) -> None:
         if self.preference is None:
             return
-        preference = require_probability(self.preference, "the preference (the probability that B is better)")
+        preference = require_probability(self.preference, "preference")
         object.__setattr__(self, "preference", preference)
         if not kind.is_answer:
             raise InputError(f"the outcome {kind} has no preference")

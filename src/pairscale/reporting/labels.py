@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -12,13 +13,12 @@ from pairscale.core.errors import InputError
 from pairscale.reporting._disguise import other_names, renamed
 from pairscale.reporting._shell import table_of
 from pairscale.reporting.picture import number
+from pairscale.store.label_keys import known_key
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pairscale.reporting._shell import Facts, Page, Part
 
-__all__ = ["FactsWithLabels", "label_alpha", "label_pairs"]
+__all__ = ["FactsWithLabels", "label_alpha", "label_pairs", "with_key"]
 
 _BOOT = 200
 
@@ -63,13 +63,29 @@ def _part(labels: pl.DataFrame, counts: Mapping[str, int]) -> Part:
     )
     columns = [("labeller", False), ("labels", True), ("ties", True), ("skipped", True)]
     lead = f"{counts['complete']:,} of {counts['wanted']:,} labels of {counts['cases']:,} cases are in the run file."
-    agreed = []
+    agreed, by = [], _by(labels)
     for (criterion,), part in labels.group_by("criterion", maintain_order=True):
         alpha, interval, units = label_alpha(part.to_dicts())
         if alpha is not None:
             ends = "" if interval is None else f" (95 % interval {number(interval[0], 2)} to {number(interval[1], 2)})"
-            agreed.append(f"{criterion}: Krippendorff's alpha {number(alpha, 2)}{ends} on {units:,} cases.")
+            agreed.append(f"{criterion}: Krippendorff's alpha{by} {number(alpha, 2)}{ends} on {units:,} cases.")
     return {"lead": lead, "agreement": agreed, **table_of(columns, by_labeller.rows())}
+
+
+def with_key(labels: pl.DataFrame, run: str) -> pl.DataFrame:
+    """Labels with ``first_variant``, where the key lies beside their run file."""
+    key = known_key(Path(run), []) if "://" not in run else None
+    if key is None or not set(labels["case_id"]) <= set(key):
+        return labels
+    firsts = {name: str(row["first_variant"]) for name, row in key.items()}
+    return labels.with_columns(first_variant=pl.col("case_id").replace_strict(firsts, return_dtype=pl.String()))
+
+
+def _by(labels: pl.DataFrame) -> str:
+    """What agreement compares, in words; of texts with ids of their own there are no variants."""
+    if "first_variant" in labels.columns:
+        return " by variant"
+    return " by position (which side was chosen)" if labels["ID1"].null_count() == labels.height else ""
 
 
 def label_alpha(

@@ -174,9 +174,9 @@ def facts_of(store: RunFile, kind: Kind | None = None, condition_id: str | None 
     counts = label_counts(store)
     if counts is None:
         return facts
-    from pairscale.reporting.labels import FactsWithLabels
+    from pairscale.reporting.labels import FactsWithLabels, with_key
 
-    return FactsWithLabels(facts, store.labels(), counts)
+    return FactsWithLabels(facts, with_key(store.labels(), store.name), counts)
 
 
 def _facts_of_run(store: RunFile, kind: Kind, condition_id: str | None) -> Facts:
