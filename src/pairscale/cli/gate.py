@@ -31,7 +31,7 @@ EXAMPLES = (
     "pairscale gate pr.jsonl --criterion helpful --baseline base.json --run gate.db",
     "pairscale gate tasks.csv --variant-b app:answer --baseline base.json --criterion helpful",
     "pairscale gate main.jsonl pr.jsonl --criterion helpful --junit gate.xml --summary gate.md",
-    "pairscale gate main.jsonl pr.jsonl --criterion helpful --judge openai:gpt-5.1 --judge-card card.json",
+    "pairscale gate main.jsonl pr.jsonl --criterion helpful --judge-card c.json",
 )
 
 
