@@ -81,6 +81,7 @@ _PYTHON = (
     ("leave out variant_a and prompt_a", "leave out --variant-a and --prompt-a"),
     ("elsewhere give summary", "elsewhere give --summary"),
     ("step_summary needs", "--step-summary needs"),
+    ("judge human answers in ab", "--judge human answers in `pairscale ab`"),
     ("fail_if must", "--fail-if must"),
 )
 _ARGUMENT = re.compile(

@@ -14,13 +14,13 @@ from pairscale.cli import _options as opt
 from pairscale.cli._common import complain, emit, in_shell, printable, resumable, say, show_table
 from pairscale.cli._inputs import price_of, run_file, settings_of
 from pairscale.cli._opening import Opening, say_judged
-from pairscale.core.errors import FileFormatError, InputError
+from pairscale.core.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pairscale as ps
-    from pairscale.evaluate.gate import GateOptions
+    from pairscale.evaluate.gate_options import GateOptions
 
 __all__ = ["EXAMPLES", "command"]
 
@@ -185,7 +185,8 @@ def command(
     options = _checked(
         criterion, fail_if=fail_if, margin=margin, level=level, fixed=fixed, failures=failures, missing=missing,
         max_errors=max_errors, baseline=baseline, update_baseline=update_baseline, summary=summary,
-        step_summary=step_summary, junit=junit, judge_card=judge_card,
+        step_summary=step_summary, junit=junit, names=(name_a, name_b), judge=judge,
+        judge_card=judge_card,
     )  # fmt: skip
     if b is None and baseline is None and a_col is None and not any((variant_a, variant_b, prompt_a, prompt_b)):
         raise typer.BadParameter("name the answers of A and of B; with --baseline, those of B alone", param_hint="B")
@@ -201,7 +202,7 @@ def command(
     with resumable(run), contextlib.redirect_stdout(sys.stderr):  # what is printed meanwhile is no part of the result
         found = gated(
             a, b, options=options, judge=judge, variants=(variant_a, variant_b), prompts=(prompt_a, prompt_b),
-            names=(name_a, name_b), suite=suite, run=run, swap=swap, repeats=repeats, concurrency=concurrency,
+            suite=suite, run=run, swap=swap, repeats=repeats, concurrency=concurrency,
             retries=retries, timeout=timeout, max_cost=max_cost, price=None if price is None else price_of(price),
             seed=seed, judge_args=settings_of(judge_arg), judge_card=judge_card, base_url=base_url, save=save,
             progress=True,
@@ -226,12 +227,10 @@ def command(
 
 def _checked(criterion: list[str] | None, **given: Any) -> GateOptions:
     """The options, where a wrong one is wrong usage."""
-    from pairscale.evaluate.gate import GateOptions
+    from pairscale.evaluate.gate_options import GateOptions
 
     try:
         return GateOptions.of(criterion, **given)
-    except FileFormatError:
-        raise
     except InputError as error:
         raise typer.BadParameter(in_shell(str(error))) from None
 

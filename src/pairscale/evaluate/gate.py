@@ -3,47 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pairscale.checks.card import JudgeCard
-from pairscale.core.errors import InputError, JudgeError
+from pairscale.core.errors import JudgeError, PairscaleError
 from pairscale.core.notices import notice
-from pairscale.core.options import require_choice, require_flag, require_int, require_probability
+from pairscale.core.options import require_int
 from pairscale.core.provenance import Provenance
-from pairscale.core.tables import listed
-from pairscale.evaluate.baseline import (
-    Baseline,
-    loaded,
-    read_baseline,
-    require_same_answers,
-    require_same_inputs,
-    write_baseline,
-)
-from pairscale.evaluate.calibration import CardLike, cards_by_criterion, lowest_net
-from pairscale.evaluate.gate_files import (
-    append_step_summary,
-    gate_junit,
-    gate_markdown,
-    require_file,
-    step_summary_file,
-    write_text,
-)
+from pairscale.evaluate.baseline import Baseline
+from pairscale.evaluate.calibration import CardLike
+from pairscale.evaluate.gate_files import append_step_summary, gate_junit, gate_markdown, write_text
+from pairscale.evaluate.gate_inputs import read_given
+from pairscale.evaluate.gate_options import GateOptions, Missing
 from pairscale.evaluate.gate_result import GateResult, gate_criterion
-from pairscale.evaluate.inference.failures import Failures, require_failures
-from pairscale.evaluate.inference.gate import FAIL_IF, FailIf, GateRule, require_margin, two_sided
-from pairscale.evaluate.run import require_two_names
-from pairscale.evaluate.traces import Trace, source_at
-from pairscale.evaluate.verbs import AnswerColumns, compared, read_answers
-from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT, run_sync
+from pairscale.evaluate.inference.failures import Failures
+from pairscale.evaluate.inference.gate import FailIf
+from pairscale.evaluate.verbs import AnswerColumns, compared
+from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT
 
 if TYPE_CHECKING:
     import os
 
     from pairscale.evaluate.result import PairwiseRunResult
     from pairscale.evaluate.suite import Suite, Task
-    from pairscale.evaluate.traces import TraceSource
+    from pairscale.evaluate.traces import Trace, TraceSource
     from pairscale.evaluate.variants import VariantLike
     from pairscale.judges.base import Judge
     from pairscale.providers.prices import Price
@@ -53,9 +35,7 @@ if TYPE_CHECKING:
     _Answers: TypeAlias = "_Path | TraceSource | Mapping[str, str | Trace]"
     _Tasks: TypeAlias = "_Path | Suite | Sequence[Task | Mapping[str, Any] | str]"
 
-__all__ = ["GateOptions", "gate", "gated"]
-
-Missing: TypeAlias = Literal["refuse", "excluded"]
+__all__ = ["gate", "gated"]
 
 
 def gate(
@@ -180,20 +160,20 @@ def gate(
         >>> new = {f"t{n}": "Yes." for n in range(40)}
         >>> found = ps.gate(old, new, criterion="says more", judge=longer, concurrency=1, progress=False)
         >>> found.verdict, found.passed, found.criteria[0].n
-        ('worse', False, 7)
+        ('worse', False, 8)
     """
     if judge is None or (isinstance(judge, str) and judge == "lexical"):
         notice("the judge is lexical, a baseline that reads no criterion; name a better one with judge=")
     found = gated(
         a, b, judge=judge, variants=(variant_a, variant_b), prompts=(prompt_a, prompt_b),
-        names=(name_a, name_b), suite=suite, run=run, swap=swap, repeats=repeats, concurrency=concurrency,
+        suite=suite, run=run, swap=swap, repeats=repeats, concurrency=concurrency,
         retries=retries, timeout=timeout, max_cost=max_cost, price=price, seed=seed, judge_args=judge_args,
         judge_card=judge_card, base_url=base_url, save=save, progress=progress,
         columns=AnswerColumns(id_col, input_col, output_col, a_col, b_col),
         options=GateOptions.of(
             criterion, fail_if=fail_if, margin=margin, level=level, fixed=fixed, failures=failures, missing=missing,
             max_errors=max_errors, baseline=baseline, update_baseline=update_baseline, summary=summary,
-            step_summary=step_summary, junit=junit, judge_card=judge_card,
+            step_summary=step_summary, junit=junit, names=(name_a, name_b), judge=judge, judge_card=judge_card,
         ),
     )  # fmt: skip
     if found.problem is not None:
@@ -201,87 +181,6 @@ def gate(
         error.result = found
         raise error
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class GateOptions:
-    """The options of a gate besides those of :func:`pairscale.ab`, checked; see :func:`gate`."""
-
-    criteria: tuple[str, ...]
-    fail_if: tuple[FailIf, ...]
-    margin: float
-    level: float
-    fixed: bool
-    failures: Failures
-    missing: Missing
-    max_errors: float
-    baseline: Path | None
-    update_baseline: bool
-    summary: Path | None
-    step_summary: bool
-    junit: Path | None
-    cards: Mapping[str, JudgeCard]
-
-    @classmethod
-    def of(cls, criterion: Any, *, fail_if: Any, level: Any, **given: Any) -> GateOptions:
-        """Check the options.
-
-        Raises:
-            InputError: one of them is wrong.
-        """
-        criteria = [criterion] if isinstance(criterion, str) else list(criterion or [])
-        if not criteria:
-            raise InputError('say what "better" means: criterion="more helpful"')
-        named = [fail_if] if isinstance(fail_if, str) else list(fail_if)
-        parts = [part.strip() for one in named for part in (one.split(",") if isinstance(one, str) else [one])]
-        if not parts:
-            raise InputError(f"fail_if must name what the gate fails on: {', '.join(FAIL_IF)}")
-        two_sided(level)
-        baseline, update = given["baseline"], require_flag(given["update_baseline"], "update_baseline")
-        if update and baseline is None:
-            raise InputError("update_baseline needs a file for it: give baseline")
-        files = {name: given[name] for name in ("summary", "junit")}
-        written = {name: None if path is None else require_file(path, name) for name, path in files.items()}
-        if require_flag(given["step_summary"], "step_summary"):
-            step_summary_file()
-        return cls(
-            tuple(dict.fromkeys(criteria)),
-            tuple(dict.fromkeys(require_choice(one, "fail_if", FAIL_IF) for one in parts)),
-            require_margin(given["margin"]),
-            float(level),
-            require_flag(given["fixed"], "fixed"),
-            require_failures(given["failures"]),
-            require_choice(given["missing"], "missing", ("refuse", "excluded")),
-            require_probability(given["max_errors"], "max_errors"),
-            None if baseline is None else Path(baseline),
-            update,
-            written["summary"],
-            given["step_summary"],
-            written["junit"],
-            _cards(given["judge_card"], criteria),
-        )
-
-    @property
-    def rule(self) -> GateRule:
-        """The rule of each criterion; with several, each has a higher level, so that all hold together.
-
-        With judge cards, the judge's scores are closer to one half than those of people by the net agreement, and so is
-        its margin: by the lower bound of the net agreement. Half of the chance of an error goes to that bound.
-        """
-        error = (1 - self.level) / len(self.criteria)
-        if not self.cards:
-            return GateRule(self.margin, 1 - error, self.fail_if)
-        bounds = [lowest_net(card, error / 2) for card in self.cards.values()]
-        return GateRule(self.margin * min(bounds), 1 - error / 2, self.fail_if, people_margin=self.margin)
-
-
-def _cards(given: Any, criteria: Sequence[str]) -> dict[str, JudgeCard]:
-    """By criterion, the judge cards; all criteria of a gate have one, or none has."""
-    cards = cards_by_criterion(given, criteria, ["one"])
-    without = [one for one in criteria if one not in cards]
-    if cards and without:
-        raise InputError(f"a gate needs a judge card for every criterion, or none; there is none for {listed(without)}")
-    return cards
 
 
 def gated(
@@ -292,7 +191,6 @@ def gated(
     judge: Any,
     variants: tuple[Any, Any],
     prompts: tuple[str | None, str | None],
-    names: tuple[str, str],
     suite: Any,
     columns: AnswerColumns,
     repeats: int,
@@ -309,7 +207,6 @@ def gated(
         judge: The judges.
         variants: The variants that answer a suite.
         prompts: Their prompts.
-        names: What they are called.
         suite: The tasks of the answers.
         columns: The columns of the files.
         repeats: Answers per task.
@@ -320,128 +217,32 @@ def gated(
     Raises:
         InputError: If anything does not fit.
     """
-    names, lines = require_two_names(*names), list[str]()
+    names, lines = options.names, list[str]()
     repeats = require_int(repeats, "repeats", least=1)
-    given = _given(a, b, options, variants, prompts, names, suite, columns, lines.append)
-    if given.b is None and options.update_baseline:
-        tell(lines)
-        return _finish(None, None, options, given.baseline)
-    result = compared(
-        given.a, given.b, judge=judge, labels=None, key=None, variants=given.variants, prompts=prompts, names=names,
-        suite=given.suite, manifest=None, repeats=repeats, columns=AnswerColumns(), failures=options.failures,
-        criterion=options.criteria, stop_when=None if options.fixed else options.rule,
-        tell=lambda more: tell([*lines, *more]), **others,
-    )  # fmt: skip
+    try:
+        given = read_given(a, b, options, variants, prompts, names, suite, columns, lines.append)
+        if given.b is None and options.update_baseline:
+            tell(lines)
+            return _finish(None, None, options, given.baseline)
+        result = compared(
+            given.a, given.b, judge=judge, labels=None, key=None, variants=given.variants, prompts=prompts, names=names,
+            suite=given.suite, manifest=None, repeats=repeats, columns=AnswerColumns(), failures=options.failures,
+            criterion=options.criteria, stop_when=None if options.fixed else options.rule,
+            tell=lambda more: tell([*lines, *more]), **others,
+        )  # fmt: skip
+    except PairscaleError as error:  # so that no report of an earlier run stays in its place
+        _finish(None, str(error), options, None)
+        raise
     paid(result.paid)
     return _finish(result.result, _problem(result.result, options), options, given.baseline)
-
-
-@dataclass(frozen=True, slots=True)
-class _Given:
-    """What is compared: recorded answers of A and B, or a suite and its variants."""
-
-    a: Any
-    b: Any
-    suite: Any
-    variants: tuple[Any, Any]
-    baseline: Baseline | None
-
-
-def _given(
-    a: Any,
-    b: Any,
-    options: GateOptions,
-    variants: tuple[Any, Any],
-    prompts: tuple[str | None, str | None],
-    names: tuple[str, str],
-    suite: Any,
-    columns: AnswerColumns,
-    tell: Callable[[str], object],
-) -> _Given:
-    path, update = options.baseline, options.update_baseline
-    if any((*variants, *prompts)):
-        if update:
-            raise InputError("update_baseline records a file of answers; variants that are run have none yet")
-        tasks, _, _ = read_answers(a, b, suite, columns, names, tell)
-        if path is None:
-            return _Given(tasks, b, suite, variants, None)
-        if variants[0] is not None or prompts[0] is not None:
-            raise InputError("baseline holds the answers of A; leave out variant_a and prompt_a")
-        recorded = _recorded(path, tell)
-        return _Given(tasks, b, suite, (recorded.source, variants[1]), recorded)
-    both, origin = b is not None or columns.a_col is not None, a
-    if not both and path is None:
-        raise InputError("name the answers of A and of B; with a baseline, those of B alone")
-    if both:
-        a, b, tasks = read_answers(a, b, suite, columns, names, tell)
-    else:  # one file: A's if it is to be recorded, else B's
-        a, _, tasks = read_answers(a, a, suite, columns, (names[0 if update else 1],) * 2, _first(tell))
-    answers_a, answers_b = (_load(one) for one in (a, b if both else a))
-    known: Baseline | None = None
-    if path is not None and update:
-        known = write_baseline(answers_a, path, source=_origin(origin), name=names[0])
-        tell(f"recorded as baseline in {path}: {known}")
-        if not both:
-            return _Given(a, None, None, variants, known)
-    elif path is not None:
-        known = _recorded(path, tell)
-        if both:
-            require_same_answers(known, answers_a, path)
-        answers_a = list(known.answers)
-    if tasks is None:
-        require_same_inputs(answers_a, answers_b)
-    _require_all(answers_a, answers_b, options.missing, names, tasks)
-    return _Given(a if known is None else known.source, b if both else a, tasks, variants, known)
-
-
-def _first(tell: Callable[[str], object]) -> Callable[[str], object]:
-    """Say each line once: a file that is read for both sides is one file."""
-    said: set[str] = set()
-
-    def once(line: str) -> None:
-        if line not in said:
-            said.add(line)
-            tell(line)
-
-    return once
-
-
-def _load(source: Any) -> list[tuple[str, Trace]]:
-    found = source_at(source) if isinstance(source, str | Path) else source
-    return run_sync(lambda: loaded(found))
-
-
-def _recorded(path: Path, tell: Callable[[str], object]) -> Baseline:
-    known = read_baseline(path)
-    tell(f"baseline {path}: {known}")
-    return known
-
-
-def _origin(given: Any) -> str:
-    """Where answers come from: the name of the file, without its folder, which is another one on another machine."""
-    return Path(given).name if isinstance(given, str | Path) else type(given).__name__
-
-
-def _require_all(
-    a: list[tuple[str, Trace]], b: list[tuple[str, Trace]], missing: Missing, names: tuple[str, str], tasks: Any
-) -> None:
-    """Refuse a B that lacks answers: they may be those that it failed on."""
-    wanted = {task for task, _ in a} if tasks is None else {task for task, _ in a} & {one.task_id for one in tasks}
-    there = {task for task, _ in b}
-    lacking = [task for task in dict.fromkeys(task for task, _ in a) if task in wanted and task not in there]
-    if not lacking or missing == "excluded" or len(lacking) == len(wanted):  # nothing in common is another error
-        return
-    raise InputError(
-        f"{names[1]} has no answer to {len(lacking):,} of the {len(wanted):,} tasks of {names[0]}: "
-        f"{listed(lacking, 5)}; if it failed on them, add them with an empty output, so that they count as failures; "
-        "if they are no longer asked, give missing=excluded"
-    )
 
 
 def _problem(result: PairwiseRunResult, options: GateOptions) -> str | None:
     """Why these cases are no basis for a verdict; None when they are."""
     for key in result.keys:
         cases = [case for case in result.of(key) if case.failed is None or result.failures == "shown"]
+        if not cases and any(case.failed != "b" for case in result.of(key)):
+            return "no case was judged, as a variant failed in each of them; have the tasks answered again"
         unanswered = [case for case in cases if not case.outcome.is_answer]
         about = f" ({key})" if len(result.keys) > 1 else ""
         if not any(case.outcome.is_answer for case in result.of(key)):

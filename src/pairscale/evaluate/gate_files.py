@@ -29,15 +29,14 @@ def require_file(path: object, name: str) -> Path:
     """A file that can be written, refused before any work is done rather than after it.
 
     Raises:
-        InputError: it is no file name.
-        FileFormatError: it cannot be written there.
+        InputError: it cannot be written there.
     """
     found = require_path(path, name)
     if found.is_dir():
-        raise FileFormatError(f"{name} {found} is a folder; name a file in it")
+        raise InputError(f"{name} must be a file, not the folder {found}")
     folder = found.absolute().parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise FileFormatError(f"{name} {found} cannot be written: make the folder {found.parent} first")
+        raise InputError(f"{name} must be a file in a folder that exists and can be written to, not {found}")
     return found
 
 
@@ -86,7 +85,8 @@ def gate_markdown(gate: GateResult) -> str:
     if gate.problem is not None:
         lines += [_escaped(f"{gate.problem}."), ""]
     if not gate.criteria:
-        return "\n".join([*lines, _escaped(f"{gate}."), ""])
+        rest = [] if gate.problem is not None else [_escaped(_capital(f"{gate}.")), ""]
+        return "\n".join([*lines, *rest])
     run = gate.result
     b = _escaped("B" if run is None else run.variant_b)
     lines += [f"| criterion | verdict | wins of {b} | true share | cases |", "| --- | --- | ---: | ---: | ---: |"]

@@ -237,7 +237,7 @@ def _by_sequence(run: PairwiseRunResult, cases: list[PairwiseCase], rule: GateRu
         if look.looked > before and rule.decided(look.sequences, run.failures):
             break
     asked: RunningVerdict = look.sequences[run.failures]
-    shown = {way: one.shown for way, one in look.sequences.items() if one.n}
+    shown = {way: one.shown for way, one in look.sequences.items()}
     ends = asked.ci if asked.n else None
     verdict = verdict_of_ways(shown, run.failures)
     extra = tasks - look.looked if is_decided(verdict, rule.fail_if) else 0
@@ -246,6 +246,6 @@ def _by_sequence(run: PairwiseRunResult, cases: list[PairwiseCase], rule: GateRu
 
 def _by_interval(run: PairwiseRunResult, key: str, rule: GateRule) -> _Found:
     rates = {way: run.win_rate(key, failures=way, level=two_sided(rule.level)) for way in ways_to_count(run.failures)}
-    shown = {way: shown_by(*rate.ci, rule.margin) for way, rate in rates.items() if rate.ci is not None}
+    shown = {way: Shown() if rate.ci is None else shown_by(*rate.ci, rule.margin) for way, rate in rates.items()}
     asked = rates[run.failures]
     return _Found(verdict_of_ways(shown, run.failures), shown, asked.rate, asked.ci, asked.n)

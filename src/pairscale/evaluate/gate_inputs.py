@@ -1,0 +1,168 @@
+"""What a gate compares: recorded answers, a baseline, or a suite and its variants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pairscale.core.errors import InputError
+from pairscale.core.tables import listed
+from pairscale.evaluate.baseline import (
+    Baseline,
+    loaded,
+    read_baseline,
+    require_same_answers,
+    require_same_inputs,
+    write_baseline,
+)
+from pairscale.evaluate.gate_options import GateOptions, Missing
+from pairscale.evaluate.inference.gate import cases_to_decide
+from pairscale.evaluate.traces import Trace, source_at
+from pairscale.evaluate.verbs import AnswerColumns, read_answers
+from pairscale.runtime import run_sync
+
+__all__ = ["Given", "read_given"]
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What is compared: recorded answers of A and B, or a suite and its variants."""
+
+    a: Any
+    b: Any
+    suite: Any
+    variants: tuple[Any, Any]
+    baseline: Baseline | None
+
+
+def read_given(
+    a: Any,
+    b: Any,
+    options: GateOptions,
+    variants: tuple[Any, Any],
+    prompts: tuple[str | None, str | None],
+    names: tuple[str, str],
+    suite: Any,
+    columns: AnswerColumns,
+    tell: Callable[[str], object],
+) -> Given:
+    """Read the answers, and the baseline or record it; refuse what cannot be compared before a judge is asked.
+
+    Args:
+        a: Answers of A, of B, or a suite.
+        b: Answers of B.
+        options: Those of the gate.
+        variants: The variants that answer a suite.
+        prompts: Their prompts.
+        names: What they are called.
+        suite: The tasks of the answers.
+        columns: The columns of the files.
+        tell: Is told what was read, line by line.
+
+    Raises:
+        InputError: If anything does not fit.
+    """
+    path, update = options.baseline, options.update_baseline
+    if any((*variants, *prompts)):
+        if update:
+            raise InputError("update_baseline records a file of answers; variants that are run have none yet")
+        tasks, _, _ = read_answers(a, b, suite, columns, names, tell)
+        if path is None:
+            return Given(tasks, b, suite, variants, None)
+        if variants[0] is not None or prompts[0] is not None:
+            raise InputError("baseline holds the answers of A; leave out variant_a and prompt_a")
+        recorded = _recorded(path, tell)
+        return Given(tasks, b, suite, (recorded.source, variants[1]), recorded)
+    both, origin = b is not None or columns.a_col is not None, a
+    if not both and path is None:
+        raise InputError("name the answers of A and of B; with a baseline, those of B alone")
+    if both:
+        a, b, tasks = read_answers(a, b, suite, columns, names, tell)
+    else:  # one file: A's if it is to be recorded, else B's
+        a, _, tasks = read_answers(a, a, suite, columns, (names[0 if update else 1],) * 2, _first(tell))
+    answers_a, answers_b = (_load(one) for one in (a, b if both else a))
+    known: Baseline | None = None
+    if path is not None and update:
+        known = write_baseline(answers_a, path, source=_origin(origin), name=names[0])
+        tell(f"recorded as baseline in {path}: {known}")
+        if not both:
+            return Given(a, None, None, variants, known)
+    elif path is not None:
+        known = _recorded(path, tell)
+        if both:
+            require_same_answers(known, answers_a, path)
+        answers_a = list(known.answers)
+    if tasks is None:
+        require_same_inputs(answers_a, answers_b)
+    _require_common(answers_a, answers_b, names)
+    _require_all(answers_a, answers_b, options.missing, names, tasks)
+    _tell_size(len({task for task, _ in answers_a} & {task for task, _ in answers_b}), options, names, tell)
+    return Given(a if known is None else known.source, b if both else a, tasks, variants, known)
+
+
+def _first(tell: Callable[[str], object]) -> Callable[[str], object]:
+    """Say each line once: a file that is read for both sides is one file."""
+    said: set[str] = set()
+
+    def once(line: str) -> None:
+        if line not in said:
+            said.add(line)
+            tell(line)
+
+    return once
+
+
+def _load(source: Any) -> list[tuple[str, Trace]]:
+    found = source_at(source) if isinstance(source, str | Path) else source
+    return run_sync(lambda: loaded(found))
+
+
+def _recorded(path: Path, tell: Callable[[str], object]) -> Baseline:
+    known = read_baseline(path)
+    tell(f"baseline {path}: {known}")
+    return known
+
+
+def _origin(given: Any) -> str:
+    """Where answers come from: the name of the file, without its folder, which is another one on another machine."""
+    return Path(given).name if isinstance(given, str | Path) else type(given).__name__
+
+
+def _require_common(a: list[tuple[str, Trace]], b: list[tuple[str, Trace]], names: tuple[str, str]) -> None:
+    tasks_a, tasks_b = (list(dict.fromkeys(task for task, _ in side)) for side in (a, b))
+    if set(tasks_a).isdisjoint(tasks_b):
+        has = [
+            f"{name} has {listed(tasks, 3) or 'none'}" for name, tasks in zip(names, (tasks_a, tasks_b), strict=True)
+        ]
+        raise InputError(
+            f"{names[0]} and {names[1]} have no task in common ({', '.join(has)}); answers are paired by task_id, or "
+            "by the column that id_col= names"
+        )
+
+
+def _require_all(
+    a: list[tuple[str, Trace]], b: list[tuple[str, Trace]], missing: Missing, names: tuple[str, str], tasks: Any
+) -> None:
+    """Refuse a B that lacks answers: they may be those that it failed on."""
+    wanted = {task for task, _ in a} if tasks is None else {task for task, _ in a} & {one.task_id for one in tasks}
+    there = {task for task, _ in b}
+    lacking = [task for task in dict.fromkeys(task for task, _ in a) if task in wanted and task not in there]
+    if not lacking or missing == "excluded":
+        return
+    raise InputError(
+        f"{names[1]} has no answer to {len(lacking):,} of the {len(wanted):,} tasks of {names[0]}: "
+        f"{listed(lacking, 5)}; if it failed on them, add them with an empty output, so that they count as failures; "
+        "if they are no longer asked, give missing=excluded"
+    )
+
+
+def _tell_size(tasks: int, options: GateOptions, names: tuple[str, str], tell: Callable[[str], object]) -> None:
+    """Say before a judge is asked when the suite is too small for the margin."""
+    needed = cases_to_decide(options.margin, level=options.rule.level, fixed=options.fixed)
+    if needed is not None and tasks < needed:
+        tell(
+            f"note: {tasks:,} tasks can show that {names[1]} is worse, but hardly that it is not, with a margin of "
+            f"{100 * options.margin:g} %: that takes about {needed:,} tasks without ties, fewer with ties"
+        )

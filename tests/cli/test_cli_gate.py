@@ -1,0 +1,330 @@
+"""``pairscale gate``: exit codes, files, the baseline, what goes wrong, and the recipes for CI."""
+
+import json
+import os
+import re
+import signal
+import stat
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+import yaml
+
+import pairscale as ps
+
+ROOT = Path(__file__).parents[2]
+
+JUDGES = '''
+"""Judges for the tests."""
+import time
+
+
+def longer(A, B):
+    first, second = len(A["text"]), len(B["text"])
+    return {"is_valid": True, "Y": 0.5 if first == second else int(first > second)}
+
+
+def shy(A, B):
+    return {**longer(A, B), "is_valid": min(len(A["text"]), len(B["text"])) % 3 > 0, "invalid_reason": "no idea"}
+
+
+def slow(A, B):
+    time.sleep(0.02)
+    return longer(A, B)
+'''
+
+
+def lines(path, outputs, **more):
+    rows = [{"task_id": f"t{n}", "input": f"Question {n}?", "output": text, **more} for n, text in enumerate(outputs)]
+    Path(path).write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+@pytest.fixture
+def answers(folder):
+    (folder / "judges.py").write_text(JUDGES)
+    lines("a.jsonl", ["x" * (20 + n % 5) for n in range(60)])
+    lines("same.jsonl", ["x" * (20 + (n + n // 5) % 5) for n in range(60)])
+    lines("short.jsonl", ["x" * (5 + n % 7) for n in range(60)])
+    lines("long.jsonl", ["x" * (40 + n % 7) for n in range(60)])
+    yield folder
+    sys.modules.pop("judges", None)
+
+
+GATE = ("gate", "a.jsonl")
+HOW = ("--criterion", "says more", "--judge", "judges:longer", "--concurrency", "1")
+
+
+@pytest.mark.parametrize(
+    ("b", "options", "code", "verdict"),
+    [
+        ("short.jsonl", (), 3, "worse"),
+        ("short.jsonl", ("--fail-if", "inconclusive"), 0, "worse"),
+        ("long.jsonl", (), 0, "not-worse"),
+        ("long.jsonl", ("--fail-if", "not-better"), 0, "better"),
+        ("a.jsonl", ("--margin", "0.1"), 0, "equivalent"),
+        ("a.jsonl", ("--margin", "0.1", "--fail-if", "worse,not-better"), 3, "equivalent"),
+        ("same.jsonl", ("--margin", "0.01"), 0, "inconclusive"),
+        ("same.jsonl", ("--margin", "0.01", "--fail-if", "worse", "--fail-if", "inconclusive"), 3, "inconclusive"),
+        ("same.jsonl", ("--margin", "0.2", "--fixed"), 0, "equivalent"),
+        ("short.jsonl", ("--fixed",), 3, "worse"),
+    ],
+)
+def test_the_exit_code_says_whether_the_verdict_is_among_those_to_fail_on(cli, answers, b, options, code, verdict):
+    done = cli(*GATE, b, *HOW, *options)
+    assert done.code == code
+    assert done.out.startswith(f"{verdict}: ")
+    assert f"exit code {code}: the gate {'failed' if code else 'passed'}" in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("nope.jsonl", "a.jsonl", *HOW), 1, "nope.jsonl"),
+        (("a.jsonl", *HOW), 2, "with --baseline, those of B alone"),
+        (("a.jsonl", "short.jsonl"), 2, '--criterion "more helpful"'),
+        (
+            ("a.jsonl", "short.jsonl", *HOW, "--margin", "0.5"),
+            2,
+            "--margin must be a number of 0 or more and below 0.5",
+        ),
+        (("a.jsonl", "short.jsonl", *HOW, "--margin", "nan"), 2, "--margin must be"),
+        (("a.jsonl", "short.jsonl", *HOW, "--fail-if", "bad"), 2, "--fail-if must be 'worse', 'not-better' or"),
+        (("a.jsonl", "short.jsonl", *HOW, "--level", "1"), 2, "--level must be"),
+        (("a.jsonl", "short.jsonl", *HOW, "--failures", "no"), 2, "--failures must be"),
+        (("a.jsonl", "short.jsonl", *HOW, "--junit", "no/x.xml"), 2, "--junit must be a file in a folder that exists"),
+        (("a.jsonl", "short.jsonl", *HOW, "--step-summary"), 2, "GITHUB_STEP_SUMMARY"),
+        (("a.jsonl", "short.jsonl", *HOW, "--update-baseline"), 2, "give --baseline"),
+        (("a.jsonl", "short.jsonl", "--criterion", "c", "--judge", "human"), 2, "runs without people"),
+        (("a.jsonl", "short.jsonl", *HOW, "--name-a", "B"), 2, "names of their own"),
+        (("a.jsonl", *HOW, "--baseline", "none.json"), 1, "record it with --update-baseline"),
+        (("a.jsonl", "short.jsonl", "--criterion", "c", "--judge", "nobody:here"), 1, "no judge is called"),
+    ],
+)
+def test_wrong_usage_is_2_and_what_cannot_run_is_1(cli, answers, monkeypatch, arguments, code, words):
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+    done = cli("gate", *arguments)
+    assert done.code == code
+    assert words in " ".join(done.err.split())
+    assert done.out == ""
+
+
+def test_answers_that_cannot_be_compared_are_refused_before_a_judge_is_asked(cli, answers):
+    rows = Path("short.jsonl").read_text().splitlines(keepends=True)
+    Path("half.jsonl").write_text("".join(rows[:30]))
+    done = cli(*GATE, "half.jsonl", *HOW, "--summary", "gate.md")
+    assert done.code == 1
+    assert "B has no answer to 30 of the 60 tasks of A" in done.err
+    assert "--missing excluded" in done.err
+    assert "could not run" in Path("gate.md").read_text()
+    assert cli(*GATE, "half.jsonl", *HOW, "--missing", "excluded").code == 3
+    Path("other.jsonl").write_text("".join(row.replace('"t', '"u', 3).replace("uask_id", "task_id") for row in rows))
+    done = cli(*GATE, "other.jsonl", *HOW)
+    assert (done.code, "no task in common (A has 't0'" in done.err, "--id-col" in done.err) == (1, True, True)
+    Path("moved.jsonl").write_text("".join(rows).replace("Question 3?", "Question 4?"))
+    done = cli(*GATE, "moved.jsonl", *HOW)
+    assert (done.code, "different inputs under the same task_id: 't3'" in done.err) == (1, True)
+
+
+def test_failures_count_as_asked_and_never_help(cli, answers):
+    lines("blank.jsonl", [""] * 60)
+    assert cli(*GATE, "blank.jsonl", *HOW).code == 3
+    done = cli("gate", "blank.jsonl", "a.jsonl", *HOW)
+    assert (done.code, "no case was judged" in done.err) == (1, True)
+    # B answers half of the tasks, better than A: as losses it is even, left out it is better.
+    lines("half.jsonl", ["x" * 50 if n % 2 else "" for n in range(60)])
+    done = cli(*GATE, "half.jsonl", *HOW, "--failures", "excluded", "--fixed")
+    assert done.code == 0
+    assert (
+        "inconclusive: it depends on how failures count: B is better if cases with a failure are left out" in done.out
+    )
+    assert "find out why B failed in 30 cases" in done.out
+
+
+def test_a_judge_that_leaves_too_many_cases_open_is_no_gate(cli, answers):
+    how = ("--criterion", "c", "--judge", "judges:shy", "--concurrency", "1", "--fixed")
+    done = cli(*GATE, "short.jsonl", *how, "--junit", "gate.xml", "--json")
+    assert done.code == 1
+    assert re.search(
+        r"the judge gave no answer to \d+ of 60 cases, more than the 10 % that --max-errors allows", done.err
+    )
+    assert done.json["problem"] is not None
+    assert ET.parse("gate.xml").find(".//error").get("type") == "could-not-run"
+    assert cli(*GATE, "short.jsonl", *how, "--max-errors", "0.9").code == 3
+
+
+def require_junit(path, cases, failures):
+    """The rules of the schema that Ant's and Jenkins's readers go by: names, order and kinds of all parts."""
+    root = ET.parse(path).getroot()
+    assert (root.tag, [one.tag for one in root]) == ("testsuites", ["testsuite"])
+    suite = root[0]
+    needed = {"name", "id", "package", "timestamp", "hostname", "tests", "failures", "errors", "time"}
+    assert set(suite.attrib) == needed
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", suite.get("timestamp"))
+    assert [one.tag for one in suite] == ["properties", *["testcase"] * cases, "system-out", "system-err"]
+    assert (int(suite.get("tests")), int(suite.get("failures"))) == (cases, failures)
+    assert len(suite.findall("testcase/failure")) == failures
+    for case in suite.findall("testcase"):
+        assert set(case.attrib) == {"name", "classname", "time"}
+        assert float(case.get("time")) >= 0
+        assert len(case) <= 1
+        for part in case:
+            assert set(part.attrib) == {"message", "type"}
+    return suite
+
+
+def test_summary_and_junit_hold_whatever_names_there_are(cli, answers, monkeypatch):
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", "step.md")
+    Path("step.md").write_text("before\n")
+    odd = 'says | <b>"more"</b> & \x01 ☃'
+    done = cli(
+        *GATE, "short.jsonl", *HOW, "--criterion", odd, "--junit", "gate.xml", "--summary", "gate.md", "--step-summary",
+        "--name-b", "new|one",
+    )  # fmt: skip
+    assert done.code == 3
+    suite = require_junit("gate.xml", 2, 2)
+    assert suite.findall("testcase")[1].get("name") == odd.replace("\x01", "\N{REPLACEMENT CHARACTER}")
+    assert "new|one is worse than A" in suite.find("testcase/failure").get("message")
+    text = Path("gate.md").read_text("utf-8")
+    assert text.startswith("### pairscale gate: failed")
+    table = [line for line in text.splitlines() if line.startswith("|")]
+    assert [len(re.findall(r"(?<!\\)\|", line)) for line in table] == [6] * 4
+    assert "<b>" not in text.replace("\\<b\\>", "")
+    assert Path("step.md").read_text("utf-8") == f"before\n{text}"
+    cli(*GATE, "long.jsonl", *HOW, "--junit", "gate.xml")
+    require_junit("gate.xml", 1, 0)
+
+
+def test_a_baseline_is_recorded_once_and_checked(cli, answers):
+    base = ("--baseline", "base.json")
+    recorded = cli(*GATE, *HOW, *base, "--update-baseline")
+    assert (recorded.code, "nothing was compared" in recorded.out) == (0, True)
+    found = cli("gate", "short.jsonl", *HOW, *base, "--json").json
+    assert (found["verdict"], found["exit_code"]) == ("worse", 3)
+    assert found["baseline"].startswith("60 answers of A, recorded 20")
+    assert found["provenance"]["inputs"]["baseline"] == json.loads(Path("base.json").read_text())["sha256"]
+    assert cli(*GATE, "short.jsonl", *HOW, *base).code == 3
+    done = cli("gate", "same.jsonl", "short.jsonl", *HOW, *base)
+    assert (done.code, "are not those of the baseline" in done.err) == (1, True)
+    assert cli("gate", "same.jsonl", "short.jsonl", *HOW, *base, "--update-baseline").code == 3
+    Path("base.json").write_text(Path("base.json").read_text().replace("xxxxxxx", "xxxxxxy", 1))
+    done = cli("gate", "short.jsonl", *HOW, *base)
+    assert (done.code, "was changed after it was recorded" in done.err) == (1, True)
+    Path("app.py").write_text("def answer(task): return 'Yes.'\n")
+    cli(*GATE, *HOW, *base, "--update-baseline")
+    suite = ("gate", "a.jsonl", "--variant-b", "app:answer", *HOW, *base)
+    assert cli(*suite).code == 3
+    assert "leave out --variant-a" in cli(*suite, "--variant-a", "app:answer").err
+
+
+@pytest.mark.slow
+def test_a_gate_that_is_killed_is_resumed(cli, answers):
+    command = [sys.executable, "-m", "pairscale", "gate", "a.jsonl", "same.jsonl", "--criterion", "c", "--margin", "0.01",
+               "--judge", "judges:slow", "--run", "gate.db"]  # fmt: skip
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(answers), *sys.path])}
+    child = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    known = 0
+    for _ in range(6000):
+        time.sleep(0.1)
+        if Path("gate.db").exists():
+            try:
+                with ps.open_run("gate.db") as store:
+                    known = store.counts()["comparisons"]
+            except ps.errors.PairscaleError:
+                continue
+            if known:
+                break
+    child.send_signal(signal.SIGKILL)
+    child.wait(600)
+    arguments = (*command[3:], "--json")
+    resumed = cli(*arguments)
+    whole = cli(*(one for one in arguments if one not in {"--run", "gate.db"}))
+    assert (resumed.code, resumed.json["verdict"]) == (whole.code, whole.json["verdict"])
+    assert resumed.json["criteria"] == whole.json["criteria"]
+    assert resumed.json["run"]["asked"] <= whole.json["run"]["asked"] - known
+    assert cli(*arguments).json["run"]["asked"] == 0
+
+
+# The recipes
+
+
+def blocks_of_the_guide():
+    page = (ROOT / "docs/guides/gate.md").read_text("utf-8")
+    return re.findall(r"```text\n(.*?)```", page, re.DOTALL)
+
+
+@pytest.mark.parametrize("name", ["github.yml", "gitlab.yml", "gate.sh"])
+def test_the_guide_shows_the_files_that_it_offers(name):
+    assert (ROOT / "docs/examples/gate" / name).read_text("utf-8") in blocks_of_the_guide()
+
+
+def test_the_workflow_uses_inputs_that_the_action_has():
+    action = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
+    workflow = yaml.safe_load((ROOT / "docs/examples/gate/github.yml").read_text("utf-8"))
+    step = workflow["jobs"]["gate"]["steps"][-1]
+    assert set(step["with"]) <= set(action["inputs"])
+    assert all(one.get("description") for one in action["inputs"].values())
+    assert {name for name, one in action["inputs"].items() if one.get("required")} <= set(step["with"])
+    assert not any("key" in name for name in action["inputs"])
+    for part in action["runs"]["steps"]:
+        assert "${{" not in part.get("run", ""), "an input in a script could be run as a command"
+
+
+@pytest.fixture
+def shell(answers):
+    """Runs a script with ``pairscale`` and ``python`` of this environment."""
+    programs = answers / "programs"
+    programs.mkdir()
+    for name, what in (("pairscale", " -m pairscale"), ("python", "")):
+        program = programs / name
+        program.write_text(f'#!/bin/sh\nexec "{sys.executable}"{what} "$@"\n')
+        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    path = os.pathsep.join([str(answers), *(one for one in sys.path if one)])
+    environment = {**os.environ, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": path}
+
+    def run(script, shell=("bash", "-eo", "pipefail", "-c"), **variables):
+        return subprocess.run(
+            [*shell, script], env={**environment, **variables}, capture_output=True, text=True, timeout=600
+        )
+
+    return run
+
+
+@pytest.mark.slow
+def test_the_action_runs_the_gate(shell, answers):
+    action = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
+    step = next(one for one in action["runs"]["steps"] if one.get("id") == "gate")
+    named = {
+        variable: re.fullmatch(r"\$\{\{ inputs\.([\w-]+) \}\}", value)[1] for variable, value in step["env"].items()
+    }
+    assert set(named.values()) == set(action["inputs"]) - {"python-version"}
+    given = {name: one.get("default", "") for name, one in action["inputs"].items()}
+    given |= {"a": "a.jsonl", "b": "short.jsonl", "criterion": "says more\nmore; rm -rf $(echo no)\n",
+              "judge": "judges:longer", "junit": "gate.xml", "arguments": "--concurrency=1\n--seed=3"}  # fmt: skip
+    variables = {variable: given[name] for variable, name in named.items()}
+    variables |= {"RUNNER_TEMP": ".", "GITHUB_OUTPUT": "out.txt", "GITHUB_STEP_SUMMARY": "step.md"}
+    done = shell(step["run"], **variables)
+    assert done.returncode == 3, done.stderr
+    assert Path("out.txt").read_text() == "verdict=worse\nexit-code=3\n"
+    assert "pairscale gate: failed" in Path("step.md").read_text()
+    require_junit("gate.xml", 2, 2)
+    assert shell(step["run"], **{**variables, "GATE_B": "long.jsonl"}).returncode == 0
+    assert shell(step["run"], **{**variables, "GATE_B": "none.jsonl"}).returncode == 1
+    assert Path("out.txt").read_text().splitlines()[-2:] == ["verdict=", "exit-code=1"]
+
+
+@pytest.mark.slow
+def test_the_script_runs_the_gate(shell, answers, cli):
+    script = (ROOT / "docs/examples/gate/gate.sh").read_text("utf-8")
+    Path("pr.jsonl").write_text(Path("short.jsonl").read_text())
+    done = shell(script, ("sh", "-c"), JUDGE="judges:longer")
+    assert (done.returncode, "could not run" in done.stdout) == (1, True), "there is no baseline yet"
+    cli(*GATE, *HOW, "--baseline", "baseline.json", "--update-baseline")
+    done = shell(script, ("sh", "-c"), JUDGE="judges:longer")
+    assert (done.returncode, "failed: see gate.md" in done.stdout) == (3, True), done.stderr
+    gitlab = yaml.safe_load((ROOT / "docs/examples/gate/gitlab.yml").read_text("utf-8"))["gate"]["script"][-1]
+    done = shell(gitlab.replace("openai:gpt-5.1", "judges:longer"), ("sh", "-c"))
+    assert done.returncode == 3, done.stderr

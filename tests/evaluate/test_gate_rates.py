@@ -1,0 +1,170 @@
+"""How often a gate is wrong, and what it spends: 2,000 simulated pull requests per scenario.
+
+The long version (``make validate``) prints the figures of docs/validation.md. The short ones reject only what chance
+would do once in ten thousand runs.
+"""
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+from tests.evaluate.gate_simulation import Scenario, drawn, fixed, sequential
+
+from pairscale.evaluate.inference.gate import GateRule, RunningVerdict, cases_to_decide
+from pairscale.evaluate.inference.one_sided import log_capital_above, log_capital_below
+
+SEED = 20261117
+RARE = 1e-4
+PASSES = ("better", "equivalent", "not-worse")
+
+EQUAL = {
+    "equal": Scenario(0.5),
+    "equal, 40 % ties": Scenario(0.5, 0.4),
+    "equal, 5 % failures of each": Scenario(0.5, 0.2, failing=(0.05, 0.05)),
+    "equal, graded": Scenario(0.5, graded=True),
+    "equal, margin .05": Scenario(0.5, tasks=1200, margin=0.05),
+}
+EDGE = {
+    "worse by the margin": Scenario(0.4),
+    "worse by the margin, 40 % ties": Scenario(0.4, 0.4),
+    # B wins .4 of the cases without a failure, which is the edge; .41 if failures are losses.
+    "worse by the margin, 5 % failures of each": Scenario(0.4, 0.2, failing=(0.05, 0.05)),
+    "worse by the margin with failures": Scenario(0.44, failing=(0.0, 1 - 0.4 / 0.44)),
+    "worse by the margin, graded": Scenario(0.4, graded=True),
+    "worse by margin .05": Scenario(0.45, tasks=1200, margin=0.05),
+}
+EFFECTS = {
+    "B wins 20 %": Scenario(0.2),
+    "B wins 30 %": Scenario(0.3),
+    "B wins 35 %": Scenario(0.35),
+    "B wins 60 %": Scenario(0.6),
+    "B wins 70 %": Scenario(0.7),
+    "B wins 30 %, 40 % ties": Scenario(0.3, 0.4),
+}
+
+
+def gates(scenario, runs, seed):
+    values, failed = drawn(scenario, runs, np.random.default_rng(seed))
+    return sequential(scenario, values, failed), fixed(scenario, values, failed)
+
+
+def at_most(share, runs, limit=0.05):
+    """Whether a share may come from a chance of at most this."""
+    return binom.sf(round(share * runs) - 1, runs, limit) > RARE
+
+
+@pytest.mark.parametrize("scenario", [EQUAL["equal"], EQUAL["equal, 40 % ties"], EQUAL["equal, graded"]])
+def test_an_equal_variant_is_seldom_called_worse(scenario):
+    asked, all_asked = gates(scenario, 150, [SEED, 1])
+    assert at_most(asked.share("worse"), 150)
+    assert at_most(all_asked.share("worse"), 150)
+    assert asked.share(*PASSES) > 0.8
+    assert asked.tasks.mean() < 0.5 * scenario.tasks
+
+
+@pytest.mark.parametrize("scenario", [EDGE["worse by the margin"], EDGE["worse by the margin with failures"]])
+def test_a_variant_worse_by_the_margin_seldom_passes_as_not_worse(scenario):
+    asked, all_asked = gates(scenario, 150, [SEED, 2])
+    assert at_most(asked.share(*PASSES), 150)
+    assert at_most(all_asked.share(*PASSES), 150)
+    assert asked.share("worse") > 0.7
+
+
+def ever_shown(mean, rate, margin, looks, capital):
+    """The chance that a bound ever passes the mean, without ties: over all paths of wins and losses."""
+    chance, found = np.array([1.0]), 0.0  # by the number of wins, of paths that have not passed it yet
+    for n in range(1, looks + 1):
+        chance = np.append(chance * (1 - rate), 0.0) + np.append(0.0, chance * rate)
+        wins = np.arange(n + 1.0)
+        passed = capital(mean, margin, np.array([0.0, 1.0]), np.stack([n - wins, wins], axis=1)) >= np.log(20)
+        found += chance[passed].sum()
+        chance[passed] = 0.0
+    return float(found)
+
+
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("margin", "looks"), [(0.1, 120), *(pytest.param(margin, 400, marks=SLOW) for margin in (0.0, 0.05, 0.1, 0.2))]
+)
+def test_no_error_is_more_frequent_than_the_level_says_counted_exactly(margin, looks):
+    """At equality ``worse``, and at the edge ``not-worse``; away from the edge, less often still."""
+    worse = ever_shown(0.5, 0.5, margin, looks, log_capital_below)
+    not_worse = ever_shown(0.5 - margin, 0.5 - margin, margin, looks, log_capital_above)
+    print(f"\nmargin {margin}, {looks} looks: worse of equals {worse:.4f}, not-worse at the edge {not_worse:.4f}")
+    assert 0.025 < worse <= 0.05
+    assert 0.025 < not_worse <= 0.05
+    assert ever_shown(0.5, 0.55, margin, looks, log_capital_below) < 0.8 * worse
+
+
+def test_the_bounds_of_a_single_look_would_not_hold_at_every_look():
+    """So that the tests above can fail: the usual interval, looked at after every task."""
+    scenario = Scenario(0.5, tasks=200)
+    values, failed = drawn(scenario, 300, np.random.default_rng([SEED, 3]))
+    ever = np.zeros(300, dtype=bool)
+    for n in range(10, 201, 5):
+        ever |= fixed(scenario, values[:, :n], failed[:, :n]).verdicts == "worse"
+    assert not at_most(ever.mean(), 300)
+
+
+@pytest.mark.parametrize("scenario", [Scenario(0.45, 0.2, 60), Scenario(0.3, 0.2, 60, failing=(0.1, 0.2))])
+def test_the_simulated_gate_is_the_gate(scenario):
+    """Task by task, with the class that a run uses."""
+    values, failed = drawn(scenario, 12, np.random.default_rng([SEED, 4]))
+    simulated = sequential(scenario, values, failed)
+    rule = GateRule(scenario.margin)
+    for run in range(12):
+        ways = {"loss": rule.sequence(), "excluded": rule.sequence()}
+        for at in range(scenario.tasks):
+            score = scenario.values[values[run, at]]
+            ways["loss"].update(score)
+            if not failed[run, at]:
+                ways["excluded"].update(score)
+            if rule.decided(ways, "loss"):
+                break
+        assert simulated.verdicts[run] == rule.verdict(ways, "loss")
+        assert simulated.tasks[run] == at + 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("margin", [0.1, 0.2])
+@pytest.mark.parametrize("ties", [0.0, 0.5])
+def test_the_number_of_cases_that_is_named_is_about_enough(margin, ties):
+    needed = cases_to_decide(margin, ties=ties)
+    scenario = Scenario(0.5, ties, needed, margin)
+    asked, _ = gates(scenario, 200, [SEED, 5])
+    assert 0.65 < asked.share(*PASSES) < 0.92
+    alone = cases_to_decide(margin, ties=ties, fixed=True)
+    _, all_asked = gates(Scenario(0.5, ties, alone, margin), 200, [SEED, 6])
+    assert 0.65 < all_asked.share(*PASSES) < 0.92
+
+
+def test_bounds_narrow_and_hold_the_mean():
+    running = RunningVerdict(0.1)
+    rng = np.random.default_rng(SEED)
+    for score in rng.choice([0.0, 0.5, 1.0], 300):
+        running.update(score)
+    lower, upper = running.ci
+    assert 0 < lower < running.mean < upper < 1
+    assert upper - lower < 0.25
+
+
+@pytest.mark.validate
+def test_error_rates_and_power_over_2000_pull_requests():
+    runs = 2000
+    print(f"\n{'scenario':46} worse  passes  undecided  mean tasks  80 % of runs | fixed: worse  passes")
+    for group, scenarios in enumerate((EQUAL, EDGE, EFFECTS)):
+        for at, (name, scenario) in enumerate(scenarios.items()):
+            asked, all_asked = gates(scenario, runs, [SEED, 10 + group, at])
+            figures = asked.share("worse"), asked.share(*PASSES), asked.share("inconclusive")
+            print(
+                f"{name:46} {figures[0]:.3f}   {figures[1]:.3f}      {figures[2]:.3f} {asked.tasks.mean():11.0f} "
+                f"{np.quantile(asked.tasks, 0.8):13.0f} | {all_asked.share('worse'):12.3f}   "
+                f"{all_asked.share(*PASSES):.3f}"
+            )
+            if scenarios is EQUAL:
+                assert at_most(figures[0], runs), name
+            if scenarios is EDGE:
+                assert at_most(figures[1], runs), name
+            if scenario in (EFFECTS["B wins 20 %"], EFFECTS["B wins 30 %"]):
+                assert figures[0] > 0.99, name
