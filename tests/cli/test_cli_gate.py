@@ -222,8 +222,8 @@ def test_a_baseline_is_recorded_once_and_checked(cli, answers):
 
 @pytest.mark.slow
 def test_a_gate_that_is_killed_is_resumed(cli, answers):
-    command = [sys.executable, "-m", "pairscale", "gate", "a.jsonl", "same.jsonl", "--criterion", "c", "--margin", "0.01",
-               "--judge", "judges:slow", "--run", "gate.db"]  # fmt: skip
+    command = [sys.executable, "-m", "pairscale", "gate", "a.jsonl", "same.jsonl", "--criterion", "c",
+               "--margin", "0.01", "--judge", "judges:slow", "--run", "gate.db"]  # fmt: skip
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(answers), *sys.path])}
     child = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     known = 0
@@ -287,7 +287,12 @@ def shell(answers):
 
     def run(script, shell=("bash", "-eo", "pipefail", "-c"), **variables):
         return subprocess.run(
-            [*shell, script], env={**environment, **variables}, capture_output=True, text=True, timeout=600
+            [*shell, script],
+            env={**environment, **variables},
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
         )
 
     return run

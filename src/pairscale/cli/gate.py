@@ -25,12 +25,13 @@ if TYPE_CHECKING:
 __all__ = ["EXAMPLES", "command"]
 
 EXAMPLES = (
-    "pairscale gate main.jsonl pr.jsonl --criterion helpful --judge openai:gpt-5.1",
-    "pairscale gate main.jsonl pr.jsonl --criterion helpful --margin 0.1 --fail-if worse,inconclusive",
-    "pairscale gate main.jsonl --criterion helpful --baseline base.json --update-baseline",
-    "pairscale gate pr.jsonl --criterion helpful --baseline base.json --run gate.db",
-    "pairscale gate tasks.csv --variant-b app:answer --baseline base.json --criterion helpful",
-    "pairscale gate main.jsonl pr.jsonl --criterion helpful --junit gate.xml --summary gate.md",
+    "pairscale gate a.jsonl b.jsonl --criterion helpful --judge openai:gpt-5.1",
+    "pairscale gate a.jsonl b.jsonl --criterion helpful --margin 0.1",
+    "pairscale gate a.jsonl b.jsonl --criterion c --fail-if worse,inconclusive",
+    "pairscale gate a.jsonl --baseline a.json --update-baseline --criterion c",
+    "pairscale gate b.jsonl --baseline a.json --criterion helpful --run gate.db",
+    "pairscale gate tasks.csv --variant-b app:run --baseline a.json --criterion c",
+    "pairscale gate a.jsonl b.jsonl --criterion c --junit g.xml --summary g.md",
     "pairscale gate main.jsonl pr.jsonl --criterion helpful --judge-card c.json",
 )
 

@@ -1,0 +1,205 @@
+"""The verdicts of a gate: bounds on one side, ways to count failures, several criteria."""
+
+import json
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pairscale as ps
+from pairscale.core.errors import FileFormatError, InputError, JudgeError
+from pairscale.evaluate.baseline import read_baseline, write_baseline
+from pairscale.evaluate.inference.gate import (
+    FAIL_IF,
+    VERDICTS,
+    GateRule,
+    RunningVerdict,
+    Shown,
+    fails,
+    is_decided,
+    verdict_of_ways,
+)
+from pairscale.evaluate.inference.one_sided import log_capital_above, lower_bound, upper_bound
+
+VALUES = np.array([0.0, 0.5, 1.0])
+COUNTS = st.tuples(*[st.integers(0, 60)] * 3).filter(sum)
+MARGINS = st.sampled_from([0.0, 0.05, 0.1, 0.3])
+
+
+def slow_capital(mean, margin, scores):
+    """Bet by bet and score by score, as the page says it."""
+    from pairscale.evaluate.inference.sequence import portfolio
+
+    spread, shares = portfolio(len(scores))
+    rest = 0.4 if margin else 1.0
+    bets = [(mean + one * (1 - mean), share * rest) for one, share in zip(spread, shares, strict=True)]
+    if margin:
+        bets += [(min(mean + margin, (1 + mean) / 2), 0.4), (min(mean + 2 * margin, (1 + mean) / 2), 0.2)]
+    total = 0.0
+    for rate, share in bets:
+        capital = share
+        for score in scores:
+            capital *= 1 + (rate - mean) / (mean * (1 - mean)) * (score - mean)
+        total += capital
+    return total
+
+
+@given(st.lists(st.sampled_from([0.0, 0.3, 0.5, 1.0]), min_size=1, max_size=25), MARGINS, st.floats(0.1, 0.9))
+def test_the_capital_is_that_of_the_bets(scores, margin, mean):
+    values, counts = np.unique(scores, return_counts=True)
+    fast = log_capital_above(mean, margin, values, counts[None, :].astype(float))[0]
+    assert math.exp(fast) == pytest.approx(slow_capital(mean, margin, scores), rel=1e-6)
+
+
+@given(COUNTS, MARGINS)
+def test_the_capital_falls_with_the_mean_so_that_there_is_one_bound(counts, margin):
+    counts = np.array(counts, dtype=float)
+    means = np.linspace(0.02, 0.98, 40)
+    won = [log_capital_above(mean, margin, VALUES, counts[None, :])[0] for mean in means]
+    assert all(one >= other - 1e-9 for one, other in pairwise(won))
+    lower, upper = (bound(VALUES, counts, margin, 0.95) for bound in (lower_bound, upper_bound))
+    assert 0 <= lower <= counts @ VALUES / counts.sum() <= upper <= 1
+    assert upper == pytest.approx(1 - lower_bound(1 - VALUES, counts, margin, 0.95))
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.05, 0.3])
+def test_a_bet_is_fair_at_the_mean_and_loses_below_it(margin):
+    """The expected capital after a score is what there was, if the mean is the one that is doubted."""
+    for chance in (0.3, 0.4, 0.5):
+        one = np.array([[1.0, 0.0], [0.0, 1.0]])
+        capital = np.exp(log_capital_above(0.5, margin, np.array([0.0, 1.0]), one))
+        expected = capital @ np.array([1 - chance, chance])
+        assert expected <= 1 + 1e-9
+        assert (expected == pytest.approx(1)) == (chance == 0.5)
+
+
+@given(st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=1, max_size=60), MARGINS)
+def test_what_is_shown_fits_the_bounds_and_turns_with_the_variants(scores, margin):
+    running, turned = RunningVerdict(margin), RunningVerdict(margin)
+    for score in scores:
+        before = running.shown
+        running.update(score)
+        turned.update(1 - score)
+        after = running.shown
+        for name in ("better", "not_worse", "no_gain", "worse"):
+            assert getattr(after, name) >= getattr(before, name), "what is shown stays shown"
+    shown, (lower, upper) = running.shown, running.ci
+    assert (shown.better, shown.not_worse) == (turned.shown.worse, turned.shown.no_gain)
+    assert lower >= 0.5 - margin - 1e-6 if shown.not_worse else lower <= 0.5 - margin + 1e-6
+    assert upper <= 0.5 + margin + 1e-6 if shown.no_gain else upper >= 0.5 + margin - 1e-6
+    assert running.mean == pytest.approx(sum(scores) / len(scores))
+
+
+BETTER, FINE, EVEN, WORSE = (
+    Shown(True, True), Shown(not_worse=True), Shown(not_worse=True, no_gain=True), Shown(no_gain=True, worse=True)
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("asked", "other", "verdict"),
+    [
+        (BETTER, BETTER, "better"),
+        (BETTER, FINE, "not-worse"),
+        (FINE, EVEN, "not-worse"),
+        (EVEN, EVEN, "equivalent"),
+        (BETTER, Shown(), "inconclusive"),
+        (FINE, WORSE, "inconclusive"),
+        (WORSE, BETTER, "worse"),
+        (WORSE, Shown(), "worse"),
+        (Shown(), WORSE, "inconclusive"),
+        (Shown(not_worse=True, no_gain=True, worse=True), EVEN, "equivalent"),
+    ],
+)
+def test_a_pass_holds_in_every_way_to_count_and_worse_in_the_one_that_was_asked_for(asked, other, verdict):
+    assert verdict_of_ways({"loss": asked, "excluded": other}, "loss") == verdict
+
+
+def test_what_fails_and_what_is_decided():
+    failing = {one: {verdict for verdict in VERDICTS if fails(verdict, [one])} for one in FAIL_IF}
+    assert failing == {
+        "worse": {"worse"},
+        "inconclusive": {"inconclusive"},
+        "not-better": set(VERDICTS) - {"better"},
+    }
+    assert {verdict for verdict in VERDICTS if not is_decided(verdict, ["worse"])} == {"inconclusive"}
+    assert {verdict for verdict in VERDICTS if not is_decided(verdict, ["worse", "not-better"])} == {
+        "inconclusive",
+        "not-worse",
+    }
+
+
+def test_a_rule_stops_when_one_criterion_fails_or_all_are_decided():
+    rule = GateRule(0.1)
+
+    def looked(score, n):
+        sequence = rule.sequence()
+        for _ in range(n):
+            sequence.update(score)
+        return {"loss": sequence, "excluded": sequence}
+
+    good, bad, little = looked(1.0, 30), looked(0.0, 30), looked(1.0, 1)
+    assert not rule.stops([good, little], "loss")
+    assert rule.stops([good, good], "loss")
+    assert rule.stops([little, bad], "loss")
+
+
+# The verb
+
+
+def longer(A, B):
+    return {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
+
+
+OLD = {f"t{n}": "x" * 20 for n in range(40)}
+NEW = {f"t{n}": "x" * 30 for n in range(40)}
+HOW = {"judge": longer, "concurrency": 1, "progress": False}
+
+
+def test_several_criteria_share_the_level():
+    found = ps.gate(OLD, NEW, criterion=["one", "two"], **HOW)
+    assert [one.level for one in found.criteria] == [0.975, 0.975]
+    assert found.criteria[0].n > ps.gate(OLD, NEW, criterion="one", **HOW).criteria[0].n
+    assert (found.verdict, found.passed, found.exit_code) == ("not-worse", True, 0)
+    assert found.frame()["criterion"].to_list() == ["one", "two"]
+    json.dumps(found.to_dict())
+    assert str(found).startswith("the gate passed; one: B is not worse than A within the margin")
+
+
+def test_the_order_of_tasks_is_random_and_by_seed():
+    new = {name: "x" * (10 if at < 12 else 30) for at, name in enumerate(NEW)}  # the first twelve alone look bad
+    runs = [ps.gate(OLD, new, criterion="c", seed=seed, **HOW).result for seed in (1, 1, 2)]
+    orders = [[case.task_id for case in run.cases] for run in runs]
+    assert orders[0] == orders[1] != orders[2]
+    assert orders[0] != sorted(orders[0], key=list(OLD).index)
+
+
+def test_a_judge_that_answers_too_little_raises_with_what_there_is(tmp_path):
+    asked: list[int] = []
+
+    def shy(A, B):
+        asked.append(1)
+        return {**longer(A, B), "is_valid": len(asked) % 5 > 0, "invalid_reason": "no idea"}
+
+    with pytest.raises(JudgeError, match=r"gave no answer to \d+ of 40 cases") as raised:
+        ps.gate(OLD, NEW, criterion="c", fixed=True, junit=tmp_path / "gate.xml", **HOW | {"judge": shy})
+    assert raised.value.result.exit_code == 1
+    assert "<error" in (tmp_path / "gate.xml").read_text()
+
+
+def test_a_baseline_keeps_everything_of_an_answer(tmp_path):
+    path = tmp_path / "deep" / "base.json"
+    answers = [("t1", ps.Trace("Rome.", cost=0.1, metadata={"input": "Italy?", "n": 1.0})), ("t1", ps.Trace("Roma.")),
+               ("t2", ps.Trace(exception="TimeoutError"))]  # fmt: skip
+    written = write_baseline(answers, path, source="a.jsonl", name="main")
+    assert read_baseline(path) == written
+    document = json.loads(path.read_text())
+    assert document["provenance"]["version"] == ps.__version__
+    document["answers"][2]["exception"] = None
+    path.write_text(json.dumps(document))
+    with pytest.raises(FileFormatError, match="was changed after it was recorded"):
+        read_baseline(path)
+    with pytest.raises(InputError, match="no answer to record"):
+        write_baseline([], path, source="a.jsonl", name="main")
