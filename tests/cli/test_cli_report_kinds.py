@@ -172,7 +172,7 @@ def test_nothing_to_label_is_said(cli, folder, ab):
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("ab.db", "--kind", "nonsense"), "--kind must be 'ranking', 'bias' or 'ab', not 'nonsense'"),
+        (("ab.db", "--kind", "nonsense"), "--kind must be 'ranking', 'bias', 'ab' or 'variants', not 'nonsense'"),
         (("ab.db", "--condition", "x"), "an A/B run shows all of its own"),
         (
             ("ab.db", "--again", "again.csv"),

@@ -372,3 +372,25 @@ def test_on_paper_nothing_is_dark_cut_or_hidden(visit, kind, tmp_path):
     assert not page.locator("nav, #search, #two").filter(visible=True).count()
     written = page.pdf(path=tmp_path / "report.pdf", prefer_css_page_size=True)
     assert written.startswith(b"%PDF")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_board_of_variants_and_a_judge_card_never_scroll_sideways(browser, tmp_path, scheme):
+    names = ("a rather long name of a variant", "retrieval", "<b>bold</b>", "short")
+    variants = {name: lambda task, n=at: task.input * (1 + n) for at, name in enumerate(names)}
+    judge = ps.FunctionJudge(lambda A, B: {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}, name="longer")
+    compared = [ps.pairwise_judge(judge, criterion="says more", key="says more")]
+    board = ps.run_variants(suite(), variants, comparators=compared, progress=False).report(tmp_path / "v.html")
+    said = [{"ID1": "S01", "ID2": "S02", "better_id": "S02"}, {"ID1": "S03", "ID2": "S04", "better_id": "S03"}]
+    card = ps.check_judge(ps.example_writing_samples, "lexical", labels=said, progress=False).card
+    for path in (board, card.report(tmp_path / "card.html")):
+        for width in (390, 1280):
+            context = browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme)
+            context.set_default_timeout(600_000)
+            page = context.new_page()
+            page.goto(path.as_uri())
+            wider = "one => one.scrollWidth - one.clientWidth"
+            over = [page.evaluate(f"({wider})(document.documentElement)")]
+            over += [one.evaluate(wider) for one in page.query_selector_all(".wide, .picture")]
+            assert max(over) <= 0, (path.name, width, over)
+            context.close()

@@ -36,7 +36,7 @@ EXAMPLES = (
     "pairscale ab a.jsonl b.jsonl --criterion helpful --stop-when decided",
     "pairscale ab a.jsonl b.jsonl --criterion helpful --control length",
     "pairscale ab old.eval new.eval --criterion helpful --judge openai:gpt-5.1",
-    "pairscale ab a.jsonl b.jsonl --criterion helpful --judge openai:gpt-5.1 --judge-card card.json",
+    "pairscale ab a.jsonl b.jsonl --criterion helpful --judge-card card.json",
 )
 
 

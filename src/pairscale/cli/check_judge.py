@@ -23,7 +23,7 @@ __all__ = ["EXAMPLES", "command"]
 EXAMPLES = (
     "pairscale check-judge essays/ --judge openai:gpt-5.1 --run check.db",
     "pairscale check-judge essays.csv --judge mine:better --n-pairs 50",
-    "pairscale check-judge cases.jsonl --judge openai:gpt-5.1 --labels people.jsonl --out judge-card.json",
+    "pairscale check-judge cases.jsonl --labels people.jsonl --out card.json",
 )
 
 

@@ -32,6 +32,7 @@ EXAMPLES = (
     "pairscale gate b.jsonl --baseline a.json --criterion helpful --run gate.db",
     "pairscale gate tasks.csv --variant-b app:run --baseline a.json --criterion c",
     "pairscale gate a.jsonl b.jsonl --criterion c --junit g.xml --summary g.md",
+    "pairscale gate main.jsonl pr.jsonl --criterion helpful --judge-card c.json",
 )
 
 

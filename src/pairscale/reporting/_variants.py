@@ -233,8 +233,9 @@ def _pairs(run: VariantsResult, key: str) -> Part:
         first, second = (b, a) if order[b] < order[a] else (a, b)
         if first == a:
             figures = tuple(None if x is None else 1 - x for x in (rate.rate, ends[1], ends[0]))
-        rows.append((order[first], order[second], (first, second, *(percent(x) or "none" for x in figures), rate.n)))
-    columns = [("variant", False), ("against", False), ("wins", True), ("from", True), ("to", True), ("cases", True)]
+        rate_words, low, high = (percent(x).removesuffix(" %") or "none" for x in figures)
+        rows.append((order[first], order[second], (first, second, rate_words, low, high, rate.n)))
+    columns = [("variant", False), ("against", False), ("wins, %", True), ("from", True), ("to", True), ("cases", True)]
     return table_of(columns, [row for *_, row in sorted(rows)])
 
 
