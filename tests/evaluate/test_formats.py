@@ -7,6 +7,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import pairscale as ps
 from pairscale.core.errors import FileFormatError, InputError, UnsureColumnError
@@ -438,3 +440,72 @@ def test_messages_of_frameworks():
     for messages in (langchain, sharegpt, gemini):
         talk = conversation(messages)
         assert (talk.input, talk.output) == ("Hello", "Yes?")
+
+
+KEYS = """
+task_id id input output outputs inputs messages role content parts type text error spans attributes name trace_id
+context events status resourceSpans scopeSpans key value stringValue eval version status samples epoch attachments
+run_type results vars provider promptIdx response prompt timestamp sessionId userId traceId startTime observations
+level question_id choices turns instruction generator custom_id body request result metadata usage kwargs generations
+""".split()
+leaves = st.none() | st.booleans() | st.integers(-2, 3) | st.floats(allow_nan=True) | st.sampled_from(
+    ["", "x", "user", "assistant", "GENERATION", "ERROR", "[{}]", '{"a": 1}', "constructor", "succeeded"]
+)  # fmt: skip
+values = st.recursive(
+    leaves,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=6),
+    max_leaves=20,
+)
+
+
+def shaped(*names):
+    """Objects that have these fields, so that a format is recognised, with anything in them."""
+    return st.fixed_dictionaries(
+        dict.fromkeys(names, values), optional=dict.fromkeys(set(KEYS[:12]) - set(names), values)
+    )
+
+
+SHAPES = [
+    values,
+    st.lists(shaped("messages"), min_size=1, max_size=3),
+    st.lists(shaped("run_type", "inputs", "outputs"), min_size=1, max_size=3),
+    st.lists(shaped("id", "timestamp", "input", "output", "sessionId", "userId"), min_size=1, max_size=3),
+    st.lists(shaped("traceId", "startTime", "input", "output").map(lambda row: {**row, "type": "SPAN"}), min_size=1),
+    st.lists(shaped("instruction", "output", "generator"), min_size=1, max_size=3),
+    st.lists(shaped("question_id", "choices"), min_size=1, max_size=3),
+    st.lists(shaped("custom_id", "response", "error"), min_size=1, max_size=3),
+    st.lists(shaped("vars", "provider", "promptIdx", "response", "prompt"), min_size=1, max_size=3),
+    shaped("eval", "version", "status", "samples").map(lambda log: {**log, "eval": {}}),
+    st.lists(shaped("id", "input", "output", "attachments", "error"), max_size=3).map(
+        lambda samples: {"eval": {}, "version": 2, "status": "x", "samples": samples}
+    ),
+    st.lists(shaped("name", "attributes", "events", "status", "context"), min_size=1, max_size=3).map(
+        lambda spans: [{**span, "attributes": {"output.value": span["attributes"]}, "trace_id": "t"} for span in spans]
+    ),
+    st.lists(shaped("name", "attributes", "events", "status"), max_size=3).map(
+        lambda spans: {"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}
+    ),
+    shaped("resourceSpans"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(len(SHAPES)))
+def test_whatever_a_file_holds_it_is_read_or_refused(number, tmp_path_factory):
+    path = tmp_path_factory.mktemp("x") / "x.json"
+
+    @settings(max_examples=50)
+    @given(content=SHAPES[number])
+    def check(content):
+        path.write_text(json.dumps(content), "utf-8")
+        try:
+            found = read_answers(path).answers
+        except InputError as error:
+            assert str(path) in str(error)  # noqa: PT017 - most of them are read
+            return
+        for answer in found:
+            assert isinstance(answer.trace.output, str)
+            assert isinstance(answer.task_id, str)
+        loaded(ps.read_outputs(path)) if not read_answers(path).variants else None
+
+    check()

@@ -152,7 +152,7 @@ def test_a_cost_that_cannot_be_is_an_error_of_that_case(cost, tmp_path):
         ("task-0003", "odd"): "an outcome", ("task-0004", "odd"): "a trace", ("task-0005", "verdict"): "a verdict",
     }.items():  # fmt: skip
         assert f"InputError: the cost of {what} must be a number from 0 to" in failed[task_id, key]
-    assert found.cost == pytest.approx(0.5 * (11 + 10))  # answers of B, verdicts
+    assert found.cost == pytest.approx(0.5 * (11 + 10 + 10))  # answers of B, verdicts, outcomes of the comparator
 
 
 def test_an_error_of_our_own_in_a_comparator_is_one_of_that_case():

@@ -13,7 +13,7 @@ from pairscale.core.encodings import read_bytes
 from pairscale.core.errors import FileFormatError
 from pairscale.core.files import replacing
 from pairscale.core.provenance import text_hash
-from pairscale.evaluate.formats.answers import Document
+from pairscale.evaluate.formats.answers import Answer, Document, read_as
 from pairscale.evaluate.formats.spans import is_ag2, read_ag2
 from pairscale.evaluate.suite import id_of
 from pairscale.evaluate.traces import OUTPUT_NAMES, Trace, TraceRef
@@ -49,7 +49,7 @@ class DirectoryTraceSource:
         path = self._folder / Path(ref.trace_id).name
         row = _document(path)
         if _is_ag2(row, path):
-            return read_ag2(Document(row, str(path), is_rows=False))[0].trace
+            return _read_ag2(row, path).trace
         return Trace.from_dict({name: row[name] for name in row if name not in _OF_THE_REF}, str(path))
 
 
@@ -69,10 +69,15 @@ def _is_ag2(document: dict[str, Any], path: Path) -> bool:
     return "spans" in document and is_ag2(Document(document, str(path), is_rows=False))
 
 
+def _read_ag2(document: dict[str, Any], path: Path) -> Answer:
+    whole = Document(document, str(path), is_rows=False)
+    return read_as("a trace of AG2", lambda: read_ag2(whole), str(path))[0]
+
+
 def _asked(document: dict[str, Any], path: Path) -> str | None:
     """The task that a trace says it answers."""
     if _is_ag2(document, path):
-        answer = read_ag2(Document(document, str(path), is_rows=False))[0]
+        answer = _read_ag2(document, path)
         found = answer.asked or answer.trace.metadata.get("input")
     else:
         held = document.get("metadata")

@@ -159,20 +159,19 @@ def _registered() -> Callable[..., Any]:
         known = {f"{number}": float(value) for number, value in enumerate(values) if _is_known(value)}
         return win_rate_of(known) if known else None
 
-    @metric(name="win_rate")
-    def rate() -> Any:
-        return lambda scores: _number(found.rate) if (found := figures(scores)) else float("nan")
+    def figure(name: str, of: Callable[[WinRate], float | None]) -> Any:
+        def made() -> Any:
+            return lambda scores: _number(None if (found := figures(scores)) is None else of(found))
 
-    @metric(name="win_rate_lower")
-    def lower() -> Any:
-        return lambda scores: _number(found.ci and found.ci[0]) if (found := figures(scores)) else float("nan")
+        return metric(name=name)(made)()
 
-    @metric(name="win_rate_upper")
-    def upper() -> Any:
-        return lambda scores: _number(found.ci and found.ci[1]) if (found := figures(scores)) else float("nan")
+    metrics = [
+        figure("win_rate", lambda found: found.rate),
+        figure("win_rate_lower", lambda found: None if found.ci is None else found.ci[0]),
+        figure("win_rate_upper", lambda found: None if found.ci is None else found.ci[1]),
+    ]
 
-    @scorer(metrics=[rate(), lower(), upper()], name="pairwise_scorer")
-    def made(
+    def compared(
         baseline: Any,
         judge: Any,
         criterion: str,
@@ -193,7 +192,11 @@ def _registered() -> Callable[..., Any]:
             now = Trace(state.output.completion or "", exception=state.output.error)
             task = Task({"input": state.input_text}, id_of(state.sample_id, "the sample"), target.text or None)
             outcome = await _outcome(comparator, task, before, now, way)
-            more = {"outcome": str(outcome.outcome), "winner": outcome.winner, "baseline": before.output}
+            more: dict[str, Any] = {
+                "outcome": str(outcome.outcome),
+                "winner": outcome.winner,
+                "baseline": before.output,
+            }
             more |= {"cost": outcome.cost, "orders": outcome.detail.get("orders")}
             if outcome.outcome in {Outcome.ERROR, Outcome.ABSTENTION}:
                 return Score.unscored(reason="grader_failed", explanation=outcome.reasoning, metadata=more)
@@ -202,7 +205,8 @@ def _registered() -> Callable[..., Any]:
 
         return score
 
-    return made  # type: ignore[no-any-return, unused-ignore]
+    registered: Callable[..., Any] = scorer(metrics=metrics, name="pairwise_scorer")(compared)
+    return registered
 
 
 async def _outcome(comparator: Any, task: Task, before: Trace, now: Trace, way: Failures) -> PairwiseOutcome:

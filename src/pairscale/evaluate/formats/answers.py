@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from pairscale.core.errors import FileFormatError
-from pairscale.core.tables import listed
+from pairscale.core.errors import FileFormatError, PairscaleError
+from pairscale.core.tables import first_line, listed
 from pairscale.evaluate.suite import is_missing
 from pairscale.evaluate.traces import Trace
 
@@ -21,6 +21,7 @@ __all__ = [
     "first_of",
     "parsed",
     "plain_number",
+    "read_as",
     "rows_of",
     "seconds_between",
     "unsure",
@@ -79,6 +80,27 @@ class Format:
     name: str
     fits: Callable[[Document], bool]
     read: Read
+
+
+def read_as(name: str, read: Callable[[], Sequence[Answer]], path: str) -> list[Answer]:
+    """The answers that a reader finds; what it cannot make sense of is refused with the name of the file.
+
+    Args:
+        name: the format that the file was recognised as.
+        read: reads it.
+        path: the file.
+
+    Raises:
+        FileFormatError: a part of it is not as the tool writes it.
+    """
+    try:
+        return list(read())
+    except PairscaleError:
+        raise
+    except (AttributeError, KeyError, IndexError, TypeError, ValueError, RecursionError) as error:
+        raise FileFormatError(
+            f"{path} looks like {name}, but a part of it is not as that tool writes it: {first_line(error)}"
+        ) from None
 
 
 def rows_of(document: Document) -> list[Mapping[str, Any]]:

@@ -15,7 +15,7 @@ from pairscale.core.paths import picked
 from pairscale.core.tables import listed
 from pairscale.evaluate.folders import DirectoryTraceSource, is_trace_document
 from pairscale.evaluate.formats import benchmarks, chat, exports, inspect_logs, spans
-from pairscale.evaluate.formats.answers import Answer, Document, Format
+from pairscale.evaluate.formats.answers import Answer, Document, Format, read_as
 from pairscale.evaluate.formats.plain import plain_rows, read_plain
 from pairscale.evaluate.suite import as_words, id_of, is_missing
 from pairscale.evaluate.traces import OUTPUT_NAMES, InMemoryTraceSource, TraceRef, TraceSource
@@ -168,7 +168,8 @@ def read_answers(
     """
     named = (columns or Columns()).given()
     if Path(path).suffix.lower() == ".eval":
-        name, answers = "inspect_ai log", inspect_logs.read_inspect_archive(Path(path))
+        name = "inspect_ai log"
+        answers = read_as(name, lambda: inspect_logs.read_inspect_archive(Path(path)), str(path))
     else:
         document = _document(path, tuple(named.values()), encoding)
         fits = [one for one in _FORMATS if one.fits(document)]
@@ -178,7 +179,8 @@ def read_answers(
                 "and output"
             )
         if fits and not _is_row_wise(document, named):
-            name, answers = fits[0].name, list(fits[0].read(document))
+            name = fits[0].name
+            answers = read_as(name, lambda: fits[0].read(document), str(path))
         else:
             return _plain(document, named, str(path))
     answers = [_renamed(answer, named) for answer in answers]
