@@ -23,7 +23,7 @@ from pairscale.runtime.budget import Budget, BudgetExceeded, Reservation
 from pairscale.runtime.progress import Progress
 from pairscale.runtime.source import LogRows, Question, Recorded, Source, Wait
 from pairscale.runtime.streak import MOST_ALIKE, FailureStreak
-from pairscale.runtime.timelimit import TimeLimit
+from pairscale.core.timelimit import TimeLimit
 from pairscale.store.policies import GroupCommitWriter, JournalWriter
 from pairscale.store.writer import Asked, Entry
 
