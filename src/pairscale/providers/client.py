@@ -20,6 +20,7 @@ from urllib.request import getproxies, proxy_bypass
 from weakref import WeakKeyDictionary
 
 from pairscale._version import __version__
+from pairscale.core.encoders import json_encoder
 from pairscale.core.errors import InputError
 from pairscale.core.failures import Failure, concerns_content, failure_of
 from pairscale.core.notices import notice
@@ -41,7 +42,7 @@ _LARGEST = 32 * 1024 * 1024
 _DOWN = frozenset({500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
 _BYTES_A_TOKEN = 4
 _OWN_HEADERS = {"Content-Type": "application/json", "User-Agent": f"pairscale/{__version__}"}
-_written = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_written = json_encoder()
 
 
 class ProviderError(Exception):
