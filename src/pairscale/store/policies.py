@@ -36,9 +36,9 @@ class GroupCommitWriter:
 
     It writes in the thread of the event loop: on a local disk that takes less than a millisecond, and a second thread
     would cost more than it saves. A transaction costs more than an entry, so it begins only after two turns of the loop
-    without a further entry, or after ten turns; the loop never sleeps for it. Where writing is slow (a network drive, a remote database), it moves to a thread, and
-    entries that arrive meanwhile share the next transaction. Leaving the block waits until everything is written, also
-    on an interrupt, and so does the end of the process.
+    without a further entry, or after ten turns; the loop never sleeps for it. Where writing is slow (a network drive, a
+    remote database), it moves to a thread, and entries that arrive meanwhile share the next transaction. Leaving the
+    block waits until everything is written, also on an interrupt, and so does the end of the process.
 
     Args:
         run_file: open for writing.
