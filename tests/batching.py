@@ -3,7 +3,7 @@
 import asyncio
 
 import pairscale as ps
-from pairscale.collect.batch import BatchManager
+from pairscale.collect.batch.manager import BatchManager
 from pairscale.judges.batched import BatchJudge
 from pairscale.judges.llm import LLMJudge
 from pairscale.judges.orders import BothOrders

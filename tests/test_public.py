@@ -65,7 +65,7 @@ LAYERS = (
 
 
 CORE = (
-    "addresses", "arrays", "records", "errors", "options", "failures", "notices", "home", "provenance", "notebooks",
+    "addresses", "arrays", "records", "encoders", "timelimit", "errors", "options", "failures", "notices", "home", "provenance", "notebooks",
     "display", "tables", "paths", "verdicts", "matrices", "results", "columns", "encodings", "documents", "texts",
     "reading", "workbooks", "sheets", "files", "class_list", "samples", "traits",
     "r_templates", "prompts", "comparisons", "__init__",
@@ -104,6 +104,37 @@ print(sorted(n.rpartition(".")[2] for n in sys.modules if n.startswith("pairscal
     *_, heavy, commands = done.stdout.splitlines()
     assert heavy == "[]"
     assert commands == str([arguments[0]] if arguments[0][0] != "-" else [])
+
+
+_NEVER = "aiohttp altair fastapi pandas pydantic scipy.optimize scipy.stats"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "never"),
+    [
+        (["status", "run.db"], f"{_NEVER} jinja2 numpy scipy pairscale.models pairscale.runtime pairscale.judges.llm"),
+        (["fit", "results.csv"], f"{_NEVER} jinja2 sqlalchemy pairscale.judges pairscale.store.runfile"),
+        pytest.param(["report", "run.db"], f"{_NEVER} pairscale.judges.llm", marks=pytest.mark.slow),
+    ],
+)
+def test_a_command_imports_nothing_heavy_that_it_does_not_need(arguments, never, tmp_path):
+    """What it costs to start a command is mostly what it imports."""
+    texts = [{"ID": f"t{at}", "text": "rain " * (at + 3)} for at in range(5)]
+    done = ps.submit_pairs(ps.make_pairs(texts), "lexical", run=tmp_path / "run.db", progress=False)
+    done.results.write_csv(tmp_path / "results.csv")
+    code = f"""
+import sys
+from pairscale.cli import main
+try:
+    main({arguments})
+except SystemExit as done:
+    assert not done.code, done.code
+print("imported:", sorted(set({never.split()}) & set(sys.modules)))
+"""
+    shown = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=600, cwd=tmp_path
+    )
+    assert shown.stdout.splitlines()[-1] == "imported: []"
 
 
 def modules() -> list[Path]:

@@ -53,10 +53,10 @@ def test_every_line_of_the_stub_gives_one_name_of_the_package_that_promises_it()
     [
         ("import os", "does not import one name"),
         ("from pairscale.judges import Judge as Judge", "does not import one name"),
-        ("from .judges import Judge as Judge, Verdict as Verdict", "does not import one name"),
-        ("from .judges import Judge", "without `as`"),
-        ("from .judges import Jury as Jury", "no such name"),
-        ("from .judges import Judge as Judge", None),
+        ("from .judges.base import Judge as Judge, Verdict as Verdict", "does not import one name"),
+        ("from .judges.base import Judge", "without `as`"),
+        ("from .judges.base import Jury as Jury", "no such name"),
+        ("from .judges.base import Judge as Judge", None),
     ],
 )
 def test_a_wrong_line_of_the_stub_is_seen(line: str, wrong: str | None) -> None:

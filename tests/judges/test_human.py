@@ -8,7 +8,7 @@ import pytest
 
 import pairscale as ps
 from pairscale.core.errors import InputError, JudgeError
-from pairscale.judges import HumanJudge
+from pairscale.judges.human import HumanJudge
 from pairscale.judges.queue import QuestionQueue
 
 PAIR = ps.JudgePair({"ID": "gpt-a", "text": "one"}, {"ID": "b", "text": "two"})

@@ -7,7 +7,7 @@ from labelling import Visitor, get
 
 import pairscale as ps
 from pairscale.core.errors import InputError
-from pairscale.judges import HumanJudge
+from pairscale.judges.human import HumanJudge
 from pairscale.people import Address, serve_questions
 
 TEXTS = [{"ID": f"gpt-secret-{n}", "text": f"Essay {n}: " + "word " * (n + 1)} for n in range(5)]

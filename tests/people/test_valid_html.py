@@ -10,7 +10,7 @@ from labelling import Visitor, get, make_cases
 from tests.reporting.runs import HOSTILE, ab_run, bias_study, ranking_run
 
 import pairscale as ps
-from pairscale.judges import HumanJudge
+from pairscale.judges.human import HumanJudge
 from pairscale.people import Address, serve_questions, serve_run
 from pairscale.reporting.page import write_report
 

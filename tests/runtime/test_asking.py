@@ -7,10 +7,10 @@ import pytest
 
 import pairscale as ps
 from pairscale.core.errors import InputError, JudgeError
+from pairscale.core.timelimit import TimeLimit
 from pairscale.providers.client import ProviderError
 from pairscale.runtime import ask_once, ask_unrecorded, close, comparison_of, pause, retrying
 from pairscale.runtime.asking import Stopwatch
-from pairscale.runtime.timelimit import TimeLimit
 from pairscale.store._schema import attempts
 
 PAIR = ps.JudgePair({"ID": "a", "text": "a"}, {"ID": "b", "text": "b"}, "step-000001")

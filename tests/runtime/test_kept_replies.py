@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import pairscale as ps
-from pairscale.collect.batch import BatchManager
+from pairscale.collect.batch.manager import BatchManager
 from pairscale.runtime import run_sync
 from pairscale.testing import Behaviour, ProviderSimulator
 

@@ -23,9 +23,9 @@ from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT, RunOptions, require
 if TYPE_CHECKING:
     import os
 
-    from pairscale.collect import SubmitResult
+    from pairscale.collect.live import SubmitResult
     from pairscale.core.comparisons import Condition
-    from pairscale.judges import Judge
+    from pairscale.judges.base import Judge
 
 __all__ = ["STUDY", "JudgeFactory", "StudyCell", "TemplateStudy", "rank_templates", "template_study"]
 
@@ -286,7 +286,7 @@ def _asked(
     options: RunOptions,
     progress: bool,
 ) -> tuple[list[StudyCell], list[str]]:
-    from pairscale.judges import make_judge  # judgements that were made already need no judge
+    from pairscale.judges.resolve import make_judge  # judgements that were made already need no judge
 
     if isinstance(templates, str) or not templates:
         raise InputError("say which templates to study, such as templates=['default', 'concise']")

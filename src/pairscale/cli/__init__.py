@@ -19,6 +19,7 @@ from typer.main import get_command
 
 from pairscale._version import __version__
 from pairscale.cli._common import complain, say
+from pairscale.cli._values import validate_late
 from pairscale.core.errors import PairscaleError
 
 __all__ = ["COMMANDS", "app", "main", "module_of"]
@@ -134,6 +135,17 @@ class _CommandGroup(TyperGroup):
 
 class _Command(TyperCommand):
     """Takes a study file for DATA, keeps its settings in the run file, and writes DATA, not {DATA}, in the usage."""
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        for parameter in self.params:
+            validate_late(parameter)
+
+    def get_help_option(self, ctx: Any) -> Any:
+        option = super().get_help_option(ctx)
+        if option is not None:
+            validate_late(option)
+        return option
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]

@@ -11,7 +11,7 @@ from pairscale.cli._common import say
 from pairscale.core.errors import InputError
 
 if TYPE_CHECKING:
-    from pairscale.judges import Judge
+    from pairscale.judges.base import Judge
 
 __all__ = ["answering"]
 

@@ -12,7 +12,7 @@ import polars as pl
 
 from pairscale.checks.card import JudgeCard, JudgeIdentity
 from pairscale.checks.position import PositionalBias, check_positional_bias, compute_reverse_consistency
-from pairscale.collect import SubmitResult, submit_pairs
+from pairscale.collect.live import SubmitResult, submit_pairs
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.notices import notice

@@ -20,11 +20,13 @@ from urllib.request import getproxies, proxy_bypass
 from weakref import WeakKeyDictionary
 
 from pairscale._version import __version__
+from pairscale.core.encoders import json_encoder
 from pairscale.core.errors import InputError
 from pairscale.core.failures import Failure, concerns_content, failure_of
 from pairscale.core.notices import notice
 from pairscale.core.options import require_number
 from pairscale.core.records import record
+from pairscale.core.timelimit import TimeLimit
 from pairscale.providers.base import ReplyError
 from pairscale.providers.keys import ApiKey, Key, Redactor, find_key, may_be_key
 from pairscale.providers.limits import Breaker, RateLimiter, retry_after
@@ -40,7 +42,7 @@ _LARGEST = 32 * 1024 * 1024
 _DOWN = frozenset({500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
 _BYTES_A_TOKEN = 4
 _OWN_HEADERS = {"Content-Type": "application/json", "User-Agent": f"pairscale/{__version__}"}
-_written = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_written = json_encoder()
 
 
 class ProviderError(Exception):
@@ -132,16 +134,17 @@ class LLMClient:
         self._limiter = limiter or RateLimiter()
         self._breaker = breaker or Breaker(provider.name)
         self._dropped: dict[str, set[str]] = {}
-        self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession] = WeakKeyDictionary()
+        self._opened: WeakKeyDictionary[asyncio.AbstractEventLoop, _Opened] = WeakKeyDictionary()
 
     def __repr__(self) -> str:
         return f"<LLMClient of {self.provider.name} at {self.base_url}>"
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
-        session = self._sessions.pop(asyncio.get_running_loop(), None)
-        if session is not None:
-            await session.close()
+        opened = self._opened.pop(asyncio.get_running_loop(), None)
+        if opened is not None:
+            opened.limit.close()
+            await opened.session.close()
 
     def prepared(self, request: LLMRequest) -> HTTPCall:
         """What would be sent, without what this model was found not to take."""
@@ -231,21 +234,10 @@ class LLMClient:
         import aiohttp
 
         headers = await self.headers(call)
+        opened = self._open()
         try:
-            async with self.session().request(
-                call.method,
-                joined(self.base_url, call.path),
-                data=data,
-                headers=headers,
-                allow_redirects=False,  # which would take the key along
-            ) as response:
-                content = await response.content.read(_LARGEST + 1)
-                if len(content) == response.content_length and "Content-Encoding" not in response.headers:
-                    return response.status, response.headers, content  # most come whole at once
-                while len(content) <= _LARGEST and (more := await response.content.read(_LARGEST + 1)):
-                    content += more
-                return response.status, response.headers, content
-        except TimeoutError:
+            return await opened.limit.within(self._answer(opened.session, call, data, headers))
+        except TimeoutError:  # of the limit, or of the operating system
             self._is_down("no answer in time", tried)
             raise ProviderError("timeout", f"no answer within {self._timeout:g} seconds", failure="transient") from None
         except (aiohttp.ClientError, OSError) as error:
@@ -254,6 +246,23 @@ class LLMClient:
                 message = f"the server is not running, or not there; start it with `ollama serve` ({message})"
             self._is_down(message, tried)
             raise ProviderError("http_error", f"{self._where()}: {message}", failure="transient") from None
+
+    async def _answer(
+        self, session: aiohttp.ClientSession, call: HTTPCall, data: bytes, headers: Mapping[str, str]
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        async with session.request(
+            call.method,
+            joined(self.base_url, call.path),
+            data=data,
+            headers=headers,
+            allow_redirects=False,  # which would take the key along
+        ) as response:
+            content = await response.content.read(_LARGEST + 1)
+            if len(content) == response.content_length and "Content-Encoding" not in response.headers:
+                return response.status, response.headers, content  # most come whole at once
+            while len(content) <= _LARGEST and (more := await response.content.read(_LARGEST + 1)):
+                content += more
+            return response.status, response.headers, content
 
     def _reply(self, call: HTTPCall, body: Any, status: int, headers: Mapping[str, str]) -> LLMReply:
         try:
@@ -321,19 +330,36 @@ class LLMClient:
         return key
 
     def session(self) -> aiohttp.ClientSession:
-        """The connections of this event loop; :meth:`aclose` closes them."""
+        """The connections of this event loop, without a time limit of their own; :meth:`aclose` closes them."""
+        return self._open().session
+
+    def _open(self) -> _Opened:
         import aiohttp
 
         loop = asyncio.get_running_loop()
-        session = self._sessions.get(loop)
-        if session is None or session.closed:
-            session = self._sessions[loop] = aiohttp.ClientSession(
+        opened = self._opened.get(loop)
+        if opened is None or opened.session.closed:
+            session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300),
-                timeout=aiohttp.ClientTimeout(total=self._timeout),
+                timeout=aiohttp.ClientTimeout(total=None),  # with one, aiohttp has a timer per request
                 cookie_jar=aiohttp.DummyCookieJar(),
                 proxy=self._proxy,
             )
-        return session
+            opened = self._opened[loop] = _Opened(session, TimeLimit(self._timeout))
+        return opened
+
+
+@record
+class _Opened:
+    """What is open in one event loop.
+
+    Attributes:
+        session: the connections.
+        limit: how long each reply may take.
+    """
+
+    session: aiohttp.ClientSession
+    limit: TimeLimit
 
 
 _CODES: dict[int | None, str] = {429: "rate_limited", 408: "timeout"}

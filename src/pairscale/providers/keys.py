@@ -49,6 +49,7 @@ def key_in_environment(provider: str) -> tuple[str, str | None]:
 
 
 _HIDDEN = "[key]"
+_SHORT, _MOST_CLEAN = 40, 200  # letters of a text that is remembered to hold no key, and how many are
 _SHORTEST = 6  # shorter ones would hide ordinary words
 _LOOKS_LIKE = re.compile(
     r"\b(?:sk|pk|rk|tgp|key|AIza)[-_](?=[A-Za-z_\-]*\d)[A-Za-z0-9_\-]{16,}|\bAIza[A-Za-z0-9_\-]{20,}|(?<=Bearer )\S{8,}"
@@ -207,6 +208,7 @@ class Redactor:
     def _learn(self, known: set[str]) -> None:
         self._known = [_Forms(key) for key in sorted(known, key=len, reverse=True) if len(key) >= _SHORTEST]
         self._signs = (*_SIGNS, *(sign for key in self._known for sign in key.signs))
+        self._clean: set[str] = set()  # short texts without keys that come again and again, such as names of fields
 
     def _may_hold_keys(self, text: str) -> bool:
         """Whether a text or document may hold a key, as it is or behind escapes; most do not."""
@@ -216,7 +218,11 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """The text without keys, nor anything that looks like one."""
+        if text in self._clean:
+            return text
         if not self._may_hold_keys(text):
+            if len(text) <= _SHORT and len(self._clean) < _MOST_CLEAN:
+                self._clean.add(text)
             return text
         for key in self._known:
             text = key.hide(text)

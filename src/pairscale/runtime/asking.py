@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 
 from pairscale.core.errors import JudgeError, PairscaleError
 from pairscale.core.provenance import utc_now, utc_text
+from pairscale.core.timelimit import TimeLimit, TimeLimitError
 from pairscale.judges.base import Judge, JudgePair, Verdict, judge_member
 from pairscale.judges.function import raised
 from pairscale.providers.client import ProviderError
-from pairscale.runtime.timelimit import TimeLimit, TimeLimitError
 
 __all__ = ["Stopwatch", "ask_once", "ask_unrecorded", "close", "comparison_of", "pause", "retrying"]
 

@@ -17,13 +17,13 @@ from typing import Any, TypeAlias
 from pairscale.core.errors import JudgeError, PairscaleError
 from pairscale.core.notices import notice
 from pairscale.core.options import optional, require_int, require_number
+from pairscale.core.timelimit import TimeLimit
 from pairscale.judges.base import Verdict, judge_member
 from pairscale.runtime.asking import Stopwatch, ask_once, comparison_of, pause
 from pairscale.runtime.budget import Budget, BudgetExceeded, Reservation
 from pairscale.runtime.progress import Progress
 from pairscale.runtime.source import LogRows, Question, Recorded, Source, Wait
 from pairscale.runtime.streak import MOST_ALIKE, FailureStreak
-from pairscale.runtime.timelimit import TimeLimit
 from pairscale.store.policies import GroupCommitWriter, JournalWriter
 from pairscale.store.writer import Asked, Entry
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import JSON, Text, cast, create_engine, delete, insert, select, update
 from sqlalchemy.exc import NoSuchModuleError, SQLAlchemyError
 
+from pairscale.core.encoders import json_encoder
 from pairscale.core.errors import InputError, MissingExtraError, StoreDamagedError, StoreError
 from pairscale.core.tables import listed
 from pairscale.store import _sqlite
@@ -117,7 +118,7 @@ def prepared_insert(table: Table, dialect: Dialect) -> Prepared:
     return Prepared(insert(table).inline(), table.c, dialect)
 
 
-_encoded = json.JSONEncoder(ensure_ascii=False, default=str).encode
+_encoded = json_encoder(separators=(", ", ": "), default=str)
 
 
 class Written(str):

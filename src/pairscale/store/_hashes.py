@@ -9,7 +9,6 @@ that an export leaves out does not take the others with it.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import JSON, Boolean, Float, Integer, LargeBinary
 
+from pairscale.core.encoders import json_encoder
 from pairscale.store import _schema as schema
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ UNHASHED_FACTS = frozenset(name.partition(":")[2] for name in UNCOVERED if ":" i
 
 HASHED: tuple[Table, ...] = tuple(dict.fromkeys(part.table for part in PARTS))
 
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=repr, check_circular=False).encode
+_encode = json_encoder(default=repr)
 
 
 def sha256(text: str) -> str:

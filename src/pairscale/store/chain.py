@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import JSON, Text, cast, func, select, type_coerce
 
+from pairscale.core.encoders import json_encoder
 from pairscale.core.provenance import utc_now
 from pairscale.store._database import Prepared, prepared_insert, raw_rows, scrub_surrogates, set_fact
 from pairscale.store._hashes import PARTS, RowHasher, sha256
@@ -262,10 +263,8 @@ def _plain(value: Any) -> Any:
     return str(value) if plain is None else plain()
 
 
-_encode = json.JSONEncoder(
-    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False, default=_plain
-).encode
-_encode_entry = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+_encode = json_encoder(sort_keys=True, allow_nan=False, default=_plain)
+_encode_entry = json_encoder()
 
 
 def _finite(value: Any) -> Any:

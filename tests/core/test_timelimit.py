@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from pairscale.runtime.timelimit import TimeLimit, TimeLimitError
+from pairscale.core.timelimit import TimeLimit, TimeLimitError
 
 
 async def slept(seconds):
