@@ -494,7 +494,7 @@ SHAPES = [
 def test_whatever_a_file_holds_it_is_read_or_refused(number, tmp_path_factory):
     path = tmp_path_factory.mktemp("x") / "x.json"
 
-    @settings(max_examples=50)
+    @settings(max_examples=20)
     @given(content=SHAPES[number])
     def check(content):
         path.write_text(json.dumps(content), "utf-8")

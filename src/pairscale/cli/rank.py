@@ -188,7 +188,8 @@ def _show(result: AdaptiveResult, run: str | None, selector: str | None) -> None
 
     items = result.items
     known = {*ITEM_LOG, "rank", "comparisons", "95 %", "withdrawn", "in the top"}
-    top = [] if items["top_prob"].null_count() else [pl.col("top_prob").alias("in the top")]
+    is_top = items["top_prob"].null_count() < items.height
+    top = [pl.col("top_prob").fill_null(0.0).alias("in the top")] if is_top else []
     if items.height:
         shown = items.select(
             "rank", "ID", "theta_mean", "theta_sd",

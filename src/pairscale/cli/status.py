@@ -157,7 +157,8 @@ def _standing(run: Mapping[str, Any]) -> str:
             if run["has_ended"]
             else "running, or its process was killed"
         )
-    return f"adaptive ranking (preset {run['preset']}): {', '.join(said)}"
+    goal = "" if run["goal"] == "order" else f", goal {run['goal']}"
+    return f"adaptive ranking (preset {run['preset']}{goal}): {', '.join(said)}"
 
 
 def _labelling(counts: Mapping[str, int]) -> str:

@@ -265,7 +265,7 @@ def id_key(task_id: str) -> str:
     r"""What two spellings of a name have in common: an accented letter may be one character or two.
 
     Example:
-        >>> id_key("cafe\u0301") == id_key("caf\u00e9")
+        >>> id_key("e\u0301tude") == id_key("\u00e9tude")
         True
     """
     return unicodedata.normalize("NFC", task_id)

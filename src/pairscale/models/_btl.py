@@ -208,7 +208,7 @@ class BTLDensity:
         cells = self.cells
         diagonal = np.bincount(cells.winner, weight, self.n) + np.bincount(cells.loser, weight, self.n) + prior
         of_linear = {
-            name: float(weight @ np.square(column)) + self.linear_precision[name]
+            name: float((weight * np.square(column)).sum()) + self.linear_precision[name]
             for name, column in self.linear.items()
         }
         return np.asarray(diagonal, dtype=np.float64), of_linear, prior, weight
@@ -243,7 +243,8 @@ class BTLDensity:
         cells, n = self.cells, self.n
         linear = list(self.linear) if len(right) > n else []
         of_one = weight / np.maximum(cells.times, 1e-300)
-        per_unit = [(self.linear[name], self.linear_precision[name]) for name in linear]
+        sds = {"b": POSITION_SD, "g": SLOPE_SD}
+        per_unit = [(self.linear[name], sds[name]) for name in linear]
 
         def product(v: Floats) -> Floats:
             v = v.ravel()
@@ -252,7 +253,7 @@ class BTLDensity:
                 d = d + column * v[n + at]
             d = of_one * d
             theta = self._incidence @ d + prior * v[:n]
-            more = [(column * cells.times) @ d + own * v[n + at] for at, (column, own) in enumerate(per_unit)]
+            more = [(column * cells.times) @ d + v[n + at] / sd**2 for at, (column, sd) in enumerate(per_unit)]
             return np.append(theta, more)
 
         size = len(right)

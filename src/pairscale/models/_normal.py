@@ -145,7 +145,7 @@ class Target:
             out[:n, at] = out[at, :n] = np.bincount(cells.winner, signed, n) - np.bincount(cells.loser, signed, n)
             for other, column in enumerate(self.linear[: at - n], start=n):
                 out[at, other] = out[other, at] = signed @ column
-            diagonal = np.append(diagonal, signed @ per_unit)
+            diagonal = np.append(diagonal, (signed * per_unit).sum())
         out[np.diag_indices(self.size)] += diagonal + precision
         return out
 

@@ -130,7 +130,7 @@ class SparseTarget(Target):
         signed = [weight * per_unit for per_unit in self.linear]
         columns = [np.bincount(cells.winner, each, n) - np.bincount(cells.loser, each, n) for each in signed]
         border = np.reshape(columns, (len(columns), n)).T.astype(np.float64)
-        corner = np.array([[each @ per_unit for per_unit in self.linear] for each in signed])
+        corner = np.array([[(each * per_unit).sum() for per_unit in self.linear] for each in signed])
         corner = corner.reshape(len(signed), len(signed))
         diagonal = np.append(diagonal, np.diag(corner))
         np.fill_diagonal(corner, 0.0)

@@ -285,7 +285,7 @@ def items_so_far(store: RunFile) -> pl.DataFrame:
 
 
 def _of_last_refit(log: pl.DataFrame) -> pl.DataFrame:
-    return log.sort("theta_mean", descending=True, maintain_order=True).select(
+    found = log.sort("theta_mean", descending=True, maintain_order=True).select(
         rank="rank",
         ID="ID",
         score="theta_mean",
@@ -295,8 +295,11 @@ def _of_last_refit(log: pl.DataFrame) -> pl.DataFrame:
         rank_lower=pl.col("rank_p2.5").round().cast(pl.Int64),
         rank_upper=pl.col("rank_p97.5").round().cast(pl.Int64),
         comparisons="degree",
-        top_prob="top_prob",
+        top_prob=pl.col("top_prob"),
     )
+    if found["top_prob"].null_count() == found.height:  # the run was for the whole order
+        return found.drop("top_prob")
+    return found.with_columns(pl.col("top_prob").fill_null(0.0))  # a withdrawn text is no member
 
 
 def _items_of(theta: pl.DataFrame) -> pl.DataFrame:

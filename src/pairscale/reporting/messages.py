@@ -97,8 +97,7 @@ def _top(facts: RankingFacts) -> list[str]:
     last = {} if facts.refits is None else facts.refits.row(-1, named=True)
     if (top := top_sought(last)) is None:
         return []
-    items = facts.items.filter(facts.items["top_prob"].is_not_null())
-    named, others = items.head(top), items[top:].sort("top_prob", descending=True)
+    named, others = facts.items.head(top), facts.items[top:].sort("top_prob", descending=True)
     least = named.sort("top_prob").row(0, named=True)
     told = (
         f"The run was for the {top:,} best texts: its pairs were chosen to tell these from the others, and the order "
