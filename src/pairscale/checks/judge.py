@@ -1,4 +1,4 @@
-"""Is this judge fit for this study? A few pairs, both ways round, and the answer in figures."""
+"""Is this judge fit for this study? A few pairs, in both orders, and the answer in figures."""
 
 from __future__ import annotations
 

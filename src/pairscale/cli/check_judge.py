@@ -57,7 +57,7 @@ def command(
 ) -> None:
     """Try a judge before a study: 30 pairs in both orders, then one screen.
 
-    Does it answer validly? Is it consistent when the order is turned round? Does it lean to a position? What does it
+    Does it answer validly? Is it consistent when the order is reversed? Does it favour a position? What does it
     cost, and how many comparisons and how much money will this data set need?
     """
     report, opening = read_texts(data, id_col=id_col, text_col=text_col, encoding=encoding, strict=strict)
@@ -111,7 +111,7 @@ def _document(found: JudgeCheck) -> dict[str, Any]:
 def _show(found: JudgeCheck, plan: Any) -> None:
     from pairscale.providers.prices import price_note
 
-    typer.echo(f"{found.judge_id} on {found.n_pairs} of the pairs of {found.n_items:,} texts, both ways round\n")
+    typer.echo(f"{found.judge_id} on {found.n_pairs} of the pairs of {found.n_items:,} texts, in both orders\n")
     typer.echo(f"valid answers   {found.n_valid} of {found.n_asked}")
     for row in found.failures.head(3).iter_rows(named=True):
         typer.echo(f"                {row['n']} x {row['error_code']}: {printable(row['error_message'] or '')[:90]}")
