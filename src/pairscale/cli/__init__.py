@@ -44,7 +44,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "export": "Write a run to a table: its comparisons, or preference pairs for training.",
     "import": "Enter a table of comparisons into a run file.",
     "status": "Show where a run stands: answers, failures, attempts, cost.",
-    "watch": "Show a running ranking in the browser.",
+    "watch": "Show a run live in the browser.",
     "audit": "Check that nothing in a run file was changed, and replay an adaptive run.",
     "templates": "List the prompt templates, show or check one.",
     "traits": "List what texts can be judged on.",
