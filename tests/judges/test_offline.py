@@ -272,6 +272,7 @@ class TestByName:
             ("oracle", "lexical, simulated:COLUMN"),
             ("gpt-5", r"'gpt-5'\. Did you mean 'openai:gpt-5'\? A judge is"),
             ("opnai:gpt-5", "Did you mean 'openai:gpt-5'"),
+            ("lexcial", "Did you mean 'lexical'"),
             ("no_such_module:gpt", "A judge is provider:model.*lexical"),
             ("math:nothing", "has no function 'nothing'.*lexical"),
             ("math:pi", "has no function 'pi'"),

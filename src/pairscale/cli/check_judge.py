@@ -127,3 +127,4 @@ def _show(found: JudgeCheck, plan: Any) -> None:
     if any(each):
         typer.echo(f"a question      {', '.join(part for part in each if part)}")
     typer.echo(f"whole study     {plan}")
+    typer.echo("                if the texts are close; texts far apart need fewer, see `pairscale plan --sd 2`")

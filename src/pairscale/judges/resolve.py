@@ -271,9 +271,10 @@ def imported(module: str, name: str, text: str, what: str = "judge") -> Callable
 def _known(judge: str) -> str:
     """What a judge may be called, and what somebody who wrote this name may have meant."""
     kind, colon, model = judge.partition(":")
-    near = get_close_matches(kind, PROVIDERS, n=1) if colon else []
-    meant = [f"{one}:{model}" for one in near] or [
-        f"{provider}:{judge}" for start, provider in _MODELS.items() if judge.startswith(start) and not colon
-    ]
+    if colon:
+        meant = [f"{provider}:{model}" for provider in get_close_matches(kind, PROVIDERS, n=1)]
+    else:
+        meant = [f"{provider}:{judge}" for start, provider in _MODELS.items() if judge.startswith(start)]
+        meant += get_close_matches(judge, ("lexical", "human"), n=1)
     suggestion = f". Did you mean {meant[0]!r}?" if meant else "."
     return f"{suggestion} A judge is {_KNOWN}"
