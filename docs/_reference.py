@@ -44,10 +44,10 @@ _HEAD = """# {title}
 
 
 def names() -> dict[str, list[str]]:
-    """The public names by their package, in the order of the stub."""
+    """The public names by their package, in the order of the stub; AG2's stand with those of ``evaluate``."""
     found = defaultdict(list)
-    for package, name in re.findall(r"^from \.(\w*)\S* import (\w+) as", STUB.read_text("utf-8"), re.MULTILINE):
-        found[package].append(name)
+    for module, name in re.findall(r"^from \.(\S*) import (\w+) as", STUB.read_text("utf-8"), re.MULTILINE):
+        found["evaluate" if module == "compat.ag2" else module.split(".")[0]].append(name)
     return found
 
 

@@ -38,6 +38,10 @@ from .collect.live import submit_pairs_async as submit_pairs_async
 from .collect.verbs import compare as compare
 from .collect.verbs import cost as cost
 from .collect.verbs import judge as judge
+from .compat.ag2 import evaluate_pairwise as evaluate_pairwise
+from .compat.ag2 import evaluate_pairwise_async as evaluate_pairwise_async
+from .compat.ag2 import run_pairwise as run_pairwise
+from .compat.ag2 import run_pairwise_async as run_pairwise_async
 from .compat.batch_calls import anthropic_create_batch as anthropic_create_batch
 from .compat.batch_calls import anthropic_download_batch_results as anthropic_download_batch_results
 from .compat.batch_calls import anthropic_get_batch as anthropic_get_batch
@@ -150,10 +154,6 @@ from .evaluate.result import PairwiseAgreement as PairwiseAgreement
 from .evaluate.result import PairwiseCase as PairwiseCase
 from .evaluate.result import PairwiseRunResult as PairwiseRunResult
 from .evaluate.result import Unmatched as Unmatched
-from .evaluate.run import evaluate_pairwise as evaluate_pairwise
-from .evaluate.run import evaluate_pairwise_async as evaluate_pairwise_async
-from .evaluate.run import run_pairwise as run_pairwise
-from .evaluate.run import run_pairwise_async as run_pairwise_async
 from .evaluate.stored import RunTraceSource as RunTraceSource
 from .evaluate.stored import read_suite as read_suite
 from .evaluate.suite import Suite as Suite

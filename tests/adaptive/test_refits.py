@@ -370,7 +370,7 @@ def test_near_ties_by_their_limits() -> None:
 
 
 def test_the_item_log() -> None:
-    """§10.3: one row an item."""
+    """§10.3: one row per item."""
     items = refit(request(degree=np.array([3, 2, 2, 1])), Fake(NOW)).items
     assert items.schema == pl.Schema(ITEM_LOG)
     assert items["refit_id"].to_list() == [3] * 4

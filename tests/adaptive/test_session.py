@@ -232,7 +232,7 @@ def test_a_run_in_memory_is_saved_later_and_goes_on_there(tmp_path: Path) -> Non
         ps.save_adaptive_session(other, folder)
     ps.save_adaptive_session(other, folder, overwrite=True)
     assert ps.load_adaptive_session(folder).ids == ["x", "y"]
-    with pytest.raises(StoreMismatchError, match="has gone on"):
+    with pytest.raises(StoreMismatchError, match="has continued"):
         go(state, 2)
 
 
@@ -641,7 +641,7 @@ def test_two_runners_on_one_file(tmp_path: Path) -> None:
         child.communicate("\n", timeout=600)
         assert child.returncode == 0
     assert not calls
-    with pytest.raises(StoreMismatchError, match="has gone on since"):
+    with pytest.raises(StoreMismatchError, match="has continued since"):
         go(state, 3, mine)  # loaded before the other one's answer
     assert not calls
     result = rank(5, mine, run=run, n_steps=3)
@@ -655,7 +655,7 @@ def test_a_state_that_is_behind_its_file_is_refused_even_when_no_step_came(tmp_p
     rank(5, n_steps=5, run=run)
     behind = ps.adaptive_rank_resume(run=run)
     go(ps.adaptive_rank_resume(run=run), 0, btl_config={"eap_reliability_min": 0.95})
-    with pytest.raises(StoreMismatchError, match="has gone on since"):
+    with pytest.raises(StoreMismatchError, match="has continued since"):
         go(behind, 1)
 
 

@@ -268,7 +268,7 @@ def test_what_cannot_be_withdrawn_is_refused_and_nothing_is_touched(tmp_path: Pa
     rank(4, n_steps=5, run=run)
     with pytest.raises(InputError, match=r"without: the run has no text 's0'\. Did you mean 's0"):
         rank(4, n_steps=5, run=run, without=["s00", "s0"])
-    with pytest.raises(InputError, match="3 items cannot be withdrawn: a ranking needs two items or more"):
+    with pytest.raises(InputError, match="3 items cannot be withdrawn: a ranking needs at least two texts"):
         rank(4, n_steps=5, run=run, without=["s00", "s01", "s02"])
     assert events_of(run, "withdraw") == []
     rank(4, n_steps=1, run=run, without=["s00"])

@@ -68,7 +68,7 @@ def test_the_verdict_of_recorded_answers(cli, answers):
     assert done.code == 0
     assert done.out.splitlines()[0] == "B is better: 100 % of 19 decided cases, 95 % interval 83 to 100"
     assert "imported" not in done.out
-    assert "note: 1 not compared, for want of an answer of both: t7" in done.err
+    assert "note: 1 not compared, because A or B has no answer: t7" in done.err
     again = cli(*FILES, "--judge", "vary:longer", "--run", "ab.db", "--name-a", "old", "--name-b", "new")
     assert again.out.startswith("new is better")
     with ps.open_run("ab.db") as store:
@@ -165,7 +165,7 @@ def test_several_judges_are_a_panel_and_labels_are_compared(cli, answers):
 def test_the_manifest_for_labellers(cli, answers):
     done = cli(*FILES, "--judge", "vary:longer", "--manifest", "cases.jsonl")
     assert done.code == 0
-    assert "wrote 19 cases to cases.jsonl, and their key, for your eyes only, to cases.key.jsonl" in done.err
+    assert "wrote 19 cases to cases.jsonl, and their key (not for labellers) to cases.key.jsonl" in done.err
     options = ("--variant-a", "vary:short", "--variant-b", "vary:long", "--criterion", "c", "--judge", "vary:longer")
     assert cli("ab", "suite.jsonl", *options, "--manifest", "m.jsonl").code == 1
     done = cli("ab", "suite.jsonl", *options, "--manifest", "m.jsonl", "--run", "ab.db")

@@ -13,7 +13,7 @@ _JUDGE = ("--judge", "mine:longer")
 
 
 _OPENING = re.compile(
-    r"imported: |note: without --run|judge: \S+$|This is no grading: |\d+ (texts?|pairs?)\b.* from |  \d+ (txt|csv)$"
+    r"imported: |note: without --run|judge: \S+$|Not for grading: |\d+ (texts?|pairs?)\b.* from |  \d+ (txt|csv)$"
     r"|\S+: \d+ comparisons?, read as "
 )
 """What a command says before it begins to work."""

@@ -141,7 +141,7 @@ def test_simulated_judges_draw_from_a_part_of_the_pairs(call, folder):
     (row,) = json.loads(result.stdout)["table"]
     assert row["n_pairs"] == 8
     assert row["prop_pos1"] > 0.9
-    assert "note: without --run nothing is kept" in result.stderr
+    assert "note: without --run, nothing is saved" in result.stderr
 
 
 @pytest.mark.parametrize("options", [[], ["--json"], ["--out", "published.csv"]])

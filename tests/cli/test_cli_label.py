@@ -105,7 +105,7 @@ def test_a_run_without_labels(cli, manifest):
         (["--status", "--labellers", "ann"], "--status changes nothing"),
         (["--status", "--no-ties"], "--status changes nothing"),
         (["--status", "--terminal"], "not both"),
-        (["--terminal", "--labellers", "a,b"], "one person sits at a terminal"),
+        (["--terminal", "--labellers", "a,b"], "only one person can label in a terminal"),
         (["--labellers", "ann,,bob"], "different names with commas"),
         (["--labellers", "ann,ann"], "different names with commas"),
         (["--labellers", "0"], "give 1 to 1000"),

@@ -17,7 +17,9 @@ from pairscale.core.files import read_table
 
 DATA = Path(__file__).parents[1] / "data" / "documents"
 QUICK = ("--steps", "3", "--progress", "none", "--fit", "laplace")
-BANNER = "This is no grading: lexical is the embedded baseline, which counts surface features and understands no text."
+BANNER = (
+    "Not for grading: lexical is the embedded baseline, which counts surface features and does not understand texts."
+)
 CLASS = ["student_id", "name", "class", "essay"]
 
 
@@ -280,9 +282,9 @@ def test_a_simulated_judge_is_no_grading(cli):
     Path("a.json").write_text(json.dumps(rows), "utf-8")
     done = cli("rank", "a.json", "--judge", "simulated:truth", *QUICK)
     assert done.lines[0].startswith("judge: simulated")
-    assert done.lines[1].startswith("This is no grading: simulated answers are drawn at random")
+    assert done.lines[1].startswith("Not for grading: simulated answers are drawn at random")
     assert done.lines[-1].startswith("judged by simulated")
-    assert "This is no grading" in done.lines[-1]
+    assert "Not for grading" in done.lines[-1]
 
 
 def test_texts_that_make_no_pairs_say_what_was_not_read(cli, folder):

@@ -202,7 +202,7 @@ def test_a_csv_that_r_wrote_is_taken_over_aloud(cli, pairs):
 
 
 def test_without_a_place_to_keep_the_answers_that_is_said(cli, pairs):
-    assert "note: without --run nothing is kept" in cli("judge", pairs, "--judge", "mine:longer").err
+    assert "note: without --run, nothing is saved" in cli("judge", pairs, "--judge", "mine:longer").err
     assert "note:" not in cli("judge", pairs, "--judge", "mine:longer", "--run", "run.db").err
 
 

@@ -69,7 +69,7 @@ def test_dry_run_shows_and_sends_nothing(cli, pairs, server, command, calls):
     assert shown["body"]["reasoning"] == {"effort": "low"}
     assert shown["prompt"] == shown["body"]["input"]
     assert server.served == 0
-    assert "is no model" in cli(*command, "--judge", "lexical", "--dry-run").err
+    assert "is not a model" in cli(*command, "--judge", "lexical", "--dry-run").err
 
 
 def test_dry_run_with_one_text_alone(cli, server, tmp_path):

@@ -32,7 +32,7 @@ def test_a_ranking_and_the_same_line_again(cli):
     assert first.code == 0
     assert "5 comparisons of 4 texts; reliability 0." in first.out
     assert "paused; run the same command again to continue" in first.out
-    assert "run file  run.db  (try: pairscale audit run.db)" in first.out
+    assert "run file  run.db  (next: pairscale report run.db; to check it: pairscale audit run.db)" in first.out
     assert "must not reach standard output" not in first.out
     second = cli(*RANK, "--run", "run.db", "--steps", "4")
     assert second.code == 0
@@ -58,7 +58,7 @@ def test_a_selector_of_ones_own(cli):
     assert cli(*line, *own).code == 0
     again = cli(*line, *own)
     assert again.code == 0
-    assert "(try: pairscale audit run.db --selector chooser:first)" in again.out
+    assert "to check it: pairscale audit run.db --selector chooser:first)" in again.out
     other = cli(*line)
     assert other.code != 0
     assert "run.db was started with selector='chooser.first', not 'pollitt'" in other.err
@@ -121,7 +121,7 @@ def test_a_text_is_withdrawn(cli):
     assert "--without: the run has no text 'cam'. Did you mean 'cem'" in wrong.err
     few = cli(*line, "--without", "ann", "--without", "bob")
     assert few.code == 1
-    assert "a ranking needs two items or more" in few.err
+    assert "a ranking needs at least two texts" in few.err
     Path("essays/dot.txt").unlink()
     gone = cli(*line)
     assert gone.code == 1
@@ -141,7 +141,7 @@ def test_json_and_out(cli):
     assert quiet.code == 0
     assert "8 comparisons of 4 texts; reliability " in quiet.out
     assert "paused; run the same command again to continue" in quiet.out
-    assert "note: without --run nothing is kept" in quiet.err
+    assert "note: without --run, nothing is saved" in quiet.err
 
 
 def test_new_texts_join_and_changed_ones_are_refused(cli, ranked):

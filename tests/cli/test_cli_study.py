@@ -73,7 +73,7 @@ def test_other_commands_take_what_concerns_them(study):
     [
         ("colour = 2\n", "there is no option 'colour'"),
         ('judge = "lexical"\n', "does not say where the texts are"),
-        ("data = essays\n", "is no valid TOML"),
+        ("data = essays\n", "is not valid TOML"),
         ('data = "essays"\n[limits]\nsteps = 3\n[more]\nsteps = 4\n', "names steps twice"),
         ('data = "essays"\nconcurrency = "many"\n', "concurrency must be a whole number"),
     ],
@@ -97,7 +97,7 @@ def test_init_writes_a_study_that_runs_and_never_over_another(cli):
     assert done.json["summary"][0]["committed_pairs"] == 4
     again = cli("init")
     assert again.code == 1
-    assert "is there already" in again.err
+    assert "already exists" in again.err
     assert "ends in .toml" in cli("init", "study.txt").err
 
 

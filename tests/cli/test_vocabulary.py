@@ -143,7 +143,7 @@ def test_the_defaults_are_the_same(name: str) -> None:
             shell, there = plain(one.default), plain(known[python].default)
             if shell != there or type(shell) is not type(there):
                 apart[option] = (shell, there)
-            # What is required here is required there; what may stand several times has no default in the shell.
+            # What is required here is required there; what can be repeated has no default in the shell.
             elif one.required != (known[python].default is inspect.Parameter.empty) and not one.multiple:
                 apart[option] = (one.required, known[python].default)
     assert apart == {}

@@ -354,7 +354,7 @@ def test_an_empty_account_leaves_the_batch_to_be_created_later(provider, status,
         poor.setattr(type(batch_format(provider)), "create", empty)
 
         async def work(desk):
-            with pytest.raises(JudgeError, match="put that right, and resume"):
+            with pytest.raises(JudgeError, match="fix that, and resume"):
                 await desk.submit(pairs_of(4), judge_of(server, provider))
             poor.undo()
             await desk.wait(interval=1)

@@ -18,7 +18,7 @@ CONCURRENCY = 4
 N_ITEMS = 24
 N_PAIRS = N_ITEMS * (N_ITEMS - 1) // 2
 
-# The judge answers by the toss of a coin each time it is asked, so that an answer that was replaced by another, or
+# The judge answers by a coin toss each time it is asked, so that an answer that was replaced by another, or
 # taken twice, shows. It leaves a line for each question; the parent reads a line for each answer that was used.
 CHILD = textwrap.dedent("""
     import asyncio, os, random, sys
@@ -45,7 +45,7 @@ CHILD = textwrap.dedent("""
 def kill_and_resume(tmp_path, kills: int, seed: int, *, save: bool) -> tuple[int, int]:
     """Kill runs until ``kills`` of them died, and let each run file be finished in the end.
 
-    Returns how many questions were asked beyond one a pair, and how many processes were really killed.
+    Returns how many questions were asked beyond one per pair, and how many processes were really killed.
     """
     rng = random.Random(seed)
     again = killed = rounds = 0

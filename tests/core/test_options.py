@@ -154,7 +154,7 @@ def test_texts_and_mappings() -> None:
         with pytest.raises(InputError) as error:
             options.require_mapping(value, "judge_args")
         assert str(error.value) == f"judge_args must be a mapping of settings by name, not {type(value).__name__}"
-    with pytest.raises(InputError, match=r"^judge_args must be a mapping of settings by name; 1 is no name$"):
+    with pytest.raises(InputError, match=r"^judge_args must be a mapping of settings by name; 1 is not a name$"):
         options.require_mapping({1: "secret"}, "judge_args")
 
 

@@ -399,9 +399,9 @@ BAD_FILES = [
     (
         "a.jsonl",
         '{"ID": "a", "text": "A"}\n[1]\n',
-        ' must hold JSON objects, one a row, such as {"ID": "a", "text": "…"}',
+        ' must hold JSON objects, one per row, such as {"ID": "a", "text": "…"}',
     ),
-    ("a.json", '{"ID": "a", "text": "A"}', " must hold JSON objects, one a row"),
+    ("a.json", '{"ID": "a", "text": "A"}', " must hold JSON objects, one per row"),
     ("a.json", '[{"ID": "a"},\n {"ID" "b"}]', ": line 2 is not JSON: Expecting ':' delimiter at character"),
     ("a.json", "[" * 100_000, ": line 1 is JSON that no table can hold: maximum recursion depth"),
     ("a.json", '[{"ID": ' + "1" * 5000 + "}]", ": line 1 is JSON that no table can hold: Exceeds the limit"),

@@ -146,7 +146,7 @@ def test_every_other_file_is_listed_with_its_reason(tmp_path, caplog):
         "really.txt": "its content is a PDF file, not txt; rename it to .pdf",
         "cyrillic.txt": "it is not UTF-8 text; save it as UTF-8, or name its encoding (encoding=)",
         "scan.pdf": "no text layer: it is a scan or a picture; make one with OCR, or type the text",
-        "drafts": "a folder; only the files of one folder are read, so give it by its own name",
+        "drafts": "a folder; subfolders are not read, so name it instead to read its files",
     }
     assert report.problems()[0].startswith("9 files were not read: ")
     assert len(report.problems()) == 9

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 N, CONCURRENCY = 40, 4
 
-# Variants and judge answer by the toss of a coin each time that they are asked, so that an answer that was lost and
+# Variants and judge answer by a coin toss each time that they are asked, so that an answer that was lost and
 # asked anew shows. Each question leaves a line; each case that was used, too.
 CHILD = textwrap.dedent("""
     import asyncio, os, random, sys

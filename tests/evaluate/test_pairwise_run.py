@@ -273,7 +273,7 @@ def test_what_cannot_be_used():
         run(comparators=[judge(), judge()])
     with pytest.raises(InputError, match="has a key and an async compare"):
         run(comparators=["lexical"])
-    with pytest.raises(InputError, match="names of their own"):
+    with pytest.raises(InputError, match="two different names"):
         run(variant_a_name="X", variant_b_name="X")
     with pytest.raises(InputError, match="stop_when"):
         run(stop_when="bored")

@@ -270,10 +270,13 @@ class TestByName:
         ("name", "says"),
         [
             ("oracle", "lexical, simulated:COLUMN"),
-            ("no_such_module:gpt", "this version knows provider:model.*lexical"),
+            ("gpt-5", r"'gpt-5'\. Did you mean 'openai:gpt-5'\? A judge is"),
+            ("opnai:gpt-5", "Did you mean 'openai:gpt-5'"),
+            ("lexcial", "Did you mean 'lexical'"),
+            ("no_such_module:gpt", "A judge is provider:model.*lexical"),
             ("math:nothing", "has no function 'nothing'.*lexical"),
             ("math:pi", "has no function 'pi'"),
-            (":x", "this version knows provider:model.*lexical"),
+            (":x", "A judge is provider:model.*lexical"),
             ("replay:", "replay:FILE"),
         ],
     )

@@ -360,7 +360,7 @@ def test_rows_without_a_winner_are_left_out_and_counted(caplog: pytest.LogCaptur
     )
     fit = fit_bt_model(games)
     said = "left out 3 of 6 rows: a tie, no winner, or a winner that is not of the pair"
-    assert fit.notices == (said, "no score, for want of a decided comparison: 'd'")
+    assert fit.notices == (said, "no score, because no comparison was decided: 'd'")
     assert caplog.messages == list(fit.notices)
     assert fit.unjudged == ("d",)
     assert fit.theta["comparisons"].sum() == 6
@@ -378,7 +378,7 @@ def test_results_with_errors_and_strange_winners() -> None:
 def test_items_never_compared_are_named(ids: object) -> None:
     fit = fit_bt_model(won("12", "23", "31"), ids=ids)  # type: ignore[arg-type]
     assert fit.unjudged == ("10", "4")
-    assert fit.notices == ("no score, for want of a decided comparison: '10', '4'",)
+    assert fit.notices == ("no score, because no comparison was decided: '10', '4'",)
     assert fit.theta.height == 3
 
 

@@ -313,7 +313,7 @@ def test_same_as_the_slow_optimiser(kind: str, ties: Any, position: bool, data: 
 @given(data=small_data())
 @settings(max_examples=20, deadline=None)
 def test_a_position_effect_is_that_of_a_logistic_regression(data: pl.DataFrame) -> None:
-    """statsmodels, on one column an item and a constant, the first item at nought."""
+    """statsmodels, on one column per item and a constant, the first item at nought."""
     from statsmodels.genmod.families import Binomial
     from statsmodels.genmod.generalized_linear_model import GLM
 
@@ -587,7 +587,7 @@ def test_without_standard_errors() -> None:
         ({"weights": [1, -2, math.nan, 1]}, TableError, "weights: -2.0 in rows 2, 3;"),
         ({"weights": [0, 0, 0, 0]}, FitError, "have the weight 0"),
         ({"weights": [0.1] * 4}, InputError, "the comparisons of 'a' weigh 0.3 together; sirt's adjustment needs more"),
-        ({"weights": 3}, InputError, "weights is a int; give the name of a column, or a value a row"),
+        ({"weights": 3}, InputError, "weights is a int; name a column, or give one value per row"),
         ({"cluster": ["x", None, "y", "z"]}, TableError, "cluster: no value in row 2; every row needs one"),
         ({"cluster": ["x"] * 4}, FitError, "robust standard errors need at least 2 clusters"),
         ({"bootstrap": 1}, InputError, "bootstrap must be a whole number of 2 or more, not 1"),

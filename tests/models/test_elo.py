@@ -237,7 +237,7 @@ def test_results_of_any_shape() -> None:
     assert [text.split(":")[0] for text in fit.notices] == [
         "left out 1 of 4 rows",
         "left out 1 comparisons of an item with itself, as EloChoice does",
-        "no rating, for want of a decided comparison",
+        "no rating, because no comparison was decided",
     ]
     assert "'c', 'd'" in fit.notices[2]
 

@@ -66,7 +66,7 @@ def test_results_and_ids_that_are_numbers_are_summarized_too():
     ("pairs", "ids", "says"),
     [
         ([{"ID1": "a", "ID2": "b"}], ["a", "c"], r"pairs: 'b' not among the samples \(ids=\)"),
-        ([{"ID1": "a", "ID2": "b"}, {"ID1": "c", "ID2": "c"}], None, "pairs: 'c' meets itself in row 2"),
+        ([{"ID1": "a", "ID2": "b"}, {"ID1": "c", "ID2": "c"}], None, "pairs: 'c' is compared with itself in row 2"),
         ([{"ID1": "a", "ID2": None}], None, "pairs: column 'ID2' is empty in row 1"),
         ([{"ID1": "a"}], None, "pairs: no column 'ID2'; it has 'ID1'"),
         ([{"ID1": "a", "ID2": "b"}], ["a", "b", None], "ids: column 'ID' is empty in row 3"),

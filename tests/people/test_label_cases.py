@@ -36,7 +36,7 @@ def test_cells_of_any_kind(tmp_path):
         (lambda rows: rows[:0], "holds no case to label"),
         (
             lambda rows: [{**rows[0], "case_id": "x"}, {**rows[1], "case_id": "x"}],
-            "case_id 'x' stands there more than once",
+            "case_id 'x' appears more than once",
         ),
         (lambda rows: [{**rows[0], "case_id": ""}], "'case_id' is empty in row 1"),
         (lambda rows: [{**rows[0], "criterion": None}], "'criterion' is empty in row 1"),
@@ -68,7 +68,7 @@ def test_pairs_come_once_whichever_stands_first(tmp_path, caplog):
         ("a:b", "text of a", "text of b"), ("a:c", "text of a", "text of c"), ("b:c", "text of b", "text of c"),
     ]  # fmt: skip
     assert {case.criterion for case in cases} == {"warmth"}
-    assert "3 pairs come again" in caplog.text
+    assert "3 pairs are repeated" in caplog.text
 
 
 def test_the_pairs_of_a_run_file(tmp_path):

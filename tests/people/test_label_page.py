@@ -236,7 +236,7 @@ def test_a_question_of_somebody_else(site):
         csrf = signature(store.secret, "answer", token, theirs)
         reply = ann.http.post(action, data={"question": theirs, "csrf": csrf, "choice": "1"})
         assert reply.status_code == 422
-        assert "no question of yours" in reply.text
+        assert "question belongs to another labeller" in reply.text
     assert store.rows() == []
 
 

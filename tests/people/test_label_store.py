@@ -306,9 +306,9 @@ def test_what_cannot_be_answered(tmp_path):
     with LabelStore(tmp_path / "l.db", make_cases(2), ties=False) as store:
         ann, bob = store.add_labeller("ann"), store.add_labeller("bob")
         found = store.next(ann)
-        with pytest.raises(InputError, match="no question of yours"):
+        with pytest.raises(InputError, match="question belongs to another labeller"):
             store.answer(bob, found.question_id, "1")
-        with pytest.raises(InputError, match="no question of yours"):
+        with pytest.raises(InputError, match="question belongs to another labeller"):
             store.answer(ann, 10**6, "1")
         with pytest.raises(InputError, match="no ties here"):
             store.answer(ann, found.question_id, "tie")

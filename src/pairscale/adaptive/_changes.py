@@ -145,7 +145,7 @@ class Changes:
         left = ~self.ledger.withdrawn
         left[items] = False
         if left.sum() < 2:
-            raise InputError(f"{len(set(ids)):,} items cannot be withdrawn: a ranking needs two items or more")
+            raise InputError(f"{len(set(ids)):,} items cannot be withdrawn: a ranking needs at least two texts")
         self.ledger.withdraw(items)
         for step_id, proposal in list(self.open.items()):
             if self.ledger.withdrawn[[proposal.first, proposal.second]].any():

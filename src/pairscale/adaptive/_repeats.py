@@ -34,6 +34,7 @@ WORTHLESS = 0.90
 ENOUGH_REPEATS = 30
 """Repeats that there must be before anything is decided on how they agree."""
 
+_FLIP_LEVEL = 0.999
 _HALF = 32  # bits of a pair's code that hold its second item
 
 
@@ -117,13 +118,15 @@ class RepeatCounts:
     def flips_more_than(self, share: float) -> bool:
         """Whether the judge changes its answer with the order in more than this share of pairs, surely enough.
 
-        It does when, after 30 reversed pairs or more, the lower 95 % limit (Wilson) of the share of flips is above it.
+        It does if, after 30 reversed pairs or more, the lower 99.9 % limit (Wilson) of the share of flips is above it.
+        The level is this high because every answer is a look: at 95 %, a judge without any preference for a position
+        whose answers on close texts are nearly random would be paused in one run out of five.
         """
         if self.n_reversed < ENOUGH_REPEATS or share >= 1:
             return False
         from pairscale.checks.effect import wilson
 
-        lower, _ = wilson(self.n_flips, self.n_reversed, 0.95)
+        lower, _ = wilson(self.n_flips, self.n_reversed, _FLIP_LEVEL)
         return lower is not None and lower > share
 
 

@@ -91,7 +91,7 @@ class Engine(Refitting):
         known: Floats | None = None,
     ) -> None:
         if len(ids) < 2:
-            raise InputError(f"ranking needs two items or more, not {len(ids)}")
+            raise InputError(f"ranking needs at least two texts, not {len(ids)}")
         chooser = named_selector(selector)
         self.seed, self.selector = require_int(seed, "seed", least=0), selector_name(chooser)
         self._given: tuple[Mapping[str, Any] | None, Mapping[str, Any] | None] = adaptive_config, btl_config
@@ -131,7 +131,7 @@ class Engine(Refitting):
         if self.config.discount_repeats and self.btl.repeats == "independent":
             raise InputError(
                 "adaptive_config: discount_repeats needs to know how far repeats agree; "
-                "give repeats='learned' (or a number) in btl_config, too"
+                "give repeats='learned' (or a number) in btl_config as well"
             )
         self._number_of = {name: number for number, name in enumerate(self.ids)}
         self._by_id: Ints = np.array(sorted(range(n), key=self.ids.__getitem__), dtype=np.int64)

@@ -45,8 +45,8 @@ class Ledger:
         open_degree: per item, comparisons that are being asked right now.
         set_aside: per item, whether it is no longer asked about: the judge never answers, or it was withdrawn.
         withdrawn: per item, whether it was withdrawn.
-        seen: per pair (both ways round), committed comparisons (``pair_obs_count``).
-        closed: per pair (both ways round), whether it cannot be asked now: in flight, resting or given up.
+        seen: per pair (in both orders), committed comparisons (``pair_obs_count``).
+        closed: per pair (in both orders), whether it cannot be asked now: in flight, resting or given up.
         committed: how many comparisons are committed.
         n_unique_pairs: how many different pairs are among them.
         repeats: how the answers on pairs that were asked again agree.

@@ -302,7 +302,7 @@ def _same_judge(state: AdaptiveState, store: RunFile, judge: Judge) -> str:
     condition = judge.condition
     is_function, is_anonymous = condition.backend == "function", "instance" in condition.settings
     if state.where is not None and is_anonymous:
-        notice("this judge has no name, so nobody can tell whether it is the same next time; FunctionJudge(f, name=…)")
+        notice("this judge has no name, so a later call cannot recognise it; use FunctionJudge(f, name=…)")
     known = {row["condition_id"]: row for row in store.conditions().iter_rows(named=True)}
     before = known.get(store.get_meta("adaptive_condition") or "")
     if before is not None and _has_judged(before) and before["condition_id"] != condition.condition_id:
@@ -339,11 +339,13 @@ def _has_judged(condition: Mapping[str, Any]) -> bool:
 def _stopped(state: AdaptiveState, reason: str) -> str:
     """Why a run has stopped for good, and how it continues all the same."""
     if reason == EXHAUSTED:
-        return f"{exhaustion(state)}; add texts, or set discount_repeats to False to ask pairs again all the same"
+        return f"{exhaustion(state)}; add texts, or set discount_repeats to False to ask pairs again anyway"
     if reason != "candidate_starvation":
-        top = state.engine.config.top is not None
-        change = "lower top_wrong_max in btl_config" if top else "raise btl_config, such as eap_reliability_min,"
-        return f"{stop_meaning(reason, state.last_refit)}; {change} to continue"
+        if state.engine.config.top is not None:
+            more = "lower top_wrong_max in btl_config"
+        else:
+            more = "ask for a higher reliability (reliability=, or eap_reliability_min in btl_config)"
+        return f"{stop_meaning(reason, state.last_refit)}; to continue, {more}"
     also = ", or max_invalid_per_pair to ask about what was refused" if state.engine.ledger.given_up else ""
     return f"{starvation(state)}; raise dup_max_obs and dup_p_margin to ask pairs again{also}"
 
@@ -359,7 +361,7 @@ def _say_how_it_ended(state: AdaptiveState) -> None:
         notice(
             f"paused: {flips(repeats.n_flips, repeats.n_reversed)}: this judge goes by position. Look at it with "
             "`pairscale check-judge`, ask it in both orders (both_orders=True), or try another template, each with a "
-            f"new run file. To continue all the same, raise flip_share_max, now {limit:g}"
+            f"new run file. To continue anyway, raise flip_share_max, now {limit:g}"
         )
     if state.ended == EXHAUSTED or (state.ended == "candidate_starvation" and state.engine.ledger.given_up):
         notice(f"stopped: {_stopped(state, state.ended)}")

@@ -56,7 +56,7 @@ class AdaptiveResult(PlotMixin, ReportMixin, table="items", columns=ITEM_FIGURES
     Attributes:
         state: the run, for :func:`adaptive_rank_run_live` and the accessors.
         summary: the run in one row.
-        refits: one row a refit.
+        refits: one row per refit.
         items: The ranking: the item log of the last refit, best first by ``rank``, the place by the posterior mean. In
             that of :func:`rank`, the other columns of the samples stand behind it, such as a name or a class. In a run
             with withdrawn items, ``withdrawn`` is the last column.
@@ -235,7 +235,7 @@ def _raw_responses(state: AdaptiveState) -> pl.DataFrame:
     with reading(state) as store:
         found = store.results(raw=True).filter(pl.col("custom_id").str.contains(r"^step-\d+$"))
     if found.height and found["raw_response"].null_count() == found.height:
-        notice("include_raw: this judge gives no raw replies, so that raw_response is empty")
+        notice("include_raw: this judge gives no raw replies, so raw_response is empty")
     step_id = pl.col("custom_id").str.strip_prefix("step-").cast(pl.Int64)
     return found.select(step_id.alias("step_id"), "ID1", "ID2", "better_id", "outcome", "raw_response")
 

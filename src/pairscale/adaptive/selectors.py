@@ -71,8 +71,8 @@ class Situation:
         sigma: per item, the TrueSkill standard deviation.
         theta: per item, the mean score of the last refit whose diagnostics passed; None when there is none yet.
         degree: per item, comparisons so far, those being asked right now included.
-        seen: per pair (both ways round), answers so far.
-        allowed: per pair (both ways round), whether it may be asked now; at least one may.
+        seen: per pair (in both orders), answers so far.
+        allowed: per pair (in both orders), whether it may be asked now; at least one may.
         history: the comparisons in their order, a row each: first item, second item, 1 when the first won, 0 when the
             second did, -1 for a tie (which only a run with the setting ``ties="half"`` has).
         rng: random numbers of this step; the only ones to use.

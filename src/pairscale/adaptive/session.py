@@ -117,7 +117,7 @@ def adaptive_rank_start(
             ``sigma``, when there, are what is believed of the items beforehand (TrueSkill scale: 25 and 25/3).
         seed: of the warm start and of every choice.
         session_dir: keep the run in ``session_dir/run.db``.
-        persist_item_log: write the items of every refit as a table beside the run file, too.
+        persist_item_log: also write the items of every refit as a table beside the run file.
         adaptive_config: fields of :class:`AdaptiveConfig` that shall be otherwise than their default.
         btl_config: fields of :class:`BTLConfig`, likewise.
         selector: who chooses: ``pollitt`` (the design's), ``random``, ``nearest`` or ``information``; or a function of
@@ -185,7 +185,7 @@ def writing(state: AdaptiveState, *, fresh: bool = False) -> Iterator[RunFile]:
         with open_run(state.where, write=True) as store:
             if not fresh and (store.log_length("step_log"), log_ends(store, LOGS)) != (state.engine.rows, state._ends):
                 raise StoreMismatchError(
-                    f"{state.where} has gone on since this state was loaded; load it again with adaptive_rank_resume"
+                    f"{state.where} has continued since this state was loaded; load it again with adaptive_rank_resume"
                 )
             state._ends = None  # nothing is known of the file when it fails
             try:
@@ -295,7 +295,7 @@ def save_adaptive_session(state: AdaptiveState, session_dir: Where, overwrite: b
     if state.where is not None and Path(state.where).resolve() == Path(target).resolve():
         return Path(session_dir)
     if Path(target).exists() and not overwrite:
-        raise StoreError(f"{target} is there already; give overwrite=True to replace it, or name another folder")
+        raise StoreError(f"{target} already exists; give overwrite=True to replace it, or name another folder")
     if Path(target).exists():
         open_run(target, write=True).close()  # nobody may be writing, and nothing of the old one may stay beside it
     with writing(state) as store:

@@ -114,7 +114,7 @@ class AdaptiveState(PlotMixin, table="_ranking", columns=ITEM_FIGURES, charts=("
 
     @property
     def step_log(self) -> pl.DataFrame:
-        """One row a step, in the order of the answers."""
+        """One row per step, in the order of the answers."""
         self._gather()
         if not self._steps:
             return step_frame([], ties=self.engine.counts_ties)
@@ -122,7 +122,7 @@ class AdaptiveState(PlotMixin, table="_ranking", columns=ITEM_FIGURES, charts=("
 
     @property
     def round_log(self) -> pl.DataFrame:
-        """One row a refit."""
+        """One row per refit."""
         return pl.concat(self._rounds) if self._rounds else pl.DataFrame(schema=ROUND_LOG)
 
     @property

@@ -1,4 +1,4 @@
-"""The step log: one row a step, in the order in which the answers came; its columns, their types and meanings."""
+"""The step log: one row per step, in the order in which the answers came; its columns, their types and meanings."""
 
 from __future__ import annotations
 

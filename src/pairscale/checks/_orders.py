@@ -47,7 +47,7 @@ def decided_rows(results: Table, what: str) -> tuple[pl.DataFrame, int]:
 
 
 def by_pair(decided: pl.DataFrame, name: str) -> pl.DataFrame:
-    """One row a pair: the majority winner, the order it stood in, and its votes."""
+    """One row per pair: the majority winner, the order it stood in, and its votes."""
     counted = decided.group_by("low", "high").agg(
         n=pl.len().cast(pl.Int64),
         low_first=(pl.col("ID1") == pl.col("low")).sum().cast(pl.Int64),

@@ -38,7 +38,7 @@ VOTES = {
     "n_second": pl.Int64(),
     "won_second": pl.Int64(),
 }
-"""Votes: one row a pair; how often ID1 stood first and won then, and stood second and won then."""
+"""Votes: one row per pair; how often ID1 stood first and won then, and stood second and won then."""
 
 _FARTHEST = 60.0  # log odds beyond which a chance is 0 or 1 to a computer
 

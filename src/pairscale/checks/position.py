@@ -41,9 +41,9 @@ class ReverseConsistency(ReprMixin, table="details", columns=_SHOWN):
 
     Attributes:
         summary: one row, ``n_pairs n_consistent prop_consistent``; the share is null when there is no pair.
-        details: one row a pair with a majority winner in both directions: who won each, in which order they stood,
+        details: one row per pair with a majority winner in both directions: who won each, in which order they stood,
             and the votes (``A`` for the sample shown first in that direction, ``B`` for the second).
-        votes: one row a pair of either table, also those left out of ``details``: how often ``ID1`` (the lesser id)
+        votes: one row per pair of either table, also those left out of ``details``: how often ``ID1`` (the lesser id)
             stood first and won then (``n_first won_first``), and stood second and won then.
         only_main: pairs that the reverse results lack.
         only_reverse: pairs that the main results lack.
@@ -146,7 +146,7 @@ def compute_reverse_consistency(main_results: Table, reverse_results: Table) -> 
         reverse_results: the same for the reversed pairs.
 
     Returns:
-        A :class:`ReverseConsistency`; rows without a winner are left out, counted, and said.
+        A :class:`ReverseConsistency`; rows without a winner are left out and counted, with a notice.
 
     Raises:
         TableError: when the columns are of no known shape, or do not say which sample stood first.

@@ -1,4 +1,4 @@
-"""The command: one file a command, each a thin face of the public functions."""
+"""The command: one file per command, each a thin layer over the public functions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "label": "Have people label pairs, blinded, in the browser or in the terminal.",
     "agreement": "Do labellers agree? Percent, kappa, alpha and AC1, with intervals.",
     "compare": "Ask a judge about one pair of texts.",
-    "check-judge": "Try a judge on pairs in both orders, and against people: valid, consistent, biased, how dear?",
+    "check-judge": "Try a judge on pairs in both orders, and against people: valid, consistent, biased, at what price?",
     "cost": "Estimate what judging pairs will cost, from a small pilot or offline.",
     "fit": "Turn comparisons into scores, ranks, intervals and a reliability.",
     "bias": "Tell whether a judge favours the first or the second position.",
@@ -46,7 +46,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "export": "Write a run to a table: its comparisons, or preference pairs for training.",
     "import": "Enter a table of comparisons into a run file.",
     "status": "Show where a run stands: answers, failures, attempts, cost.",
-    "watch": "Show a run as it goes, in the browser.",
+    "watch": "Show a run live in the browser.",
     "audit": "Check that nothing in a run file was changed, and replay an adaptive run.",
     "templates": "List the prompt templates, show or check one.",
     "traits": "List what texts can be judged on.",

@@ -27,13 +27,14 @@ __all__ = [
     "printable",
     "resumable",
     "say",
+    "say_unsaved",
     "show_table",
     "terminal_width",
 ]
 
 _PIPE_WIDTH = 140
 
-# Functions speak of their arguments; whoever reads it here has options.
+# Messages of functions name arguments; users of the command have options.
 _PYTHON = (
     ('with pairscale.fit_bt_model(..., unconnected="separate")', "with --separate"),
     ("name another save_path", "name another --save-path"),
@@ -98,6 +99,12 @@ _REFUSED = re.compile(
 def say(message: str) -> None:
     """A line for the person, on standard error."""
     typer.echo(message, err=True)
+
+
+def say_unsaved(run: object | None) -> None:
+    """Note that nothing is saved without a run file."""
+    if run is None:
+        say("note: without --run, nothing is saved if this is interrupted")
 
 
 def complain(kind: str, message: str) -> None:

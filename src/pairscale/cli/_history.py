@@ -136,7 +136,7 @@ def study_of(run: str, target: Path) -> str:
     with open_run(run) as store:
         ranked = [row for row in kept_settings(store) if row["command"] == "rank"]
     if not ranked:
-        raise InputError(f"{run} was not written by `pairscale rank`, so that there are no settings to make a study of")
+        raise InputError(f"{run} was not written by `pairscale rank`, so there are no settings for a study file")
     last = ranked[-1]
     options = dict(last["settings"])
     for name in ("data", "template", "instructions"):

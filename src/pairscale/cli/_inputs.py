@@ -78,7 +78,7 @@ def price_of(price: str) -> dict[str, Any]:
     except OSError as error:
         raise InputError(f"--price {price}: {error.strerror}; write input=1.25,output=10, or name a file") from None
     except ValueError as error:
-        raise InputError(f"--price {price} is no JSON: {error}") from None
+        raise InputError(f"--price {price} is not JSON: {error}") from None
     if not isinstance(found, dict):
         raise InputError(f'--price {price} must hold {{"input": …, "output": …}}, or a table {{"prices": […]}}')
     return found
@@ -94,7 +94,7 @@ def say_reused(judge: ps.Judge) -> None:
 def show_request(judge: ps.Judge, pair: dict[str, Any], *, calls: int, as_json: bool) -> None:
     """What would be sent for the first pair, and how often something would be."""
     if not hasattr(judge, "preview"):
-        raise InputError(f"--dry-run shows what a model would be sent; {judge.condition.judge_id} is no model")
+        raise InputError(f"--dry-run shows what a model would be sent; {judge.condition.judge_id} is not a model")
     sides = [{"ID": pair[f"ID{side}"], "text": pair[f"text{side}"]} for side in "12"]
     question = ps.JudgePair(sides[0], sides[1])
     address, body = judge.preview(question)

@@ -143,7 +143,7 @@ def _opening(report: SamplesReport, strict: bool) -> Opening:
 
 
 def asking(read: Callable[[str | None, str | None], _Found], id_col: str | None, text_col: str | None) -> _Found:
-    """Read with these columns; where one is not certain, ask the person, or leave the error where nobody can answer."""
+    """Read with these columns; where one is not certain, ask in a terminal; elsewhere, leave the error."""
     from pairscale.core.errors import UnsureColumnError
 
     while True:

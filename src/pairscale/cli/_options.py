@@ -160,7 +160,7 @@ TemplateName = Annotated[
     ),
 ]
 JudgeArgs = Annotated[
-    list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of the judge; may stand several times.")
+    list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of the judge; can be repeated.")
 ]
 Cache = Annotated[
     bool | None,

@@ -18,7 +18,7 @@ _PAIRS = ("judge_arg", "set")
 
 TEMPLATE = """\
 # A study for pairscale: `pairscale rank {name}` runs it, and the same command resumes it.
-# Every option of `pairscale rank --help` may stand here, with _ or - in its name; one on the line wins over one here.
+# Every option of `pairscale rank --help` can be set here, with _ or - in its name; the command line overrides it.
 # Paths are relative to this file.
 
 # The texts: a folder or zip archive of them (txt, docx, pdf, …), or a table with ids and texts (csv, jsonl, xlsx, …).
@@ -76,7 +76,7 @@ def read_study(path: Path, known: Iterable[str]) -> dict[str, Any]:
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is no valid TOML: {error}") from None
+        raise InputError(f"{path} is not valid TOML: {error}") from None
     options: dict[str, Any] = {}
     for key, value in _flat(content):
         name = key.replace("-", "_")

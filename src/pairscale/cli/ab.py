@@ -13,7 +13,7 @@ import typer
 import pairscale as ps
 from pairscale.cli import _names
 from pairscale.cli import _options as opt
-from pairscale.cli._common import emit, printable, resumable, say, show_table
+from pairscale.cli._common import emit, printable, resumable, say, say_unsaved, show_table
 from pairscale.cli._inputs import price_of, run_file, settings_of
 from pairscale.cli._opening import Opening, say_judged
 from pairscale.core.errors import InputError
@@ -53,7 +53,7 @@ def command(
     ],
     b: Annotated[Path | None, typer.Argument(metavar="B", help="The recorded answers of B; none with a suite.")] = None,
     criterion: Annotated[
-        list[str] | None, typer.Option(metavar="TEXT", help='What "better" means; may stand several times.')
+        list[str] | None, typer.Option(metavar="TEXT", help='What "better" means; can be repeated.')
     ] = None,
     judge: Annotated[
         list[str] | None,
@@ -115,11 +115,11 @@ def command(
         typer.Option(
             metavar="STYLE",
             help="Also give the win rate at equal STYLE: length, markdown (or headers, lists, bold), or a numeric "
-            "column of the answers; may stand several times.",
+            "column of the answers; can be repeated.",
         ),
     ] = None,
     judge_arg: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of the judge; may stand several times.")
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of the judge; can be repeated.")
     ] = None,
     judge_card: Annotated[
         list[Path] | None,
@@ -173,8 +173,7 @@ def command(
 
     def open_with(lines: Sequence[str]) -> None:
         Opening([printable(line) for line in lines]).say(who)
-        if run is None:
-            say("note: without --run nothing is kept when this is interrupted")
+        say_unsaved(run)
 
     with resumable(run), contextlib.redirect_stdout(sys.stderr):  # what is printed meanwhile is no part of the result
         comparison = compared(
@@ -193,7 +192,7 @@ def command(
         _verdicts(found, say)
     emit(_document(found, dates), found.frame(), as_json=as_json, out=out, show=lambda: _show(found))
     if cases := comparison.write_manifest():  # last: whatever is wrong with it, the verdict is there
-        say(f"wrote {cases.n_cases:,} cases to {manifest}, and their key, for your eyes only, to {cases.key_path}")
+        say(f"wrote {cases.n_cases:,} cases to {manifest}, and their key (not for labellers) to {cases.key_path}")
     say_judged(who)
     if not any(case.outcome.is_answer for case in found.cases):
         raise InputError("no case was answered, so there is no verdict")
@@ -207,8 +206,8 @@ def _report(found: ps.PairwiseRunResult, dates: str) -> None:
     asked = f"{found.asked:,} questions asked now" if found.asked else "all known already, nothing asked"
     say(f"{cases:,} cases, {asked}{f', ${found.cost:.4f}{dates}' if found.cost else ''}")
     for words, which in (
-        ("not compared, for want of an answer of both", [one for one in found.unmatched if one.repeat == 1]),
-        ("not compared, as duplicates that the other has no answer for", [o for o in found.unmatched if o.repeat > 1]),
+        ("not compared, because A or B has no answer", [one for one in found.unmatched if one.repeat == 1]),
+        ("duplicates not compared, because the other has no answer", [o for o in found.unmatched if o.repeat > 1]),
     ):
         if which:
             shown = ", ".join(dict.fromkeys(printable(one.task_id) for one in which[:5]))

@@ -68,7 +68,7 @@ def command(
 
     Percent agreement, Cohen's kappa (two raters) or Light's (more), Krippendorff's alpha and Gwet's AC1, each with an
     interval; then every two raters by themselves. A missing label is left out. With --categories, or with numbers as
-    labels, the order counts, and the weighted coefficients are there, too.
+    labels, the order counts, and there are weighted coefficients as well.
 
     Labels of blinded cases are compared by variant wherever the key is known: in the labels themselves, in
     LABELS.key.jsonl beside them, or with --key. --by position compares the sides that were chosen.

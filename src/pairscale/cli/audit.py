@@ -22,7 +22,7 @@ def command(
     run: Annotated[str, typer.Argument(metavar="RUN", help="The run file.")],
     selector: Annotated[
         str | None,
-        typer.Option(metavar="MODULE:FUNCTION", help="Who chose the pairs, when it was a selector of your own."),
+        typer.Option(metavar="MODULE:FUNCTION", help="The selector that chose the pairs, if it was your own."),
     ] = None,
     digest: Annotated[
         str | None,

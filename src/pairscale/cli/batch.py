@@ -32,7 +32,7 @@ _Timeout = Annotated[
 ]
 _Chosen = Annotated[
     list[str] | None,
-    typer.Option("--batch", metavar="ID", help="Only this batch, by its id or key; may stand several times."),
+    typer.Option("--batch", metavar="ID", help="Only this batch, by its id or key; can be repeated."),
 ]
 
 

@@ -52,7 +52,7 @@ def command(
     consistent when the same text wins both times. Where it is not, one position won twice, and if it is nearly always
     the same one, the judge favours it.
 
-    The effect is in logits: 0 is none, above 0 the first position is favoured. --out writes one row a pair.
+    The effect is in logits: 0 is none, above 0 the first position is favoured. --out writes one row per pair.
     """
     bias = ps.bias(
         forward, reverse, n_boot=n_boot, level=level, seed=seed, condition=condition, a_col=a_col, b_col=b_col,
@@ -87,7 +87,7 @@ def command(
 
 
 def _shown(summary: pl.DataFrame) -> pl.DataFrame:
-    """The tests, one a row, with what each says."""
+    """The tests, one per row, with what each says."""
     import polars as pl
 
     rows = [

@@ -12,7 +12,7 @@ import typer
 import pairscale as ps
 from pairscale.cli import _names
 from pairscale.cli import _options as opt
-from pairscale.cli._common import chart_file, emit, resumable, say, show_table
+from pairscale.cli._common import chart_file, emit, resumable, say, say_unsaved, show_table
 from pairscale.cli._inputs import make_named_judge, run_file
 from pairscale.cli._opening import read_pairs, say_judged
 from pairscale.core.errors import InputError
@@ -41,16 +41,14 @@ def command(
     ] = None,
     judge: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="JUDGE", autocompletion=_names.judges, help="As in `pairscale judge`; may stand several times."
-        ),
+        typer.Option(metavar="JUDGE", autocompletion=_names.judges, help="As in `pairscale judge`; can be repeated."),
     ] = None,
     template: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
             autocompletion=_names.templates,
-            help="Prompt template, a name or a .txt file; may stand several times.",
+            help="Prompt template, a name or a .txt file; can be repeated.",
         ),
     ] = None,
     run: Annotated[
@@ -61,7 +59,8 @@ def command(
     ] = None,
     trait: opt.TraitName = None,
     judge_arg: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of every judge; may stand several times.")
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="A setting of every judge; can be repeated."),
     ] = None,
     n_pairs: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="At most this many pairs, drawn at random.")
@@ -177,13 +176,12 @@ def _study(
         table = read_table(data)
         if "direction" not in table.columns:
             raise InputError(
-                f"{data} has no column 'direction', so these are no judgements; say who judges with --judge"
+                f"{data} has no column 'direction', so these are not judgements; say who judges with --judge"
             )
         return template_study(table, level=level)
     pairs = _pairs(data, n_pairs, seed, reading, judge)
     factories = {name: _factory(name, trait, judge_arg, price) for name in dict.fromkeys(judge)}
-    if run is None:
-        say("note: without --run nothing is kept when this is interrupted")
+    say_unsaved(run)
     # What a judge function prints is no part of the result.
     with resumable(run), contextlib.redirect_stdout(sys.stderr):
         return template_study(

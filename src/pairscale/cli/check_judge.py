@@ -95,7 +95,7 @@ def command(
 ) -> None:
     """Try a judge before a study: some pairs in both orders, then one screen.
 
-    Does it answer validly? Is it consistent when the order is turned round? Does it lean to a position, or to longer
+    Does it answer validly? Is it consistent when the order is reversed? Does it favour a position, or longer
     texts? What does it cost, and how many comparisons and how much money will this data set need? With --labels also:
     does it agree with people, does it say the same when asked again, and does appended nonsense win it over?
 
@@ -172,7 +172,7 @@ def _show(found: JudgeCheck, plan: Any) -> None:
     from pairscale.providers.prices import price_note
 
     asked = "the cases" if found.card.judge.kind == "cases" else f"the pairs of {found.n_items:,} texts"
-    typer.echo(f"{found.judge_id} on {found.n_pairs} of {asked}, both ways round\n")
+    typer.echo(f"{found.judge_id} on {found.n_pairs} of {asked}, in both orders\n")
     typer.echo(f"valid answers   {found.n_valid} of {found.n_asked}")
     for row in found.failures.head(3).iter_rows(named=True):
         typer.echo(f"                {row['n']} x {row['error_code']}: {printable(row['error_message'] or '')[:90]}")
@@ -191,6 +191,7 @@ def _show(found: JudgeCheck, plan: Any) -> None:
         typer.echo(f"a question      {', '.join(part for part in each if part)}")
     if plan is not None:
         typer.echo(f"whole study     {plan}")
+        typer.echo("                if the texts are close; texts far apart need fewer, see `pairscale plan --sd 2`")
 
 
 def _of_card(card: ps.JudgeCard) -> list[str]:

@@ -66,7 +66,7 @@ def command(
     for provider, variable in KEY_VARIABLES.items():
         _, found = key_in_environment(provider)
         rows.append({"check": found or variable, "value": "set" if found else "not set", "advice": ""})
-    rows.append({"check": "templates of yours", "value": str(user_folder()), "advice": ""})
+    rows.append({"check": "your templates", "value": str(user_folder()), "advice": ""})
     with AnswerCache() as answers:
         if clear_cache:
             answers.clear()

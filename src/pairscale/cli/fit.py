@@ -149,7 +149,7 @@ def command(
         bool, typer.Option("--separate", help="Of bt: fit groups never compared one by one, instead of refusing.")
     ] = False,
     position: Annotated[
-        bool, typer.Option("--position", help="Of bt: estimate the preference for the first position, too.")
+        bool, typer.Option("--position", help="bt only: also estimate the preference for the first position.")
     ] = False,
     ties: Annotated[
         Ties | None,

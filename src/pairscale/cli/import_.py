@@ -32,7 +32,7 @@ def command(
 ) -> None:
     """Enter the comparisons of a table into a run file: all of it, or nothing.
 
-    What `pairscale export` has written beside the table (.logs.jsonl) is imported, too, and in a new run file the hash
+    What `pairscale export` wrote beside the table (.logs.jsonl) is imported as well, and in a new run file the hash
     chain stays, so that `pairscale audit` compares it with what was written when it was judged.
     """
     new = ps.import_run(path, run, samples, a_col=a_col, b_col=b_col, winner_col=winner_col)

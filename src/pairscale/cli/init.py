@@ -32,9 +32,9 @@ def command(
 ) -> None:
     """Write a study file: texts, judge, trait, limits, each with a comment.
 
-    `pairscale rank FILE` runs it, and continues with it when it is called again. Every option of `pairscale rank` may
-    stand in it; one on the line wins over the file's. Other commands that take DATA take the file, too, and use what
-    concerns them.
+    `pairscale rank FILE` runs it, and resumes it when it is called again. Every option of `pairscale rank` can be set
+    in it; options on the command line override the file. Other commands that take DATA also take the file, and use
+    what concerns them.
 
     No texts at hand? --essays 12 writes a dozen made-up ones, of known quality, into the folder DATA first.
 
@@ -46,7 +46,7 @@ def command(
     if file.suffix.lower() != ".toml":
         raise InputError(f"{file}: a study file ends in .toml")
     if file.exists():
-        raise InputError(f"{file} is there already; name another file, or remove it first")
+        raise InputError(f"{file} already exists; name another file, or remove it first")
     if essays is not None:
         _write_essays(Path(data), essays)
     if source is not None:
@@ -57,10 +57,10 @@ def command(
         with file.open("x", encoding="utf-8") as new:
             new.write(content)
     except FileExistsError:
-        raise InputError(f"{file} is there already; name another file, or remove it first") from None
+        raise InputError(f"{file} already exists; name another file, or remove it first") from None
     except OSError as error:
         raise InputError(f"{file} cannot be written: {error.strerror}") from None
-    say(f"written: {file}; look it over, then: pairscale rank {file}")
+    say(f"written: {file}; check it, then run: pairscale rank {file}")
 
 
 def _write_essays(folder: Path, count: int) -> None:

@@ -12,7 +12,7 @@ import typer
 import pairscale as ps
 from pairscale.cli import _names
 from pairscale.cli import _options as opt
-from pairscale.cli._common import emit, printable, resumable, say, show_table
+from pairscale.cli._common import emit, printable, resumable, say, say_unsaved, show_table
 from pairscale.cli._inputs import make_named_judge, run_file, say_reused, show_request
 from pairscale.cli._opening import read_given_pairs, say_judged
 from pairscale.core.addresses import without_logins
@@ -57,7 +57,7 @@ def command(
     template: opt.TemplateName = None,
     judge_arg: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="A setting of the judge, such as bias=0.3; may stand several times."),
+        typer.Option(metavar="NAME=VALUE", help="A setting of the judge, such as bias=0.3; can be repeated."),
     ] = None,
     concurrency: opt.Concurrency = 8,
     retries: opt.Retries = 3,
@@ -93,8 +93,8 @@ def command(
     with resumable(kept), contextlib.redirect_stdout(sys.stderr):
         asked = make_named_judge(judge, trait, template, judge_arg, base_url, cache, price)
         opening.say([asked.condition.judge_id])
-        if not dry_run and kept is None:
-            say("note: without --run nothing is kept when this is interrupted")
+        if not dry_run:
+            say_unsaved(kept)
         if not dry_run:
             answers = ps.judge(
                 table, judge=asked, run=run, concurrency=concurrency, retries=retries, timeout=timeout,

@@ -84,7 +84,7 @@ def command(
 ) -> None:
     """Have people label pairs: which of the two is better?
 
-    Each labeller gets a link of their own, and the owner another one, with progress, agreement, warnings and
+    Each labeller gets a personal link, and the owner another one, with progress, agreement, warnings and
     downloads. Which text stands on which side is drawn for every labeller and case; the labels are in the order of the
     manifest. No labeller sees a case twice. A click is on the disk, in the run file, before the next page is shown.
     Run the same command again to continue, with the same links. Ctrl-C or SIGTERM stops; --out and --json then give

@@ -33,19 +33,21 @@ def command(
     ] = None,
     sd: Annotated[float, typer.Option(metavar="SD", help="Standard deviation of the abilities, in logits.")] = 1.0,
     bias: Annotated[float, typer.Option(metavar="LOGITS", help="The judge's preference for the first position.")] = 0.0,
-    lapse: Annotated[float, typer.Option(metavar="SHARE", help="Of answers given by the toss of a coin.")] = 0.0,
-    invalid_rate: Annotated[float, typer.Option(metavar="SHARE", help="Of questions that the judge declines.")] = 0.0,
+    lapse: Annotated[float, typer.Option(metavar="SHARE", help="Share of answers that are a coin toss.")] = 0.0,
+    invalid_rate: Annotated[float, typer.Option(metavar="SHARE", help="Share of questions that it declines.")] = 0.0,
     selector: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
             autocompletion=_names.selectors,
-            help="Who chooses the pairs: pollitt (for the order), information (for top:K), random or nearest.",
+            help="How pairs are chosen: pollitt (for the order), information (for top:K), random or nearest.",
         ),
     ] = None,
     preset: opt.PresetName = "pairscale",
-    price: Annotated[float | None, typer.Option(min=0, metavar="X", help="Of one question, in any currency.")] = None,
-    seconds: Annotated[float | None, typer.Option(min=0, metavar="X", help="That one answer takes.")] = None,
+    price: Annotated[
+        float | None, typer.Option(min=0, metavar="X", help="Price per question, in any currency.")
+    ] = None,
+    seconds: Annotated[float | None, typer.Option(min=0, metavar="X", help="Seconds per answer.")] = None,
     concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="Questions open at once.")] = 1,
     seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Runs to simulate.")] = 3,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="The same seed gives the same plan.")] = 0,
@@ -54,7 +56,7 @@ def command(
 ) -> None:
     """How many comparisons will I need, what will they cost, how long will they take?
 
-    Runs like the one you plan are simulated to their stop rule, and the median over all of them is told. A run that
+    Runs like the one you plan are simulated to their stop rule, and the median over all runs is reported. A run that
     ends before that, because no pair is left or after 100 comparisons per item, counts as one that needs more than any
     other. With more than 100 items, runs of 100 are simulated and their comparisons per item are taken: these hardly
     depend on the number of items.

@@ -12,7 +12,7 @@ import typer
 import pairscale as ps
 from pairscale.cli import _names
 from pairscale.cli import _options as opt
-from pairscale.cli._common import emit, printable, resumable, say, show_table
+from pairscale.cli._common import emit, printable, resumable, say_unsaved, show_table
 from pairscale.cli._inputs import make_named_judge, run_file, say_reused, setting, show_request
 from pairscale.cli._opening import read_texts, say_judged
 from pairscale.cli._people import answering
@@ -67,7 +67,7 @@ def command(
     ] = None,
     without: Annotated[
         list[str] | None,
-        typer.Option(metavar="ID", help="Withdraw this text from the run, for good; may stand several times."),
+        typer.Option(metavar="ID", help="Withdraw this text from the run, for good; can be repeated."),
     ] = None,
     steps: Annotated[int | None, typer.Option(min=0, metavar="N", help="At most so many questions now.")] = None,
     max_comparisons: Annotated[
@@ -129,8 +129,7 @@ def command(
         pair = {"ID1": first[0], "text1": first[1], "ID2": second[0], "text2": second[1]}
         show_request(asked, pair, calls=max_comparisons or steps or 25 * samples.height, as_json=as_json)
         return
-    if run is None:
-        say("note: without --run nothing is kept when this is interrupted")
+    say_unsaved(run)
     page = answering(asked, labellers, (host, port, url), instructions, concurrency, timeout)
     with resumable(run), contextlib.redirect_stdout(sys.stderr), page as options:
         result = ps.rank(
@@ -211,7 +210,8 @@ def _show(result: AdaptiveResult, run: str | None, selector: str | None) -> None
     typer.echo(_ending(result))
     if run is not None:
         own = f" --selector {selector}" if ":" in (selector or "") else ""
-        typer.echo(f"run file  {without_logins(run)}  (try: pairscale audit {without_logins(run)}{own})")
+        name = without_logins(run)
+        typer.echo(f"run file  {name}  (next: pairscale report {name}; to check it: pairscale audit {name}{own})")
 
 
 def _whole(*names: str) -> list[Any]:

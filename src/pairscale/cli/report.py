@@ -60,7 +60,7 @@ def command(
     ] = False,
     again: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write what to look at again as cases for `pairscale label`, too."),
+        typer.Option(metavar="FILE", help="Also write what to look at again, as cases for `pairscale label`."),
     ] = None,
     interactive: Annotated[
         bool, typer.Option("--interactive", help="Charts that can be pointed at, searched and zoomed; adds 0.9 MB.")

@@ -30,14 +30,14 @@ EXAMPLES = (
 
 def command(
     items: Annotated[
-        list[int] | None, typer.Option(min=2, metavar="N", help="How many items (100); may stand several times.")
+        list[int] | None, typer.Option(min=2, metavar="N", help="How many items (100); can be repeated.")
     ] = None,
     selector: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
             autocompletion=_names.selectors,
-            help="As in `pairscale rank` (pollitt and random); may stand several times.",
+            help="As in `pairscale rank` (pollitt and random); can be repeated.",
         ),
     ] = None,
     preset: opt.PresetName = "pairscale",
@@ -45,23 +45,25 @@ def command(
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="The first seed; the others count up from it.")] = 0,
     sd: Annotated[
         list[float] | None,
-        typer.Option(metavar="SD", help="Standard deviation of the abilities, in logits (1); may stand several times."),
+        typer.Option(metavar="SD", help="Standard deviation of the abilities, in logits (1); can be repeated."),
     ] = None,
     bias: Annotated[float, typer.Option(metavar="LOGITS", help="The judge's preference for the first position.")] = 0.0,
-    lapse: Annotated[float, typer.Option(metavar="SHARE", help="Of answers given by the toss of a coin.")] = 0.0,
-    invalid_rate: Annotated[float, typer.Option(metavar="SHARE", help="Of questions that the judge declines.")] = 0.0,
+    lapse: Annotated[float, typer.Option(metavar="SHARE", help="Share of answers that are a coin toss.")] = 0.0,
+    invalid_rate: Annotated[float, typer.Option(metavar="SHARE", help="Share of questions that it declines.")] = 0.0,
     concurrency: Annotated[
         list[int] | None,
-        typer.Option(min=1, metavar="N", help="Questions open at once (1); may stand several times."),
+        typer.Option(min=1, metavar="N", help="Questions open at once (1); can be repeated."),
     ] = None,
     per_item: Annotated[
         float | None,
         typer.Option(
-            metavar="X", help="Continue to so many comparisons per item, whatever the stop rule says; else stop by it."
+            metavar="X",
+            help="Continue to this many comparisons per item; by default, follow the stop rule.",
         ),
     ] = None,
     target: Annotated[
-        float, typer.Option(metavar="R", help="Tell how many comparisons it takes to this Spearman correlation.")
+        float,
+        typer.Option(metavar="R", help="Report how many comparisons reach this Spearman correlation."),
     ] = 0.9,
     reliability: Annotated[
         float | None, typer.Option(metavar="R", help="EAP reliability that the stop rule asks for; 0.9 by default.")
@@ -81,9 +83,10 @@ def command(
 ) -> None:
     """Try ways of choosing pairs on simulated judges whose truth is known.
 
-    The engine of `pairscale rank` runs against judges that know the abilities and err as told. The result says how
-    near the truth the ranking is after how many comparisons (Spearman, Kendall), where the stop rule ends the run, and
-    whether the reliability that it claims is the true one, the squared correlation with the truth.
+    The engine of `pairscale rank` runs against judges that know the abilities and make the errors that you set. The
+    result shows how close the ranking is to the truth after how many comparisons (Spearman, Kendall), where the stop
+    rule ends the run, and whether the reliability that the run claims is the true one, the squared correlation with
+    the truth.
 
     Runs of one seed share abilities and luck, so that selectors differ by their pairs alone. The file that --out
     writes has the means of every checkpoint with their 95% intervals.

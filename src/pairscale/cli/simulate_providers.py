@@ -25,7 +25,7 @@ def command(
     port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="Where to listen; 0 takes a free one.")] = 0,
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="On which address.")] = "127.0.0.1",
     bias: Annotated[float, typer.Option(metavar="LOGITS", help="In favour of the first position.")] = 0.0,
-    lapse: Annotated[float, typer.Option(min=0, max=1, metavar="SHARE", help="Answers by the toss of a coin.")] = 0.0,
+    lapse: Annotated[float, typer.Option(min=0, max=1, metavar="SHARE", help="Answers that are a coin toss.")] = 0.0,
     refusals: Annotated[float, typer.Option(min=0, max=1, metavar="SHARE", help="Prompts that it refuses.")] = 0.0,
     malformed: Annotated[float, typer.Option(min=0, max=1, metavar="SHARE", help="Answers without the tag.")] = 0.0,
     rate_limits: Annotated[float, typer.Option(min=0, max=1, metavar="SHARE", help="Requests answered by 429.")] = 0.0,

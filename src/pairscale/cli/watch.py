@@ -21,7 +21,7 @@ def command(
     port: opt.Port = 8585,
     url: opt.Url = None,
 ) -> None:
-    """Show a run as it goes, in the browser: ranking, reliability against its target, rate, cost, errors.
+    """Show a run live in the browser: ranking, reliability against its target, rate, cost, errors.
 
     The page only reads the run file, so the run may have been started anywhere that writes to it. It looks again by
     itself. Ctrl-C stops the page, never the run. In the terminal, `pairscale status RUN --follow` does the same.

@@ -64,7 +64,7 @@ class Rates:
     """What tokens will cost.
 
     Attributes:
-        price: of a million; None when nobody knows.
+        price: of a million; None if unknown.
         own: whether it was given for this estimate, so that it holds for what was paid before, too.
         mode: ``live`` or ``batch``.
         discount: what batches cost of the live price; 1 when the remaining pairs are asked live.
@@ -132,7 +132,7 @@ class Rates:
 
 
 def _tier_share(price: Price | None, tier: str | None) -> float | None:
-    """What a service tier costs of the usual price; None when nobody knows."""
+    """What a service tier costs of the usual price; None if unknown."""
     if price is None:
         return 1.0
     return cost_of(Usage(prompt=_MILLION, completion=0), Price(1.0, 1.0, tiers=price.tiers), tier=tier)

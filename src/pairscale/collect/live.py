@@ -53,7 +53,7 @@ class SubmitResult(ReprMixin, table="results", columns=ANSWER_COLUMNS):
     """What judging a table of pairs gave.
 
     Attributes:
-        results: one row a pair that was answered (a win, a tie or a flip), in the order of the pairs.
+        results: one row per pair that was answered (a win, a tie or a flip), in the order of the pairs.
         failed_pairs: the pairs without an answer, with the reason of the last attempt.
         failed_attempts: every attempt without an answer, also those that a later one made good.
         condition_id: the condition they were judged under.

@@ -1,1 +1,1 @@
-"""The names of the R package's manual, with its arguments, defaults and columns; see docs/from-r.md."""
+"""The names of the R package's manual and of AG2's evaluation, with their arguments and defaults."""

@@ -73,7 +73,7 @@ def read_registry(source: Path | Sequence[Mapping[str, Any]]) -> list[dict[str, 
     rows: list[dict[str, Any]] = []
     for number, row in enumerate(given, start=1):
         if missing := [name for name in _NEEDED if not row.get(name)]:
-            raise InputError(f"{named}row {number}: no {', '.join(missing)}, so that this batch cannot be found")
+            raise InputError(f"{named}row {number}: no {', '.join(missing)}, so this batch cannot be found")
         done = str(row.get("done")).lower() == "true"
         rows.append({"segment_index": number, "pairs_path": None} | dict(row) | {"done": done})
     return rows

@@ -49,8 +49,8 @@ def judge_from(
 def model_settings(backend: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings by R's rules: those that are None or our own defaults are left out.
 
-    Gemini's ``thinking_budget`` is ignored, and said. Anthropic's thinking is on when its thoughts are asked for. What
-    Together is given besides the settings that we know goes into the request as it is.
+    Gemini's ``thinking_budget`` is ignored, with a notice. Anthropic's thinking is on if its thoughts are asked for.
+    What Together is given besides the settings that we know goes into the request as it is.
     """
     kept = {
         name: value

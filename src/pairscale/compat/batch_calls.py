@@ -374,7 +374,7 @@ def gemini_create_batch(
     """Create a Gemini batch.
 
     Args:
-        requests: the bodies; see :func:`build_gemini_batch_requests`. Rows of its table are taken, too.
+        requests: the bodies; see :func:`build_gemini_batch_requests`. Rows of its table work as well.
         model: the model's name.
         api_key: the key; by default that of the environment.
         api_version: of the API.

@@ -76,7 +76,7 @@ def parse_openai_batch_output(
         run: the run file of the pipeline that submitted the requests, when it is not beside the results.
 
     Returns:
-        One row a line: ``custom_id ID1 ID2 model object_type status_code error_message thoughts content better_sample
+        One row per line: ``custom_id ID1 ID2 model object_type status_code error_message thoughts content better_sample
         better_id prompt_tokens completion_tokens total_tokens prompt_cached_tokens reasoning_tokens``.
 
     Example:
@@ -111,7 +111,7 @@ def parse_anthropic_batch_output(
         run: the run file of the pipeline that submitted the requests, when it is not beside the results.
 
     Returns:
-        One row a line, also for one that cannot be read: the columns of OpenAI's with ``result_type``.
+        One row per line, also for one that cannot be read: the columns of OpenAI's with ``result_type``.
 
     Example:
         >>> import json
@@ -145,7 +145,7 @@ def parse_gemini_batch_output(
         run: the run file of the pipeline that submitted the requests, when it is not beside the results.
 
     Returns:
-        One row a line, also for one that cannot be read: the columns of Anthropic's with ``thought_signature`` and
+        One row per line, also for one that cannot be read: the columns of Anthropic's with ``thought_signature`` and
         ``thoughts_token_count``.
 
     Example:

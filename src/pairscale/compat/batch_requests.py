@@ -45,7 +45,7 @@ def build_openai_batch_requests(
     request_id_prefix: str = "EXP",
     **settings: Any,
 ) -> pl.DataFrame:
-    """The requests of an OpenAI batch, one row a pair; nothing is sent.
+    """The requests of an OpenAI batch, one row per pair; nothing is sent.
 
     Args:
         pairs: ``ID1 text1 ID2 text2``; ``pair_uid``, when there, names the requests.
@@ -86,7 +86,7 @@ def build_anthropic_batch_requests(
     custom_id_prefix: str = "ANTH",
     **settings: Any,
 ) -> pl.DataFrame:
-    """The requests of an Anthropic message batch, one row a pair; nothing is sent.
+    """The requests of an Anthropic message batch, one row per pair; nothing is sent.
 
     Args:
         pairs: ``ID1 text1 ID2 text2``; a column ``pair_uid`` names the requests.
@@ -126,7 +126,7 @@ def build_gemini_batch_requests(
     include_thoughts: bool = False,
     **settings: Any,
 ) -> pl.DataFrame:
-    """The requests of a Gemini batch, one row a pair; nothing is sent.
+    """The requests of a Gemini batch, one row per pair; nothing is sent.
 
     Args:
         pairs: a table of ``ID1 text1 ID2 text2``, and ``pair_uid`` to name the requests.

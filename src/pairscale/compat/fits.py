@@ -79,7 +79,7 @@ def fit_bt_model(bt_data: Table, engine: str = "auto", verbose: bool = False, **
     reduced = bool(given.pop("br", False))
     if engine != BRADLEY_TERRY_2:
         if reduced:
-            raise InputError("br is of the engine BradleyTerry2; engine='firth' is the same estimate")
+            raise InputError("br belongs to the engine BradleyTerry2; engine='firth' is the same estimate")
         return _called(bradley_terry.fit_bt_model, bt_data, engine=engine, verbose=verbose, **given)
     own = "firth" if reduced else "mle"
     if given.get("reference") is None:
@@ -133,7 +133,7 @@ def fit_bayes_btl_mcmc(
     model="bayes")`` learns the standard deviation, counts repeats by what they add, and takes ties as evidence.
 
     Args:
-        results: Canonical results, or results of any shape; rows without a winner are left out, and said.
+        results: Canonical results, or results of any shape; rows without a winner are left out, with a notice.
         ids: All items there are; those without a comparison keep the prior. Default: those in the results.
         model_variant: ``btl``, ``btl_e`` (lapse), ``btl_b`` (position) or ``btl_e_b`` (both).
         cmdstan: R's name of ``mcmc``: ``chains iter_warmup iter_sampling seed``, and ``adapt_delta``, which is our

@@ -109,7 +109,7 @@ def adaptive_rank(
         adaptive_config: fields of ``AdaptiveConfig``.
         btl_config: fields of ``BTLConfig``.
         session_dir: keep the run in ``session_dir/run.db``.
-        persist_item_log: write the items of every refit as a CSV file, too.
+        persist_item_log: also write the items of every refit as a CSV file.
         resume: continue a run that is there; False refuses to touch it.
         seed: of every choice.
         progress: ``all``, ``refits``, ``steps``, ``line`` or ``none``.

@@ -160,7 +160,7 @@ def build_bt_data(results: Table) -> pl.DataFrame:
     """The input of :func:`pairscale.fit_bt_model` from results of any shape.
 
     Args:
-        results: see :func:`as_comparisons`. Rows without a winner of their own pair are left out, and said.
+        results: see :func:`as_comparisons`. Rows without a winner of their own pair are left out, with a notice.
 
     Returns:
         ``object1`` (the first sample), ``object2`` (the second), ``result`` (1.0 when the first won, else 0.0).
@@ -177,7 +177,7 @@ def build_elo_data(results: Table) -> pl.DataFrame:
     """The winners and losers of results of any shape, in order.
 
     Returns:
-        ``winner`` and ``loser``; rows without a winner of their own pair are left out, and said.
+        ``winner`` and ``loser``; rows without a winner of their own pair are left out, with a notice.
 
     Example:
         >>> build_elo_data([{"ID1": "a", "ID2": "b", "better_id": "b"}]).rows()

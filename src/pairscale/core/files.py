@@ -121,7 +121,7 @@ def read_rows(
     found = [_json(line, Path(path), number) for number, line in enumerate(lines, start=1) if line.strip()]
     rows = found[0] if suffix == ".json" and found else found
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise FileFormatError(f"{path} must hold JSON objects, one a row")
+        raise FileFormatError(f"{path} must hold JSON objects, one per row")
     return with_paths(rows, paths, str(path))
 
 
@@ -237,7 +237,7 @@ def _json(document: str, path: Path, line: int) -> Any:
 
 def _from_rows(rows: Any, path: Path, text: TextColumns, paths: _Paths) -> pl.DataFrame:
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise FileFormatError(f'{path} must hold JSON objects, one a row, such as {{"ID": "a", "text": "…"}}')
+        raise FileFormatError(f'{path} must hold JSON objects, one per row, such as {{"ID": "a", "text": "…"}}')
     rows = with_paths(rows, paths, str(path))
     columns = list(dict.fromkeys(name for row in rows for name in row))
     if not columns:

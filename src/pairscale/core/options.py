@@ -192,7 +192,7 @@ def require_mapping(value: Any, name: str) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise InputError(f"{name} must be a mapping of settings by name, not {type(value).__name__}")
     if strange := [key for key in value if not isinstance(key, str)]:
-        raise InputError(f"{name} must be a mapping of settings by name; {shown(strange[0])} is no name")
+        raise InputError(f"{name} must be a mapping of settings by name; {shown(strange[0])} is not a name")
     return dict(value)
 
 

@@ -323,7 +323,7 @@ def _read(path: Path) -> str:
     except (OSError, ValueError) as error:  # ValueError: the path has a character that no path can have
         raise TemplateError(f"the template file {path} cannot be read: {_reason(error)}") from error
     if len(data) > _LARGEST_FILE:
-        raise TemplateError(f"the template file {path} is larger than {_LARGEST_FILE:,} bytes, so it is no template")
+        raise TemplateError(f"the template file {path} is larger than {_LARGEST_FILE:,} bytes, so it is not a template")
     try:
         text = data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:

@@ -40,7 +40,7 @@ Table: TypeAlias = Any
 _TEXT, _INT, _REAL = pl.String(), pl.Int64(), pl.Float64()
 
 SAMPLES: dict[str, pl.DataType] = {"ID": _TEXT, "text": _TEXT}
-"""Samples: one row a text; other columns are kept."""
+"""Samples: one row per text; other columns are kept."""
 
 PAIRS: dict[str, pl.DataType] = {"ID1": _TEXT, "text1": _TEXT, "ID2": _TEXT, "text2": _TEXT}
 """Pairs: one row a question; a column ``name1`` with its ``name2`` describes the two samples and moves with them."""

@@ -75,6 +75,13 @@ class _Entry:
     name: str
     reason: str | None = None
     content: Callable[[int], bytes] = lambda _most: b""
+    is_folder: bool = False
+
+    @property
+    def kind(self) -> str:
+        if self.is_folder:
+            return "folder"
+        return kind_of(self.name) or PurePosixPath(self.name).suffix.lower().lstrip(".") or "file"
 
 
 def read_folder(path: Path, encoding: str | None = None) -> Texts:
@@ -93,7 +100,7 @@ def read_folder(path: Path, encoding: str | None = None) -> Texts:
     names: dict[str, str] = {}
     with DocumentReader() as reader:
         for entry in entries:
-            kind = kind_of(entry.name) or PurePosixPath(entry.name).suffix.lower().lstrip(".") or "file"
+            kind = entry.kind
             try:
                 document = _read(entry, kind, reader, encoding)
             except Unreadable as reason:
@@ -193,7 +200,8 @@ def _of_folder(folder: Path) -> Iterator[_Entry]:
     for file in found:
         if _is_left_behind(file.name):
             continue
-        yield _Entry(file.name, _is_no_file(file, within), lambda most, file=file: _content(file, most))  # type: ignore[misc]
+        reason = _is_no_file(file, within)
+        yield _Entry(file.name, reason, lambda most, file=file: _content(file, most), file.is_dir())  # type: ignore[misc]
 
 
 def _is_no_file(file: Path, within: Path) -> str | None:
@@ -201,7 +209,7 @@ def _is_no_file(file: Path, within: Path) -> str | None:
     if file.is_symlink() and not real.is_relative_to(within):
         return "a link that leads out of the folder; copy the file itself into it"
     if file.is_dir():
-        return "a folder; only the files of one folder are read, so give it by its own name"
+        return "a folder; subfolders are not read, so name it instead to read its files"
     return None if file.is_file() else "not a plain file"
 
 

@@ -154,7 +154,7 @@ def choose_trait(trait: str | Trait, name: str | None, description: str | None) 
 
 def _filled(argument: str, value: str) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise InputError(f"{argument} is {value!r}; a judge needs words to go by")
+        raise InputError(f"{argument} is {value!r}; describe it in words")
     return value
 
 

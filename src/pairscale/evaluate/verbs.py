@@ -28,14 +28,14 @@ from pairscale.evaluate.inference.control import control_names
 from pairscale.evaluate.inference.failures import Failures
 from pairscale.evaluate.manifest import ExportedCases, export_pairwise_cases, require_manifest
 from pairscale.evaluate.panel import pairwise_panel
-from pairscale.evaluate.run import StopWhen, evaluate_pairwise, run_pairwise
+from pairscale.evaluate.run import Settings, StopWhen, compare_answers, compare_variants
 from pairscale.evaluate.stored import RunTraceSource, read_suite
 from pairscale.evaluate.suite import Suite, SuiteLike, as_suite
 from pairscale.evaluate.traces import InMemoryTraceSource, Trace, TraceSource
 from pairscale.evaluate.variants import ModelVariant, VariantLike
 from pairscale.judges.base import Judge
 from pairscale.providers.registry import PROVIDERS
-from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT
+from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT, RunOptions, run_sync
 
 if TYPE_CHECKING:
     from pairscale.evaluate.result import PairwiseRunResult
@@ -49,7 +49,7 @@ _Answers: TypeAlias = "_Path | TraceSource | Mapping[str, str | Trace] | Callabl
 _Tasks: TypeAlias = SuiteLike
 
 
-_SHARED = ("timeout", "max_cost", "failures", "stop_when", "seed", "progress")
+_SHARED = ("failures", "stop_when", "seed", "progress")
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,9 +264,11 @@ def compared(
     told = {name: options[name] for name in ("swap", "judge_args", "judge_card", "base_url", "retries", "price")}
     comparators = _comparators(criteria, judges, labels, key, **told)
     tell(lines)
-    shared: dict[str, Any] = {name: options[name] for name in _SHARED}
-    shared |= {"comparators": comparators, "run": run, "store_dir": save}
-    shared["concurrency"] = 1 if judges == ["human"] else concurrency
+    asking = RunOptions(
+        concurrency=1 if judges == ["human"] else concurrency, timeout=options["timeout"], max_cost=options["max_cost"]
+    )
+    shared = {name: options[name] for name in _SHARED}
+    settings = Settings(comparators=comparators, options=asking, run=run, store_dir=save, **shared)
     if manifest is not None:
         require_manifest(Path(manifest))
         if b is None and run is None:
@@ -275,16 +277,13 @@ def compared(
     if b is not None:
         if any((*variants, *prompts)) or repeats > 1:
             raise InputError("variant, prompt and repeats belong to a suite, not to two files of answers")
-        result = evaluate_pairwise(a, b, suite=tasks, variant_a=names[0], variant_b=names[1], **shared)
+        result = run_sync(lambda: compare_answers(a, b, names, settings, suite=tasks), run=run)
     elif suite is not None:
         raise InputError("suite belongs to two files of answers; a suite alone is the first argument")
     else:
-        sides = [_variant(*side) for side in zip(variants, prompts, "ab", strict=True)]
+        sides = (_variant(variants[0], prompts[0], "a"), _variant(variants[1], prompts[1], "b"))
         paid += sides
-        result = run_pairwise(
-            a, variant_a=sides[0], variant_b=sides[1], variant_a_name=names[0], variant_b_name=names[1],
-            repeats=repeats, **shared,
-        )  # fmt: skip
+        result = run_sync(lambda: compare_variants(a, sides, names, settings, repeats=repeats), run=run)
 
     if styles:
         result = replace(result, control=styles)

@@ -51,7 +51,7 @@ def read_tag(text: str, prefix: str, suffix: str, samples: Sequence[str] = (), *
         prefix: what stands before the answer, such as ``<BETTER_SAMPLE>``.
         suffix: what stands behind it.
         samples: the texts that were compared; what is quoted from them does not count.
-        ties: whether ``TIE`` is an answer, too.
+        ties: whether ``TIE`` is also an answer.
     """
     found = list(_between(prefix, suffix, ties).finditer(text))
     own = [match for match in found if not _is_quoted(match, text, samples)]

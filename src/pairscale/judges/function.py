@@ -66,7 +66,10 @@ class FunctionJudge:
 
     def __post_init__(self) -> None:
         if not callable(self.function):
-            raise InputError(f"a judge must be callable, not {type(self.function).__name__}")
+            raise InputError(
+                "a judge is a name such as 'openai:gpt-5.1', a Judge, or a function judge(A, B), "
+                f"not a {type(self.function).__name__}"
+            )
 
     @property
     def condition(self) -> Condition:

@@ -50,8 +50,8 @@ class LLMJudge:
         base_url: where the provider is, when not at its own address.
         timeout: seconds that one reply may take.
         headers: further headers of every request; those that may hold a secret, by their names, are kept nowhere.
-        requests_per_minute: ask no faster.
-        tokens_per_minute: nor more.
+        requests_per_minute: Maximum requests per minute.
+        tokens_per_minute: Maximum tokens per minute.
         price: US dollars for a million tokens, ``{"input": 1.25, "output": 10}``; by default from the dated table.
         cache: whether an answer of an earlier run is used again, for nothing: ``auto`` for requests with temperature 0
             that leave this machine, True for all, False for none, or the file to keep them in; by default in the
@@ -141,7 +141,7 @@ class LLMJudge:
 
     @property
     def price(self) -> Price | None:
-        """What the model costs; None when nobody knows."""
+        """What the model costs; None if unknown."""
         return self._model.price
 
     def request(self, pair: JudgePair) -> LLMRequest:
@@ -160,7 +160,7 @@ class LLMJudge:
         return joined(self.client.base_url, call.path), call.body
 
     def max_cost_of(self, pair: JudgePair) -> float | None:
-        """What asking about a pair may cost, on the safe side; None when nobody knows the price.
+        """What asking about a pair may cost, on the safe side; None if the price is unknown.
 
         Long answers cost more than this where ``max_tokens`` is not set.
         """

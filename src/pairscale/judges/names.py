@@ -36,7 +36,7 @@ def no_grading(names: Iterable[str | None]) -> str:
     kinds = {str(name).partition(":")[0] for name in names if name}
     said = []
     if _BASELINE in kinds:
-        said.append("lexical is the embedded baseline, which counts surface features and understands no text")
+        said.append("lexical is the embedded baseline, which counts surface features and does not understand texts")
     if _SIMULATED in kinds:
         said.append("simulated answers are drawn at random from a known truth, and no text is read")
-    return f"This is no grading: {'; '.join(said)}." if said else ""
+    return f"Not for grading: {'; '.join(said)}." if said else ""

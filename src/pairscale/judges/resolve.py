@@ -6,6 +6,7 @@ import importlib
 import inspect
 import sys
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,8 @@ __all__ = ["imported", "judge_with", "make_judge", "make_llm_judge"]
 _EMBEDDED = {"lexical": LexicalJudge, "simulated": SimulatedJudge, "replay": ReplayJudge, "human": HumanJudge}
 _OF_FUNCTION = {"name", "both_orders"}
 _KNOWN = "provider:model (such as openai:gpt-5.1), lexical, simulated:COLUMN, replay:FILE, human, or module:function"
+_MODELS = {"gpt-": "openai", "claude-": "anthropic", "gemini-": "gemini"}
+"""How names of models begin whose provider is clear, for suggestions."""
 
 
 def make_judge(
@@ -87,7 +90,7 @@ def make_judge(
     if not isinstance(judge, str):
         if isinstance(judge, Judge):
             if trait or template or judge_args or judge_call_args:
-                raise InputError("a judge that is made already has its settings; give it trait and template itself")
+                raise InputError("this judge already has its settings; set its trait and template when you create it")
             return judge
         return _called(judge, trait, prompt, settings, judge_call_args)
     kind, _, rest = judge.partition(":")
@@ -99,7 +102,7 @@ def make_judge(
         return _llm(judge, trait, prompt, settings | dict(judge_call_args or {}))
     if kind and rest and kind != "replay":
         return _called(imported(kind, rest, judge), trait, prompt, settings, judge_call_args)
-    raise UnknownNameError(f"no judge is called {judge!r}; this version knows {_KNOWN}")
+    raise UnknownNameError(f"no judge is called {judge!r}{_known(judge)}")
 
 
 def judge_with(
@@ -247,7 +250,7 @@ def imported(module: str, name: str, text: str, what: str = "judge") -> Callable
         text: both, as somebody wrote them.
         what: what it is to be, for messages.
     """
-    known = f"; this version knows {_KNOWN}" if what == "judge" else ""
+    known = _known(text) if what == "judge" else ""
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
@@ -263,3 +266,15 @@ def imported(module: str, name: str, text: str, what: str = "judge") -> Callable
     if not callable(function):
         raise UnknownNameError(f"no {what} is called {text!r}: the module {module!r} has no function {name!r}{known}")
     return function  # type: ignore[no-any-return]
+
+
+def _known(judge: str) -> str:
+    """What a judge may be called, and what somebody who wrote this name may have meant."""
+    kind, colon, model = judge.partition(":")
+    if colon:
+        meant = [f"{provider}:{model}" for provider in get_close_matches(kind, PROVIDERS, n=1)]
+    else:
+        meant = [f"{provider}:{judge}" for start, provider in _MODELS.items() if judge.startswith(start)]
+        meant += get_close_matches(judge, ("lexical", "human"), n=1)
+    suggestion = f". Did you mean {meant[0]!r}?" if meant else "."
+    return f"{suggestion} A judge is {_KNOWN}"

@@ -20,7 +20,7 @@ __all__ = ["SimulatedJudge"]
 
 @dataclass(frozen=True, slots=True)
 class SimulatedJudge:
-    """A judge that knows the true abilities and errs as told.
+    """A judge that knows the true abilities and makes the errors that you set.
 
     P(first wins) = (1 - lapse) · logistic(θ₁ - θ₂ + bias) + lapse / 2. The answer to a question depends on the seed
     and the question alone, so a run gives the same answers in any order, with any concurrency, and when resumed.
@@ -28,7 +28,7 @@ class SimulatedJudge:
     Attributes:
         abilities: the truth by id, or the name of the samples' column that holds it.
         bias: logits in favour of the first position.
-        lapse: the share of answers given by the toss of a coin.
+        lapse: the share of answers that are a coin toss.
         invalid_rate: the share of questions it declines.
         tie_rate: the share of questions it calls a tie.
         error_rate: the share of attempts that fail with a transient error, and succeed when asked again.

@@ -108,7 +108,7 @@ class BTFit(PlotMixin, ReportMixin, table="theta", charts=("scores", "ranks", "w
     """Bradley–Terry scores of items, and what is known about them.
 
     Attributes:
-        theta: one row an item, best first: ``ID``, ``theta``, ``se`` (the engine's own standard error), ``rank``,
+        theta: one row per item, best first: ``ID``, ``theta``, ``se`` (the engine's own standard error), ``rank``,
             ``se_mean`` (the standard error of the difference to the mean of all items), ``lower`` and ``upper``,
             ``wins``, ``comparisons``. Then, where asked for, ``se_robust``, ``se_bootstrap``, ``rank_lower`` and
             ``rank_upper``. Parts that were fitted separately have no ``rank`` and a further column ``component``,

@@ -79,7 +79,7 @@ def bootstrap_draws(
     *,
     smooth: bool,
 ) -> tuple[Floats, int]:
-    """Scores and further parameters of resampled comparisons, one row a round, and how many rounds gave none.
+    """Scores and further parameters of resampled comparisons, one row per round, and how many rounds gave none.
 
     A round gives every comparison (or every cluster of them) a new weight: how often it is drawn when as many are drawn
     as there are, or with ``smooth`` a standard exponential number (the Bayesian bootstrap), which is never 0, so that
@@ -128,7 +128,7 @@ def _refitted(counts: Counts, start: Parameters, refit: Callable[[Counts, Parame
 
 
 def normal_draws(at: Parameters, spread: Covariance, random: np.random.Generator, rounds: int = RANK_DRAWS) -> Floats:
-    """Scores drawn from the normal approximation, one row a draw."""
+    """Scores drawn from the normal approximation, one row per draw."""
     size = len(at.theta)
     # The covariance has no variance in the direction of the mean; with some there, it has a Cholesky factor.
     filled = spread.theta + np.diag(spread.theta).mean()

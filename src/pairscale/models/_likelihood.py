@@ -105,7 +105,7 @@ class Parameters:
     def odds(self, counts: Counts) -> Iterator[tuple[slice, Floats]]:
         """Per pair, exp(-d), a piece after the other.
 
-        An exponential an item and not one a pair, unless the scores are very wide apart.
+        One exponential per item instead of one per pair, unless the scores are very wide apart.
         """
         wide = np.abs(self.theta).max() + abs(self.b) > _WIDEST / 2
         gaps = self.gaps(counts) if wide else None

@@ -66,7 +66,7 @@ def read_decided(
     weights: str | Sequence[float] | None = None,
     cluster: str | Sequence[Any] | None = None,
 ) -> Decided:
-    """The comparisons of a table of any shape; rows without a winner of their own pair are left out, and said.
+    """The comparisons of a table of any shape; rows without a winner of their own pair are left out, with a notice.
 
     Args:
         bt_data: any shape that :func:`pairscale.core.comparisons.as_comparisons` knows, or three columns under any
@@ -272,7 +272,7 @@ def _given(frame: pl.DataFrame, values: str | Sequence[Any], what: str) -> pl.Se
     try:
         column = pl.Series(what, values, strict=False)
     except (TypeError, ValueError, pl.exceptions.PolarsError):
-        raise InputError(f"{what} is a {type(values).__name__}; give the name of a column, or a value a row") from None
+        raise InputError(f"{what} is a {type(values).__name__}; name a column, or give one value per row") from None
     if len(column) != frame.height:
-        raise InputError(f"{what} has {len(column):,} values for {frame.height:,} rows of bt_data; give one a row")
+        raise InputError(f"{what} has {len(column):,} values for {frame.height:,} rows of bt_data; give one per row")
     return column

@@ -107,7 +107,7 @@ class BayesFit(PlotMixin, table="_items", columns=ITEM_FIGURES, charts=("scores"
     Attributes:
         item_log_list: per fit, the item log: means, standard deviations, quantiles and ranks of every item.
         item_summary: all of them in one table.
-        round_log: one row a fit: diagnostics, reliability, epsilon and b, and measures of what is still uncertain.
+        round_log: one row per fit: diagnostics, reliability, epsilon and b, and measures of what is still uncertain.
         fits: the fits themselves.
         notices: what was left out, and what to be careful with.
     """
@@ -152,7 +152,7 @@ def fit_bayes_btl_mcmc(
     model="bayes")`` learns the standard deviation, counts repeats by what they add, and takes ties as evidence.
 
     Args:
-        results: canonical results, or results of any shape; rows without a winner are left out, and said.
+        results: canonical results, or results of any shape; rows without a winner are left out, with a notice.
         ids: all items there are; those without a comparison keep the prior. Default: those in the results.
         model_variant: ``btl``, ``btl_e`` (lapse), ``btl_b`` (position) or ``btl_e_b`` (both).
         mcmc: fields of :class:`MCMCSettings`, such as ``{"iter_sampling": 1000}``.

@@ -102,7 +102,7 @@ def fit_bt_model(
     Args:
         bt_data: ``object1 object2 result`` with 1 when the first won and 0 when the second did, three such columns
             under other names, or results of any shape that :func:`pairscale.build_bt_data` takes. Rows without a winner
-            are left out, and said.
+            are left out, with a notice.
         engine: ``sirt``, ``mle``, ``map`` or ``firth``; ``auto`` is ``sirt``.
         ids: all items there are, to be told which were never compared. Every id of the data must then be among them.
         eps: the adjustment of the wins for ``sirt``, above 0 and at most 0.5.
@@ -175,7 +175,7 @@ def fit_bt_model(
     judged = set(counts.ids)
     unjudged = tuple(name for name in expected if name not in judged)
     if unjudged:
-        notices.append(notice(f"no score, for want of a decided comparison: {listed(unjudged)}"))
+        notices.append(notice(f"no score, because no comparison was decided: {listed(unjudged)}"))
     parts = connected_parts(counts)
     if len(parts) > 1:
         notices.append(_say_parts(counts, parts, unconnected))

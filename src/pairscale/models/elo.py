@@ -73,7 +73,7 @@ class EloFit(PlotMixin, table="elo", charts=("scores", "wins")):
     """Elo ratings of items, and how consistent the decisions are with them.
 
     Attributes:
-        elo: one row an item, best first: ``ID``, ``elo`` (the mean over orders), ``rank`` (equal ratings share the
+        elo: one row per item, best first: ``ID``, ``elo`` (the mean over orders), ``rank`` (equal ratings share the
             smaller one), ``elo_sd`` (the standard deviation over orders; null for one order). ``elo_sd`` says how much
             the order matters for one run, not how sure the rating is.
         reliability: the share of decisions that went to the item with the higher rating at that moment, among those
@@ -117,7 +117,7 @@ def fit_elo_model(
 
     Args:
         elo_data: ``winner loser``, or results of any shape that :func:`pairscale.build_elo_data` takes. Ties, rows
-            without a winner and comparisons of an item with itself are left out, and said.
+            without a winner and comparisons of an item with itself are left out, with a notice.
         runs: random orders. The first ones of a seed are the same for any number; 1,000 bring the error of the
             reliability below 0.001 for most sessions.
         k: the most points that a decision can move, a whole number.
@@ -205,7 +205,7 @@ def _decisions(elo_data: Table) -> tuple[list[str], Ints, Ints, list[str]]:
     if said:
         seen = pl.concat([frame["ID1"].unique(), frame["ID2"].unique()]).unique().sort()
         if len(unrated := seen.filter(~seen.is_in(names.implode()))):
-            said.append(notice(f"no rating, for want of a decided comparison: {listed(unrated.to_list())}"))
+            said.append(notice(f"no rating, because no comparison was decided: {listed(unrated.to_list())}"))
     return names.to_list(), numbered(rows["winner"], names), numbered(rows["loser"], names), said
 
 

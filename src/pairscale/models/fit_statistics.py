@@ -43,11 +43,11 @@ class FitStatistics(ReprMixin, table="items"):
     """How well items and judges fit.
 
     Attributes:
-        items: one row an item, worst infit first: ``ID``, ``comparisons``, ``infit``, ``outfit``, ``misfit`` (whether
+        items: one row per item, worst infit first: ``ID``, ``comparisons``, ``infit``, ``outfit``, ``misfit`` (whether
             one of them is more than two standard deviations from the mean of all items) and ``reason``, in words.
-        judges: one row a judge, worst infit first: ``judge_id``, ``comparisons``, ``infit``, ``outfit``, ``agreement``
-            (the share of decisions for the item with the higher score; equal scores count half), ``misfit`` and
-            ``reason``. None when the comparisons name no judge.
+        judges: one row per judge, worst infit first: ``judge_id comparisons infit outfit``, ``agreement`` (the
+            share of decisions for the item with the higher score; equal scores count half), ``misfit`` and ``reason``.
+            None when the comparisons name no judge.
         notices: what was left out.
     """
 

@@ -110,7 +110,7 @@ def fit(
         seed: The same seed gives the same figures.
         level: Of bt: the level of the intervals, 0.95 by default.
         separate: Of bt: fit groups that were never compared one by one, instead of refusing.
-        position: Of bt: estimate the preference for the first position, too.
+        position: bt only: also estimate the preference for the first position.
         cluster: Of bt: robust errors by a column, or by one name per row.
         bootstrap: Of bt: the number of bootstrap rounds for the intervals.
         reference: Of bt, engines ``mle``, ``map`` and ``firth``: the item whose score is 0.

@@ -1,4 +1,4 @@
-"""The logs of Bayesian fits: one row a fit (round log), one row an item and fit (item log), and views of them.
+"""The logs of Bayesian fits: one row per fit (round log), one row per item and fit (item log), and views of them.
 
 The columns, their order and their types are a promise; what each one means is beside it, for the documentation too.
 A column that does not apply to a fit is missing (null) there, never left out.
@@ -196,13 +196,13 @@ ITEM_FIGURES = ("rank", "ID", "theta_mean", "theta_p2.5", "theta_p97.5", "rank_p
 """What is shown of an item where there is not room for everything."""
 
 ITEM_LOG: dict[str, pl.DataType] = {name: dtype for name, (dtype, _) in _ITEM.items()}
-"""The item log: one row an item and fit."""
+"""The item log: one row per item and fit."""
 
 ITEM_LOG_MEANING: dict[str, str] = {name: meaning for name, (_, meaning) in _ITEM.items()}
 """What the columns of :data:`ITEM_LOG` mean."""
 
 ROUND_LOG: dict[str, pl.DataType] = {name: dtype for name, (dtype, _) in _ROUND.items()}
-"""The round log: one row a fit, whatever its name says; every stop can be recomputed from it."""
+"""The round log: one row per fit, whatever its name says; every stop can be recomputed from it."""
 
 ROUND_LOG_MEANING: dict[str, str] = {name: meaning for name, (_, meaning) in _ROUND.items()}
 """What the columns of :data:`ROUND_LOG` mean."""
@@ -259,30 +259,11 @@ def summarize_items(
     sort_by: ItemOrder = "rank_mean",
     include_optional: bool = True,
 ) -> pl.DataFrame:
-    """The items of a fit, sorted: a view of the item log, in which nothing is computed again.
-
-    Args:
-        state: a Bayesian fit, an adaptive run or its state, or a mapping of logs: whatever has ``item_log_list`` (or
-            ``item_log``), or ``logs`` that have it.
-        posterior: an item log, or a list of them, to look at instead.
-        refit: which fit, counted from 1; by default the last.
-        bind: all fits in one table instead.
-        top_n: only so many rows, after sorting.
-        sort_by: ``rank_mean`` (best first), or ``theta_mean``, ``theta_sd``, ``degree`` or ``pos_A_rate`` (largest
-            first). Rows without that figure come last.
-        include_optional: all columns; if not, those of :data:`ITEM_LOG` up to ``rank``.
-
-    Returns:
-        One row an item, or an item and fit. Without any fit yet, a table without rows.
+    """The items of a fit, sorted, as :func:`pairscale.summarize_items` describes them, without R's names.
 
     Raises:
-        InputError: when an option is unknown or out of range, or there is no such fit.
-        TableError: when there is no item log, or it lacks the column to sort by.
-
-    Example:
-        >>> log = [{"refit_id": 1, "ID": "a", "rank_mean": 1.8}, {"refit_id": 1, "ID": "b", "rank_mean": 1.2}]
-        >>> summarize_items({"item_log_list": [log]})["ID"].to_list()
-        ['b', 'a']
+        InputError: An option is unknown or out of range, or there is no such fit.
+        TableError: There is no item log, or it lacks the column to sort by.
     """
     require_choice(sort_by, "sort_by", get_args(ItemOrder))
     if bind and refit is not None:
@@ -308,21 +289,11 @@ def summarize_items(
 
 
 def summarize_refits(state: Any, last_n: int | None = None, include_optional: bool = True) -> pl.DataFrame:
-    """The fits, one row each: a view of the round log, in which nothing is computed again.
-
-    Args:
-        state: a Bayesian fit, an adaptive run or its state, or a mapping of logs: whatever has ``round_log``, or
-            ``logs`` that have it.
-        last_n: only so many of the last fits.
-        include_optional: all columns; if not, those that say which fit it is, of how much, and whether it stopped.
+    """The fits, one row each, as :func:`pairscale.summarize_refits` describes them, without R's names.
 
     Raises:
-        InputError: when ``last_n`` is not 1 or more.
-        TableError: when there is no round log.
-
-    Example:
-        >>> summarize_refits({"round_log": {"refit_id": [1, 2], "max_rhat": [1.02, 1.0]}}, last_n=1).rows()
-        [(2, 1.0)]
+        InputError: ``last_n`` is not 1 or more.
+        TableError: There is no round log.
     """
     last_n = optional(require_int, last_n, "last_n", least=1)
     frame = to_frame(_find(state, "summarize_refits", "round_log"), "the round log")
@@ -348,7 +319,7 @@ def _get(source: Any, name: str) -> Any:
 
 
 def _item_tables(given: Any) -> list[pl.DataFrame]:
-    """Item logs, one a fit, from a list of tables, one table, or whatever has ``item_log_list``."""
+    """Item logs, one per fit, from a list of tables, one table, or whatever has ``item_log_list``."""
     if _get(given, "item_log_list") is not None:
         given = _get(given, "item_log_list")
     # A list of dicts is one table by rows; a list of anything else, also of lists of dicts, is one of tables.

@@ -174,7 +174,7 @@ def item_log(
     pos_count_B: npt.ArrayLike,
     repeated_pairs: npt.ArrayLike,
 ) -> pl.DataFrame:
-    """The item log of one fit: one row an item, in the order of the posterior's ids.
+    """The item log of one fit: one row per item, in the order of the posterior's ids.
 
     Args:
         posterior: the draws.

@@ -110,7 +110,7 @@ def eap_reliability(theta: npt.ArrayLike, sds: npt.ArrayLike | None = None) -> f
     ``Var(E[theta_i]) / (Var(E[theta_i]) + mean(Var(theta_i)))``, with sample variances.
 
     Args:
-        theta: the draws, one row a draw and one column an item; or, with ``sds``, the posterior means, one per item.
+        theta: the draws, one row per draw and one column per item; or, with ``sds``, the posterior means, one per item.
         sds: the posterior standard deviations, one per item.
 
     Raises:

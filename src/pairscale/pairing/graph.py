@@ -70,7 +70,7 @@ def summarize_pairs(pairs: Table, ids: Sequence[str] | None = None) -> PairSumma
     themselves = frame["ID1"] == frame["ID2"]
     if themselves.any():
         who = listed(frame["ID1"].filter(themselves).to_list())
-        raise TableError(f"pairs: {who} meets itself in {row_numbers(themselves)}; leave those rows out")
+        raise TableError(f"pairs: {who} is compared with itself in {row_numbers(themselves)}; leave those rows out")
     present = pl.concat([frame["ID1"], frame["ID2"].alias("ID1")]).unique()
     names = present if ids is None else _named(ids)
     if unknown := sorted(set(present) - set(names)):

@@ -19,7 +19,7 @@ __all__ = ["alternate_pair_order", "randomize_pair_order", "sample_reverse_pairs
 
 
 def randomize_pair_order(pairs: Table, seed: int | None = None) -> pl.DataFrame:
-    """The pairs, each with its two samples swapped or not by the toss of a coin.
+    """The pairs, each with its two samples swapped or not by a coin toss.
 
     Example:
         >>> pairs = [{"ID1": "a", "text1": "A", "ID2": "b", "text2": "B"}]

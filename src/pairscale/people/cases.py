@@ -148,7 +148,7 @@ def _checked(cases: Iterable[Case], path: str | os.PathLike[str]) -> list[Case]:
     names = [case.case_id for case in found]
     if len(set(names)) < len(names):
         twice = sorted(name for name, times in Counter(names).items() if times > 1)
-        raise InputError(f"{path}: case_id {listed(twice)} stands there more than once; every case needs its own")
+        raise InputError(f"{path}: case_id {listed(twice)} appears more than once; every case needs its own")
     return found
 
 
@@ -216,5 +216,5 @@ def _each_once(pairs: Iterable[tuple[str | None, str, str, str, str]], criterion
         shown = clean_text(text_1), clean_text(text_2)
         cases.append(Case(clean_text(name), clean_text(name), criterion, "", *shown, first, second))
     if again:
-        notice(f"{again:,} pairs come again, some of them the other way round; each is labelled once")
+        notice(f"{again:,} pairs are repeated, some in the other order; each is labelled once")
     return cases

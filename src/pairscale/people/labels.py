@@ -346,7 +346,7 @@ class LabelStore:
             connection = change.connection
             found = connection.execute(theirs).first()
             if found is None:
-                raise InputError("that is no question of yours")
+                raise InputError("that question belongs to another labeller")
             if found.done:
                 return False
             since = max(0, round(1000 * (self._clock() - found.shown_at)))

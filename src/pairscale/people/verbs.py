@@ -78,7 +78,7 @@ def label(
 ) -> Labelling:
     """Have people label pairs, blinded, in the browser or in the terminal: which of the two is better?
 
-    Each labeller gets a link of their own, and the owner another one, with progress, agreement, warnings and downloads;
+    Each labeller gets a personal link, and the owner another one, with progress, agreement, warnings and downloads;
     the links are printed on standard error. A click is on the disk, in the run file, before the next page is shown.
     Ctrl-C stops the page, and the labels are returned; run the same call again to continue, with the same links.
 
@@ -129,7 +129,7 @@ def label(
     cases = read_cases(source, criterion=criterion, a_col=a_col, b_col=b_col)
     names, kept = labeller_names(labellers), str(labels_file(source) if run is None else run)
     if in_terminal and len(names) > 1:
-        raise InputError("one person sits at a terminal; give one name to labellers")
+        raise InputError("only one person can label in a terminal; give one name in labellers")
     settings = {"labels_per_case": labels_per_case, "ties": ties, "seed": seed, "owner_token": owner_token}
     if only_status:
         return _status(kept, cases, names, settings)

@@ -57,8 +57,8 @@ class Model:
         base_url: where the provider is, when not at its own address.
         timeout: seconds that one reply may take.
         headers: further headers of every request.
-        requests_per_minute: ask no faster.
-        tokens_per_minute: nor more.
+        requests_per_minute: Maximum requests per minute.
+        tokens_per_minute: Maximum tokens per minute.
         price: US dollars for a million tokens; by default from the dated table.
         cache: whether answers are remembered across runs; see :class:`Memory`.
         provider_args: settings of the provider's class.
@@ -136,7 +136,7 @@ class Model:
         return LLMRequest(model=self.name, prompt=prompt, choices=choices, **self.settings)
 
     def max_cost_of(self, request: LLMRequest) -> float | None:
-        """What a question may cost, on the safe side; None when nobody knows the price.
+        """What a question may cost, on the safe side; None if the price is unknown.
 
         Long answers cost more than this where ``max_tokens`` is not set.
         """

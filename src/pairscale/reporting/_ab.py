@@ -74,7 +74,7 @@ def ab_page(facts: ABFacts, *, texts: bool) -> Page:
         facts.provenance,
         notices=facts.notices,
         again=again,
-        nothing="Nothing stands out: every case has an answer, and nobody disagrees.",
+        nothing="Nothing stands out: every case has an answer, and there is no disagreement.",
         verdicts=[(key, f"{run.verdict(key)}.") for key in run.keys] if many else [],
         spending=spent(facts.spending, len(cases), "cases"),
         took=words.took(run),
@@ -295,8 +295,8 @@ def _again(facts: ABFacts, place: Mapping[Case, int], *, texts: bool) -> list[Pa
         return {"text": f"{named}: {why}" if why else named, "two": str(place[case.task_id, case.repeat])}
 
     for kind, name, why in (
-        (Outcome.ERROR, "Errors", "They count for nobody. The same command asks them again."),
-        (Outcome.ABSTENTION, "Without an answer", "Nobody said which is better, so these count for nobody either."),
+        (Outcome.ERROR, "Errors", "They count for neither side. The same command asks them again."),
+        (Outcome.ABSTENTION, "Without an answer", "There is no answer, so they count for neither side."),
     ):
         found = [case for case in facts.cases if case.outcome is kind]
         entries = [entry(case, words.why_not(case)[:_LONGEST_REASON] if texts else "") for case in found]

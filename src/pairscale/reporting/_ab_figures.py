@@ -68,7 +68,7 @@ class ABFacts:
         return pl.concat(known) if known else None
 
     def rows(self, *, texts: bool) -> pl.DataFrame:
-        """What goes into a spreadsheet: one row a case and criterion."""
+        """What goes into a spreadsheet: one row per case and criterion."""
         table = replace(self.result, cases=tuple(self.cases)).frame()
         return table if texts else table.drop("reasoning")
 

@@ -45,7 +45,7 @@ def look_again(items: pl.DataFrame, decided: pl.DataFrame) -> Attention:
 
     Args:
         items: ``ID score rank_lower rank_upper``.
-        decided: ``ID1 ID2 better_id judge_id``, one row a decided comparison.
+        decided: ``ID1 ID2 better_id judge_id``, one row per decided comparison.
     """
     score = items.select("ID", "score")
     rows = (
@@ -89,7 +89,7 @@ def circular_triads(rows: pl.DataFrame) -> tuple[int, int]:
     """How many triads go round (a beats b beats c beats a), and how many were decided in all three pairs.
 
     Args:
-        rows: ``winner loser``, one row a comparison; the majority of a pair's comparisons decides it.
+        rows: ``winner loser``, one row per comparison; the majority of a pair's comparisons decides it.
     """
     from scipy.sparse import csr_array
 

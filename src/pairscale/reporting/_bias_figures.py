@@ -57,7 +57,7 @@ class BiasFacts:
         verdict: the finding of a single check, in its own words.
         provenance: names and values.
         texts: by ID.
-        judgements: one row an answer.
+        judgements: one row per answer.
         spending: by model, template and day.
     """
 

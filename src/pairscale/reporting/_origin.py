@@ -42,10 +42,10 @@ def origin_of(store: RunFile) -> dict[str, str]:
         )
         if row["command"] == "rank" and Path(store.name).is_file():
             name = shlex.quote(Path(store.name).name)
-            known["the same anew"] = f"pairscale init study.toml --from {name}, then pairscale rank study.toml"
+            known["to repeat it"] = f"pairscale init study.toml --from {name}, then pairscale rank study.toml"
     return known
 
 
 def without_settings(provenance: Mapping[str, str]) -> dict[str, str]:
     """The same without what may name files and people."""
-    return {name: value for name, value in provenance.items() if name not in {_SETTINGS, "the same anew"}}
+    return {name: value for name, value in provenance.items() if name not in {_SETTINGS, "to repeat it"}}

@@ -60,7 +60,7 @@ class Page:
 
     Attributes:
         template: the file in ``assets``.
-        title: when nobody gives another.
+        title: the default title.
         headline: what was found, in plain words.
         tiles: figures, and what they are.
         sections: anchors and names of its own parts, in their order, and whether they are there.
@@ -69,7 +69,7 @@ class Page:
         provenance: names and values.
         notices: what to be careful with.
         again: what to look at again: parts with ``name why entries``.
-        nothing: what to say when there is nothing to look at again; empty where nobody looked.
+        nothing: what to say when there is nothing to look at again; empty if nothing was checked.
         verdicts: findings by name, where there are several.
         spending: see :func:`spent`.
         took: how long it took, in words.
@@ -275,7 +275,7 @@ def packed_pairs(ids: Sequence[str], texts: Mapping[str, str], judgements: pl.Da
     Args:
         ids: in the order in which they are listed.
         texts: by ID.
-        judgements: ``ID1 ID2 better_id judge_id content thoughts``, one row an answer.
+        judgements: ``ID1 ID2 better_id judge_id content thoughts``, one row per answer.
     """
     place = {name: at for at, name in enumerate(ids)}
     answers = []

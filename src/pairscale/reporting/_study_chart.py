@@ -58,7 +58,7 @@ def study_chart(
         "Grey lines: no point can lie outside them; on one, every inconsistent pair went to the same position.",
     ]
     if left := sum(one.table.height for one in studies) - len(points):
-        notes.append(f"Left out, for want of one of the two figures: {left:,}.")
+        notes.append(f"Left out, because one of the two figures is missing: {left:,}.")
     sources = dict.fromkeys(one.source for one in studies if one.source is not None)
     notes += [f"Published: {source}." for source in sources]  # which says that the wordings were others
     said = (

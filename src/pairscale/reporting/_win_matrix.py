@@ -86,7 +86,7 @@ def win_matrix(
 
 
 def _order(fit: Any) -> tuple[list[str], _Array, _Array]:
-    """The items best first; their scores in logits, one row a draw; and the part that each belongs to."""
+    """The items best first; their scores in logits, one row per draw; and the part that each belongs to."""
     from pairscale.models.bayes import BayesFit
     from pairscale.models.bradley_terry import BTFit
     from pairscale.models.elo import EloFit

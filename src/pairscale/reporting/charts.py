@@ -61,7 +61,7 @@ class _Items:
     """What a chart of items shows.
 
     Attributes:
-        rows: one an item, best first: ``item``, ``value``, ``lower``, ``upper``, ``part``.
+        rows: one per item, best first: ``item``, ``value``, ``lower``, ``upper``, ``part``.
         axis: what the value is, in words.
         notes: the lines below the title.
         middle: where to draw a line.

@@ -41,7 +41,7 @@ class RankingFacts:
     """Everything that a report shows, before it is put into words and pictures.
 
     Attributes:
-        items: one row an item, best first: ``rank ID score se lower upper rank_lower rank_upper wins comparisons``,
+        items: one row per item, best first: ``rank ID score se lower upper rank_lower rank_upper wins comparisons``,
             and ``group`` where some never met.
         comparisons: decided ones; in an adaptive run that counts ties, these too.
         texts: by ID.
@@ -50,7 +50,7 @@ class RankingFacts:
         model: ``bayes`` for an adaptive run, else the engine of the Bradley–Terry fit.
         provenance: names and values, for the end of the page.
         notices: what was left out, and what to be careful with.
-        judgements: one row an answer, in the order in which they came; None when only their sum is known.
+        judgements: one row per answer, in the order in which they came; None when only their sum is known.
         attention: what deserves a second look, then graph: figures on who met whom, and health: on the judge; known
             when the judgements are.
         refits: the round log of an adaptive run.

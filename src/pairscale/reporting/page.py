@@ -71,7 +71,7 @@ def write_report(
         kind: what to read a run file as: ``ranking``, ``bias``, ``ab`` or ``variants``; it knows by itself when None.
         texts: whether the texts and the judge's words are in it; leave them out before you pass the page on.
         pseudonyms: call the texts or tasks T1, T2 and so on, in an order that says nothing.
-        interactive: have altair draw the charts, too, with all they need in the page (0.9 MB): they answer to the
+        interactive: also have altair draw the charts, with all they need in the page (0.9 MB): they respond to the
             pointer, and many scores can be searched and zoomed. On paper and without scripts the page is the same.
 
     Returns:
@@ -100,7 +100,7 @@ def write_report(
 
 
 def page_of(run: str | None) -> Path:
-    """Where the page of a run file goes when nobody says: beside it.
+    """Where the page of a run file goes by default: beside it.
 
     Raises:
         InputError: when it is no file.
@@ -127,7 +127,7 @@ def write_page(
         title: what was asked.
         texts: whether the texts are in it.
         run: the run file that it comes from; None where it must not be named.
-        interactive: whether altair draws the charts, too.
+        interactive: whether altair also draws the charts.
     """
     named = run if run is not None and Path(run).is_file() else None  # an address may hold a password
     target, page = Path(path), facts.page(texts=texts)
@@ -153,7 +153,7 @@ def kind_of(store: RunFile) -> Kind:
         return "ab"
     if label_counts(store) is not None and not store.counts()["comparisons"]:
         raise InputError(
-            f"{store.name} holds labels of people and no comparisons of a judge, so that there is nothing to report; "
+            f"{store.name} holds labels of people and no comparisons of a judge, so there is nothing to report; "
             f"`pairscale agreement {store.name}` and `pairscale label {store.name} --status` show the labels"
         )
     return "bias" if store.get_meta(STUDY_MARK) is not None else "ranking"

@@ -147,7 +147,7 @@ Picture: TypeAlias = Intervals | Shares | Lines
 
 
 def score_picture(rows: Sequence[Mapping[str, Any]]) -> Intervals:
-    """Scores with their intervals, best first: one row an item, or all in one picture where there are many."""
+    """Scores with their intervals, best first: one row per item, or all in one picture where there are many."""
     many = len(rows) > SINGLE_ROWS
     order = "from the best item to the last" if many else "best first"
     label = f"Scores with intervals{'' if many else ','} {order}; the table holds the same figures"

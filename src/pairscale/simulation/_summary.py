@@ -44,7 +44,7 @@ def differences(
     """Each figure less that of this selector in the run that is otherwise the same, as further columns.
 
     Args:
-        table: one row a run, or a run and checkpoint.
+        table: one row per run, or a run and checkpoint.
         run: the columns besides ``selector`` that make a run (and checkpoint) the same.
         figures: the figures.
         selector: the one to compare with.

@@ -55,7 +55,7 @@ class ComparisonPlan(ReprMixin, table="runs"):
         n_reached: how many of them got there.
         simulated_items: how many items they had.
         notices: what to know about these figures.
-        runs: one row a run: ``seed comparisons per_item stop_reason reliability_claimed reliability_true spearman``.
+        runs: one row per run: ``seed comparisons per_item stop_reason reliability_claimed reliability_true spearman``.
         preset: The settings that the runs started from.
         goal: What the runs were for: ``order`` or ``top:K``.
         top_right: The mean number of texts of the true top K among those that the runs named; None for the order.

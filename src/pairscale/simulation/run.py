@@ -65,9 +65,9 @@ class SimulatedRun(ReprMixin, table="refits"):
         theta: per item, the mean of the last posterior (EAP).
         mu: per item, the TrueSkill mean at the end.
         history: the comparisons, a row each: number of the first, number of the second, 1 when the first won.
-        curve: one row a checkpoint: Spearman's and Kendall's correlation with the truth, of TrueSkill (``_mu``) and of
-            one estimate for all selectors (``_map``: Bradley–Terry with a normal prior whose width is learned).
-        refits: one row a refit: the EAP reliability that the run claims, the true one (the squared correlation of the
+        curve: one row per checkpoint: Spearman's and Kendall's correlation with the truth, of TrueSkill (``_mu``) and
+            of one estimate for all selectors (``_map``: Bradley–Terry with a normal prior whose width is learned).
+        refits: one row per refit: the EAP reliability that the run claims, the true one (the squared correlation of the
             posterior means with the truth), and whether the stop rule held.
         stop_reason: why it ended: ``btl_converged``, ``max_comparisons``, ``candidate_starvation``,
             ``pairs_exhausted``, ``judge_failing``, ``judge_flips``.
@@ -127,7 +127,7 @@ def simulate_run(
         seed: of everything random.
         ability_sd: standard deviation of the abilities, which are normal.
         bias: the judge's preference for the first position, in logits.
-        lapse: share of answers given by the toss of a coin.
+        lapse: share of answers that are a coin toss.
         invalid_rate: share of questions that it declines.
         concurrency: judgements in flight. Which of them is answered next is left to chance, as if every answer took
             its exponentially distributed time.

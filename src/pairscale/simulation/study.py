@@ -69,11 +69,11 @@ class SimulationStudy(PlotMixin, table="stops", columns=_STOPS, charts=("selecto
     """What came out of many simulated runs. Comparisons ``per_item`` are comparisons divided by the number of items.
 
     Attributes:
-        runs: one row a run: where it ended and why, where the stop rule first held (``stopped_at``), the reliability
+        runs: one row per run: where it ended and why, where the stop rule first held (``stopped_at``), the reliability
             it claimed, the true one, and ``excess``, the first less the second.
-        curves: one row a run and checkpoint: correlations with the truth, of TrueSkill (``_mu``) and of one estimate
+        curves: one row per run and checkpoint: correlations with the truth, of TrueSkill (``_mu``) and of one estimate
             for all selectors (``_map``).
-        refits: one row a run and refit: claimed and true reliability.
+        refits: one row per run and refit: claimed and true reliability.
         summary: means of the curves, a row for each setting and checkpoint, with 95 % intervals (``_lower``,
             ``_upper``). With a baseline also ``_gain``: the difference to that selector, seed by seed. Checkpoints that
             only some of the runs reached are left out: those that continue longest are the unlucky ones.

@@ -37,7 +37,7 @@ class Behaviour:
         quality: the hidden quality of the texts.
         sharpness: what a difference of quality is worth, in logits.
         bias: logits in favour of the first position.
-        lapse: the share of answers given by the toss of a coin.
+        lapse: the share of answers that are a coin toss.
         refusal_rate: the share of prompts that it refuses.
         malformed_rate: the share of answers without the tag that was asked for.
         empty_rate: the share of empty answers.

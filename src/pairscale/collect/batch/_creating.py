@@ -130,7 +130,7 @@ def _refused(at: _Place, error: ProviderError, *, last: bool) -> float | None:
         raise JudgeError(f"batch {key} could not be created: {error.message}; resume later")
     if error.failure == "judge" and error.status != 404:  # a wrong key, an empty account: the batch is fine
         at.note("refused", state="prepared")
-        raise JudgeError(f"batch {key} was not created: {error.message}; put that right, and resume")
+        raise JudgeError(f"batch {key} was not created: {error.message}; fix that, and resume")
     at.note("dropped", state="dropped", message=error.message)
     raise JudgeError(f"batch {key} was not created: {error.message}")
 

@@ -266,7 +266,7 @@ class BatchManager(BatchRun):
                     if not (entry.keep_jsonl if self._keep is None else self._keep):
                         remove_files(entry)
                 else:
-                    notice(f"batch {entry.batch_id} is not {entry.key}, for which it was taken; looking on")
+                    notice(f"batch {entry.batch_id} is not {entry.key}, as was assumed; searching further")
         with self._open() as store:
             return self._entries(store, done)
 
@@ -292,7 +292,7 @@ class BatchManager(BatchRun):
                 return given_up
             if error.failure == "judge":
                 raise JudgeError(error.message) from None
-            notice(f"batch {entry.batch_id}: its results cannot be had: {error.message}; tried again later")
+            notice(f"batch {entry.batch_id}: its results cannot be downloaded: {error.message}; tried again later")
             return False
         _steps.reached("downloaded")
         return True

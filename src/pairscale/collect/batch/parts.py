@@ -1,4 +1,4 @@
-"""Files of requests: the same calls as live judging makes, one a line, split below what a provider takes."""
+"""Files of requests: the same calls as live judging makes, one per line, split below what a provider takes."""
 
 from __future__ import annotations
 

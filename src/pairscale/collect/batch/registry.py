@@ -299,7 +299,7 @@ def registry_table(found: Sequence[RegistryEntry]) -> pl.DataFrame:
 
 
 def status_table(found: Sequence[RegistryEntry], now: float) -> pl.DataFrame:
-    """One row a batch: where it stands, how old it is, and how long it has left, in seconds."""
+    """One row per batch: where it stands, how old it is, and how long it has left, in seconds."""
     rows = []
     for entry in found:
         start = None if entry.created_at is None else datetime.fromisoformat(entry.created_at).timestamp()

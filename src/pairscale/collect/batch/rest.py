@@ -42,7 +42,7 @@ def results_of(
 
 
 def rest_of(store: RunFile, chosen: Sequence[RegistryEntry]) -> pl.DataFrame:
-    """One row a pair of collected batches that has no answer, with its last batch and its last reason."""
+    """One row per pair of collected batches that has no answer, with its last batch and its last reason."""
     names = pairs_named(store, sorted({number for entry in chosen for number in entry.pair_ids}))
     answered = {entry.condition_id: store.progress(entry.condition_id).answered for entry in chosen}
     failed = store.failed_attempts().unique(["pair_id", "condition_id"], keep="last", maintain_order=True)
