@@ -17,7 +17,7 @@ from pairscale.core.matrices import is_matrix, matrix_wins
 from pairscale.core.notices import notice
 from pairscale.core.paths import column_by_path
 from pairscale.core.tables import Table, as_text, id_text, listed, require_ids, row_numbers, to_frame
-from pairscale.core.verdicts import read_preferences, read_words
+from pairscale.core.verdicts import read_preferences, read_probabilities, read_words
 
 __all__ = [
     "NO_COLUMNS",
@@ -331,8 +331,11 @@ def _preferred(frame: pl.DataFrame, names: _Names, what: str) -> Results:
     swapped = pl.lit(flags(frame[names.all("swapped")[0]], what).fill_null(value=False))
     sides = (("ID1", "ID2"), ("ID2", "ID1"))
     one, two = (pl.when(swapped).then(other).otherwise(own).alias(own) for own, other in sides)
-    # Once only: read again, the table must not be turned back.
-    return replace(found, table=found.table.with_columns(one, two).drop("preferred", names.all("swapped")[0]))
+    turned = found.table.with_columns(one, two)
+    if (p := "probability") in turned.columns:
+        turned = turned.with_columns((pl.when(swapped).then(1 - pl.col(p)).otherwise(p)).alias(p))
+    # Once: read again, it must not be turned back.
+    return replace(found, table=turned.drop("preferred", names.all("swapped")[0]))
 
 
 # Forms of other tools.
@@ -380,6 +383,13 @@ def _alpaca(frame: pl.DataFrame, names: _Names, what: str) -> Results:
     return Results(table, unknown=read.unknown, remarks=read.remarks)
 
 
+def _graded(frame: pl.DataFrame, names: _Names, what: str) -> Results:
+    """Probabilities alone: that the first is better."""
+    value = read_probabilities(frame[names.all("probability")[0]], what)
+    table = _with_outcome(_decided(frame, value > 0.5, value < 0.5), (value == 0.5).fill_null(value=False))
+    return Results(table.with_columns(value), remarks=("the more probable side is the winner",))
+
+
 _FORMS = (
     _Form(None, ("ID1", "ID2"), ("better_id",), _better),
     _Form(None, ("ID1", "ID2"), ("better_sample",), _better_sample),
@@ -396,14 +406,16 @@ _FORMS = (
     _Form("MT-bench judgements", ("model_1", "model_2"), ("g1_winner", "g2_winner"), _mt_bench_games),
     _Form("MT-bench judgements", ("model_1", "model_2"), ("winner",), _mt_bench),
     _Form("AlpacaEval annotations", ("generator_1", "generator_2"), ("preference",), _alpaca, is_ordered=False),
+    _Form("probabilities", ("ID1", "ID2"), ("probability",), _graded),
+    _Form("probabilities", ("model_a", "model_b"), ("probability",), _graded),
 )  # fmt: skip
 """Every form, with the better one first where two have the same sides."""
 
-_FORM_COLUMNS = {_key(name) for form in _FORMS for name in (*form.sides, *form.verdict)}
+_FORM_COLUMNS = {_key(name) for form in _FORMS for name in (*form.sides, *form.verdict)} - {"probability"}
 _ID_COLUMNS = {
     *_FORM_COLUMNS, "judge", "judge_id", "annotator",
     "labeller", "case_id",
-} - {"result", "preference"}  # fmt: skip
+} - {"result", "preference", "probability"}  # fmt: skip
 
 
 # Columns that the user has named.

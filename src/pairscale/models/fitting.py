@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
+import polars as pl
+
 from pairscale.core.comparisons import says_who_stood_first
 from pairscale.core.errors import InputError
 from pairscale.core.notices import notice
 from pairscale.core.options import require_choice
+from pairscale.models._bayes_rows import PROBABILITY, Answer, read_graded_rows
 from pairscale.models._progress import showing_progress
 from pairscale.store.reading import read_comparisons
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
-
-    import polars as pl
 
     from pairscale.core.tables import Table
     from pairscale.models._bayes_rows import BayesTies
@@ -41,7 +42,7 @@ _OF_MODEL = {
     "separate": ("bt",), "position": ("bt",), "cluster": ("bt",), "bootstrap": ("bt",), "reference": ("bt",),
     "weights": ("bt",), "covariance": ("bt",), "rank_intervals": ("bt",), "level": ("bt",), "chosen": ("bt",),
     "variant": ("bayes",), "prior_sd": ("bayes", "bt"), "repeats": ("bayes", "bt"), "ties": ("bayes", "bt"),
-    "engine": ("bayes", "bt"), "runs": ("elo",),
+    "engine": ("bayes", "bt"), "runs": ("elo",), "answer": ("bayes",),
 }  # fmt: skip
 
 
@@ -49,6 +50,7 @@ def fit(
     data: Table | str | Path | RunFile,
     model: FitModel = "bt",
     *,
+    answer: Answer = "winner",
     engine: str = "auto",
     variant: Variant | None = None,
     prior_sd: float | Literal["learned"] | None = None,
@@ -84,6 +86,8 @@ def fit(
         data: A run file, a file of results or of people's labels, or a table of results, of any form that the guide
             to results lists.
         model: ``bt`` (Bradley-Terry), ``elo`` (EloChoice) or ``bayes`` (the whole posterior).
+        answer: What is evidence: the ``winner``, or, of bayes, the ``probability`` that the first text is better, from
+            the column of that name. Scores are then in the judge's logits.
         engine: Of bt: ``sirt`` (``auto``), ``mle``, ``map`` or ``firth``. Of bayes: ``sampler`` (``auto``) or
             ``laplace``, the normal approximation.
         variant: Of bayes: ``btl``, ``btl_e`` (lapses), ``btl_b`` (position) or ``btl_e_b`` (both; the default where
@@ -128,17 +132,24 @@ def fit(
         'S20'
     """
     require_choice(model, "model", get_args(FitModel))
+    require_choice(answer, "answer", get_args(Answer))
     given = {
         "engine": engine != "auto", "variant": variant, "prior_sd": prior_sd, "repeats": repeats, "ties": ties,
         "chosen": chosen, "runs": runs, "level": level, "separate": separate, "position": position, "cluster": cluster,
         "bootstrap": bootstrap, "reference": reference, "weights": weights, "covariance": covariance,
-        "rank_intervals": rank_intervals,
+        "rank_intervals": rank_intervals, "answer": answer != "winner",
     }  # fmt: skip
     if wrong := misplaced({name: not _is_unset(value) for name, value in given.items()}, model):
         models = " or ".join(f"model={known!r}" for known in wrong[1])
         raise InputError(f"{wrong[0]} belongs to {models}, not to model={model!r}; leave it out")
     require_choice(engine, "engine", _ENGINES[model])
+    if answer == "probability" and ties is not None:
+        raise InputError(
+            "ties belongs to answer='winner': with answer='probability' a tie is a probability of one half"
+        )
     known = read_comparisons(data, condition, a_col=a_col, b_col=b_col, winner_col=winner_col, key=key)
+    if answer == "winner":
+        _say_unused(known.table)
     if weights is None and "weight" in known.table.columns:
         weights = _own_weights(model)
     names = known.ids if ids is None else ids
@@ -151,6 +162,8 @@ def fit(
     tied = ties if ties is not None else "half" if model == "bayes" else "drop"
     spread = prior_sd if prior_sd is not None else "learned"
     if model == "bayes":
+        if answer == "probability":
+            return _graded(known.table, names, engine, variant, seed, spread, counted, progress=progress)
         if tied == "davidson":
             raise InputError("ties='davidson' belongs to model='bt'; the Bayesian model takes 'half' or 'drop'")
         best = variant or ("btl_e_b" if says_who_stood_first(known.table) else "btl_e")
@@ -187,6 +200,50 @@ def fit(
             repeats=counted,
             chosen=chosen or known.chosen or "beforehand",
         )
+
+
+def _say_unused(table: pl.DataFrame) -> None:
+    """That there are probabilities, and that only the winners are used."""
+    if PROBABILITY not in table.columns:
+        return
+    given = table[PROBABILITY].cast(pl.Float64, strict=False).drop_nulls()
+    if len(given) and not given.is_in([0.0, 0.5, 1.0]).all():
+        notice(
+            f"{len(given):,} comparisons have a probability, which is not used: winners alone count; "
+            "use model='bayes', answer='probability' to count how sure the judge was"
+        )
+
+
+def _graded(
+    table: pl.DataFrame,
+    ids: Iterable[Any] | None,
+    engine: str,
+    variant: Variant | None,
+    seed: int,
+    prior_sd: float | Literal["learned"],
+    repeats: Repeats,
+    *,
+    progress: bool,
+) -> BayesFit:
+    """A fit of probabilities."""
+    from pairscale.models.bayes import gathered
+    from pairscale.models.logits import fit_logits, fit_logits_laplace
+
+    rows, names, said = read_graded_rows(table, ids)
+    best = variant or ("btl_b" if says_who_stood_first(rows) else "btl")
+    if best not in ("btl", "btl_b"):
+        raise InputError(
+            f"variant={best!r} has lapses; with answer='probability' use 'btl' or 'btl_b': outliers are part of both"
+        )
+    rows = rows.select("ID1", "ID2", "better_id", PROBABILITY)
+    if engine == "laplace":
+        said.append(
+            notice("engine 'laplace' approximates the posterior by a normal distribution, and diagnoses nothing")
+        )
+        found = fit_logits_laplace(rows, names, best, seed=seed, prior_sd=prior_sd, repeats=repeats)
+    else:
+        found = fit_logits(rows, names, best, seed=seed, prior_sd=prior_sd, repeats=repeats, progress=progress)
+    return gathered([found], [*said, *found.notices])
 
 
 def _own_weights(model: FitModel) -> str | None:
