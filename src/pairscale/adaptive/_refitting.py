@@ -117,6 +117,7 @@ class Refitting(Changes):
             adaptive=self.config,
             btl=self.btl,
             withdrawn=ledger.withdrawn,
+            probability=ledger.probabilities if self.btl.answer == "probability" else None,
         )
 
     def _lag_point(self) -> LagPoint | None:

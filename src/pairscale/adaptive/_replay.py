@@ -109,7 +109,7 @@ def replay(store: RunFile, state: AdaptiveState, events: list[dict[str, Any]]) -
             if row["status"] == "starved":
                 engine.starve(row)
             else:
-                more = {name: row.get(name) for name in ("invalid_reason", "invalid_kind", "orders_agree")}
+                more = {name: row.get(name) for name in ("invalid_reason", "invalid_kind", "orders_agree", "probability")}
                 engine.record(row["step_id"], row["Y"], **more)
             state.add_step(row)
 
@@ -155,6 +155,7 @@ _OUTCOME = {
     "invalid_kind",
     "set_aside",
     "orders_agree",
+    "probability",
 }
 
 

@@ -33,8 +33,9 @@ class FunctionJudge:
 
     ``A`` is shown first and ``B`` second; both are mappings with ``ID`` (also as ``item_id``), ``text`` and every
     other column of the samples. The function returns ``{"is_valid": bool, "Y": 1 | 0 | None, "invalid_reason": str |
-    None}``: ``Y`` is 1 when A is better, 0 when B is, 0.5 for a tie; ``is_valid`` false is an abstention. The mapping
-    may also hold ``cost``, in US dollars, and ``probability``. The function may return a :class:`Verdict` instead.
+    None}``: ``Y`` is 1 when A is better, 0 when B is, 0.5 for a tie; ``is_valid`` false is an abstention. In place of
+    ``Y``, or beside it, it may give ``p``, the probability that A is better (also as ``probability``). The mapping may
+    also hold ``cost``, in US dollars. The function may return a :class:`Verdict` instead.
     What it raises is recorded as an error of that pair: a connection or time-out error is asked again, anything else
     is not. A plain function runs in a thread, so it may block.
 
@@ -123,13 +124,20 @@ def _verdict(answer: Any) -> Verdict:
     if not answer["is_valid"]:
         reason = str(answer.get("invalid_reason") or "the judge gave no valid answer")
         return Verdict.abstain(reason, error_code=reason if reason in ERROR_CODES else "refusal", cost=cost)
-    choice = answer.get("Y")
+    choice, probability = answer.get("Y"), answer.get("p", answer.get("probability"))
+    if choice is None and isinstance(probability, Real) and 0 <= probability <= 1:  # NaN is neither
+        if probability == 0.5:
+            return Verdict.tie(probability=0.5, cost=cost)
+        return Verdict.win(1 if probability > 0.5 else 2, probability=float(probability), cost=cost)
     if isinstance(choice, Real) and choice in (0, 1):
-        return Verdict.win(1 if choice == 1 else 2, probability=answer.get("probability"), cost=cost)
+        return Verdict.win(1 if choice == 1 else 2, probability=probability, cost=cost)
     if isinstance(choice, Real) and choice == 0.5:
-        return Verdict.tie(cost=cost)
+        return Verdict.tie(probability=probability, cost=cost)
     return Verdict.fail(
-        "invalid_winner", f"Y must be 1 (A is better), 0 (B is better) or 0.5 (a tie), not {choice!r:.80}", cost=cost
+        "invalid_winner",
+        f"Y must be 1 (A is better), 0 (B is better) or 0.5 (a tie), not {choice!r:.80}; or give p, the probability "
+        "that A is better",
+        cost=cost,
     )
 
 

@@ -16,10 +16,7 @@ from pairscale.core.verdicts import read_probabilities
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["PROBABILITY", "Answer", "BayesTies", "read_graded_rows", "read_rows", "sizes_of"]
-
-Answer = Literal["winner", "probability"]
-"""What of an answer is evidence: who won, or how probable the judge says it is."""
+__all__ = ["PROBABILITY", "BayesTies", "read_graded_rows", "read_rows", "sizes_of"]
 
 BayesTies = Literal["drop", "half"]
 """What to do with ties: leave them out, or count half a win each."""

@@ -14,8 +14,9 @@ from pairscale.core.comparisons import says_who_stood_first
 from pairscale.core.errors import InputError
 from pairscale.core.notices import notice
 from pairscale.core.options import require_choice
-from pairscale.models._bayes_rows import PROBABILITY, Answer, read_graded_rows
+from pairscale.models._bayes_rows import PROBABILITY, read_graded_rows
 from pairscale.models._progress import showing_progress
+from pairscale.models.sampling import Answer
 from pairscale.store.reading import read_comparisons
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ __all__ = ["FitModel", "fit", "misplaced"]
 FitModel: TypeAlias = Literal["bt", "elo", "bayes"]
 """The models there are."""
 
+_APPROXIMATE = "engine 'laplace' approximates the posterior by a normal distribution, and diagnoses nothing"
 _ENGINES = {"bt": ("auto", "sirt", "mle", "map", "firth"), "elo": ("auto",), "bayes": ("auto", "sampler", "laplace")}
 _OF_MODEL = {
     "separate": ("bt",), "position": ("bt",), "cluster": ("bt",), "bootstrap": ("bt",), "reference": ("bt",),
@@ -144,9 +146,7 @@ def fit(
         raise InputError(f"{wrong[0]} belongs to {models}, not to model={model!r}; leave it out")
     require_choice(engine, "engine", _ENGINES[model])
     if answer == "probability" and ties is not None:
-        raise InputError(
-            "ties belongs to answer='winner': with answer='probability' a tie is a probability of one half"
-        )
+        raise InputError("ties belongs to answer='winner'; with answer='probability' a tie is a probability of 0.5")
     known = read_comparisons(data, condition, a_col=a_col, b_col=b_col, winner_col=winner_col, key=key)
     if answer == "winner":
         _say_unused(known.table)
@@ -233,13 +233,11 @@ def _graded(
     best = variant or ("btl_b" if says_who_stood_first(rows) else "btl")
     if best not in ("btl", "btl_b"):
         raise InputError(
-            f"variant={best!r} has lapses; with answer='probability' use 'btl' or 'btl_b': outliers are part of both"
+            f"variant={best!r} has lapses; with answer='probability' use 'btl' or 'btl_b', which have outliers instead"
         )
     rows = rows.select("ID1", "ID2", "better_id", PROBABILITY)
     if engine == "laplace":
-        said.append(
-            notice("engine 'laplace' approximates the posterior by a normal distribution, and diagnoses nothing")
-        )
+        said.append(notice(_APPROXIMATE))
         found = fit_logits_laplace(rows, names, best, seed=seed, prior_sd=prior_sd, repeats=repeats)
     else:
         found = fit_logits(rows, names, best, seed=seed, prior_sd=prior_sd, repeats=repeats, progress=progress)
@@ -281,6 +279,6 @@ def _laplace(
 
     rows, names, said = read_rows(table, ids, ties)
     said += say_copies(rows, rows, AS_NEW if repeats == "independent" else BY_ADDED)
-    said.append(notice("engine 'laplace' approximates the posterior by a normal distribution, and diagnoses nothing"))
+    said.append(notice(_APPROXIMATE))
     found = fit_btl_laplace(rows, names, variant, seed=seed, prior_sd=prior_sd, repeats=repeats)
     return gathered([found], said)

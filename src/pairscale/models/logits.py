@@ -136,7 +136,7 @@ def fit_logits(
     settings = settings or MCMCSettings()
     read = _read(rows, ids, model_variant, prior_sd, repeats)
     rng = generator(seed)
-    model, n = read.model, len(read.names)
+    model = read.model
     density = LogitDensity(read.logits, model)
     x, judge = draw_around(read.target, N_DRAWS, rng)
     center, _ = around_center(read.target)
