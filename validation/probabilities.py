@@ -116,7 +116,7 @@ def wanted(seeds: int, first: int = FIRST_SEED) -> Iterator[tuple[str, float, in
 def table(rows: list[dict[str, Any]]) -> Iterator[str]:
     """The table: mean ratio of calls to those of winners, its upper 97.5 % limit, and coverage."""
     calls = {(row["world"], row["sd"], row["arm"], row["seed"]): row for row in rows}
-    yield "| world | SD | pairs of the probabilities | seeds | calls, winners | share of them, mean (97.5 %) | covered |"
+    yield "| world | SD | pairs, probabilities | seeds | calls, winners | share of them, mean (97.5 %) | covered |"
     yield "| --- | --- | --- | --- | --- | --- | --- |"
     for kind, sd, arm in sorted({(row["world"], row["sd"], row["arm"]) for row in rows}):
         if arm.startswith("winner"):

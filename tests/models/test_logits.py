@@ -16,7 +16,6 @@ from pairscale.core.errors import FitError, InputError, TableError
 from pairscale.models import logits as module
 from pairscale.models._cells import JudgeParameters
 from pairscale.models._logit_density import LogitDensity
-from pairscale.models._logit_repeats import weigh_repeats
 from pairscale.models._logit_target import LogitTarget, SparseLogitTarget
 from pairscale.models._logits import DF, LOG_PRIORS, POSITION_SCALE, SATURATED, Logits, logit_terms, t_below
 from pairscale.models.laplace import around_center
@@ -100,8 +99,12 @@ def test_the_density_is_that_of_the_reference() -> None:
 def test_the_sampler_draws_what_the_reference_draws() -> None:
     """Bounds, winners without probabilities and repeats that count half, against 6,000 sweeps of Gibbs sampling."""
     rows, ids, _ = answered(6, 24, 5, cut=4.0)
-    p = pl.col("probability")
-    rows = rows.with_columns(probability=pl.when(p > 0.97).then(1.0).when(pl.int_range(pl.len()) > 2).then(p))
+    p, pair = pl.col("probability"), pl.concat_list(pl.min_horizontal("ID1", "ID2"), pl.max_horizontal("ID1", "ID2"))
+    once = pl.len().over(pair.list.join(" ")) == 1  # the reference knows no part of a bound
+    first_of = pl.int_range(pl.len()) < 12
+    rows = rows.with_columns(
+        probability=pl.when(once & first_of).then(None).when(once & (p > 0.9)).then(1.0).otherwise(p)
+    )
     fit = fit_logits(rows, ids, seed=1, repeats=0.5)
     read = module._read(rows, ids, "btl_b", "learned", 0.5)
     assert {0, 1} <= set(read.logits.kind.tolist())
@@ -213,20 +216,13 @@ def test_repeats_with_errors_of_their_own_are_evidence() -> None:
     )
 
 
-def test_what_repeats_of_bounds_and_values_count() -> None:
-    def counted(*answers: tuple[int, float, int]) -> list[tuple[float, int, float]]:
-        """Answers on one pair: who stands first (0 or 1), z, kind."""
-        first = np.array([one for one, _, _ in answers])
-        z, kind = np.array([z for _, z, _ in answers]), np.array([kind for _, _, kind in answers])
-        found = weigh_repeats(Logits(first, 1 - first, z, kind, np.ones(len(z)), 2), 0.75)
-        return list(zip(found.z.tolist(), found.kind.tolist(), found.times.tolist(), strict=True))
-
-    assert counted((0, 1.5, 0)) == [(1.5, 0, 1.0)]
-    assert counted((0, 1.5, 0), (1, -1.0, 0)) == [(1.5, 0, 0.625), (-1.0, 0, 0.625)]
-    assert counted((0, 5.0, 1), (0, 5.0, 1), (1, -5.0, -1)) == [(5.0, 1, 1.0)]  # all say the same
-    assert counted((0, 0.0, 1), (0, 5.0, 1)) == [(5.0, 1, 1.0)]  # the stronger bound
-    assert counted((0, 5.0, 1), (1, 5.0, 1)) == [(5.0, 0, 0.625), (5.0, 0, 0.625)]  # contradict each other
-    assert counted((0, 0.0, 1), (0, 1.5, 0)) == [(1.5, 0, 1.0)]  # a value says more than its winner
+def test_a_bound_that_is_repeated_is_no_new_evidence() -> None:
+    rows, ids, _ = answered(6, 12, 15, cut=3.0)
+    sure = rows.with_columns(probability=pl.when(pl.col("probability") > 0.9).then(1.0).otherwise("probability"))
+    once = around_center(module._read(sure, ids, "btl_b", "learned", 1.0).target)[0]
+    again = around_center(module._read(pl.concat([sure] * 5), ids, "btl_b", "learned", 1.0).target)[0]
+    assert again.mean == pytest.approx(once.mean, abs=1e-6)
+    assert again.variance == pytest.approx(once.variance, rel=1e-6)
 
 
 @given(st.integers(0, 50))

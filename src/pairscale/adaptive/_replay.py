@@ -109,7 +109,9 @@ def replay(store: RunFile, state: AdaptiveState, events: list[dict[str, Any]]) -
             if row["status"] == "starved":
                 engine.starve(row)
             else:
-                more = {name: row.get(name) for name in ("invalid_reason", "invalid_kind", "orders_agree", "probability")}
+                more = {
+                    name: row.get(name) for name in ("invalid_reason", "invalid_kind", "orders_agree", "probability")
+                }
                 engine.record(row["step_id"], row["Y"], **more)
             state.add_step(row)
 
@@ -144,6 +146,7 @@ def in_order(
         yield found + [("proposal", row) for row in waiting]
 
 
+_RECORDED = ("invalid_reason", "invalid_kind", "orders_agree", "probability")
 _OUTCOME = {
     "timestamp",
     "pair_id",

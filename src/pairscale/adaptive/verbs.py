@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pairscale.adaptive.presets import OURS, Preset, stopping_at
+from pairscale.adaptive.presets import OURS, Preset, answering_by, stopping_at
 from pairscale.adaptive.rank import AdaptiveResult, rank_samples
 from pairscale.adaptive.selectors import POLLITT, OwnSelector
 from pairscale.core.options import optional, require_int
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pairscale.adaptive.refits import FitFn
     from pairscale.adaptive.view import Mode
     from pairscale.core.tables import Table
+    from pairscale.models.sampling import Answer
     from pairscale.providers.prices import Price
 
 __all__ = ["rank"]
@@ -37,6 +38,7 @@ def rank(
     base_url: str | None = None,
     cache: bool | None = None,
     price: Price | Mapping[str, Any] | None = None,
+    answer: Answer = "winner",
     preset: Preset = OURS,
     selector: str | OwnSelector = POLLITT,
     concurrency: int = 1,
@@ -76,6 +78,8 @@ def rank(
         base_url: Address of the provider, such as ``http://localhost:8000/v1``.
         cache: Whether to use answers of earlier runs to the same request; by default for temperature 0.
         price: US dollars per million tokens, such as ``{"input": 1.25, "output": 10}``; by default the dated table.
+        answer: What is evidence: the ``winner``, or the ``probability`` that the judge gives; a model is then asked for
+            log-probabilities, and scores are in the judge's logits.
         preset: The settings to start from: ``pairscale``, or ``pairwiseLLM``, the design document's.
         selector: What chooses the pairs: ``pollitt``, ``random``, ``nearest``, ``information``, ``module:function``, or
             a function of your own (see ``pairscale.adaptive.selectors.OwnSelector``).
@@ -117,12 +121,13 @@ def rank(
     """
     samples = read_samples(data, id_col=id_col, text_col=text_col, encoding=encoding, strict=strict)
     asked = judge_with(
-        judge, trait=trait, template=template, judge_args=judge_args, base_url=base_url, cache=cache, price=price
-    )
+        judge, trait=trait, template=template, judge_args=judge_args, base_url=base_url, cache=cache, price=price,
+        answer=answer,
+    )  # fmt: skip
     limit = optional(require_int, steps, "steps", least=0)
     return rank_samples(
         samples, asked, limit, fit, run=None if run is None else str(run), without=without, preset=preset, seed=seed,
-        selector=selector, adaptive_config=adaptive_config, btl_config=stopping_at(reliability, btl_config),
+        selector=selector, adaptive_config=adaptive_config, btl_config=answering_by(answer, stopping_at(reliability, btl_config)),
         progress=progress, concurrency=concurrency, retries=retries, timeout=timeout, max_comparisons=max_comparisons,
         max_cost=max_cost, max_minutes=max_minutes, keep_columns=True,
     )  # fmt: skip

@@ -53,6 +53,7 @@ def command(
     retries: opt.Retries = 3,
     timeout: opt.Timeout = 300.0,
     price: opt.PriceOption = None,
+    answer: opt.Answer = opt.AnswerForm.WINNER,
     reliability: Annotated[
         float | None,
         typer.Option(
@@ -114,7 +115,7 @@ def command(
     adaptive, btl = _configured(set_ or [])
     require_choice(fit, "--fit", ("exact", "laplace"))
     with contextlib.redirect_stdout(sys.stderr):  # what a judge of the user's prints is no part of the result
-        asked = make_named_judge(judge, trait, template, judge_arg, base_url, cache, price)
+        asked = make_named_judge(judge, trait, template, judge_arg, base_url, cache, price, answer.value)
     opening.say([asked.condition.judge_id])
     if dry_run:
         if samples.height < 2:
@@ -130,6 +131,7 @@ def command(
         result = ps.rank(
             report,
             judge=asked,
+            answer=answer.value,
             steps=steps,
             run=run,
             seed=seed,

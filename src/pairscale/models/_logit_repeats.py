@@ -1,4 +1,4 @@
-"""Repeats of a pair among logits: how much of an error they share, and what each answer then counts.
+"""Repeats of a pair among logits: how much of an error they share.
 
 The error of an answer has a part that belongs to the pair and a part that is new each time. ``rho`` is the share of its
 variance that belongs to the pair: at temperature 0 the same question gets the same logit, and rho is 1. A pair asked n
@@ -7,7 +7,6 @@ times then counts as ``1 + (n - 1)(1 - rho)`` answers, as it does with winners (
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,50 +14,12 @@ import numpy as np
 from pairscale.models._logits import DF, Logits
 
 if TYPE_CHECKING:
-    from pairscale.core.arrays import Floats, Ints
+    from pairscale.core.arrays import Floats
 
-__all__ = ["shared_error", "weigh_repeats"]
+__all__ = ["shared_error"]
 
 _PRIOR = 1.0  # as much as one repeat with half of its error in common
 _STEPS, _TINY = 30, 1e-12
-
-
-def weigh_repeats(logits: Logits, rho: float) -> Logits:
-    """The answers of a pair asked n times, counted as ``1 + (n - 1)(1 - rho)``.
-
-    Bounds that say the same count once. Where a pair has bounds on both sides, or bounds and values, the bounds are
-    taken as values: 0 for a winner without a probability, which is left out where there is a value.
-
-    Args:
-        logits: The answers, each counting once.
-        rho: The share of an error that belongs to the pair.
-    """
-    which, n = _groups(logits)
-    again = n[which] > 1
-    if not again.any():
-        return logits
-    side = np.where(logits.first < logits.second, 1, -1)
-    kind, z, times = logits.kind.copy(), logits.z, logits.times.copy()
-    toward = kind * side
-    size = len(n)
-    up, down, exact = (np.bincount(which[rows], minlength=size) > 0 for rows in (toward > 0, toward < 0, kind == 0))
-    only_bounds = (again & ~exact[which]) & (up[which] != down[which])
-    farthest = np.zeros(size)
-    np.maximum.at(farthest, which, np.abs(z))
-    kept = np.ones(len(z), dtype=np.bool_)
-    # One bound of those that say the same: the farthest, the first of these.
-    rows = np.flatnonzero(only_bounds)
-    told = rows[np.abs(z[rows]) == farthest[which[rows]]]
-    kept[rows] = False
-    kept[told[np.unique(which[told], return_index=True)[1]]] = True
-    mixed = again & ~only_bounds
-    kept[mixed & exact[which] & (kind != 0) & (z == 0)] = False
-    kind[mixed] = 0
-    left = np.bincount(which[kept], minlength=size).astype(np.float64)
-    times[mixed] = ((1 + (left - 1) * (1 - rho)) / np.maximum(left, 1))[which[mixed]]
-    return replace(
-        logits, first=logits.first[kept], second=logits.second[kept], z=z[kept], kind=kind[kept], times=times[kept]
-    )
 
 
 def shared_error(logits: Logits, position: float, scale: float) -> float:
@@ -92,9 +53,3 @@ def _scale_of(errors: Floats) -> float:
             return 0.0
         variance = float(np.mean((DF + 1) * errors**2 / (DF + errors**2 / variance)))
     return float(np.sqrt(variance))
-
-
-def _groups(logits: Logits) -> tuple[Ints, Floats]:
-    """Per answer the number of its pair, and per pair the number of its answers."""
-    _, which = np.unique(logits.pair, return_inverse=True)
-    return which, np.bincount(which).astype(np.float64)

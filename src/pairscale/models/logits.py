@@ -22,7 +22,7 @@ from pairscale.core.notices import notice
 from pairscale.core.provenance import Provenance
 from pairscale.models._hmc import LockStepHMC
 from pairscale.models._logit_density import LogitDensity, Whitened
-from pairscale.models._logit_repeats import shared_error, weigh_repeats
+from pairscale.models._logit_repeats import shared_error
 from pairscale.models._logit_target import LogitTarget, SparseLogitTarget
 from pairscale.models._logits import Logits, read_logits
 from pairscale.models._sampling import PATH, Begun, sampled
@@ -31,7 +31,7 @@ from pairscale.models.bayes import _model
 from pairscale.models.diagnostics import Diagnostics, DiagnosticsGate
 from pairscale.models.laplace import DENSE, N_DRAWS, around_center, draw_around
 from pairscale.models.posterior import Posterior
-from pairscale.models.repeats import RepeatAgreement, repeat_agreement, repeats_per_item
+from pairscale.models.repeats import RepeatAgreement, repeat_agreement, repeat_weights, repeats_per_item
 from pairscale.models.sampling import MCMCSettings, Repeats, Variant, require_repeats
 from pairscale.pairing.edges import linked_groups, numbered
 from pairscale.pairing.table import generator
@@ -275,14 +275,14 @@ def _read(
     repeats = require_repeats(repeats)
     rho = 0.0 if repeats == "independent" else 1.0 if repeats == "learned" else float(repeats)
     again = len(np.unique(answers.pair)) < len(first)
-    logits = weigh_repeats(answers, rho)
+    logits = replace(answers, times=repeat_weights(first, second, len(names), rho))
     target = _target(logits, model)
     if repeats == "learned" and again:
         for _ in range(_ROUNDS):
             center, _ = around_center(target)
             b = float(center.mean[-1]) if model.position else 0.0
             before, rho = rho, shared_error(answers, b, math.exp(target.lapse(center.judge)))
-            logits = weigh_repeats(answers, rho)
+            logits = replace(answers, times=repeat_weights(first, second, len(names), rho))
             target = _target(logits, model)
             if abs(rho - before) < _SETTLED:
                 break
