@@ -125,9 +125,10 @@ def rank(
         answer=answer,
     )  # fmt: skip
     limit = optional(require_int, steps, "steps", least=0)
+    btl = answering_by(answer, stopping_at(reliability, btl_config))
     return rank_samples(
         samples, asked, limit, fit, run=None if run is None else str(run), without=without, preset=preset, seed=seed,
-        selector=selector, adaptive_config=adaptive_config, btl_config=answering_by(answer, stopping_at(reliability, btl_config)),
+        selector=selector, adaptive_config=adaptive_config, btl_config=btl,
         progress=progress, concurrency=concurrency, retries=retries, timeout=timeout, max_comparisons=max_comparisons,
         max_cost=max_cost, max_minutes=max_minutes, keep_columns=True,
     )  # fmt: skip

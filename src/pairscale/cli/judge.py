@@ -98,8 +98,8 @@ def command(
             say("note: without --run nothing is kept when this is interrupted")
         if not dry_run:
             answers = ps.judge(
-                table, judge=asked, answer=answer.value, run=run, concurrency=concurrency, retries=retries, timeout=timeout,
-                max_cost=max_cost, save_path=save_path,
+                table, judge=asked, answer=answer.value, run=run, concurrency=concurrency, retries=retries,
+                timeout=timeout, max_cost=max_cost, save_path=save_path,
             )  # fmt: skip
     if dry_run:
         show_request(asked, table.row(0, named=True), calls=table.height, as_json=as_json)

@@ -331,11 +331,10 @@ def _preferred(frame: pl.DataFrame, names: _Names, what: str) -> Results:
     swapped = pl.lit(flags(frame[names.all("swapped")[0]], what).fill_null(value=False))
     sides = (("ID1", "ID2"), ("ID2", "ID1"))
     one, two = (pl.when(swapped).then(other).otherwise(own).alias(own) for own, other in sides)
-    turned = found.table.with_columns(one, two)
-    if (p := "probability") in turned.columns:
-        turned = turned.with_columns((pl.when(swapped).then(1 - pl.col(p)).otherwise(p)).alias(p))
-    # Once: read again, it must not be turned back.
-    return replace(found, table=turned.drop("preferred", names.all("swapped")[0]))
+    if (p := "probability") in found.table.columns:
+        raise TableError(f"{what}: labels that were shown swapped have no {p}; leave the column out")
+    # Once only: read again, the table must not be turned back.
+    return replace(found, table=found.table.with_columns(one, two).drop("preferred", names.all("swapped")[0]))
 
 
 # Forms of other tools.
@@ -407,7 +406,6 @@ _FORMS = (
     _Form("MT-bench judgements", ("model_1", "model_2"), ("winner",), _mt_bench),
     _Form("AlpacaEval annotations", ("generator_1", "generator_2"), ("preference",), _alpaca, is_ordered=False),
     _Form("probabilities", ("ID1", "ID2"), ("probability",), _graded),
-    _Form("probabilities", ("model_a", "model_b"), ("probability",), _graded),
 )  # fmt: skip
 """Every form, with the better one first where two have the same sides."""
 
