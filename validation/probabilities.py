@@ -5,8 +5,9 @@ Its winner is the sign of that logit. In the *plain* world errors are normal wit
 world they are Student's t with four degrees of freedom and a standard deviation of 1 + |difference| / 4, and logits are
 cut at ±5: three things that the model does not assume. No pair is asked twice.
 
-Run ``python -m validation.probabilities SEEDS FILE`` to add the seeds that FILE lacks, one line of JSON per run, and
-``python -m validation.probabilities FILE`` for the table of docs/validation.md.
+Run ``python -m validation.probabilities SEEDS FILE`` to add the seeds that FILE lacks, one line of JSON per run,
+``python -m validation.probabilities FILE`` for the table of docs/validation.md, and ``python -m
+validation.probabilities FILE PICTURE.svg`` for the picture of the guide.
 """
 
 from __future__ import annotations
@@ -137,8 +138,46 @@ def table(rows: list[dict[str, Any]]) -> Iterator[str]:
         )
 
 
+def picture(rows: list[dict[str, Any]]) -> str:
+    """Share of runs that have reached their target, by calls: winners and probabilities, in the stress world."""
+    parts, width, height, most = [], 300, 170, 1200
+    colours = {"winner:information": ("#8a5a00", "winners"), "probability:information": ("#1f5f99", "probabilities")}
+    for panel, (sd, target) in enumerate(TARGETS.items()):
+        left, bottom = 50 + panel * (width + 50), height + 40
+        parts.append(f'<text x="{left}" y="22" font-weight="bold">Spearman {target:.2f}, scores of SD {sd:g}</text>')
+        parts += [
+            f'<line x1="{left}" x2="{left + width}" y1="{y}" y2="{y}" stroke="#bbb"/>'
+            f'<text x="{left - 8}" y="{y + 4}" text-anchor="end">{share:.0%}</text>'
+            for share in (0, 0.5, 1) if (y := bottom - share * height) is not None
+        ]  # fmt: skip
+        parts += [
+            f'<text x="{left + calls / most * width:.0f}" y="{bottom + 18}" text-anchor="middle">{calls}</text>'
+            for calls in range(0, most + 1, 300)
+        ]
+        for arm, (colour, word) in colours.items():
+            found = [row for row in rows if (row["world"], row["sd"], row["arm"]) == ("stress", sd, arm)]
+            ends = sorted(row["calls"] for row in found if row["calls"])
+            steps = [(0.0, 0.0), *((calls, (at + 1) / len(found)) for at, calls in enumerate(ends))]
+            points = " ".join(f"{left + min(x, most) / most * width:.1f},{bottom - y * height:.1f}" for x, y in steps)
+            parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2.5"/>')
+            middle = left + float(np.median(ends)) / most * width
+            place = (middle - 8, "end") if word == "probabilities" else (middle + 10, "start")
+            parts.append(
+                f'<text x="{place[0]:.0f}" y="{bottom - 0.55 * height:.0f}" text-anchor="{place[1]}" fill="{colour}">'
+                f"{word}</text>"
+            )
+    parts.append(f'<text x="{50 + width + 25}" y="{height + 80}" text-anchor="middle">calls</text>')
+    size = f'width="{2 * width + 130}" height="{height + 92}" viewBox="0 0 {2 * width + 130} {height + 92}"'
+    style = "font-family:sans-serif;font-size:13px;background:#fff"
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} style="{style}">{"".join(parts)}</svg>\n'
+
+
 def main() -> None:
-    """Add runs to a file, or print its table."""
+    """Add runs to a file, print its table, or draw its picture."""
+    if sys.argv[-1].endswith(".svg"):
+        lines = Path(sys.argv[1]).read_text().splitlines()
+        Path(sys.argv[2]).write_text(picture([json.loads(line) for line in lines]))
+        return
     path = Path(sys.argv[-1])
     rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     if len(sys.argv) == 2:

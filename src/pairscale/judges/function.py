@@ -125,7 +125,7 @@ def _verdict(answer: Any) -> Verdict:
         reason = str(answer.get("invalid_reason") or "the judge gave no valid answer")
         return Verdict.abstain(reason, error_code=reason if reason in ERROR_CODES else "refusal", cost=cost)
     choice, probability = answer.get("Y"), answer.get("p", answer.get("probability"))
-    if choice is None and isinstance(probability, Real) and 0 <= probability <= 1:  # NaN is not
+    if choice is None and isinstance(probability, int | float) and 0 <= probability <= 1:  # NaN is not
         choice = 0.5 if probability == 0.5 else int(probability > 0.5)
     if isinstance(choice, Real) and choice in (0, 1):
         return Verdict.win(1 if choice == 1 else 2, probability=probability, cost=cost)
