@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import polars as pl
 import pytest
@@ -12,6 +14,7 @@ from scipy.special import expit
 from tests.models.logit_gibbs import gibbs, log_density
 
 import pairscale as ps
+from pairscale.core.comparisons import as_comparisons
 from pairscale.core.errors import FitError, InputError, TableError
 from pairscale.models import logits as module
 from pairscale.models._cells import JudgeParameters
@@ -299,3 +302,16 @@ def test_nearly_nothing_is_fitted_without_an_error() -> None:
             found = fit_logits_laplace(table_of, ids, seed=1).posterior.items
             assert np.isfinite(found.theta_mean).all()
             assert (found.theta_sd > 0).all()
+
+
+def test_alpacaeval_s_weighted_win_rates_are_the_mean_probabilities() -> None:
+    """Read as results with probabilities, the published annotations give the published rates to the last digit."""
+    folder = Path(__file__).parents[1] / "golden" / "alpaca"
+    rows = pl.read_csv(folder / "annotations.csv.gz").select(
+        pl.col("model").alias("ID1"), pl.lit("baseline").alias("ID2"), pl.col("preference").alias("probability")
+    )
+    found = as_comparisons(rows).group_by("ID1").agg(rate=100 * pl.col("probability").mean())
+    published = pl.read_csv(folder / "published.csv")
+    both = found.join(published, left_on="ID1", right_on="model")
+    assert both.height == published.height
+    assert both["rate"].to_numpy() == pytest.approx(both["win_rate"].to_numpy(), abs=1e-9)
