@@ -62,6 +62,10 @@ OURS: dict[str, Any] = {
     "adaptive_config": {"ties": "half", "reverse_rate": 0.2, "discount_repeats": True},
     "btl_config": {"eap_reliability_min": 1.0, "repeats": "learned"},
 }
+PROBABILITIES: dict[str, Any] = {
+    "adaptive_config": {"ties": "half", "reverse_rate": 0.2, "discount_repeats": True},
+    "btl_config": {"eap_reliability_min": 1.0, "repeats": "learned", "answer": "probability"},
+}
 
 
 class Killed:
@@ -160,6 +164,7 @@ def test_in_sequence_it_is_the_very_same_run(tmp_path: Path, fit: str, kills: in
     [
         pytest.param(2, 60, LETTER, id="few"),
         pytest.param(2, 80, OURS, id="ours"),
+        pytest.param(2, 60, PROBABILITIES, id="probabilities"),
         pytest.param(6, 130, LETTER, id="many", marks=pytest.mark.validate),
     ],
 )

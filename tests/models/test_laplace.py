@@ -327,7 +327,7 @@ def test_threads_and_rounding_do_not_decide_where_the_search_ends() -> None:
     for shake in (0.0, 1e-13, -1e-13):
         cells = count_outcomes(first, second, rows["better_id"] == rows["ID1"], 20, position=True)
         shaken = replace(cells, times=cells.times * (1 + shake * rng.random(len(cells.times))))
-        found.append(laplace._center(Target(shaken, model))[0])
+        found.append(laplace.around_center(Target(shaken, model))[0])
     for other in found[1:]:
         np.testing.assert_allclose(other.judge, found[0].judge, atol=1e-6)
         np.testing.assert_allclose(other.mean, found[0].mean, atol=1e-5)

@@ -118,6 +118,7 @@ class Refitting(Changes):
             btl=self.btl,
             withdrawn=ledger.withdrawn,
             known=ledger.known,
+            probability=ledger.probabilities if self.btl.answer == "probability" else None,
         )
 
     def _lag_point(self) -> LagPoint | None:

@@ -133,7 +133,9 @@ def replay(store: RunFile, state: AdaptiveState, events: list[dict[str, Any]]) -
             if row["status"] == "starved":
                 engine.starve(row)
             else:
-                more = {name: row.get(name) for name in ("invalid_reason", "invalid_kind", "orders_agree")}
+                more = {
+                    name: row.get(name) for name in ("invalid_reason", "invalid_kind", "orders_agree", "probability")
+                }
                 engine.record(row["step_id"], row["Y"], **more)
             state.add_step(row)
 
@@ -168,6 +170,7 @@ def in_order(
         yield found + [("proposal", row) for row in waiting]
 
 
+_RECORDED = ("invalid_reason", "invalid_kind", "orders_agree", "probability")
 _OUTCOME = {
     "timestamp",
     "pair_id",
@@ -179,6 +182,7 @@ _OUTCOME = {
     "invalid_kind",
     "set_aside",
     "orders_agree",
+    "probability",
 }
 
 

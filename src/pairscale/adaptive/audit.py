@@ -174,6 +174,7 @@ class _Replay:
             invalid_reason=logged.get("invalid_reason"),
             invalid_kind=logged.get("invalid_kind"),
             orders_agree=logged.get("orders_agree"),
+            probability=logged.get("probability"),
         )
         _compare(f"step {logged['step_id']}", made, logged)
         self._answered(logged)
@@ -191,6 +192,8 @@ class _Replay:
         said["Y"] = self.engine.points_of_first(answer["outcome"], first)
         if logged.get("orders_agree") is not None:
             said["orders_agree"] = answer["outcome"] == "win"
+        if y is not None and self.engine.btl.answer == "probability":
+            said["probability"] = answer["probability"]
         for name, value in said.items():
             if logged.get(name) != value:
                 raise _DifferenceError(

@@ -24,7 +24,7 @@ from pairscale.core.options import (
 )
 from pairscale.core.tables import listed
 from pairscale.models.diagnostics import DiagnosticsGate
-from pairscale.models.sampling import MCMCSettings, Repeats, Variant, require_repeats
+from pairscale.models.sampling import Answer, MCMCSettings, Repeats, Variant, require_repeats
 
 __all__ = ["STOP_SETTINGS", "AdaptiveConfig", "BTLConfig", "RoundQuotas"]
 
@@ -325,6 +325,9 @@ class BTLConfig:
     prior_sd: float | Literal["learned"] = _setting(
         "spread of the abilities' prior, or learned", 0, 1e6, 1.0, section="1.3"
     )
+    answer: Answer = _setting(  # noqa: RUF009
+        "what of an answer is evidence: winner, or probability", 0, 0, "winner", section="-"
+    )
     repeats: Repeats = _setting(  # noqa: RUF009
         "how repeats of a pair count: independent, learned, or their excess agreement", 0, 1, "independent", section="-"
     )
@@ -363,8 +366,9 @@ class BTLConfig:
     )
 
     def __post_init__(self) -> None:
-        _check(self, "btl_config", but=("model_variant", "prior_sd", "repeats", "reliability_figure", "mcmc"))
+        _check(self, "btl_config", but=("model_variant", "prior_sd", "answer", "repeats", "reliability_figure", "mcmc"))
         require_choice(self.model_variant, "btl_config: model_variant", get_args(Variant))
+        require_choice(self.answer, "btl_config: answer", get_args(Answer))
         require_choice(self.reliability_figure, "btl_config: reliability_figure", get_args(ReliabilityFigure))
         spread = require_number_or(self.prior_sd, "btl_config: prior_sd", ("learned",), above=0)
         object.__setattr__(self, "prior_sd", spread)

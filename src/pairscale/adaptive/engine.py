@@ -35,7 +35,7 @@ from pairscale.adaptive.selectors import (
     selector_name,
 )
 from pairscale.core.errors import InputError
-from pairscale.core.options import require_int
+from pairscale.core.options import require_int, require_probability
 from pairscale.models.trueskill import win_probability
 
 if TYPE_CHECKING:
@@ -397,6 +397,7 @@ class Engine(Refitting):
         invalid_reason: str | None = None,
         invalid_kind: str | None = None,
         orders_agree: bool | None = None,
+        probability: float | None = None,
     ) -> dict[str, Any]:
         """An answer has come.
 
@@ -408,6 +409,7 @@ class Engine(Refitting):
             invalid_kind: ``abstention`` (the default), ``failure`` (this pair cannot be judged) or ``error`` (the judge
                 could not be reached, which counts against no pair and no text).
             orders_agree: of a judge that is asked in both orders at once, whether both gave the same answer.
+            probability: that the first is better, where the judge says so; used if the setting ``answer`` asks for it.
 
         Returns:
             The row of the step log, without its timestamp.
@@ -423,6 +425,8 @@ class Engine(Refitting):
         else:
             if orders_agree is not None:
                 row["orders_agree"] = orders_agree
+            if probability is not None and self.btl.answer == "probability":
+                row["probability"] = require_probability(probability, "probability")
             self._commit(proposal, row, row["Y"])
         self._count(row)
         self._round.is_stale = True
@@ -431,7 +435,7 @@ class Engine(Refitting):
 
     def _commit(self, proposal: Proposal, row: dict[str, Any], y: float) -> None:
         a, b = proposal.first, proposal.second
-        self.ledger.commit(a, b, y, orders_agree=row.get("orders_agree"))
+        self.ledger.commit(a, b, y, orders_agree=row.get("orders_agree"), probability=row.get("probability"))
         row["pair_id"] = self.committed
         if row["round_stage"] == WARM_START:
             self._warm.committed()

@@ -90,6 +90,7 @@ class Ledger:
         self._invalid: dict[tuple[int, int], int] = {}
         self._invalid_in_row = np.zeros(n, dtype=np.int64)
         self._log = np.zeros((1024, 3), dtype=np.int32)
+        self._probabilities = np.full(1024, np.nan)
 
     # What there is
 
@@ -97,6 +98,11 @@ class Ledger:
     def history(self) -> npt.NDArray[np.int32]:
         """The committed comparisons in their order: first, second, 1 when the first won (0 if not, :data:`TIE`)."""
         return self._log[: self.committed]
+
+    @property
+    def probabilities(self) -> Floats:
+        """Per committed comparison, the probability that the first is better; NaN where none was given."""
+        return self._probabilities[: self.committed]
 
     @property
     def min_degree(self) -> int:
@@ -163,7 +169,9 @@ class Ledger:
         self._open_lead[a] -= 1
         self._open_lead[b] += 1
 
-    def commit(self, a: int, b: int, y: float, *, orders_agree: bool | None = None) -> None:
+    def commit(
+        self, a: int, b: int, y: float, *, orders_agree: bool | None = None, probability: float | None = None
+    ) -> None:
         """A valid answer: a stood first, and won when y is 1; 0.5 is a tie."""
         self._answered(a, b)
         self.repeats.committed(a, b, y, times=int(self.seen[a, b]), orders_agree=orders_agree)
@@ -185,7 +193,9 @@ class Ledger:
         self._remember(a, b)
         if self.committed == len(self._log):
             self._log = np.concatenate([self._log, np.zeros_like(self._log)])
+            self._probabilities = np.concatenate([self._probabilities, np.full_like(self._probabilities, np.nan)])
         self._log[self.committed] = a, b, TIE if y == 0.5 else y
+        self._probabilities[self.committed] = np.nan if probability is None else probability
         self._in_order[a, b] += 1
         self.committed += 1
 

@@ -12,7 +12,17 @@ from pairscale.adaptive.goals import ORDER, require_goal
 from pairscale.core.errors import InputError
 from pairscale.core.options import optional, require_choice, require_mapping, require_probability
 
-__all__ = ["DOCUMENT", "OURS", "PRESETS", "Preset", "given_settings", "resolve_preset", "stopping_at", "with_goal"]
+__all__ = [
+    "DOCUMENT",
+    "OURS",
+    "PRESETS",
+    "Preset",
+    "answering_by",
+    "given_settings",
+    "resolve_preset",
+    "stopping_at",
+    "with_goal",
+]
 
 Preset = Literal["pairscale", "pairwiseLLM"]
 
@@ -127,3 +137,13 @@ def stopping_at(reliability: float | None, btl_config: Mapping[str, Any] | None)
             f"reliability={target:g} and btl_config eap_reliability_min={other!r} differ; give one of them"
         )
     return settings
+
+
+def answering_by(answer: str, btl_config: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of the model with what is evidence.
+
+    Args:
+        answer: ``winner`` or ``probability``; ``winner`` leaves it to the settings.
+        btl_config: The user's fields of :class:`BTLConfig`.
+    """
+    return dict(btl_config) if answer == "winner" else {**btl_config, "answer": answer}

@@ -111,6 +111,8 @@ def rank_samples(
         "adaptive_config": plain_settings(adaptive, "adaptive_config"),
         "btl_config": plain_settings(btl, "btl_config"),
     }
+    if prior is not None and settings["btl_config"].get("answer") == "probability":
+        raise InputError("prior belongs to answer='winner'; a run with probabilities does not take it yet")
     if adaptive_session_exists(run):
         if not resume:
             raise InputError(f"{run} holds a run already; give resume=True to continue with it, or name another file")

@@ -26,6 +26,7 @@ from pairscale.core.tables import listed
 from pairscale.models._row import model_columns
 from pairscale.models.bayes import fit_btl
 from pairscale.models.laplace import fit_btl_laplace
+from pairscale.models.logits import fit_logits, fit_logits_laplace
 from pairscale.models.logs import round_log_row
 from pairscale.models.posterior import item_log, round_figures
 from pairscale.models.repeats import RepeatAgreement, repeats_per_item
@@ -102,7 +103,8 @@ class Fit(Protocol):
 class FitFn(Protocol):
     """A function that fits: :func:`pairscale.models.bayes.fit_btl`, ``fit_btl_laplace``, or one of your own.
 
-    It is called with ``rows`` (``ID1 ID2 better_id``; a missing ``better_id`` is a tie) and ``ids`` (all items), and by
+    It is called with ``rows`` (``ID1 ID2 better_id``; a missing ``better_id`` is a tie; with the setting ``answer`` =
+    probability also ``probability``) and ``ids`` (all items), and by
     name ``model_variant``, ``settings``, ``seed`` (of everything random), ``prior_sd``, ``warm`` (None, or what the
     refit before gave: a start for ``fit_btl``, else the very object returned then), ``near_stop`` (whether the stricter
     effective sample size is required), ``gate`` (the limits) and ``repeats`` (how repeats of a pair count); in a run
@@ -172,6 +174,8 @@ class RefitRequest:
         withdrawn: per item, whether it was withdrawn; None when none was. Such items are fitted, and figures of the
             round log and decisions are without them.
         known: per item, a number known beforehand, ``nan`` where it is missing; None when the run has none.
+        probability: per comparison, the probability that the first is better, NaN where the judge gave none; None when
+            only winners are evidence.
     """
 
     refit_id: int
@@ -198,6 +202,7 @@ class RefitRequest:
     is_closing: bool = False
     withdrawn: Flags | None = None
     known: Floats | None = None
+    probability: Floats | None = None
 
     def __post_init__(self) -> None:
         for name in ("history", "mu", "sigma", "degree", "first", "second"):
@@ -211,6 +216,8 @@ class RefitRequest:
         object.__setattr__(self, "health", dict(self.health))
         withdrawn = None if self.withdrawn is None or not self.withdrawn.any() else np.array(self.withdrawn)
         object.__setattr__(self, "withdrawn", withdrawn)
+        if self.probability is not None:
+            object.__setattr__(self, "probability", np.array(self.probability))
 
     @property
     def counted(self) -> Flags | slice:
@@ -226,11 +233,13 @@ class RefitRequest:
         return posterior, self.degree[keep], self.first[keep], self.second[keep]
 
     def rows(self) -> pl.DataFrame:
-        """The comparisons by id: ``ID1 ID2 better_id``; a tie has no ``better_id``."""
+        """The comparisons by id: ``ID1 ID2 better_id``, where a tie has none, and ``probability``, if it counts."""
         names = pl.Series(self.ids, dtype=pl.String)
         first, second, y = self.history.T.astype(np.int64)
         columns = {"ID1": first, "ID2": second, "better_id": np.where(y == 1, first, second)}
         rows = pl.DataFrame({name: names.gather(numbers) for name, numbers in columns.items()})
+        if self.probability is not None:
+            rows = rows.with_columns(probability=pl.Series(self.probability, dtype=pl.Float64).fill_nan(None))
         if not (tied := pl.Series(y == TIE)).any():
             return rows
         return rows.with_columns(better_id=pl.when(~tied).then("better_id"))
@@ -278,10 +287,17 @@ def refit(request: RefitRequest, fit_fn: FitFn | str | None = None, warm: Any = 
     """
     function = fit_function(fit_fn)
     if request.btl.screen_refits and function is fit_btl and not request.is_closing:
-        screened = _refitted(request, fit_btl_laplace, None)
+        screened = _refitted(request, _of_answers(fit_btl_laplace, request), None)
         if not may_stop(screened.row):
             return replace(screened, row=screened.row | {"screened": True}, warm=None)
-    return _refitted(request, function, warm)
+    return _refitted(request, _of_answers(function, request), warm)
+
+
+def _of_answers(function: FitFn, request: RefitRequest) -> FitFn:
+    """The function that takes probabilities, in place of the one of the same name that takes winners."""
+    if request.btl.answer == "winner":
+        return function
+    return fit_logits if function is fit_btl else fit_logits_laplace if function is fit_btl_laplace else function
 
 
 def _refitted(request: RefitRequest, fit_fn: FitFn, warm: Any) -> RefitOutcome:

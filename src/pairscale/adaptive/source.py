@@ -141,8 +141,9 @@ class AdaptiveSource:
         is_error = str(verdict.outcome) == "error"
         kind = ("error" if verdict.failure == "transient" else "failure") if is_error else "abstention"
         row = self._engine.record(
-            step_id, y, invalid_reason=reason, invalid_kind=kind, orders_agree=self._orders_agree(str(verdict.outcome))
-        )
+            step_id, y, invalid_reason=reason, invalid_kind=kind, orders_agree=self._orders_agree(str(verdict.outcome)),
+            probability=verdict.probability,
+        )  # fmt: skip
         self._without_winner.count_kind(
             "" if y is None else None, str(question.first["ID"]), str(question.second["ID"])
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pairscale.adaptive.presets import OURS, Preset, stopping_at, with_goal
+from pairscale.adaptive.presets import OURS, Preset, answering_by, stopping_at, with_goal
 from pairscale.adaptive.rank import AdaptiveResult, rank_samples
 from pairscale.adaptive.selectors import OwnSelector, selector_for
 from pairscale.core.options import optional, require_int
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pairscale.adaptive.refits import FitFn
     from pairscale.adaptive.view import Mode
     from pairscale.core.tables import Table
+    from pairscale.models.sampling import Answer
     from pairscale.providers.prices import Price
 
 __all__ = ["rank"]
@@ -39,6 +40,7 @@ def rank(
     price: Price | Mapping[str, Any] | None = None,
     goal: str = "order",
     prior: str | None = None,
+    answer: Answer = "winner",
     preset: Preset = OURS,
     selector: str | OwnSelector | None = None,
     concurrency: int = 1,
@@ -82,6 +84,8 @@ def rank(
             then the pairs are chosen for that, and the run stops when few wrong members are expected among them.
         prior: A column of the samples with a number that is known beforehand, such as a mark or a score: texts with a
             higher one are expected to be better (or worse), by as much as the comparisons confirm.
+        answer: What is evidence: the ``winner``, or the ``probability`` that the judge gives; a model is then asked for
+            log-probabilities, and scores are in the judge's logits.
         preset: The settings to start from: ``pairscale``, or ``pairwiseLLM``, the design document's.
         selector: What chooses the pairs: ``pollitt`` (the default for the whole order), ``information`` (the default
             for ``top:K``), ``random``, ``nearest``, ``module:function``, or a function of your own (see
@@ -124,13 +128,15 @@ def rank(
     """
     samples = read_samples(data, id_col=id_col, text_col=text_col, encoding=encoding, strict=strict)
     asked = judge_with(
-        judge, trait=trait, template=template, judge_args=judge_args, base_url=base_url, cache=cache, price=price
-    )
+        judge, trait=trait, template=template, judge_args=judge_args, base_url=base_url, cache=cache, price=price,
+        answer=answer,
+    )  # fmt: skip
     limit = optional(require_int, steps, "steps", least=0)
     settings = with_goal(goal, adaptive_config, reliability)
+    btl = answering_by(answer, stopping_at(reliability, btl_config))
     return rank_samples(
         samples, asked, limit, fit, run=None if run is None else str(run), without=without, preset=preset, prior=prior,
         seed=seed, selector=selector_for(selector, settings.get("goal", "order")), adaptive_config=settings,
-        btl_config=stopping_at(reliability, btl_config), progress=progress, concurrency=concurrency, retries=retries,
+        btl_config=btl, progress=progress, concurrency=concurrency, retries=retries,
         timeout=timeout, max_comparisons=max_comparisons, max_cost=max_cost, max_minutes=max_minutes, keep_columns=True,
     )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
@@ -46,6 +46,7 @@ def make_named_judge(
     base_url: str | None = None,
     cache: bool | None = None,
     price: str | None = None,
+    answer: Literal["winner", "probability"] = "winner",
 ) -> ps.Judge:
     """A judge by its name, with the settings that the options give."""
     from pairscale.judges.resolve import judge_with
@@ -58,6 +59,7 @@ def make_named_judge(
         base_url=base_url,
         cache=cache,
         price=None if price is None else price_of(price),
+        answer=answer,
     )
 
 

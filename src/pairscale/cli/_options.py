@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +12,8 @@ from pairscale.cli import _names
 
 __all__ = [
     "ACol",
+    "Answer",
+    "AnswerForm",
     "BCol",
     "BaseUrl",
     "Cache",
@@ -101,6 +104,21 @@ ACol = Annotated[
 BCol = Annotated[str | None, typer.Option(metavar="NAME", help="The column of the second text of a pair.")]
 WinnerCol = Annotated[
     str | None, typer.Option(metavar="NAME", help="Of a table of results: the column that says who won.")
+]
+
+
+class AnswerForm(StrEnum):
+    """What of an answer is evidence."""
+
+    WINNER = "winner"
+    PROBABILITY = "probability"
+
+
+Answer = Annotated[
+    AnswerForm,
+    typer.Option(
+        metavar="FORM", help="What is evidence: the winner, or the probability that the first text is better."
+    ),
 ]
 Key = Annotated[
     str | None,

@@ -33,6 +33,7 @@ EXAMPLES = (
     "pairscale fit labels.jsonl --model bayes",
     "pairscale fit votes.jsonl --a-col pair.0 --b-col pair.1 --winner-col vote",
     "pairscale fit results.csv --model bayes --seed 1",
+    "pairscale fit run.db --model bayes --answer probability",
     "pairscale fit run.db --model elo --runs 100 --json",
     "pairscale fit run.db --chart ranking.svg",
     "pairscale fit results.csv --engine mle --reference S01 --covariance c.csv",
@@ -114,6 +115,7 @@ def command(
     model: Annotated[
         Model, typer.Option(metavar="MODEL", help="bt: Bradley-Terry; elo: EloChoice; bayes: the whole posterior.")
     ] = Model.BT,
+    answer: opt.Answer = opt.AnswerForm.WINNER,
     engine: Annotated[
         str,
         typer.Option(
@@ -255,6 +257,7 @@ def command(
         "weights": weights is not None, "covariance": covariance is not None, "variant": variant is not None,
         "prior_sd": prior_sd is not None, "prior": prior is not None, "repeats": repeats is not None,
         "chosen": chosen is not None, "runs": runs is not None, "level": level is not None,
+        "answer": answer is not opt.AnswerForm.WINNER,
     }  # fmt: skip
     _require_own(given, model, engine)
     if covariance is not None and out is not None and covariance.resolve() == out.resolve():
@@ -264,6 +267,7 @@ def command(
     fit = ps.fit(
         known.table,
         model.value,
+        answer=answer.value,
         engine=engine,
         variant=None if variant is None else variant.value,
         prior_sd=_number_or(prior_sd, "--prior-sd", _LEARNED, above=0),
@@ -464,7 +468,7 @@ def _elo(fit: EloFit, seed: int) -> _Shown:
 def _bayes(fit: BayesFit, seed: int) -> _Shown:
     last, log = fit.fit, fit.round_log.row(0, named=True)
     items, prior = ps.summarize_items(fit), last.provenance.settings["prior_sd"]
-    facts = {
+    facts: dict[str, Any] = {
         "model_variant": last.model_variant,
         "reliability": log["reliability_EAP"],
         "n_items": items.height,
@@ -489,6 +493,9 @@ def _bayes(fit: BayesFit, seed: int) -> _Shown:
         lines.append(f"preference for the first position {log['b_mean']:+.3f} logits ({low:+.3f} to {high:+.3f})")
     if last.prior_sd is not None:
         lines.append(f"prior standard deviation of the scores, learned: {last.prior_sd.mean():.3f}")
+    if (error := getattr(last, "error", None)) is not None:
+        facts["error"] = float(error.mean())
+        lines.append(f"error of the judge's probabilities {error.mean():.3f} logits")
     lines += _repeats(last.repeat_agreement)
     lines += [f"diagnostics FAIL: {reason}" for reason in last.diagnostics.reasons] or ["diagnostics pass"]
     lines.append("95 %: interval of the score")

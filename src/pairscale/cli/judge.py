@@ -64,6 +64,7 @@ def command(
     timeout: opt.Timeout = 300.0,
     base_url: opt.BaseUrl = None,
     price: opt.PriceOption = None,
+    answer: opt.Answer = opt.AnswerForm.WINNER,
     cache: opt.Cache = None,
     max_cost: opt.MaxCost = None,
     dry_run: opt.DryRun = False,
@@ -91,14 +92,14 @@ def command(
     kept = run or save_path
     # What a judge function prints is no part of the result.
     with resumable(kept), contextlib.redirect_stdout(sys.stderr):
-        asked = make_named_judge(judge, trait, template, judge_arg, base_url, cache, price)
+        asked = make_named_judge(judge, trait, template, judge_arg, base_url, cache, price, answer.value)
         opening.say([asked.condition.judge_id])
         if not dry_run:
             say_unsaved(kept)
         if not dry_run:
             answers = ps.judge(
-                table, judge=asked, run=run, concurrency=concurrency, retries=retries, timeout=timeout,
-                max_cost=max_cost, save_path=save_path,
+                table, judge=asked, answer=answer.value, run=run, concurrency=concurrency, retries=retries,
+                timeout=timeout, max_cost=max_cost, save_path=save_path,
             )  # fmt: skip
     if dry_run:
         show_request(asked, table.row(0, named=True), calls=table.height, as_json=as_json)

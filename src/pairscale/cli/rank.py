@@ -59,6 +59,7 @@ def command(
         str | None,
         typer.Option(metavar="COLUMN", help="A column of DATA with a number known beforehand, such as a mark."),
     ] = None,
+    answer: opt.Answer = opt.AnswerForm.WINNER,
     reliability: Annotated[
         float | None,
         typer.Option(
@@ -120,7 +121,7 @@ def command(
     adaptive, btl = _configured(set_ or [])
     require_choice(fit, "--fit", ("exact", "laplace"))
     with contextlib.redirect_stdout(sys.stderr):  # what a judge of the user's prints is no part of the result
-        asked = make_named_judge(judge, trait, template, judge_arg, base_url, cache, price)
+        asked = make_named_judge(judge, trait, template, judge_arg, base_url, cache, price, answer.value)
     opening.say([asked.condition.judge_id])
     if dry_run:
         if samples.height < 2:
@@ -135,6 +136,7 @@ def command(
         result = ps.rank(
             report,
             judge=asked,
+            answer=answer.value,
             steps=steps,
             run=run,
             seed=seed,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pairscale.collect.cost import CostEstimate, estimate_llm_pairs_cost
 from pairscale.collect.live import SubmitResult, submit_pairs
 from pairscale.core.errors import InputError, JudgeError
+from pairscale.core.notices import notice
 from pairscale.core.options import require_choice, require_flag, require_int, require_number
 from pairscale.core.texts import read_document
 from pairscale.core.traits import Trait
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
     from pairscale.core.tables import Table
     from pairscale.providers.prices import Price
+
+    Answer = Literal["winner", "probability"]
 
 __all__ = ["compare", "cost", "judge", "pair_of"]
 
@@ -45,6 +48,7 @@ def judge(
     timeout: float | None = TIMEOUT,
     base_url: str | None = None,
     price: Price | Mapping[str, Any] | None = None,
+    answer: Answer = "winner",
     cache: bool | None = None,
     max_cost: float | None = None,
     save_path: str | os.PathLike[str] | None = None,
@@ -71,6 +75,8 @@ def judge(
         timeout: Seconds that one answer may take; None for no limit.
         base_url: Address of the provider, such as ``http://localhost:8000/v1``.
         price: US dollars per million tokens, such as ``{"input": 1.25, "output": 10}``; by default the dated table.
+        answer: What is wanted of an answer: the ``winner``, or also the ``probability`` that the first text is better,
+            for which a model is asked for log-probabilities.
         cache: Whether to use answers of earlier runs to the same request; by default for temperature 0.
         max_cost: US dollars that the run may spend, all calls and resumptions together.
         save_path: A CSV file to keep up to date as well, and to resume from.
@@ -97,12 +103,16 @@ def judge(
     """
     table = read_given_pairs(pairs, encoding=encoding, a_col=a_col, b_col=b_col)
     asked = judge_with(
-        judge, trait=trait, template=template, judge_args=judge_args, base_url=base_url, cache=cache, price=price
-    )
-    return submit_pairs(
+        judge, trait=trait, template=template, judge_args=judge_args, base_url=base_url, cache=cache, price=price,
+        answer=answer,
+    )  # fmt: skip
+    found = submit_pairs(
         table, asked, run=run, concurrency=concurrency, retries=retries, timeout=timeout, save_path=save_path,
         max_cost=max_cost, progress=progress,
     )  # fmt: skip
+    if answer == "probability" and (missing := found.results["probability"].null_count()):
+        notice(f"{missing:,} of {found.results.height:,} answers came without a probability")
+    return found
 
 
 def compare(

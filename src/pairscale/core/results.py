@@ -17,7 +17,7 @@ from pairscale.core.matrices import is_matrix, matrix_wins
 from pairscale.core.notices import notice
 from pairscale.core.paths import column_by_path
 from pairscale.core.tables import Table, as_text, id_text, listed, require_ids, row_numbers, to_frame
-from pairscale.core.verdicts import read_preferences, read_words
+from pairscale.core.verdicts import read_preferences, read_probabilities, read_words
 
 __all__ = [
     "NO_COLUMNS",
@@ -31,6 +31,7 @@ __all__ = [
     "text_columns",
 ]
 
+_SETTLE = " with a_col=, b_col= and winner_col="
 ORDER_KNOWN = "order_known"
 """The column that says, where it is false, that ``ID1`` need not be the text that stood first."""
 
@@ -156,9 +157,6 @@ def read_form(results: Table, what: str = "results", columns: ResultColumns = NO
         f"winner, model_1 model_2 g1_winner g2_winner, generator_1 generator_2 preference, or a square matrix of wins; "
         f"for others, name the columns{_SETTLE}"
     )
-
-
-_SETTLE = " with a_col=, b_col= and winner_col="
 
 
 def text_columns(frame: pl.DataFrame, given: ResultColumns = NO_COLUMNS) -> set[str]:
@@ -331,11 +329,9 @@ def _preferred(frame: pl.DataFrame, names: _Names, what: str) -> Results:
     swapped = pl.lit(flags(frame[names.all("swapped")[0]], what).fill_null(value=False))
     sides = (("ID1", "ID2"), ("ID2", "ID1"))
     one, two = (pl.when(swapped).then(other).otherwise(own).alias(own) for own, other in sides)
-    # Once only: read again, the table must not be turned back.
-    return replace(found, table=found.table.with_columns(one, two).drop("preferred", names.all("swapped")[0]))
-
-
-# Forms of other tools.
+    # Read again, the table must not be turned back; nor is it known of which side a probability would be.
+    gone = ["preferred", names.all("swapped")[0], "probability"]
+    return replace(found, table=found.table.with_columns(one, two).drop(gone, strict=False))
 
 
 def _worded(
@@ -373,11 +369,19 @@ def _mt_bench_games(frame: pl.DataFrame, names: _Names, what: str) -> Results:
 def _alpaca(frame: pl.DataFrame, names: _Names, what: str) -> Results:
     column = names.all("preference")[0]
     read = read_preferences(frame[column], f"{what}: column {column!r}")
-    table = _decided(frame, read.probability > 0.5, read.probability < 0.5)
-    table = _with_outcome(table, (read.probability == 0.5).fill_null(value=False))
-    if "probability" not in table.columns:
-        table = table.with_columns(read.probability)
-    return Results(table, unknown=read.unknown, remarks=read.remarks)
+    kept = [frame["probability"]] if "probability" in frame.columns else []
+    table = _more_probable(frame, read.probability)
+    return Results(table.with_columns(*kept), unknown=read.unknown, remarks=read.remarks)
+
+
+def _graded(frame: pl.DataFrame, names: _Names, what: str) -> Results:
+    table = _more_probable(frame, read_probabilities(frame[names.all("probability")[0]], what))
+    return Results(table, remarks=("the more probable side is the winner",))
+
+
+def _more_probable(frame: pl.DataFrame, first: pl.Series) -> pl.DataFrame:
+    table = _decided(frame, first > 0.5, first < 0.5).with_columns(first)
+    return _with_outcome(table, (first == 0.5).fill_null(value=False))
 
 
 _FORMS = (
@@ -396,14 +400,15 @@ _FORMS = (
     _Form("MT-bench judgements", ("model_1", "model_2"), ("g1_winner", "g2_winner"), _mt_bench_games),
     _Form("MT-bench judgements", ("model_1", "model_2"), ("winner",), _mt_bench),
     _Form("AlpacaEval annotations", ("generator_1", "generator_2"), ("preference",), _alpaca, is_ordered=False),
+    _Form("probabilities", ("ID1", "ID2"), ("probability",), _graded),
 )  # fmt: skip
 """Every form, with the better one first where two have the same sides."""
 
-_FORM_COLUMNS = {_key(name) for form in _FORMS for name in (*form.sides, *form.verdict)}
+_FORM_COLUMNS = {_key(name) for form in _FORMS for name in (*form.sides, *form.verdict)} - {"probability"}
 _ID_COLUMNS = {
     *_FORM_COLUMNS, "judge", "judge_id", "annotator",
     "labeller", "case_id",
-} - {"result", "preference"}  # fmt: skip
+} - {"result", "preference", "probability"}  # fmt: skip
 
 
 # Columns that the user has named.

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from pairscale.core.errors import TableError
-from pairscale.core.tables import as_text, id_text
+from pairscale.core.tables import as_text, id_text, row_numbers
 
-__all__ = ["Preferences", "Words", "read_preferences", "read_words"]
+__all__ = ["Preferences", "Words", "read_preferences", "read_probabilities", "read_words"]
 
 _FIRST = ("model_a", "model_1", "a", "first", "left", "sample_1", "assistant_a", "assistant a")
 _SECOND = ("model_b", "model_2", "b", "second", "right", "sample_2", "assistant_b", "assistant b")
@@ -154,3 +154,24 @@ def read_preferences(given: pl.Series, what: str) -> Preferences:
     graded = int((~probability.is_in([0.0, 0.5, 1.0]) & probability.is_not_null()).sum())
     remark = f"{graded:,} graded, kept as probability; the more probable side counts as the winner"
     return Preferences(probability, unknown, (remark,) if graded else ())
+
+
+def read_probabilities(given: pl.Series, what: str) -> pl.Series:
+    """Probabilities that the first of two is better, as numbers; what is missing is null.
+
+    Args:
+        given: the column.
+        what: whose column it is, for the message.
+
+    Raises:
+        TableError: when a value is not a number from 0 to 1.
+    """
+    value = given.cast(pl.Float64, strict=False).fill_nan(None)
+    missing = given.is_null() | (given.is_nan() if given.dtype.is_float() else False)
+    bad = ~missing & ~value.is_between(0, 1).fill_null(value=False)
+    if bad.any():
+        raise TableError(
+            f"{what}: probability is {given.filter(bad)[0]!r} in {row_numbers(bad)}; it must be between 0 and 1: how "
+            "probable it is that the first of the two is better"
+        )
+    return value.alias("probability")

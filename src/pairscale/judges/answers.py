@@ -20,9 +20,25 @@ if TYPE_CHECKING:
 
     from pairscale.providers.base import TokenLogprob
 
-__all__ = ["ANSWERS", "Answer", "declines", "probability_of_first", "read_structured", "read_tag", "squeezed"]
+__all__ = [
+    "ANSWERS",
+    "CONFIDENCE_QUESTION",
+    "Answer",
+    "declines",
+    "probability_of_first",
+    "read_structured",
+    "read_tag",
+    "squeezed",
+    "stated_confidence",
+]
 
 ANSWERS = ("SAMPLE_1", "SAMPLE_2")
+CONFIDENCE_QUESTION = (
+    "\n\nAfter your answer, say how probable it is that your choice is right, in per cent from 50 (a guess) to 100 "
+    "(certain), in this form: <CONFIDENCE>75</CONFIDENCE>"
+)
+"""What is added to a prompt to ask how sure the model is."""
+_CONFIDENCE = re.compile(r"<CONFIDENCE>\s*(\d{1,3}(?:\.\d+)?)\s*%?\s*</CONFIDENCE>", re.IGNORECASE)
 """The two answers."""
 
 
@@ -135,6 +151,20 @@ def probability_of_first(logprobs: Sequence[TokenLogprob] | None, lead: str) -> 
             found = weights["1"] / sum(weights.values())  # the last one: an answer may be corrected
         before = (before + token.token)[-len(lead) - 40 :]
     return found
+
+
+def stated_confidence(text: str, position: int) -> float | None:
+    """The probability that the first is better, as the reply states it: the last that it states; None without one.
+
+    Args:
+        text: the reply.
+        position: which sample it chose.
+    """
+    found = _CONFIDENCE.findall(text)
+    if not found or not 0 <= float(found[-1]) <= 100:
+        return None
+    sure = float(found[-1]) / 100
+    return sure if position == 1 else 1 - sure
 
 
 def _chosen(choice: re.Pattern[str], before: str, token: str) -> str | None:

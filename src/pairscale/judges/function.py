@@ -137,7 +137,10 @@ def _verdict(answer: Any) -> Verdict:
         stated = answer.get("probability")
         return Verdict.tie(cost=cost) if choice == 0.5 else Verdict.win(place, probability=stated, cost=cost)
     return Verdict.fail(
-        "invalid_winner", f"Y must be 1 (A is better), 0 (B is better) or 0.5 (a tie), not {choice!r:.80}", cost=cost
+        "invalid_winner",
+        f"Y must be 1 (A is better), 0 (B is better) or 0.5 (a tie), not {choice!r:.80}; or give p, the probability "
+        "that A is better",
+        cost=cost,
     )
 
 

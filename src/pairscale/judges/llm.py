@@ -11,7 +11,16 @@ from pairscale.core.failures import failure_of
 from pairscale.core.options import require_choice
 from pairscale.core.provenance import text_hash
 from pairscale.judges._guard import PromptBytes, guarded_prompt, prompt_bytes
-from pairscale.judges.answers import ANSWERS, Answer, declines, probability_of_first, read_structured, read_tag
+from pairscale.judges.answers import (
+    ANSWERS,
+    CONFIDENCE_QUESTION,
+    Answer,
+    declines,
+    probability_of_first,
+    read_structured,
+    read_tag,
+    stated_confidence,
+)
 from pairscale.judges.base import JudgePair, Verdict
 from pairscale.providers.base import CHOICE_KEY
 from pairscale.providers.client import ProviderError, joined
@@ -28,8 +37,9 @@ if TYPE_CHECKING:
 
 __all__ = ["NO_ANSWER", "AnswerForm", "LLMJudge", "unanswered", "without_answer"]
 
-AnswerForm = Literal["tag", "structured"]
-"""How the model answers: between tags in free text, or as JSON that it cannot get wrong."""
+AnswerForm = Literal["tag", "structured", "confidence"]
+"""How the model answers: between tags in free text, as JSON that it cannot get wrong, or between tags and followed by
+how sure it says it is."""
 
 
 class LLMJudge:
@@ -42,7 +52,8 @@ class LLMJudge:
         trait: what to judge.
         template: the prompt template's text.
         template_id: its name.
-        answer: ``tag`` (between ``tag_prefix`` and ``tag_suffix``) or ``structured`` (JSON with two choices).
+        answer: ``tag`` (between ``tag_prefix`` and ``tag_suffix``), ``structured`` (JSON with two choices) or
+            ``confidence`` (the tag, and how sure the model says it is, for models that give no log-probabilities).
         tag_prefix: what stands before the answer.
         tag_suffix: what stands behind it.
         api_key: the key; by default that of the environment. It is kept in no log and no file. Or a callable that gives
@@ -128,7 +139,7 @@ class LLMJudge:
             "answer": self._answer,
             **self._model.identity,
         }
-        if self._answer == "tag":
+        if self._answer != "structured":
             settings["tags"] = [self._prefix, self._suffix]
         return Condition(
             f"{self.provider}:{self.model}",
@@ -148,6 +159,8 @@ class LLMJudge:
         """The question for one pair, in no provider's words."""
         texts = pair.first["text"], pair.second["text"]
         prompt = guarded_prompt(self._template, self.trait, *texts, self._prefix, self._suffix)
+        if self._answer == "confidence":
+            prompt += CONFIDENCE_QUESTION
         return self._model.request(prompt, ANSWERS if self._answer == "structured" else None)
 
     def prompt_bytes(self) -> PromptBytes:
@@ -242,10 +255,15 @@ class LLMJudge:
         known = {"prompt_hash": text_hash(request.prompt), **self._model.to_columns(done, batch=batch)}
         answer = self._read(reply.text, pair)
         if answer.position is not None and reply.stop_reason not in NO_ANSWER:
-            return Verdict.win(answer.position, probability=self._probability(reply), **known)
+            return Verdict.win(answer.position, probability=self._probability(reply, answer.position), **known)
         return without_answer(reply, answer, known)
 
-    def _probability(self, reply: LLMReply) -> float | None:
+    def _probability(self, reply: LLMReply, position: int) -> float | None:
+        if self._answer == "confidence":
+            return stated_confidence(reply.text, position)
+        if reply.probabilities is not None:
+            one, two = (reply.probabilities.get(name, 0.0) for name in ANSWERS)
+            return one / (one + two) if min(one, two) >= 0 and one + two > 0 else None
         if not reply.logprobs:
             return None
         is_tagged = self._prefix.casefold() in reply.text.casefold()

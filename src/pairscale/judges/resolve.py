@@ -8,12 +8,12 @@ import sys
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pairscale.core.errors import InputError, UnknownNameError
 from pairscale.core.files import read_table
 from pairscale.core.notices import notice
-from pairscale.core.options import optional, require_flag, require_mapping
+from pairscale.core.options import optional, require_choice, require_flag, require_mapping
 from pairscale.core.prompts import template_from
 from pairscale.core.tables import listed
 from pairscale.core.traits import Trait, trait_description
@@ -36,6 +36,11 @@ if TYPE_CHECKING:
 __all__ = ["imported", "judge_with", "make_judge", "make_llm_judge"]
 
 _EMBEDDED = {"lexical": LexicalJudge, "simulated": SimulatedJudge, "replay": ReplayJudge, "human": HumanJudge}
+_ALTERNATIVES = 20
+_OTHERWISE = (
+    "use judge_args answer='confidence' (the model states how sure it is), a model that gives them (of openai without "
+    "reasoning or with endpoint='decisions', gemini, together, ollama or compatible), or answer='winner'"
+)
 _OF_FUNCTION = {"name", "both_orders"}
 _KNOWN = "provider:model (such as openai:gpt-5.1), lexical, simulated:COLUMN, replay:FILE, human, or module:function"
 _MODELS = {"gpt-": "openai", "claude-": "anthropic", "gemini-": "gemini"}
@@ -114,6 +119,7 @@ def judge_with(
     base_url: str | None = None,
     cache: bool | None = None,
     price: Price | Mapping[str, Any] | None = None,
+    answer: Literal["winner", "probability"] = "winner",
 ) -> Judge:
     """A judge from the options that every verb has.
 
@@ -126,12 +132,15 @@ def judge_with(
         base_url: Address of the provider.
         cache: Whether to use answers of earlier runs to the same request.
         price: Prices of the model.
+        answer: What is wanted of an answer: with ``probability``, a model is asked for log-probabilities.
 
     Raises:
-        InputError: If a setting does not belong to the judge.
+        InputError: If a setting does not belong to the judge, or it cannot give a probability that is wanted.
     """
     settings = dict(optional(require_mapping, judge_args, "judge_args") or {})
     kind = judge.partition(":")[0] if isinstance(judge, str) else None
+    if require_choice(answer, "answer", ("winner", "probability")) == "probability":
+        _want_probability(judge, kind, settings)
     for name, value in (("base_url", base_url), ("cache", cache), ("price", price)):
         if value is None:
             continue
@@ -140,10 +149,31 @@ def judge_with(
             raise InputError(f"{name} belongs to a provider's model, such as compatible:MODEL{whose}")
         settings[name] = value
     if isinstance(judge, Judge) or kind in {*_EMBEDDED, *PROVIDERS}:
-        return make_judge(judge, trait=trait, template=template, judge_args=settings or None)
+        try:
+            return make_judge(judge, trait=trait, template=template, judge_args=settings or None)
+        except InputError as error:
+            if answer == "winner" or "log" not in str(error):
+                raise
+            raise InputError(
+                f"{judge} gives no log-probabilities for answer='probability' ({error}); {_OTHERWISE}"
+            ) from None
     own = {key: value for key, value in settings.items() if key in _OF_FUNCTION}
     calls = {key: value for key, value in settings.items() if key not in _OF_FUNCTION}
     return make_judge(judge, trait=trait, template=template, judge_args=own, judge_call_args=calls)
+
+
+def _want_probability(judge: object, kind: str | None, settings: dict[str, Any]) -> None:
+    """Ask a model for what a probability is made of; refuse people, who give none."""
+    if kind == "human":
+        raise InputError("people give no probabilities; use answer='winner'")
+    if kind not in PROVIDERS:
+        return
+    if settings.get("endpoint") == "decisions":
+        settings.setdefault("answer", "structured")
+    elif settings.get("answer") != "confidence":
+        settings.setdefault("logprobs", _ALTERNATIVES)
+        if settings["logprobs"] in (0, False):
+            raise InputError(f"answer='probability' of {judge} needs logprobs of 2 or more")
 
 
 def make_llm_judge(

@@ -11,11 +11,13 @@ from typing import Any
 
 from pairscale.core.comparisons import Condition
 from pairscale.core.errors import InputError
-from pairscale.core.options import require_int, require_mapping, require_number, require_probability
+from pairscale.core.options import optional, require_int, require_mapping, require_number, require_probability
 from pairscale.core.provenance import fingerprint
 from pairscale.judges.base import Item, JudgePair, Verdict
 
 __all__ = ["SimulatedJudge"]
+
+_OF_ERROR = ("error", "error_growth", "error_df", "limit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,10 @@ class SimulatedJudge:
 
     P(first wins) = (1 - lapse) · logistic(θ₁ - θ₂ + bias) + lapse / 2. The answer to a question depends on the seed
     and the question alone, so a run gives the same answers in any order, with any concurrency, and when resumed.
+
+    With ``error``, it is like a language model at temperature 0 that gives log-probabilities: its logit is
+    θ₁ - θ₂ + bias with an error that belongs to the pair, the same in both orders and at every repeat. The winner is
+    the sign of that logit, and the probability follows from it.
 
     Attributes:
         abilities: the truth by id, or the name of the samples' column that holds it.
@@ -34,6 +40,10 @@ class SimulatedJudge:
         error_rate: the share of attempts that fail with a transient error, and succeed when asked again.
         latency_s: how long it takes, on average (exponentially distributed).
         seed: of its random numbers.
+        error: the standard deviation of the errors of its logits; None for answers drawn by their true probability.
+        error_growth: how much larger errors are per logit between the two texts, as a share of ``error``.
+        error_df: the degrees of freedom of the errors, above 2, for Student's t; None for normal ones.
+        limit: logits are cut at this one, either way.
 
     Example:
         >>> judge = SimulatedJudge({"a": 2.0, "b": -2.0}, seed=1)
@@ -49,13 +59,26 @@ class SimulatedJudge:
     error_rate: float = 0.0
     latency_s: float = 0.0
     seed: int = 0
+    error: float | None = None
+    error_growth: float = 0.0
+    error_df: float | None = None
+    limit: float | None = None
 
     def __post_init__(self) -> None:
         checked: dict[str, Any] = {
             "bias": require_number(self.bias, "bias"),
             "latency_s": require_number(self.latency_s, "latency_s", least=0),
             "seed": require_int(self.seed, "seed", least=0),
+            "error": optional(require_number, self.error, "error", least=0),
+            "error_growth": require_number(self.error_growth, "error_growth", least=0),
+            "error_df": optional(require_number, self.error_df, "error_df", above=2),
+            "limit": optional(require_number, self.limit, "limit", above=0),
         }
+        if self.error is None and (self.error_growth or self.error_df is not None or self.limit is not None):
+            raise InputError("error_growth, error_df and limit say how logits err; give error, too")
+        if self.error is not None and self.lapse:
+            raise InputError("lapse is for answers drawn by their probability; with error, use error_df for outliers")
+
         for name in ("lapse", "invalid_rate", "tie_rate", "error_rate"):
             checked[name] = require_probability(getattr(self, name), name)
         if not isinstance(self.abilities, str):
@@ -70,6 +93,9 @@ class SimulatedJudge:
     def condition(self) -> Condition:
         """All of its settings."""
         settings = asdict(self)
+        if self.error is None:
+            for name in _OF_ERROR:
+                del settings[name]
         if not isinstance(self.abilities, str):
             settings["abilities"] = fingerprint(dict(self.abilities))
         return Condition("simulated", "offline", "simulated-1", settings=settings)
@@ -105,8 +131,26 @@ class SimulatedJudge:
             return Verdict.abstain("simulated refusal", model="simulated-1")
         if draw() < self.tie_rate:
             return Verdict.tie(model="simulated-1")
+        if self.error is not None:
+            return self._told(pair)
         chance = self.probability(pair.first, pair.second)
         return Verdict.win(1 if draw() < chance else 2, probability=chance, model="simulated-1")
+
+    def _told(self, pair: JudgePair) -> Verdict:
+        """The answer of a judge that errs by the pair."""
+        assert self.error is not None  # noqa: S101
+        first, second = str(pair.first["ID"]), str(pair.second["ID"])
+        draw = random.Random(f"{self.seed}|{min(first, second)}|{max(first, second)}")  # noqa: S311 - a simulation
+        error = draw.gauss(0, 1)
+        if self.error_df is not None:  # Student's t, with a standard deviation of 1
+            error *= math.sqrt((self.error_df - 2) / draw.gammavariate(self.error_df / 2, 2))
+        difference = self._ability(pair.first) - self._ability(pair.second)
+        size = self.error * (1 + self.error_growth * abs(difference))
+        z = difference + self.bias + (error if first < second else -error) * size
+        if self.limit is not None:
+            z = min(max(z, -self.limit), self.limit)
+        probability = 0.5 * (1 + math.tanh(z / 2))
+        return Verdict.win(1 if z > 0 else 2, probability=probability, model="simulated-1")
 
     def _ability(self, item: Item) -> float:
         if isinstance(self.abilities, str):

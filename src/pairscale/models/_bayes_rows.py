@@ -10,17 +10,19 @@ from pairscale.core.comparisons import OF_ITS_PAIR, as_comparisons, decided
 from pairscale.core.errors import FitError, InputError
 from pairscale.core.notices import notice
 from pairscale.core.options import require_choice, require_int, require_list
-from pairscale.core.tables import Table, listed, require_ids, to_frame
+from pairscale.core.tables import Table, listed, require_columns, require_ids, to_frame
+from pairscale.core.verdicts import read_probabilities
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["BayesTies", "read_rows", "sizes_of"]
+__all__ = ["PROBABILITY", "BayesTies", "read_graded_rows", "read_rows", "sizes_of"]
 
 BayesTies = Literal["drop", "half"]
 """What to do with ties: leave them out, or count half a win each."""
 
 _CLOSE = ("tie", "flip")
+PROBABILITY = "probability"
 
 
 def read_rows(results: Table, ids: Iterable[Any] | None, ties: BayesTies) -> tuple[pl.DataFrame, list[str], list[str]]:
@@ -33,6 +35,34 @@ def read_rows(results: Table, ids: Iterable[Any] | None, ties: BayesTies) -> tup
     """
     require_choice(ties, "ties", get_args(BayesTies))
     rows, said = decided(results) if ties == "drop" else _with_ties(results)
+    return _of_items(rows, ids, said)
+
+
+def read_graded_rows(results: Table, ids: Iterable[Any] | None) -> tuple[pl.DataFrame, list[str], list[str]]:
+    """The comparisons with a probability, a winner or a tie, the ids of all items, and what was left out.
+
+    Args:
+        results: results of any shape with a column ``probability``.
+        ids: all items there are; by default those of the comparisons.
+
+    Raises:
+        TableError: when there is no such column, or a value is not between 0 and 1.
+    """
+    frame = as_comparisons(results)
+    require_columns(frame, [PROBABILITY], "answer='probability'")
+    frame = frame.with_columns(read_probabilities(frame[PROBABILITY], "results"))
+    tied = _is_tie(frame)
+    kept = frame.filter(pl.col(PROBABILITY).is_not_null() | OF_ITS_PAIR | (pl.col("better_id").is_null() & tied))
+    said = []
+    if left := frame.height - kept.height:
+        said.append(notice(f"left out {left:,} of {frame.height:,} rows: no probability, no winner and no tie"))
+    return _of_items(kept, ids, said)
+
+
+def _of_items(
+    rows: pl.DataFrame, ids: Iterable[Any] | None, said: list[str]
+) -> tuple[pl.DataFrame, list[str], list[str]]:
+    """The comparisons of two different items, and the ids of all."""
     themselves = rows.filter(pl.col("ID1") == pl.col("ID2"))["ID1"].to_list()
     if themselves:
         left = f"left out {len(themselves):,} comparisons of a sample with itself: {listed(themselves)}"
@@ -56,17 +86,21 @@ def read_rows(results: Table, ids: Iterable[Any] | None, ties: BayesTies) -> tup
 def _with_ties(results: Table) -> tuple[pl.DataFrame, list[str]]:
     """The rows with a winner of their own pair or a tie; the rest is said."""
     frame = as_comparisons(results)
-    tied = pl.lit(value=False)
-    if "outcome" in frame.columns:
-        tied = pl.col("outcome").cast(pl.String).is_in(_CLOSE)
-    elif "result" in frame.columns:
-        tied = pl.col("result").cast(pl.Float64, strict=False) == 0.5
-    kept = frame.filter(OF_ITS_PAIR | (pl.col("better_id").is_null() & tied.fill_null(value=False)))
+    kept = frame.filter(OF_ITS_PAIR | (pl.col("better_id").is_null() & _is_tie(frame)))
     if kept.height == frame.height:
         return kept, []
     left = frame.height - kept.height
     why = "no winner and no tie, or a winner that is not of the pair"
     return kept, [notice(f"left out {left:,} of {frame.height:,} rows: {why}")]
+
+
+def _is_tie(frame: pl.DataFrame) -> pl.Expr:
+    tied = pl.lit(value=False)
+    if "outcome" in frame.columns:
+        tied = pl.col("outcome").cast(pl.String).is_in(_CLOSE)
+    elif "result" in frame.columns:
+        tied = pl.col("result").cast(pl.Float64, strict=False) == 0.5
+    return tied.fill_null(value=False)
 
 
 def sizes_of(pair_counts: Sequence[int] | None, available: int) -> list[int]:

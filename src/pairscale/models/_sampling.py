@@ -28,14 +28,15 @@ from pairscale.models._hmc import LockStepHMC
 from pairscale.models.diagnostics import Diagnostics, DiagnosticsGate, diagnose
 
 if TYPE_CHECKING:
+    from pairscale.models._logit_density import Whitened
     from pairscale.models.sampling import MCMCSettings
 
-__all__ = ["FIRST_LAPSE", "Begun", "Sampled", "Warm", "sampled", "warmed_up"]
+__all__ = ["FIRST_LAPSE", "PATH", "Begun", "Sampled", "Warm", "sampled", "warmed_up"]
 
 FIRST_LAPSE = 0.07  # where the search for coordinates begins; the prior's mean is 0.09
 _TEACH = 100  # so many draws of the warm-up can teach other coordinates
 _SUSPECTS = 24  # of each kind are judged before all the others
-_PATH = 1.7  # a little more than a quarter turn of a unit normal: means and spreads both mix well
+PATH = 1.7  # a little more than a quarter turn of a unit normal: means and spreads both mix well
 _COLD = "the step size collapsed with the start of the earlier fit; the fit began without it"
 _UNLEARNED = "the step size collapsed in the coordinates learned from the warm-up; sampled in those around the mode"
 
@@ -65,7 +66,7 @@ class Begun:
     """
 
     sampler: LockStepHMC
-    coordinates: Coordinates
+    coordinates: Coordinates | Whitened
     warm: bool
     learned: bool
     fallbacks: tuple[str, ...] = ()
@@ -91,6 +92,7 @@ class Sampled:
         """What a later fit can start from."""
         every_other = self.draws[::2]
         flat = every_other.reshape(-1, every_other.shape[2]).T  # parameters as rows
+        assert isinstance(begun.coordinates, Coordinates)  # noqa: S101 - only these can be learned
         return Warm(ids, model, self.draws[-1].T, *begun.coordinates.learn(flat), begun.sampler.step)
 
 
@@ -106,7 +108,7 @@ def warmed_up(
         return _cold(density, settings, rng, tick)
     coordinates = Coordinates.around(density, start.center, start.learned)
     z = coordinates.to_z(_columns(start.last, settings.chains))
-    sampler = LockStepHMC(coordinates, z, rng, path=_PATH, step=start.step, target_accept=settings.target_accept)
+    sampler = LockStepHMC(coordinates, z, rng, path=PATH, step=start.step, target_accept=settings.target_accept)
     sampler.advance(max(20, settings.iter_warmup // 4), adapt=True, on_draw=tick)
     if not sampler.collapsed:
         return Begun(sampler, coordinates, warm=True, learned=True)
@@ -121,7 +123,7 @@ def _cold(density: BTLDensity, settings: MCMCSettings, rng: np.random.Generator,
         x[density.row["u"]] = np.log(FIRST_LAPSE / (1 - FIRST_LAPSE))
     first = Coordinates.around(density, x)
     z = 0.7 * rng.standard_normal((density.size, settings.chains))
-    sampler = LockStepHMC(first, z, rng, path=_PATH, target_accept=settings.target_accept)
+    sampler = LockStepHMC(first, z, rng, path=PATH, target_accept=settings.target_accept)
     n_first = int(0.6 * settings.iter_warmup)
     skipped = n_first // 4
     sampler.advance(skipped, adapt=True, on_draw=tick)

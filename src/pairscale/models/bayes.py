@@ -44,6 +44,7 @@ from pairscale.pairing.table import generator
 
 if TYPE_CHECKING:
     from pairscale.models.laplace import LaplaceFit
+    from pairscale.models.logits import LogitFit
 
 __all__ = ["BTLFit", "BayesFit", "fit_bayes_btl_mcmc", "fit_btl"]
 
@@ -115,11 +116,11 @@ class BayesFit(PlotMixin, table="_items", columns=ITEM_FIGURES, charts=("scores"
     item_log_list: list[pl.DataFrame]
     item_summary: pl.DataFrame
     round_log: pl.DataFrame
-    fits: list[BTLFit | LaplaceFit]
+    fits: list[BTLFit | LaplaceFit | LogitFit]
     notices: tuple[str, ...] = ()
 
     @property
-    def fit(self) -> BTLFit | LaplaceFit:
+    def fit(self) -> BTLFit | LaplaceFit | LogitFit:
         """The last fit: of all the comparisons."""
         return self.fits[-1]
 
@@ -210,7 +211,7 @@ def fit_bayes_btl_mcmc(
     return gathered(fits, [*said, *fits[-1].notices, *_say_narrow(fits[-1], prior_sd)])
 
 
-def gathered(fits: Sequence[BTLFit | LaplaceFit], notices: Iterable[str]) -> BayesFit:
+def gathered(fits: Sequence[BTLFit | LaplaceFit | LogitFit], notices: Iterable[str]) -> BayesFit:
     """Fits of growing parts of the same results as one result."""
     items = [
         item_log(fit.posterior, at, fit.degree, fit.pos_count_A, fit.pos_count_B, fit.repeated_pairs)
@@ -338,7 +339,9 @@ def _digest(cells: Cells) -> str:
 # What comes out
 
 
-def _round_row(fit: BTLFit | LaplaceFit, refit_id: int, fits: Sequence[BTLFit | LaplaceFit]) -> pl.DataFrame:
+def _round_row(
+    fit: BTLFit | LaplaceFit | LogitFit, refit_id: int, fits: Sequence[BTLFit | LaplaceFit | LogitFit]
+) -> pl.DataFrame:
     before = fits[refit_id - 2].n_comparisons if refit_id > 1 else 0
     known: dict[str, Any] = {
         "refit_id": refit_id,

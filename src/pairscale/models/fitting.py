@@ -9,19 +9,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
+import polars as pl
+
 from pairscale.core.comparisons import says_who_stood_first
 from pairscale.core.errors import InputError
 from pairscale.core.files import read_table
 from pairscale.core.notices import notice
 from pairscale.core.options import require_choice
 from pairscale.core.tables import listed
+from pairscale.models._bayes_rows import PROBABILITY, read_graded_rows
 from pairscale.models._progress import showing_progress
+from pairscale.models.sampling import Answer
 from pairscale.store.reading import read_comparisons
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-
-    import polars as pl
 
     from pairscale.core.tables import Table
     from pairscale.models._bayes_rows import BayesTies
@@ -38,12 +40,13 @@ __all__ = ["FitModel", "fit", "misplaced"]
 FitModel: TypeAlias = Literal["bt", "elo", "bayes"]
 """The models there are."""
 
+_APPROXIMATE = "engine 'laplace' approximates the posterior by a normal distribution, and diagnoses nothing"
 _ENGINES = {"bt": ("auto", "sirt", "mle", "map", "firth"), "elo": ("auto",), "bayes": ("auto", "sampler", "laplace")}
 _OF_MODEL = {
     "separate": ("bt",), "position": ("bt",), "cluster": ("bt",), "bootstrap": ("bt",), "reference": ("bt",),
     "weights": ("bt",), "covariance": ("bt",), "rank_intervals": ("bt",), "level": ("bt",), "chosen": ("bt",),
     "variant": ("bayes",), "prior": ("bayes",), "prior_sd": ("bayes", "bt"), "repeats": ("bayes", "bt"),
-    "ties": ("bayes", "bt"), "engine": ("bayes", "bt"), "runs": ("elo",),
+    "ties": ("bayes", "bt"), "engine": ("bayes", "bt"), "runs": ("elo",), "answer": ("bayes",),
 }  # fmt: skip
 
 
@@ -51,6 +54,7 @@ def fit(
     data: Table | str | Path | RunFile,
     model: FitModel = "bt",
     *,
+    answer: Answer = "winner",
     engine: str = "auto",
     variant: Variant | None = None,
     prior_sd: float | Literal["learned"] | None = None,
@@ -87,6 +91,8 @@ def fit(
         data: A run file, a file of results or of people's labels, or a table of results, of any form that the guide
             to results lists.
         model: ``bt`` (Bradley-Terry), ``elo`` (EloChoice) or ``bayes`` (the whole posterior).
+        answer: What is evidence: the ``winner``, or, of bayes, the ``probability`` that the first text is better, from
+            the column of that name. Scores are then in the judge's logits.
         engine: Of bt: ``sirt`` (``auto``), ``mle``, ``map`` or ``firth``. Of bayes: ``sampler`` (``auto``) or
             ``laplace``, the normal approximation.
         variant: Of bayes: ``btl``, ``btl_e`` (lapses), ``btl_b`` (position) or ``btl_e_b`` (both; the default where
@@ -133,17 +139,22 @@ def fit(
         'S20'
     """
     require_choice(model, "model", get_args(FitModel))
+    require_choice(answer, "answer", get_args(Answer))
     given = {
         "engine": engine != "auto", "variant": variant, "prior_sd": prior_sd, "repeats": repeats,
         "prior": prior is not None, "ties": ties, "chosen": chosen, "runs": runs, "level": level, "separate": separate,
         "position": position, "cluster": cluster, "bootstrap": bootstrap, "reference": reference, "weights": weights,
-        "covariance": covariance, "rank_intervals": rank_intervals,
+        "covariance": covariance, "rank_intervals": rank_intervals, "answer": answer != "winner",
     }  # fmt: skip
     if wrong := misplaced({name: not _is_unset(value) for name, value in given.items()}, model):
         models = " or ".join(f"model={known!r}" for known in wrong[1])
         raise InputError(f"{wrong[0]} belongs to {models}, not to model={model!r}; leave it out")
     require_choice(engine, "engine", _ENGINES[model])
+    if answer == "probability" and ties is not None:
+        raise InputError("ties belongs to answer='winner'; with answer='probability' a tie is a probability of 0.5")
     known = read_comparisons(data, condition, a_col=a_col, b_col=b_col, winner_col=winner_col, key=key)
+    if answer == "winner":
+        _say_unused(known.table)
     if weights is None and "weight" in known.table.columns:
         weights = _own_weights(model)
     names = known.ids if ids is None else ids
@@ -156,6 +167,10 @@ def fit(
     tied = ties if ties is not None else "half" if model == "bayes" else "drop"
     spread = prior_sd if prior_sd is not None else "learned"
     if model == "bayes":
+        if answer == "probability":
+            if prior is not None:
+                raise InputError("prior belongs to answer='winner'; a fit of probabilities does not take it yet")
+            return _graded(known.table, names, engine, variant, seed, spread, counted, progress=progress)
         if tied == "davidson":
             raise InputError("ties='davidson' belongs to model='bt'; the Bayesian model takes 'half' or 'drop'")
         beforehand = None if prior is None else _beforehand(prior, known.samples)
@@ -209,6 +224,48 @@ def _beforehand(prior: str | Mapping[str, float] | Table, samples: pl.DataFrame 
     raise InputError(f"prior: there is no column or file {prior!r}; {has}. Name a file with ID and one other column")
 
 
+def _say_unused(table: pl.DataFrame) -> None:
+    """That there are probabilities, and that only the winners are used."""
+    if PROBABILITY not in table.columns:
+        return
+    given = table[PROBABILITY].cast(pl.Float64, strict=False).drop_nulls()
+    if len(given) and not given.is_in([0.0, 0.5, 1.0]).all():
+        notice(
+            f"{len(given):,} comparisons have a probability, which is not used: winners alone count; "
+            "use model='bayes', answer='probability' to count how sure the judge was"
+        )
+
+
+def _graded(
+    table: pl.DataFrame,
+    ids: Iterable[Any] | None,
+    engine: str,
+    variant: Variant | None,
+    seed: int,
+    prior_sd: float | Literal["learned"],
+    repeats: Repeats,
+    *,
+    progress: bool,
+) -> BayesFit:
+    """A fit of probabilities."""
+    from pairscale.models.bayes import gathered
+    from pairscale.models.logits import fit_logits, fit_logits_laplace
+
+    rows, names, said = read_graded_rows(table, ids)
+    best = variant or ("btl_b" if says_who_stood_first(rows) else "btl")
+    if best not in ("btl", "btl_b"):
+        raise InputError(
+            f"variant={best!r} has lapses; with answer='probability' use 'btl' or 'btl_b', which have outliers instead"
+        )
+    rows = rows.select("ID1", "ID2", "better_id", PROBABILITY)
+    if engine == "laplace":
+        said.append(notice(_APPROXIMATE))
+        found = fit_logits_laplace(rows, names, best, seed=seed, prior_sd=prior_sd, repeats=repeats)
+    else:
+        found = fit_logits(rows, names, best, seed=seed, prior_sd=prior_sd, repeats=repeats, progress=progress)
+    return gathered([found], [*said, *found.notices])
+
+
 def _own_weights(model: FitModel) -> str | None:
     """The column ``weight``, which only one model can use."""
     if model == "bt":
@@ -246,7 +303,7 @@ def _laplace(
 
     rows, names, said = read_rows(table, ids, ties)
     said += say_copies(rows, rows, AS_NEW if repeats == "independent" else BY_ADDED)
-    said.append(notice("engine 'laplace' approximates the posterior by a normal distribution, and diagnoses nothing"))
+    said.append(notice(_APPROXIMATE))
     known = None if prior is None else known_by_id(prior, names)
     found = fit_btl_laplace(rows, names, variant, seed=seed, prior_sd=prior_sd, repeats=repeats, known=known)
     return gathered([found], said)

@@ -41,12 +41,21 @@ from pairscale.pairing.table import generator
 if TYPE_CHECKING:
     from pairscale.core.arrays import Floats, Ints
 
-__all__ = ["Differences", "LaplaceFit", "differences", "fit_btl_laplace"]
+__all__ = [
+    "DENSE",
+    "N_DRAWS",
+    "Differences",
+    "LaplaceFit",
+    "around_center",
+    "differences",
+    "draw_around",
+    "fit_btl_laplace",
+]
 
-_DRAWS = 1000
+N_DRAWS = 1000
 _SEARCH = 40  # steps at most, for the judge's parameters
 _ROUGH = 1.0  # how far off a bound on the log evidence may be
-_DENSE = 200  # items: above that, matrices of all pairs take longer
+DENSE = 200  # items: above that, matrices of all pairs take longer
 _FINE = np.linspace(-4.5, 4.5, 361)
 
 
@@ -128,9 +137,9 @@ def fit_btl_laplace(
     cells, first, second, agreement = count_repeats(rows, names, model, repeats)
     gate = DiagnosticsGate.for_items(len(names)) if gate is None else gate
     required = gate.ess_bulk_min_near_stop if near_stop else gate.ess_bulk_min
-    size = max(_DRAWS, 2 * math.ceil(required / 2))
+    size = max(N_DRAWS, 2 * math.ceil(required / 2))
     target = _target(cells, model)
-    x, judge = _draws(target, size, generator(seed))
+    x, judge = draw_around(target, size, generator(seed))
     theta = target.abilities(x)
     diagnostics = gate.judge(divergences=0, max_rhat=1.0, min_ess_bulk=float(size), near_stop=near_stop)
     posterior = Posterior(
@@ -179,25 +188,25 @@ class Differences:
 def differences(cells: Cells, model: JudgeParameters) -> Differences:
     """The differences that outcomes are explained by, without drawing anything."""
     target = _target(cells, model)
-    center, _ = _center(target)
+    center, _ = around_center(target)
     return Differences(target.differences(center.mean), center.spread, target.lapse(center.judge))
 
 
 def _target(cells: Cells, model: JudgeParameters) -> Target:
     """Exact matrices for few items; for many, what needs no dense matrix."""
-    return (Target if cells.n_items <= _DENSE else SparseTarget)(cells, model)
+    return (Target if cells.n_items <= DENSE else SparseTarget)(cells, model)
 
 
 # Draws
 
 
-def _draws(target: Target, size: int, rng: np.random.Generator) -> tuple[Floats, dict[str, Floats]]:
+def draw_around(target: Target, size: int, rng: np.random.Generator) -> tuple[Floats, dict[str, Floats]]:
     """Draws of abilities and b (a row each), and of the judge's other parameters by name.
 
     They come in pairs on opposite sides of the mean, and are stretched to the right width, so that means and standard
     deviations are not left to chance.
     """
-    center, axes = _center(target)
+    center, axes = around_center(target)
     noise, variance = target.noise(center.factor, size // 2, rng)
     noise = np.concatenate([noise.T, -noise.T])
     noise *= np.sqrt(variance / np.einsum("si,si->i", noise, noise) * (size - 1))
@@ -215,13 +224,14 @@ def _draws(target: Target, size: int, rng: np.random.Generator) -> tuple[Floats,
     return noise, dict(zip(target.names, judge.T, strict=True))
 
 
-def _center(target: Target) -> tuple[Normal, Floats]:
+def around_center(target: Target) -> tuple[Normal, Floats]:
     """The normal distribution where the judge's parameters are most probable, and their axes (columns)."""
     judge = target.start()
     here = target.around(judge, target.mode(judge), None, steps=3 * target.steps)
     if not target.names:
         return here, np.empty((0, 0))
-    curvature = np.diag([{"u": 1.5, "t": float(target.n)}[name] for name in target.names])
+    guesses = {"u": 1.5, "t": float(target.n), "s": float(target.cells.times.sum())}
+    curvature = np.diag([guesses[name] for name in target.names])
     shorter = 1.0
     for at in range(_SEARCH):
         step = np.linalg.solve(curvature, here.slope)

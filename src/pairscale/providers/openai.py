@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from pairscale.core.errors import InputError
 from pairscale.providers import _read, _write
 from pairscale.providers.base import HTTPCall, LLMReply, LLMRequest, ProviderProblem, StopReason, TokenLogprob, Usage
+from pairscale.providers.decisions import DECISIONS, decisions_call, read_decision
 from pairscale.providers.families import Capabilities, rules_of
 
 __all__ = ["OpenAI"]
@@ -70,12 +71,16 @@ class OpenAI:
         endpoint = request.endpoint or able.endpoint or (_RESPONSES if asked else _CHAT)
         if endpoint == _RESPONSES:
             return _responses(request, effort, samplers)
+        if endpoint == DECISIONS:
+            return decisions_call(request)
         if endpoint != _CHAT:
-            raise InputError(f"OpenAI has no endpoint {endpoint!r}; there are {_CHAT} and {_RESPONSES}")
+            raise InputError(f"OpenAI has no endpoint {endpoint!r}; there are {_CHAT}, {_RESPONSES} and {DECISIONS}")
         return _chat(request, effort, samplers)
 
     def reply(self, call: HTTPCall, body: Any) -> LLMReply:
-        """What the model said, from either endpoint."""
+        """What the model said, from any endpoint."""
+        if call.endpoint == DECISIONS:
+            return read_decision(body)
         return read_response(body) if call.endpoint == _RESPONSES else read_chat(body)
 
     def problem(self, status: int, body: Any) -> ProviderProblem:

@@ -116,7 +116,11 @@ def read_results(
 def _read_file(path: Path, columns: ResultColumns) -> pl.DataFrame:
     table = read_table(path, text=partial(text_columns, given=columns))
     there = set(table.columns)
-    if {"ID1", "ID2"} <= there and not {"better_id", "better_sample", "preferred"} & there and not columns:
+    if (
+        {"ID1", "ID2"} <= there
+        and not {"better_id", "better_sample", "preferred", "probability"} & there
+        and not columns
+    ):
         raise InputError(
             f"{path} holds pairs without answers; `pairscale judge {path} --run FILE` gets them (if it has answers, "
             "name their column with winner_col=)"

@@ -38,7 +38,7 @@ def asked_by(kind: str, body: Mapping[str, Any], model: str = "") -> ReadRequest
     """Read a request.
 
     Args:
-        kind: ``chat``, ``responses``, ``messages``, ``gemini``, ``ollama-chat`` or ``ollama-generate``.
+        kind: ``chat``, ``responses``, ``decisions``, ``messages``, ``gemini``, ``ollama-chat`` or ``ollama-generate``.
         body: its JSON document.
         model: the model's name when it stands in the address.
     """
@@ -106,8 +106,15 @@ def _ollama(body: Mapping[str, Any], _: str) -> ReadRequest:
     return ReadRequest(prompt, body["model"], _field(body.get("format")), wanted, bool(body.get("think")), limit)
 
 
+def _decisions(body: Mapping[str, Any], _: str) -> ReadRequest:
+    given = body["input"]
+    prompt = given if isinstance(given, str) else _joined(given[-1]["content"])
+    return ReadRequest(prompt, body["model"], str(body["questions"][0].get("name") or "choice"), 0, False, None)
+
+
 _READERS = {
     "chat": _chat,
+    "decisions": _decisions,
     "responses": _responses,
     "messages": _anthropic,
     "gemini": _gemini,
@@ -177,6 +184,36 @@ def _write_chat(asked: ReadRequest, said: Said, number: int, body: Mapping[str, 
             "completion_tokens_details": {"reasoning_tokens": 0},
         },
         "service_tier": body.get("service_tier", "default"),
+    }
+
+
+def _write_decisions(asked: ReadRequest, said: Said, number: int, body: Mapping[str, Any]) -> dict[str, Any]:
+    """A choice per question, with the probability of each; a refusal when there is none."""
+    del number
+    answers: list[dict[str, Any]] = []
+    for question in body["questions"]:
+        values = [one["value"] for one in question.get("choices", [])]
+        named = {"name": question.get("name")}
+        if said.p_first is None or len(values) != 2:
+            answers.append({"type": "refusal", **named})
+            continue
+        shares = (said.p_first, 1 - said.p_first)
+        at = 0 if shares[0] >= shares[1] else 1
+        each = [{"value": value, "probability": share} for value, share in zip(values, shares, strict=True)]
+        answers.append(
+            {"type": "choice", **named, "choice": values[at], "confidence": shares[at], "probabilities": each}
+        )
+    prompt = _tokens(asked.prompt)
+    return {
+        "answers": answers,
+        "model": asked.model,
+        "usage": {
+            "input_tokens": prompt,
+            "input_tokens_details": {"cache_write_tokens": 0, "cached_tokens": 0},
+            "output_tokens": 1,
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": prompt + 1,
+        },
     }
 
 
@@ -301,6 +338,7 @@ def _write_ollama(asked: ReadRequest, said: Said, number: int, body: Mapping[str
 
 _WRITERS = {
     "chat": _write_chat,
+    "decisions": _write_decisions,
     "responses": _write_responses,
     "messages": _write_anthropic,
     "gemini": _write_gemini,

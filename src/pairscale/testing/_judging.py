@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from pairscale.core.options import require_probability
+from pairscale.core.options import require_number, require_probability
 
 __all__ = ["Behaviour", "Quality", "Said", "answer", "samples_of"]
 
@@ -38,6 +38,8 @@ class Behaviour:
         sharpness: what a difference of quality is worth, in logits.
         bias: logits in favour of the first position.
         lapse: the share of answers that are a coin toss.
+        error: the standard deviation of an error of its logit that belongs to the two texts, whatever their order.
+        confidence: whether it says how sure it is when a prompt asks for that.
         refusal_rate: the share of prompts that it refuses.
         malformed_rate: the share of answers without the tag that was asked for.
         empty_rate: the share of empty answers.
@@ -52,6 +54,8 @@ class Behaviour:
     sharpness: float = 1.0
     bias: float = 0.0
     lapse: float = 0.0
+    error: float = 0.0
+    confidence: bool = True
     refusal_rate: float = 0.0
     malformed_rate: float = 0.0
     empty_rate: float = 0.0
@@ -63,6 +67,7 @@ class Behaviour:
     _known: dict[str, float] = field(default_factory=dict[str, float], repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        require_number(self.error, "error", least=0)
         for name in (
             "lapse", "refusal_rate", "malformed_rate", "empty_rate", "truncated_rate", "filtered_rate", "echo_rate",
         ):  # fmt: skip
@@ -123,6 +128,9 @@ def answer(prompt: str, behaviour: Behaviour, *, structured: str | None = None) 
         return Said("I see no two samples to compare.", thoughts=behaviour.thoughts)
     first, second = (behaviour.quality_of(text) for text in texts)
     logit = behaviour.sharpness * (first - second) + behaviour.bias
+    if behaviour.error:
+        erring = random.Random(f"{behaviour.seed}|{'|'.join(sorted(texts))}").gauss(0, behaviour.error)  # noqa: S311
+        logit += erring if texts[0] <= texts[1] else -erring
     p = (1 - behaviour.lapse) * 0.5 * (1 + math.tanh(logit / 2)) + behaviour.lapse / 2
     fate = draw()
     for rate, said in (
@@ -138,7 +146,10 @@ def answer(prompt: str, behaviour: Behaviour, *, structured: str | None = None) 
         fate -= rate
     choice = 1 if draw() < p else 2
     before, after = (f'{{"{structured}": "', '"}') if structured else _tags(prompt)
-    return Said(f"{before}SAMPLE_{choice}{after}", "stop", behaviour.thoughts, p, choice)
+    sure = ""
+    if behaviour.confidence and not structured and "<CONFIDENCE>" in prompt:
+        sure = f"\n<CONFIDENCE>{100 * (p if choice == 1 else 1 - p):.0f}</CONFIDENCE>"
+    return Said(f"{before}SAMPLE_{choice}{after}{sure}", "stop", behaviour.thoughts, p, choice)
 
 
 def _tags(prompt: str) -> tuple[str, str]:

@@ -29,6 +29,8 @@ _ROUTES = {
     "/chat/completions": "chat",
     "/v1/responses": "responses",
     "/responses": "responses",
+    "/v1/decisions": "decisions",
+    "/decisions": "decisions",
     "/v1/messages": "messages",
     "/messages": "messages",
     "/api/chat": "ollama-chat",
@@ -116,7 +118,7 @@ class JournalEntry:
 class ProviderSimulator:
     """A real HTTP server on this machine; use it in a ``with`` block.
 
-    It speaks OpenAI's chat completions and responses (Together's and every compatible server's form, too),
+    It speaks OpenAI's chat completions, responses and decisions (Together's and every compatible server's form, too),
     Anthropic's messages, Gemini's generateContent (v1 and v1beta), and Ollama's generate, chat, ps and tags; and the
     batches and files of all but Ollama. Together is under ``/together``. The official SDKs work against it unchanged.
 
