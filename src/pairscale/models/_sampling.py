@@ -189,10 +189,12 @@ def sampled(
         planned = min(_enough(planned, diagnostics), most)
 
 
-def _abilities(density: BTLDensity, draws: Floats) -> Floats:
+def _abilities(density: BTLDensity | LogitDensity, draws: Floats) -> Floats:
     """The abilities of draws (draws, chains, parameters)."""
     theta = draws[:, :, : density.n]
-    return theta + draws[:, :, density.row["g"], None] * density.known if "g" in density.row else theta
+    if isinstance(density, BTLDensity) and "g" in density.row:
+        return theta + draws[:, :, density.row["g"], None] * density.known
+    return theta
 
 
 def _enough(n: int, found: Diagnostics) -> int:

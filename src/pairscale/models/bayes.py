@@ -356,7 +356,8 @@ def _round_row(
     }
     if fit.repeat_agreement.how != "independent":
         known["repeat_agreement"] = fit.repeat_agreement.rho
-    if fit.slope is not None:
-        low, high = np.quantile(fit.slope, (0.025, 0.975))
-        known |= {"prior_slope_mean": float(fit.slope.mean()), "prior_slope_p2.5": low, "prior_slope_p97.5": high}
+    slope = getattr(fit, "slope", None)
+    if slope is not None:
+        low, high = np.quantile(slope, (0.025, 0.975))
+        known |= {"prior_slope_mean": float(slope.mean()), "prior_slope_p2.5": low, "prior_slope_p97.5": high}
     return round_log_row(**known)

@@ -160,12 +160,12 @@ def fit_logits(
                 "usual; use engine='laplace', or a longer warm-up (mcmc: iter_warmup)"
             )
         begun = Begun(sampler, coordinates, warm=False, learned=False)
-        found = sampled(begun, settings, near_stop, gate, tick)
-    parameters = {name: found.draws[:, :, at] for name, at in density.row.items()}
-    posterior = Posterior.from_chains(tuple(read.names), found.theta, None, parameters.get("b"), found.diagnostics)
+        drawn = sampled(begun, settings, near_stop, gate, tick)
+    parameters = {name: drawn.draws[:, :, at] for name, at in density.row.items()}
+    posterior = Posterior.from_chains(tuple(read.names), drawn.theta, None, parameters.get("b"), drawn.diagnostics)
     spread = np.exp(parameters["t"]).ravel() if model.prior_sd is None else None
     how = "lock-step HMC", f"pairscale {__version__} logits"
-    return read.fit(posterior, found.diagnostics, spread, np.exp(parameters["s"]).ravel(), how, seed)
+    return read.fit(posterior, drawn.diagnostics, spread, np.exp(parameters["s"]).ravel(), how, seed)
 
 
 def fit_logits_laplace(
@@ -288,9 +288,7 @@ def _read(
                 break
     elif repeats == "learned":
         rho = 0.0
-    how: Literal["independent", "given", "learned"] = (
-        repeats if repeats in ("independent", "learned") else "given"  # type: ignore[assignment]
-    )
+    how: Literal["independent", "given", "learned"] = repeats if repeats in ("independent", "learned") else "given"
     agreement = replace(repeat_agreement(first, second, first_won, target.cells, model, rho), how=how)
     options = {"model_variant": variant, "prior_sd": prior_sd, "repeats": repeats, "answer": "probability"}
     named = "btl_b" if model.position else "btl"
