@@ -28,7 +28,7 @@ from pairscale.models._hmc import LockStepHMC
 from pairscale.models.diagnostics import Diagnostics, DiagnosticsGate, diagnose
 
 if TYPE_CHECKING:
-    from pairscale.models._logit_density import Whitened
+    from pairscale.models._logit_density import LogitDensity, Whitened
     from pairscale.models.sampling import MCMCSettings
 
 __all__ = ["FIRST_LAPSE", "PATH", "Begun", "Sampled", "Warm", "sampled", "warmed_up"]

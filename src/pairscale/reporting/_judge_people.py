@@ -81,18 +81,22 @@ def _answer(case: PairwiseCase) -> str:
 
 def _lead(found: PairwiseAgreement, judge: str, unlabelled: int) -> str:
     """How far they agree, in words."""
-    rest = f" {unlabelled:,} further cases have no label with a winner or a tie." if unlabelled else ""
+    rest = f" Without a label of a winner or a tie: {_cases(unlabelled)}." if unlabelled else ""
     if found.rate is None or found.rate_ci is None:
         return f"There is no case to which both {judge} and people gave a winner or a tie.{rest}"
     ends = f"95 % interval {100 * found.rate_ci[0]:.0f} to {100 * found.rate_ci[1]:.0f}"
     agreed = round(found.rate * found.n)
-    text = f"{judge} and people say the same in {agreed:,} of {found.n:,} cases: {percent(found.rate)} ({ends})."
+    text = f"{judge} and people say the same in {agreed:,} of {_cases(found.n)}: {percent(found.rate)} ({ends})."
     if found.cohen_kappa is None:
         return f"{text} Kappa is not defined: one of them always says the same.{rest}"
     between = "" if found.ci is None else f" (95 % interval {number(found.ci[0])} to {number(found.ci[1])})"
     left = max(0, found.left_out - unlabelled)
-    open_ = f" {left:,} cases that {judge} gave neither to are left out." if left else ""
+    open_ = f" Left out: {_cases(left)} to which {judge} gave neither a winner nor a tie." if left else ""
     return f"{text} Kappa by {found.by}, agreement beyond chance, is {number(found.cohen_kappa)}{between}.{open_}{rest}"
+
+
+def _cases(n: int) -> str:
+    return f"{n:,} case{'s' * (n != 1)}"
 
 
 def _notes(found: PairwiseAgreement, judge: str, run: PairwiseRunResult) -> list[str]:
