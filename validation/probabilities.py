@@ -140,7 +140,7 @@ def table(rows: list[dict[str, Any]]) -> Iterator[str]:
 
 def picture(rows: list[dict[str, Any]]) -> str:
     """Share of runs that have reached their target, by calls: winners and probabilities, in the stress world."""
-    parts, width, height, most = [], 300, 170, 1200
+    parts, width, height, most = [], 300, 170, 900
     colours = {"winner:information": ("#8a5a00", "winners"), "probability:information": ("#1f5f99", "probabilities")}
     for panel, (sd, target) in enumerate(TARGETS.items()):
         left, bottom = 50 + panel * (width + 50), height + 40

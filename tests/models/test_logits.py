@@ -305,7 +305,7 @@ def test_nearly_nothing_is_fitted_without_an_error() -> None:
 
 
 def test_alpacaeval_s_weighted_win_rates_are_the_mean_probabilities() -> None:
-    """Read as results with probabilities, the published annotations give the published rates to the last digit."""
+    """Read as results with probabilities, the published annotations give the published rates, to the rounding of the file."""
     folder = Path(__file__).parents[1] / "golden" / "alpaca"
     rows = pl.read_csv(folder / "annotations.csv.gz").select(
         pl.col("model").alias("ID1"), pl.lit("baseline").alias("ID2"), pl.col("preference").alias("probability")
@@ -314,4 +314,4 @@ def test_alpacaeval_s_weighted_win_rates_are_the_mean_probabilities() -> None:
     published = pl.read_csv(folder / "published.csv")
     both = found.join(published, left_on="ID1", right_on="model")
     assert both.height == published.height
-    assert both["rate"].to_numpy() == pytest.approx(both["win_rate"].to_numpy(), abs=1e-9)
+    assert both["rate"].to_numpy() == pytest.approx(both["win_rate"].to_numpy(), abs=5e-6)

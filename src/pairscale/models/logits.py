@@ -129,10 +129,10 @@ def fit_logits(
     """
     del warm
     if len(ids) > _MOST_SAMPLED:
-        found = fit_logits_laplace(
+        near = fit_logits_laplace(
             rows, ids, model_variant, settings, seed, prior_sd=prior_sd, near_stop=near_stop, gate=gate, repeats=repeats
         )
-        return replace(found, notices=(*found.notices, notice(_MANY)))
+        return replace(near, notices=(*near.notices, notice(_MANY)))
     settings = settings or MCMCSettings()
     read = _read(rows, ids, model_variant, prior_sd, repeats)
     rng = generator(seed)
