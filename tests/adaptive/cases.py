@@ -24,6 +24,11 @@ BELOW = {
     "max_failures_in_row": 60,
 }  # fmt: skip
 """Whole-numbered settings are drawn from their least value to this: above, they no longer make a difference here."""
+CHOICES = {
+    "ties": ["invalid", "half"],
+    "goal": ["order", "top:1", "top:2"],
+    "criterion": ["determinant", "ranks"],
+}
 OURS = ["ties", "reverse_rate", "discount_repeats"]
 """Settings that the document does not have: drawn more often, and together."""
 ORDERED = (("p_long_low", "p_long_high"), ("mid_min_dist", "mid_max_dist"), ("dup_max_obs", "dup_max_obs_relaxed"))
@@ -43,8 +48,8 @@ def adaptive_configs(draw: st.DrawFn) -> dict[str, Any]:
         field = fields[name]
         if isinstance(field["default"], bool):
             given[name] = draw(st.booleans())
-        elif name == "ties":
-            given[name] = draw(st.sampled_from(["invalid", "half"]))
+        elif name in CHOICES:
+            given[name] = draw(st.sampled_from(CHOICES[name]))
         elif name in BELOW:
             given[name] = draw(st.integers(int(field["low"]), BELOW[name]))
         else:

@@ -290,5 +290,5 @@ def test_a_seed_is_a_whole_number(seed: Any) -> None:
 
 
 def test_one_item_cannot_be_ranked() -> None:
-    with pytest.raises(InputError, match="two items"):
+    with pytest.raises(InputError, match="two texts"):
         Engine(["a"])

@@ -182,7 +182,7 @@ def test_reliability_is_where_the_run_stops():
 
 
 def test_a_judge_that_is_made_already_takes_no_trait():
-    with pytest.raises(InputError, match="made already"):
+    with pytest.raises(InputError, match="already has its settings"):
         ps.rank(samples(4), judge=simulated(), trait="ideas", **QUICK)
 
 

@@ -259,8 +259,8 @@ def test_start_refuses_a_file_that_holds_a_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("items", "words"),
     [
-        (["a"], "two items"),
-        ([], "two items"),
+        (["a"], "two texts"),
+        ([], "two texts"),
         (["a", "a"], "unique"),
         ([{"name": "a"}, {"name": "b"}], "no column ID"),
         ("a", "not a text"),

@@ -136,7 +136,7 @@ class TestFunctionJudge:
             assert len(named) == 1
 
     def test_not_callable(self):
-        with pytest.raises(InputError, match="callable"):
+        with pytest.raises(InputError, match="or a function judge"):
             ps.FunctionJudge(3)
 
 

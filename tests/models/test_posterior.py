@@ -152,7 +152,7 @@ def test_item_log_columns() -> None:
         == (
             "refit_id ID theta_mean theta_sd theta_p2.5 theta_p5 theta_p50 theta_p95 theta_p97.5 rank_mean rank_p2.5 "
             "rank_p50 rank_p97.5 degree pos_count_A pos_count_B pos_A_rate rank rank_sd "
-            "rank_p5 rank_p95 repeated_pairs adjacent_prev_prob adjacent_next_prob"
+            "rank_p5 rank_p95 repeated_pairs adjacent_prev_prob adjacent_next_prob top_prob"
         ).split()
     )
     assert log["refit_id"].to_list() == [2] * 4

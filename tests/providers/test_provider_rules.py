@@ -262,7 +262,7 @@ def test_what_goes_with_a_named_field(provider, fields, parameter, gone):
         ("openai", {"model": "gpt-5", "logprobs": 3}, "no log-probabilities"),
         ("openai", {"model": "gpt-3.5-turbo", "choices": ("A",)}, "no structured output"),
         ("openai", {"model": "gpt-4.1", "top_k": 3}, "OpenAI takes no top_k"),
-        ("openai", {"model": "gpt-4.1", "endpoint": "decisions"}, "no endpoint 'decisions'"),
+        ("openai", {"model": "gpt-4.1", "endpoint": "verdicts"}, "no endpoint 'verdicts'"),
         ("openai", {"model": "gpt-4.1", "reasoning": "hard"}, "reasoning must be 'none', .* or 'enabled', not 'hard'"),
         ("openai", {"model": "gpt-4.1", "logprobs": 21}, "logprobs must be a whole number from 0 to 20, not 21"),
         ("openai", {"model": "gpt-4.1", "max_tokens": 0}, "max_tokens must be a whole number of 1 or more, not 0"),

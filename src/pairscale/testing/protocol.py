@@ -100,7 +100,7 @@ def check_judge_protocol(
     Example:
         >>> import pairscale as ps
         >>> print(check_judge_protocol(ps.make_judge("lexical")))
-        lexical keeps to the protocol: 18 questions asked; it has max_cost_of
+        lexical keeps to the protocol: 18 questions asked; it has max_cost_of, graded
     """
     require_flag(ask, "ask")
     require_number(timeout, "timeout", above=0)
