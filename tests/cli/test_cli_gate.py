@@ -99,7 +99,7 @@ def test_the_exit_code_says_whether_the_verdict_is_among_those_to_fail_on(cli, a
         (("a.jsonl", "short.jsonl", *HOW, "--step-summary"), 2, "GITHUB_STEP_SUMMARY"),
         (("a.jsonl", "short.jsonl", *HOW, "--update-baseline"), 2, "give --baseline"),
         (("a.jsonl", "short.jsonl", "--criterion", "c", "--judge", "human"), 2, "runs without people"),
-        (("a.jsonl", "short.jsonl", *HOW, "--name-a", "B"), 2, "names of their own"),
+        (("a.jsonl", "short.jsonl", *HOW, "--name-a", "B"), 2, "two different names"),
         (("a.jsonl", *HOW, "--baseline", "none.json"), 1, "record it with --update-baseline"),
         (("a.jsonl", "short.jsonl", "--criterion", "c", "--judge", "nobody:here"), 1, "no judge is called"),
     ],
