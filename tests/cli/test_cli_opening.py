@@ -224,9 +224,9 @@ def test_columns_of_answers(cli):
         rows = [{"n": {"id": at}, "said": row[key]} for at, row in enumerate(BOTH)]
         Path(f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
     line = ("ab", "a.jsonl", "b.jsonl", "--criterion", "longer", "--judge", "mine:longer")
-    assert cli(*line).lines[-1] == (
-        "error: a.jsonl, row 1 has no task_id, by which the answers of A and B are paired; it has 'n', 'said': "
-        "name the column (--id-col)"
+    assert cli(*line, "--output-col", "said").lines[-1] == (
+        "error: a.jsonl, row 1 has no task_id and no input, by which the answers of A and B are paired; it has 'n', "
+        "'output': name the column (--id-col or --input-col)"
     )
     assert cli(*line, "--id-col", "n.id").lines[-1] == (
         "error: a.jsonl, row 1 has no 'output', the variant's answer; it has 'n', 'said', 'task_id': "

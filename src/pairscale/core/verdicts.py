@@ -171,7 +171,7 @@ def read_probabilities(given: pl.Series, what: str) -> pl.Series:
     bad = ~missing & ~value.is_between(0, 1).fill_null(value=False)
     if bad.any():
         raise TableError(
-            f"{what}: probability is {given.filter(bad)[0]!r} in {row_numbers(bad)}; it must be between 0 and 1: how "
-            "probable it is that the first of the two is better"
+            f"{what}: probability is {given.filter(bad)[0]!r} in {row_numbers(bad)}; probability takes numbers "
+            "from 0 to 1: how probable it is that the first of the two is better"
         )
     return value.alias("probability")
