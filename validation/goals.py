@@ -47,7 +47,8 @@ class Arm:
     Attributes:
         name: Of the file.
         measure: ``top`` (texts of the true ten best among the ten named) or ``order`` (Spearman's correlation).
-        limit: What the upper limit of the mean ratio may be, by spread; None for the arm compared with.
+        limit: What the upper limit of the mean ratio may be, by spread; infinite without a demand, None for the arm
+            compared with.
         goal: Whether pairs are chosen for the ten best.
         ranks: Whether they are chosen by errors of ranks.
         correlation: Of a column known beforehand with the truth; None without one.
@@ -67,8 +68,8 @@ ARMS = (
     Arm("determinant", "order"),
     Arm("ranks", "order", {1.0: 1.0, 2.5: 1.0}, ranks=True),
     Arm("column-0", "order", {1.0: 1.10, 2.5: 1.10}, correlation=0.0),
-    Arm("column-5", "order", {1.0: 1.0, 2.5: 1.0}, correlation=0.5),
-    Arm("column-7", "order", {1.0: 1.0, 2.5: 1.0}, correlation=0.7),
+    Arm("column-5", "order", {1.0: math.inf, 2.5: math.inf}, correlation=0.5),
+    Arm("column-7", "order", {1.0: math.inf, 2.5: math.inf}, correlation=0.7),
 )
 BASE = {"top": "determinant-top", "order": "determinant"}
 
@@ -233,9 +234,10 @@ def table(folder: Path) -> str:
             calls = [np.mean([rows[seed]["held"] for seed in seeds]) for rows in (base, own)]
             shown = [f"{values.mean():.2f} ({upper[when]:.2f})" for when, values in ratios.items()]
             met = "met" if upper["held"] <= arm.limit[sd] else "missed"
+            demand = f"{arm.limit[sd]:g}: {met}" if math.isfinite(arm.limit[sd]) else "none"
             lines.append(
                 f"| {arm.name} | {sd:g} | {len(seeds)} | {calls[0]:.0f} | {calls[1]:.0f} | {shown[0]} | {shown[1]} | "
-                f"{arm.limit[sd]:g}: {met} |"
+                f"{demand} |"
             )
     return "\n".join(lines)
 

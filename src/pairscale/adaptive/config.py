@@ -157,7 +157,7 @@ class AdaptiveConfig:
     )
 
     criterion: Criterion = _setting(  # noqa: RUF009
-        "what the selector information reduces: determinant (of the covariance), or ranks (their errors)", 0, 0,
+        "what the selector information reduces: determinant (of the covariance), or ranks (up to 500 texts)", 0, 0,
         "determinant", section="-",
     )  # fmt: skip
     goal: str = _setting("what the run is for: order, or top:K (the K best texts)", 0, 0, ORDER, section="-")

@@ -52,7 +52,7 @@ ORDER = "order"
 """The goal of a run that ranks all texts alike."""
 
 _TOP = "top:"
-_OTHERS = 500
+_NOTHING = 1e-9  # of the largest weight: what is below counts for nothing
 
 
 def require_goal(goal: object, name: str = "goal") -> str:
@@ -128,6 +128,7 @@ def top_errors(mean: Floats, covariance: Floats, top: int, there: Flags) -> Erro
     with_cut = covariance @ cut
     apart = variance - 2 * with_cut + cut @ with_cut
     weights = np.where(there, _density(distance, apart), 0.0)
+    weights[weights < _NOTHING * weights.max()] = 0.0
     return ErrorWeights(weights, cut) if weights.any() else None
 
 
@@ -138,12 +139,9 @@ def rank_errors(mean: Floats, covariance: Floats) -> ErrorWeights:
         mean: Per text, the expected score.
         covariance: Of the scores.
     """
-    n, variance = len(mean), np.diag(covariance)
-    # Of many texts, evenly spread over the ranks, some are enough to know how densely they stand.
-    others = np.argsort(mean, kind="stable")[:: max(1, n // _OTHERS)]
-    apart = variance[:, None] + variance[others] - 2 * covariance[:, others]
-    density = _density(mean[:, None] - mean[others], apart)
-    density[others, np.arange(len(others))] = 0.0
+    variance = np.diag(covariance)
+    density = _density(mean[:, None] - mean, variance[:, None] + variance - 2 * covariance)
+    np.fill_diagonal(density, 0.0)
     return ErrorWeights(np.square(density.mean(axis=1)))
 
 

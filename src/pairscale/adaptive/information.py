@@ -1,4 +1,4 @@
-"""Choose the pair whose answer is expected to tell the most: the D-optimal selector.
+"""Choose the pair whose answer is expected to tell the most: about all abilities, their ranks, or the top.
 
 Abilities are believed to be jointly normal, with the inverse of the posterior's curvature at its mode as covariance
 (Laplace). The model is Bradley–Terry, the prior N(0, s²) for every item; with something known of them beforehand, x, it
@@ -7,7 +7,9 @@ is N(g x, s²) with g ~ N(0, 1), which is the covariance ``s² I + x x'``. A com
     m = mean_i - mean_j      v = Var(theta_i - theta_j) = C_ii + C_jj - 2 C_ij
 
 adds the information w to the difference, and so takes ``log(1 + w v)`` from the log-determinant of the covariance. The
-pair with the greatest such reduction is chosen; of equal ones, that of the lowest numbers.
+pair with the greatest such reduction is chosen (D-optimal); of equal ones, that of the lowest numbers. With a goal, or
+with the criterion ``ranks``, what counts is what a comparison takes from the errors that
+:mod:`pairscale.adaptive.goals` weighs.
 
 **w before the answer** is the mean of ``p (1 - p)`` over what is believed of the difference, not its value at m: with
 few answers m is a guess. From the usual approximation of a logistic curve by a normal one (MacKay 1992)::
@@ -65,6 +67,9 @@ PAIRS_SCORED = 5_000
 
 ROWS_SCORED = 8
 """The pairs of at least so many items, however many there are."""
+
+RANKED = 500
+"""Up to so many items errors of ranks can count; of more, looking at all pairs in every step would take too long."""
 
 _TIE = 1 - 1e-9  # scores that differ by rounding only are equal, so that other machines choose the same pair
 _COLLECTED = 32  # matrices of rank one that are added at once
@@ -194,7 +199,8 @@ class InformationSelector:
         belief = self.belief
         if ledger.top is not None:
             return top_errors(belief.mean, belief.covariance.whole(), ledger.top, ~ledger.withdrawn)
-        return rank_errors(belief.mean, belief.covariance.whole()) if ledger.counts_ranks else None
+        by_ranks = ledger.counts_ranks and ledger.n <= RANKED
+        return rank_errors(belief.mean, belief.covariance.whole()) if by_ranks else None
 
     def _gains(self, rows: Ints, counted: ErrorWeights | None = None) -> Floats:
         """Per item of these and any other item, what a comparison is worth: w v, or what errors count."""

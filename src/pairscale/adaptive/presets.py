@@ -42,6 +42,7 @@ PRESETS: Mapping[str, Mapping[str, Mapping[str, Any]]] = MappingProxyType(
                 "reverse_rate": 0.10,
                 "discount_repeats": True,
                 "flip_share_max": 0.5,
+                "criterion": "ranks",
             },
             "btl_config": {
                 "prior_sd": "learned",

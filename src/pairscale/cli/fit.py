@@ -264,6 +264,7 @@ def command(
         raise InputError(f"--covariance and --out both name {out}; name two files")
     known = read_comparisons(results, condition, a_col=a_col, b_col=b_col, winner_col=winner_col, key=key, aloud=False)
     say(f"{results}: {known.line}")
+    of_texts = prior is not None and known.samples is not None and prior in known.samples.columns
     fit = ps.fit(
         known.table,
         model.value,
@@ -272,7 +273,7 @@ def command(
         variant=None if variant is None else variant.value,
         prior_sd=_number_or(prior_sd, "--prior-sd", _LEARNED, above=0),
         repeats=_number_or(repeats, "--repeats", _REPEATS, least=0),
-        prior=_prior(prior, known),
+        prior=known.samples.select("ID", prior) if of_texts and known.samples is not None else prior,
         ties=None if ties is None else ties.value,
         chosen=_chosen(chosen, known, model),
         ids=known.ids if model is not Model.ELO else None,
@@ -308,13 +309,6 @@ def command(
     document = {"model": str(model), "read": known.line, **shown.facts, "items": shown.items}
     written = shown.short if columns is Columns.SHORT else shown.items
     emit(document, written, as_json=as_json, out=out, show=show)
-
-
-def _prior(prior: str | None, known: Comparisons) -> Any:
-    """The column of the run file's texts, which are not in the table that is fitted; else the name as it is."""
-    if prior is None or known.samples is None or prior not in known.samples.columns:
-        return prior
-    return known.samples.select("ID", prior)
 
 
 _LEARNED: tuple[Literal["learned"]] = ("learned",)
