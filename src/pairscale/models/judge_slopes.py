@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["WEAK_SLOPE", "SlopesFit", "fit_slopes"]
 
-WEAK_SLOPE = 0.3
+WEAK_SLOPE = 1 / 3
 """A judge whose slope is estimated below this share of the mean slope is weak."""
 MOST_ITEMS = 1500
 """The sampler's coordinates are a dense matrix."""
@@ -190,9 +190,7 @@ def _result(
     said = []
     if weak:
         verb = "is a weak judge" if len(weak) == 1 else "are weak judges"
-        said.append(
-            f"{listed(weak, 10)} {verb}: a slope below {WEAK_SLOPE:g} of the mean slope says little about the texts"
-        )
+        said.append(f"{listed(weak, 10)} {verb}: a slope below a third of the mean slope says little about the texts")
     if len([group for group in linked_groups(answers.first, answers.second, n) if len(group) > 1]) > 1:
         said.append("there are groups that were never compared; only the prior says how far apart they are")
     columns = (answers.first, answers.second, answers.judge, answers.result, answers.times)
