@@ -64,10 +64,10 @@ def run(seed: int, per_text: int, n: int = N) -> dict[str, Any]:
         "slopes": spearman(scores.theta_mean, truth),
         "pooled": spearman(pooled.fit.posterior.items.theta_mean, truth),
         "slope": judges["slope"].to_list(),
-        "covered": [bool(one) for one in (judges["lower"] <= true) & (true <= judges["upper"])],
-        "position_covered": [
-            bool(one) for one in (judges["position_lower"] <= effects) & (effects <= judges["position_upper"])
-        ],
+        "covered": pl.Series(true).is_between(judges["lower"], judges["upper"]).to_list(),
+        "position_covered": (
+            pl.Series(effects).is_between(judges["position_lower"], judges["position_upper"]).to_list()
+        ),
         "score_covered": float(np.mean((scores.theta["p2.5"] <= centred) & (centred <= scores.theta["p97.5"]))),
         "weak": judges["weak"].to_list(),
         "diagnostics": slopes.fit.diagnostics.diagnostics_pass,

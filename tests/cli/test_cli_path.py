@@ -173,6 +173,8 @@ def test_a_run_file_with_two_judges_asks_which(cli, run, pairs):
     assert together.json["n_comparisons"] == 12
     assert "note: the answers of all conditions are fitted together" in together.err
     assert "no condition is called 'nobody'" in cli("fit", run, "--condition", "nobody").err
+    slopes = cli("fit", run, "--condition", "all", "--model", "bayes", "--judges", "slopes", "--json").json
+    assert {row["judge_id"]: row["n"] for row in slopes["judges"]} == {"mine:longer": 6, "mine:weighed": 6}
 
 
 def test_slopes_of_judges_name_the_weak_one(cli):
