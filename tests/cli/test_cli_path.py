@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -172,6 +173,28 @@ def test_a_run_file_with_two_judges_asks_which(cli, run, pairs):
     assert together.json["n_comparisons"] == 12
     assert "note: the answers of all conditions are fitted together" in together.err
     assert "no condition is called 'nobody'" in cli("fit", run, "--condition", "nobody").err
+    slopes = cli("fit", run, "--condition", "all", "--model", "bayes", "--judges", "slopes", "--json").json
+    assert {row["judge_id"]: row["n"] for row in slopes["judges"]} == {"mine:longer": 6, "mine:weighed": 6}
+
+
+def test_slopes_of_judges_name_the_weak_one(cli):
+    rng = np.random.default_rng(1)
+    lines = ["ID1,ID2,better_id,judge"]
+    for judge in ("good", "fair", "coin"):
+        for _ in range(40):
+            one, two = rng.choice(6, 2, replace=False)
+            best, coin = max(one, two), rng.choice([one, two])
+            lines.append(f"t{one},t{two},t{coin if judge == 'coin' or rng.random() < 0.1 else best},{judge}")
+    Path("panel.csv").write_text("\n".join(lines))
+    shown = cli("fit", "panel.csv", "--model", "bayes", "--judges", "slopes")
+    assert "note: 'coin' is a weak judge" in shown.err
+    [line] = [line for line in shown.out.splitlines() if line.startswith("coin: slope")]
+    assert line.endswith("40 comparisons, WEAK")
+    assert "preference for the first position" in line
+    document = cli("fit", "panel.csv", "--model", "bayes", "--judges", "slopes", "--json").json
+    assert [row["weak"] for row in document["judges"]] == [False, False, True]
+    assert "--judges belongs to --model bayes" in cli("fit", "panel.csv", "--judges", "slopes").err
+    assert "judges" not in cli("fit", "panel.csv", "--model", "bayes", "--engine", "laplace", "--json").json
 
 
 def test_unlinked_groups_are_refused_or_fitted_one_by_one(cli):

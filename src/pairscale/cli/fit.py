@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
@@ -13,6 +13,7 @@ import typer
 import pairscale as ps
 from pairscale.cli import _options as opt
 from pairscale.cli._common import chart_file, emit, say, show_table
+from pairscale.cli._fit_shown import shown_fit
 from pairscale.core.errors import InputError
 from pairscale.core.options import require_number_or
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from pairscale.models.bayes import BayesFit
     from pairscale.models.bradley_terry import BTFit
     from pairscale.models.elo import EloFit
-    from pairscale.models.repeats import RepeatAgreement
     from pairscale.store.reading import Comparisons
 
 __all__ = ["EXAMPLES", "command"]
@@ -34,6 +34,7 @@ EXAMPLES = (
     "pairscale fit votes.jsonl --a-col pair.0 --b-col pair.1 --winner-col vote",
     "pairscale fit results.csv --model bayes --seed 1",
     "pairscale fit run.db --model bayes --answer probability",
+    "pairscale fit panel.csv --model bayes --judges slopes",
     "pairscale fit run.db --model elo --runs 100 --json",
     "pairscale fit run.db --chart ranking.svg",
     "pairscale fit results.csv --engine mle --reference S01 --covariance c.csv",
@@ -46,6 +47,13 @@ class Model(StrEnum):
     BT = "bt"
     ELO = "elo"
     BAYES = "bayes"
+
+
+class Judges(StrEnum):
+    """How several judges are fitted."""
+
+    POOLED = "pooled"
+    SLOPES = "slopes"
 
 
 class Variant(StrEnum):
@@ -87,16 +95,6 @@ class Chosen(StrEnum):
     ADAPTIVE = "adaptive"
 
 
-@dataclass(frozen=True, slots=True)
-class _Shown:
-    """What a model gave, as the command shows it."""
-
-    facts: Mapping[str, Any]
-    items: pl.DataFrame
-    short: pl.DataFrame
-    lines: tuple[str, ...]
-
-
 def _covariance_file(path: Path | None) -> Path | None:
     """The file of the covariance, refused before any work is done."""
     try:
@@ -116,6 +114,14 @@ def command(
         Model, typer.Option(metavar="MODEL", help="bt: Bradley-Terry; elo: EloChoice; bayes: the whole posterior.")
     ] = Model.BT,
     answer: opt.Answer = opt.AnswerForm.WINNER,
+    judges: Annotated[
+        Judges,
+        typer.Option(
+            metavar="HOW",
+            help="Of several judges (column judge_id or judge): pooled, as if they were one; of bayes, slopes: a slope "
+            "and a position effect for each, and who is weak.",
+        ),
+    ] = Judges.POOLED,
     engine: Annotated[
         str,
         typer.Option(
@@ -257,7 +263,7 @@ def command(
         "weights": weights is not None, "covariance": covariance is not None, "variant": variant is not None,
         "prior_sd": prior_sd is not None, "prior": prior is not None, "repeats": repeats is not None,
         "chosen": chosen is not None, "runs": runs is not None, "level": level is not None,
-        "answer": answer is not opt.AnswerForm.WINNER,
+        "answer": answer is not opt.AnswerForm.WINNER, "judges": judges is not Judges.POOLED,
     }  # fmt: skip
     _require_own(given, model, engine)
     if covariance is not None and out is not None and covariance.resolve() == out.resolve():
@@ -269,6 +275,7 @@ def command(
         known.table,
         model.value,
         answer=answer.value,
+        judges=judges.value,
         engine=engine,
         variant=None if variant is None else variant.value,
         prior_sd=_number_or(prior_sd, "--prior-sd", _LEARNED, above=0),
@@ -290,7 +297,7 @@ def command(
         rank_intervals=ranks,
         progress=True,
     )
-    shown = _shown(fit, seed, level or 0.95, reference)
+    shown = shown_fit(fit, seed, level or 0.95, reference)
     if known.samples is not None:
         from pairscale.core.samples import with_kept
 
@@ -375,131 +382,3 @@ def _draw(fit: BTFit | BayesFit | EloFit, table: pl.DataFrame, kind: ChartKind, 
         drawn = score_chart(fit)
     save_chart(drawn, path)
     say(f"wrote the chart to {path}")
-
-
-def _shown(fit: BTFit | BayesFit | EloFit, seed: int, level: float, reference: str | None) -> _Shown:
-    if isinstance(fit, ps.BTFit):
-        return _bradley_terry(fit, level, reference)
-    return _elo(fit, seed) if isinstance(fit, ps.EloFit) else _bayes(fit, seed)
-
-
-def _bradley_terry(fit: BTFit, level: float, reference: str | None) -> _Shown:
-    ranking = fit.theta
-    n_comparisons = round(ranking["comparisons"].sum() / 2)
-    facts = {
-        "engine": fit.engine,
-        "reliability": fit.reliability,
-        "n_items": ranking.height,
-        "n_comparisons": n_comparisons,
-        "level": level,
-        "reference": reference,
-        "components": len(fit.components),
-        "unjudged": fit.unjudged,
-        "notices": fit.notices,
-        "position": None if fit.position is None else asdict(fit.position),
-        "ties": None if fit.ties is None else asdict(fit.ties),
-        "prior_sd": fit.prior_sd,
-        "repeats": None if fit.repeat_agreement is None else asdict(fit.repeat_agreement),
-    }
-    first = "component" if "component" in ranking.columns else "rank"
-    lines = [f"{ranking.height:,} items, {n_comparisons:,} comparisons, engine {fit.engine}"]
-    if fit.reliability is not None:
-        lines.append(f"reliability {fit.reliability:.3f}")
-    if fit.position is not None:
-        b = fit.position
-        lines.append(f"preference for the first position {b.b:+.3f} logits{_interval(b.lower, b.upper, '+.3f')}")
-    if fit.ties is not None:
-        lines.append(f"ties: nu {fit.ties.nu:.3f}{_interval(fit.ties.lower, fit.ties.upper, '.3f')}")
-    if fit.prior_sd is not None:
-        lines.append(f"prior standard deviation of the scores {fit.prior_sd:.3f}")
-    lines += _repeats(fit.repeat_agreement)
-    simple = "se_mean" if reference is None else "se"
-    error = next((name for name in ("se_bootstrap", "se_robust") if name in ranking.columns), simple)
-    other = "the mean" if reference is None else reference
-    ends = f"{100 * level:g} %"
-    lines.append(f"{ends}: interval of the difference to {other}, theta ± z · {error}")
-    short = ranking.select(first, "ID", "theta", _ends("lower", "upper", ends))
-    return _Shown(facts, ranking, short, tuple(lines))
-
-
-def _ends(lower: str, upper: str, name: str) -> pl.Expr:
-    """An interval as one column of text."""
-    import polars as pl
-
-    low, high = (
-        pl.col(end).map_elements(lambda value: f"{value:.2f}", return_dtype=pl.String) for end in (lower, upper)
-    )
-    return pl.format("{} to {}", low, high).alias(name)
-
-
-def _repeats(found: RepeatAgreement | None) -> list[str]:
-    """How repeats of a pair agree, and what they count."""
-    if found is None or found.agreement is None:
-        return []
-    expected = "" if found.expected is None else f", {found.expected:.0%} expected"
-    counted = f"a further answer on a pair counts {1 - found.rho:.2f} ({found.how})"
-    return [f"{found.n_repeats:,} repeats of a pair agree in {found.agreement:.0%}{expected}; {counted}"]
-
-
-def _elo(fit: EloFit, seed: int) -> _Shown:
-    runs = fit.fit.runs
-    facts = {
-        "engine": fit.engine,
-        "reliability": fit.reliability,
-        "reliability_weighted": fit.reliability_weighted,
-        "n_items": fit.elo.height,
-        "runs": runs,
-        "seed": seed,
-        "notices": fit.notices,
-    }
-    lines = (
-        f"{fit.elo.height:,} items, mean rating over {runs:,} random orders, elo_sd between them",
-        f"reliability {_number(fit.reliability)}, weighted {_number(fit.reliability_weighted)} (for the higher rated)",
-    )
-    return _Shown(facts, fit.elo, fit.elo.select("rank", "ID", "elo", "elo_sd"), lines)
-
-
-def _bayes(fit: BayesFit, seed: int) -> _Shown:
-    last, log = fit.fit, fit.round_log.row(0, named=True)
-    items, prior = ps.summarize_items(fit), last.provenance.settings["prior_sd"]
-    facts: dict[str, Any] = {
-        "model_variant": last.model_variant,
-        "reliability": log["reliability_EAP"],
-        "n_items": items.height,
-        "n_comparisons": last.n_comparisons,
-        "seed": seed,
-        "diagnostics": last.diagnostics.log_columns(),
-        "epsilon": log["epsilon_mean"],
-        "b": log["b_mean"],
-        "prior_sd": prior if last.prior_sd is None else float(last.prior_sd.mean()),
-        "repeats": asdict(last.repeat_agreement),
-        "notices": fit.notices,
-    }
-    sizes = f"{items.height:,} items, {last.n_comparisons:,} comparisons, {last.posterior.n_draws:,} draws"
-    lines = [
-        f"{sizes} of {last.model_variant}",
-        f"EAP reliability {_number(log['reliability_EAP'])}",
-    ]
-    if log["epsilon_mean"] is not None:
-        lines.append(f"lapse rate {log['epsilon_mean']:.3f} ({log['epsilon_p2.5']:.3f} to {log['epsilon_p97.5']:.3f})")
-    if log["b_mean"] is not None:
-        low, high = log["b_p2.5"], log["b_p97.5"]
-        lines.append(f"preference for the first position {log['b_mean']:+.3f} logits ({low:+.3f} to {high:+.3f})")
-    if last.prior_sd is not None:
-        lines.append(f"prior standard deviation of the scores, learned: {last.prior_sd.mean():.3f}")
-    if (error := getattr(last, "error", None)) is not None:
-        facts["error"] = float(error.mean())
-        lines.append(f"error of the judge's probabilities {error.mean():.3f} logits")
-    lines += _repeats(last.repeat_agreement)
-    lines += [f"diagnostics FAIL: {reason}" for reason in last.diagnostics.reasons] or ["diagnostics pass"]
-    lines.append("95 %: interval of the score")
-    short = items.select("rank", "ID", "theta_mean", _ends("theta_p2.5", "theta_p97.5", "95 %"))
-    return _Shown(facts, items, short, tuple(lines))
-
-
-def _interval(lower: float | None, upper: float | None, form: str) -> str:
-    return "" if lower is None or upper is None else f" ({lower:{form}} to {upper:{form}})"
-
-
-def _number(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.3f}"

@@ -13,6 +13,7 @@ from pairscale.models._logits import POSITION_SCALE, Logits, log_prior, logit_te
 if TYPE_CHECKING:
     from pairscale.core.arrays import Floats
     from pairscale.models._cells import JudgeParameters
+    from pairscale.models._slopes import SlopeDensity
 
 __all__ = ["LogitDensity", "Whitened"]
 
@@ -79,7 +80,7 @@ class Whitened:
         kappa: How the logarithm of the scores moves with that of their spread, from 0 to 1.
     """
 
-    posterior: LogitDensity
+    posterior: LogitDensity | SlopeDensity
     center: Floats
     root: Floats
     kappa: float
@@ -122,13 +123,23 @@ class Whitened:
             factor: The lower Cholesky factor of the precision of scores and position effect, given the others.
             draws: Draws of the normal approximation, or of a warm-up.
         """
-        n, size, kappa = posterior.n, len(factor), 0.0
+        n, kappa = posterior.n, 0.0
         y = draws.copy()
         if posterior.model.prior_sd is None:
             t = draws[:, posterior.row["t"]]
             variance = np.square(np.linalg.inv(factor)).sum(axis=0)[:n]
             kappa = float(np.clip(np.mean(variance) / np.exp(2 * t.mean()), 0.0, 1.0))
             y[:, :n] *= np.exp(-kappa * (t - t.mean()))[:, None]
+        return cls._of(posterior, factor, y, kappa)
+
+    @classmethod
+    def of_linear_draws(cls, posterior: SlopeDensity, factor: Floats, draws: Floats) -> Whitened:
+        """The same where scores have a prior of fixed width, and so do not widen with anything."""
+        return cls._of(posterior, factor, draws, 0.0)
+
+    @classmethod
+    def _of(cls, posterior: LogitDensity | SlopeDensity, factor: Floats, y: Floats, kappa: float) -> Whitened:
+        size = len(factor)
         mean = y.mean(axis=0)
         moved = y[:, size:] - mean[size:]
         drift = np.linalg.lstsq(moved, y[:, :size] - mean[:size], rcond=None)[0].T  # how scores follow the others

@@ -29,9 +29,10 @@ from pairscale.models.diagnostics import Diagnostics, DiagnosticsGate, diagnose
 
 if TYPE_CHECKING:
     from pairscale.models._logit_density import LogitDensity, Whitened
+    from pairscale.models._slopes import SlopeDensity
     from pairscale.models.sampling import MCMCSettings
 
-__all__ = ["FIRST_LAPSE", "PATH", "Begun", "Sampled", "Warm", "sampled", "warmed_up"]
+__all__ = ["FIRST_LAPSE", "PATH", "Begun", "Sampled", "Warm", "sampled", "warmed_up", "whitened"]
 
 FIRST_LAPSE = 0.07  # where the search for coordinates begins; the prior's mean is 0.09
 _TEACH = 100  # so many draws of the warm-up can teach other coordinates
@@ -151,6 +152,49 @@ def _cold(density: BTLDensity, settings: MCMCSettings, rng: np.random.Generator,
     return begun
 
 
+def whitened(
+    coordinates: Whitened,
+    learn: Callable[[Floats], Whitened],
+    least: int,
+    settings: MCMCSettings,
+    rng: np.random.Generator,
+    tick: Callable[[], None],
+    instead: str,
+) -> Begun:
+    """Warm up in the coordinates of a normal approximation, and then in those that the draws teach.
+
+    Args:
+        coordinates: those of the approximation.
+        learn: coordinates from draws, a row each.
+        least: more draws than this are needed to learn from.
+        settings: how to sample.
+        rng: of the chains.
+        tick: called after each draw.
+        instead: what to use when the sampler cannot move.
+
+    Raises:
+        SamplerError: when the step size collapses.
+    """
+    size = coordinates.posterior.size
+    start = 0.7 * rng.standard_normal((size, settings.chains))
+    sampler = LockStepHMC(coordinates, start, rng, path=PATH, target_accept=settings.target_accept)
+    n_first = settings.iter_warmup // 2
+    taught = sampler.advance(n_first, adapt=True, on_draw=tick).positions[n_first // 3 :]
+    # The approximation is a guess where there is little evidence: the draws know better how the parameters move.
+    draws = np.concatenate([coordinates.to_x(z) for z in taught], axis=1).T
+    learned = len(draws) > least
+    if learned:
+        coordinates = learn(draws)
+        sampler.move(coordinates, coordinates.to_z(draws[-settings.chains :].T))
+    sampler.advance(settings.iter_warmup - n_first, adapt=True, on_draw=tick)
+    if sampler.collapsed:
+        raise SamplerError(
+            f"the sampler cannot move: its step size fell to {sampler.step:.2g}, where {sampler.usual:.2g} is "
+            f"usual; use {instead}, or a longer warm-up (mcmc: iter_warmup)"
+        )
+    return Begun(sampler, coordinates, warm=False, learned=learned)
+
+
 def sampled(
     begun: Begun,
     settings: MCMCSettings,
@@ -189,7 +233,7 @@ def sampled(
         planned = min(_enough(planned, diagnostics), most)
 
 
-def _abilities(density: BTLDensity | LogitDensity, draws: Floats) -> Floats:
+def _abilities(density: BTLDensity | LogitDensity | SlopeDensity, draws: Floats) -> Floats:
     """The abilities of draws (draws, chains, parameters)."""
     theta = draws[:, :, : density.n]
     if isinstance(density, BTLDensity) and "g" in density.row:

@@ -43,6 +43,7 @@ from pairscale.pairing.edges import count_cells, linked_groups
 from pairscale.pairing.table import generator
 
 if TYPE_CHECKING:
+    from pairscale.models.judge_slopes import SlopesFit
     from pairscale.models.laplace import LaplaceFit
     from pairscale.models.logits import LogitFit
 
@@ -116,13 +117,18 @@ class BayesFit(PlotMixin, table="_items", columns=ITEM_FIGURES, charts=("scores"
     item_log_list: list[pl.DataFrame]
     item_summary: pl.DataFrame
     round_log: pl.DataFrame
-    fits: list[BTLFit | LaplaceFit | LogitFit]
+    fits: list[BTLFit | LaplaceFit | LogitFit | SlopesFit]
     notices: tuple[str, ...] = ()
 
     @property
-    def fit(self) -> BTLFit | LaplaceFit | LogitFit:
+    def fit(self) -> BTLFit | LaplaceFit | LogitFit | SlopesFit:
         """The last fit: of all the comparisons."""
         return self.fits[-1]
+
+    @property
+    def judges(self) -> pl.DataFrame | None:
+        """Of a fit with ``judges="slopes"``, one row per judge: slope, position effect, and whether it is weak."""
+        return getattr(self.fit, "judges", None)
 
     @property
     def _items(self) -> pl.DataFrame:
@@ -211,7 +217,7 @@ def fit_bayes_btl_mcmc(
     return gathered(fits, [*said, *fits[-1].notices, *_say_narrow(fits[-1], prior_sd)])
 
 
-def gathered(fits: Sequence[BTLFit | LaplaceFit | LogitFit], notices: Iterable[str]) -> BayesFit:
+def gathered(fits: Sequence[BTLFit | LaplaceFit | LogitFit | SlopesFit], notices: Iterable[str]) -> BayesFit:
     """Fits of growing parts of the same results as one result."""
     items = [
         item_log(fit.posterior, at, fit.degree, fit.pos_count_A, fit.pos_count_B, fit.repeated_pairs)
@@ -340,7 +346,9 @@ def _digest(cells: Cells) -> str:
 
 
 def _round_row(
-    fit: BTLFit | LaplaceFit | LogitFit, refit_id: int, fits: Sequence[BTLFit | LaplaceFit | LogitFit]
+    fit: BTLFit | LaplaceFit | LogitFit | SlopesFit,
+    refit_id: int,
+    fits: Sequence[BTLFit | LaplaceFit | LogitFit | SlopesFit],
 ) -> pl.DataFrame:
     before = fits[refit_id - 2].n_comparisons if refit_id > 1 else 0
     known: dict[str, Any] = {

@@ -16,10 +16,11 @@ from pairscale.core.errors import InputError
 from pairscale.core.files import read_table
 from pairscale.core.notices import notice
 from pairscale.core.options import require_choice
-from pairscale.core.tables import listed
+from pairscale.core.tables import as_text, is_blank, listed
 from pairscale.models._bayes_rows import PROBABILITY, read_graded_rows
 from pairscale.models._progress import showing_progress
-from pairscale.models.sampling import Answer
+from pairscale.models._rows import judge_column
+from pairscale.models.sampling import Answer, Judges
 from pairscale.store.reading import read_comparisons
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ _OF_MODEL = {
     "weights": ("bt",), "covariance": ("bt",), "rank_intervals": ("bt",), "level": ("bt",), "chosen": ("bt",),
     "variant": ("bayes",), "prior": ("bayes",), "prior_sd": ("bayes", "bt"), "repeats": ("bayes", "bt"),
     "ties": ("bayes", "bt"), "engine": ("bayes", "bt"), "runs": ("elo",), "answer": ("bayes",),
+    "judges": ("bayes",),
 }  # fmt: skip
 
 
@@ -55,6 +57,7 @@ def fit(
     model: FitModel = "bt",
     *,
     answer: Answer = "winner",
+    judges: Judges = "pooled",
     engine: str = "auto",
     variant: Variant | None = None,
     prior_sd: float | Literal["learned"] | None = None,
@@ -93,6 +96,8 @@ def fit(
         model: ``bt`` (Bradley-Terry), ``elo`` (EloChoice) or ``bayes`` (the whole posterior).
         answer: What is evidence: the ``winner``, or, of bayes, the ``probability`` that the first text is better, from
             the column of that name. Scores are then in the judge's logits.
+        judges: Of several judges (column ``judge_id`` or ``judge``): ``pooled``, as if they were one, or, of bayes,
+            ``slopes``, a slope and a position effect for each. ``fit.judges`` then has them, and says who is weak.
         engine: Of bt: ``sirt`` (``auto``), ``mle``, ``map`` or ``firth``. Of bayes: ``sampler`` (``auto``) or
             ``laplace``, the normal approximation.
         variant: Of bayes: ``btl``, ``btl_e`` (lapses), ``btl_b`` (position) or ``btl_e_b`` (both; the default where
@@ -140,11 +145,13 @@ def fit(
     """
     require_choice(model, "model", get_args(FitModel))
     require_choice(answer, "answer", get_args(Answer))
+    require_choice(judges, "judges", get_args(Judges))
     given = {
         "engine": engine != "auto", "variant": variant, "prior_sd": prior_sd, "repeats": repeats,
         "prior": prior is not None, "ties": ties, "chosen": chosen, "runs": runs, "level": level, "separate": separate,
         "position": position, "cluster": cluster, "bootstrap": bootstrap, "reference": reference, "weights": weights,
         "covariance": covariance, "rank_intervals": rank_intervals, "answer": answer != "winner",
+        "judges": judges != "pooled",
     }  # fmt: skip
     if wrong := misplaced({name: not _is_unset(value) for name, value in given.items()}, model):
         models = " or ".join(f"model={known!r}" for known in wrong[1])
@@ -152,6 +159,7 @@ def fit(
     require_choice(engine, "engine", _ENGINES[model])
     if answer == "probability" and ties is not None:
         raise InputError("ties belongs to answer='winner'; with answer='probability' a tie is a probability of 0.5")
+    _require_slopes(judges, answer, engine, variant, prior_sd, given=prior is not None)
     known = read_comparisons(data, condition, a_col=a_col, b_col=b_col, winner_col=winner_col, key=key)
     if answer == "winner":
         _say_unused(known.table)
@@ -167,22 +175,16 @@ def fit(
     tied = ties if ties is not None else "half" if model == "bayes" else "drop"
     spread = prior_sd if prior_sd is not None else "learned"
     if model == "bayes":
-        if answer == "probability":
-            if prior is not None:
-                raise InputError("prior belongs to answer='winner'; a fit of probabilities does not take it yet")
-            return _graded(known.table, names, engine, variant, seed, spread, counted, progress=progress)
         if tied == "davidson":
             raise InputError("ties='davidson' belongs to model='bt'; the Bayesian model takes 'half' or 'drop'")
+        if answer == "probability" and prior is not None:
+            raise InputError("prior belongs to answer='winner'; a fit of probabilities does not take it yet")
         beforehand = None if prior is None else _beforehand(prior, known.samples)
-        best = variant or ("btl_e_b" if says_who_stood_first(known.table) else "btl_e")
-        if engine == "laplace":
-            return _laplace(known.table, names, best, seed, spread, counted, tied, beforehand)
-        from pairscale.models.bayes import fit_bayes_btl_mcmc
-
-        return fit_bayes_btl_mcmc(
-            known.table, names, best, seed=seed, prior_sd=spread, repeats=counted, ties=tied, prior=beforehand,
-            progress=progress,
-        )  # fmt: skip
+        if answer == "probability":
+            return _graded(known.table, names, engine, variant, seed, spread, counted, progress=progress)
+        if judges == "slopes":
+            return _by_judge(known.table, names, variant, seed, counted, tied, progress=progress)
+        return _pooled(known.table, names, engine, variant, seed, spread, counted, tied, beforehand, progress=progress)
     if prior_sd is not None and engine != "map":
         raise InputError(f"prior_sd belongs to model='bayes' and to engine='map', not to engine={engine!r}")
     # Parts that were never compared are fitted one by one, and each alone says too little about a common spread.
@@ -209,6 +211,30 @@ def fit(
             repeats=counted,
             chosen=chosen or known.chosen or "beforehand",
         )
+
+
+def _pooled(
+    table: pl.DataFrame,
+    ids: Iterable[Any] | None,
+    engine: str,
+    variant: Variant | None,
+    seed: int,
+    prior_sd: float | Literal["learned"],
+    repeats: Repeats,
+    ties: BayesTies,
+    prior: Mapping[str, float] | Table | None,
+    *,
+    progress: bool,
+) -> BayesFit:
+    """A fit of winners, whoever judged."""
+    best = variant or ("btl_e_b" if says_who_stood_first(table) else "btl_e")
+    if engine == "laplace":
+        return _laplace(table, ids, best, seed, prior_sd, repeats, ties, prior)
+    from pairscale.models.bayes import fit_bayes_btl_mcmc
+
+    return fit_bayes_btl_mcmc(
+        table, ids, best, seed=seed, prior_sd=prior_sd, repeats=repeats, ties=ties, prior=prior, progress=progress
+    )
 
 
 def _beforehand(prior: str | Mapping[str, float] | Table, samples: pl.DataFrame | None) -> Mapping[str, float] | Table:
@@ -263,6 +289,69 @@ def _graded(
         found = fit_logits_laplace(rows, names, best, seed=seed, prior_sd=prior_sd, repeats=repeats)
     else:
         found = fit_logits(rows, names, best, seed=seed, prior_sd=prior_sd, repeats=repeats, progress=progress)
+    return gathered([found], [*said, *found.notices])
+
+
+def _require_slopes(
+    judges: Judges,
+    answer: Answer,
+    engine: str,
+    variant: Variant | None,
+    prior_sd: float | Literal["learned"] | None,
+    *,
+    given: bool,
+) -> None:
+    """Refuse what a fit of slopes does not take."""
+    if judges != "slopes":
+        return
+    wrong = {
+        "answer='probability'": answer != "winner",
+        "engine='laplace'": engine == "laplace",
+        "prior": given,
+        "a number for prior_sd": prior_sd not in (None, "learned"),
+    }
+    if refused := [name for name, there in wrong.items() if there]:
+        raise InputError(f"judges='slopes' does not take {refused[0]}; leave it out, or use judges='pooled'")
+    if variant not in (None, "btl", "btl_b"):
+        raise InputError(
+            f"variant={variant!r} has lapses; with judges='slopes' use 'btl' or 'btl_b', which have slopes instead"
+        )
+
+
+def _by_judge(
+    table: pl.DataFrame,
+    ids: Iterable[Any] | None,
+    variant: Variant | None,
+    seed: int,
+    repeats: Repeats,
+    ties: BayesTies,
+    *,
+    progress: bool,
+) -> BayesFit:
+    """A fit with a slope and a position effect for each judge."""
+    from pairscale.models._bayes_rows import read_rows
+    from pairscale.models._copies import AS_NEW, BY_ADDED, say_copies
+    from pairscale.models.bayes import gathered
+    from pairscale.models.judge_slopes import fit_slopes
+
+    ordered = says_who_stood_first(table)
+    if variant == "btl_b" and not ordered:
+        raise InputError(
+            "results list winners and losers without saying who stood first, so there is no position effect to "
+            "estimate; use variant='btl'"
+        )
+    rows, names, said = read_rows(table, ids, ties)
+    said += say_copies(rows, rows, AS_NEW if repeats == "independent" else BY_ADDED)
+    column = judge_column(rows)
+    if column is None:
+        raise InputError("judges='slopes' needs a column judge_id or judge that says who judged; there is neither")
+    who = as_text(rows[column], "results")
+    if blank := int(is_blank(who).sum()):
+        raise InputError(f"judges='slopes': column {column!r} is empty in {blank:,} of {rows.height:,} rows")
+    rows = rows.select("ID1", "ID2", "better_id", who.alias("judge_id"))
+    found = fit_slopes(
+        rows, names, seed=seed, position=ordered and variant != "btl", repeats=repeats, progress=progress
+    )
     return gathered([found], [*said, *found.notices])
 
 

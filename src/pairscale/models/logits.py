@@ -17,15 +17,14 @@ import polars as pl
 
 from pairscale._version import __version__
 from pairscale.core.display import ReprMixin
-from pairscale.core.errors import FitError, SamplerError
+from pairscale.core.errors import FitError
 from pairscale.core.notices import notice
 from pairscale.core.provenance import Provenance
-from pairscale.models._hmc import LockStepHMC
 from pairscale.models._logit_density import LogitDensity, Whitened
 from pairscale.models._logit_repeats import shared_error
 from pairscale.models._logit_target import LogitTarget, SparseLogitTarget
 from pairscale.models._logits import Logits, read_logits
-from pairscale.models._sampling import PATH, Begun, sampled
+from pairscale.models._sampling import sampled, whitened
 from pairscale.models._sampling_bar import SamplingBar
 from pairscale.models.bayes import _model
 from pairscale.models.diagnostics import Diagnostics, DiagnosticsGate
@@ -143,23 +142,11 @@ def fit_logits(
     factor = read.target.dense_factor(center)
     others = np.stack([judge[name] for name in ("t", "s") if name in judge], axis=1)
     coordinates = Whitened.of_draws(density, factor, np.concatenate([x, others], axis=1))
-    start = 0.7 * rng.standard_normal((density.size, settings.chains))
-    sampler = LockStepHMC(coordinates, start, rng, path=PATH, target_accept=settings.target_accept)
     with SamplingBar(settings.iter_warmup + settings.iter_sampling, show=progress) as tick:
-        n_first = settings.iter_warmup // 2
-        taught = sampler.advance(n_first, adapt=True, on_draw=tick).positions[n_first // 3 :]
-        # The approximation is a guess where there is little evidence: the draws know better how the parameters move.
-        draws = np.concatenate([coordinates.to_x(z) for z in taught], axis=1).T
-        if len(draws) > 10 * density.size:
-            coordinates = Whitened.of_draws(density, factor, draws)
-            sampler.move(coordinates, coordinates.to_z(draws[-settings.chains :].T))
-        sampler.advance(settings.iter_warmup - n_first, adapt=True, on_draw=tick)
-        if sampler.collapsed:
-            raise SamplerError(
-                f"the sampler cannot move: its step size fell to {sampler.step:.2g}, where {sampler.usual:.2g} is "
-                "usual; use engine='laplace', or a longer warm-up (mcmc: iter_warmup)"
-            )
-        begun = Begun(sampler, coordinates, warm=False, learned=False)
+        begun = whitened(
+            coordinates, lambda draws: Whitened.of_draws(density, factor, draws), 10 * density.size, settings, rng,
+            tick, "engine='laplace'",
+        )  # fmt: skip
         drawn = sampled(begun, settings, near_stop, gate, tick)
     parameters = {name: drawn.draws[:, :, at] for name, at in density.row.items()}
     posterior = Posterior.from_chains(tuple(read.names), drawn.theta, None, parameters.get("b"), drawn.diagnostics)

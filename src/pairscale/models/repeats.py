@@ -8,6 +8,7 @@ pair in reverse order is a repeat too; the position effect is part of what the s
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -23,6 +24,7 @@ from pairscale.pairing.edges import count_cells, numbered
 
 __all__ = [
     "RepeatAgreement",
+    "agreement_by_judge",
     "count_repeats",
     "repeat_agreement",
     "repeat_weights",
@@ -106,7 +108,58 @@ def repeat_agreement(
         return asked.found(repeats, "given")
     if not len(asked.low):
         return asked.found(0.0, "learned")
-    rho, expected = _learned(asked, cells, model)
+    # A prior that is too narrow would take a wide scale for agreement.
+    free = replace(model, prior_sd=None)
+    rho, expected = _learned(asked, lambda rho: _chances(asked, weigh_repeats(cells, rho), free))
+    return asked.found(rho, "learned", expected)
+
+
+def agreement_by_judge(
+    first: Ints,
+    second: Ints,
+    judge: Ints,
+    first_won: pl.Series,
+    n_items: int,
+    repeats: Repeats,
+    logits: Callable[[float], tuple[Floats, Floats]],
+) -> RepeatAgreement:
+    """How far the repeats of a pair by the same judge agree; answers of two judges are no repeats.
+
+    Args:
+        first: per comparison, the item shown first.
+        second: per comparison, the item shown second.
+        judge: per comparison, who judged, by number.
+        first_won: whether the first won; null is a tie.
+        n_items: how many items there are.
+        repeats: how to count repeats.
+        logits: with repeats counted by an excess agreement, the mean and the variance of the logit that the first wins,
+            per comparison.
+    """
+    repeats = require_repeats(repeats)
+    apart = int(judge.max()) + 1  # an item that is asked of another judge is another item here
+    one, two = judge * n_items + first, judge * n_items + second
+    asked = _Asked.of(one, two, first_won, apart * n_items)
+    if repeats == "independent":
+        return asked.found(0.0, "independent")
+    if repeats != "learned":
+        return asked.found(repeats, "given")
+    if not len(asked.low):
+        return asked.found(0.0, "learned")
+    size = apart * n_items
+    known, at = np.unique(one * size + two, return_index=True)
+
+    def chances(rho: float) -> Floats:
+        mean, variance = logits(rho)
+        logit = np.zeros((len(asked.low), 2, len(_NODES)))
+        for order, (here, there) in enumerate(((asked.low, asked.high), (asked.high, asked.low))):
+            place = np.minimum(np.searchsorted(known, here * size + there), len(known) - 1)
+            present = known[place] == here * size + there
+            row = at[place[present]]
+            to_low = 1.0 if order == 0 else -1.0
+            logit[present, order] = to_low * (mean[row, None] + np.sqrt(variance[row])[:, None] * _NODES * to_low)
+        return np.asarray(expit(logit))
+
+    rho, expected = _learned(asked, chances)
     return asked.found(rho, "learned", expected)
 
 
@@ -212,14 +265,17 @@ class _Asked:
         )
 
 
-def _learned(asked: _Asked, cells: Cells, model: JudgeParameters) -> tuple[float, float]:
-    """The excess agreement, and the repeats that are expected to agree without it; to a fixed point."""
-    # A prior that is too narrow would take a wide scale for agreement.
-    model = replace(model, prior_sd=None)
+def _learned(asked: _Asked, chances: Callable[[float], Floats]) -> tuple[float, float]:
+    """The excess agreement, and the repeats that are expected to agree without it; to a fixed point.
+
+    Args:
+        asked: the pairs that were asked more than once.
+        chances: with repeats counted by an excess agreement, what :meth:`_Asked.expected` takes.
+    """
     agreeing, n = asked.agreeing(), asked.n_repeats
     rho, expected = 0.0, 0.0
     for _ in range(_ROUNDS):
-        expected = asked.expected(_chances(asked, weigh_repeats(cells, rho), model))
+        expected = asked.expected(chances(rho))
         before, rho = rho, _excess(agreeing, expected, n)
         if abs(rho - before) < _SETTLED:
             break

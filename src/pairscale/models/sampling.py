@@ -18,10 +18,12 @@ from pairscale.core.options import (
 )
 from pairscale.core.tables import listed
 
-__all__ = ["Answer", "MCMCSettings", "Repeats", "Variant", "require_repeats"]
+__all__ = ["Answer", "Judges", "MCMCSettings", "Repeats", "Variant", "require_repeats"]
 
 Answer = Literal["winner", "probability"]
 """What of an answer is evidence: who won, or how probable the judge says it is."""
+Judges = Literal["pooled", "slopes"]
+"""How to fit several judges: as if they were one, or with a slope and a position effect each."""
 Variant = Literal["btl", "btl_e", "btl_b", "btl_e_b"]
 """Neither lapses nor a position effect, lapses, a position effect, or both."""
 Repeats: TypeAlias = float | Literal["independent", "learned"]

@@ -1,0 +1,330 @@
+"""Several judges on one scale, beside a slow reference and against known truth."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from validation import judges_slopes
+
+import pairscale as ps
+from pairscale.core.errors import InputError
+from pairscale.models._slopes import Judged, SlopeDensity, slope_center
+from pairscale.models.bayes import BayesFit
+from pairscale.models.judge_slopes import MOST_ITEMS, WEAK_SLOPE, fit_slopes
+
+
+def panel(n: int, m: int, slopes: tuple[float, ...], seed: int, b: tuple[float, ...] = ()) -> pl.DataFrame:
+    """Results of judges with these slopes, m comparisons each, of texts whose scores have a standard deviation of 1."""
+    rng = np.random.default_rng(seed)
+    truth = np.sort(rng.normal(0, 1, n))
+    parts = []
+    for number, slope in enumerate(slopes):
+        first = rng.integers(0, n, m)
+        second = (first + rng.integers(1, n, m)) % n
+        logit = slope * (truth[first] - truth[second]) + (b[number] if b else 0.0)
+        won = rng.random(m) < 1 / (1 + np.exp(-logit))
+        names = np.array([f"S{at:03d}" for at in range(n)])
+        ids = {"ID1": names[first], "ID2": names[second], "better_id": names[np.where(won, first, second)]}
+        parts.append(pl.DataFrame({**ids, "judge_id": [f"J{number}"] * m}))
+    return pl.concat(parts)
+
+
+def fitted(rows: Any, **options: Any) -> BayesFit:
+    found = ps.fit(rows, "bayes", judges="slopes", **options)
+    assert isinstance(found, BayesFit)
+    return found
+
+
+def some(seed: int = 1, n: int = 5, m: int = 16, judges: int = 3) -> Judged:
+    """Answers with ties and parts of answers; the judges' shares differ."""
+    rng = np.random.default_rng(seed)
+    first = rng.integers(0, n, m)
+    second = (first + rng.integers(1, n, m)) % n
+    judge = np.append(np.arange(judges), rng.choice(judges, m - judges))
+    return Judged(
+        first, second, judge, rng.choice([0.0, 0.5, 1.0], m), rng.choice([0.5, 1.0, 1.3], m), n, judges
+    )  # fmt: skip
+
+
+def log_density(answers: Judged, eta: Any, b: Any, slopes: Any, alpha: Any, t: float) -> float:
+    """The reference: one comparison after the other, as the model is written."""
+    m = math.exp(t)
+    total = 0.0
+    for at in range(len(answers.first)):
+        k = answers.judge[at]
+        logit = m * slopes[k] * (eta[answers.first[at]] - eta[answers.second[at]]) + b[k]
+        p, q = 1 / (1 + math.exp(-logit)), 1 / (1 + math.exp(logit))
+        y = answers.result[at]
+        total += answers.times[at] * (y * math.log(p) + (1 - y) * math.log(q))
+    total += sum(-(one**2) / 2 for one in eta)
+    total += sum(-(one**2) / (2 * 0.75**2) for one in alpha)
+    total += sum(-(one**2) / (2 * 0.5**2) for one in b)
+    return total - m**2 / (2 * 2.5**2) + t  # dm = m dt
+
+
+# The density
+
+
+@pytest.mark.parametrize("position", [True, False])
+def test_the_density_is_that_of_the_reference(position: bool) -> None:
+    answers = some()
+    density = SlopeDensity(answers, position=position)
+    x = np.random.default_rng(3).normal(0, 0.7, (density.size, 4))
+    value, gradient = density(x, value=True)
+    assert value is not None
+    wanted = []
+    for column in x.T:
+        slopes = density.slopes(column[:, None])[:, 0]
+        b = column[density.of_b] if position else np.zeros(3)
+        wanted.append(log_density(answers, column[:5], b, slopes, column[density.of_alpha], column[-1]))
+    assert value == pytest.approx(wanted, abs=1e-10)
+    for row in range(density.size):
+        step = np.zeros_like(x)
+        step[row] = 1e-5
+        higher, lower = (density(x + sign * step, value=True)[0] for sign in (1, -1))
+        assert (higher - lower) / 2e-5 == pytest.approx(gradient[row], abs=1e-7)  # type: ignore[operator]
+    assert density(x, value=False)[0] is None
+
+
+@given(st.integers(0, 10_000), st.integers(2, 6))
+def test_the_mean_slope_over_comparisons_is_one(seed: int, judges: int) -> None:
+    answers = some(seed, m=20, judges=judges)
+    density = SlopeDensity(answers, position=True)
+    x = np.random.default_rng(seed).normal(0, 3, (density.size, 2))
+    assert answers.share @ density.slopes(x) == pytest.approx(np.ones(2))
+    # Every vector of slopes with that mean can be reached, and counts by its distance from equal slopes.
+    a = np.random.default_rng(seed).normal(1, 1, judges)
+    a += (1 - answers.share @ a) * answers.share / (answers.share @ answers.share)
+    alpha = density.basis.T @ (a - 1)
+    assert 1 + density.basis @ alpha == pytest.approx(a)
+    assert alpha @ alpha == pytest.approx((a - 1) @ (a - 1))
+
+
+@given(st.integers(0, 10_000))
+def test_the_sides_can_be_swapped(seed: int) -> None:
+    answers = some(seed)
+    swapped = replace(answers, first=answers.second, second=answers.first, result=1 - answers.result)
+    density, other = SlopeDensity(answers, position=True), SlopeDensity(swapped, position=True)
+    x = np.random.default_rng(seed).normal(0, 1, (density.size, 1))
+    turned = x.copy()
+    turned[density.of_b] *= -1
+    assert density(x, value=True)[0] == pytest.approx(other(turned, value=True)[0])  # type: ignore[arg-type]
+
+
+def test_the_start_is_near_the_truth_when_there_is_much_evidence() -> None:
+    rows = panel(30, 1500, (1.5, 1.0, 0.5, 0.0), 3, (0.4, 0.0, -0.3, 0.2))
+    names = rows["ID1"].unique().sort()
+    place = {name: at for at, name in enumerate(names)}
+    first, second = (rows[side].replace_strict(place).to_numpy() for side in ("ID1", "ID2"))
+    judge = rows["judge_id"].str.slice(1).cast(pl.Int64).to_numpy()
+    result = (rows["better_id"] == rows["ID1"]).cast(pl.Float64).to_numpy()
+    density = SlopeDensity(Judged(first, second, judge, result, np.ones(len(first)), 30, 4), position=True)
+    x = slope_center(density).x
+    assert density.slopes(x)[:, 0] == pytest.approx([2, 4 / 3, 2 / 3, 0], abs=0.15)
+    assert x[density.of_b, 0] == pytest.approx([0.4, 0, -0.3, 0.2], abs=0.12)
+
+
+# The fit
+
+
+@pytest.fixture(scope="module")
+def four() -> BayesFit:
+    return fitted(panel(15, 250, (1.8, 1.0, 0.9, 0.0), 5, (0.6, 0.0, 0.0, 0.0)), seed=2)
+
+
+def test_the_table_of_judges(four: BayesFit) -> None:
+    judges = four.judges
+    assert judges is not None
+    assert judges.columns == [
+        "judge_id", "n", "slope", "lower", "upper", "position", "position_lower", "position_upper", "weak",
+    ]  # fmt: skip
+    assert judges["judge_id"].to_list()[0] == "J0"
+    assert judges["judge_id"].to_list()[-1] == "J3"
+    assert judges["n"].to_list() == [250] * 4
+    assert judges["weak"].to_list() == [False, False, False, True]
+    assert judges["slope"].is_sorted(descending=True)
+    assert judges["slope"].mean() == pytest.approx(1, abs=0.02)
+    assert judges.select((pl.col("lower") < pl.col("slope")) & (pl.col("slope") < pl.col("upper"))).to_series().all()
+    first = judges.row(0, named=True)
+    assert first["position_lower"] < 0.6 < first["position_upper"]
+    assert first["position_lower"] > 0
+
+
+def test_the_weak_judge_is_named(four: BayesFit) -> None:
+    [said] = [text for text in four.notices if "weak" in text]
+    assert "'J3' is a weak judge" in said
+    assert "J0" not in said
+    assert "below a third" in said
+    assert WEAK_SLOPE == 1 / 3
+
+
+def test_the_result_has_what_other_fits_have(four: BayesFit) -> None:
+    assert four.fit.diagnostics.diagnostics_pass
+    log = four.round_log.row(0, named=True)
+    assert 0 < log["reliability_EAP"] < 1
+    assert log["total_pairs_done"] == 1000
+    items = ps.summarize_items(four)
+    assert items.height == 15
+    assert items["rank"].to_list() == list(range(1, 16))
+    assert four.fit.posterior.theta.mean(axis=1) == pytest.approx(0, abs=1e-9)
+    assert "4 judges, 1 weak" in repr(four.fit)
+    assert four.plot().to_dict()
+
+
+@pytest.mark.slow
+def test_equal_judges_give_the_scores_of_a_pooled_fit() -> None:
+    rows = panel(8, 150, (1.0, 1.0), 7)
+    slopes, pooled = fitted(rows, seed=1), ps.fit(rows, "bayes", variant="btl_b", seed=1)
+    assert isinstance(pooled, BayesFit)
+    assert pooled.judges is None
+    one, two = (found.fit.posterior.items.theta_mean for found in (slopes, pooled))
+    assert one == pytest.approx(two, abs=0.12)
+    assert slopes.judges is not None
+    assert (slopes.judges["lower"] < 1).all()
+    assert (slopes.judges["upper"] > 1).all()
+
+
+@pytest.mark.slow
+def test_a_judge_who_prefers_the_worse_text_is_weak() -> None:
+    found = fitted(panel(8, 120, (1.5, 1.2, -1.0), 9), seed=1).judges
+    assert found is not None
+    assert found["judge_id"][-1] == "J2"
+    assert found["upper"][-1] < 0
+    assert found["weak"].to_list() == [False, False, True]
+
+
+@pytest.mark.slow
+def test_the_column_may_be_called_judge_and_the_same_seed_gives_the_same_figures() -> None:
+    rows = panel(6, 40, (1.0, 0.5), 3)
+    renamed = rows.rename({"judge_id": "judge"})
+    assert fitted(rows, seed=4).item_summary.equals(fitted(renamed, seed=4).item_summary)
+
+
+@pytest.mark.slow
+def test_repeats_of_a_judge_count_by_what_they_add_and_those_of_two_judges_in_full() -> None:
+    drawn = panel(12, 60, (1.0, 1.0), 11)
+    low, high = pl.min_horizontal("ID1", "ID2"), pl.max_horizontal("ID1", "ID2")
+    once = drawn.filter(pl.struct(low.alias("low"), high.alias("high")).is_first_distinct())
+    ids = once["ID1"].append(once["ID2"]).unique().sort().to_list()
+    again = fit_slopes(pl.concat([once] * 4), ids, seed=1)
+    assert again.repeat_agreement.n_repeats == 3 * once.height
+    assert again.repeat_agreement.agreement == 1
+    assert again.repeat_agreement.rho > 0.95
+    single = fit_slopes(once, ids, seed=1)
+    assert single.repeat_agreement.n_repeats == 0
+    widths = [float(found.posterior.theta.std(axis=0).mean()) for found in (again, single)]
+    assert widths[0] == pytest.approx(widths[1], rel=0.1)  # three copies add nothing
+    three = pl.concat([once.with_columns(judge_id=pl.lit(name)) for name in ("a", "b", "c")])
+    assert fit_slopes(three, ids, seed=1).repeat_agreement.n_repeats == 0
+    assert fit_slopes(pl.concat([once] * 2), ids, seed=1, repeats=0.5).repeat_agreement.how == "given"
+
+
+@pytest.mark.slow
+def test_ties_are_evidence_unless_they_are_dropped() -> None:
+    rows = panel(8, 80, (1.0, 0.8), 13).with_columns(outcome=pl.lit("win"))
+    tied = pl.int_range(pl.len()) % 4 == 0
+    rows = rows.with_columns(
+        better_id=pl.when(tied).then(None).otherwise("better_id"),
+        outcome=pl.when(tied).then(pl.lit("tie")).otherwise("outcome"),
+    )
+    assert fitted(rows, seed=1).fit.n_comparisons == 160
+    assert fitted(rows, seed=1, ties="drop").fit.n_comparisons == 120
+
+
+def test_without_an_order_there_is_no_position_effect() -> None:
+    rows = panel(6, 60, (1.0, 0.6), 15)
+    loser = pl.when(pl.col("better_id") == pl.col("ID1")).then("ID2").otherwise("ID1")
+    lists = rows.select(winner="better_id", loser=loser, judge_id="judge_id")
+    found = fitted(lists, seed=1)
+    assert found.fit.model_variant == "btl"
+    assert found.judges is not None
+    assert found.judges["position"].null_count() == 2
+    with pytest.raises(InputError, match="who stood first"):
+        fitted(lists, variant="btl_b")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"answer": "probability"}, "does not take answer='probability'"),
+        ({"engine": "laplace"}, "does not take engine='laplace'"),
+        ({"prior": {"S000": 1.0}}, "does not take prior"),
+        ({"prior_sd": 1.0}, "does not take a number for prior_sd"),
+        ({"variant": "btl_e_b"}, "has lapses"),
+        ({"ties": "davidson"}, "davidson"),
+    ],
+)
+def test_options_that_it_does_not_take_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        fitted(panel(5, 20, (1.0, 1.0), 1), **options)
+
+
+def test_tables_that_do_not_say_who_judged_are_refused() -> None:
+    rows = panel(5, 20, (1.0, 1.0), 1)
+    with pytest.raises(InputError, match="needs a column judge_id or judge"):
+        fitted(rows.drop("judge_id"))
+    with pytest.raises(InputError, match="all answers are of 'J0'; leave it out"):
+        fitted(rows.with_columns(judge_id=pl.lit("J0")))
+    blank = pl.when(pl.int_range(pl.len()) < 3).then(pl.lit(" ")).otherwise("judge_id")
+    with pytest.raises(InputError, match="'judge_id' is empty in 3 of 40 rows"):
+        fitted(rows.with_columns(judge_id=blank))
+    with pytest.raises(InputError, match="model='bayes', not to model='bt'"):
+        ps.fit(rows, judges="slopes")
+    with pytest.raises(InputError, match="judges must be"):
+        ps.fit(rows, "bayes", judges="each")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="for up to 1,500 texts"):
+        fit_slopes(rows, [f"S{at:03d}" for at in range(MOST_ITEMS + 1)])
+
+
+# Against known truth
+
+
+@pytest.mark.slow
+def test_slopes_rank_better_than_pooling_and_name_the_judge_who_guesses() -> None:
+    """Three of the panels of docs/validation.md."""
+    found = [judges_slopes.run(seed, 8) for seed in range(3)]
+    assert all(row["slopes"] > row["pooled"] for row in found)
+    assert [row["weak"] for row in found] == [[False, False, False, True]] * 3
+    assert np.mean([row["covered"] for row in found]) > 0.7
+    assert "| 8 | 3 |" in "\n".join(judges_slopes.table(found))
+
+
+@pytest.mark.validate
+def test_ranks_of_the_truth_among_the_draws_are_uniform() -> None:
+    """Simulation-based calibration: truth from the prior, answers from the model, 100 times."""
+    n, judges, m, ranks = 6, 3, 60, []
+    for seed in range(100):
+        rng = np.random.default_rng((seed, 44))
+        first = rng.integers(0, n, m)
+        second = (first + rng.integers(1, n, m)) % n
+        judge = np.arange(m) % judges
+        answers = Judged(first, second, judge, np.zeros(m), np.ones(m), n, judges)
+        basis = SlopeDensity(answers, position=True).basis
+        slopes = 1 + basis @ rng.normal(0, 0.75, judges - 1)
+        b, spread = rng.normal(0, 0.5, judges), abs(rng.normal(0, 2.5))
+        eta = rng.normal(0, 1, n)
+        logit = spread * slopes[judge] * (eta[first] - eta[second]) + b[judge]
+        won = rng.random(m) < 1 / (1 + np.exp(-logit))
+        names = np.array([f"S{at}" for at in range(n)])
+        ids = {"ID1": names[first], "ID2": names[second], "better_id": names[np.where(won, first, second)]}
+        rows = pl.DataFrame({**ids, "judge_id": [f"J{k}" for k in judge]})
+        fit = fit_slopes(rows, names.tolist(), seed=seed, repeats="independent")
+        scores = spread * (eta - eta.mean())
+        drawn = fit.posterior
+        ranks.append([
+            (fit.prior_sd < spread).mean(), (drawn.theta[:, 0] < scores[0]).mean(),
+            (drawn.b < b.mean()).mean(),  # type: ignore[operator]
+            fit.judges.sort("judge_id")["lower"][0] <= slopes[0] <= fit.judges.sort("judge_id")["upper"][0],
+        ])  # fmt: skip
+    found = np.array(ranks, dtype=float)
+    for column in found[:, :3].T:
+        assert stats.kstest(column, "uniform").pvalue > 0.01
+    assert 0.9 <= found[:, 3].mean() <= 0.99
