@@ -11,7 +11,6 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 from validation import judges_slopes
 
 import pairscale as ps
@@ -295,36 +294,3 @@ def test_slopes_rank_better_than_pooling_and_name_the_judge_who_guesses() -> Non
     assert [row["weak"] for row in found] == [[False, False, False, True]] * 3
     assert np.mean([row["covered"] for row in found]) > 0.7
     assert "| 8 | 3 |" in "\n".join(judges_slopes.table(found))
-
-
-@pytest.mark.validate
-def test_ranks_of_the_truth_among_the_draws_are_uniform() -> None:
-    """Simulation-based calibration: truth from the prior, answers from the model, 100 times."""
-    n, judges, m, ranks = 6, 3, 60, []
-    for seed in range(100):
-        rng = np.random.default_rng((seed, 44))
-        first = rng.integers(0, n, m)
-        second = (first + rng.integers(1, n, m)) % n
-        judge = np.arange(m) % judges
-        answers = Judged(first, second, judge, np.zeros(m), np.ones(m), n, judges)
-        basis = SlopeDensity(answers, position=True).basis
-        slopes = 1 + basis @ rng.normal(0, 0.75, judges - 1)
-        b, spread = rng.normal(0, 0.5, judges), abs(rng.normal(0, 2.5))
-        eta = rng.normal(0, 1, n)
-        logit = spread * slopes[judge] * (eta[first] - eta[second]) + b[judge]
-        won = rng.random(m) < 1 / (1 + np.exp(-logit))
-        names = np.array([f"S{at}" for at in range(n)])
-        ids = {"ID1": names[first], "ID2": names[second], "better_id": names[np.where(won, first, second)]}
-        rows = pl.DataFrame({**ids, "judge_id": [f"J{k}" for k in judge]})
-        fit = fit_slopes(rows, names.tolist(), seed=seed, repeats="independent")
-        scores = spread * (eta - eta.mean())
-        drawn = fit.posterior
-        ranks.append([
-            (fit.prior_sd < spread).mean(), (drawn.theta[:, 0] < scores[0]).mean(),
-            (drawn.b < b.mean()).mean(),  # type: ignore[operator]
-            fit.judges.sort("judge_id")["lower"][0] <= slopes[0] <= fit.judges.sort("judge_id")["upper"][0],
-        ])  # fmt: skip
-    found = np.array(ranks, dtype=float)
-    for column in found[:, :3].T:
-        assert stats.kstest(column, "uniform").pvalue > 0.01
-    assert 0.9 <= found[:, 3].mean() <= 0.99
