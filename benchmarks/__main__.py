@@ -17,6 +17,7 @@ ALL = (
     "hashing",
     "fitting",
     "beside_evalica",
+    "bootstrap",
     "elo",
     "convergence",
     "bayes",

@@ -64,7 +64,7 @@ def test_what_is_piped_gets_no_line(capsys):
     ("options", "words"),
     [
         ({"engine": "firth"}, "firth: step 1 over 3 texts"),
-        ({"bootstrap": 3}, "bootstrap: 2 of 3 rounds"),
+        ({"bootstrap": 3}, "bootstrap: 0 of 3 rounds"),
         ({"cluster": "judge_id"}, "robust errors: 2 clusters"),
     ],
 )
@@ -78,7 +78,7 @@ def test_the_long_parts_say_what_they_work_at(options, words, monkeypatch):
     ps.fit(rows, **options)
     words = {
         "engine": "firth: step 1 over 3 texts",
-        "bootstrap": "bootstrap: 2 of 3 rounds",
+        "bootstrap": "bootstrap: 0 of 3 rounds",
         "cluster": "robust errors: 2 clusters",
     }
     assert words[next(iter(options))] in said

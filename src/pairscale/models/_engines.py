@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from pairscale.core.errors import FitError, InputError
 from pairscale.core.notices import notice
 from pairscale.core.tables import listed
+from pairscale.models._columns import share_start
 from pairscale.models._counts import named_parts
 from pairscale.models._information import EXACT_LIMIT
 from pairscale.models._learned_spread import averaged_information, learned_spread
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pairscale.core.arrays import Ints
+    from pairscale.models._columns import Shared
     from pairscale.models._counts import Counts
     from pairscale.models._likelihood import Parameters, Root
     from pairscale.models._rows import Ties
@@ -71,6 +73,16 @@ class FitEngine:
         if self.name == "mle":
             return maximise(counts, start)
         return maximise(counts, start, self.fixed(counts).spread ** -2)
+
+    def in_columns(self, counts: Counts, root: Root) -> Shared | None:
+        """What fits of resampled counts share when they are made together; None where this engine cannot.
+
+        ``firth`` needs the covariance of every round at every step, so that there is little to share.
+        """
+        if self.name == "firth":
+            return None
+        prior = self.spread**-2 if self.name == "map" else 0.0
+        return share_start(counts, root, prior, self.eps if self.name == "sirt" else None)
 
     @property
     def spread(self) -> float:

@@ -24,6 +24,7 @@ from pairscale.models._counts import Counts
 
 __all__ = [
     "EXACT_LIMIT",
+    "FACTOR_LIMIT",
     "PROBE_SEED",
     "Covariance",
     "Information",
@@ -41,7 +42,9 @@ __all__ = [
 EXACT_LIMIT = 5_000
 """Up to so many items the information is inverted, as a dense matrix, for exact standard errors."""
 
-_FACTOR_LIMIT = 1_000  # up to so many items, factoring it is also the fastest way to a step
+FACTOR_LIMIT = 1_000
+"""Up to so many items, factoring the information is also the fastest way to a step."""
+
 _MANY_OPPONENTS = 100  # unless items have so many opponents that conjugate gradients need a handful of steps
 
 PROBE_SEED = 20_240_229
@@ -163,7 +166,7 @@ def _inner(information: Information, spread: Floats) -> Floats | None:
 def _inverse_times(information: Information, right: Floats, accuracy: float) -> Floats | None:
     """Solutions of mean 0 of (L + t I) x = b for every column b; None when it is singular."""
     counts = information.counts
-    if counts.n_items > _FACTOR_LIMIT or 2 * len(counts.times) > _MANY_OPPONENTS * counts.n_items:
+    if counts.n_items > FACTOR_LIMIT or 2 * len(counts.times) > _MANY_OPPONENTS * counts.n_items:
         return _conjugate_gradients(information, right, accuracy)
     factored = _factor(information)
     if factored is None:
@@ -237,7 +240,7 @@ def pair_variances(information: Information) -> tuple[Floats, float]:
     Exact up to 1,000 items. Above, by random probes, as in :func:`variances`: good on average, not for a single pair.
     """
     counts = information.counts
-    if counts.n_items <= _FACTOR_LIMIT:
+    if counts.n_items <= FACTOR_LIMIT:
         found = covariance(information)
         if found is not None:
             own = np.diag(found.theta)

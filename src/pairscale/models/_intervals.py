@@ -8,16 +8,17 @@ import numpy as np
 from scipy import sparse
 
 from pairscale.core.errors import FitError
+from pairscale.models._columns import both_orders, connected_columns, resampled, rounds_at_once, solve_columns
 from pairscale.models._counts import connected_parts, reweighted
 from pairscale.models._information import Covariance, covariance
 from pairscale.models._likelihood import outcome_probabilities
 from pairscale.models._progress import at_work
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pairscale.core.arrays import Floats, Ints
+    from pairscale.models._columns import Shared
     from pairscale.models._counts import Counts, Units
+    from pairscale.models._engines import FitEngine
     from pairscale.models._likelihood import Parameters, Root
 
 __all__ = ["RANK_DRAWS", "bootstrap_draws", "normal_draws", "rank_bounds", "robust_covariance"]
@@ -73,7 +74,7 @@ def bootstrap_draws(
     counts: Counts,
     units: Units,
     root: Root,
-    refit: Callable[[Counts, Parameters], Root],
+    engine: FitEngine,
     rounds: int,
     random: np.random.Generator,
     *,
@@ -84,20 +85,22 @@ def bootstrap_draws(
     A round gives every comparison (or every cluster of them) a new weight: how often it is drawn when as many are drawn
     as there are, or with ``smooth`` a standard exponential number (the Bayesian bootstrap), which is never 0, so that
     whatever has an estimate has one in every round. Equal comparisons are drawn together, as one multinomial or gamma
-    number.
+    number. Rounds are fitted together where the engine can, and one by one where it cannot.
 
     Raises:
         FitError: when most rounds gave no estimate.
     """
-    draws, failed = [], 0
-    for done in range(rounds):
+    draws: list[Floats] = []
+    shared = engine.in_columns(counts, root)
+    at_once = 1 if shared is None else rounds_at_once(units)
+    for done in range(0, rounds, at_once):
         at_work(f"bootstrap: {done:,} of {rounds:,} rounds")
-        again = reweighted(counts, units, units.weight * _drawn(units, random, smooth=smooth))
-        found = _refitted(again, root.at, refit)
-        if found is None:
-            failed += 1
+        weight = units.weight * _drawn(units, random, min(at_once, rounds - done), smooth=smooth)
+        if shared is None:
+            draws += _one_by_one(counts, units, weight, root.at, engine)
         else:
-            draws.append(np.concatenate([found.theta, found.extra]))
+            draws += _together(shared, units, weight, root.at, engine)
+    failed = rounds - len(draws)
     if failed > _FAILED_SHARE * rounds:
         raise FitError(
             f"{failed:,} of {rounds:,} bootstrap rounds left items without comparisons or groups unconnected: there "
@@ -106,25 +109,56 @@ def bootstrap_draws(
     return np.array(draws), failed
 
 
-def _drawn(units: Units, random: np.random.Generator, *, smooth: bool) -> Floats:
+def _drawn(units: Units, random: np.random.Generator, rounds: int, *, smooth: bool) -> Floats:
+    """One row per round, one column per unit; the same numbers however many rounds are drawn at once."""
     if units.cluster is not None:
         groups = units.n_clusters
-        share = random.exponential(size=groups) if smooth else random.multinomial(groups, np.full(groups, 1 / groups))
-        return np.asarray(share[units.cluster] * units.times, dtype=np.float64)
+        if smooth:
+            return np.asarray(random.exponential(size=(rounds, groups))[:, units.cluster] * units.times)
+        share = random.multinomial(groups, np.full(groups, 1 / groups), size=rounds)
+        return np.asarray(share[:, units.cluster] * units.times, dtype=np.float64)
     if smooth:
-        return random.gamma(units.times)
+        return random.gamma(units.times, size=(rounds, len(units.times)))
     total = int(units.times.sum())
-    return random.multinomial(total, units.times / total).astype(np.float64)
+    return random.multinomial(total, units.times / total, size=rounds).astype(np.float64)
 
 
-def _refitted(counts: Counts, start: Parameters, refit: Callable[[Counts, Parameters], Root]) -> Parameters | None:
-    there = counts.times > 0
-    if not there.all() and len(connected_parts(counts, there)) > 1:
-        return None
-    if start.ties and counts.tied is not None and not 0 < counts.tied.sum() < counts.times.sum():
-        return None
-    found = refit(counts, start)
-    return found.at if found.converged else None
+def _together(shared: Shared, units: Units, weight: Floats, start: Parameters, engine: FitEngine) -> list[Floats]:
+    """The estimates of the rounds that have one, in order; ``weight`` has one row per round."""
+    counts = shared.counts
+    columns = resampled(counts, units, np.ascontiguousarray(weight.T))
+    usable = connected_columns(counts, columns.times)
+    if columns.tied is not None:
+        tied = columns.tied.sum(axis=0)
+        usable &= (tied > 0) & (tied < columns.times.sum(axis=0))
+    place = np.flatnonzero(usable)
+    if not len(place):
+        return []
+    columns = columns if usable.all() else columns.chosen(place)
+    found, settled = solve_columns(shared, columns)
+    if shared.position:
+        # Elsewhere scores may stand in for the position effect, which the engine notices.
+        settled &= both_orders(counts, columns.times)
+    draws: list[Floats] = []
+    for at, row in enumerate(place):
+        draws += [found[:, at]] if settled[at] else _one_by_one(counts, units, weight[[row]], start, engine)
+    return draws
+
+
+def _one_by_one(counts: Counts, units: Units, weight: Floats, start: Parameters, engine: FitEngine) -> list[Floats]:
+    """The same, with a fit of its own for each round."""
+    draws = []
+    for row in weight:
+        again = reweighted(counts, units, row)
+        there = again.times > 0
+        if not there.all() and len(connected_parts(again, there)) > 1:
+            continue
+        if start.ties and again.tied is not None and not 0 < again.tied.sum() < again.times.sum():
+            continue
+        found = engine.solve(again, start)
+        if found.converged:
+            draws.append(np.concatenate([found.at.theta, found.at.extra]))
+    return draws
 
 
 def normal_draws(at: Parameters, spread: Covariance, random: np.random.Generator, rounds: int = RANK_DRAWS) -> Floats:

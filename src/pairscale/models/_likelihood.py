@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from pairscale.models._counts import Counts
 
 __all__ = [
+    "RUNAWAY",
     "Moments",
     "Parameters",
     "Room",
@@ -66,7 +67,7 @@ _OVERSHOT = 0.9
 _MAX_STEPS = 100
 _WIDEST = 600.0  # exp(-d) is a number up to here
 _MAX_SCORING = 1_000
-_RUNAWAY = 20.0
+RUNAWAY = 20.0
 """A distance of 20 is a probability of 2e-9. A pair may be that far apart when others lie between the two; groups that
 nothing shorter joins have run away from each other, for no number of comparisons says such a thing."""
 
@@ -329,7 +330,7 @@ def maximise(counts: Counts, start: Parameters, prior: float = 0.0) -> Root:
         at = at.moved(*step, share)
         # What is left of a step after it: of the order of its square, and what it was not solved for.
         converged = size * max(size, exactness) < _LEFT
-        if not converged and ((np.abs(at.extra) > _RUNAWAY).any() or runaways(counts, at.theta)):
+        if not converged and ((np.abs(at.extra) > RUNAWAY).any() or runaways(counts, at.theta)):
             break
     groups = [] if converged else runaways(counts, at.theta)
     return _root(counts, at, prior, steps, converged, groups, room)
@@ -442,9 +443,9 @@ def with_weights(information: Information, at: Parameters, weights: Floats) -> I
 
 def runaways(counts: Counts, theta: Floats) -> list[Ints]:
     """The groups that only very distant pairs join; none when all items hold together."""
-    if np.ptp(theta) <= _RUNAWAY:
+    if np.ptp(theta) <= RUNAWAY:
         return []
-    near = np.abs(theta[counts.first] - theta[counts.second]) <= _RUNAWAY
+    near = np.abs(theta[counts.first] - theta[counts.second]) <= RUNAWAY
     if near.all():
         return []
     groups = connected_parts(counts, near)

@@ -110,7 +110,7 @@ def assess(counts: Counts, root: Root, decided: Decided, engine: FitEngine, aske
         about, full = _with_robust(about, full, counts, units, root, asked)
     if units is not None and asked.bootstrap:
         rounds, failed = bootstrap_draws(
-            counts, units, root, engine.solve, asked.bootstrap, random, smooth=engine.name != "sirt"
+            counts, units, root, engine, asked.bootstrap, random, smooth=engine.name != "sirt"
         )
         about, full, draws = _with_bootstrap(about, full, root, rounds, failed, asked)
     if asked.ranks:
