@@ -15,11 +15,13 @@ from hypothesis import strategies as st
 
 import pairscale as ps
 from pairscale.adaptive.engine import Engine, Starved
-from pairscale.adaptive.goals import expected_wrong, rank_errors, require_goal, top_errors, top_of, top_probabilities
+from pairscale.adaptive.gates import may_stop, stop_decision
+from pairscale.adaptive.goal_errors import expected_wrong, rank_errors, top_errors, top_probabilities
+from pairscale.adaptive.goals import require_goal, top_of
 from pairscale.adaptive.information import InformationSelector, expected_information
 from pairscale.adaptive.ledger import Ledger
 from pairscale.adaptive.presets import resolve_preset
-from pairscale.adaptive.refits import may_stop, refit, stop_decision
+from pairscale.adaptive.refits import refit
 from pairscale.adaptive.selectors import selector_for
 from pairscale.core.errors import FitError, InputError, StoreMismatchError
 from pairscale.models.diagnostics import DiagnosticsGate

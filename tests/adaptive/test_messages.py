@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pairscale.adaptive.gates import stop_decision, stop_gates
 from pairscale.adaptive.messages import (
     diagnostics,
     gate_in_words,
@@ -21,7 +22,6 @@ from pairscale.adaptive.messages import (
     stop_in_words,
     verdict,
 )
-from pairscale.adaptive.refits import stop_decision, stop_gates
 from pairscale.adaptive.step_log import STEP_LOG_MEANING
 
 PASSING: dict[str, Any] = {

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from pairscale.adaptive import _belief
 from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
-from pairscale.adaptive.refits import Belief, LagPoint, RefitRequest, refit, stop_decision, stop_gates
+from pairscale.adaptive.gates import stop_decision, stop_gates
+from pairscale.adaptive.refits import Belief, LagPoint, RefitRequest, refit
 from pairscale.core.errors import FitError, InputError, UnknownNameError
 from pairscale.models.bayes import fit_btl
 from pairscale.models.diagnostics import DiagnosticsGate

@@ -10,8 +10,9 @@ import pytest
 from validation.judges import make_world
 
 from pairscale.adaptive.engine import Engine, Starved
+from pairscale.adaptive.gates import SCREEN_MARGINS, may_stop
 from pairscale.adaptive.presets import resolve_preset
-from pairscale.adaptive.refits import SCREEN_MARGINS, LagPoint, RefitRequest, may_stop, refit
+from pairscale.adaptive.refits import LagPoint, RefitRequest, refit
 
 PASSING: dict[str, Any] = {
     "lag_eligible": True, "reliability": 0.91, "eap_reliability_min": 0.9, "rho_theta": 0.99, "theta_corr_min": 0.95,

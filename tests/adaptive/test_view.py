@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 from rich.console import Console
 
-from pairscale.adaptive.refits import stop_gates
+from pairscale.adaptive.gates import stop_gates
 from pairscale.adaptive.view import View, comparisons_at_target
 from pairscale.core.errors import InputError
 from pairscale.models.logs import ROUND_LOG

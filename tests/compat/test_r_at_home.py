@@ -142,10 +142,10 @@ def test_our_own_verb_closes_a_single_step(tmp_path: Any) -> None:
 def test_logs_have_the_columns_of_r_behind_ours() -> None:
     out = ps.adaptive_rank(TEXTS, judge=longer, n_steps=20, fit_fn="laplace", progress="none")
     optional = ["rank_sd", "rank_p5", "rank_p95", "repeated_pairs", "adjacent_prev_prob", "adjacent_next_prob"]
-    assert [*ITEM_LOG][-7:] == ["rank", *optional]
+    assert [*ITEM_LOG][-8:] == ["rank", *optional, "top_prob"]
     every = ps.summarize_items(out.state)
     assert every.columns == [*ITEM_LOG, "deg", "posA_prop"] == out.items.columns
-    assert ps.summarize_items(out.state, include_optional=False).columns == [*ITEM_LOG][:-6]
+    assert ps.summarize_items(out.state, include_optional=False).columns == [*ITEM_LOG][:-7]
     assert every["deg"].equals(every["degree"], check_names=False)
     assert every["posA_prop"].equals(every["pos_A_rate"], check_names=False)
     for table in (

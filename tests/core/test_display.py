@@ -38,7 +38,9 @@ from pairscale.models import logs
 from pairscale.models._bt_fit import WinProbability
 from pairscale.models.bayes import BTLFit
 from pairscale.models.fit_statistics import FitStatistics
+from pairscale.models.judge_slopes import SlopesFit
 from pairscale.models.laplace import LaplaceFit, fit_btl_laplace
+from pairscale.models.logits import LogitFit, fit_logits_laplace
 from pairscale.models.reliability import ScaleSeparation, SplitHalf
 from pairscale.reporting.svg import picture_css
 from pairscale.simulation.run import SimulatedRun, simulate_run
@@ -90,6 +92,13 @@ def ab_cases() -> pl.DataFrame:
     """Cases of answers whose lengths differ now and then."""
     lengths = {"length_a": pl.int_range(pl.len()) * 10 + 50, "length_b": pl.int_range(pl.len()) * 12 + 45}
     return ab_run().frame().with_columns(**lengths)
+
+
+def gated() -> ps.GateResult:
+    answers = [{name: f"{name} {text}" for name in IDS} for text in ("short", "long enough")]
+    a, b = map(ps.InMemoryTraceSource, answers)
+    judge = ps.FunctionJudge(longer)
+    return ps.gate(a, b, criterion="says <i>more", judge=judge, margin=0.3, progress=False)
 
 
 def variants() -> ps.VariantsResult:
@@ -160,6 +169,9 @@ MADE: dict[type[ReprMixin], Callable[[], Any]] = {
     FitStatistics: lambda: ps.fit_statistics(comparisons(), made(ps.BTFit)),
     ps.JudgeCard: lambda: made(ps.JudgeCheck).card,
     ps.JudgeCheck: lambda: ps.check_judge(samples(), longer, n_pairs=10, progress=False),
+    ps.GateResult: gated,
+    LogitFit: lambda: fit_logits_laplace(comparisons().with_columns(probability=pl.lit(0.7)), IDS, seed=1),
+    SlopesFit: lambda: ps.fit(comparisons(), "bayes", judges="slopes", variant="btl", seed=1, progress=False).fit,
     ps.Labelling: lambda: ps.Labelling(pl.DataFrame({"case_id": IDS}), None, "run.db", 3, 9),
     ps.Labels: labels,
     LaplaceFit: lambda: fit_btl_laplace(comparisons(), IDS, "btl", seed=1),

@@ -234,9 +234,9 @@ def test_many_items_without_a_dense_matrix(monkeypatch: pytest.MonkeyPatch, prio
     """The two ways agree; the second never sees a matrix of all pairs."""
     n = 1000
     rows, ids = compared(n, 10_000, seed=1)
-    monkeypatch.setattr(laplace, "_DENSE", n)
+    monkeypatch.setattr(laplace, "DENSE", n)
     dense = fit_btl_laplace(rows, ids, "btl_e_b", seed=1, prior_sd=prior_sd).posterior
-    monkeypatch.setattr(laplace, "_DENSE", n - 1)
+    monkeypatch.setattr(laplace, "DENSE", n - 1)
     monkeypatch.delattr(_normal.Target, "_information")
     found, again, other = (
         fit_btl_laplace(rows, ids, "btl_e_b", seed=seed, prior_sd=prior_sd).posterior for seed in (1, 1, 2)

@@ -305,7 +305,7 @@ def test_nearly_nothing_is_fitted_without_an_error() -> None:
 
 
 def test_alpacaeval_s_weighted_win_rates_are_the_mean_probabilities() -> None:
-    """Read as results with probabilities, the published annotations give the published rates, to the rounding of the file."""
+    """Read as results with probabilities, the annotations give the published rates, to the rounding of the file."""
     folder = Path(__file__).parents[1] / "golden" / "alpaca"
     rows = pl.read_csv(folder / "annotations.csv.gz").select(
         pl.col("model").alias("ID1"), pl.lit("baseline").alias("ID2"), pl.col("preference").alias("probability")

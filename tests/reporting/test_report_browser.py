@@ -220,7 +220,7 @@ def until(page, true: str) -> None:
 def test_every_chart_is_drawn_in_the_place_of_its_picture(visit, kind):
     page = visit(kind)
     charts = page.locator(".chart")
-    assert charts.count() == {"bias": 3, "ab": 4, "ranking": 1, "adaptive": 2}[kind.split()[-1]]
+    assert charts.count() == {"bias": 3, "ab": 5, "ranking": 1, "adaptive": 2}[kind.split()[-1]]
     for chart in charts.all():
         still, live = chart.locator(".picture"), chart.locator(".live svg")
         assert (still.is_visible(), live.is_visible()) == (False, True)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pairscale.adaptive._refit_columns import figure_columns, request_columns
-from pairscale.adaptive.goals import expected_wrong
-from pairscale.adaptive.refits import NEAR_STOP_MARGIN, NEAR_STOP_WRONG, is_identified, may_stop, stop_gates
+from pairscale.adaptive.gates import NEAR_STOP_MARGIN, NEAR_STOP_WRONG, is_identified, may_stop, stop_gates
+from pairscale.adaptive.goal_errors import expected_wrong
 
 if TYPE_CHECKING:
     from pairscale.adaptive._belief import Belief

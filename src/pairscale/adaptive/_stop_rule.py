@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pairscale.adaptive._changes import other_settings
 from pairscale.adaptive.config import STOP_SETTINGS, BTLConfig
-from pairscale.adaptive.refits import stop_decision
+from pairscale.adaptive.gates import stop_decision
 from pairscale.adaptive.session import event_of
 from pairscale.core.notices import notice
 

@@ -21,8 +21,9 @@ from pairscale.adaptive._replay import LogRow, engine_at_start, in_order, named_
 from pairscale.adaptive._stop_rule import stops_now
 from pairscale.adaptive.config import BTLConfig
 from pairscale.adaptive.engine import Proposal, Starved
+from pairscale.adaptive.gates import CONVERGED, stop_decision
 from pairscale.adaptive.messages import NOTHING_LEFT
-from pairscale.adaptive.refits import CONVERGED, Belief, stop_decision
+from pairscale.adaptive.refits import Belief
 from pairscale.adaptive.session import session_facts
 from pairscale.adaptive.source import uid_of
 from pairscale.core.errors import PairscaleError, StoreDamagedError

@@ -45,7 +45,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.linalg import lapack
 
-from pairscale.adaptive.goals import ErrorWeights, rank_errors, top_errors
+from pairscale.adaptive.goal_errors import ErrorWeights, rank_errors, top_errors
 from pairscale.adaptive.selectors import Choice, allowed_partners
 from pairscale.models.known import standardised
 from pairscale.models.prior_mode import SLOPE_SD, prior_mode, shrunk, signed_sums

@@ -1,12 +1,11 @@
 """A refit: the Bayesian model fitted to all comparisons so far, and what may be decided on it (§4.5.1, §5.4, §8, §9).
 
 No diagnostics, no decisions: on draws that do not pass the gate, nothing is decided. The row of the round log is there
-all the same, and says so. Everything that a stop rests on is in that row: :func:`stop_decision` reads nothing else.
+all the same, and says so. Everything that a stop rests on is in that row: ``gates.stop_decision`` reads nothing else.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -18,7 +17,16 @@ from pairscale.adaptive._belief import Belief
 from pairscale.adaptive._naming import name_of
 from pairscale.adaptive._refit_columns import figure_columns, request_columns, slope_columns
 from pairscale.adaptive.config import AdaptiveConfig, BTLConfig, RoundQuotas
-from pairscale.adaptive.goals import ORDER, top_figures
+from pairscale.adaptive.gates import (
+    NEAR_STOP_MARGIN,
+    NEAR_STOP_WRONG,
+    holds,
+    is_identified,
+    may_stop,
+    stop_decision,
+    stop_gates,
+)
+from pairscale.adaptive.goal_errors import top_figures
 from pairscale.adaptive.ledger import TIE
 from pairscale.core.errors import FitError, InputError, UnknownNameError
 from pairscale.core.provenance import utc_now
@@ -52,27 +60,7 @@ __all__ = [
     "fit_function",
     "fit_name",
     "refit",
-    "stop_decision",
-    "stop_gates",
 ]
-
-NEAR_STOP_MARGIN = 0.05
-"""Phase 3 begins so much below the reliability that a stop needs (§5.4)."""
-
-SCREEN_MARGINS = {
-    ("reliability", "eap_reliability_min"): 0.02,
-    ("rho_theta", "theta_corr_min"): 0.01,
-    ("rho_rank", "rank_spearman_min"): 0.01,
-}
-"""By how much a figure of the normal approximation must miss its limit to rule a stop out."""
-
-NEAR_STOP_WRONG, SCREEN_WRONG = 1.5, 1.25
-"""Where the goal is the top K: how many times the allowed number of wrong members may be expected in phase 3, and for
-the normal approximation to rule no stop out."""
-
-CONVERGED = "btl_converged"
-"""The reason of the statistical stop."""
-
 
 _FITS: dict[str, FitFn] = {"exact": fit_btl, "laplace": fit_btl_laplace}
 
@@ -424,89 +412,6 @@ def _near(posterior: Posterior, request: RefitRequest) -> bool:
     """Whether the figure that the stop goes by is that of phase 3; the very figure that is logged."""
     if (top := request.adaptive.top) is not None:
         _, wrong = top_figures(request.of_counted(posterior)[0], top)
-        return _holds(wrong, "<=", NEAR_STOP_WRONG * top * request.btl.top_wrong_max) is True
+        return holds(wrong, "<=", NEAR_STOP_WRONG * top * request.btl.top_wrong_max) is True
     figure = round_figures(*request.of_counted(posterior))[request.btl.reliability_figure]
-    return _holds(figure, ">=", request.btl.eap_reliability_min - NEAR_STOP_MARGIN) is True
-
-
-def is_identified(row: Mapping[str, Any]) -> bool:
-    """Whether the global order counts as known (§4.5.1); asked of a refit that passed."""
-    return _holds(row["reliability"], ">=", row["global_identified_reliability_min"]) is True and (
-        _holds(row["ts_btl_rank_spearman"], ">=", row["global_identified_rank_corr_min"]) is True
-    )
-
-
-# The gates of the stop, from logged columns alone
-
-
-def stop_gates(row: Mapping[str, Any]) -> dict[str, bool | None]:
-    """The verdicts that a row's figures and limits call for, by column (§9.1 to §9.4).
-
-    ``diagnostics_pass`` and its three parts and ``eap_pass`` are true or false: a figure that is missing does not pass.
-    The lagged ones are None when there is no lagged refit, or the figure is not defined.
-
-    Args:
-        row: a row of the round log. Verdicts in it are not looked at, so that an audit can compare them with these.
-    """
-    parts = {
-        "diagnostics_divergences_pass": _holds(row["divergences"], "<=", row["divergences_max_allowed"]) is True,
-        "diagnostics_rhat_pass": _holds(row["max_rhat"], "<=", row["max_rhat_allowed"]) is True,
-        "diagnostics_ess_pass": _holds(row["min_ess_bulk"], ">=", row["ess_bulk_required"]) is True,
-    }
-    lagged = {
-        "theta_corr_pass": _holds(row["rho_theta"], ">=", row["theta_corr_min"]),
-        "delta_sd_theta_pass": _holds(row["delta_sd_theta"], "<=", row["theta_sd_rel_change_max"]),
-        "rho_rank_pass": _holds(row["rho_rank"], ">=", row["rank_spearman_min"]),
-    }
-    return {
-        "diagnostics_pass": all(parts.values()),
-        **parts,
-        "eap_pass": _holds(row["reliability"], ">=", row["eap_reliability_min"]) is True,
-        **{name: verdict if row["lag_eligible"] else None for name, verdict in lagged.items()},
-        "top_wrong_pass": _holds(row["top_wrong"], "<=", row["top_wrong_allowed"]) is True if _is_top(row) else None,
-    }
-
-
-def _is_top(row: Mapping[str, Any]) -> bool:
-    """Whether a row is of a run for the top K; earlier versions knew no other goal than the order."""
-    return row.get("goal") not in (None, ORDER)
-
-
-def stop_decision(row: Mapping[str, Any]) -> tuple[bool, str | None]:
-    """Whether the run stops at this refit, and why (§9): the diagnostics and every gate pass, and all apply.
-
-    Where the goal is the top K, the diagnostics and the expected number of wrong members decide, and nothing else.
-
-    Args:
-        row: a row of the round log; only its figures, limits, goal and ``lag_eligible`` are read.
-    """
-    gates = stop_gates(row)
-    found = gates.pop("top_wrong_pass")
-    if _is_top(row):
-        stop = found is True and gates["diagnostics_pass"] is True
-    else:
-        stop = bool(row["lag_eligible"]) and all(verdict is True for verdict in gates.values())
-    return stop, CONVERGED if stop else None
-
-
-def may_stop(row: Mapping[str, Any]) -> bool:
-    """Whether the sampler might grant a stop where the normal approximation gave this row.
-
-    The approximation may rule a stop out and never grants one. It rules it out when there is no lagged refit, or when
-    a figure misses its limit by more than the two were seen to differ (docs/validation.md).
-
-    Args:
-        row: the row of the round log that the approximation gave.
-    """
-    if _is_top(row):
-        return _holds(row["top_wrong"], "<=", SCREEN_WRONG * row["top_wrong_allowed"]) is not False
-    margins = SCREEN_MARGINS.items()
-    return bool(row["lag_eligible"]) and all(
-        _holds(row[figure], ">=", row[limit] - margin) is not False for (figure, limit), margin in margins
-    )
-
-
-def _holds(figure: float | None, relation: Literal["<=", ">="], limit: float | None) -> bool | None:
-    if figure is None or limit is None or math.isnan(figure) or math.isnan(limit):
-        return None
-    return figure <= limit if relation == "<=" else figure >= limit
+    return holds(figure, ">=", request.btl.eap_reliability_min - NEAR_STOP_MARGIN) is True

@@ -41,6 +41,7 @@ __all__ = ["FitModel", "fit", "misplaced"]
 FitModel: TypeAlias = Literal["bt", "elo", "bayes"]
 """The models there are."""
 
+_BASELINE = "lexical"
 _APPROXIMATE = "engine 'laplace' approximates the posterior by a normal distribution, and diagnoses nothing"
 _ENGINES = {"bt": ("auto", "sirt", "mle", "map", "firth"), "elo": ("auto",), "bayes": ("auto", "sampler", "laplace")}
 _OF_MODEL = {
@@ -251,9 +252,11 @@ def _beforehand(prior: str | Mapping[str, float] | Table, samples: pl.DataFrame 
 
 
 def _say_unused(table: pl.DataFrame) -> None:
-    """That there are probabilities, and that only the winners are used."""
+    """Say that there are probabilities and only winners are used; those of the baseline are no answers."""
     if PROBABILITY not in table.columns:
         return
+    if "judge_id" in table.columns:
+        table = table.filter(pl.col("judge_id").ne_missing(_BASELINE))
     given = table[PROBABILITY].cast(pl.Float64, strict=False).drop_nulls()
     if len(given) and not given.is_in([0.0, 0.5, 1.0]).all():
         notice(
