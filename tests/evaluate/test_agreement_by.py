@@ -192,6 +192,7 @@ def test_a_file_of_labels_without_a_judge_shows_the_labellers(tmp_path):
         ps.report(write(tmp_path / "blind.jsonl", labels_of(3, with_key=False)))
 
 
+@pytest.mark.slow
 def test_a_page_without_names_names_no_labeller(tmp_path):
     for people in (("zuleika", "bohumil", "lexical"), ("zuleika", "bohumil")):
         path = write(tmp_path / "labels.jsonl", labels_of(30, 0.7, people=people))

@@ -195,6 +195,7 @@ def test_the_interval_holds_the_mean_and_stays_in_range(scores):
         assert found.rate - 1e-9 <= found.ci[1] <= 1
 
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from([0, 0.5, 1]), min_size=1, max_size=25))
 def test_hard_scores_given_as_preferences_have_the_interval_of_hard_verdicts(scores):
     names = {0: ("win", "a"), 0.5: ("tie", None), 1: ("win", "b")}

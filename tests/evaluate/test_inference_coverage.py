@@ -194,6 +194,7 @@ def test_the_interval_is_that_of_the_fit(kind):
     assert found.effects[0].ci == pytest.approx(ends[1])
 
 
+@pytest.mark.slow
 def test_the_raw_rate_would_not_cover_the_rate_at_equal_length():
     """So that the test above can fail: B is longer, and length has an effect."""
     rng = np.random.default_rng([SEED, 3])

@@ -184,6 +184,7 @@ def test_what_is_fitted_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not in_columns(asked_of(data, engine="mle"))
 
 
+@pytest.mark.slow
 def test_a_position_effect_that_scores_can_stand_in_for_is_left_to_the_engine() -> None:
     # Each pair in one order only, and one cycle: without one of its pairs, a round cannot tell b from scores.
     rows = [("a", "b"), ("b", "c"), ("a", "c")]

@@ -232,7 +232,7 @@ def test_the_interval_is_made_of_se_mean(level: float, z: float) -> None:
 def test_many_items_go_other_ways_to_the_same_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     games = random_games(300, 3_000, seed=7)
     dense = fit_bt_model(games)
-    monkeypatch.setattr(_information, "_FACTOR_LIMIT", 0)
+    monkeypatch.setattr(_information, "FACTOR_LIMIT", 0)
     monkeypatch.setattr(_information, "EXACT_LIMIT", 0)
     large, again = fit_bt_model(games), fit_bt_model(games)
     assert large.theta["ID"].to_list() == dense.theta["ID"].to_list()

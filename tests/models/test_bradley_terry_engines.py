@@ -550,7 +550,7 @@ def test_many_items_go_other_ways_to_the_same_figures(monkeypatch: pytest.Monkey
     for engine in ("mle", "map"):
         dense = fit_bt_model(data, engine=engine, **options)
         with monkeypatch.context() as patch:
-            patch.setattr(_information, "_FACTOR_LIMIT", 0)
+            patch.setattr(_information, "FACTOR_LIMIT", 0)
             patch.setattr(_information, "EXACT_LIMIT", 0)
             large = fit_bt_model(data, engine=engine, **options)
             to_one = fit_bt_model(data, engine=engine, reference="000", **options)

@@ -165,6 +165,7 @@ def test_the_weak_judge_is_named(four: BayesFit) -> None:
     assert WEAK_SLOPE == 1 / 3
 
 
+@pytest.mark.slow
 def test_the_result_has_what_other_fits_have(four: BayesFit) -> None:
     assert four.fit.diagnostics.diagnostics_pass
     log = four.round_log.row(0, named=True)

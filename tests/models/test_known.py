@@ -180,6 +180,7 @@ def test_sampler_and_approximation_agree_and_the_column_helps(n):
     assert found > plain
 
 
+@pytest.mark.slow
 def test_a_warm_start_is_that_of_the_same_column_alone():
     rows, ids, known, _ = results(20, 150, 0.8)
     first = fit_btl(rows[:100], ids, seed=1, known=known)

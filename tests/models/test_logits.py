@@ -228,6 +228,7 @@ def test_a_bound_that_is_repeated_is_no_new_evidence() -> None:
     assert again.variance == pytest.approx(once.variance, rel=1e-6)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 50))
 def test_who_stands_first_changes_only_the_sign_of_the_position_effect(seed: int) -> None:
     rows, ids, _ = answered(6, 15, seed)

@@ -251,6 +251,7 @@ def test_weights(rows, rho):
     assert (factor[0] > 1) == (frame["better_id"].null_count() > 0)
 
 
+@pytest.mark.slow
 def test_ties_count_by_how_much_they_vary():
     """Close texts that tie: the spread of the estimates over many tables is that of the posterior."""
     rng = np.random.default_rng(1)
