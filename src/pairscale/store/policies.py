@@ -28,15 +28,13 @@ if TYPE_CHECKING:
 
 __all__ = ["GroupCommitWriter", "JournalWriter"]
 
-_QUIET_TURNS, _MOST_TURNS = 2, 10  # of the event loop, for the entries of one transaction
-
 
 class GroupCommitWriter:
     """Writes each entry before the caller continues; use it in an ``async with`` block.
 
     It writes in the thread of the event loop: on a local disk that takes less than a millisecond, and a second thread
-    would cost more than it saves. A transaction costs more than an entry, so it begins only after two turns of the loop
-    without a further entry, or after ten turns; the loop never sleeps for it. Where writing is slow (a network drive, a
+    would cost more than it saves. Entries of one turn of the loop share a transaction; waiting for more would save
+    processor time, but release the workers in bursts (docs/performance.md). Where writing is slow (a network drive, a
     remote database), it moves to a thread, and entries that arrive meanwhile share the next transaction. Leaving the
     block waits until everything is written, also on an interrupt, and so does the end of the process.
 
@@ -57,7 +55,6 @@ class GroupCommitWriter:
         self._waiting: deque[tuple[Entry, asyncio.Future[None]]] = deque()
         self._patience, self._usual = patience, 0.0
         self._in_thread = False
-        self._seen = self._turns = self._quiet = 0  # entries that wait; turns of the loop since the first, and in vain
         self._turn = threading.Lock()
 
     async def __aenter__(self) -> Self:
@@ -74,8 +71,7 @@ class GroupCommitWriter:
         written: asyncio.Future[None] = self._loop.create_future()
         self._waiting.append((entry, written))
         if len(self._waiting) == 1:
-            self._seen = self._turns = self._quiet = 0
-            self._loop.call_soon(self._gather)
+            self._loop.call_soon(self._due)
         return written
 
     async def drain(self) -> None:
@@ -85,16 +81,6 @@ class GroupCommitWriter:
     def put(self, entry: Entry) -> None:
         """Write an entry without waiting for it; it is on the disk when the block is left."""
         self.write(entry).add_done_callback(_retrieved)
-
-    def _gather(self) -> None:
-        """Let the loop turn again while that brings further entries, then write them."""
-        found = len(self._waiting)
-        self._turns, self._quiet = self._turns + 1, 0 if found > self._seen else self._quiet + 1
-        self._seen = found
-        if self._quiet < _QUIET_TURNS and self._turns < _MOST_TURNS:
-            self._loop.call_soon(self._gather)
-        else:
-            self._due()
 
     def _due(self) -> None:
         if self._usual <= self._patience:
