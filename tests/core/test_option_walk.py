@@ -357,3 +357,34 @@ def test_what_is_no_such_number_is_refused(name: str, parameter: str, texts: boo
             else:
                 said.append(f"{given!r} is accepted")
     assert said == []
+
+
+def showing() -> list[str]:
+    """Every function that can show its progress; one of each family that is made from a table."""
+    family = re.compile(r"submit_(?!openai)\w+_pairs_live")
+    takes = [name for name, one in public().items() if "progress" in inspect.signature(one).parameters]
+    return [name for name in takes if not family.fullmatch(name)]
+
+
+@pytest.mark.slow
+def test_progress_means_the_same_everywhere() -> None:
+    """True, False and words are taken by every function, and the same words are refused by one sentence."""
+    said = []
+    for name in showing():
+        if name not in BESIDES:
+            said.append(f"{name} has no call here")
+            continue
+        for given in (False, "none"):
+            try:
+                call(name, progress=given)
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is the wrong one
+                said.append(f"{name} with {given!r}: {type(error).__name__}: {error}")
+        for given in ("loud", 1, None):
+            try:
+                call(name, progress=given)
+            except InputError as error:
+                if not re.fullmatch(f"progress must be 'all', .* or 'none', not {given!r}", str(error)):
+                    said.append(f"{name} with {given!r}: {error}")
+            else:
+                said.append(f"{name} takes {given!r}")
+    assert not said, "\n".join(said)

@@ -18,9 +18,10 @@ from pairscale.adaptive.refits import fit_name
 from pairscale.adaptive.session import event_of, plain_settings, run_path, save_adaptive_session, writing
 from pairscale.adaptive.source import AdaptiveSource, RunLimits
 from pairscale.adaptive.state import AdaptiveState, require_state
-from pairscale.adaptive.view import Mode, View
+from pairscale.adaptive.view import View
 from pairscale.core.errors import InputError, JudgeError, StoreMismatchError
 from pairscale.core.notices import notice
+from pairscale.core.options import ProgressMode
 from pairscale.judges.base import Judge
 from pairscale.judges.resolve import make_judge
 from pairscale.runtime import (
@@ -56,7 +57,7 @@ def adaptive_rank_run_live(
     btl_config: Mapping[str, Any] | None = None,
     session_dir: str | os.PathLike[str] | None = None,
     persist_item_log: bool | None = None,
-    progress: Mode = "all",
+    progress: ProgressMode = "all",
     progress_redraw_every: int = 10,
     progress_show_events: bool = True,
     progress_errors: bool = True,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pairscale.adaptive.presets import OURS, Preset, answering_by, stopping_at, with_goal
 from pairscale.adaptive.rank import AdaptiveResult, rank_samples
 from pairscale.adaptive.selectors import OwnSelector, selector_for
-from pairscale.core.options import optional, require_int
+from pairscale.core.options import ProgressMode, optional, require_int
 from pairscale.core.samples import read_samples
 from pairscale.core.traits import Trait
 from pairscale.judges.base import Judge
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     import os
 
     from pairscale.adaptive.refits import FitFn
-    from pairscale.adaptive.view import Mode
     from pairscale.core.tables import Table
     from pairscale.models.sampling import Answer
     from pairscale.providers.prices import Price
@@ -56,7 +55,7 @@ def rank(
     btl_config: Mapping[str, Any] | None = None,
     fit: FitFn | str = "exact",
     seed: int = 1,
-    progress: Mode = "all",
+    progress: ProgressMode = "all",
     id_col: int | str | None = None,
     text_col: int | str | None = None,
     encoding: str | None = None,

@@ -13,7 +13,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from statistics import linear_regression
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, Self
 
 from pairscale.adaptive.messages import (
     diagnostics,
@@ -27,15 +27,14 @@ from pairscale.adaptive.messages import (
     verdict,
 )
 from pairscale.core.notebooks import PAUSE, LiveOutput, in_notebook
-from pairscale.core.options import require_choice, require_int
+from pairscale.core.options import ProgressMode, require_int, require_progress
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.live import Live
 
-__all__ = ["Mode", "View", "comparisons_at_target"]
+__all__ = ["View", "comparisons_at_target"]
 
-Mode = Literal["all", "refits", "steps", "line", "none"]  # steps and refits, only one of them, one line, or nothing
 Row = Mapping[str, Any]
 Item = tuple[str, float, float]  # id, theta_mean, theta_sd
 Mark = tuple[float, float, float]  # seconds, steps, comparisons
@@ -57,7 +56,7 @@ class View:
     mode but ``none`` is one output of the cell that is updated in place: a line on how far the run is, and its notes.
 
     Args:
-        mode: what is shown.
+        progress: what is shown; see :data:`pairscale.core.options.ProgressMode`.
         n_items: items of the run.
         preset: The preset of the run.
         redraw_every: steps between two drawings, at least; between two plain lines, ten times as many.
@@ -77,7 +76,7 @@ class View:
 
     def __init__(
         self,
-        mode: Mode,
+        progress: ProgressMode,
         *,
         n_items: int,
         preset: str,
@@ -92,7 +91,7 @@ class View:
         console: Console | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        require_choice(mode, "progress", get_args(Mode))
+        mode = require_progress(progress)
         redraw_every = require_int(redraw_every, "progress_redraw_every", least=1)
         self._mode, self._n_items, self._target = mode, n_items, reliability_target
         self._goal = goal

@@ -14,7 +14,7 @@ from pairscale.checks.position import PositionalBias, check_positional_bias, com
 from pairscale.core.display import PlotMixin, ReportMixin
 from pairscale.core.errors import InputError, TableError
 from pairscale.core.notices import notice
-from pairscale.core.options import require_int, require_level
+from pairscale.core.options import ProgressMode, require_int, require_level
 from pairscale.core.tables import Table, as_text, listed, require_columns, row_numbers, to_frame
 from pairscale.pairing.table import as_pairs, swapped
 from pairscale.providers.families import capabilities
@@ -132,7 +132,7 @@ def template_study(
     retries: int = RETRIES,
     timeout: float | None = TIMEOUT,
     max_cost: float | None = None,
-    progress: bool = True,
+    progress: ProgressMode = True,
     level: float = 0.95,
 ) -> TemplateStudy:
     """Measure how much each template lets the position sway each judge.
@@ -284,7 +284,7 @@ def _asked(
     judge: JudgeFactory | Mapping[str, JudgeFactory],
     run: str | os.PathLike[str] | None,
     options: RunOptions,
-    progress: bool,
+    progress: ProgressMode,
 ) -> tuple[list[StudyCell], list[str]]:
     from pairscale.judges.resolve import make_judge  # judgements that were made already need no judge
 
@@ -331,7 +331,7 @@ async def _answered(
     judges: Sequence[tuple[str, str, Judge]],
     orders: tuple[pl.DataFrame, pl.DataFrame],
     options: RunOptions,
-    progress: bool,
+    progress: ProgressMode,
 ) -> list[list[SubmitResult]]:
     """What each judge says to the pairs as they stand and the other way round, in one run file and one budget."""
     from pairscale.collect.live import submit_into

@@ -16,11 +16,13 @@ from pairscale.collect.progress import progress_of
 from pairscale.core.display import ReprMixin
 from pairscale.core.notices import notice
 from pairscale.core.options import (
+    ProgressMode,
     optional,
     require_choice,
     require_int,
     require_number,
     require_probability,
+    require_progress,
     require_seed,
 )
 from pairscale.core.provenance import Provenance
@@ -164,7 +166,7 @@ def estimate_llm_pairs_cost(
     offline: bool = False,
     bytes_per_token: float = 4.0,
     output_tokens: float | None = None,
-    progress: bool = True,
+    progress: ProgressMode = True,
     save_path: str | os.PathLike[str] | None = None,
     parallel: bool = False,
     workers: int = 1,
@@ -248,6 +250,7 @@ def estimate_llm_pairs_cost(
     concurrency = concurrency if concurrency is not None else workers if parallel else 1
     options = RunOptions(concurrency, retries, retry_wait)
     optional(require_int, status_every, "status_every", least=1)
+    require_progress(progress)
     paid = (
         require_price(cost_per_million_input, "cost_per_million_input"),
         require_price(cost_per_million_output, "cost_per_million_output"),

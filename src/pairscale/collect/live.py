@@ -12,7 +12,7 @@ from pairscale.collect._saved import SavedResults
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import JudgeError
 from pairscale.core.notices import notice
-from pairscale.core.options import optional, require_int
+from pairscale.core.options import ProgressMode, optional, require_int, require_progress
 from pairscale.core.provenance import Provenance
 from pairscale.core.tables import ANSWER_COLUMNS
 from pairscale.judges.base import Judge, judge_member
@@ -85,7 +85,7 @@ def submit_pairs(
     *,
     run: str | os.PathLike[str] | None = None,
     concurrency: int = CONCURRENCY,
-    progress: bool = True,
+    progress: ProgressMode = True,
     retries: int = RETRIES,
     retry_wait: float = 1.0,
     timeout: float | None = TIMEOUT,
@@ -171,7 +171,7 @@ async def submit_pairs_async(
     *,
     run: str | os.PathLike[str] | None = None,
     concurrency: int = CONCURRENCY,
-    progress: bool = True,
+    progress: ProgressMode = True,
     retries: int = RETRIES,
     retry_wait: float = 1.0,
     timeout: float | None = TIMEOUT,
@@ -213,7 +213,7 @@ async def submit_into(
     judge: Judge,
     options: RunOptions,
     *,
-    progress: bool = True,
+    progress: ProgressMode = True,
     status_every: int | None = None,
     save_path: str | os.PathLike[str] | None = None,
     include_raw: bool = False,
@@ -241,7 +241,7 @@ async def submit_into(
         source = PairSource(plan, judge, store, on_answer)
         budget = Budget.of(store, options.max_cost)
         also = None if saved is None else partial(_append, saved, plan)
-        show = progress or status_every is not None
+        show = require_progress(progress) != "none" or status_every is not None
         done = plan.total - plan.missing()
         with Progress(plan.total, done, show=show, every=status_every, prices=budget.prices) as bar:
             async with GroupCommitWriter(store, also=also) as writer:

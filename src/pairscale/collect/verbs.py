@@ -12,7 +12,7 @@ from pairscale.collect.cost import CostEstimate, estimate_llm_pairs_cost
 from pairscale.collect.live import SubmitResult, submit_pairs
 from pairscale.core.errors import InputError, JudgeError
 from pairscale.core.notices import notice
-from pairscale.core.options import require_choice, require_flag, require_int, require_number
+from pairscale.core.options import ProgressMode, require_choice, require_flag, require_int, require_number
 from pairscale.core.texts import read_document
 from pairscale.core.traits import Trait
 from pairscale.judges.base import Judge
@@ -55,7 +55,7 @@ def judge(
     a_col: str | None = None,
     b_col: str | None = None,
     encoding: str | None = None,
-    progress: bool = True,
+    progress: ProgressMode = True,
 ) -> SubmitResult:
     """Have pairs judged, and keep every answer.
 
@@ -218,7 +218,7 @@ def cost(
     b_col: str | None = None,
     encoding: str | None = None,
     strict: bool = False,
-    progress: bool = True,
+    progress: ProgressMode = True,
 ) -> CostEstimate:
     """Estimate what judging pairs will cost: a few are asked, and their tokens say what all of them will need.
 

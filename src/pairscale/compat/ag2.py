@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 from pairscale.core.errors import InputError
+from pairscale.core.options import ProgressMode
 from pairscale.evaluate.comparators import PairwiseComparator
 from pairscale.evaluate.inference.failures import Failures
 from pairscale.evaluate.result import PairwiseRunResult
@@ -42,7 +43,7 @@ def run_pairwise(
     stop_when: StopWhen | None = None,
     max_cost: float | None = None,
     seed: int | None = 1,
-    progress: bool = True,
+    progress: ProgressMode = True,
     on_case: OnCase | None = None,
 ) -> PairwiseRunResult:
     """Have two variants answer the tasks of a suite, and ask which answer is better; :func:`ab` in AG2's words.
@@ -153,7 +154,7 @@ async def run_pairwise_async(
     stop_when: StopWhen | None = None,
     max_cost: float | None = None,
     seed: int | None = 1,
-    progress: bool = True,
+    progress: ProgressMode = True,
     on_case: OnCase | None = None,
 ) -> PairwiseRunResult:
     """The same as :func:`run_pairwise`, to be awaited.
@@ -204,7 +205,7 @@ def evaluate_pairwise(
     stop_when: StopWhen | None = None,
     max_cost: float | None = None,
     seed: int | None = 1,
-    progress: bool = True,
+    progress: ProgressMode = True,
     on_case: OnCase | None = None,
 ) -> PairwiseRunResult:
     """Ask which of two recorded answers to each task is better; no variant is run. :func:`ab` in AG2's words.
@@ -295,7 +296,7 @@ async def evaluate_pairwise_async(
     stop_when: StopWhen | None = None,
     max_cost: float | None = None,
     seed: int | None = 1,
-    progress: bool = True,
+    progress: ProgressMode = True,
     on_case: OnCase | None = None,
 ) -> PairwiseRunResult:
     """The same as :func:`evaluate_pairwise`, to be awaited.

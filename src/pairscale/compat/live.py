@@ -14,7 +14,7 @@ from pairscale.compat._given import TraitAndTemplate, judge_from
 from pairscale.compat._tables import named_as_in_r
 from pairscale.core.errors import JudgeError
 from pairscale.core.notices import notice
-from pairscale.core.options import optional, require_int
+from pairscale.core.options import ProgressMode, optional, require_int
 from pairscale.core.tables import RESULTS, to_frame
 from pairscale.core.traits import Trait
 from pairscale.providers.keys import KEY_VARIABLES, key_in_environment
@@ -44,7 +44,7 @@ def submit_llm_pairs(
     api_key: str | None = None,
     verbose: bool = True,
     status_every: int | None = None,
-    progress: bool = True,
+    progress: ProgressMode = True,
     include_raw: bool = False,
     save_path: str | os.PathLike[str] | None = None,
     parallel: bool = False,

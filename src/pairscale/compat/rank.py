@@ -16,7 +16,7 @@ from pairscale.compat.logs import as_r_logs, with_r_names
 from pairscale.core.errors import InputError, JudgeError
 from pairscale.core.files import TABLE_SUFFIXES
 from pairscale.core.notices import notice
-from pairscale.core.options import require_choice, require_path, require_suffix
+from pairscale.core.options import ProgressMode, require_choice, require_path, require_suffix
 from pairscale.core.samples import read_samples, say_positions
 from pairscale.core.tables import listed
 from pairscale.core.traits import Trait, choose_trait
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     import os
 
     from pairscale.adaptive.refits import FitFn
-    from pairscale.adaptive.view import Mode
     from pairscale.core.tables import Table
 
 __all__ = ["adaptive_rank"]
@@ -63,7 +62,7 @@ def adaptive_rank(
     persist_item_log: bool = False,
     resume: bool = True,
     seed: int = 1,
-    progress: Mode = "all",
+    progress: ProgressMode = "all",
     progress_redraw_every: int = 10,
     progress_show_events: bool = True,
     progress_errors: bool = True,

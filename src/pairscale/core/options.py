@@ -18,11 +18,12 @@ from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, Concatenate, Final, ParamSpec, TypeVar
+from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeAlias, TypeVar, get_args
 
 from pairscale.core.errors import InputError
 
 __all__ = [
+    "ProgressMode",
     "choices_in_words",
     "optional",
     "require_choice",
@@ -35,6 +36,7 @@ __all__ = [
     "require_number_or",
     "require_path",
     "require_probability",
+    "require_progress",
     "require_seed",
     "require_suffix",
     "require_text",
@@ -42,6 +44,13 @@ __all__ = [
 ]
 
 _LONGEST: Final = 80  # characters of a refused value in a message
+
+_Shown: TypeAlias = Literal["all", "refits", "steps", "line", "none"]
+ProgressMode: TypeAlias = bool | _Shown
+"""What a function shows on standard error while it works: True is ``all`` and False is ``none``.
+
+Only adaptive runs have steps and refits; everywhere else any value but False and ``none`` shows the progress.
+"""
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -171,6 +180,18 @@ def require_choice(value: Any, name: str, choices: Iterable[T]) -> T:
         if value is choice or (isinstance(value, str) and value == choice):
             return choice
     raise _refused(name, choices_in_words(known), value)
+
+
+def require_progress(value: Any) -> _Shown:
+    """What to show while working, see :data:`ProgressMode`.
+
+    Examples:
+        >>> require_progress(True), require_progress(False), require_progress("line")
+        ('all', 'none', 'line')
+    """
+    if value is True or value is False:
+        return "all" if value else "none"
+    return require_choice(value, "progress", get_args(_Shown))
 
 
 def require_flag(value: Any, name: str) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pairscale.core.errors import JudgeError, PairscaleError
 from pairscale.core.notices import notice
-from pairscale.core.options import require_int
+from pairscale.core.options import ProgressMode, require_int
 from pairscale.core.provenance import Provenance
 from pairscale.evaluate.baseline import Baseline
 from pairscale.evaluate.calibration import CardLike
@@ -81,7 +81,7 @@ def gate(
     output_col: str | None = None,
     a_col: str | None = None,
     b_col: str | None = None,
-    progress: bool = True,
+    progress: ProgressMode = True,
 ) -> GateResult:
     """May B take the place of A? Compare them task by task until that is decided.
 

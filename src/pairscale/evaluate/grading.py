@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 from uuid import uuid4
 
-from pairscale.core.options import require_choice, require_seed
+from pairscale.core.options import ProgressMode, require_choice, require_seed
 from pairscale.core.provenance import Provenance, utc_now
 from pairscale.evaluate.calibration import cards_of
 from pairscale.evaluate.comparators import PairwiseComparator
@@ -96,7 +96,7 @@ class Evaluation:
         self._runner = VariantRunner(self.store, variants, self.budget)
         return self._runner
 
-    async def grade(self, jobs: Sequence[CaseJob], *, progress: bool) -> CaseSource:
+    async def grade(self, jobs: Sequence[CaseJob], *, progress: ProgressMode) -> CaseSource:
         """Compare every case, or as many as it takes."""
         self.budget.prices = recorded_prices(self._run_file)
         with Progress(len(jobs), show=progress, label="comparing", prices=self.budget.prices) as bar:
@@ -133,7 +133,7 @@ class Evaluation:
         run_id: str | None = None,
         label: str | None = None,
         store_dir: str | os.PathLike[str] | None = None,
-        progress: bool = True,
+        progress: ProgressMode = True,
     ) -> PairwiseRunResult:
         """Compare every case, and say what came of it."""
         created, start = utc_now(), time.perf_counter()

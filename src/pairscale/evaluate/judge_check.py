@@ -16,7 +16,7 @@ from pairscale.collect.live import SubmitResult, submit_pairs
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.notices import notice
-from pairscale.core.options import optional, require_int
+from pairscale.core.options import ProgressMode, optional, require_int
 from pairscale.core.samples import read_samples
 from pairscale.evaluate._judge import make_task_judge
 from pairscale.evaluate.judge_measures import measures_of
@@ -119,7 +119,7 @@ def check_judge(
     max_cost: float | None = None,
     price: Price | Mapping[str, Any] | None = None,
     seed: int = 1,
-    progress: bool = True,
+    progress: ProgressMode = True,
     id_col: int | str | None = None,
     text_col: int | str | None = None,
     encoding: str | None = None,

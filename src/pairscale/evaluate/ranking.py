@@ -15,7 +15,7 @@ import polars as pl
 
 from pairscale.core.display import PlotMixin, ReportMixin
 from pairscale.core.errors import InputError, UnknownNameError
-from pairscale.core.options import optional, require_int, require_level, require_number
+from pairscale.core.options import ProgressMode, optional, require_int, require_level, require_number
 from pairscale.core.provenance import Provenance, text_hash, utc_now
 from pairscale.core.tables import listed
 from pairscale.evaluate.board import differences_of, groups_of
@@ -144,7 +144,7 @@ def run_variants(
     max_cost: float | None = None,
     seed: int = 1,
     level: float = 0.95,
-    progress: bool = True,
+    progress: ProgressMode = True,
 ) -> VariantsResult:
     """Have several variants answer a suite, compare their answers two by two, and rank the variants.
 
@@ -212,7 +212,7 @@ async def run_variants_async(
     max_cost: float | None = None,
     seed: int = 1,
     level: float = 0.95,
-    progress: bool = True,
+    progress: ProgressMode = True,
 ) -> VariantsResult:
     """The same as :func:`run_variants`, to be awaited.
 

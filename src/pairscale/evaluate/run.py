@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from pairscale.core.errors import InputError
-from pairscale.core.options import require_int
+from pairscale.core.options import ProgressMode, require_int
 from pairscale.core.provenance import Provenance
 from pairscale.evaluate.comparators import PairwiseComparator
 from pairscale.evaluate.grading import Evaluation
@@ -42,7 +42,7 @@ class Settings:
     failures: Failures = "loss"
     stop_when: StopWhen | None = None
     seed: int | None = 1
-    progress: bool = True
+    progress: ProgressMode = True
     on_case: OnCase | None = None
 
     def evaluation(self, store: RunFile) -> Evaluation:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pairscale.core.encodings import read_text
 from pairscale.core.errors import InputError
 from pairscale.core.notices import notice
-from pairscale.core.options import require_flag, require_int
+from pairscale.core.options import ProgressMode, require_flag, require_int
 from pairscale.evaluate._judge import pairwise_judge
 from pairscale.evaluate.calibration import CardLike, cards_by_criterion
 from pairscale.evaluate.formats.reading import (
@@ -122,7 +122,7 @@ def ab(
     a_col: str | None = None,
     b_col: str | None = None,
     encoding: str | None = None,
-    progress: bool = True,
+    progress: ProgressMode = True,
 ) -> PairwiseRunResult:
     """Is B better than A? Compare two prompts, models or agents task by task.
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from pairscale.core.notebooks import PAUSE, LiveOutput, in_notebook
+from pairscale.core.options import ProgressMode, require_progress
 
 __all__ = ["at_work", "showing_progress"]
 
@@ -24,14 +25,14 @@ def at_work(what: str) -> None:
 
 
 @contextmanager
-def showing_progress(*, show: bool, clock: Callable[[], float] = time.monotonic) -> Iterator[None]:
+def showing_progress(*, show: ProgressMode, clock: Callable[[], float] = time.monotonic) -> Iterator[None]:
     """Show what a fit works at, in a terminal or a notebook, from its second second on.
 
     Args:
-        show: Whether to show anything.
+        show: What to show: nothing when it is False or ``none``.
         clock: Seconds that never go back.
     """
-    if not show or not (sys.stderr.isatty() or in_notebook()):
+    if require_progress(show) == "none" or not (sys.stderr.isatty() or in_notebook()):
         yield
         return
     line = _Line(clock)

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 
 from pairscale.core.notebooks import LiveOutput, in_notebook
+from pairscale.core.options import ProgressMode, require_progress
 
 __all__ = ["SamplingBar"]
 
@@ -16,16 +17,17 @@ class SamplingBar:
     There is nothing when it is not wanted, or when standard error is neither a terminal nor a notebook's.
     """
 
-    def __init__(self, total: int, *, show: bool) -> None:
+    def __init__(self, total: int, *, show: ProgressMode) -> None:
         self._progress = self._output = None
         self._total, self._done = total, 0
-        if show and sys.stderr.isatty():
+        shown = require_progress(show) != "none"
+        if shown and sys.stderr.isatty():
             from rich.console import Console
             from rich.progress import Progress
 
             self._progress = Progress(console=Console(stderr=True), transient=True)
             self._task = self._progress.add_task("sampling", total=total)
-        elif show and in_notebook():
+        elif shown and in_notebook():
             self._output = LiveOutput()
 
     def __enter__(self) -> Callable[[], None]:

@@ -21,6 +21,7 @@ from pairscale.core.display import PlotMixin, ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.notices import notice
 from pairscale.core.options import (
+    ProgressMode,
     require_choice,
     require_number_or,
     require_seed,
@@ -151,7 +152,7 @@ def fit_bayes_btl_mcmc(
     repeats: Repeats = "independent",
     ties: BayesTies = "drop",
     prior: Mapping[str, float] | Table | None = None,
-    progress: bool = False,
+    progress: ProgressMode = False,
 ) -> BayesFit:
     """Fit the Bayesian model to results, once or on growing parts of them, with the defaults of R's pairwiseLLM.
 
@@ -253,7 +254,7 @@ def fit_btl(
     gate: DiagnosticsGate | None = None,
     repeats: Repeats = "independent",
     known: Sequence[float] | Floats | None = None,
-    progress: bool = False,
+    progress: ProgressMode = False,
 ) -> BTLFit:
     """Fit once.
 

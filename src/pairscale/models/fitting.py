@@ -15,7 +15,7 @@ from pairscale.core.comparisons import says_who_stood_first
 from pairscale.core.errors import InputError
 from pairscale.core.files import read_table
 from pairscale.core.notices import notice
-from pairscale.core.options import require_choice
+from pairscale.core.options import ProgressMode, require_choice
 from pairscale.core.tables import as_text, is_blank, listed
 from pairscale.models._bayes_rows import PROBABILITY, read_graded_rows
 from pairscale.models._progress import showing_progress
@@ -83,7 +83,7 @@ def fit(
     weights: str | Sequence[float] | None = None,
     covariance: bool = False,
     rank_intervals: bool = False,
-    progress: bool = False,
+    progress: ProgressMode = False,
 ) -> BTFit | EloFit | BayesFit:
     """Turn comparisons into scores, ranks, intervals and a reliability.
 
@@ -225,7 +225,7 @@ def _pooled(
     ties: BayesTies,
     prior: Mapping[str, float] | Table | None,
     *,
-    progress: bool,
+    progress: ProgressMode,
 ) -> BayesFit:
     """A fit of winners, whoever judged."""
     best = variant or ("btl_e_b" if says_who_stood_first(table) else "btl_e")
@@ -274,7 +274,7 @@ def _graded(
     prior_sd: float | Literal["learned"],
     repeats: Repeats,
     *,
-    progress: bool,
+    progress: ProgressMode,
 ) -> BayesFit:
     """A fit of probabilities."""
     from pairscale.models.bayes import gathered
@@ -329,7 +329,7 @@ def _by_judge(
     repeats: Repeats,
     ties: BayesTies,
     *,
-    progress: bool,
+    progress: ProgressMode,
 ) -> BayesFit:
     """A fit with a slope and a position effect for each judge."""
     from pairscale.models._bayes_rows import read_rows

@@ -19,6 +19,7 @@ from pairscale._version import __version__
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.notices import notice
+from pairscale.core.options import ProgressMode
 from pairscale.core.provenance import Provenance
 from pairscale.core.tables import listed
 from pairscale.models._logit_density import Whitened
@@ -103,7 +104,7 @@ def fit_slopes(
     repeats: Repeats = "learned",
     near_stop: bool = False,
     gate: DiagnosticsGate | None = None,
-    progress: bool = False,
+    progress: ProgressMode = False,
 ) -> SlopesFit:
     """Fit once, with draws from the exact posterior.
 

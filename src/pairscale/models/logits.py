@@ -19,6 +19,7 @@ from pairscale._version import __version__
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import FitError
 from pairscale.core.notices import notice
+from pairscale.core.options import ProgressMode
 from pairscale.core.provenance import Provenance
 from pairscale.models._logit_density import LogitDensity, Whitened
 from pairscale.models._logit_repeats import shared_error
@@ -109,7 +110,7 @@ def fit_logits(
     near_stop: bool = False,
     gate: DiagnosticsGate | None = None,
     repeats: Repeats = "learned",
-    progress: bool = False,
+    progress: ProgressMode = False,
 ) -> LogitFit:
     """Fit once, with draws from the exact posterior; takes what :func:`pairscale.models.bayes.fit_btl` takes.
 

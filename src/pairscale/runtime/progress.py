@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 from pairscale.core.notebooks import LiveOutput, in_notebook
+from pairscale.core.options import ProgressMode, require_progress
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
@@ -29,7 +30,7 @@ class Progress:
     Args:
         total: how many pairs there are.
         done: how many of them have an answer already.
-        show: whether to show anything.
+        show: what to show: nothing when it is False or ``none``.
         label: what is done.
         every: print a line per so many pairs instead, also in a terminal, and one at the end.
         prices: of which dates the prices behind the costs are, in words.
@@ -41,12 +42,13 @@ class Progress:
         total: int,
         done: int = 0,
         *,
-        show: bool = True,
+        show: ProgressMode = True,
         label: str = "judging",
         every: int | None = None,
         prices: str = "",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        show = require_progress(show) != "none"
         self._total, self._done, self._label, self._every, self._clock = total, done, label, every, clock
         self._failed = self._cached = self._new = 0
         self._said_at: int | None = None

@@ -14,7 +14,7 @@ from pairscale.adaptive.presets import OURS, Preset, resolve_preset, with_goal
 from pairscale.adaptive.selectors import OwnSelector, selector_for
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
-from pairscale.core.options import optional, require_int, require_number, require_probability
+from pairscale.core.options import ProgressMode, optional, require_int, require_number, require_probability
 from pairscale.runtime import Progress
 from pairscale.simulation.run import MOST_PER_ITEM, simulate_run
 
@@ -116,7 +116,7 @@ def plan(
     concurrency: int = 1,
     seeds: int = 3,
     seed: int = 0,
-    progress: bool = True,
+    progress: ProgressMode = True,
 ) -> ComparisonPlan:
     """Simulate runs like the one you plan, and see how many comparisons they need to stop.
 

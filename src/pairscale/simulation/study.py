@@ -15,6 +15,7 @@ from pairscale.adaptive.selectors import POLLITT, OwnSelector, named_selector, s
 from pairscale.core.display import PlotMixin
 from pairscale.core.errors import InputError
 from pairscale.core.options import (
+    ProgressMode,
     optional,
     require_choice,
     require_flag,
@@ -165,7 +166,7 @@ def simulate(
     adaptive_config: Mapping[str, Any] | None = None,
     btl_config: Mapping[str, Any] | None = None,
     workers: int = 1,
-    progress: bool = True,
+    progress: ProgressMode = True,
 ) -> SimulationStudy:
     """Run the adaptive engine on judges of known truth, for every combination of settings and every seed.
 
