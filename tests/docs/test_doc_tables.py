@@ -20,7 +20,7 @@ from pairscale.core.comparisons import ERROR_CODES
 from pairscale.core.files import read_table
 from pairscale.judges.lexical import WEIGHTS
 from pairscale.models.logs import ITEM_LOG, ROUND_LOG
-from pairscale.store import _schema
+from pairscale.store import schema
 
 R_NAMES = (ROOT / "tests/golden/manual-index.txt").read_text().split()
 
@@ -96,8 +96,8 @@ def test_comparison_columns_are_explained() -> None:
     assert set(tables.COMPARISON_COLUMNS) <= set(sections("docs/data.md")["Results"])
 
 
-@pytest.mark.parametrize("table", _schema.tables.tables.values(), ids=lambda table: table.name)
-def test_every_table_of_the_run_file_is_explained(table: _schema.Table) -> None:
+@pytest.mark.parametrize("table", schema.tables.tables.values(), ids=lambda table: table.name)
+def test_every_table_of_the_run_file_is_explained(table: schema.Table) -> None:
     assert sections("docs/data.md")[f"Table {table.name}"] == [column.name for column in table.columns]
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from pairscale.checks._orders import KEY, by_pair, count_votes, decided_rows, votes_of
 from pairscale.checks.effect import PairedEffect, leaning, position_effect, sign_test
+from pairscale.checks.orders import KEY, by_pair, count_votes, decided_rows, votes_of
 from pairscale.core.display import ReportMixin, ReprMixin
 from pairscale.core.errors import InputError, TableError
 from pairscale.core.notices import notice

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairscale.checks._orders import split_orders
+from pairscale.checks.orders import split_orders
 from pairscale.checks.position import PositionalBias, check_positional_bias, compute_reverse_consistency
 from pairscale.core.errors import InputError
 from pairscale.core.options import require_int, require_level

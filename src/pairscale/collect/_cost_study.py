@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from pairscale.collect._cost_model import Spread, fit_input, likely_sum
-from pairscale.collect._plan import _named
+from pairscale.collect._plan import named_pairs
 from pairscale.core.errors import InputError
 from pairscale.judges.base import Judge, judge_member
 from pairscale.judges.llm import LLMJudge
@@ -152,7 +152,7 @@ class Study:
         frame = as_pairs(pairs)
         if frame.height == 0:
             raise InputError("there are no pairs whose cost could be estimated")
-        named = _named(frame)
+        named = named_pairs(frame)
         if "pair_uid" not in frame.columns and frame.select("ID1", "ID2").is_duplicated().any():
             # Asked in two parts, the second of two equal pairs would pass for the first.
             frame = frame.with_columns(pair_uid=named["custom_id"])

@@ -24,7 +24,7 @@ __all__ = ["Plan", "make_plan"]
 
 def make_plan(store: RunFile, pairs: Table, condition: Condition) -> Plan:
     """Enter pairs, samples and condition into the run file, and find out what is missing."""
-    frame = _named(as_pairs(pairs))
+    frame = named_pairs(as_pairs(pairs))
     columns = [name[:-1] for name in frame.columns if name[-1:] == "1" and f"{name[:-1]}2" in frame.columns]
     store.add_items(_items(frame, columns))
     sides = {f"{name}{side}" for name in columns for side in "12"}
@@ -174,7 +174,7 @@ class Plan:
         return results.select(columns), failed.drop("pair_id"), attempts.drop("pair_id")
 
 
-def _named(frame: pl.DataFrame) -> pl.DataFrame:
+def named_pairs(frame: pl.DataFrame) -> pl.DataFrame:
     if "pair_uid" in frame.columns:
         frame = frame.with_columns(custom_id=pl.col("pair_uid").cast(pl.String))
         if frame["custom_id"].null_count() or frame["custom_id"].n_unique() != frame.height:

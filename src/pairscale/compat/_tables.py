@@ -9,7 +9,7 @@ import polars as pl
 
 from pairscale.core.comparisons import key_expressions
 from pairscale.core.tables import RESULTS
-from pairscale.providers import _read
+from pairscale.providers.gemini import thought_signature
 
 __all__ = ["ANSWERS", "batch_table", "named_as_in_r", "signature_of"]
 
@@ -82,6 +82,4 @@ def signature_of(body: Any) -> str | None:
         body = json.loads(body)
     if isinstance(body, list):  # of both orders
         return next((found for one in body if (found := signature_of(one))), None)
-    candidates = _read.objects(_read.items(body).get("candidates"))
-    parts = _read.objects(_read.items(candidates[0].get("content")).get("parts")) if candidates else []
-    return next((str(part["thoughtSignature"]) for part in parts if part.get("thoughtSignature")), None)
+    return thought_signature(body)

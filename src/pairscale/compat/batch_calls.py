@@ -18,11 +18,11 @@ from pairscale.core.errors import InputError, JudgeError
 from pairscale.core.files import replacing
 from pairscale.core.notices import notice
 from pairscale.core.tables import Table, to_frame
-from pairscale.providers._gemini_batches import GeminiBatches, inline_responses, result_line
-from pairscale.providers._openai_batches import OpenAIBatches
 from pairscale.providers.batch_http import BatchHTTP
 from pairscale.providers.batches import Draft, batch_format
 from pairscale.providers.client import LLMClient, ProviderError
+from pairscale.providers.gemini_batches import GeminiBatches, inline_responses, result_line
+from pairscale.providers.openai_batches import OpenAIBatches
 from pairscale.providers.registry import provider_named
 from pairscale.runtime import run_sync
 

@@ -11,7 +11,7 @@ from pairscale.core.comparisons import Outcome
 from pairscale.core.errors import InputError
 from pairscale.core.options import require_choice, require_probability
 from pairscale.core.provenance import text_hash
-from pairscale.evaluate.inference._cases import hard_winner
+from pairscale.evaluate.inference.cases import hard_winner
 from pairscale.evaluate.suite import Task
 from pairscale.evaluate.traces import Trace
 from pairscale.judges.base import Judge, JudgePair, Verdict, require_figure

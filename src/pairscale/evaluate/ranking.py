@@ -22,7 +22,7 @@ from pairscale.evaluate.board import differences_of, groups_of
 from pairscale.evaluate.comparators import PairwiseComparator
 from pairscale.evaluate.figures import VariantFigures, figures_of
 from pairscale.evaluate.grading import Evaluation
-from pairscale.evaluate.inference._cases import score_of
+from pairscale.evaluate.inference.cases import score_of
 from pairscale.evaluate.inference.failures import Failures
 from pairscale.evaluate.result import PairwiseRunResult
 from pairscale.evaluate.store import VARIANTS

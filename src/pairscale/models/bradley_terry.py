@@ -38,7 +38,7 @@ from pairscale.models._uncertainty import Interval, Requested, Uncertainty, asse
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pairscale.models._likelihood import Root
+    from pairscale.models.likelihood import Root
     from pairscale.models.sampling import Repeats
 
 __all__ = [

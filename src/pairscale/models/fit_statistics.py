@@ -21,8 +21,8 @@ from pairscale.core.display import ReprMixin
 from pairscale.core.errors import FitError, InputError
 from pairscale.core.notices import notice
 from pairscale.core.tables import Table, listed, to_frame
-from pairscale.models._likelihood import outcome_probabilities
 from pairscale.models._rows import judge_column, read_decided
+from pairscale.models.likelihood import outcome_probabilities
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,7 +19,7 @@ from pairscale.core.tables import PAIRS, listed
 from pairscale.core.traits import trait_description
 from pairscale.evaluate.manifest import MANIFEST
 from pairscale.pairing.reading import read_given_pairs
-from pairscale.store._database import scrub_surrogates
+from pairscale.store.database import scrub_surrogates
 
 if TYPE_CHECKING:
     import os
@@ -164,9 +164,9 @@ def _from_run(run: str | os.PathLike[str], criterion: str | None) -> list[Case]:
     """The cases that are labelled in a run file, and its own pairs under the trait that its judges were asked about."""
     from sqlalchemy import select
 
-    from pairscale.store._schema import conditions, pairs
     from pairscale.store.labels import label_cases
     from pairscale.store.runfile import open_run
+    from pairscale.store.schema import conditions, pairs
 
     with open_run(run) as store, store.snapshot(), store.transaction() as connection:
         texts = dict(store.items().select("ID", "text").iter_rows())

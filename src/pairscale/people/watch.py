@@ -24,9 +24,9 @@ from pairscale.reporting.figures import items_so_far
 from pairscale.reporting.picture import Lines, number, score_picture
 from pairscale.reporting.svg import picture_css, svg
 from pairscale.runtime import recorded_prices
-from pairscale.store._schema import attempts, comparisons
 from pairscale.store.labels import label_counts
 from pairscale.store.runfile import open_run
+from pairscale.store.schema import attempts, comparisons
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pairscale.checks._orders import split_orders
 from pairscale.checks.effect import leaning
+from pairscale.checks.orders import split_orders
 from pairscale.checks.position import PositionalBias, check_positional_bias, compare_orders
 from pairscale.checks.templates import (
     STUDY,

@@ -10,9 +10,9 @@ from pairscale.core.comparisons import Outcome
 from pairscale.core.errors import InputError
 from pairscale.core.provenance import Provenance
 from pairscale.core.tables import listed
-from pairscale.evaluate._majority import majority
 from pairscale.evaluate.comparators import PairwiseOutcome
 from pairscale.evaluate.labels import read_labels
+from pairscale.evaluate.majority import majority
 from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult
 from pairscale.providers.registry import PROVIDERS
 

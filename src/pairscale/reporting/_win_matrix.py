@@ -108,7 +108,7 @@ def _order(fit: Any) -> tuple[list[str], _Array, _Array]:
 
 def _fitted_shares(fit: Any, scores: _Array, parts: _Array, group: _Array) -> _Array:
     """The mean over the draws of the probability that a row beats a column; of groups, that of their mean scores."""
-    from pairscale.models._likelihood import outcome_probabilities
+    from pairscale.models.likelihood import outcome_probabilities
 
     first = np.unique(group, return_index=True)[1]
     means = np.add.reduceat(scores, first, axis=1) / np.bincount(group)

@@ -218,7 +218,7 @@ def asked_in_both_orders(store: RunFile) -> list[str]:
     """The conditions whose judge was asked in both orders, so that each answer is of both."""
     from sqlalchemy import select
 
-    from pairscale.store._schema import conditions
+    from pairscale.store.schema import conditions
 
     with store.transaction() as connection:
         rows = connection.execute(select(conditions.c.condition_id, conditions.c.settings)).all()

@@ -19,7 +19,7 @@ import polars as pl
 from sqlalchemy import select
 
 from pairscale.core.provenance import utc_now
-from pairscale.store._schema import pairs
+from pairscale.store.schema import pairs
 
 if TYPE_CHECKING:
     from pairscale.store.runfile import RunFile

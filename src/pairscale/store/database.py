@@ -16,8 +16,8 @@ from pairscale.core.errors import InputError, MissingExtraError, StoreDamagedErr
 from pairscale.core.tables import listed
 from pairscale.store import _sqlite
 from pairscale.store._hashes import HASHED, RowHasher
-from pairscale.store._schema import labellers, metadata
 from pairscale.store.labels import LINKS
+from pairscale.store.schema import labellers, metadata
 
 if TYPE_CHECKING:
     from sqlalchemy import Column, Insert, Select, Table

@@ -9,11 +9,11 @@ from typing import Any
 from urllib.parse import quote
 
 from pairscale.providers import _read
-from pairscale.providers._openai_batches import joined, read_line
 from pairscale.providers.base import HTTPCall
 from pairscale.providers.batch_http import BatchHTTP
 from pairscale.providers.batches import BatchJob, BatchLimits, Draft, Line, name_of, reading, seconds_of, state_of
 from pairscale.providers.client import ProviderError
+from pairscale.providers.openai_batches import joined, read_line
 
 __all__ = ["TogetherBatches"]
 

@@ -70,6 +70,7 @@ def by_pair(decided: pl.DataFrame, name: str) -> pl.DataFrame:
 
 
 def count_votes(decided: pl.DataFrame) -> pl.DataFrame:
+    """Per pair, how often each of its texts was shown first, and how often it won there."""
     first, won = pl.col("ID1") == pl.col("low"), pl.col("better_id") == pl.col("low")
     counts = {"n_first": first, "won_first": first & won, "n_second": ~first, "won_second": ~first & won}
     return (
