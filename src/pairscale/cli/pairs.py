@@ -11,6 +11,7 @@ import typer
 import pairscale as ps
 from pairscale.cli import _options as opt
 from pairscale.cli._common import emit, say, show_table
+from pairscale.cli._groups import Reading, with_groups
 from pairscale.cli._opening import read_pairs
 
 __all__ = ["EXAMPLES", "command"]
@@ -30,6 +31,7 @@ class Order(StrEnum):
     KEEP = "keep"
 
 
+@with_groups
 def command(
     data: Annotated[
         Path,
@@ -49,12 +51,9 @@ def command(
         bool, typer.Option("--reverse", help="Swap the two of every pair, to see whether a judge favours a position.")
     ] = False,
     seed: opt.Seed = 1,
-    id_col: opt.IdCol = None,
-    text_col: opt.TextCol = None,
+    reading: Reading = Reading(),
     a_col: opt.ACol = None,
     b_col: opt.BCol = None,
-    encoding: opt.Encoding = None,
-    strict: opt.Strict = False,
     as_json: opt.Json = False,
     out: opt.Out = None,
 ) -> None:
@@ -65,9 +64,7 @@ def command(
     part of the pairs is drawn; which of the two stands first is left to chance, because judges tend to favour a
     position. Keep the file that --out writes: it is what `pairscale judge` reads.
     """
-    pairs, ids, opening = read_pairs(
-        data, id_col=id_col, text_col=text_col, encoding=encoding, strict=strict, a_col=a_col, b_col=b_col
-    )
+    pairs, ids, opening = read_pairs(data, reading, a_col, b_col)
     opening.say()
     if ids is None and reverse and order is Order.RANDOM:
         order = Order.KEEP
