@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -13,7 +12,6 @@ from pairscale.cli import _names
 __all__ = [
     "ACol",
     "Answer",
-    "AnswerForm",
     "BCol",
     "BaseUrl",
     "Cache",
@@ -107,15 +105,8 @@ WinnerCol = Annotated[
 ]
 
 
-class AnswerForm(StrEnum):
-    """What of an answer is evidence."""
-
-    WINNER = "winner"
-    PROBABILITY = "probability"
-
-
 Answer = Annotated[
-    AnswerForm,
+    Literal["winner", "probability"],
     typer.Option(
         metavar="FORM", help="What is evidence: the winner, or the probability that the first text is better."
     ),

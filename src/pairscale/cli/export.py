@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -23,13 +22,6 @@ EXAMPLES = (
 )
 
 
-class Kind(StrEnum):
-    """What a run may be exported as."""
-
-    RESULTS = "results"
-    PREFERENCES = "preferences"
-
-
 def command(
     run: Annotated[str, typer.Argument(metavar="RUN", help="The run file.")],
     out: Annotated[
@@ -39,9 +31,9 @@ def command(
         ),
     ],
     kind: Annotated[
-        Kind,
+        Literal["results", "preferences"],
         typer.Option(metavar="KIND", help="results: all comparisons; preferences: pairs for training, in TRL's form."),
-    ] = Kind.RESULTS,
+    ] = "results",
     condition: Annotated[
         str | None,
         typer.Option(
@@ -74,9 +66,9 @@ def command(
     is the prompt.
     """
     written = ps.export(
-        run, out, kind=kind.value, condition=condition, prompt=prompt, input_col=input_col,
+        run, out, kind=kind, condition=condition, prompt=prompt, input_col=input_col,
         conversational=conversational, implicit_prompt=implicit_prompt,
     )  # fmt: skip
     say(f"written: {written}")
     if as_json:
-        typer.echo(json.dumps({"written": str(written), "kind": kind.value}, indent=2))
+        typer.echo(json.dumps({"written": str(written), "kind": kind}, indent=2))

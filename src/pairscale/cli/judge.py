@@ -57,7 +57,7 @@ def command(
     ] = None,
     judging: Judging = Judging(),
     asking: Asking = Asking(),
-    answer: opt.Answer = opt.AnswerForm.WINNER,
+    answer: opt.Answer = "winner",
     dry_run: opt.DryRun = False,
     save_path: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also keep this CSV up to date, and resume from it.")
@@ -83,12 +83,12 @@ def command(
     kept = run or save_path
     # What a judge function prints is no part of the result.
     with resumable(kept), contextlib.redirect_stdout(sys.stderr):
-        asked = make_named_judge(judge, judging, asking.price, answer.value)
+        asked = make_named_judge(judge, judging, asking.price, answer)
         opening.say([asked.condition.judge_id])
         if not dry_run:
             say_unsaved(kept)
         if not dry_run:
-            answers = ps.judge(table, judge=asked, answer=answer.value, run=run, save_path=save_path, **asking.limits)
+            answers = ps.judge(table, judge=asked, answer=answer, run=run, save_path=save_path, **asking.limits)
     if dry_run:
         show_request(asked, table.row(0, named=True), calls=table.height, as_json=as_json)
         return

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -23,14 +22,6 @@ EXAMPLES = (
 )
 
 
-class Order(StrEnum):
-    """Which sample stands first."""
-
-    RANDOM = "random"
-    ALTERNATE = "alternate"
-    KEEP = "keep"
-
-
 @with_groups
 def command(
     data: Annotated[
@@ -42,11 +33,11 @@ def command(
     ] = None,
     share: Annotated[float, typer.Option(metavar="SHARE", help="This share of all pairs, 0 to 1.")] = 1.0,
     order: Annotated[
-        Order,
+        Literal["random", "alternate", "keep"],
         typer.Option(
             metavar="ORDER", help="Which of the two stands first: random, alternate (in turn), or keep (as they are)."
         ),
-    ] = Order.RANDOM,
+    ] = "random",
     reverse: Annotated[
         bool, typer.Option("--reverse", help="Swap the two of every pair, to see whether a judge favours a position.")
     ] = False,
@@ -66,13 +57,13 @@ def command(
     """
     pairs, ids, opening = read_pairs(data, reading, a_col, b_col)
     opening.say()
-    if ids is None and reverse and order is Order.RANDOM:
-        order = Order.KEEP
+    if ids is None and reverse and order == "random":
+        order = "keep"
     if share != 1 or n_pairs is not None:
         pairs = ps.sample_pairs(pairs, share, n_pairs, seed)
-    if order is Order.RANDOM:
+    if order == "random":
         pairs = ps.randomize_pair_order(pairs, seed)
-    elif order is Order.ALTERNATE:
+    elif order == "alternate":
         pairs = ps.alternate_pair_order(pairs)
     if reverse:
         pairs = ps.sample_reverse_pairs(pairs, reverse_pct=1, seed=seed)

@@ -54,7 +54,7 @@ def command(
         str | None,
         typer.Option(metavar="COLUMN", help="A column of DATA with a number known beforehand, such as a mark."),
     ] = None,
-    answer: opt.Answer = opt.AnswerForm.WINNER,
+    answer: opt.Answer = "winner",
     reliability: Annotated[
         float | None,
         typer.Option(
@@ -112,7 +112,7 @@ def command(
     adaptive, btl = _configured(set_ or [])
     require_choice(fit, "--fit", ("exact", "laplace"))
     with contextlib.redirect_stdout(sys.stderr):  # what a judge of the user's prints is no part of the result
-        asked = make_named_judge(judge, judging, asking.price, answer.value)
+        asked = make_named_judge(judge, judging, asking.price, answer)
     opening.say([asked.condition.judge_id])
     if dry_run:
         if samples.height < 2:
@@ -127,7 +127,7 @@ def command(
         result = ps.rank(
             report,
             judge=asked,
-            answer=answer.value,
+            answer=answer,
             steps=steps,
             run=run,
             seed=seed,
