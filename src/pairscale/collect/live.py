@@ -28,10 +28,11 @@ from pairscale.runtime import (
     Recorded,
     RunOptions,
     Runtime,
+    awaitable,
+    blocking,
     close,
     record_prices,
     require_prices,
-    run_sync,
 )
 from pairscale.store.policies import GroupCommitWriter
 from pairscale.store.runfile import RunFile, open_run
@@ -79,7 +80,8 @@ class SubmitResult(ReprMixin, table="results", columns=ANSWER_COLUMNS):
         return f"{counts}, {self.cached:,} from the cache" if self.cached else counts
 
 
-def submit_pairs(
+@blocking("run", "save_path")
+async def submit_pairs(
     pairs: Table,
     judge: str | Judge | Callable[..., Any],
     *,
@@ -141,59 +143,6 @@ def submit_pairs(
         >>> submit_pairs(pairs, longer).results["better_id"].to_list()
         ['b']
     """
-    return run_sync(
-        lambda: submit_pairs_async(
-            pairs,
-            judge,
-            run=run,
-            concurrency=concurrency,
-            progress=progress,
-            retries=retries,
-            retry_wait=retry_wait,
-            timeout=timeout,
-            save_path=save_path,
-            include_raw=include_raw,
-            trait=trait,
-            template=template,
-            judge_args=judge_args,
-            judge_call_args=judge_call_args,
-            on_answer=on_answer,
-            max_cost=max_cost,
-            status_every=status_every,
-        ),
-        run=run or save_path,
-    )
-
-
-async def submit_pairs_async(
-    pairs: Table,
-    judge: str | Judge | Callable[..., Any],
-    *,
-    run: str | os.PathLike[str] | None = None,
-    concurrency: int = CONCURRENCY,
-    progress: bool = True,
-    retries: int = RETRIES,
-    retry_wait: float = 1.0,
-    timeout: float | None = TIMEOUT,
-    save_path: str | os.PathLike[str] | None = None,
-    include_raw: bool = False,
-    trait: str | Trait | None = None,
-    template: str | None = None,
-    judge_args: Mapping[str, Any] | None = None,
-    judge_call_args: Mapping[str, Any] | None = None,
-    on_answer: Callable[[Mapping[str, Any]], None] | None = None,
-    max_cost: float | None = None,
-    status_every: int | None = None,
-) -> SubmitResult:
-    """The same as :func:`submit_pairs`, to be awaited.
-
-    Example:
-        >>> import asyncio
-        >>> import pairscale as ps
-        >>> pairs = ps.make_pairs(ps.example_writing_samples).head(3)
-        >>> asyncio.run(ps.submit_pairs_async(pairs, "lexical", progress=False))
-        <SubmitResult: 3 pairs answered, 0 failed, 3 asked now>
-    """
     options = RunOptions(concurrency, retries, retry_wait, timeout, max_cost)
     optional(require_int, status_every, "status_every", least=1)
     judge = make_judge(judge, trait=trait, template=template, judge_args=judge_args, judge_call_args=judge_call_args)
@@ -205,6 +154,20 @@ async def submit_pairs_async(
             store, pairs, judge, options, progress=progress, status_every=status_every, save_path=save_path,
             include_raw=include_raw, on_answer=on_answer,
         )  # fmt: skip
+
+
+submit_pairs_async = awaitable(
+    submit_pairs,
+    """The same as :func:`submit_pairs`, to be awaited.
+
+    Example:
+        >>> import asyncio
+        >>> import pairscale as ps
+        >>> pairs = ps.make_pairs(ps.example_writing_samples).head(3)
+        >>> asyncio.run(ps.submit_pairs_async(pairs, "lexical", progress=False))
+        <SubmitResult: 3 pairs answered, 0 failed, 3 asked now>
+    """,
+)
 
 
 async def submit_into(
@@ -302,9 +265,9 @@ class PairSource:
 def _append(saved: SavedResults, plan: Plan, entries: Sequence[Entry]) -> None:
     """Add the answers of a transaction to the CSV."""
     answered = (one.asked for one in entries if one.asked is not None and one.asked.comparison is not None)
-    rows = [plan.result_row(one) for one in answered if one.comparison["outcome"] in _ANSWERS]  # type: ignore[index]
+    rows = [plan.result_row(one) for one in answered if one.comparison["outcome"] in _ANSWErun_sync]  # type: ignore[index]
     if rows:
         saved.append(rows)
 
 
-_ANSWERS = frozenset({"win", "tie", "flip"})
+_ANSWErun_sync = frozenset({"win", "tie", "flip"})
