@@ -227,6 +227,17 @@ def test_no_module_is_longer_than_one_sitting():
     assert {name: n for name, n in lengths.items() if n > 500} == {}
 
 
+def test_no_function_is_longer_than_a_screen():
+    """Without its signature and its docstring, which long lists of options make long."""
+    longest = {}
+    for path in modules():
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                body = node.body[1:] if ast.get_docstring(node) else node.body
+                longest[f"{path.name}: {node.name}"] = node.end_lineno - body[0].lineno + 1 if body else 0
+    assert {name: n for name, n in longest.items() if n > 70} == {}
+
+
 def test_the_exception_tree_in_the_docstring_is_the_real_one():
     drawn = {}
     parents = {0: None}
