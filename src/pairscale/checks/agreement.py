@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["LEAST_UNITS", "Agreement", "agreement", "differing_kappas", "measure_agreement"]
 
 LEAST_UNITS = 20
-"""Resampled intervals need so many units: with fewer, they hold the truth much less often than their level says."""
+"""Resampled intervals need this many units: with fewer, they hold the truth much less often than their level says."""
 
 _RARE = 10  # labels of a kind by a rater below which kappa's interval is too narrow
 

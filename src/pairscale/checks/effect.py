@@ -169,7 +169,7 @@ def _root(falling: Callable[[float], float]) -> float:
 
 
 def sign_test(successes: int, total: int) -> float | None:
-    """The two-sided p of so many heads of a fair coin, as R's ``binom.test`` has it; None without a toss."""
+    """The two-sided p of a number of heads of a fair coin, as R's ``binom.test`` has it; None without a toss."""
     from scipy.special import bdtr
 
     return min(1.0, 2 * float(bdtr(min(successes, total - successes), total, 0.5))) if total else None

@@ -83,7 +83,7 @@ def count_votes(decided: pl.DataFrame) -> pl.DataFrame:
 
 
 def votes_of(details: pl.DataFrame) -> pl.DataFrame:
-    """The votes that a table of details speaks of: its counts, or one a direction when it has none."""
+    """The votes that a table of details speaks of: its counts, or one per direction when it has none."""
     halves = []
     for side in ("main", "rev"):
         wins = [pl.col(f"n_{side}_{letter}").cast(pl.Int64) for letter in "AB"]

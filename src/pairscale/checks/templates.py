@@ -351,7 +351,7 @@ async def _answered(
 
 
 def _thinking(condition: Condition) -> str | None:
-    """How a model reasons, in the words of the published study; None where nobody can say.
+    """How a model reasons, in the words of the published study; None where it is not known.
 
     What was asked for decides; where nothing was, what models of its family do then.
     """

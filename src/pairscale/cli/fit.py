@@ -129,7 +129,7 @@ class OfModel:
     cluster: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Of bt: robust errors, by judge_id or another column.")
     ] = None
-    bootstrap: Annotated[int, typer.Option(metavar="N", min=0, help="Of bt: so many rounds for the intervals.")] = 0
+    bootstrap: Annotated[int, typer.Option(metavar="N", min=0, help="Of bt: bootstrap rounds for the intervals.")] = 0
     level: Annotated[float | None, typer.Option(metavar="SHARE", help="Of the intervals of bt (0.95).")] = None
     reference: Annotated[
         str | None,

@@ -219,7 +219,7 @@ def _report(found: ps.GateResult, dates: str) -> None:
     if run.unmatched:
         shown = ", ".join(printable(one.task_id) for one in run.unmatched[:5])
         more = f" and {len(run.unmatched) - 5:,} more" if len(run.unmatched) > 5 else ""
-        say(f"note: {len(run.unmatched):,} not compared, for want of an answer of both: {shown}{more}")
+        say(f"note: {len(run.unmatched):,} not compared, because A or B has no answer: {shown}{more}")
     if run.unasked:
         why = "decided" if run.stopped == "decided" else f"stopped, {run.stopped}"
         say(f"note: {why}; {len(run.unasked):,} tasks were not asked")

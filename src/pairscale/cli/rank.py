@@ -65,9 +65,9 @@ def command(
         list[str] | None,
         typer.Option(metavar="ID", help="Withdraw this text from the run, for good; can be repeated."),
     ] = None,
-    steps: Annotated[int | None, typer.Option(min=0, metavar="N", help="At most so many questions now.")] = None,
+    steps: Annotated[int | None, typer.Option(min=0, metavar="N", help="Maximum number of questions now.")] = None,
     max_comparisons: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="At most so many comparisons in the whole run.")
+        int | None, typer.Option(min=0, metavar="N", help="Maximum number of comparisons in the whole run.")
     ] = None,
     max_minutes: Annotated[float | None, typer.Option(min=0, metavar="M", help="Stop after so long.")] = None,
     selector: Annotated[

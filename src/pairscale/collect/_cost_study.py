@@ -323,7 +323,7 @@ def rough(study: Study, rates: Rates, bytes_per_token: float, output_tokens: flo
 
 
 def assumed_output(judge: Judge) -> float:
-    """Tokens of an answer that nobody has seen: the tag alone, or with thoughts; twice that in both orders."""
+    """Tokens of an answer before one was seen: the tag alone, or with thoughts; twice that in both orders."""
     condition = judge.condition
     settings = condition.settings
     thinks = settings.get("reasoning") not in {None, "none"} or bool(settings.get("thinking_budget"))

@@ -221,12 +221,12 @@ def estimate_llm_pairs_cost(
         save_path: a CSV of the pilot's results, as in :func:`submit_pairs`.
         parallel: ask ``workers`` questions at once.
         workers: how many.
-        concurrency: the same as ``parallel=True`` with so many ``workers``.
+        concurrency: the same as ``parallel=True`` with this many ``workers``.
         retries: how often to ask again when an error may pass.
         retry_wait: seconds before the first of these.
         include_raw: add ``raw_response`` to the pilot's results.
         verbose: print lines on standard error that say how far the pilot is.
-        status_every: a line per so many pairs of the pilot.
+        status_every: print a line per this many pairs of the pilot.
         settings: of :class:`LLMJudge`: ``reasoning temperature max_tokens both_orders base_url price …``.
 
     Returns:

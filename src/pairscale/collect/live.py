@@ -126,7 +126,7 @@ async def submit_pairs(
         on_answer: called with each new result, after it is on the disk.
         max_cost: US dollars that the run may spend, all calls and resumptions together. A model without a known price
             is refused with it; a judge of your own that does not say what its answers cost is stopped.
-        status_every: Print a line on standard error per so many pairs, in place of the bar.
+        status_every: Print a line on standard error per this many pairs, instead of the bar.
 
     Returns:
         A :class:`SubmitResult` with ``results``, ``failed_pairs`` and ``failed_attempts``.
@@ -190,7 +190,7 @@ async def submit_into(
         judge: the judge.
         options: how to ask.
         progress: show progress.
-        status_every: print a line per so many pairs.
+        status_every: print a line per this many pairs.
         save_path: the CSV.
         include_raw: add ``raw_response``.
         on_answer: called with each new result.

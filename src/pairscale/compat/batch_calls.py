@@ -100,7 +100,7 @@ def _polled(
     verbose: bool,
     **settings: Any,
 ) -> Mapping[str, Any]:
-    """Look at a batch until it has ended, the time is over, or so many looks were had."""
+    """Look at a batch until it has ended, the time is over, or the number of looks is reached."""
     interval, timeout, attempts = require_waiting(interval, timeout, attempts)
 
     async def work(http: BatchHTTP) -> Mapping[str, Any]:

@@ -280,7 +280,7 @@ def llm_resume_multi_batches(
 
 
 class _Csv:
-    """Writes the results of batches as soon as they are there, each once; nothing when nobody wants it."""
+    """Writes the results of batches as soon as they are there, each once; nothing unless asked for."""
 
     def __init__(self, wanted: bool) -> None:
         self._wanted = wanted

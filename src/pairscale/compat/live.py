@@ -70,7 +70,7 @@ def submit_llm_pairs(
         endpoint: of OpenAI: ``chat.completions`` or ``responses``; None chooses by the model.
         api_key: the key; by default that of the environment.
         verbose: print lines on standard error that say how far it is; False prints none.
-        status_every: a line per so many pairs, in place of the bar. By default there are lines only where there is no
+        status_every: print a line per this many pairs, instead of the bar. By default there are lines only where there is no
             terminal, about twenty in all.
         progress: show a bar in a terminal. False shows nothing, unless you give ``status_every``.
         include_raw: add ``raw_response`` to the results.
@@ -79,7 +79,7 @@ def submit_llm_pairs(
         workers: how many.
         trait: a built-in trait's key, or a :class:`Trait`.
         run: the run file.
-        concurrency: the same as ``parallel=True`` with so many ``workers``.
+        concurrency: the same as ``parallel=True`` with this many ``workers``.
         retries: how often to ask again when an error may pass.
         retry_wait: seconds before the first of these.
         max_cost: stop before the answers of this call cost more US dollars.

@@ -52,7 +52,7 @@ def summarize_items(
         posterior: An item log, or a list of them, to look at instead.
         refit: Which fit, counted from 1; by default the last.
         bind: All fits in one table instead.
-        top_n: Only so many rows, after sorting.
+        top_n: Maximum number of rows, after sorting.
         sort_by: ``rank_mean`` (best first), or ``theta_mean``, ``theta_sd``, ``degree`` or ``pos_A_rate`` (largest
             first). Rows without that figure come last.
         include_optional: All columns, and ``deg`` and ``posA_prop``, R's names of ``degree`` and ``pos_A_rate``. If
@@ -79,7 +79,7 @@ def summarize_refits(state: Any, last_n: int | None = None, include_optional: bo
 
     Args:
         state: A Bayesian fit, an adaptive run or its state, or a mapping of logs.
-        last_n: Only so many of the last fits.
+        last_n: Number of the last fits to give.
         include_optional: All columns, and ``mcmc_cmdstanr_version``, R's name of ``mcmc_engine_version``. If not,
             those that say which fit it is, of how much, and whether it stopped.
 

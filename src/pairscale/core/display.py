@@ -200,7 +200,7 @@ class _Grid(NamedTuple):
     others: list[str]  # names of the columns behind those of the grid
 
     def more(self, shown: int) -> str:
-        """What is not shown when there is room for so many columns."""
+        """What is not shown when there is room for this many columns."""
         hidden = [*self.head[shown:], *self.others]
         said = [f"{self.n_more:,} more row{'s' * (self.n_more != 1)}"] if self.n_more else []
         if hidden:
@@ -301,7 +301,7 @@ def _visible(text: str) -> str:
 
 
 def as_cell(value: Any, digits: int = 3) -> str:
-    """A value as a cell of a table: a number with so many decimals, a text on one line and not endless."""
+    """A value as a cell of a table: a number with this many decimals, a text on one line and not endless."""
     if value is None:
         return ""
     if isinstance(value, float):

@@ -19,7 +19,7 @@ def json_encoder(
 ) -> Callable[[Any], str]:
     """A function that writes JSON as ``json.JSONEncoder(ensure_ascii=False, ...).encode`` does.
 
-    ``JSONEncoder.encode`` makes its C encoder anew for every call, which takes as long as writing a small document.
+    ``JSONEncoder.encode`` makes a C encoder for every call, which takes as long as writing a small document.
     A document that holds itself raises a RecursionError.
 
     Args:

@@ -108,7 +108,7 @@ class PairwiseOutcome:
 
     @classmethod
     def abstain(cls, reasoning: str, **more: Any) -> PairwiseOutcome:
-        """Nobody said which is better: a refusal, or a label that is missing."""
+        """No answer to which is better: a refusal, or a missing label."""
         return cls(None, reasoning, outcome=Outcome.ABSTENTION, **more)
 
     @classmethod

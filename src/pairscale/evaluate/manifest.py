@@ -1,4 +1,4 @@
-"""Blinded cases for people to label in any tool, and the key that stays with whoever evaluates."""
+"""Blinded cases for people to label in any tool, and the key that stays with the evaluator."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def _exported(target: Path) -> dict[str, dict[str, Any]]:
 
 
 def _unlabelled(path: Path) -> list[dict[str, Any]]:
-    """The rows of a file that is written anew; none when it is not there."""
+    """The rows of a file that is about to be replaced; none when it does not exist."""
     rows = read_rows(path) if path.exists() else []
     if any(row.get("preferred") is not None for row in rows):
         raise InputError(f"{path} holds labels; move it elsewhere first, or name another file for the manifest")

@@ -64,7 +64,7 @@ class Task:
 
     @property
     def input(self) -> str:
-        """The text of the task; empty when nobody knows it."""
+        """The text of the task; empty when it is not known."""
         return as_words(self.inputs.get("input"))
 
     @property

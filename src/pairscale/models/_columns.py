@@ -50,7 +50,7 @@ class Columns:
     Attributes:
         times: per pair, how often it was compared.
         won: per pair, how often the first won; half a win for a tie.
-        tied: per pair, how often nobody won, where ties are modelled.
+        tied: per pair, how often neither won, where ties are modelled.
     """
 
     times: Floats

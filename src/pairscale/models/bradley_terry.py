@@ -114,12 +114,12 @@ def fit_bt_model(
         ties: ``drop`` leaves them out, ``half`` counts half a win for each side, and ``davidson`` models them:
             ``P(tie) = nu sqrt(p_1 p_2) / (p_1 + p_2 + nu sqrt(p_1 p_2))`` with p = exp(theta). A tie is a result of
             0.5, or no winner and the ``outcome`` tie.
-        weights: what each comparison counts: a column, or a number a row. Twice the weight is twice the comparison,
+        weights: what each comparison counts: a column, or one number per row. Twice the weight is twice the comparison,
             also for standard errors (robust and bootstrap ones excepted).
         level: of the intervals.
         se: whether standard errors and intervals are wanted; without them, large data are faster.
         covariance: keep the full covariance, which :meth:`BTFit.win_probability` needs for its interval.
-        cluster: a column (such as ``judge_id``) or a name a row: comparisons of a cluster may depend on each other.
+        cluster: a column (such as ``judge_id``) or one name per row: comparisons of a cluster may depend on each other.
             Adds ``se_robust``, from the sandwich formula, and a bootstrap draws whole clusters.
         bootstrap: rounds of resampling; adds ``se_bootstrap``. ``sirt`` is given multinomial weights, the others
             exponential ones (the Bayesian bootstrap), with which no round loses an item or its only loss.

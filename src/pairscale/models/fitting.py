@@ -234,7 +234,7 @@ def _pooled(
     *,
     progress: bool,
 ) -> BayesFit:
-    """A fit of winners, whoever judged."""
+    """A fit of winners, with all judges pooled."""
     best = variant or ("btl_e_b" if says_who_stood_first(table) else "btl_e")
     if engine == "laplace":
         return _laplace(table, ids, best, seed, prior_sd, repeats, ties, prior)

@@ -86,7 +86,7 @@ class Guard:
 
 
 class _Limited:
-    """A body of at most so many bytes, whatever its header says."""
+    """A body of limited size, whatever its header says."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive, self._left = receive, MOST_BYTES

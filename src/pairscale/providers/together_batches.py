@@ -63,7 +63,7 @@ class TogetherBatches:
         await http.json("POST", f"/batches/{quote(job_id, safe='')}/cancel")
 
     async def find(self, http: BatchHTTP, draft: Draft, known: Collection[str]) -> list[BatchJob]:
-        """The batch that was made from our file, which nobody else has."""
+        """The batch that was made from our file, which no other batch has."""
         if draft.file_id is None:
             return []
         rows = await http.json("GET", "/batches")

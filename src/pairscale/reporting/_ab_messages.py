@@ -97,7 +97,7 @@ def outcome(case: PairwiseCase, run: PairwiseRunResult) -> str:
 
 
 def said(case: PairwiseCase, run: PairwiseRunResult) -> list[tuple[str, str]]:
-    """What came of a case and why: sentences, each with the words of whoever said it."""
+    """What came of a case and why: sentences, each with the words of the judge or person who said it."""
     names = {"a": run.variant_a, "b": run.variant_b, "tie": "a tie"}
     what = outcome(case, run)
     head = f"{case.key}: {f'{what} is better' if case.outcome is Outcome.WIN else what}"

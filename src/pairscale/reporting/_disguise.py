@@ -1,4 +1,4 @@
-"""Other names, so that a page can be passed on: in the order of a hash that nobody else can compute."""
+"""Other names, so that a page can be passed on: in the order of a hash that no one else can compute."""
 
 from __future__ import annotations
 

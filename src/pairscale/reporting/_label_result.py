@@ -34,7 +34,7 @@ def result_of_labels(path: str | os.PathLike[str], judge: str | None = None) -> 
         judge: the labeller that is a judge; by default those that are called like one, such as ``openai:gpt-5.1``.
 
     Raises:
-        InputError: If there are no labels, or nobody is called like the judge.
+        InputError: If there are no labels, or no labeller has the name of the judge.
         FileFormatError: If the labels or their key cannot be read.
     """
     labels = read_labels(path)

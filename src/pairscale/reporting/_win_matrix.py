@@ -44,7 +44,7 @@ def win_matrix(
 
     Args:
         data: results of any shape, for the shares of the comparisons that were won; or a fit, for the probabilities
-            that it gives, neither item being favoured by its place and nobody answering at random.
+            that it gives, with no position effect and no answers at random.
         order: for results: the fit to sort the items by. Default: Bradley–Terry scores.
         title: above the chart.
 

@@ -222,7 +222,7 @@ def _ticks_by_width(low: float, high: float) -> dict[float, str]:
 
 
 def _ticks(low: float, high: float, most: int = _MOST_TICKS) -> list[float]:
-    """Round numbers between the ends: so many steps at most."""
+    """Round numbers between the ends, with a maximum number of steps."""
     power = math.floor(math.log10(high - low))
     digits = max(0, 1 - power)
     step = next(s for s in (10.0**power * f for f in (0.2, 0.5, 1, 2, 5)) if (high - low) / s <= most)

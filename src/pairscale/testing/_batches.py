@@ -333,7 +333,7 @@ class Batches:
         return Result(name, _STOPPED[batch.state], 0, document)
 
     def _result(self, batch: Batch, server: Server, name: str, body: Mapping[str, Any], number: int) -> Result:
-        # By its place, not by its name: whoever submits makes up another name each time.
+        # By its place, not by its name: another name is made up at each submission.
         draw = random.Random(f"{server.behaviour.seed}|{batch.id}|{number}")  # noqa: S311 - a simulation, not a secret
         if draw.random() < self.failing:
             return Result(name, "errored", 500, failure(batch.flavour, 500, "simulated failure of this request"))

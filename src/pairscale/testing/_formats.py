@@ -15,7 +15,7 @@ _REFUSAL = "I cannot help with that."
 
 
 class ReadRequest(NamedTuple):
-    """What a request asks for, whoever's format it is in.
+    """What a request asks for, in the format of any provider.
 
     Attributes:
         prompt: the user's message.

@@ -132,7 +132,7 @@ class _Intake:
                     self._halves[number] = {half.turned: (self._paid(number, half), None)}
 
     def add(self, line: Line) -> None:
-        """One result; one that is known already, or that nobody asked for, is passed over."""
+        """One result; one that is known already, or that was not asked for, is passed over."""
         found = split_id(line.custom_id, self._entry.key)
         if found is None or found[0] not in self._named or found[0] in self._done:
             return
