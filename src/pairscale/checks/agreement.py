@@ -66,7 +66,7 @@ class Agreement(ReprMixin, table="table"):
         ordered: whether that order means anything.
         n_units: units with a label.
         n_raters: raters.
-        level: of the intervals.
+        level: Level of the intervals.
         notices: what was left out, and what to be careful with.
         provenance: how to get the same again.
         by: of labels of cases, what was compared: ``variant`` (who preferred which variant) or ``position`` (which side

@@ -52,7 +52,7 @@ class PairedEffect:
             first with probability ``1 / (1 + exp(-b))``. None when no pair says anything of it.
         lower: of the interval; minus infinity when nothing speaks against any effect, however large.
         upper: of the interval, likewise.
-        level: of the interval.
+        level: Level of the interval.
         informative: how many pairs the estimate rests on.
         method: ``exact`` (Clopper–Pearson, one answer an order) or ``score`` (some pairs were asked repeatedly).
     """
@@ -97,7 +97,7 @@ def position_effect(votes: pl.DataFrame, level: float) -> PairedEffect:
 
     Args:
         votes: with the columns of :data:`VOTES`; pairs that were seen in one order only do not count.
-        level: of the interval.
+        level: Level of the interval.
     """
     both = votes.filter((pl.col("n_first") > 0) & (pl.col("n_second") > 0))
     exact = bool(both.select(((pl.col("n_first") == 1) & (pl.col("n_second") == 1)).all()).item())

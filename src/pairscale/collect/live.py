@@ -118,7 +118,7 @@ async def submit_pairs(
         retry_wait: Seconds before the first retry, where the provider does not say; doubled each time, with jitter.
         timeout: Seconds that one answer may take; None for no limit.
         save_path: a CSV that is kept up to date too, and taken up again when it exists.
-        include_raw: add ``raw_response`` to the results.
+        include_raw: Add ``raw_response`` to the results.
         trait: what to judge; see :func:`pairscale.make_judge`, also for the next three.
         template: the prompt template.
         judge_args: settings of the judge.
@@ -192,7 +192,7 @@ async def submit_into(
         progress: show progress.
         status_every: print a line per this many pairs.
         save_path: the CSV.
-        include_raw: add ``raw_response``.
+        include_raw: Add ``raw_response``.
         on_answer: called with each new result.
     """
     plan = make_plan(store, pairs, judge.condition)
