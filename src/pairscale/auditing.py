@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from pairscale.adaptive.selectors import OwnSelector
 
-__all__ = ["AuditReport", "audit"]
-
 _SHOWN = 20  # differences that are printed
 
 

@@ -22,8 +22,6 @@ from pairscale.core.files import replacing
 from pairscale.core.options import require_suffix
 from pairscale.core.provenance import text_hash, utc_now
 
-__all__ = ["FORMAT", "MEASURES", "JudgeCard", "JudgeIdentity", "Measure", "is_judge_card", "read_judge_card"]
-
 FORMAT, SCHEMA_VERSION = "pairscale judge card", "1"
 _AGAIN = "make it again with `pairscale check-judge DATA --labels FILE --out CARD.json`"
 

@@ -27,8 +27,6 @@ import polars as pl
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["VOTES", "Leaning", "PairedEffect", "leaning", "position_effect", "sign_test", "wilson"]
-
 VOTES = {
     "key": pl.String(),
     "ID1": pl.String(),

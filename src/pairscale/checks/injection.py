@@ -13,8 +13,6 @@ import polars as pl
 from pairscale.core.samples import read_samples_df
 from pairscale.core.tables import Table
 
-__all__ = ["check_injection"]
-
 _KINDS = {
     "tag": re.compile(
         r"<\s*/?\s*(?:SAMPLE_[12]|BETTER_SAMPLE|trait|definition|system|instructions?)\b[^>]{0,40}>", re.IGNORECASE

@@ -9,8 +9,6 @@ from pairscale.core.comparisons import OF_ITS_PAIR, as_comparisons, says_who_sto
 from pairscale.core.errors import TableError
 from pairscale.core.tables import Table, to_frame
 
-__all__ = ["KEY", "by_pair", "count_votes", "decided_rows", "split_orders", "votes_of"]
-
 _LOW = pl.min_horizontal("ID1", "ID2").alias("low")
 _HIGH = pl.max_horizontal("ID1", "ID2").alias("high")
 # As in the R package. An id may hold the separator, so pairs are told apart by their ids, never by this.

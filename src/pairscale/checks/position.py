@@ -19,14 +19,6 @@ from pairscale.core.provenance import Provenance
 from pairscale.core.tables import Table, as_text, require_columns, require_ids, to_frame
 from pairscale.pairing.table import generator
 
-__all__ = [
-    "PositionalBias",
-    "ReverseConsistency",
-    "check_positional_bias",
-    "compare_orders",
-    "compute_reverse_consistency",
-]
-
 _DETAILS = (
     "key", "better_id_main", "ID1_main", "ID2_main", "n_main_votes", "n_main_A", "n_main_B", "is_main_tie",
     "better_id_rev", "ID1_rev", "ID2_rev", "n_rev_votes", "n_rev_A", "n_rev_B", "is_rev_tie", "is_consistent",

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from pairscale.core.comparisons import Condition
     from pairscale.judges.base import Judge
 
-__all__ = ["STUDY", "JudgeFactory", "StudyCell", "TemplateStudy", "rank_templates", "template_study"]
-
 JudgeFactory: TypeAlias = Callable[[str], "Judge | Callable[..., Any]"]
 """Makes the judge that asks with the template of that name."""
 

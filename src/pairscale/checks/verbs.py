@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from pairscale.store.reading import Comparisons
     from pairscale.store.runfile import RunFile
 
-__all__ = ["bias"]
-
 
 def bias(
     forward: Table | str | Path | RunFile,

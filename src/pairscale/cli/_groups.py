@@ -13,8 +13,6 @@ import typer
 from pairscale.cli import _options as opt
 from pairscale.cli._inputs import price_of, run_file, settings_of
 
-__all__ = ["AnswerCols", "Asking", "Judging", "Reading", "Variants", "with_groups"]
-
 
 @dataclass(frozen=True)
 class Asking:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from pairscale.store.runfile import RunFile
 
-__all__ = ["keeping_settings", "kept_settings", "study_of"]
-
 _ABOUT_OUTPUT = frozenset({"run", "as_json", "out", "dry_run"})
 _SECRET = re.compile(rf"{NAMES_OF_KEYS}$", re.IGNORECASE)
 

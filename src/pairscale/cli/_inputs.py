@@ -18,16 +18,6 @@ if TYPE_CHECKING:
 
     from pairscale.cli._groups import Judging
 
-__all__ = [
-    "make_named_judge",
-    "price_of",
-    "run_file",
-    "say_reused",
-    "setting",
-    "settings_of",
-    "show_request",
-]
-
 
 def run_file(run: str | None) -> str | None:
     """A run file under the name of a table would be read as one by `pairscale fit`."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from pairscale.core.errors import UnsureColumnError
     from pairscale.core.reading import SamplesReport
 
-__all__ = ["READ", "Opening", "asking", "read_given_pairs", "read_pairs", "read_texts", "say_judged"]
-
 READ: ContextVar[dict[str, Any] | None] = ContextVar("read", default=None)
 """What this command has read, for the run file."""
 

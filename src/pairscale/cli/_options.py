@@ -9,42 +9,6 @@ import typer
 
 from pairscale.cli import _names
 
-__all__ = [
-    "ACol",
-    "Answer",
-    "BCol",
-    "BaseUrl",
-    "Cache",
-    "Concurrency",
-    "DryRun",
-    "Encoding",
-    "Goal",
-    "Host",
-    "IdCol",
-    "Instructions",
-    "Json",
-    "JudgeArgs",
-    "JudgeName",
-    "Key",
-    "Labellers",
-    "MaxCost",
-    "Out",
-    "Plain",
-    "Port",
-    "PresetName",
-    "PriceOption",
-    "Retries",
-    "Seed",
-    "Strict",
-    "TemplateName",
-    "TextCol",
-    "Timeout",
-    "TraitName",
-    "Url",
-    "WinnerCol",
-    "writable",
-]
-
 
 def writable(out: Path | None) -> Path | None:
     """The file to write, refused before any work is done rather than after it."""

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-__all__ = ["EXAMPLES", "command"]
-
 EXAMPLES = (
     "pairscale ab a.jsonl b.jsonl --criterion helpful --judge openai:gpt-5.1",
     'pairscale ab a.jsonl b.jsonl --criterion "easy to read" --run ab.db',

@@ -22,9 +22,6 @@ from pairscale.core.errors import InputError
 if TYPE_CHECKING:
     import polars as pl
 
-
-__all__ = ["EXAMPLES", "command"]
-
 EXAMPLES = (
     "pairscale bias-study essays/ --judge mine:better --run study.db",
     "pairscale bias-study p.csv --judge a:b --template weigh --template mine.txt",

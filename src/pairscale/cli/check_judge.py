@@ -19,8 +19,6 @@ from pairscale.cli._opening import Opening, read_texts, say_judged
 if TYPE_CHECKING:
     from pairscale.evaluate.judge_check import JudgeCheck
 
-__all__ = ["EXAMPLES", "command"]
-
 EXAMPLES = (
     "pairscale check-judge essays/ --judge openai:gpt-5.1 --run check.db",
     "pairscale check-judge essays.csv --judge mine:better --n-pairs 50",

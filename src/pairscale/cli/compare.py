@@ -15,8 +15,6 @@ from pairscale.cli._groups import Judging, with_groups
 from pairscale.cli._inputs import make_named_judge, say_reused, show_request
 from pairscale.cli._opening import Opening, say_judged
 
-__all__ = ["EXAMPLES", "command"]
-
 EXAMPLES = (
     "pairscale compare anna.txt ben.txt --judge openai:gpt-5.1",
     'pairscale compare "It rains." "It rains, so we stay." --judge lexical',

@@ -18,8 +18,6 @@ from pairscale.cli._inputs import price_of, run_file
 from pairscale.cli._opening import read_pairs, say_judged
 from pairscale.core.addresses import without_logins
 
-__all__ = ["EXAMPLES", "command"]
-
 EXAMPLES = (
     "pairscale cost pairs.csv --judge openai:gpt-5.1 --run run.db",
     "pairscale cost pairs.csv --judge openai:gpt-5.1 --pilot 40 --batch",

@@ -12,8 +12,6 @@ import pairscale as ps
 from pairscale.cli import _options as opt
 from pairscale.cli._common import say
 
-__all__ = ["EXAMPLES", "command"]
-
 EXAMPLES = (
     "pairscale export run.db --out comparisons.csv",
     "pairscale export run.db --kind preferences --out pairs.jsonl",

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from pairscale.models.elo import EloFit
     from pairscale.store.reading import Comparisons
 
-__all__ = ["EXAMPLES", "command"]
-
 EXAMPLES = (
     "pairscale fit run.db",
     "pairscale fit results.csv --out ranking.xlsx",

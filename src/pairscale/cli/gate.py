@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     import pairscale as ps
     from pairscale.evaluate.gate_options import GateOptions
 
-__all__ = ["EXAMPLES", "command"]
-
 EXAMPLES = (
     "pairscale gate a.jsonl b.jsonl --criterion helpful --judge openai:gpt-5.1",
     "pairscale gate a.jsonl b.jsonl --criterion helpful --margin 0.1",

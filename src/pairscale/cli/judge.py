@@ -22,8 +22,6 @@ from pairscale.core.errors import InputError
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["EXAMPLES", "command"]
-
 EXAMPLES = (
     "pairscale judge pairs.csv --judge openai:gpt-5.1 --run run.db",
     "pairscale judge pairs.csv --judge mine:better --run run.db --concurrency 8",

@@ -13,8 +13,6 @@ from pairscale.cli._common import emit, say, show_table
 from pairscale.cli._groups import Reading, with_groups
 from pairscale.cli._opening import read_pairs
 
-__all__ = ["EXAMPLES", "command"]
-
 EXAMPLES = (
     "pairscale pairs essays/ --out pairs.csv",
     "pairscale pairs essays.xlsx --text-col essay --n-pairs 400 --out pairs.csv",

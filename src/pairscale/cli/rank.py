@@ -24,8 +24,6 @@ from pairscale.core.options import require_choice
 if TYPE_CHECKING:
     from pairscale.adaptive.rank import AdaptiveResult
 
-__all__ = ["EXAMPLES", "command"]
-
 EXAMPLES = (
     "pairscale rank essays/ --run run.db",
     "pairscale rank essays.csv --judge mine:better --run run.db --concurrency 8",

@@ -16,8 +16,6 @@ from pairscale.pairing.table import generator
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["InputFit", "Spread", "Strategy", "choose_pilot", "fit_input", "likely_sum"]
-
 Strategy = Literal["stratified_prompt_bytes", "random", "first"]
 """How the pilot's pairs are chosen."""
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from pairscale.collect.live import SubmitResult
     from pairscale.core.tables import Table
 
-__all__ = ["SUMMARY", "Figures", "Rates", "Study", "assumed_output", "calibrated", "rough", "totals"]
-
 _MILLION = 1_000_000
 _SILENT, _THINKING = 20, 1_000  # tokens of an answer: the tag alone, or with thoughts
 _DENSEST = 0.75  # of the bytes a token: the budget of a rough estimate

@@ -19,8 +19,6 @@ from pairscale.runtime import Question
 from pairscale.store.runfile import PairProgress, RunFile
 from pairscale.store.writer import Asked, Entry
 
-__all__ = ["Plan", "make_plan"]
-
 
 def make_plan(store: RunFile, pairs: Table, condition: Condition) -> Plan:
     """Enter pairs, samples and condition into the run file, and find out what is missing."""

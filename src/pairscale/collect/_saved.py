@@ -16,8 +16,6 @@ from pairscale.core.notices import notice
 from pairscale.core.tables import RESULTS, listed
 from pairscale.store.database import scrub_surrogates
 
-__all__ = ["SavedResults"]
-
 _NUMBERS = [name for name, kind in RESULTS.items() if kind.is_numeric()]
 _MOST = 2**63
 """What no column of whole numbers can hold."""

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from pairscale.core.tables import Table
     from pairscale.providers.prices import Price
 
-__all__ = ["CostEstimate", "estimate_llm_pairs_cost"]
-
 _OFFLINE_KEY = "no-key-needed"
 _SMALL = 10
 _UNLIKE = 0.2

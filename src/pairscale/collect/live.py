@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from pairscale.core.tables import Table
     from pairscale.core.traits import Trait
 
-__all__ = ["PairSource", "SubmitResult", "submit_into", "submit_pairs", "submit_pairs_async"]
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SubmitResult(ReprMixin, table="results", columns=ANSWER_COLUMNS):

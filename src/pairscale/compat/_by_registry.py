@@ -30,8 +30,6 @@ from pairscale.providers.batches import ENDED, BatchJob, batch_format
 from pairscale.providers.client import LLMClient, ProviderError
 from pairscale.providers.registry import provider_named
 
-__all__ = ["Segment", "follow", "read_registry"]
-
 _NEEDED = ("provider", "model", "batch_id", "batch_output_path")
 _READ = {**RESULTS, "result_type": pl.String(), "raw_response": pl.String()}
 _CODES = {"expired": "timeout", "canceled": "cancelled"}

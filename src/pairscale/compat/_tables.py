@@ -11,8 +11,6 @@ from pairscale.core.comparisons import key_expressions
 from pairscale.core.tables import RESULTS
 from pairscale.providers.gemini import thought_signature
 
-__all__ = ["ANSWERS", "batch_table", "named_as_in_r", "signature_of"]
-
 ANSWERS = ("win", "tie", "flip")
 PREFIXES = {"openai": "EXP", "anthropic": "ANTH", "gemini": "GEM", "together": "EXP"}
 """By provider, what the name of a request in a batch begins with."""

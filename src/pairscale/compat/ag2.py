@@ -16,8 +16,6 @@ from pairscale.evaluate.traces import TraceSource
 from pairscale.evaluate.variants import VariantLike
 from pairscale.runtime import TIMEOUT, RunOptions, awaitable, blocking
 
-__all__ = ["evaluate_pairwise", "evaluate_pairwise_async", "run_pairwise", "run_pairwise_async"]
-
 _Path: TypeAlias = "str | os.PathLike[str]"
 
 

@@ -26,22 +26,6 @@ from pairscale.providers.openai_batches import OpenAIBatches
 from pairscale.providers.registry import provider_named
 from pairscale.runtime import run_sync
 
-__all__ = [
-    "anthropic_create_batch",
-    "anthropic_download_batch_results",
-    "anthropic_get_batch",
-    "anthropic_poll_batch_until_complete",
-    "gemini_create_batch",
-    "gemini_download_batch_results",
-    "gemini_get_batch",
-    "gemini_poll_batch_until_complete",
-    "openai_create_batch",
-    "openai_download_batch_output",
-    "openai_get_batch",
-    "openai_poll_batch_until_complete",
-    "openai_upload_batch_file",
-]
-
 T = TypeVar("T")
 _Work: TypeAlias = "Callable[[BatchHTTP], Coroutine[Any, Any, T]]"
 _PATHS = str | os.PathLike[str]

@@ -30,8 +30,6 @@ from pairscale.store.runfile import open_run
 if TYPE_CHECKING:
     from pairscale.core.tables import Table
 
-__all__ = ["MultiBatch", "MultiBatchResult", "llm_resume_multi_batches", "llm_submit_pairs_multi_batch"]
-
 _PATHS = str | os.PathLike[str]
 _REGISTRY = "jobs_registry.csv"
 _FAILURES: dict[str, pl.DataType] = {

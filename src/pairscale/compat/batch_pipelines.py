@@ -32,15 +32,6 @@ if TYPE_CHECKING:
     from pairscale.core.tables import Table
     from pairscale.judges.batched import BatchJudge
 
-__all__ = [
-    "BatchResult",
-    "llm_download_batch_results",
-    "llm_submit_pairs_batch",
-    "run_anthropic_batch_pipeline",
-    "run_gemini_batch_pipeline",
-    "run_openai_batch_pipeline",
-]
-
 _PATHS = str | os.PathLike[str]
 _DAY = 86_400.0
 

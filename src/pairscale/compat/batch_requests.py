@@ -20,13 +20,6 @@ from pairscale.judges.batched import calls_of
 from pairscale.pairing.table import as_pairs
 from pairscale.providers.batches import batch_format
 
-__all__ = [
-    "build_anthropic_batch_requests",
-    "build_gemini_batch_requests",
-    "build_openai_batch_requests",
-    "write_openai_batch_file",
-]
-
 _NO_KEY = "not-needed-here"
 
 

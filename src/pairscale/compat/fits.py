@@ -18,8 +18,6 @@ from pairscale.models.bradley_terry import BTFit
 from pairscale.models.elo import EloFit
 from pairscale.models.sampling import MCMCSettings, Variant
 
-__all__ = ["fit_bayes_btl_mcmc", "fit_bt_model", "fit_elo_model"]
-
 T = TypeVar("T")
 BRADLEY_TERRY_2 = "BradleyTerry2"
 _WITHOUT_EFFECT = {

@@ -23,13 +23,6 @@ from pairscale.runtime import run_sync
 if TYPE_CHECKING:
     from pairscale.core.tables import Table
 
-__all__ = [
-    "check_llm_api_keys",
-    "ensure_only_ollama_model_loaded",
-    "llm_compare_pair",
-    "submit_llm_pairs",
-]
-
 _SERVICES = {"openai": "OpenAI", "anthropic": "Anthropic", "gemini": "Google Gemini", "together": "Together.ai"}
 
 

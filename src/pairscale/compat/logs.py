@@ -14,18 +14,6 @@ from pairscale.models import logs
 if TYPE_CHECKING:
     from pairscale.models.logs import ItemOrder
 
-__all__ = [
-    "adaptive_get_logs",
-    "adaptive_item_log",
-    "adaptive_results_history",
-    "adaptive_round_log",
-    "adaptive_step_log",
-    "as_r_logs",
-    "summarize_items",
-    "summarize_refits",
-    "with_r_names",
-]
-
 R_NAMES = {"mcmc_engine_version": "mcmc_cmdstanr_version", "degree": "deg", "pos_A_rate": "posA_prop"}
 """Our columns that R has under another name."""
 

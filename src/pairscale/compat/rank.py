@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from pairscale.adaptive.view import Mode
     from pairscale.core.tables import Table
 
-__all__ = ["adaptive_rank"]
-
 _PRESET_IN_WORDS = {
     DOCUMENT: f"the settings of the design document; rank() has those of {OURS}",
     OURS: f"the settings of rank(); those of the design document are {DOCUMENT}",

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     import polars as pl
     from rich.console import Console, ConsoleOptions, RenderableType
 
-__all__ = ["PlotMixin", "ReportMixin", "ReprMixin", "as_cell", "printable", "text_lines"]
-
 _MOST_ROWS, _MOST_FIGURES, _MOST_COLUMNS, _MOST_NAMES, _MOST_NOTICES = 10, 20, 10, 6, 3
 _LONGEST_CELL, _SHORTEST_CELL, _LONGEST_LINE = 60, 12, 400
 _GAP = 2

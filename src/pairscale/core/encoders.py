@@ -7,8 +7,6 @@ from collections.abc import Callable
 from json import encoder as _encoder
 from typing import Any
 
-__all__ = ["json_encoder"]
-
 
 def json_encoder(
     *,

@@ -22,25 +22,6 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from pairscale.core.errors import InputError
 
-__all__ = [
-    "choices_in_words",
-    "optional",
-    "require_choice",
-    "require_flag",
-    "require_int",
-    "require_level",
-    "require_list",
-    "require_mapping",
-    "require_number",
-    "require_number_or",
-    "require_path",
-    "require_probability",
-    "require_seed",
-    "require_suffix",
-    "require_text",
-    "shown",
-]
-
 _LONGEST: Final = 80  # characters of a refused value in a message
 
 T = TypeVar("T")

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from pairscale.datasets._phrases import Idea, Tiers
 
-__all__ = ["PROMPT", "PROMPT_ID", "synthetic_essays"]
-
 PROMPT = (
     "Your town council wants to close the town centre to cars one day a week. "
     "Is this a good idea? Say what you think, and why."

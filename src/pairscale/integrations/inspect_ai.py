@@ -27,8 +27,6 @@ from pairscale.evaluate.suite import Task, id_key, id_of, input_key
 from pairscale.evaluate.traces import Trace, as_trace
 from pairscale.judges.base import Judge
 
-__all__ = ["pairwise_scorer", "win_rate_of"]
-
 _Baseline: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any] | Any"
 _KEY = "pairwise"
 _MOST_EPOCHS = 64

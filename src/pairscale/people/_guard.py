@@ -14,8 +14,6 @@ from starlette.responses import PlainTextResponse
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["Guard", "is_signed", "signature"]
-
 MOST_BYTES = 64 * 1024
 """Of a form: far more than a comment needs."""
 

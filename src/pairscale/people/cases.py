@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-__all__ = ["Case", "clean_text", "read_cases", "reading_length", "to_rank"]
-
 _WIDE_LETTER = 3  # a Chinese, Japanese or Korean sign takes a reader about as long as three Latin letters
 DEFAULT_CRITERION = "Overall Quality"
 

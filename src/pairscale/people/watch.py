@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from pairscale.store.runfile import RunFile
 
-__all__ = ["Moment", "create_watch_app", "look_at"]
-
 _RECENT = timedelta(minutes=2)
 _LATELY = 1000  # attempts, for what went wrong
 _TOP = 20

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from pairscale.reporting._shell import Page
     from pairscale.store.runfile import RunFile
 
-__all__ = ["ABFacts", "Case", "ab_of_result", "ab_of_run", "answering_of", "is_people"]
-
 Case = tuple[str, int]
 """A task, and which answer to it."""
 

@@ -16,22 +16,6 @@ if TYPE_CHECKING:
     from pairscale.evaluate.inference.control import ControlledRate
     from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult
 
-__all__ = [
-    "by_whom",
-    "case_name",
-    "corrected",
-    "headline",
-    "judges_of",
-    "length",
-    "method",
-    "outcome",
-    "said",
-    "sentence",
-    "styles",
-    "took",
-    "why_not",
-]
-
 _GRADED = (
     "Answers are graded: a case counts with the probability that B is better, averaged over both orders where both "
     "were asked, and the win rate is the mean of these preferences. "

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from pairscale.reporting._shell import Page
     from pairscale.store.runfile import RunFile
 
-__all__ = ["PAIRS", "BiasFacts", "bias_of_check", "bias_of_run", "bias_of_study"]
-
 PAIRS: dict[str, pl.DataType] = {
     "template_id": pl.String(),
     "judge": pl.String(),

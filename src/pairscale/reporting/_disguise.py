@@ -8,8 +8,6 @@ from secrets import token_bytes
 
 import polars as pl
 
-__all__ = ["other_names", "renamed", "silent"]
-
 
 def other_names(names: Iterable[str], letter: str = "T") -> dict[str, str]:
     """T1, T2 and so on, in an order that says nothing."""

@@ -16,8 +16,6 @@ from pairscale.evaluate.majority import majority
 from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult
 from pairscale.providers.registry import PROVIDERS
 
-__all__ = ["result_of_labels"]
-
 _EMBEDDED = ("lexical", "simulated")
 PEOPLE = "people"
 """The key of people's labels, beside those of judges."""

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from pairscale.models.bradley_terry import BTFit
     from pairscale.models.elo import EloFit
 
-__all__ = ["win_matrix"]
-
 _Fit: TypeAlias = "BTFit | BayesFit | EloFit"
 _Array: TypeAlias = "npt.NDArray[Any]"
 

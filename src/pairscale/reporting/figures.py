@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from pairscale.reporting._shell import Page
     from pairscale.store.runfile import RunFile
 
-__all__ = ["RankingFacts", "facts_of_fit", "facts_of_result", "facts_of_run", "items_so_far"]
-
 _WORDS = ("ID1", "ID2", "outcome", "better_id", "judge_id", "probability", "content", "thoughts")
 _JUDGES = ("judge_id", "model", "trait", "template_id")
 

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-__all__ = ["Intervals", "Lines", "Picture", "Shares", "number", "percent", "score_picture"]
-
 SINGLE_ROWS = 300
 """Up to this many items, each has a row of its own with its name."""
 

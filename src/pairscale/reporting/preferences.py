@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from pairscale.evaluate.saved import Compared
     from pairscale.store.runfile import RunFile
 
-__all__ = ["PREFERENCES", "Preferences", "as_trl", "asked_in_both_orders", "preferences_of_ab", "preferences_of_texts"]
-
 PREFERENCES = ("prompt", "chosen", "rejected", "probability", "margin", "both_orders", "chosen_id", "rejected_id")
 """The columns of preference pairs.
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from pairscale.reporting.picture import Picture
 
-__all__ = ["picture_css", "svg"]
-
 _LONG_NAME = 14
 """Names of more cells than these stand above their marks in a narrow chart."""
 

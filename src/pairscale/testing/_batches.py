@@ -27,8 +27,6 @@ from pairscale.testing._batch_formats import (
 from pairscale.testing._formats import ReadRequest, asked_by, error_body, reply_body
 from pairscale.testing._judging import Behaviour, answer
 
-__all__ = ["Batches"]
-
 _KINDS = {"openai": "chat", "together": "chat", "anthropic": "messages", "gemini": "gemini"}
 _ENDS = ("done", "expired", "failed", "cancelled")
 _STOPPED: dict[str, Fate] = {"expired": "expired", "cancelled": "cancelled"}

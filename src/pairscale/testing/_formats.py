@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 
 from pairscale.testing._judging import Said
 
-__all__ = ["ReadRequest", "asked_by", "error_body", "reply_body"]
-
 _REFUSAL = "I cannot help with that."
 
 

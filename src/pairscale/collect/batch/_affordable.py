@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from pairscale.collect.batch.registry import RegistryEntry
     from pairscale.store.runfile import RunFile
 
-__all__ = ["affordable"]
-
 
 def affordable(
     store: RunFile,

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from pairscale.providers.batch_http import BatchHTTP
     from pairscale.store.runfile import RunFile
 
-__all__ = ["is_placed", "place", "seen"]
-
 _LONGEST_WAIT = 60.0
 
 

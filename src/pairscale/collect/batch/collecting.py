@@ -36,8 +36,6 @@ from pairscale.store.writer import Asked, Entry
 if TYPE_CHECKING:
     from pairscale.store.runfile import PairProgress, RunFile
 
-__all__ = ["ingest_results", "read_lines"]
-
 _CHUNK = 1_000
 _COUNTED = (
     "prompt_tokens", "completion_tokens", "total_tokens", "prompt_cached_tokens", "reasoning_tokens", "cost",

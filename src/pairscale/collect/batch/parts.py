@@ -24,11 +24,6 @@ if TYPE_CHECKING:
     from pairscale.providers.base import HTTPCall
     from pairscale.store.runfile import RunFile
 
-__all__ = [
-    "BatchPart", "custom_id", "even_sizes", "item_of", "own_name", "pairs_from", "prepared", "remove_files", "split_id",
-    "write_again", "write_parts",
-]  # fmt: skip
-
 _TURNED = "r"
 _NAME = re.compile(rf"(.*)-([1-9][0-9]{{0,17}})({_TURNED}?)", re.DOTALL)
 _KEY = re.compile("ps[0-9a-f]{20}")

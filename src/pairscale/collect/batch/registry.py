@@ -24,28 +24,6 @@ from pairscale.store.schema import pairs
 if TYPE_CHECKING:
     from pairscale.store.runfile import RunFile
 
-__all__ = [
-    "EVENTS",
-    "REGISTRY",
-    "STATUS",
-    "Half",
-    "RegistryEntry",
-    "append",
-    "csv_path",
-    "entries",
-    "event",
-    "halves_of",
-    "here",
-    "judge_of",
-    "left_out_of",
-    "new_key",
-    "pairs_named",
-    "registry_table",
-    "remember_judge",
-    "remember_left_out",
-    "status_table",
-]  # fmt: skip
-
 EVENTS = "batches"
 JUDGES = "batch_judges"
 
