@@ -388,7 +388,7 @@ def test_a_second_entry_of_the_chain_does_not_excuse_a_change(copied: Callable[[
     """A forger who continues with the chain in the right way: answers, texts and logs are never written twice."""
     run = copied("adaptive")
     with ps.open_run(run, write=True) as store, store.writer.changing() as change:
-        from pairscale.store._schema import attempts, logs
+        from pairscale.store.schema import attempts, logs
 
         change.connection.exec_driver_sql("UPDATE attempts SET cost = 0 WHERE attempt_id = 1")
         change.changed(attempts, [1], ["attempts"])

@@ -171,6 +171,44 @@ def test_imports_only_point_down():
     assert upwards == []
 
 
+def private_imports(path: Path, text: str) -> list[str]:
+    """The imports of a module that begin with an underscore, or lie in such a module, of another package."""
+    own, found = ("pairscale", *path.relative_to(SRC).with_suffix("").parts), []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        else:
+            continue
+        for name in names:
+            parts = name.split(".")
+            private = [at for at, part in enumerate(parts) if part.startswith("_") and not part.startswith("__")]
+            home = tuple(parts[: private[0]]) if private else ()
+            if parts[0] == "pairscale" and own[: len(home)] != home:
+                found.append(f"{path.relative_to(SRC)}: {name}")
+    return found
+
+
+def test_what_begins_with_an_underscore_is_used_in_its_own_package_alone():
+    assert [name for path in modules() for name in private_imports(path, path.read_text("utf-8"))] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "seen"),
+    [
+        ("from pairscale.models._sirt import fit", 1),
+        ("import pairscale.models._sirt", 1),
+        ("from pairscale.models import _sirt, bayes", 1),
+        ("from pairscale.adaptive.rank import _ranked", 1),
+        ("from pairscale.adaptive._round import quotas", 0),
+        ("from pairscale._version import __version__", 0),
+    ],
+)
+def test_a_private_import_is_seen(line, seen):
+    assert len(private_imports(SRC / "adaptive" / "gates.py", line)) == seen
+
+
 def test_inside_core_too():
     found = {
         path.stem: set(re.findall(r"pairscale\.core\.(\w+) import", path.read_text("utf-8"))) for path in CORE_FILES
@@ -187,6 +225,17 @@ def test_inside_core_too():
 def test_no_module_is_longer_than_one_sitting():
     lengths = {str(path.relative_to(SRC)): len(path.read_text("utf-8").splitlines()) for path in modules()}
     assert {name: n for name, n in lengths.items() if n > 500} == {}
+
+
+def test_no_function_is_longer_than_a_screen():
+    """Without its signature and its docstring, which long lists of options make long."""
+    longest = {}
+    for path in modules():
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                body = node.body[1:] if ast.get_docstring(node) else node.body
+                longest[f"{path.name}: {node.name}"] = node.end_lineno - body[0].lineno + 1 if body else 0
+    assert {name: n for name, n in longest.items() if n > 70} == {}
 
 
 def test_the_exception_tree_in_the_docstring_is_the_real_one():

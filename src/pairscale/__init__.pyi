@@ -126,7 +126,6 @@ from .datasets import example_writing_results as example_writing_results
 from .datasets import example_writing_samples as example_writing_samples
 from .datasets import example_writing_samples1000 as example_writing_samples1000
 from .datasets import synthetic_essays as synthetic_essays
-from .evaluate._judge import pairwise_judge as pairwise_judge
 from .evaluate.comparators import PairwiseComparator as PairwiseComparator
 from .evaluate.comparators import PairwiseOutcome as PairwiseOutcome
 from .evaluate.diff import CaseChange as CaseChange
@@ -139,6 +138,7 @@ from .evaluate.gate_result import GateCriterion as GateCriterion
 from .evaluate.gate_result import GateResult as GateResult
 from .evaluate.human import human_labels as human_labels
 from .evaluate.human import human_pairwise as human_pairwise
+from .evaluate.judge import pairwise_judge as pairwise_judge
 from .evaluate.judge_check import JudgeCheck as JudgeCheck
 from .evaluate.judge_check import check_judge as check_judge
 from .evaluate.labels import Labels as Labels

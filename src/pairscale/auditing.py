@@ -17,17 +17,15 @@ from pairscale.adaptive.audit import read_replay
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError, StoreDamagedError
 from pairscale.judges.answers import read_tag
-from pairscale.store._database import raw_rows
-from pairscale.store._schema import attempts, comparisons, conditions, items, pairs
+from pairscale.store.database import raw_rows
 from pairscale.store.evidence import Evidence, check_evidence
 from pairscale.store.runfile import RunFile, open_run
+from pairscale.store.schema import attempts, comparisons, conditions, items, pairs
 
 if TYPE_CHECKING:
     import os
 
     from pairscale.adaptive.selectors import OwnSelector
-
-__all__ = ["AuditReport", "audit"]
 
 _SHOWN = 20  # differences that are printed
 

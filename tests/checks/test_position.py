@@ -16,8 +16,8 @@ from tests import strategies
 from tests.strategies import golden
 
 import pairscale as ps
-from pairscale.checks._orders import split_orders
 from pairscale.checks.effect import VOTES, position_effect, sign_test, wilson
+from pairscale.checks.orders import split_orders
 from pairscale.checks.position import check_positional_bias, compute_reverse_consistency
 from pairscale.core.errors import InputError, TableError
 

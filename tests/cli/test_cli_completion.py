@@ -37,7 +37,7 @@ def offered(cli, monkeypatch):
     [
         ("pairscale che", ["check-judge"]),
         ("pairscale batch s", ["submit", "status"]),
-        ("pairscale rank --max-c", ["--max-comparisons", "--max-cost"]),
+        ("pairscale rank --max-c", ["--max-cost", "--max-comparisons"]),
         ("pairscale rank --judge o", ["openai:", "ollama:", "openrouter:"]),
         ("pairscale ab a.csv --judge le", ["lexical"]),
         ("pairscale rank no-such-study.toml --judge hu", ["human"]),

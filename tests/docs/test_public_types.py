@@ -39,8 +39,9 @@ def wrong_with(node: ast.stmt) -> str | None:
         return "there is no such name at run time"
     if public is not there and not (node.module == "datasets" and str(public) == str(there)):  # data: read at every use
         return "it is another object at run time"
-    if not inspect.ismodule(there) and node.module not in {None, "_version"} and name not in home.__all__:
-        return "it is not in __all__ of its package"
+    private = any(part.startswith("_") for part in f"{node.module or ''}.{name}".split("."))
+    if private and node.module != "_version":
+        return "it is private to its package"
     return None
 
 
@@ -56,6 +57,7 @@ def test_every_line_of_the_stub_gives_one_name_of_the_package_that_promises_it()
         ("from .judges.base import Judge as Judge, Verdict as Verdict", "does not import one name"),
         ("from .judges.base import Judge", "without `as`"),
         ("from .judges.base import Jury as Jury", "no such name"),
+        ("from .models._bt_fit import BTFit as BTFit", "private to its package"),
         ("from .judges.base import Judge as Judge", None),
     ],
 )

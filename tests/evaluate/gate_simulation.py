@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pairscale.evaluate.inference._score import half_share, score_limits
 from pairscale.evaluate.inference.gate import two_sided
 from pairscale.evaluate.inference.one_sided import log_capital_above, log_capital_below
+from pairscale.evaluate.inference.score import half_share, score_limits
 
 SCORES = np.array([0.0, 0.5, 1.0])
 GRADES = np.linspace(0, 1, 11)

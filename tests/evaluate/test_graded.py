@@ -13,9 +13,9 @@ from tests.strategies import GOLDEN
 import pairscale as ps
 from pairscale.core.errors import InputError, TableError
 from pairscale.evaluate import inference
-from pairscale.evaluate._majority import majority
-from pairscale.evaluate.inference._score import graded_limits, score_limits
+from pairscale.evaluate.inference.score import graded_limits, score_limits
 from pairscale.evaluate.inference.sequence import _limits, last_limits, log_capital, split_scores
+from pairscale.evaluate.majority import majority
 from pairscale.judges.base import Verdict
 
 PROBABILITIES = st.floats(0, 1)
@@ -144,7 +144,7 @@ def test_the_embedded_judge_stays_hard():
 
 def test_a_judge_that_may_sample_the_less_likely_answer_goes_by_its_probability():
     verdicts = [Verdict.win(1, probability=0.4), Verdict.win(2, probability=0.6)]
-    from pairscale.evaluate._judge import merged_outcome
+    from pairscale.evaluate.judge import merged_outcome
 
     found = merged_outcome(["a", "b"], verdicts, "model")
     assert (found.winner, found.preference) == ("b", pytest.approx(0.6))

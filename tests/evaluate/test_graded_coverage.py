@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from pairscale.evaluate.inference._cases import Scores
-from pairscale.evaluate.inference._score import design_size, graded_limits, rate_ends
+from pairscale.evaluate.inference.cases import Scores
 from pairscale.evaluate.inference.corrected import ScoreMoments, correct
+from pairscale.evaluate.inference.score import design_size, graded_limits, rate_ends
 from pairscale.evaluate.inference.sequence import portfolio
 from pairscale.evaluate.inference.win_rate import _bootstrap
 

@@ -22,7 +22,7 @@ from pairscale.evaluate.inference import (
     slices,
     win_rate,
 )
-from pairscale.evaluate.inference._score import half_share, score_interval
+from pairscale.evaluate.inference.score import half_share, score_interval
 
 KINDS = {"b": ("win", "b"), "a": ("win", "a"), "t": ("tie", None), "f": ("flip", None), "-": ("abstention", None),
          "!": ("error", None)}  # fmt: skip

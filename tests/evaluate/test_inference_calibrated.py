@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from pairscale.evaluate.inference import calibrated_rate, win_rate
-from pairscale.evaluate.inference._score import score_interval, score_limits
 from pairscale.evaluate.inference.calibrated import calibrate
+from pairscale.evaluate.inference.score import score_interval, score_limits
 
 SEED = 20261117
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pairscale.core.errors import InputError
 from pairscale.evaluate.inference import corrected_win_rate
-from pairscale.evaluate.inference._score import score_interval
+from pairscale.evaluate.inference.score import score_interval
 
 KINDS = {1.0: ("win", "b"), 0.0: ("win", "a"), 0.5: ("tie", None), None: ("abstention", None)}
 

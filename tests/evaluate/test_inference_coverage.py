@@ -13,11 +13,11 @@ import pytest
 from scipy.special import betaln, expit, logit
 from scipy.stats import binom, multinomial, norm
 
-from pairscale.evaluate.inference._cases import Scores
 from pairscale.evaluate.inference._penalised import fit_penalised
-from pairscale.evaluate.inference._score import effective_size, score_limits
+from pairscale.evaluate.inference.cases import Scores
 from pairscale.evaluate.inference.control import LENGTH, length_controlled, scales_of
 from pairscale.evaluate.inference.corrected import ScoreMoments, correct, corrected_win_rate
+from pairscale.evaluate.inference.score import effective_size, score_limits
 from pairscale.evaluate.inference.sequence import portfolio
 from pairscale.evaluate.inference.win_rate import _bootstrap, win_rate
 

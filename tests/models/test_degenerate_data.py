@@ -15,7 +15,7 @@ from scipy.special import expit
 
 import pairscale as ps
 from pairscale.core.errors import FitError, InputError, SamplerError
-from pairscale.models import _hmc, _likelihood, _sampling, _sirt
+from pairscale.models import _hmc, _sampling, _sirt, likelihood
 from pairscale.models._coordinates import Coordinates
 from pairscale.models._normal import Target
 from pairscale.models.bayes import fit_btl
@@ -268,8 +268,8 @@ def work(monkeypatch):
         monkeypatch.setattr(owner, name, outer)
 
     count(Target, "averages")
-    count(_likelihood, "moments")
-    monkeypatch.setattr(_sirt, "moments", _likelihood.moments)
+    count(likelihood, "moments")
+    monkeypatch.setattr(_sirt, "moments", likelihood.moments)
     return counted
 
 

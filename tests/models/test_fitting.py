@@ -184,4 +184,4 @@ def test_the_shell_has_the_same_options_and_defaults():
     files = {"covariance"}  # a flag in Python, a file in the shell
     for name in set(python) - only_python - files:
         assert python[name].default == shell[name].default, name
-    assert typing.get_args(FitModel) == tuple(command.Model)
+    assert typing.get_args(FitModel) == typing.get_args(command.Model)

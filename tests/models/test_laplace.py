@@ -16,7 +16,7 @@ from pairscale.models import _normal, laplace
 from pairscale.models._btl import BTLDensity, count_outcomes
 from pairscale.models._normal import Target
 from pairscale.models._normal_sparse import SparseTarget
-from pairscale.models.bayes import _model, fit_btl
+from pairscale.models.bayes import fit_btl, judge_parameters
 from pairscale.models.diagnostics import DiagnosticsGate
 from pairscale.models.laplace import fit_btl_laplace
 from pairscale.models.posterior import round_figures
@@ -103,7 +103,7 @@ def test_a_given_prior(prior_sd: float, off: float) -> None:
 def test_slopes_and_mode_are_those_of_the_density(variant: Any, prior_sd: Any) -> None:
     """Without a spread to average over, these are the value, the gradient and the mode of the model's density."""
     rows, ids = compared(6, 40, seed=1)
-    model = _model(variant, prior_sd)
+    model = judge_parameters(variant, prior_sd)
     codes = {name: at for at, name in enumerate(ids)}
     first, second = (np.array([codes[name] for name in rows[side]]) for side in ("ID1", "ID2"))
     cells = count_outcomes(first, second, rows["better_id"] == rows["ID1"], 6, position=model.position)
@@ -141,7 +141,7 @@ def test_the_slope_of_the_bound(monkeypatch: pytest.MonkeyPatch, variant: Any, p
     places, weights = np.polynomial.hermite_e.hermegauss(9)
     monkeypatch.setattr(_normal, "_NODES", tuple(zip(places, weights / weights.sum(), strict=True)))
     rows, ids = compared(8, 80, seed=2)
-    model = _model(variant, prior_sd)
+    model = judge_parameters(variant, prior_sd)
     codes = {name: at for at, name in enumerate(ids)}
     first, second = (np.array([codes[name] for name in rows[side]]) for side in ("ID1", "ID2"))
     cells = count_outcomes(first, second, rows["better_id"] == rows["ID1"], 8, position=model.position)
@@ -262,7 +262,7 @@ def test_many_items_without_a_dense_matrix(monkeypatch: pytest.MonkeyPatch, prio
 def test_solutions_and_variances_without_a_dense_matrix(variant: Any) -> None:
     """With fractional counts, repeated pairs, upsets, and items that were never compared."""
     rows, ids = compared(40, 300, seed=7)
-    model = _model(variant, 1.0)
+    model = judge_parameters(variant, 1.0)
     codes = {name: at for at, name in enumerate(ids)}
     first, second = (np.array([codes[name] for name in rows[side]]) for side in ("ID1", "ID2"))
     cells = count_outcomes(first, second, rows["better_id"] == rows["ID1"], 45, position=model.position)
@@ -320,7 +320,7 @@ def test_threads_and_rounding_do_not_decide_where_the_search_ends() -> None:
     rng = np.random.default_rng(1)
     rows = pl.DataFrame({"ID1": ids, "ID2": [*ids[1:], ids[0]], "better_id": [ids[i] for i in rng.integers(0, 20, 20)]})
     rows = rows.with_columns(pl.when(pl.col("better_id") < "t10").then("ID1").otherwise("ID2").alias("better_id"))
-    model = _model("btl_e_b", "learned")
+    model = judge_parameters("btl_e_b", "learned")
     code = {name: at for at, name in enumerate(ids)}
     first, second = (np.array([code[name] for name in rows[side]]) for side in ("ID1", "ID2"))
     found = []

@@ -11,7 +11,7 @@ from pairscale.core.timelimit import TimeLimit
 from pairscale.providers.client import ProviderError
 from pairscale.runtime import ask_once, ask_unrecorded, close, comparison_of, pause, retrying
 from pairscale.runtime.asking import Stopwatch
-from pairscale.store._schema import attempts
+from pairscale.store.schema import attempts
 
 PAIR = ps.JudgePair({"ID": "a", "text": "a"}, {"ID": "b", "text": "b"}, "step-000001")
 

@@ -12,7 +12,7 @@ import pytest
 
 import pairscale as ps
 from pairscale.runtime import Terminated, run_sync
-from pairscale.store._opened import on_writing
+from pairscale.store.opened import on_writing
 
 PAIRS = ps.make_pairs([{"ID": name, "text": f"text {name}"} for name in "abc"])
 VALUE = contextvars.ContextVar("value", default="none")

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 import pairscale as ps
 from pairscale.store._hashes import PARTS, UNCOVERED, RowHasher
-from pairscale.store._schema import tables
 from pairscale.store.chain import canonical, log_ends
 from pairscale.store.evidence import EvidenceProblem, check_evidence, closing_of
 from pairscale.store.policies import JournalWriter
 from pairscale.store.runfile import open_run
+from pairscale.store.schema import tables
 from pairscale.store.writer import Asked, Entry
 
 STEPS, REFITS = 12, 4

@@ -269,17 +269,17 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 def test_a_file_is_made_whole_or_not_at_all(tmp_path):
     """Whatever stops the making of the tables leaves an empty file, which the next run completes."""
-    from pairscale.store import _schema
+    from pairscale.store import schema
 
     def stop(*_args, **_more):
         raise RuntimeError("killed")
 
-    event.listen(_schema.comparisons, "before_create", stop)
+    event.listen(schema.comparisons, "before_create", stop)
     try:
         with pytest.raises(RuntimeError):
             open_run(tmp_path / "run.db", write=True)
     finally:
-        event.remove(_schema.comparisons, "before_create", stop)
+        event.remove(schema.comparisons, "before_create", stop)
     with contextlib.closing(sqlite3.connect(tmp_path / "run.db")) as connection:
         assert connection.execute("SELECT name FROM sqlite_master").fetchall() == []
     with open_run(tmp_path / "run.db", write=True) as store:
@@ -520,8 +520,8 @@ def test_columns_that_do_not_exist_or_are_missing_are_refused(store):
 def test_prepared_statements_ask_no_database_for_numbers():
     from sqlalchemy.dialects import postgresql
 
-    from pairscale.store._database import prepared_insert
-    from pairscale.store._schema import comparisons
+    from pairscale.store.database import prepared_insert
+    from pairscale.store.schema import comparisons
 
     prepared = prepared_insert(comparisons, postgresql.psycopg.dialect())
     assert prepared._sql.startswith("INSERT INTO comparisons")
@@ -532,7 +532,7 @@ def test_the_schema_compiles_for_postgresql():
     from sqlalchemy.dialects import postgresql
     from sqlalchemy.schema import CreateTable
 
-    from pairscale.store._schema import tables
+    from pairscale.store.schema import tables
 
     statements = [str(CreateTable(table).compile(dialect=postgresql.dialect())) for table in tables.sorted_tables]
     assert {statement.split()[2] for statement in statements} == {

@@ -19,8 +19,8 @@ from pairscale.adaptive.selectors import POLLITT, SELECTORS, MissingSelector, Ow
 from pairscale.core.errors import StoreDamagedError, StoreMismatchError
 from pairscale.models.logs import ITEM_LOG, ROUND_LOG
 from pairscale.models.warm_start import warm_from_bytes
-from pairscale.store._database import raw_rows
-from pairscale.store._schema import logs
+from pairscale.store.database import raw_rows
+from pairscale.store.schema import logs
 
 if TYPE_CHECKING:
     from pairscale.adaptive.state import AdaptiveState

@@ -96,7 +96,7 @@ class WarmStart:
             order: those that were there before, best first.
         """
         self._position = np.concatenate([self._position, len(self._position) + np.arange(len(new))])
-        if not len(order):  # nobody is left to tie them to but each other
+        if not len(order):  # no one is left to tie them to but each other
             links = list(pairwise(new.tolist()))
             self.queue += links
             self._links += links

@@ -291,7 +291,7 @@ class _Replay:
 
 
 def _compare(where: str, made: Mapping[str, Any], logged: Mapping[str, Any], *, only_made: bool = False) -> None:
-    """Whether both say the same; a step's time is nobody's to tell."""
+    """Whether both say the same; the time of a step is not compared."""
     more = [] if only_made else sorted(set(logged) - set(made) - {"timestamp"})
     for name in [*made, *more]:
         said, found = logged.get(name), made.get(name)

@@ -23,7 +23,7 @@ derivative of the log-likelihood along each answered difference and v its varian
 
 **An answer** is taken in at once, as if what was believed before were exactly normal: the difference has its new mode
 at x, the mean moves along, and the covariance loses a matrix of rank one (Sherman–Morrison) of weight ``p(x) (1 -
-p(x))``. Every N/4 answers (N/2 beyond 500 items) everything is solved anew by Newton's method.
+p(x))``. Every N/4 answers (N/2 beyond 500 items) everything is solved again by Newton's method.
 
 **s is learned**: each such solution moves it towards the highest point of the marginal likelihood of the answers (of
 its Laplace approximation, which sees that the curvature at the mode changes with s; MacKay's simpler fixed point, which
@@ -291,7 +291,7 @@ class Laplace:
         weight = self._taken_out(_key(a, b))
         column = self.covariance.difference(a, b)
         v = float(column[a] - column[b])
-        # Taking the weight out and putting the answer in is one change of the difference, hence one of rank one.
+        # Taking the weight out and putting the answer in is one change of the difference, so it is one of rank one.
         before = float(self.mean[a] - self.mean[b])
         alone = v / (1 - weight * v)
         after, information = _mode(before, share * alone, y)
@@ -324,7 +324,7 @@ class Laplace:
         self._won[slot] += y if key == (a, b) else 1 - y
 
     def solve(self) -> None:
-        """Find the mode and its curvature anew from all answers, and what they say of s."""
+        """Find the mode and its curvature from all answers, and what they say of s."""
         used = len(self._slot)
         i, j = self._pairs[:, :used]
         times, won = self._times[:used], self._won[:used]
@@ -416,7 +416,7 @@ class UpdatedCovariance:
 
 
 def _answers_between(n: int) -> int:
-    """How many answers are taken in one by one before everything is solved anew, which takes time of the order n³."""
+    """How many answers are taken in one by one before everything is solved again, which takes time of the order n³."""
     return max(5, n // 4) if n <= 500 else n // 2
 
 

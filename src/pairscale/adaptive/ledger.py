@@ -210,7 +210,7 @@ class Ledger:
     def reject(self, a: int, b: int, *, is_error: bool, pair_limit: int, item_limit: int) -> list[int]:
         """An answer that is none: the pair rests for the round, or is given up.
 
-        An error (the judge could not be reached) makes the pair rest but is held against nobody.
+        An error (the judge could not be reached) makes the pair rest but counts against no text.
 
         Returns:
             Items that are set aside from now on.

@@ -31,11 +31,11 @@ from pairscale.adaptive.ledger import TIE
 from pairscale.core.errors import FitError, InputError, UnknownNameError
 from pairscale.core.provenance import utc_now
 from pairscale.core.tables import listed
-from pairscale.models._row import model_columns
 from pairscale.models.bayes import fit_btl
 from pairscale.models.laplace import fit_btl_laplace
 from pairscale.models.logits import fit_logits, fit_logits_laplace
 from pairscale.models.logs import round_log_row
+from pairscale.models.model_columns import model_columns
 from pairscale.models.posterior import item_log, round_figures
 from pairscale.models.repeats import RepeatAgreement, repeats_per_item
 from pairscale.models.sampling import MCMCSettings, Variant

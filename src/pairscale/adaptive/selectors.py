@@ -402,7 +402,7 @@ def _least_seen(ledger: Ledger, max_obs: int, rng: np.random.Generator) -> tuple
     """An item of the fewest comparisons (those being asked included) among those with a partner, and its partners."""
     degree = ledger.degree + ledger.open_degree
     there = np.flatnonzero(~ledger.set_aside)
-    # The first in this order is almost always the one: nobody has met everybody until the very end.
+    # The first in this order is almost always the one: no item has met all others until the very end.
     order = rng.permutation(there)
     for i in order[np.argsort(degree[order], kind="stable")]:
         partners = np.flatnonzero(allowed_partners(ledger, int(i), max_obs))

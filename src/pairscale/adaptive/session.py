@@ -297,7 +297,7 @@ def save_adaptive_session(state: AdaptiveState, session_dir: Where, overwrite: b
     if Path(target).exists() and not overwrite:
         raise StoreError(f"{target} already exists; give overwrite=True to replace it, or name another folder")
     if Path(target).exists():
-        open_run(target, write=True).close()  # nobody may be writing, and nothing of the old one may stay beside it
+        open_run(target, write=True).close()  # no one may be writing, and nothing of the old one may stay beside it
     with writing(state) as store:
         store.copy_to(target)
         ends = log_ends(store, LOGS)

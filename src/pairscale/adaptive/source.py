@@ -21,7 +21,7 @@ from pairscale.judges.base import Item, Judge, JudgePair, judge_member
 from pairscale.judges.function import in_thread
 from pairscale.models.warm_start import warm_to_bytes
 from pairscale.runtime import Budget, FailureStreak, LogRows, Question, Recorded, Wait
-from pairscale.store._database import scrub_surrogates
+from pairscale.store.database import scrub_surrogates
 from pairscale.store.policies import JournalWriter
 from pairscale.store.writer import Entry
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float64]
 
-__all__ = ["Alpha", "Gwet", "Kappa", "Light", "Percent", "Statistic"]
-
 
 def _ratio(numerator: Floats, denominator: Floats) -> Floats:
     bad = np.abs(denominator) < 1e-12

@@ -14,8 +14,6 @@ from pairscale.core.options import require_choice
 from pairscale.core.tables import id_text, listed
 from pairscale.store.label_keys import key_path, known_key, read_key
 
-__all__ = ["By", "differing_kappas", "firsts_of", "ways_of"]
-
 By: TypeAlias = Literal["variant", "position"]
 """What is compared: the variant that a rater preferred, or the side that it was shown on."""
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["LEAST_UNITS", "Agreement", "agreement", "differing_kappas", "measure_agreement"]
 
 LEAST_UNITS = 20
-"""Resampled intervals need so many units: with fewer, they hold the truth much less often than their level says."""
+"""Resampled intervals need this many units: with fewer, they hold the truth much less often than their level says."""
 
 _RARE = 10  # labels of a kind by a rater below which kappa's interval is too narrow
 
@@ -66,7 +66,7 @@ class Agreement(ReprMixin, table="table"):
         ordered: whether that order means anything.
         n_units: units with a label.
         n_raters: raters.
-        level: of the intervals.
+        level: Level of the intervals.
         notices: what was left out, and what to be careful with.
         provenance: how to get the same again.
         by: of labels of cases, what was compared: ``variant`` (who preferred which variant) or ``position`` (which side

@@ -22,8 +22,6 @@ from pairscale.core.files import replacing
 from pairscale.core.options import require_suffix
 from pairscale.core.provenance import text_hash, utc_now
 
-__all__ = ["FORMAT", "MEASURES", "JudgeCard", "JudgeIdentity", "Measure", "is_judge_card", "read_judge_card"]
-
 FORMAT, SCHEMA_VERSION = "pairscale judge card", "1"
 _AGAIN = "make it again with `pairscale check-judge DATA --labels FILE --out CARD.json`"
 
@@ -97,7 +95,7 @@ class JudgeIdentity:
         judge_id: who judges, such as ``openai:gpt-5.1``.
         condition_id: digest of the judge, the model, the prompt and every setting that may change an answer.
         backend: the family.
-        model: the model's name.
+        model: Name of the model.
         template_id: the prompt template's name.
         template_hash: digest of its text.
         trait: what is judged: the trait of texts, or the criterion of an A/B comparison.
@@ -163,7 +161,7 @@ class JudgeCard(ReportMixin, ReprMixin, table="table"):
         measures: by the names of :data:`MEASURES`, the figures.
         data: what it was measured on: ``kind``, ``n_pairs``, ``n_labelled``, ``labellers``, ``seed`` and a ``digest``
             of texts and labels.
-        level: of the intervals.
+        level: Level of the intervals.
         made_at: when, UTC.
         version: the version of pairscale that made it.
     """

@@ -27,8 +27,6 @@ import polars as pl
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["VOTES", "Leaning", "PairedEffect", "leaning", "position_effect", "sign_test", "wilson"]
-
 VOTES = {
     "key": pl.String(),
     "ID1": pl.String(),
@@ -52,7 +50,7 @@ class PairedEffect:
             first with probability ``1 / (1 + exp(-b))``. None when no pair says anything of it.
         lower: of the interval; minus infinity when nothing speaks against any effect, however large.
         upper: of the interval, likewise.
-        level: of the interval.
+        level: Level of the interval.
         informative: how many pairs the estimate rests on.
         method: ``exact`` (Clopper–Pearson, one answer an order) or ``score`` (some pairs were asked repeatedly).
     """
@@ -97,7 +95,7 @@ def position_effect(votes: pl.DataFrame, level: float) -> PairedEffect:
 
     Args:
         votes: with the columns of :data:`VOTES`; pairs that were seen in one order only do not count.
-        level: of the interval.
+        level: Level of the interval.
     """
     both = votes.filter((pl.col("n_first") > 0) & (pl.col("n_second") > 0))
     exact = bool(both.select(((pl.col("n_first") == 1) & (pl.col("n_second") == 1)).all()).item())
@@ -169,7 +167,7 @@ def _root(falling: Callable[[float], float]) -> float:
 
 
 def sign_test(successes: int, total: int) -> float | None:
-    """The two-sided p of so many heads of a fair coin, as R's ``binom.test`` has it; None without a toss."""
+    """The two-sided p of a number of heads of a fair coin, as R's ``binom.test`` has it; None without a toss."""
     from scipy.special import bdtr
 
     return min(1.0, 2 * float(bdtr(min(successes, total - successes), total, 0.5))) if total else None

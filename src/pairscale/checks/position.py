@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from pairscale.checks._orders import KEY, by_pair, count_votes, decided_rows, votes_of
 from pairscale.checks.effect import PairedEffect, leaning, position_effect, sign_test
+from pairscale.checks.orders import KEY, by_pair, count_votes, decided_rows, votes_of
 from pairscale.core.display import ReportMixin, ReprMixin
 from pairscale.core.errors import InputError, TableError
 from pairscale.core.notices import notice
@@ -18,14 +18,6 @@ from pairscale.core.options import require_int, require_level
 from pairscale.core.provenance import Provenance
 from pairscale.core.tables import Table, as_text, require_columns, require_ids, to_frame
 from pairscale.pairing.table import generator
-
-__all__ = [
-    "PositionalBias",
-    "ReverseConsistency",
-    "check_positional_bias",
-    "compare_orders",
-    "compute_reverse_consistency",
-]
 
 _DETAILS = (
     "key", "better_id_main", "ID1_main", "ID2_main", "n_main_votes", "n_main_A", "n_main_B", "is_main_tie",

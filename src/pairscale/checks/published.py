@@ -14,8 +14,6 @@ import polars as pl
 from pairscale.checks.effect import VOTES, position_effect, sign_test, wilson
 from pairscale.checks.templates import STUDY, TemplateStudy, rank_templates
 
-__all__ = ["OTHER_WORDINGS", "published_default_template", "published_template_study"]
-
 OTHER_WORDINGS = "measured with pairwiseLLM's templates, whose wordings are not ours"
 """Stands beside every display of these figures."""
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from pairscale.core.comparisons import Condition
     from pairscale.judges.base import Judge
 
-__all__ = ["STUDY", "JudgeFactory", "StudyCell", "TemplateStudy", "rank_templates", "template_study"]
-
 JudgeFactory: TypeAlias = Callable[[str], "Judge | Callable[..., Any]"]
 """Makes the judge that asks with the template of that name."""
 
@@ -101,7 +99,7 @@ class TemplateStudy(PlotMixin, ReportMixin, table="table", columns=_FIGURES, cha
         ranking: one row a template: ``rank template_id n_judges mean_consistent worst_pos1`` (the largest distance of
             ``prop_pos1`` from one half) ``n_significant`` (judges with ``p_sample1_overall`` below 1 - level) and
             ``n_significant_paired``. Ranked by consistency, then by ``worst_pos1``.
-        level: of the intervals.
+        level: Level of the intervals.
         notices: what was left out, and what to be careful with.
         source: who measured it, when it was not this call.
     """
@@ -153,7 +151,7 @@ def template_study(
         timeout: Seconds that one answer may take; None for no limit.
         max_cost: US dollars that the study may spend, all templates, judges and calls together.
         progress: Show progress on standard error.
-        level: of the intervals.
+        level: Level of the intervals.
 
     Raises:
         InputError: when there is nothing to study, or an argument is missing.
@@ -351,7 +349,7 @@ async def _answered(
 
 
 def _thinking(condition: Condition) -> str | None:
-    """How a model reasons, in the words of the published study; None where nobody can say.
+    """How a model reasons, in the words of the published study; None where it is not known.
 
     What was asked for decides; where nothing was, what models of its family do then.
     """

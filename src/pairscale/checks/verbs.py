@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairscale.checks._orders import split_orders
+from pairscale.checks.orders import split_orders
 from pairscale.checks.position import PositionalBias, check_positional_bias, compute_reverse_consistency
 from pairscale.core.errors import InputError
 from pairscale.core.options import require_int, require_level
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from pairscale.core.tables import Table
     from pairscale.store.reading import Comparisons
     from pairscale.store.runfile import RunFile
-
-__all__ = ["bias"]
 
 
 def bias(

@@ -11,8 +11,6 @@ import typer
 from pairscale.cli._common import emit, say
 from pairscale.core.errors import InputError
 
-__all__ = ["DataFile", "DataName", "add_file", "emit_one", "is_add"]
-
 DataName = Annotated[
     str | None, typer.Argument(metavar="NAME", help="A provider, a model as provider:model, or `add`.")
 ]

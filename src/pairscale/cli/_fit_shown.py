@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from pairscale.models.elo import EloFit
     from pairscale.models.repeats import RepeatAgreement
 
-__all__ = ["ShownFit", "shown_fit"]
-
 
 @dataclass(frozen=True, slots=True)
 class ShownFit:

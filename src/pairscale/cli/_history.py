@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from pairscale.store.runfile import RunFile
 
-__all__ = ["keeping_settings", "kept_settings", "study_of"]
-
 _ABOUT_OUTPUT = frozenset({"run", "as_json", "out", "dry_run"})
 _SECRET = re.compile(rf"{NAMES_OF_KEYS}$", re.IGNORECASE)
 
@@ -45,8 +43,8 @@ def keeping_settings(command: str, params: Mapping[str, Any], study: str | None 
     from pairscale._version import __version__
     from pairscale.cli._opening import READ
     from pairscale.core.provenance import utc_now
-    from pairscale.store._opened import on_writing
     from pairscale.store.evidence import COMMANDS
+    from pairscale.store.opened import on_writing
 
     settings = {
         name.rstrip("_"): _plain(name, value, _folder(run))
@@ -91,8 +89,8 @@ def _size(run: str) -> int:
     """How many attempts, labels and rows of logs a run file holds; 0 when there is none."""
     from sqlalchemy import func, select
 
-    from pairscale.store._schema import attempts, labels, logs
     from pairscale.store.runfile import open_run
+    from pairscale.store.schema import attempts, labels, logs
 
     counts = [select(func.count()).select_from(table) for table in (attempts, labels, logs)]
     with contextlib.suppress(PairscaleError, OSError), open_run(run) as store, store.transaction() as connection:
@@ -104,8 +102,8 @@ def _take_back(row: Mapping[str, Any], store: RunFile) -> None:
     """Remove the settings of a command that was refused."""
     from sqlalchemy import delete
 
-    from pairscale.store._schema import logs
     from pairscale.store.evidence import COMMANDS
+    from pairscale.store.schema import logs
 
     if store.read_log(COMMANDS, last=1) == [row]:
         with store.writer.changing() as change:

@@ -16,15 +16,7 @@ from pairscale.core.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = [
-    "make_named_judge",
-    "price_of",
-    "run_file",
-    "say_reused",
-    "setting",
-    "settings_of",
-    "show_request",
-]
+    from pairscale.cli._groups import Judging
 
 
 def run_file(run: str | None) -> str | None:
@@ -39,28 +31,12 @@ def run_file(run: str | None) -> str | None:
 
 
 def make_named_judge(
-    judge: str,
-    trait: str | None,
-    template: str | None,
-    given: Sequence[str] | None,
-    base_url: str | None = None,
-    cache: bool | None = None,
-    price: str | None = None,
-    answer: Literal["winner", "probability"] = "winner",
+    judge: str, judging: Judging, price: str | None = None, answer: Literal["winner", "probability"] = "winner"
 ) -> ps.Judge:
     """A judge by its name, with the settings that the options give."""
     from pairscale.judges.resolve import judge_with
 
-    return judge_with(
-        judge,
-        trait=trait,
-        template=template,
-        judge_args=settings_of(given),
-        base_url=base_url,
-        cache=cache,
-        price=None if price is None else price_of(price),
-        answer=answer,
-    )
+    return judge_with(judge, **judging.arguments, price=None if price is None else price_of(price), answer=answer)
 
 
 def settings_of(given: Sequence[str] | None) -> dict[str, Any]:

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["judges", "presets", "selectors", "templates", "traits"]
-
 _JUDGES = {
     "lexical": "embedded, a baseline",
     "human": "people, on a page",

@@ -17,10 +17,9 @@ from pairscale.core.errors import PairscaleError
 if TYPE_CHECKING:
     import polars as pl
 
+    from pairscale.cli._groups import Reading
     from pairscale.core.errors import UnsureColumnError
     from pairscale.core.reading import SamplesReport
-
-__all__ = ["READ", "Opening", "asking", "read_given_pairs", "read_pairs", "read_texts", "say_judged"]
 
 READ: ContextVar[dict[str, Any] | None] = ContextVar("read", default=None)
 """What this command has read, for the run file."""
@@ -54,9 +53,7 @@ class Opening:
             complain("note", note)
 
 
-def read_texts(
-    data: Path, *, id_col: str | None, text_col: str | None, encoding: str | None, strict: bool
-) -> tuple[SamplesReport, Opening]:
+def read_texts(data: Path, reading: Reading) -> tuple[SamplesReport, Opening]:
     """Read texts.
 
     Returns:
@@ -68,20 +65,15 @@ def read_texts(
     from pairscale.core.samples import inspect_samples
 
     report = asking(
-        lambda ids, texts: inspect_samples(data, id_col=ids, text_col=texts, encoding=encoding), id_col, text_col
+        lambda ids, texts: inspect_samples(data, id_col=ids, text_col=texts, encoding=reading.encoding),
+        reading.id_col,
+        reading.text_col,
     )
-    return report, _opening(report, strict)
+    return report, _opening(report, reading.strict)
 
 
 def read_pairs(
-    data: Path,
-    *,
-    id_col: str | None,
-    text_col: str | None,
-    encoding: str | None,
-    strict: bool,
-    a_col: str | None = None,
-    b_col: str | None = None,
+    data: Path, reading: Reading, a_col: str | None, b_col: str | None
 ) -> tuple[pl.DataFrame, list[str] | None, Opening]:
     """Read pairs, or texts and make all their pairs.
 
@@ -94,16 +86,16 @@ def read_pairs(
     try:
         pairs, ids = asking(
             lambda one, two: read(
-                data, id_col=one, text_col=two, encoding=encoding, a_col=a_col, b_col=b_col, tell=reports.append
+                data, id_col=one, text_col=two, encoding=reading.encoding, a_col=a_col, b_col=b_col, tell=reports.append
             ),
-            id_col,
-            text_col,
+            reading.id_col,
+            reading.text_col,
         )
     except PairscaleError:
         if reports:  # texts that make no pairs: what was not read may be the reason
-            _opening(reports[0], strict).say()
+            _opening(reports[0], reading.strict).say()
         raise
-    return pairs, ids, _opening(reports[0], strict) if reports else _of_pairs(pairs, data)
+    return pairs, ids, _opening(reports[0], reading.strict) if reports else _of_pairs(pairs, data)
 
 
 def read_given_pairs(

@@ -2,50 +2,12 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from pairscale.cli import _names
-
-__all__ = [
-    "ACol",
-    "Answer",
-    "AnswerForm",
-    "BCol",
-    "BaseUrl",
-    "Cache",
-    "Concurrency",
-    "DryRun",
-    "Encoding",
-    "Goal",
-    "Host",
-    "IdCol",
-    "Instructions",
-    "Json",
-    "JudgeArgs",
-    "JudgeName",
-    "Key",
-    "Labellers",
-    "MaxCost",
-    "Out",
-    "Plain",
-    "Port",
-    "PresetName",
-    "PriceOption",
-    "Retries",
-    "Seed",
-    "Strict",
-    "TemplateName",
-    "TextCol",
-    "Timeout",
-    "TraitName",
-    "Url",
-    "WinnerCol",
-    "writable",
-]
 
 
 def writable(out: Path | None) -> Path | None:
@@ -107,15 +69,8 @@ WinnerCol = Annotated[
 ]
 
 
-class AnswerForm(StrEnum):
-    """What of an answer is evidence."""
-
-    WINNER = "winner"
-    PROBABILITY = "probability"
-
-
 Answer = Annotated[
-    AnswerForm,
+    Literal["winner", "probability"],
     typer.Option(
         metavar="FORM", help="What is evidence: the winner, or the probability that the first text is better."
     ),

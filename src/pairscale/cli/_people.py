@@ -13,8 +13,6 @@ from pairscale.core.errors import InputError
 if TYPE_CHECKING:
     from pairscale.judges.base import Judge
 
-__all__ = ["answering"]
-
 
 @contextmanager
 def answering(

@@ -11,8 +11,6 @@ from pairscale.core.errors import InputError
 from pairscale.core.options import require_flag, require_int, require_number
 from pairscale.core.tables import listed
 
-__all__ = ["TEMPLATE", "read_study", "require_types"]
-
 _PATHS = ("data", "run", "out", "instructions", "template")
 _PAIRS = ("judge_arg", "set")
 

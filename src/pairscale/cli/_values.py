@@ -10,8 +10,6 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any, Literal, get_args, get_origin
 
-__all__ = ["is_valid", "validate_late"]
-
 _PLAIN = (str, int, float)
 _FURTHER = ("parser", "click_type", "exists", "writable", "resolve_path", "allow_dash", "path_type")
 """What a parameter may ask of its value besides its type."""

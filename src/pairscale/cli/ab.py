@@ -14,7 +14,8 @@ import pairscale as ps
 from pairscale.cli import _names
 from pairscale.cli import _options as opt
 from pairscale.cli._common import emit, printable, resumable, say, say_unsaved, show_table
-from pairscale.cli._inputs import price_of, run_file, settings_of
+from pairscale.cli._groups import AnswerCols, Asking, Variants, with_groups
+from pairscale.cli._inputs import settings_of
 from pairscale.cli._opening import Opening, say_judged
 from pairscale.core.errors import InputError
 from pairscale.evaluate.calibration import calibrated_lines
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     import polars as pl
-
-__all__ = ["EXAMPLES", "command"]
 
 EXAMPLES = (
     "pairscale ab a.jsonl b.jsonl --criterion helpful --judge openai:gpt-5.1",
@@ -40,6 +39,7 @@ EXAMPLES = (
 )
 
 
+@with_groups
 def command(
     a: Annotated[
         Path,
@@ -70,34 +70,8 @@ def command(
     key: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The key of the labelled manifest, unless it lies beside them.")
     ] = None,
-    variant_a: Annotated[
-        str | None,
-        typer.Option(metavar="VARIANT", help="With a suite: provider:model, module:function, or a file of answers."),
-    ] = None,
-    variant_b: Annotated[str | None, typer.Option(metavar="VARIANT", help="The other one.")] = None,
-    prompt_a: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="The prompt of a model that is A: a text, or a .txt file, with {input}."),
-    ] = None,
-    prompt_b: Annotated[str | None, typer.Option(metavar="TEXT", help="The same for B.")] = None,
-    name_a: Annotated[str, typer.Option(metavar="NAME", help="What A is called.")] = "A",
-    name_b: Annotated[str, typer.Option(metavar="NAME", help="What B is called.")] = "B",
-    suite: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="With answers of A and B: the tasks that they belong to.")
-    ] = None,
-    run: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", callback=run_file, help="The run file; the same command resumes it."),
-    ] = None,
-    swap: Annotated[
-        bool, typer.Option("--swap/--no-swap", help="Ask judges in both orders; a win only when they agree.")
-    ] = True,
-    repeats: Annotated[int, typer.Option(min=1, metavar="N", help="With a suite: answers of each to a task.")] = 1,
-    concurrency: opt.Concurrency = 8,
-    retries: opt.Retries = 3,
-    timeout: opt.Timeout = 300.0,
-    max_cost: opt.MaxCost = None,
-    price: opt.PriceOption = None,
+    variants: Variants = Variants(),
+    asking: Asking = Asking(),
     failures: Annotated[
         str,
         typer.Option(
@@ -137,20 +111,7 @@ def command(
     save: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Also write the result there, as RUN_ID.json.")
     ] = None,
-    id_col: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="The column of the tasks' names, or its path in JSON, if not task_id."),
-    ] = None,
-    input_col: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The column of the tasks, or its path in JSON, if not input.")
-    ] = None,
-    output_col: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The column of the answers, or its path, if not output.")
-    ] = None,
-    a_col: Annotated[
-        str | None, typer.Option(metavar="NAME", help="With one file of both: the column of A's answers, or its path.")
-    ] = None,
-    b_col: Annotated[str | None, typer.Option(metavar="NAME", help="The same for B.")] = None,
+    columns: AnswerCols = AnswerCols(),
     encoding: opt.Encoding = None,
     as_json: opt.Json = False,
     out: opt.Out = None,
@@ -173,17 +134,18 @@ def command(
 
     def open_with(lines: Sequence[str]) -> None:
         Opening([printable(line) for line in lines]).say(who)
-        say_unsaved(run)
+        say_unsaved(variants.run)
 
-    with resumable(run), contextlib.redirect_stdout(sys.stderr):  # what is printed meanwhile is no part of the result
+    with (
+        resumable(variants.run),
+        contextlib.redirect_stdout(sys.stderr),
+    ):  # what is printed meanwhile is no part of the result
         comparison = compared(
-            a, b, criterion=criterion, judge=judge, labels=labels, key=key, variants=(variant_a, variant_b),
-            prompts=(prompt_a, prompt_b), names=(name_a, name_b), suite=suite, run=run, swap=swap, repeats=repeats,
-            concurrency=concurrency, retries=retries, timeout=timeout, max_cost=max_cost,
-            price=None if price is None else price_of(price), failures=failures, stop_when=stop_when,
-            seed=seed, control=control or (),
-            judge_args=settings_of(judge_arg), judge_card=judge_card, base_url=base_url, manifest=manifest, save=save,
-            progress=True, columns=AnswerColumns(id_col, input_col, output_col, a_col, b_col, encoding), tell=open_with,
+            a, b, criterion=criterion, judge=judge, labels=labels, key=key, names=variants.names, failures=failures,
+            stop_when=stop_when, seed=seed, control=control or (), judge_args=settings_of(judge_arg),
+            judge_card=judge_card, base_url=base_url, manifest=manifest, save=save, progress=True,
+            columns=AnswerColumns(**vars(columns), encoding=encoding), tell=open_with, **variants.arguments,
+            **asking.arguments,
         )  # fmt: skip
     found = comparison.result
     dates = sorted({day for one in comparison.paid if (day := price_date(getattr(one, "price", None)))})

@@ -10,8 +10,6 @@ import pairscale as ps
 from pairscale.cli import _options as opt
 from pairscale.cli._common import emit, show_table
 
-__all__ = ["EXAMPLES", "command"]
-
 EXAMPLES = (
     "pairscale agreement run.db",
     "pairscale agreement labels.jsonl",

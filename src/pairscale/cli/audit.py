@@ -9,8 +9,6 @@ import typer
 from pairscale.cli import _options as opt
 from pairscale.cli._common import emit, printable
 
-__all__ = ["EXAMPLES", "command"]
-
 EXAMPLES = (
     "pairscale audit run.db",
     "pairscale audit run.db --digest 6f0c…",

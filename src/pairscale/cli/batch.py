@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from pairscale.batch import BatchAnswers
 
-__all__ = ["PARTS", "Subcommand", "group"]
-
 _Run = Annotated[str, typer.Argument(metavar="RUN", help="The run file.")]
 _Interval = Annotated[
     float, typer.Option(min=0, metavar="SECONDS", help="Between two looks; longer while nothing changes.")

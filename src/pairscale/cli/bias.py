@@ -13,8 +13,6 @@ from pairscale.cli._common import emit, show_table
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["EXAMPLES", "command"]
-
 EXAMPLES = (
     "pairscale bias forward.csv reverse.csv",
     "pairscale bias run.db",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,18 +14,13 @@ import pairscale as ps
 from pairscale.cli import _names
 from pairscale.cli import _options as opt
 from pairscale.cli._common import chart_file, emit, resumable, say, say_unsaved, show_table
+from pairscale.cli._groups import Asking, Judging, Reading, with_groups
 from pairscale.cli._inputs import make_named_judge, run_file
 from pairscale.cli._opening import read_pairs, say_judged
 from pairscale.core.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import polars as pl
-
-    from pairscale.checks.templates import TemplateStudy
-
-__all__ = ["EXAMPLES", "command"]
 
 EXAMPLES = (
     "pairscale bias-study essays/ --judge mine:better --run study.db",
@@ -34,6 +30,7 @@ EXAMPLES = (
 )
 
 
+@with_groups
 def command(
     data: Annotated[
         Path | None,
@@ -65,11 +62,7 @@ def command(
     n_pairs: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="At most this many pairs, drawn at random.")
     ] = None,
-    concurrency: opt.Concurrency = 8,
-    retries: opt.Retries = 3,
-    timeout: opt.Timeout = 300.0,
-    max_cost: opt.MaxCost = None,
-    price: opt.PriceOption = None,
+    asking: Asking = Asking(),
     level: Annotated[float, typer.Option(metavar="SHARE", help="Of the intervals.")] = 0.95,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="The same seed gives the same pairs.")] = 1,
     published: Annotated[
@@ -83,12 +76,9 @@ def command(
             help="Draw the study, beside the published one: svg, png, html or json, by the ending.",
         ),
     ] = None,
-    id_col: opt.IdCol = None,
-    text_col: opt.TextCol = None,
+    reading: Reading = Reading(),
     a_col: opt.ACol = None,
     b_col: opt.BCol = None,
-    encoding: opt.Encoding = None,
-    strict: opt.Strict = False,
     as_json: opt.Json = False,
     out: opt.Out = None,
 ) -> None:
@@ -101,12 +91,30 @@ def command(
     A template is good when the same text wins in both orders (prop_consistent near 1), the first position wins half
     of the comparisons (prop_pos1 near 0.5), and the effect is near 0 logits.
     """
-    columns = {"id_col": id_col, "text_col": text_col, "a_col": a_col, "b_col": b_col}
-    study = _study(
-        data, judge, template, run, trait, judge_arg, n_pairs, price, level, seed, published,
-        {**columns, "encoding": encoding, "strict": strict},
-        concurrency=concurrency, retries=retries, timeout=timeout, max_cost=max_cost,
-    )  # fmt: skip
+    from pairscale.checks.published import published_template_study
+    from pairscale.checks.templates import template_study
+
+    if published:
+        if data is not None or judge or template:
+            raise InputError("--published shows a study that was made already; leave DATA, --judge and --template out")
+        study = published_template_study()
+    elif data is None:
+        raise InputError("name texts, pairs or judgements as DATA, or see --published")
+    elif not judge:
+        if template or run or trait or judge_arg:
+            raise InputError("--template, --run, --trait and --judge-arg belong to a judge; name one with --judge")
+        study = template_study(_judgements(data), level=level)
+    else:
+        pairs, ids, opening = read_pairs(data, reading, a_col, b_col)
+        opening.say(judge)
+        pairs = _drawn(pairs, ids, n_pairs, seed)
+        judging = Judging(trait, judge_arg=judge_arg)
+        factories = {name: _factory(name, judging, asking.price) for name in dict.fromkeys(judge)}
+        say_unsaved(run)
+        with resumable(run), contextlib.redirect_stdout(sys.stderr):  # what a judge prints is no part of the result
+            study = template_study(
+                pairs, templates=template or ["default"], judge=factories, run=run, level=level, **asking.limits
+            )
     biased = int((study.table["p_paired"] < 1 - study.level).sum())
     best = study.ranking.row(0, named=True)
     verdict = (
@@ -132,7 +140,6 @@ def command(
             typer.echo(f"Source: {study.source}.")
 
     if chart is not None:
-        from pairscale.checks.published import published_template_study
         from pairscale.reporting.charts import save_chart, study_chart
 
         save_chart(study_chart(study, None if published else published_template_study()), chart)
@@ -143,64 +150,23 @@ def command(
     say_judged(judge or [])
 
 
-def _study(
-    data: Path | None,
-    judge: list[str] | None,
-    template: list[str] | None,
-    run: str | None,
-    trait: str | None,
-    judge_arg: list[str] | None,
-    n_pairs: int | None,
-    price: str | None,
-    level: float,
-    seed: int,
-    published: bool,
-    reading: Mapping[str, Any],
-    **options: Any,
-) -> TemplateStudy:
-    from pairscale.checks.published import published_template_study
-    from pairscale.checks.templates import template_study
+def _judgements(data: Path) -> pl.DataFrame:
+    """A table of judgements that were made already."""
     from pairscale.core.files import read_table
 
-    if published:
-        if data is not None or judge or template:
-            raise InputError("--published shows a study that was made already; leave DATA, --judge and --template out")
-        return published_template_study()
-    if data is None:
-        raise InputError("name texts, pairs or judgements as DATA, or see --published")
-    if not judge:
-        if template or run or trait or judge_arg:
-            raise InputError("--template, --run, --trait and --judge-arg belong to a judge; name one with --judge")
-        if data.is_dir():
-            raise InputError(f"{data} is a folder of texts; say who judges them with --judge")
-        table = read_table(data)
-        if "direction" not in table.columns:
-            raise InputError(
-                f"{data} has no column 'direction', so these are not judgements; say who judges with --judge"
-            )
-        return template_study(table, level=level)
-    pairs = _pairs(data, n_pairs, seed, reading, judge)
-    factories = {name: _factory(name, trait, judge_arg, price) for name in dict.fromkeys(judge)}
-    say_unsaved(run)
-    # What a judge function prints is no part of the result.
-    with resumable(run), contextlib.redirect_stdout(sys.stderr):
-        return template_study(
-            pairs,
-            templates=template or ["default"],
-            judge=factories,
-            run=run,
-            level=level,
-            **options,
-        )
+    if data.is_dir():
+        raise InputError(f"{data} is a folder of texts; say who judges them with --judge")
+    table = read_table(data)
+    if "direction" not in table.columns:
+        raise InputError(f"{data} has no column 'direction', so these are not judgements; say who judges with --judge")
+    return table
 
 
-def _factory(name: str, trait: str | None, judge_arg: list[str] | None, price: str | None) -> Any:
-    return lambda template: make_named_judge(name, trait, template, judge_arg, price=price)
+def _factory(name: str, judging: Judging, price: str | None) -> Any:
+    return lambda template: make_named_judge(name, replace(judging, template=template), price)
 
 
-def _pairs(data: Path, n_pairs: int | None, seed: int, reading: Mapping[str, Any], judges: list[str]) -> pl.DataFrame:
-    pairs, ids, opening = read_pairs(data, **reading)
-    opening.say(judges)
+def _drawn(pairs: pl.DataFrame, ids: list[str] | None, n_pairs: int | None, seed: int) -> pl.DataFrame:
     if n_pairs is not None:
         pairs = ps.sample_pairs(pairs, 1, n_pairs, seed)
     return pairs if ids is None else ps.randomize_pair_order(pairs, seed)

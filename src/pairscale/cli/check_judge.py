@@ -12,13 +12,12 @@ import typer
 import pairscale as ps
 from pairscale.cli import _options as opt
 from pairscale.cli._common import emit, printable, resumable, say
-from pairscale.cli._inputs import make_named_judge, price_of, run_file, say_reused, settings_of
+from pairscale.cli._groups import Asking, Judging, Reading, with_groups
+from pairscale.cli._inputs import make_named_judge, run_file, say_reused
 from pairscale.cli._opening import Opening, read_texts, say_judged
 
 if TYPE_CHECKING:
     from pairscale.evaluate.judge_check import JudgeCheck
-
-__all__ = ["EXAMPLES", "command"]
 
 EXAMPLES = (
     "pairscale check-judge essays/ --judge openai:gpt-5.1 --run check.db",
@@ -27,6 +26,7 @@ EXAMPLES = (
 )
 
 
+@with_groups
 def command(
     data: Annotated[
         Path,
@@ -69,24 +69,13 @@ def command(
             min=0, metavar="N", help="Texts to compare with themselves plus nonsense; 20 with --labels, else none."
         ),
     ] = None,
-    trait: opt.TraitName = None,
-    template: opt.TemplateName = None,
-    judge_arg: opt.JudgeArgs = None,
-    base_url: opt.BaseUrl = None,
-    cache: opt.Cache = None,
-    concurrency: opt.Concurrency = 8,
-    retries: opt.Retries = 3,
-    timeout: opt.Timeout = 300.0,
-    max_cost: opt.MaxCost = None,
-    price: opt.PriceOption = None,
+    judging: Judging = Judging(),
+    asking: Asking = Asking(),
     reliability: Annotated[
         float, typer.Option(min=0, max=1, metavar="R", help="What the study is to reach, for the estimate.")
     ] = 0.9,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="The same seed takes the same pairs.")] = 1,
-    id_col: opt.IdCol = None,
-    text_col: opt.TextCol = None,
-    encoding: opt.Encoding = None,
-    strict: opt.Strict = False,
+    reading: Reading = Reading(),
     as_json: opt.Json = False,
     out: Annotated[
         Path | None,
@@ -108,23 +97,19 @@ def command(
     cases = case_rows(data)
     shared: dict[str, Any] = {
         "labels": labels, "key": key, "criterion": criterion, "n_pairs": n_pairs, "n_repeats": n_repeats,
-        "n_distractors": n_distractors, "run": run, "concurrency": concurrency, "retries": retries, "timeout": timeout,
-        "max_cost": max_cost, "seed": seed,
+        "n_distractors": n_distractors, "run": run, "seed": seed, **asking.limits,
     }  # fmt: skip
     with resumable(run), contextlib.redirect_stdout(sys.stderr):
         if cases is None:
-            report, opening = read_texts(data, id_col=id_col, text_col=text_col, encoding=encoding, strict=strict)
-            asked = make_named_judge(judge, trait, template, judge_arg, base_url, cache, price)
+            report, opening = read_texts(data, reading)
+            asked = make_named_judge(judge, judging, asking.price)
             opening.say([asked.condition.judge_id])
             found = ps.check_judge(report, asked, **shared)
             say_reused(asked)
         else:
             n = len(cases)
             Opening([printable(f"{n:,} case{'s' * (n != 1)} of two answers from {data}")]).say([judge])
-            found = ps.check_judge(
-                data, judge, trait=trait, template=template, judge_args=settings_of(judge_arg) or None,
-                base_url=base_url, cache=cache, price=None if price is None else price_of(price), **shared,
-            )  # fmt: skip
+            found = ps.check_judge(data, judge, **judging.arguments, **shared | asking.arguments)
     plan = None
     if cases is None:
         say("estimating what the whole data set will need …")

@@ -11,10 +11,9 @@ import typer
 import pairscale as ps
 from pairscale.cli import _options as opt
 from pairscale.cli._common import emit, printable
+from pairscale.cli._groups import Judging, with_groups
 from pairscale.cli._inputs import make_named_judge, say_reused, show_request
 from pairscale.cli._opening import Opening, say_judged
-
-__all__ = ["EXAMPLES", "command"]
 
 EXAMPLES = (
     "pairscale compare anna.txt ben.txt --judge openai:gpt-5.1",
@@ -23,17 +22,14 @@ EXAMPLES = (
 )
 
 
+@with_groups
 def command(
     text1: Annotated[
         str, typer.Argument(metavar="TEXT1", help="A file (txt, md, html, docx, odt, pdf), or the text itself.")
     ],
     text2: Annotated[str, typer.Argument(metavar="TEXT2", help="The other one.")],
     judge: opt.JudgeName = "lexical",
-    trait: opt.TraitName = None,
-    template: opt.TemplateName = None,
-    judge_arg: opt.JudgeArgs = None,
-    base_url: opt.BaseUrl = None,
-    cache: opt.Cache = None,
+    judging: Judging = Judging(),
     dry_run: opt.DryRun = False,
     encoding: opt.Encoding = None,
     as_json: opt.Json = False,
@@ -46,7 +42,7 @@ def command(
 
     pair = pair_of(text1, text2, encoding)
     with contextlib.redirect_stdout(sys.stderr):
-        asked = make_named_judge(judge, trait, template, judge_arg, base_url, cache)
+        asked = make_named_judge(judge, judging)
     opening = Opening([f"2 texts: {len(pair['text1']):,} and {len(pair['text2']):,} characters"])
     opening.say([asked.condition.judge_id])
     if dry_run:

@@ -13,11 +13,10 @@ import pairscale as ps
 from pairscale.cli import _names
 from pairscale.cli import _options as opt
 from pairscale.cli._common import emit, printable, resumable, say
-from pairscale.cli._inputs import price_of, run_file, settings_of
+from pairscale.cli._groups import Judging, Reading, with_groups
+from pairscale.cli._inputs import price_of, run_file
 from pairscale.cli._opening import read_pairs, say_judged
 from pairscale.core.addresses import without_logins
-
-__all__ = ["EXAMPLES", "command"]
 
 EXAMPLES = (
     "pairscale cost pairs.csv --judge openai:gpt-5.1 --run run.db",
@@ -27,6 +26,7 @@ EXAMPLES = (
 )
 
 
+@with_groups
 def command(
     pairs: Annotated[
         Path, typer.Argument(metavar="PAIRS", help="A table with ID1 text1 ID2 text2, or texts: then all their pairs.")
@@ -60,19 +60,12 @@ def command(
             help="The run file: it keeps the pilot, and `judge` continues from there.",
         ),
     ] = None,
-    trait: opt.TraitName = None,
-    template: opt.TemplateName = None,
-    judge_arg: opt.JudgeArgs = None,
-    base_url: opt.BaseUrl = None,
-    cache: opt.Cache = None,
+    judging: Judging = Judging(),
     concurrency: opt.Concurrency = 8,
     retries: opt.Retries = 3,
-    id_col: opt.IdCol = None,
-    text_col: opt.TextCol = None,
+    reading: Reading = Reading(),
     a_col: opt.ACol = None,
     b_col: opt.BCol = None,
-    encoding: opt.Encoding = None,
-    strict: opt.Strict = False,
     as_json: opt.Json = False,
     out: opt.Out = None,
 ) -> None:
@@ -82,9 +75,7 @@ def command(
     asks only the others. Expected is the mean; the budget is not passed with probability Q. --offline asks nothing and
     is rough: thoughts, above all, can cost many times what it assumes.
     """
-    table, _, opening = read_pairs(
-        pairs, id_col=id_col, text_col=text_col, encoding=encoding, strict=strict, a_col=a_col, b_col=b_col
-    )
+    table, _, opening = read_pairs(pairs, reading, a_col, b_col)
     opening.say([judge])
     with resumable(run), contextlib.redirect_stdout(sys.stderr):
         found = ps.cost(
@@ -99,13 +90,9 @@ def command(
             price=None if price is None else price_of(price),
             quantile=quantile,
             run=run,
-            trait=trait,
-            template=template,
-            judge_args=settings_of(judge_arg),
-            base_url=base_url,
-            cache=cache,
             concurrency=concurrency,
             retries=retries,
+            **judging.arguments,
         )
     document: dict[str, Any] = found.summary.row(0, named=True)
     document |= {"calibration": dict(found.calibration), "notes": list(found.notes)}

@@ -15,8 +15,6 @@ from pairscale.cli._opening import say_judged
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["EXAMPLES", "command"]
-
 EXAMPLES = ("pairscale demo", "pairscale demo --folder demo --json")
 
 _BAR = 24

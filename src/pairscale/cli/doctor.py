@@ -9,8 +9,6 @@ import typer
 from pairscale.cli import _options as opt
 from pairscale.cli._common import emit, show_table
 
-__all__ = ["CORE", "EXAMPLES", "EXTRAS", "command"]
-
 EXAMPLES = ("pairscale doctor", "pairscale doctor --json", "pairscale doctor --clear-cache")
 
 CORE = (

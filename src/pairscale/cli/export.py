@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -13,21 +12,12 @@ import pairscale as ps
 from pairscale.cli import _options as opt
 from pairscale.cli._common import say
 
-__all__ = ["EXAMPLES", "command"]
-
 EXAMPLES = (
     "pairscale export run.db --out comparisons.csv",
     "pairscale export run.db --kind preferences --out pairs.jsonl",
     "pairscale export run.db --kind preferences --input-col q --out p.jsonl",
     "pairscale export ab.db --kind preferences --out pairs.parquet",
 )
-
-
-class Kind(StrEnum):
-    """What a run may be exported as."""
-
-    RESULTS = "results"
-    PREFERENCES = "preferences"
 
 
 def command(
@@ -39,9 +29,9 @@ def command(
         ),
     ],
     kind: Annotated[
-        Kind,
+        Literal["results", "preferences"],
         typer.Option(metavar="KIND", help="results: all comparisons; preferences: pairs for training, in TRL's form."),
-    ] = Kind.RESULTS,
+    ] = "results",
     condition: Annotated[
         str | None,
         typer.Option(
@@ -74,9 +64,9 @@ def command(
     is the prompt.
     """
     written = ps.export(
-        run, out, kind=kind.value, condition=condition, prompt=prompt, input_col=input_col,
+        run, out, kind=kind, condition=condition, prompt=prompt, input_col=input_col,
         conversational=conversational, implicit_prompt=implicit_prompt,
     )  # fmt: skip
     say(f"written: {written}")
     if as_json:
-        typer.echo(json.dumps({"written": str(written), "kind": kind.value}, indent=2))
+        typer.echo(json.dumps({"written": str(written), "kind": kind}, indent=2))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from enum import StrEnum
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
@@ -14,6 +13,7 @@ import pairscale as ps
 from pairscale.cli import _options as opt
 from pairscale.cli._common import chart_file, emit, say, show_table
 from pairscale.cli._fit_shown import shown_fit
+from pairscale.cli._groups import with_groups
 from pairscale.core.errors import InputError
 from pairscale.core.options import require_number_or
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from pairscale.models.bradley_terry import BTFit
     from pairscale.models.elo import EloFit
     from pairscale.store.reading import Comparisons
-
-__all__ = ["EXAMPLES", "command"]
 
 EXAMPLES = (
     "pairscale fit run.db",
@@ -41,58 +39,9 @@ EXAMPLES = (
 )
 
 
-class Model(StrEnum):
-    """The models there are."""
-
-    BT = "bt"
-    ELO = "elo"
-    BAYES = "bayes"
-
-
-class Judges(StrEnum):
-    """How several judges are fitted."""
-
-    POOLED = "pooled"
-    SLOPES = "slopes"
-
-
-class Variant(StrEnum):
-    """What the judge of the Bayesian model may have."""
-
-    BTL = "btl"
-    LAPSE = "btl_e"
-    POSITION = "btl_b"
-    BOTH = "btl_e_b"
-
-
-class ChartKind(StrEnum):
-    """What a chart may show."""
-
-    SCORES = "scores"
-    RANKS = "ranks"
-    WINS = "wins"
-
-
-class Ties(StrEnum):
-    """What a tie counts."""
-
-    DROP = "drop"
-    HALF = "half"
-    DAVIDSON = "davidson"
-
-
-class Columns(StrEnum):
-    """Which columns of the result to show or to write."""
-
-    SHORT = "short"
-    ALL = "all"
-
-
-class Chosen(StrEnum):
-    """How pairs were chosen."""
-
-    BEFOREHAND = "beforehand"
-    ADAPTIVE = "adaptive"
+Model = Literal["bt", "elo", "bayes"]
+Chosen = Literal["beforehand", "adaptive"]
+ChartKind = Literal["scores", "ranks", "wins"]
 
 
 def _covariance_file(path: Path | None) -> Path | None:
@@ -103,6 +52,108 @@ def _covariance_file(path: Path | None) -> Path | None:
         raise type(error)(str(error).replace("--out", "--covariance")) from None
 
 
+@dataclass(frozen=True)
+class OfModel:
+    """Options that belong to some models or engines, and are refused with the others."""
+
+    engine: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Of bt: sirt (auto; the figures of R's sirt::btm), mle, map or firth. Of bayes: sampler (auto) or "
+            "laplace, the normal approximation.",
+        ),
+    ] = "auto"
+    answer: opt.Answer = "winner"
+    judges: Annotated[
+        Literal["pooled", "slopes"],
+        typer.Option(
+            metavar="HOW",
+            help="Of several judges (column judge_id or judge): pooled, as if they were one; of bayes, slopes: a slope "
+            "and a position effect for each, and who is weak.",
+        ),
+    ] = "pooled"
+    variant: Annotated[
+        Literal["btl", "btl_e", "btl_b", "btl_e_b"] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Of bayes: btl, btl_e (lapses), btl_b (position), btl_e_b (both; the default where results say who "
+            "stood first).",
+        ),
+    ] = None
+    ties: Annotated[
+        Literal["drop", "half", "davidson"] | None,
+        typer.Option(
+            metavar="HOW",
+            help="drop (of bt), half (a half win for each; of bayes), or of bt davidson (a model of ties).",
+        ),
+    ] = None
+    repeats: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOW",
+            help="What repeats of a pair count: learned, by what they add (of bayes and engine map); independent, each "
+            "is new evidence (else); or their excess agreement, 0 to 1.",
+        ),
+    ] = None
+    prior_sd: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SD",
+            help="Of bayes and of engine map: the standard deviation of the scores' prior, a number or learned (the "
+            "default).",
+        ),
+    ] = None
+    prior: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Of bayes: a number known of each text beforehand: a column of the run file's texts, or a file with "
+            "ID and one other column.",
+        ),
+    ] = None
+    position: Annotated[
+        bool, typer.Option("--position", help="bt only: also estimate the preference for the first position.")
+    ] = False
+    separate: Annotated[
+        bool, typer.Option("--separate", help="Of bt: fit groups never compared one by one, instead of refusing.")
+    ] = False
+    chosen: Annotated[
+        Chosen | None,
+        typer.Option(
+            metavar="HOW", help="Of bt: how the pairs were chosen, beforehand or adaptive. A run file knows it."
+        ),
+    ] = None
+    cluster: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Of bt: robust errors, by judge_id or another column.")
+    ] = None
+    bootstrap: Annotated[int, typer.Option(metavar="N", min=0, help="Of bt: bootstrap rounds for the intervals.")] = 0
+    level: Annotated[float | None, typer.Option(metavar="SHARE", help="Of the intervals of bt (0.95).")] = None
+    reference: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Of bt, engines mle, map and firth: the text whose score is 0."),
+    ] = None
+    weights: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Of bt: the column that says what each comparison counts; else weight."),
+    ] = None
+    covariance: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            callback=_covariance_file,
+            help="Of bt: write the covariance of all scores, a row and a column for each text.",
+        ),
+    ] = None
+    runs: Annotated[int | None, typer.Option(metavar="N", min=1, help="Of elo: how many random orders (100).")] = None
+
+    @property
+    def given(self) -> dict[str, bool]:
+        """Which of them were given."""
+        return {one.name: getattr(self, one.name) != one.default for one in fields(self)}
+
+
+@with_groups
 def command(
     results: Annotated[
         str,
@@ -112,35 +163,9 @@ def command(
     ],
     model: Annotated[
         Model, typer.Option(metavar="MODEL", help="bt: Bradley-Terry; elo: EloChoice; bayes: the whole posterior.")
-    ] = Model.BT,
-    answer: opt.Answer = opt.AnswerForm.WINNER,
-    judges: Annotated[
-        Judges,
-        typer.Option(
-            metavar="HOW",
-            help="Of several judges (column judge_id or judge): pooled, as if they were one; of bayes, slopes: a slope "
-            "and a position effect for each, and who is weak.",
-        ),
-    ] = Judges.POOLED,
-    engine: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="Of bt: sirt (auto; the figures of R's sirt::btm), mle, map or firth. Of bayes: sampler (auto) or "
-            "laplace, the normal approximation.",
-        ),
-    ] = "auto",
-    variant: Annotated[
-        Variant | None,
-        typer.Option(
-            metavar="NAME",
-            help="Of bayes: btl, btl_e (lapses), btl_b (position), btl_e_b (both; the default where results say who "
-            "stood first).",
-        ),
-    ] = None,
-    runs: Annotated[int | None, typer.Option(metavar="N", min=1, help="Of elo: how many random orders (100).")] = None,
+    ] = "bt",
+    of_model: OfModel = OfModel(),
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed, the same figures.")] = 1,
-    level: Annotated[float | None, typer.Option(metavar="SHARE", help="Of the intervals of bt (0.95).")] = None,
     condition: Annotated[
         str | None,
         typer.Option(
@@ -153,69 +178,6 @@ def command(
     b_col: opt.BCol = None,
     winner_col: opt.WinnerCol = None,
     key: opt.Key = None,
-    separate: Annotated[
-        bool, typer.Option("--separate", help="Of bt: fit groups never compared one by one, instead of refusing.")
-    ] = False,
-    position: Annotated[
-        bool, typer.Option("--position", help="bt only: also estimate the preference for the first position.")
-    ] = False,
-    ties: Annotated[
-        Ties | None,
-        typer.Option(
-            metavar="HOW",
-            help="drop (of bt), half (a half win for each; of bayes), or of bt davidson (a model of ties).",
-        ),
-    ] = None,
-    repeats: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOW",
-            help="What repeats of a pair count: learned, by what they add (of bayes and engine map); independent, each "
-            "is new evidence (else); or their excess agreement, 0 to 1.",
-        ),
-    ] = None,
-    chosen: Annotated[
-        Chosen | None,
-        typer.Option(
-            metavar="HOW", help="Of bt: how the pairs were chosen, beforehand or adaptive. A run file knows it."
-        ),
-    ] = None,
-    cluster: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Of bt: robust errors, by judge_id or another column.")
-    ] = None,
-    bootstrap: Annotated[int, typer.Option(metavar="N", min=0, help="Of bt: so many rounds for the intervals.")] = 0,
-    reference: Annotated[
-        str | None,
-        typer.Option(metavar="ID", help="Of bt, engines mle, map and firth: the text whose score is 0."),
-    ] = None,
-    weights: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Of bt: the column that says what each comparison counts; else weight."),
-    ] = None,
-    prior_sd: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SD",
-            help="Of bayes and of engine map: the standard deviation of the scores' prior, a number or learned (the "
-            "default).",
-        ),
-    ] = None,
-    prior: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Of bayes: a number known of each text beforehand: a column of the run file's texts, or a file with "
-            "ID and one other column.",
-        ),
-    ] = None,
-    covariance: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            callback=_covariance_file,
-            help="Of bt: write the covariance of all scores, a row and a column for each text.",
-        ),
-    ] = None,
     chart: Annotated[
         Path | None,
         typer.Option(
@@ -228,9 +190,9 @@ def command(
             metavar="KIND",
             help="scores; ranks (bt and bayes; adds rank intervals to the table of bt); wins: who beats whom.",
         ),
-    ] = ChartKind.SCORES,
+    ] = "scores",
     columns: Annotated[
-        Columns | None,
+        Literal["short", "all"] | None,
         typer.Option(
             metavar="WHICH",
             help="short: rank, ID, score and interval; all. By default the screen shows short, and --out writes all.",
@@ -253,51 +215,26 @@ def command(
     """
     from pairscale.store.reading import read_comparisons
 
-    ranks = chart is not None and chart_kind is ChartKind.RANKS
-    if ranks and (separate or model is Model.ELO):
-        why = "groups never compared have none" if separate else "Elo ratings have none"
+    ranks = chart is not None and chart_kind == "ranks"
+    if ranks and (of_model.separate or model == "elo"):
+        why = "groups never compared have none" if of_model.separate else "Elo ratings have none"
         raise InputError(f"--chart-kind ranks draws rank intervals, and {why}; take scores or wins")
-    given = {
-        "engine": engine != "auto", "separate": separate, "position": position, "ties": ties is not None,
-        "cluster": cluster is not None, "bootstrap": bootstrap > 0, "reference": reference is not None,
-        "weights": weights is not None, "covariance": covariance is not None, "variant": variant is not None,
-        "prior_sd": prior_sd is not None, "prior": prior is not None, "repeats": repeats is not None,
-        "chosen": chosen is not None, "runs": runs is not None, "level": level is not None,
-        "answer": answer is not opt.AnswerForm.WINNER, "judges": judges is not Judges.POOLED,
-    }  # fmt: skip
-    _require_own(given, model, engine)
+    _require_own(of_model.given, model, of_model.engine)
+    covariance = of_model.covariance
     if covariance is not None and out is not None and covariance.resolve() == out.resolve():
         raise InputError(f"--covariance and --out both name {out}; name two files")
     known = read_comparisons(results, condition, a_col=a_col, b_col=b_col, winner_col=winner_col, key=key, aloud=False)
     say(f"{results}: {known.line}")
-    of_texts = prior is not None and known.samples is not None and prior in known.samples.columns
     fit = ps.fit(
         known.table,
-        model.value,
-        answer=answer.value,
-        judges=judges.value,
-        engine=engine,
-        variant=None if variant is None else variant.value,
-        prior_sd=_number_or(prior_sd, "--prior-sd", _LEARNED, above=0),
-        repeats=_number_or(repeats, "--repeats", _REPEATS, least=0),
-        prior=known.samples.select("ID", prior) if of_texts and known.samples is not None else prior,
-        ties=None if ties is None else ties.value,
-        chosen=_chosen(chosen, known, model),
-        ids=known.ids if model is not Model.ELO else None,
-        runs=runs,
+        model,
+        **_arguments(of_model, known, model),
+        ids=known.ids if model != "elo" else None,
         seed=seed,
-        level=level,
-        separate=separate,
-        position=position,
-        cluster=cluster,
-        bootstrap=bootstrap,
-        reference=reference,
-        weights=weights,
-        covariance=covariance is not None,
         rank_intervals=ranks,
         progress=True,
     )
-    shown = shown_fit(fit, seed, level or 0.95, reference)
+    shown = shown_fit(fit, seed, of_model.level or 0.95, of_model.reference)
     if known.samples is not None:
         from pairscale.core.samples import with_kept
 
@@ -308,13 +245,13 @@ def command(
         _draw(fit, known.table, chart_kind, chart)
 
     def show() -> None:
-        show_table(shown.items if columns is Columns.ALL else shown.short)
+        show_table(shown.items if columns == "all" else shown.short)
         typer.echo("")
         for line in shown.lines:
             typer.echo(line)
 
-    document = {"model": str(model), "read": known.line, **shown.facts, "items": shown.items}
-    written = shown.short if columns is Columns.SHORT else shown.items
+    document = {"model": model, "read": known.line, **shown.facts, "items": shown.items}
+    written = shown.short if columns == "short" else shown.items
     emit(document, written, as_json=as_json, out=out, show=show)
 
 
@@ -327,10 +264,10 @@ def _require_own(given: Mapping[str, bool], model: Model, engine: str) -> None:
     """Refuse an option of another model, or of another engine, by its name."""
     from pairscale.models.fitting import misplaced
 
-    if given["prior_sd"] and (model is Model.ELO or (model is Model.BT and engine != "map")):
-        what = f"--model {model}" if model is Model.ELO else f"--engine {engine}"
+    if given["prior_sd"] and (model == "elo" or (model == "bt" and engine != "map")):
+        what = f"--model {model}" if model == "elo" else f"--engine {engine}"
         raise InputError(f"--prior-sd belongs to --model bayes and to --engine map, not to {what}; leave it out")
-    wrong = misplaced(given, model.value)
+    wrong = misplaced(given, model)
     if wrong is not None:
         option = wrong[0].replace("_", "-")
         models = " and ".join(f"--model {name}" for name in wrong[1])
@@ -349,10 +286,19 @@ def _number_or(text: str | None, option: str, choices: tuple[_Choice, ...], **bo
     return require_number_or(given, option, choices, **bounds)
 
 
-def _chosen(given: Chosen | None, known: Comparisons, model: Model) -> Literal["beforehand", "adaptive"] | None:
-    if model is not Model.BT:
-        return None
-    return known.chosen if given is None else given.value
+def _arguments(given: OfModel, known: Comparisons, model: Model) -> dict[str, Any]:
+    """The arguments of :func:`pairscale.fit`, which takes numbers, and a table where a column is named."""
+    prior: str | pl.DataFrame | None = given.prior
+    if given.prior is not None and known.samples is not None and given.prior in known.samples.columns:
+        prior = known.samples.select("ID", given.prior)
+    return {
+        **vars(given),
+        "prior_sd": _number_or(given.prior_sd, "--prior-sd", _LEARNED, above=0),
+        "repeats": _number_or(given.repeats, "--repeats", _REPEATS, least=0),
+        "prior": prior,
+        "chosen": given.chosen or known.chosen if model == "bt" else None,
+        "covariance": given.covariance is not None,
+    }
 
 
 def _write_covariance(fit: BTFit | BayesFit | EloFit, path: Path) -> None:
@@ -374,9 +320,9 @@ def _write_covariance(fit: BTFit | BayesFit | EloFit, path: Path) -> None:
 def _draw(fit: BTFit | BayesFit | EloFit, table: pl.DataFrame, kind: ChartKind, path: Path) -> None:
     from pairscale.reporting.charts import rank_chart, save_chart, score_chart, win_matrix
 
-    if kind is ChartKind.WINS:
+    if kind == "wins":
         drawn = win_matrix(table, fit)
-    elif kind is ChartKind.RANKS:
+    elif kind == "ranks":
         drawn = rank_chart(fit)
     else:
         drawn = score_chart(fit)

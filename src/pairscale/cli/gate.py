@@ -12,7 +12,8 @@ import typer
 from pairscale.cli import _names
 from pairscale.cli import _options as opt
 from pairscale.cli._common import complain, emit, in_shell, printable, resumable, say, show_table
-from pairscale.cli._inputs import price_of, run_file, settings_of
+from pairscale.cli._groups import AnswerCols, Asking, Variants, with_groups
+from pairscale.cli._inputs import settings_of
 from pairscale.cli._opening import Opening, say_judged
 from pairscale.core.errors import InputError
 
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
     import pairscale as ps
     from pairscale.evaluate.gate_options import GateOptions
-
-__all__ = ["EXAMPLES", "command"]
 
 EXAMPLES = (
     "pairscale gate a.jsonl b.jsonl --criterion helpful --judge openai:gpt-5.1",
@@ -36,6 +35,7 @@ EXAMPLES = (
 )
 
 
+@with_groups
 def command(
     a: Annotated[
         Path,
@@ -75,21 +75,7 @@ def command(
     fixed: Annotated[
         bool, typer.Option("--fixed", help="Ask all cases, and use the usual interval of a test of fixed size.")
     ] = False,
-    variant_a: Annotated[
-        str | None,
-        typer.Option(metavar="VARIANT", help="With a suite: provider:model, module:function, or a file of answers."),
-    ] = None,
-    variant_b: Annotated[str | None, typer.Option(metavar="VARIANT", help="The other one.")] = None,
-    prompt_a: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="The prompt of a model that is A: a text, or a .txt file, with {input}."),
-    ] = None,
-    prompt_b: Annotated[str | None, typer.Option(metavar="TEXT", help="The same for B.")] = None,
-    name_a: Annotated[str, typer.Option(metavar="NAME", help="What A is called.")] = "A",
-    name_b: Annotated[str, typer.Option(metavar="NAME", help="What B is called.")] = "B",
-    suite: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="With recorded answers: the tasks that they belong to.")
-    ] = None,
+    variants: Variants = Variants(),
     baseline: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The answers of A, recorded before; checked by a hash.")
     ] = None,
@@ -97,19 +83,7 @@ def command(
         bool,
         typer.Option("--update-baseline", help="Record the answers of A in the baseline; without B, do only that."),
     ] = False,
-    run: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", callback=run_file, help="The run file; the same command resumes it."),
-    ] = None,
-    swap: Annotated[
-        bool, typer.Option("--swap/--no-swap", help="Ask judges in both orders; a win only when they agree.")
-    ] = True,
-    repeats: Annotated[int, typer.Option(min=1, metavar="N", help="With a suite: answers of each to a task.")] = 1,
-    concurrency: opt.Concurrency = 8,
-    retries: opt.Retries = 3,
-    timeout: opt.Timeout = 300.0,
-    max_cost: opt.MaxCost = None,
-    price: opt.PriceOption = None,
+    asking: Asking = Asking(),
     failures: Annotated[
         str,
         typer.Option(
@@ -149,20 +123,7 @@ def command(
     save: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Also write the cases there, as RUN_ID.json.")
     ] = None,
-    id_col: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="The column of the tasks' names, or its path in JSON, if not task_id."),
-    ] = None,
-    input_col: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The column of the tasks, or its path in JSON, if not input.")
-    ] = None,
-    output_col: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The column of the answers, or its path, if not output.")
-    ] = None,
-    a_col: Annotated[
-        str | None, typer.Option(metavar="NAME", help="With one file of both: the column of A's answers, or its path.")
-    ] = None,
-    b_col: Annotated[str | None, typer.Option(metavar="NAME", help="The same for B.")] = None,
+    columns: AnswerCols = AnswerCols(),
     as_json: opt.Json = False,
     out: opt.Out = None,
 ) -> None:
@@ -186,27 +147,27 @@ def command(
     options = _checked(
         criterion, fail_if=fail_if, margin=margin, level=level, fixed=fixed, failures=failures, missing=missing,
         max_errors=max_errors, baseline=baseline, update_baseline=update_baseline, summary=summary,
-        step_summary=step_summary, junit=junit, names=(name_a, name_b), judge=judge, judge_card=judge_card,
+        step_summary=step_summary, junit=junit, names=variants.names, judge=judge, judge_card=judge_card,
     )  # fmt: skip
-    if b is None and baseline is None and a_col is None and not any((variant_a, variant_b, prompt_a, prompt_b)):
+    if b is None and baseline is None and columns.a_col is None and not variants.given:
         raise typer.BadParameter("name the answers of A and of B; with --baseline, those of B alone", param_hint="B")
     who = judge or ["lexical"]
     paid: list[object] = []
 
     def open_with(lines: Sequence[str]) -> None:
-        only_recorded = update_baseline and b is None and a_col is None
+        only_recorded = update_baseline and b is None and columns.a_col is None
         Opening([printable(line) for line in lines]).say([] if only_recorded else who)
-        if run is None and not only_recorded:
+        if variants.run is None and not only_recorded:
             say("note: without --run nothing is kept when this is interrupted")
 
-    with resumable(run), contextlib.redirect_stdout(sys.stderr):  # what is printed meanwhile is no part of the result
+    with (
+        resumable(variants.run),
+        contextlib.redirect_stdout(sys.stderr),
+    ):  # what is printed meanwhile is no part of the result
         found = gated(
-            a, b, options=options, judge=judge, variants=(variant_a, variant_b), prompts=(prompt_a, prompt_b),
-            suite=suite, run=run, swap=swap, repeats=repeats, concurrency=concurrency,
-            retries=retries, timeout=timeout, max_cost=max_cost, price=None if price is None else price_of(price),
-            seed=seed, judge_args=settings_of(judge_arg), judge_card=judge_card, base_url=base_url, save=save,
-            progress=True,
-            columns=AnswerColumns(id_col, input_col, output_col, a_col, b_col), tell=open_with, paid=paid.extend,
+            a, b, options=options, judge=judge, seed=seed, judge_args=settings_of(judge_arg), judge_card=judge_card,
+            base_url=base_url, save=save, progress=True, columns=AnswerColumns(**vars(columns)), tell=open_with,
+            paid=paid.extend, **variants.arguments, **asking.arguments,
         )  # fmt: skip
     dates = sorted({day for one in paid if (day := price_date(getattr(one, "price", None)))})
     _report(found, price_note(dates))
@@ -256,7 +217,7 @@ def _report(found: ps.GateResult, dates: str) -> None:
     if run.unmatched:
         shown = ", ".join(printable(one.task_id) for one in run.unmatched[:5])
         more = f" and {len(run.unmatched) - 5:,} more" if len(run.unmatched) > 5 else ""
-        say(f"note: {len(run.unmatched):,} not compared, for want of an answer of both: {shown}{more}")
+        say(f"note: {len(run.unmatched):,} not compared, because A or B has no answer: {shown}{more}")
     if run.unasked:
         why = "decided" if run.stopped == "decided" else f"stopped, {run.stopped}"
         say(f"note: {why}; {len(run.unasked):,} tasks were not asked")

@@ -10,8 +10,6 @@ import pairscale as ps
 from pairscale.cli import _options as opt
 from pairscale.cli._common import say
 
-__all__ = ["EXAMPLES", "command"]
-
 EXAMPLES = (
     "pairscale import comparisons.csv run.db --samples essays.csv",
     "pairscale import votes.csv run.db --a-col x --b-col y --winner-col won",

@@ -10,8 +10,6 @@ import typer
 from pairscale.cli._common import say
 from pairscale.core.errors import InputError
 
-__all__ = ["EXAMPLES", "command"]
-
 EXAMPLES = (
     "pairscale init",
     "pairscale init may.toml --data essays.csv",

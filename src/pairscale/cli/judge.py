@@ -13,6 +13,7 @@ import pairscale as ps
 from pairscale.cli import _names
 from pairscale.cli import _options as opt
 from pairscale.cli._common import emit, printable, resumable, say, say_unsaved, show_table
+from pairscale.cli._groups import Asking, Judging, with_groups
 from pairscale.cli._inputs import make_named_judge, run_file, say_reused, show_request
 from pairscale.cli._opening import read_given_pairs, say_judged
 from pairscale.core.addresses import without_logins
@@ -20,8 +21,6 @@ from pairscale.core.errors import InputError
 
 if TYPE_CHECKING:
     import polars as pl
-
-__all__ = ["EXAMPLES", "command"]
 
 EXAMPLES = (
     "pairscale judge pairs.csv --judge openai:gpt-5.1 --run run.db",
@@ -31,6 +30,7 @@ EXAMPLES = (
 )
 
 
+@with_groups
 def command(
     pairs: Annotated[
         Path, typer.Argument(metavar="PAIRS", help="A table with ID1 text1 ID2 text2; `pairscale pairs` makes it.")
@@ -53,20 +53,9 @@ def command(
             help="The run file: every answer is kept there, and the same line resumes it.",
         ),
     ] = None,
-    trait: opt.TraitName = None,
-    template: opt.TemplateName = None,
-    judge_arg: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="A setting of the judge, such as bias=0.3; can be repeated."),
-    ] = None,
-    concurrency: opt.Concurrency = 8,
-    retries: opt.Retries = 3,
-    timeout: opt.Timeout = 300.0,
-    base_url: opt.BaseUrl = None,
-    price: opt.PriceOption = None,
-    answer: opt.Answer = opt.AnswerForm.WINNER,
-    cache: opt.Cache = None,
-    max_cost: opt.MaxCost = None,
+    judging: Judging = Judging(),
+    asking: Asking = Asking(),
+    answer: opt.Answer = "winner",
     dry_run: opt.DryRun = False,
     save_path: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also keep this CSV up to date, and resume from it.")
@@ -92,15 +81,12 @@ def command(
     kept = run or save_path
     # What a judge function prints is no part of the result.
     with resumable(kept), contextlib.redirect_stdout(sys.stderr):
-        asked = make_named_judge(judge, trait, template, judge_arg, base_url, cache, price, answer.value)
+        asked = make_named_judge(judge, judging, asking.price, answer)
         opening.say([asked.condition.judge_id])
         if not dry_run:
             say_unsaved(kept)
         if not dry_run:
-            answers = ps.judge(
-                table, judge=asked, answer=answer.value, run=run, concurrency=concurrency, retries=retries,
-                timeout=timeout, max_cost=max_cost, save_path=save_path,
-            )  # fmt: skip
+            answers = ps.judge(table, judge=asked, answer=answer, run=run, save_path=save_path, **asking.limits)
     if dry_run:
         show_request(asked, table.row(0, named=True), calls=table.height, as_json=as_json)
         return

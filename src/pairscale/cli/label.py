@@ -15,8 +15,6 @@ from pairscale.cli._inputs import run_file
 if TYPE_CHECKING:
     from pairscale.people.verbs import Labelling
 
-__all__ = ["EXAMPLES", "command"]
-
 EXAMPLES = (
     "pairscale label cases.jsonl --run run.db --labellers ann,bob",
     "pairscale label cases.jsonl --labellers 5 --instructions how.md --port 8484",

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 import pairscale as ps
 from pairscale.cli import _options as opt
 from pairscale.cli._common import emit, say, show_table
+from pairscale.cli._groups import Reading, with_groups
 from pairscale.cli._opening import read_pairs
-
-__all__ = ["EXAMPLES", "command"]
 
 EXAMPLES = (
     "pairscale pairs essays/ --out pairs.csv",
@@ -22,14 +20,7 @@ EXAMPLES = (
 )
 
 
-class Order(StrEnum):
-    """Which sample stands first."""
-
-    RANDOM = "random"
-    ALTERNATE = "alternate"
-    KEEP = "keep"
-
-
+@with_groups
 def command(
     data: Annotated[
         Path,
@@ -40,21 +31,18 @@ def command(
     ] = None,
     share: Annotated[float, typer.Option(metavar="SHARE", help="This share of all pairs, 0 to 1.")] = 1.0,
     order: Annotated[
-        Order,
+        Literal["random", "alternate", "keep"],
         typer.Option(
             metavar="ORDER", help="Which of the two stands first: random, alternate (in turn), or keep (as they are)."
         ),
-    ] = Order.RANDOM,
+    ] = "random",
     reverse: Annotated[
         bool, typer.Option("--reverse", help="Swap the two of every pair, to see whether a judge favours a position.")
     ] = False,
     seed: opt.Seed = 1,
-    id_col: opt.IdCol = None,
-    text_col: opt.TextCol = None,
+    reading: Reading = Reading(),
     a_col: opt.ACol = None,
     b_col: opt.BCol = None,
-    encoding: opt.Encoding = None,
-    strict: opt.Strict = False,
     as_json: opt.Json = False,
     out: opt.Out = None,
 ) -> None:
@@ -65,17 +53,15 @@ def command(
     part of the pairs is drawn; which of the two stands first is left to chance, because judges tend to favour a
     position. Keep the file that --out writes: it is what `pairscale judge` reads.
     """
-    pairs, ids, opening = read_pairs(
-        data, id_col=id_col, text_col=text_col, encoding=encoding, strict=strict, a_col=a_col, b_col=b_col
-    )
+    pairs, ids, opening = read_pairs(data, reading, a_col, b_col)
     opening.say()
-    if ids is None and reverse and order is Order.RANDOM:
-        order = Order.KEEP
+    if ids is None and reverse and order == "random":
+        order = "keep"
     if share != 1 or n_pairs is not None:
         pairs = ps.sample_pairs(pairs, share, n_pairs, seed)
-    if order is Order.RANDOM:
+    if order == "random":
         pairs = ps.randomize_pair_order(pairs, seed)
-    elif order is Order.ALTERNATE:
+    elif order == "alternate":
         pairs = ps.alternate_pair_order(pairs)
     if reverse:
         pairs = ps.sample_reverse_pairs(pairs, reverse_pct=1, seed=seed)

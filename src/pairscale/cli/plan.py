@@ -15,8 +15,6 @@ from pairscale.cli._common import complain, emit, show_table
 if TYPE_CHECKING:
     from pairscale.simulation.planning import ComparisonPlan
 
-__all__ = ["EXAMPLES", "command"]
-
 EXAMPLES = (
     "pairscale plan --items 200 --reliability 0.9",
     "pairscale plan --items 200 --price 0.002 --seconds 2 --concurrency 8",

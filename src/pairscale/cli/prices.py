@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from pairscale.providers.prices import PriceRow
 
-__all__ = ["EXAMPLES", "command"]
-
 EXAMPLES = (
     "pairscale prices",
     "pairscale prices anthropic",

@@ -8,8 +8,6 @@ from pairscale.cli import _options as opt
 from pairscale.cli._common import emit, say, show_table
 from pairscale.cli._data import DataFile, DataName, add_file, emit_one, is_add
 
-__all__ = ["EXAMPLES", "command"]
-
 EXAMPLES = (
     "pairscale providers",
     "pairscale providers deepseek",

@@ -13,6 +13,7 @@ import pairscale as ps
 from pairscale.cli import _names
 from pairscale.cli import _options as opt
 from pairscale.cli._common import emit, printable, resumable, say_unsaved, show_table
+from pairscale.cli._groups import Asking, Judging, Reading, with_groups
 from pairscale.cli._inputs import make_named_judge, run_file, say_reused, setting, show_request
 from pairscale.cli._opening import read_texts, say_judged
 from pairscale.cli._people import answering
@@ -22,8 +23,6 @@ from pairscale.core.options import require_choice
 
 if TYPE_CHECKING:
     from pairscale.adaptive.rank import AdaptiveResult
-
-__all__ = ["EXAMPLES", "command"]
 
 EXAMPLES = (
     "pairscale rank essays/ --run run.db",
@@ -35,6 +34,7 @@ EXAMPLES = (
 )
 
 
+@with_groups
 def command(
     data: Annotated[
         Path, typer.Argument(metavar="DATA", help="A folder or zip archive of texts, or a table with ids and texts.")
@@ -44,22 +44,15 @@ def command(
         str | None,
         typer.Option(metavar="FILE", callback=run_file, help="The run file; the same command resumes it."),
     ] = None,
-    trait: opt.TraitName = None,
-    template: opt.TemplateName = None,
-    judge_arg: opt.JudgeArgs = None,
-    base_url: opt.BaseUrl = None,
-    cache: opt.Cache = None,
+    judging: Judging = Judging(),
     dry_run: opt.DryRun = False,
-    concurrency: opt.Concurrency = 1,
-    retries: opt.Retries = 3,
-    timeout: opt.Timeout = 300.0,
-    price: opt.PriceOption = None,
+    asking: Asking = Asking(concurrency=1),
     goal: opt.Goal = "order",
     prior: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="A column of DATA with a number known beforehand, such as a mark."),
     ] = None,
-    answer: opt.Answer = opt.AnswerForm.WINNER,
+    answer: opt.Answer = "winner",
     reliability: Annotated[
         float | None,
         typer.Option(
@@ -70,11 +63,10 @@ def command(
         list[str] | None,
         typer.Option(metavar="ID", help="Withdraw this text from the run, for good; can be repeated."),
     ] = None,
-    steps: Annotated[int | None, typer.Option(min=0, metavar="N", help="At most so many questions now.")] = None,
+    steps: Annotated[int | None, typer.Option(min=0, metavar="N", help="Maximum number of questions now.")] = None,
     max_comparisons: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="At most so many comparisons in the whole run.")
+        int | None, typer.Option(min=0, metavar="N", help="Maximum number of comparisons in the whole run.")
     ] = None,
-    max_cost: opt.MaxCost = None,
     max_minutes: Annotated[float | None, typer.Option(min=0, metavar="M", help="Stop after so long.")] = None,
     selector: Annotated[
         str | None,
@@ -97,10 +89,7 @@ def command(
     host: opt.Host = "127.0.0.1",
     port: opt.Port = 8484,
     url: opt.Url = None,
-    id_col: opt.IdCol = None,
-    text_col: opt.TextCol = None,
-    encoding: opt.Encoding = None,
-    strict: opt.Strict = False,
+    reading: Reading = Reading(),
     as_json: opt.Json = False,
     out: opt.Out = None,
 ) -> None:
@@ -116,12 +105,12 @@ def command(
 
     With --judge human, people answer on a page: each of --labellers has a link, and pairs come as they free up.
     """
-    report, opening = read_texts(data, id_col=id_col, text_col=text_col, encoding=encoding, strict=strict)
+    report, opening = read_texts(data, reading)
     samples = report.samples
     adaptive, btl = _configured(set_ or [])
     require_choice(fit, "--fit", ("exact", "laplace"))
     with contextlib.redirect_stdout(sys.stderr):  # what a judge of the user's prints is no part of the result
-        asked = make_named_judge(judge, trait, template, judge_arg, base_url, cache, price, answer.value)
+        asked = make_named_judge(judge, judging, asking.price, answer)
     opening.say([asked.condition.judge_id])
     if dry_run:
         if samples.height < 2:
@@ -131,12 +120,12 @@ def command(
         show_request(asked, pair, calls=max_comparisons or steps or 25 * samples.height, as_json=as_json)
         return
     say_unsaved(run)
-    page = answering(asked, labellers, (host, port, url), instructions, concurrency, timeout)
+    page = answering(asked, labellers, (host, port, url), instructions, asking.concurrency, asking.timeout)
     with resumable(run), contextlib.redirect_stdout(sys.stderr), page as options:
         result = ps.rank(
             report,
             judge=asked,
-            answer=answer.value,
+            answer=answer,
             steps=steps,
             run=run,
             seed=seed,
@@ -146,15 +135,13 @@ def command(
             selector=selector,
             reliability=reliability,
             max_comparisons=max_comparisons,
-            max_cost=max_cost,
             max_minutes=max_minutes,
-            retries=retries,
             fit=fit,
             adaptive_config=adaptive,
             btl_config=btl,
             without=without or (),
             progress=progress,  # type: ignore[arg-type]
-            **options,
+            **asking.limits | options,
         )
     say_reused(asked)
     document = {"summary": result.summary, "run": run, "items": result.items, "refits": result.refits}

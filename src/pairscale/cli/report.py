@@ -10,8 +10,6 @@ import typer
 from pairscale.cli import _options as opt
 from pairscale.cli._common import emit, say
 
-__all__ = ["EXAMPLES", "command"]
-
 EXAMPLES = (
     "pairscale report run.db",
     "pairscale report run.db --out ranking.html --title 'Essays of May'",

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from pairscale.simulation.study import SimulationStudy
 
-__all__ = ["EXAMPLES", "command"]
-
 EXAMPLES = (
     "pairscale simulate --items 100 --selector pollitt --selector random",
     "pairscale simulate --items 50 --seeds 10 --bias 0.3 --lapse 0.05",

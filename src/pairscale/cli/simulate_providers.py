@@ -11,8 +11,6 @@ from pairscale.cli._common import say
 if TYPE_CHECKING:
     from pairscale.testing import ProviderSimulator
 
-__all__ = ["EXAMPLES", "command"]
-
 EXAMPLES = (
     "pairscale simulate-providers --port 8765",
     "pairscale simulate-providers --bias 0.5 --lapse 0.1 --refusals 0.02",

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-__all__ = ["EXAMPLES", "command"]
-
 EXAMPLES = ("pairscale status run.db", "pairscale status run.db --follow", "pairscale status run.db --json")
 
 _PAUSE_S = 2.0

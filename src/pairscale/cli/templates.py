@@ -11,8 +11,6 @@ from pairscale.cli import _names
 from pairscale.cli import _options as opt
 from pairscale.cli._common import emit, printable, say, terminal_width
 
-__all__ = ["EXAMPLES", "command"]
-
 EXAMPLES = ("pairscale templates", "pairscale templates default > mine.txt", "pairscale templates mine.txt")
 
 

@@ -12,8 +12,6 @@ from pairscale.cli import _names
 from pairscale.cli import _options as opt
 from pairscale.cli._common import emit, terminal_width
 
-__all__ = ["EXAMPLES", "command"]
-
 EXAMPLES = ("pairscale traits", "pairscale traits clarity")
 
 _INDENT = "    "

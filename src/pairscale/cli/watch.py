@@ -10,8 +10,6 @@ import typer
 from pairscale.cli import _options as opt
 from pairscale.cli._common import say
 
-__all__ = ["EXAMPLES", "command"]
-
 EXAMPLES = ("pairscale watch run.db", "pairscale watch run.db --port 0")
 
 

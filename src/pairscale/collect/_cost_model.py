@@ -16,8 +16,6 @@ from pairscale.pairing.table import generator
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["InputFit", "Spread", "Strategy", "choose_pilot", "fit_input", "likely_sum"]
-
 Strategy = Literal["stratified_prompt_bytes", "random", "first"]
 """How the pilot's pairs are chosen."""
 
@@ -131,7 +129,7 @@ def fit_input(prompt_bytes: NDArray[np.int64], tokens: NDArray[np.float64], weig
 def likely_sum(
     values: NDArray[np.float64], weights: NDArray[np.float64], count: int, quantile: float, seed: int | None = 0
 ) -> Spread:
-    """The sum over ``count`` further pairs of what was seen in some, each standing for so many as its weight says.
+    """The sum over ``count`` further pairs of what was seen in some, each counted by its weight.
 
     The budget takes two things into account: the mean of the pilot is not that of all, and the further pairs vary
     themselves. Output tokens are skewed: most answers are short, a few are very long, and a small pilot has probably

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from pairscale.collect._cost_model import Spread, fit_input, likely_sum
-from pairscale.collect._plan import _named
+from pairscale.collect._plan import named_pairs
 from pairscale.core.errors import InputError
 from pairscale.judges.base import Judge, judge_member
 from pairscale.judges.llm import LLMJudge
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from pairscale.collect.live import SubmitResult
     from pairscale.core.tables import Table
-
-__all__ = ["SUMMARY", "Figures", "Rates", "Study", "assumed_output", "calibrated", "rough", "totals"]
 
 _MILLION = 1_000_000
 _SILENT, _THINKING = 20, 1_000  # tokens of an answer: the tag alone, or with thoughts
@@ -152,7 +150,7 @@ class Study:
         frame = as_pairs(pairs)
         if frame.height == 0:
             raise InputError("there are no pairs whose cost could be estimated")
-        named = _named(frame)
+        named = named_pairs(frame)
         if "pair_uid" not in frame.columns and frame.select("ID1", "ID2").is_duplicated().any():
             # Asked in two parts, the second of two equal pairs would pass for the first.
             frame = frame.with_columns(pair_uid=named["custom_id"])
@@ -323,7 +321,7 @@ def rough(study: Study, rates: Rates, bytes_per_token: float, output_tokens: flo
 
 
 def assumed_output(judge: Judge) -> float:
-    """Tokens of an answer that nobody has seen: the tag alone, or with thoughts; twice that in both orders."""
+    """Tokens of an answer before one was seen: the tag alone, or with thoughts; twice that in both orders."""
     condition = judge.condition
     settings = condition.settings
     thinks = settings.get("reasoning") not in {None, "none"} or bool(settings.get("thinking_budget"))

@@ -19,12 +19,10 @@ from pairscale.runtime import Question
 from pairscale.store.runfile import PairProgress, RunFile
 from pairscale.store.writer import Asked, Entry
 
-__all__ = ["Plan", "make_plan"]
-
 
 def make_plan(store: RunFile, pairs: Table, condition: Condition) -> Plan:
     """Enter pairs, samples and condition into the run file, and find out what is missing."""
-    frame = _named(as_pairs(pairs))
+    frame = named_pairs(as_pairs(pairs))
     columns = [name[:-1] for name in frame.columns if name[-1:] == "1" and f"{name[:-1]}2" in frame.columns]
     store.add_items(_items(frame, columns))
     sides = {f"{name}{side}" for name in columns for side in "12"}
@@ -157,7 +155,7 @@ class Plan:
     def _mine(self, row: Mapping[str, str | None]) -> bool:
         if row.get("condition_id"):
             return row["condition_id"] == self.condition_id
-        # Without a condition only the model can tell; a callable has none, and whoever names the file vouches for it.
+        # Without a condition only the model can tell; a callable has none, so the file that was named is trusted.
         return self._condition.model is None or row.get("model") in {None, self._condition.model}
 
     def outcome(self, store: RunFile, *, raw: bool) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
@@ -174,7 +172,7 @@ class Plan:
         return results.select(columns), failed.drop("pair_id"), attempts.drop("pair_id")
 
 
-def _named(frame: pl.DataFrame) -> pl.DataFrame:
+def named_pairs(frame: pl.DataFrame) -> pl.DataFrame:
     if "pair_uid" in frame.columns:
         frame = frame.with_columns(custom_id=pl.col("pair_uid").cast(pl.String))
         if frame["custom_id"].null_count() or frame["custom_id"].n_unique() != frame.height:

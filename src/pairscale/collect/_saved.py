@@ -14,9 +14,7 @@ from pairscale.core.errors import FileFormatError, StoreError, StoreFullError
 from pairscale.core.files import replacing
 from pairscale.core.notices import notice
 from pairscale.core.tables import RESULTS, listed
-from pairscale.store._database import scrub_surrogates
-
-__all__ = ["SavedResults"]
+from pairscale.store.database import scrub_surrogates
 
 _NUMBERS = [name for name, kind in RESULTS.items() if kind.is_numeric()]
 _MOST = 2**63

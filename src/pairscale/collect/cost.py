@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from pairscale.core.tables import Table
     from pairscale.providers.prices import Price
 
-__all__ = ["CostEstimate", "estimate_llm_pairs_cost"]
-
 _OFFLINE_KEY = "no-key-needed"
 _SMALL = 10
 _UNLIKE = 0.2
@@ -189,13 +187,13 @@ def estimate_llm_pairs_cost(
     have seen some.
 
     Args:
-        pairs: ``ID1 text1 ID2 text2``.
-        model: the model's name; not needed with ``judge``.
-        trait_name: of a trait of your own, with
-        trait_description: its definition; else see ``trait``.
-        prompt_template: a template's name, file or text.
-        backend: the provider.
-        endpoint: of OpenAI: ``chat.completions`` or ``responses``; None chooses by the model.
+        pairs: A table of ``ID1 text1 ID2 text2``.
+        model: Name of the model; not needed with ``judge``.
+        trait_name: Name of a custom trait.
+        trait_description: Definition of the custom trait; without one, see ``trait``.
+        prompt_template: Name, file or text of a prompt template.
+        backend: The provider.
+        endpoint: For OpenAI: ``chat.completions`` or ``responses``; None chooses by the model.
         mode: how the remaining pairs will be asked: ``live``, or ``batch`` at the batch price. The pilot is live.
         n_test: pairs of the pilot; all when there are fewer.
         test_strategy: which: ``stratified_prompt_bytes`` (short and long prompts in their proportion), ``random``, or
@@ -214,7 +212,7 @@ def estimate_llm_pairs_cost(
         run: the run file. The answers of the pilot are kept there: the same call asks nothing again, and
             :func:`submit_pairs` on the same file asks only the remaining pairs. Pairs outside the pilot that it has
             answers for count with what they cost.
-        api_key: the key; by default that of the environment.
+        api_key: The API key; by default that of the environment.
         offline: ask nothing; estimate from bytes alone. The figures are rough.
         bytes_per_token: of such an estimate; about 4 for English, less for most other languages.
         output_tokens: of each answer in such an estimate; by default 20, and 1,000 for a model that thinks.
@@ -223,12 +221,12 @@ def estimate_llm_pairs_cost(
         save_path: a CSV of the pilot's results, as in :func:`submit_pairs`.
         parallel: ask ``workers`` questions at once.
         workers: how many.
-        concurrency: the same as ``parallel=True`` with so many ``workers``.
+        concurrency: the same as ``parallel=True`` with this many ``workers``.
         retries: how often to ask again when an error may pass.
         retry_wait: seconds before the first of these.
         include_raw: add ``raw_response`` to the pilot's results.
         verbose: print lines on standard error that say how far the pilot is.
-        status_every: a line per so many pairs of the pilot.
+        status_every: print a line per this many pairs of the pilot.
         settings: of :class:`LLMJudge`: ``reasoning temperature max_tokens both_orders base_url price …``.
 
     Returns:

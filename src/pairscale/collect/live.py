@@ -28,10 +28,11 @@ from pairscale.runtime import (
     Recorded,
     RunOptions,
     Runtime,
+    awaitable,
+    blocking,
     close,
     record_prices,
     require_prices,
-    run_sync,
 )
 from pairscale.store.policies import GroupCommitWriter
 from pairscale.store.runfile import RunFile, open_run
@@ -44,8 +45,6 @@ if TYPE_CHECKING:
 
     from pairscale.core.tables import Table
     from pairscale.core.traits import Trait
-
-__all__ = ["PairSource", "SubmitResult", "submit_into", "submit_pairs", "submit_pairs_async"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -79,7 +78,8 @@ class SubmitResult(ReprMixin, table="results", columns=ANSWER_COLUMNS):
         return f"{counts}, {self.cached:,} from the cache" if self.cached else counts
 
 
-def submit_pairs(
+@blocking("run", "save_path")
+async def submit_pairs(
     pairs: Table,
     judge: str | Judge | Callable[..., Any],
     *,
@@ -116,7 +116,7 @@ def submit_pairs(
         retry_wait: Seconds before the first retry, where the provider does not say; doubled each time, with jitter.
         timeout: Seconds that one answer may take; None for no limit.
         save_path: a CSV that is kept up to date too, and taken up again when it exists.
-        include_raw: add ``raw_response`` to the results.
+        include_raw: Add ``raw_response`` to the results.
         trait: what to judge; see :func:`pairscale.make_judge`, also for the next three.
         template: the prompt template.
         judge_args: settings of the judge.
@@ -124,7 +124,7 @@ def submit_pairs(
         on_answer: called with each new result, after it is on the disk.
         max_cost: US dollars that the run may spend, all calls and resumptions together. A model without a known price
             is refused with it; a judge of your own that does not say what its answers cost is stopped.
-        status_every: Print a line on standard error per so many pairs, in place of the bar.
+        status_every: Print a line on standard error per this many pairs, instead of the bar.
 
     Returns:
         A :class:`SubmitResult` with ``results``, ``failed_pairs`` and ``failed_attempts``.
@@ -141,59 +141,6 @@ def submit_pairs(
         >>> submit_pairs(pairs, longer).results["better_id"].to_list()
         ['b']
     """
-    return run_sync(
-        lambda: submit_pairs_async(
-            pairs,
-            judge,
-            run=run,
-            concurrency=concurrency,
-            progress=progress,
-            retries=retries,
-            retry_wait=retry_wait,
-            timeout=timeout,
-            save_path=save_path,
-            include_raw=include_raw,
-            trait=trait,
-            template=template,
-            judge_args=judge_args,
-            judge_call_args=judge_call_args,
-            on_answer=on_answer,
-            max_cost=max_cost,
-            status_every=status_every,
-        ),
-        run=run or save_path,
-    )
-
-
-async def submit_pairs_async(
-    pairs: Table,
-    judge: str | Judge | Callable[..., Any],
-    *,
-    run: str | os.PathLike[str] | None = None,
-    concurrency: int = CONCURRENCY,
-    progress: ProgressMode = True,
-    retries: int = RETRIES,
-    retry_wait: float = 1.0,
-    timeout: float | None = TIMEOUT,
-    save_path: str | os.PathLike[str] | None = None,
-    include_raw: bool = False,
-    trait: str | Trait | None = None,
-    template: str | None = None,
-    judge_args: Mapping[str, Any] | None = None,
-    judge_call_args: Mapping[str, Any] | None = None,
-    on_answer: Callable[[Mapping[str, Any]], None] | None = None,
-    max_cost: float | None = None,
-    status_every: int | None = None,
-) -> SubmitResult:
-    """The same as :func:`submit_pairs`, to be awaited.
-
-    Example:
-        >>> import asyncio
-        >>> import pairscale as ps
-        >>> pairs = ps.make_pairs(ps.example_writing_samples).head(3)
-        >>> asyncio.run(ps.submit_pairs_async(pairs, "lexical", progress=False))
-        <SubmitResult: 3 pairs answered, 0 failed, 3 asked now>
-    """
     options = RunOptions(concurrency, retries, retry_wait, timeout, max_cost)
     optional(require_int, status_every, "status_every", least=1)
     judge = make_judge(judge, trait=trait, template=template, judge_args=judge_args, judge_call_args=judge_call_args)
@@ -205,6 +152,20 @@ async def submit_pairs_async(
             store, pairs, judge, options, progress=progress, status_every=status_every, save_path=save_path,
             include_raw=include_raw, on_answer=on_answer,
         )  # fmt: skip
+
+
+submit_pairs_async = awaitable(
+    submit_pairs,
+    """The same as :func:`submit_pairs`, to be awaited.
+
+    Example:
+        >>> import asyncio
+        >>> import pairscale as ps
+        >>> pairs = ps.make_pairs(ps.example_writing_samples).head(3)
+        >>> asyncio.run(ps.submit_pairs_async(pairs, "lexical", progress=False))
+        <SubmitResult: 3 pairs answered, 0 failed, 3 asked now>
+    """,
+)
 
 
 async def submit_into(
@@ -227,9 +188,9 @@ async def submit_into(
         judge: the judge.
         options: how to ask.
         progress: show progress.
-        status_every: print a line per so many pairs.
+        status_every: print a line per this many pairs.
         save_path: the CSV.
-        include_raw: add ``raw_response``.
+        include_raw: Add ``raw_response``.
         on_answer: called with each new result.
     """
     plan = make_plan(store, pairs, judge.condition)
@@ -302,9 +263,9 @@ class PairSource:
 def _append(saved: SavedResults, plan: Plan, entries: Sequence[Entry]) -> None:
     """Add the answers of a transaction to the CSV."""
     answered = (one.asked for one in entries if one.asked is not None and one.asked.comparison is not None)
-    rows = [plan.result_row(one) for one in answered if one.comparison["outcome"] in _ANSWERS]  # type: ignore[index]
+    rows = [plan.result_row(one) for one in answered if one.comparison["outcome"] in _ANSWErun_sync]  # type: ignore[index]
     if rows:
         saved.append(rows)
 
 
-_ANSWERS = frozenset({"win", "tie", "flip"})
+_ANSWErun_sync = frozenset({"win", "tie", "flip"})

@@ -13,8 +13,6 @@ from pairscale.core.tables import to_frame
 if TYPE_CHECKING:
     from pairscale.core.tables import Table
 
-__all__ = ["progress_of"]
-
 _LINES = 20
 """About how many lines say how far it is where there is neither a terminal nor a notebook."""
 

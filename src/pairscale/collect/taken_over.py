@@ -14,8 +14,6 @@ from pairscale.core.provenance import utc_now
 if TYPE_CHECKING:
     from pairscale.store.runfile import RunFile
 
-__all__ = ["count_taken_over", "mark_taken_over", "taken_over_line"]
-
 _LOG = "taken_over"
 
 

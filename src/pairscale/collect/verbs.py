@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     Answer = Literal["winner", "probability"]
 
-__all__ = ["compare", "cost", "judge", "pair_of"]
-
 _FILES = {".txt", ".md", ".html", ".htm", ".docx", ".doc", ".odt", ".rtf", ".pdf", ".csv", ".json", ".jsonl"}
 """A single word that ends in one of these is the name of a file, not a text."""
 

@@ -30,8 +30,6 @@ from pairscale.providers.batches import ENDED, BatchJob, batch_format
 from pairscale.providers.client import LLMClient, ProviderError
 from pairscale.providers.registry import provider_named
 
-__all__ = ["Segment", "follow", "read_registry"]
-
 _NEEDED = ("provider", "model", "batch_id", "batch_output_path")
 _READ = {**RESULTS, "result_type": pl.String(), "raw_response": pl.String()}
 _CODES = {"expired": "timeout", "canceled": "cancelled"}
@@ -101,7 +99,7 @@ async def follow(
     A batch that its provider does not know is not waited for; the next call asks about it again.
 
     Args:
-        rows: of the registry.
+        rows: Rows of the registry.
         folder: where files go whose own folder is not on this machine.
         tags: what stands before and behind an answer.
         interval: seconds between two looks at all.
@@ -109,8 +107,8 @@ async def follow(
         timeout: seconds to wait in all.
         rounds: how often to look.
         retries: how often to try again what may pass.
-        api_key: the key; by default those of the environment.
-        verbose: say in notices how they stand.
+        api_key: The API key; by default those of the environment.
+        verbose: Report the state of the batches in notices.
         raw: add ``raw_response`` to the results.
         taken: called after each look with every batch whose results are there.
         sleep: how to wait.

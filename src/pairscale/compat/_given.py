@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from pairscale.judges.batched import BatchJudge
 
-__all__ = ["TraitAndTemplate", "judge_from", "model_settings", "require_waiting"]
-
 _OWN = {"anthropic_version": "2023-06-01", "api_version": "v1beta", "num_ctx": 8192, "think": False}
 """R's defaults that are ours, too: they are left out, so that an answer belongs to the same condition either way."""
 _JUDGE = frozenset(signature(LLMJudge.__init__).parameters) | {"both_orders"}

@@ -20,8 +20,6 @@ from pairscale.core.files import read_table, write_table
 from pairscale.core.tables import Table, to_frame
 from pairscale.store.runfile import open_run
 
-__all__ = ["RequestNames", "copy_pairs", "ids_of"]
-
 Ids = tuple[str, str] | tuple[None, None]
 _COLUMNS = ("custom_id", "ID1", "ID2")
 _FOLDER = ".batches"

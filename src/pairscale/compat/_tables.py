@@ -9,9 +9,7 @@ import polars as pl
 
 from pairscale.core.comparisons import key_expressions
 from pairscale.core.tables import RESULTS
-from pairscale.providers import _read
-
-__all__ = ["ANSWERS", "batch_table", "named_as_in_r", "signature_of"]
+from pairscale.providers.gemini import thought_signature
 
 ANSWERS = ("win", "tie", "flip")
 PREFIXES = {"openai": "EXP", "anthropic": "ANTH", "gemini": "GEM", "together": "EXP"}
@@ -82,6 +80,4 @@ def signature_of(body: Any) -> str | None:
         body = json.loads(body)
     if isinstance(body, list):  # of both orders
         return next((found for one in body if (found := signature_of(one))), None)
-    candidates = _read.objects(_read.items(body).get("candidates"))
-    parts = _read.objects(_read.items(candidates[0].get("content")).get("parts")) if candidates else []
-    return next((str(part["thoughtSignature"]) for part in parts if part.get("thoughtSignature")), None)
+    return thought_signature(body)

@@ -15,14 +15,13 @@ from pairscale.evaluate.run import OnCase, Settings, StopWhen, compare_answers, 
 from pairscale.evaluate.suite import SuiteLike
 from pairscale.evaluate.traces import TraceSource
 from pairscale.evaluate.variants import VariantLike
-from pairscale.runtime import TIMEOUT, RunOptions, run_sync
-
-__all__ = ["evaluate_pairwise", "evaluate_pairwise_async", "run_pairwise", "run_pairwise_async"]
+from pairscale.runtime import TIMEOUT, RunOptions, awaitable, blocking
 
 _Path: TypeAlias = "str | os.PathLike[str]"
 
 
-def run_pairwise(
+@blocking("run")
+async def run_pairwise(
     suite: SuiteLike,
     *,
     variant_a: VariantLike,
@@ -105,69 +104,6 @@ def run_pairwise(
         >>> result.tally("longer"), result.flips("longer")
         ((0, 3, 0), 0)
     """
-    return run_sync(
-        lambda: run_pairwise_async(
-            suite,
-            variant_a=variant_a,
-            variant_b=variant_b,
-            comparators=comparators,
-            store_dir=store_dir,
-            model_config=model_config,
-            variant_a_name=variant_a_name,
-            variant_b_name=variant_b_name,
-            concurrency=concurrency,
-            timeout=timeout,
-            repeats=repeats,
-            run_id=run_id,
-            label=label,
-            stream=stream,
-            run=run,
-            failures=failures,
-            stop_when=stop_when,
-            max_cost=max_cost,
-            seed=seed,
-            progress=progress,
-            on_case=on_case,
-        ),
-        run=run,
-    )
-
-
-async def run_pairwise_async(
-    suite: SuiteLike,
-    *,
-    variant_a: VariantLike,
-    variant_b: VariantLike,
-    comparators: Iterable[PairwiseComparator],
-    store_dir: _Path | None = None,
-    model_config: Any = None,
-    variant_a_name: str = "A",
-    variant_b_name: str = "B",
-    concurrency: int = 4,
-    run_id: str | None = None,
-    label: str | None = None,
-    stream: None = None,
-    timeout: float | None = TIMEOUT,
-    repeats: int = 1,
-    run: _Path | None = None,
-    failures: Failures = "loss",
-    stop_when: StopWhen | None = None,
-    max_cost: float | None = None,
-    seed: int | None = 1,
-    progress: ProgressMode = True,
-    on_case: OnCase | None = None,
-) -> PairwiseRunResult:
-    """The same as :func:`run_pairwise`, to be awaited.
-
-    Example:
-        >>> import asyncio
-        >>> from pairscale import Suite, pairwise_judge
-        >>> longer = lambda A, B: {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
-        >>> judge = pairwise_judge(longer, criterion="says more", key="longer")
-        >>> sides = {"variant_a": lambda task: "No idea.", "variant_b": lambda task: f"About {task.input}: a lot."}
-        >>> asyncio.run(run_pairwise_async(Suite.from_list(["rain"]), **sides, comparators=[judge])).tally("longer")
-        (0, 1, 0)
-    """
     _refuse_stream(stream)
     settings = Settings(
         comparators=comparators,
@@ -186,7 +122,24 @@ async def run_pairwise_async(
     return await compare_variants(suite, variants, (variant_a_name, variant_b_name), settings, repeats=repeats)
 
 
-def evaluate_pairwise(
+run_pairwise_async = awaitable(
+    run_pairwise,
+    """The same as :func:`run_pairwise`, to be awaited.
+
+    Example:
+        >>> import asyncio
+        >>> from pairscale import Suite, pairwise_judge
+        >>> longer = lambda A, B: {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
+        >>> judge = pairwise_judge(longer, criterion="says more", key="longer")
+        >>> sides = {"variant_a": lambda task: "No idea.", "variant_b": lambda task: f"About {task.input}: a lot."}
+        >>> asyncio.run(run_pairwise_async(Suite.from_list(["rain"]), **sides, comparators=[judge])).tally("longer")
+        (0, 1, 0)
+    """,
+)
+
+
+@blocking("run")
+async def evaluate_pairwise(
     source_a: TraceSource | _Path,
     source_b: TraceSource | _Path,
     *,
@@ -251,65 +204,6 @@ def evaluate_pairwise(
         >>> result.tally("concise"), [one.task_id for one in result.unmatched]
         ((0, 1, 0), ['t2', 't3'])
     """
-    return run_sync(
-        lambda: evaluate_pairwise_async(
-            source_a,
-            source_b,
-            comparators=comparators,
-            suite=suite,
-            variant_a=variant_a,
-            variant_b=variant_b,
-            concurrency=concurrency,
-            timeout=timeout,
-            store_dir=store_dir,
-            run_id=run_id,
-            label=label,
-            stream=stream,
-            run=run,
-            failures=failures,
-            stop_when=stop_when,
-            max_cost=max_cost,
-            seed=seed,
-            progress=progress,
-            on_case=on_case,
-        ),
-        run=run,
-    )
-
-
-async def evaluate_pairwise_async(
-    source_a: TraceSource | _Path,
-    source_b: TraceSource | _Path,
-    *,
-    comparators: Iterable[PairwiseComparator],
-    store_dir: _Path | None = None,
-    variant_a: str = "A",
-    variant_b: str = "B",
-    suite: SuiteLike | None = None,
-    concurrency: int = 4,
-    run_id: str | None = None,
-    label: str | None = None,
-    stream: None = None,
-    timeout: float | None = TIMEOUT,
-    run: _Path | None = None,
-    failures: Failures = "loss",
-    stop_when: StopWhen | None = None,
-    max_cost: float | None = None,
-    seed: int | None = 1,
-    progress: ProgressMode = True,
-    on_case: OnCase | None = None,
-) -> PairwiseRunResult:
-    """The same as :func:`evaluate_pairwise`, to be awaited.
-
-    Example:
-        >>> import asyncio
-        >>> from pairscale import InMemoryTraceSource, pairwise_judge
-        >>> longer = lambda A, B: {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
-        >>> judge = pairwise_judge(longer, criterion="says more", key="longer")
-        >>> old, new = InMemoryTraceSource({"t1": "Paris, of course."}), InMemoryTraceSource({"t1": "Paris."})
-        >>> asyncio.run(evaluate_pairwise_async(old, new, comparators=[judge])).tally("longer")
-        (1, 0, 0)
-    """
     _refuse_stream(stream)
     settings = Settings(
         comparators=comparators,
@@ -325,6 +219,22 @@ async def evaluate_pairwise_async(
         on_case=on_case,
     )
     return await compare_answers(source_a, source_b, (variant_a, variant_b), settings, suite=suite)
+
+
+evaluate_pairwise_async = awaitable(
+    evaluate_pairwise,
+    """The same as :func:`evaluate_pairwise`, to be awaited.
+
+    Example:
+        >>> import asyncio
+        >>> from pairscale import InMemoryTraceSource, pairwise_judge
+        >>> longer = lambda A, B: {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
+        >>> judge = pairwise_judge(longer, criterion="says more", key="longer")
+        >>> old, new = InMemoryTraceSource({"t1": "Paris, of course."}), InMemoryTraceSource({"t1": "Paris."})
+        >>> asyncio.run(evaluate_pairwise_async(old, new, comparators=[judge])).tally("longer")
+        (1, 0, 0)
+    """,
+)
 
 
 def _with_config(variant: VariantLike, config: Any) -> VariantLike:

@@ -18,29 +18,13 @@ from pairscale.core.errors import InputError, JudgeError
 from pairscale.core.files import replacing
 from pairscale.core.notices import notice
 from pairscale.core.tables import Table, to_frame
-from pairscale.providers._gemini_batches import GeminiBatches, inline_responses, result_line
-from pairscale.providers._openai_batches import OpenAIBatches
 from pairscale.providers.batch_http import BatchHTTP
 from pairscale.providers.batches import Draft, batch_format
 from pairscale.providers.client import LLMClient, ProviderError
+from pairscale.providers.gemini_batches import GeminiBatches, inline_responses, result_line
+from pairscale.providers.openai_batches import OpenAIBatches
 from pairscale.providers.registry import provider_named
 from pairscale.runtime import run_sync
-
-__all__ = [
-    "anthropic_create_batch",
-    "anthropic_download_batch_results",
-    "anthropic_get_batch",
-    "anthropic_poll_batch_until_complete",
-    "gemini_create_batch",
-    "gemini_download_batch_results",
-    "gemini_get_batch",
-    "gemini_poll_batch_until_complete",
-    "openai_create_batch",
-    "openai_download_batch_output",
-    "openai_get_batch",
-    "openai_poll_batch_until_complete",
-    "openai_upload_batch_file",
-]
 
 T = TypeVar("T")
 _Work: TypeAlias = "Callable[[BatchHTTP], Coroutine[Any, Any, T]]"
@@ -100,7 +84,7 @@ def _polled(
     verbose: bool,
     **settings: Any,
 ) -> Mapping[str, Any]:
-    """Look at a batch until it has ended, the time is over, or so many looks were had."""
+    """Look at a batch until it has ended, the time is over, or the number of looks is reached."""
     interval, timeout, attempts = require_waiting(interval, timeout, attempts)
 
     async def work(http: BatchHTTP) -> Mapping[str, Any]:
@@ -161,7 +145,7 @@ def openai_upload_batch_file(path: _PATHS, purpose: str = "batch", api_key: str 
     Args:
         path: the file; see :func:`write_openai_batch_file`.
         purpose: what it is for.
-        api_key: the key; by default that of the environment.
+        api_key: The API key; by default that of the environment.
 
     Returns:
         What OpenAI says of the file, ``id`` among it.
@@ -189,11 +173,11 @@ def openai_create_batch(
     """Create an OpenAI batch from an uploaded file.
 
     Args:
-        input_file_id: of the file.
+        input_file_id: ID of the uploaded file.
         endpoint: ``/v1/chat/completions`` or ``/v1/responses``.
         completion_window: how long it may take; OpenAI knows ``24h`` alone.
         metadata: names and values that are kept with it.
-        api_key: the key; by default that of the environment.
+        api_key: The API key; by default that of the environment.
 
     Returns:
         The batch.
@@ -235,12 +219,12 @@ def openai_poll_batch_until_complete(
     """Look at an OpenAI batch until it has ended, or the time is over; the batch as it is then.
 
     Args:
-        batch_id: of the batch.
-        interval_seconds: between two looks.
-        timeout_seconds: to wait in all.
+        batch_id: ID of the batch.
+        interval_seconds: Seconds between two checks.
+        timeout_seconds: Maximum seconds to wait.
         max_attempts: how often to look.
-        api_key: the key; by default that of the environment.
-        verbose: say in notices how it stands.
+        api_key: The API key; by default that of the environment.
+        verbose: Report the state of the batch in notices.
 
     Example:
         >>> import pairscale as ps
@@ -279,8 +263,8 @@ def anthropic_create_batch(
 
     Args:
         requests: each with ``custom_id`` and ``params``; see :func:`build_anthropic_batch_requests`.
-        api_key: the key; by default that of the environment.
-        anthropic_version: of the API.
+        api_key: The API key; by default that of the environment.
+        anthropic_version: Version of the API.
 
     Returns:
         The batch.
@@ -323,11 +307,11 @@ def anthropic_poll_batch_until_complete(
 
     Args:
         batch_id: such as ``msgbatch_01…``.
-        interval_seconds: between two looks.
-        timeout_seconds: to wait in all; a day by default.
-        api_key: Anthropic's key; by default ``ANTHROPIC_API_KEY``.
-        anthropic_version: of the API.
-        verbose: say in notices how it stands.
+        interval_seconds: Seconds between two checks.
+        timeout_seconds: Maximum seconds to wait; a day by default.
+        api_key: The API key; by default ``ANTHROPIC_API_KEY``.
+        anthropic_version: Version of the API.
+        verbose: Report the state of the batch in notices.
 
     Example:
         >>> import pairscale as ps
@@ -375,10 +359,10 @@ def gemini_create_batch(
 
     Args:
         requests: the bodies; see :func:`build_gemini_batch_requests`. Rows of its table work as well.
-        model: the model's name.
-        api_key: the key; by default that of the environment.
-        api_version: of the API.
-        display_name: a name for it.
+        model: Name of the model.
+        api_key: The API key; by default that of the environment.
+        api_version: Version of the API.
+        display_name: Name of the batch.
 
     Returns:
         The batch.
@@ -423,11 +407,11 @@ def gemini_poll_batch_until_complete(
 
     Args:
         batch_name: such as ``batches/123``.
-        interval_seconds: between two looks.
-        timeout_seconds: to wait in all; Gemini may take a day.
-        api_key: Gemini's key; by default ``GEMINI_API_KEY``.
+        interval_seconds: Seconds between two checks.
+        timeout_seconds: Maximum seconds to wait; Gemini may take a day.
+        api_key: The API key; by default ``GEMINI_API_KEY``.
         api_version: ``v1beta`` or ``v1``.
-        verbose: say in notices how it stands.
+        verbose: Report the state of the batch in notices.
 
     Example:
         >>> import pairscale as ps
@@ -454,8 +438,8 @@ def gemini_download_batch_results(
         batch: the batch, or its name.
         requests_tbl: ``custom_id`` in the order of the requests.
         output_path: the file.
-        api_key: the key; by default that of the environment.
-        api_version: of the API.
+        api_key: The API key; by default that of the environment.
+        api_version: Version of the API.
 
     Returns:
         The file.

@@ -30,8 +30,6 @@ from pairscale.store.runfile import open_run
 if TYPE_CHECKING:
     from pairscale.core.tables import Table
 
-__all__ = ["MultiBatch", "MultiBatchResult", "llm_resume_multi_batches", "llm_submit_pairs_multi_batch"]
-
 _PATHS = str | os.PathLike[str]
 _REGISTRY = "jobs_registry.csv"
 _FAILURES: dict[str, pl.DataType] = {
@@ -106,11 +104,11 @@ def llm_submit_pairs_multi_batch(
     :func:`llm_resume_multi_batches` continues from there, also in another process.
 
     Args:
-        pairs: ``ID1 text1 ID2 text2``.
-        model: the model's name.
-        trait_name: of a trait of your own, with
-        trait_description: its definition; by default overall quality.
-        prompt_template: a template's name, file or text.
+        pairs: A table of ``ID1 text1 ID2 text2``.
+        model: Name of the model.
+        trait_name: Name of a custom trait.
+        trait_description: Definition of the custom trait; by default overall quality is judged.
+        prompt_template: Name, file or text of a prompt template.
         backend: ``openai``, ``anthropic``, ``gemini`` or ``together``.
         batch_size: pairs in a batch, at the most.
         n_segments: how many batches; without either, as few as the provider takes.
@@ -118,7 +116,7 @@ def llm_submit_pairs_multi_batch(
         write_registry: write ``jobs_registry.csv`` there.
         keep_jsonl: whether :func:`llm_resume_multi_batches` keeps the files of requests and results when the results
             are in.
-        verbose: say in notices what was created.
+        verbose: Report the created batches in notices.
         openai_max_retries: how often to try again what may pass, with any provider.
         settings: of :class:`LLMJudge`; ``run`` names another run file; ``include_raw=True`` has
             :func:`llm_resume_multi_batches` add ``raw_response`` to the results.
@@ -210,7 +208,7 @@ def llm_resume_multi_batches(
         output_dir: the folder that was given there. Where it has no run file, its ``jobs_registry.csv`` is followed,
             also one that R's pairwiseLLM wrote: its batches are waited for, downloaded and read, but with no run file
             to continue from, the results are tables and nothing more.
-        interval_seconds: between two looks; longer while nothing changes.
+        interval_seconds: Seconds between two checks; longer while nothing changes.
         per_job_delay: seconds between two batches of one look.
         write_results_csv: write the results of each batch to its ``csv_path``, as soon as they are there.
         keep_jsonl: keep the files of requests and results when they are taken in; by default as it was said when the
@@ -219,14 +217,14 @@ def llm_resume_multi_batches(
         tag_prefix: what stands before an answer, for batches that a registry alone knows of; a run file knows how
             its judges answer.
         tag_suffix: what stands behind it.
-        verbose: say in notices how the batches stand.
+        verbose: Report the state of the batches in notices.
         write_combined_csv: write all results to one file.
         combined_csv_path: which; ``combined_results.csv`` by default, in ``output_dir`` unless it names a folder.
         openai_max_retries: how often to try again what may pass, with any provider.
         run: the run file, when it is another than ``run.db`` of the folder.
-        timeout_seconds: to wait in all; by default until all have ended.
+        timeout_seconds: Maximum seconds to wait; by default until all batches have ended.
         poll: False looks once, takes in what is there, and returns.
-        api_key: the key; by default those of the environment.
+        api_key: The API key; by default those of the environment.
         include_raw: add ``raw_response`` to the results; by default as it was said when the batches were submitted.
 
     Raises:
@@ -280,7 +278,7 @@ def llm_resume_multi_batches(
 
 
 class _Csv:
-    """Writes the results of batches as soon as they are there, each once; nothing when nobody wants it."""
+    """Writes the results of batches as soon as they are there, each once; nothing unless asked for."""
 
     def __init__(self, wanted: bool) -> None:
         self._wanted = wanted

@@ -72,7 +72,7 @@ def parse_openai_batch_output(
         tag_suffix: what stands behind it.
         requests_tbl: ``custom_id ID1 ID2``, for names of requests that do not hold the ids.
         prefix: what stands before the first id in a request's name; by default up to the first underscore.
-        include_raw: add ``raw_response``.
+        include_raw: Add ``raw_response``.
         run: the run file of the pipeline that submitted the requests, when it is not beside the results.
 
     Returns:
@@ -107,7 +107,7 @@ def parse_anthropic_batch_output(
         tag_suffix: what stands behind it.
         requests_tbl: ``custom_id ID1 ID2``, for names of requests that do not hold the ids.
         prefix: what stands before the first id in a request's name; by default up to the first underscore.
-        include_raw: add ``raw_response``.
+        include_raw: Add ``raw_response``.
         run: the run file of the pipeline that submitted the requests, when it is not beside the results.
 
     Returns:
@@ -141,7 +141,7 @@ def parse_gemini_batch_output(
         requests_tbl: ``custom_id ID1 ID2``; without it, the ids are taken out of the requests' names.
         tag_prefix: what stands before the answer.
         tag_suffix: what stands behind it.
-        include_raw: add ``raw_response``.
+        include_raw: Add ``raw_response``.
         run: the run file of the pipeline that submitted the requests, when it is not beside the results.
 
     Returns:

@@ -32,15 +32,6 @@ if TYPE_CHECKING:
     from pairscale.core.tables import Table
     from pairscale.judges.batched import BatchJudge
 
-__all__ = [
-    "BatchResult",
-    "llm_download_batch_results",
-    "llm_submit_pairs_batch",
-    "run_anthropic_batch_pipeline",
-    "run_gemini_batch_pipeline",
-    "run_openai_batch_pipeline",
-]
-
 _PATHS = str | os.PathLike[str]
 _DAY = 86_400.0
 
@@ -50,7 +41,7 @@ class BatchResult(ReprMixin, table="results", columns=ANSWER_COLUMNS):
     """What came of pairs that were submitted in batches.
 
     Attributes:
-        backend: the provider.
+        backend: The provider.
         batch_input_path: the file of requests; of the first batch when there are several.
         batch_output_path: the file of results; None until there is one.
         file: the uploaded file, where the provider has files.
@@ -231,24 +222,24 @@ def run_openai_batch_pipeline(
     """Have pairs judged in an OpenAI batch: build, upload, create, wait, download, read.
 
     Args:
-        pairs: ``ID1 text1 ID2 text2``.
-        model: the model's name.
-        trait_name: of a trait of your own, with
-        trait_description: its definition; by default overall quality.
-        prompt_template: a template's name, file or text.
-        include_thoughts: whether to ask for a summary of the thoughts.
-        include_raw: add ``raw_response`` to the results.
+        pairs: A table of ``ID1 text1 ID2 text2``.
+        model: Name of the model.
+        trait_name: Name of a custom trait.
+        trait_description: Definition of the custom trait; by default overall quality is judged.
+        prompt_template: Name, file or text of a prompt template.
+        include_thoughts: Ask for a summary of the thoughts.
+        include_raw: Add ``raw_response`` to the results.
         endpoint: ``chat.completions`` or ``responses``; None chooses by the model.
-        batch_input_path: where to put a copy of the requests.
+        batch_input_path: File for a copy of the requests.
         batch_output_path: where to put a copy of the results; ``NAME.pairs.csv`` beside it says which two samples
             each request is of, for :func:`parse_openai_batch_output`.
-        poll: wait for the end; else return as soon as the batch is created.
-        interval_seconds: between two looks; longer while nothing changes.
-        timeout_seconds: to wait in all.
+        poll: Wait until the batch has ended; False returns as soon as it is created.
+        interval_seconds: Seconds between two checks; longer while nothing changes.
+        timeout_seconds: Maximum seconds to wait.
         max_attempts: how often to look.
         metadata: names and values that OpenAI keeps with the batch.
-        api_key: the key; by default that of the environment.
-        verbose: say in notices how the batch stands.
+        api_key: The API key; by default that of the environment.
+        verbose: Report the state of the batch in notices.
         settings: ``run`` (the run file), ``batch_size``, ``n_segments``, ``max_cost``, and those of :class:`LLMJudge`.
 
     Returns:
@@ -289,21 +280,21 @@ def run_anthropic_batch_pipeline(
     """Have pairs judged in an Anthropic message batch; see :func:`run_openai_batch_pipeline`.
 
     Args:
-        pairs: a table of ``ID1 text1 ID2 text2``.
-        model: the model's name, such as ``claude-sonnet-4-5``.
-        trait_name: what is judged, when it is a trait of your own;
-        trait_description: its definition, which then belongs to it.
-        prompt_template: a template's name, file or text.
+        pairs: A table of ``ID1 text1 ID2 text2``.
+        model: Name of the model, such as ``claude-sonnet-4-5``.
+        trait_name: Name of a custom trait.
+        trait_description: Definition of the custom trait; required with ``trait_name``.
+        prompt_template: Name, file or text of a prompt template.
         reasoning: ``none``, ``enabled``, or how hard to think.
-        include_thoughts: ask for the thoughts, and so for thinking.
-        batch_input_path: a copy of the requests goes there,
-        batch_output_path: and one of the results there.
-        poll: wait until it has ended; False returns as soon as it is created.
-        interval_seconds: between two looks; up to ten times that while nothing changes.
-        timeout_seconds: to wait in all; by default the day that Anthropic takes at the most.
-        api_key: the key; by default that of the environment.
-        anthropic_version: of the API.
-        verbose: say in notices how the batch stands.
+        include_thoughts: Ask for the thoughts, which turns thinking on.
+        batch_input_path: File for a copy of the requests.
+        batch_output_path: File for a copy of the results.
+        poll: Wait until the batch has ended; False returns as soon as it is created.
+        interval_seconds: Seconds between two checks; up to ten times that while nothing changes.
+        timeout_seconds: Maximum seconds to wait; by default a day, the most that Anthropic takes.
+        api_key: The API key; by default that of the environment.
+        anthropic_version: Version of the API.
+        verbose: Report the state of the batch in notices.
         settings: ``run``, ``batch_size``, ``n_segments``, and those of :class:`LLMJudge`.
 
     Example:
@@ -339,21 +330,21 @@ def run_gemini_batch_pipeline(
     """Have pairs judged in a Gemini batch; see :func:`run_openai_batch_pipeline`.
 
     Args:
-        pairs: two samples a row, ``ID1 text1 ID2 text2``.
-        model: the model's name, such as ``gemini-2.5-flash``.
-        trait_name: name of a trait that is not built in;
-        trait_description: what it means.
-        prompt_template: the prompt: a template's name, file or text.
+        pairs: A table of ``ID1 text1 ID2 text2``.
+        model: Name of the model, such as ``gemini-2.5-flash``.
+        trait_name: Name of a custom trait.
+        trait_description: Definition of the custom trait; required with ``trait_name``.
+        prompt_template: Name, file or text of a prompt template.
         thinking_level: ``minimal low medium high``; by default the model's, ``low`` for Gemini 3.
-        batch_input_path: the file for a copy of the requests.
-        batch_output_path: the file for a copy of the results.
-        poll: whether to wait, or to return as soon as the batch is created.
-        interval_seconds: from one look to the next, at first.
-        timeout_seconds: how long to wait.
-        api_key: Gemini's key; by default ``GEMINI_API_KEY``.
+        batch_input_path: File for a copy of the requests.
+        batch_output_path: File for a copy of the results.
+        poll: Wait until the batch has ended; False returns as soon as it is created.
+        interval_seconds: Seconds between two checks; longer while nothing changes.
+        timeout_seconds: Maximum seconds to wait.
+        api_key: The API key; by default ``GEMINI_API_KEY``.
         api_version: ``v1beta`` or ``v1``.
-        verbose: say in notices how the batch stands.
-        include_thoughts: ask for the thoughts.
+        verbose: Report the state of the batch in notices.
+        include_thoughts: Ask for the thoughts.
         settings: ``run``, ``batch_size``, ``n_segments``, and those of :class:`LLMJudge`.
 
     Example:
@@ -404,14 +395,14 @@ def llm_submit_pairs_batch(
     """Have pairs judged in batches of any provider that has them, and wait for the end.
 
     Args:
-        pairs: ``ID1 text1 ID2 text2``.
+        pairs: A table of ``ID1 text1 ID2 text2``.
         backend: ``openai``, ``anthropic``, ``gemini`` or ``together``.
-        model: the model's name.
-        trait_name: of a trait of your own, with
-        trait_description: its definition; by default overall quality.
-        prompt_template: a template's name, file or text.
+        model: Name of the model.
+        trait_name: Name of a custom trait.
+        trait_description: Definition of the custom trait; by default overall quality is judged.
+        prompt_template: Name, file or text of a prompt template.
         include_thoughts: ask for the thoughts, where they are given.
-        include_raw: add ``raw_response`` to the results.
+        include_raw: Add ``raw_response`` to the results.
         settings: of the pipeline (``poll interval_seconds timeout_seconds run batch_size n_segments
             batch_input_path batch_output_path``) and of :class:`LLMJudge`.
 

@@ -20,13 +20,6 @@ from pairscale.judges.batched import calls_of
 from pairscale.pairing.table import as_pairs
 from pairscale.providers.batches import batch_format
 
-__all__ = [
-    "build_anthropic_batch_requests",
-    "build_gemini_batch_requests",
-    "build_openai_batch_requests",
-    "write_openai_batch_file",
-]
-
 _NO_KEY = "not-needed-here"
 
 
@@ -50,15 +43,15 @@ def build_openai_batch_requests(
     Args:
         pairs: ``ID1 text1 ID2 text2``; ``pair_uid``, when there, names the requests.
         model: the model's name, such as ``gpt-4.1``.
-        trait_name: of a trait of your own, with
-        trait_description: its definition; by default overall quality.
-        prompt_template: a template's name, file or text.
+        trait_name: Name of a custom trait.
+        trait_description: Definition of the custom trait; by default overall quality is judged.
+        prompt_template: Name, file or text of a prompt template.
         endpoint: ``chat.completions`` or ``responses``; None chooses by the model.
         temperature: how much to vary; 0 by default where the model takes one.
         top_p: the share of probability to sample from.
         logprobs: whether to ask for log-probabilities, or how many.
         reasoning: how hard to think.
-        include_thoughts: whether to ask for a summary of the thoughts.
+        include_thoughts: Ask for a summary of the thoughts.
         request_id_prefix: requests are called ``PREFIX_ID1_vs_ID2``.
         settings: further ones of :class:`LLMJudge`.
 
@@ -90,10 +83,10 @@ def build_anthropic_batch_requests(
 
     Args:
         pairs: ``ID1 text1 ID2 text2``; a column ``pair_uid`` names the requests.
-        model: the model's name, such as ``claude-sonnet-4-5``.
-        trait_name: what is judged, when it is a trait of your own;
-        trait_description: its definition, which then belongs to it.
-        prompt_template: a template's name, file or text.
+        model: Name of the model, such as ``claude-sonnet-4-5``.
+        trait_name: Name of a custom trait.
+        trait_description: Definition of the custom trait; required with ``trait_name``.
+        prompt_template: Name, file or text of a prompt template.
         reasoning: ``none`` or ``enabled``, or how hard to think where the model measures it itself.
         custom_id_prefix: requests are called ``PREFIX_ID1_vs_ID2``.
         settings: further ones of :class:`LLMJudge`, such as ``max_tokens`` or ``thinking_budget_tokens``.
@@ -130,17 +123,17 @@ def build_gemini_batch_requests(
 
     Args:
         pairs: a table of ``ID1 text1 ID2 text2``, and ``pair_uid`` to name the requests.
-        model: the model's name, such as ``gemini-2.5-flash``.
-        trait_name: name of a trait that is not built in;
-        trait_description: what it means.
-        prompt_template: the prompt: a template's name, file or text.
+        model: Name of the model, such as ``gemini-2.5-flash``.
+        trait_name: Name of a custom trait.
+        trait_description: Definition of the custom trait; required with ``trait_name``.
+        prompt_template: Name, file or text of a prompt template.
         thinking_level: ``minimal low medium high``; by default the model's, ``low`` for Gemini 3.
-        custom_id_prefix: of the requests' names, ``PREFIX_ID1_vs_ID2``.
+        custom_id_prefix: Prefix of the requests' names, ``PREFIX_ID1_vs_ID2``.
         temperature: how much to vary.
         top_p: the share of probability to sample from.
         top_k: the number of tokens to sample from.
-        max_output_tokens: of the answer.
-        include_thoughts: whether to ask for the thoughts.
+        max_output_tokens: Maximum tokens of an answer.
+        include_thoughts: Ask for the thoughts.
         settings: further ones of :class:`LLMJudge`.
 
     Returns:

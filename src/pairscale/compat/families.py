@@ -16,19 +16,6 @@ from pairscale.compat.live import llm_compare_pair, submit_llm_pairs
 from pairscale.core.errors import InputError
 from pairscale.core.tables import Table
 
-__all__ = [
-    "anthropic_compare_pair_live",
-    "gemini_compare_pair_live",
-    "ollama_compare_pair_live",
-    "openai_compare_pair_live",
-    "submit_anthropic_pairs_live",
-    "submit_gemini_pairs_live",
-    "submit_ollama_pairs_live",
-    "submit_openai_pairs_live",
-    "submit_together_pairs_live",
-    "together_compare_pair_live",
-]
-
 _SERVICES = {
     "openai": ("OpenAI", "gpt-4.1"),
     "anthropic": ("Anthropic", "claude-sonnet-4-5"),
@@ -83,7 +70,7 @@ _SUBMIT_DOC = """Have pairs judged by a model of {service}; see :func:`submit_ll
     """
 
 
-class Compare(Protocol):
+class _Compare(Protocol):
     """A function that has one pair judged by a model of one provider."""
 
     def __call__(
@@ -101,7 +88,7 @@ class Compare(Protocol):
     ) -> pl.DataFrame: ...
 
 
-class Submit(Protocol):
+class _Submit(Protocol):
     """A function that has pairs judged by a model of one provider."""
 
     def __call__(
@@ -143,15 +130,15 @@ def _made(name: str, backend: str, first: str, arguments: str, target: Callable[
     return function
 
 
-def _compare_with(backend: str) -> Compare:
+def _compare_with(backend: str) -> _Compare:
     name, first = f"{backend}_compare_pair_live", "ID1 text1 ID2 text2 model"
-    made: Compare = _made(name, backend, first, _COMPARE[backend], llm_compare_pair, _COMPARE_DOC)
+    made: _Compare = _made(name, backend, first, _COMPARE[backend], llm_compare_pair, _COMPARE_DOC)
     return made
 
 
-def _submit_with(backend: str) -> Submit:
+def _submit_with(backend: str) -> _Submit:
     name = f"submit_{backend}_pairs_live"
-    made: Submit = _made(name, backend, "pairs model", _SUBMIT[backend], submit_llm_pairs, _SUBMIT_DOC)
+    made: _Submit = _made(name, backend, "pairs model", _SUBMIT[backend], submit_llm_pairs, _SUBMIT_DOC)
     return made
 
 

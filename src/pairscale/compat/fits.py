@@ -18,8 +18,6 @@ from pairscale.models.bradley_terry import BTFit
 from pairscale.models.elo import EloFit
 from pairscale.models.sampling import MCMCSettings, Variant
 
-__all__ = ["fit_bayes_btl_mcmc", "fit_bt_model", "fit_elo_model"]
-
 T = TypeVar("T")
 BRADLEY_TERRY_2 = "BradleyTerry2"
 _WITHOUT_EFFECT = {
@@ -138,7 +136,7 @@ def fit_bayes_btl_mcmc(
         model_variant: ``btl``, ``btl_e`` (lapse), ``btl_b`` (position) or ``btl_e_b`` (both).
         cmdstan: R's name of ``mcmc``: ``chains iter_warmup iter_sampling seed``, and ``adapt_delta``, which is our
             ``target_accept``. Settings of CmdStan that mean nothing here are named in a notice.
-        pair_counts: Fit the first so many comparisons, for each of these sizes.
+        pair_counts: Fit the first n comparisons, for each of these sizes n.
         subset_method: ``first`` takes them in their order, ``sample`` in a random one.
         seed: Of the sampler (unless ``mcmc`` has one) and of ``sample``.
         mcmc: Fields of ``MCMCSettings``: ``chains iter_warmup iter_sampling target_accept extend seed``.

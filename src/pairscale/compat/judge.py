@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from pairscale.providers.base import LLMRequest
     from pairscale.providers.client import Exchange
 
-__all__ = ["AdaptiveBothOrders", "AdaptiveLLMJudge", "make_adaptive_judge_llm"]
-
 
 def _asked(judge: Judge, A: Item, B: Item, state: Any, settings: Mapping[str, Any], *, raw: bool) -> dict[str, Any]:
     """What a judge says of one pair, as the manual's judges return it."""

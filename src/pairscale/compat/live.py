@@ -23,13 +23,6 @@ from pairscale.runtime import run_sync
 if TYPE_CHECKING:
     from pairscale.core.tables import Table
 
-__all__ = [
-    "check_llm_api_keys",
-    "ensure_only_ollama_model_loaded",
-    "llm_compare_pair",
-    "submit_llm_pairs",
-]
-
 _SERVICES = {"openai": "OpenAI", "anthropic": "Anthropic", "gemini": "Google Gemini", "together": "Together.ai"}
 
 
@@ -61,25 +54,25 @@ def submit_llm_pairs(
     """Have pairs judged by a model, live, and keep every answer; see :func:`submit_pairs`.
 
     Args:
-        pairs: ``ID1 text1 ID2 text2``.
-        model: the model's name.
-        trait_name: of a trait of your own, with
-        trait_description: its definition; else see ``trait``.
-        prompt_template: a template's name, file or text.
-        backend: the provider.
-        endpoint: of OpenAI: ``chat.completions`` or ``responses``; None chooses by the model.
-        api_key: the key; by default that of the environment.
+        pairs: A table of ``ID1 text1 ID2 text2``.
+        model: Name of the model.
+        trait_name: Name of a custom trait.
+        trait_description: Definition of the custom trait; without one, see ``trait``.
+        prompt_template: Name, file or text of a prompt template.
+        backend: The provider.
+        endpoint: For OpenAI: ``chat.completions`` or ``responses``; None chooses by the model.
+        api_key: The API key; by default that of the environment.
         verbose: print lines on standard error that say how far it is; False prints none.
-        status_every: a line per so many pairs, in place of the bar. By default there are lines only where there is no
+        status_every: print a line per this many pairs, instead of the bar. By default lines are printed only without a
             terminal, about twenty in all.
         progress: show a bar in a terminal. False shows nothing, unless you give ``status_every``.
-        include_raw: add ``raw_response`` to the results.
+        include_raw: Add ``raw_response`` to the results.
         save_path: a CSV that is kept up to date, and taken up again when it exists.
         parallel: ask ``workers`` questions at once.
         workers: how many.
         trait: a built-in trait's key, or a :class:`Trait`.
         run: the run file.
-        concurrency: the same as ``parallel=True`` with so many ``workers``.
+        concurrency: the same as ``parallel=True`` with this many ``workers``.
         retries: how often to ask again when an error may pass.
         retry_wait: seconds before the first of these.
         max_cost: stop before the answers of this call cost more US dollars.
@@ -151,14 +144,14 @@ def llm_compare_pair(
         text1: the first text.
         ID2: the second text's id.
         text2: the second text.
-        model: the model's name.
-        trait_name: of a trait of your own, with
-        trait_description: its definition; by default overall quality.
-        prompt_template: a template's name, file or text.
-        backend: the provider.
-        endpoint: of OpenAI: ``chat.completions`` or ``responses``.
-        api_key: the key; by default that of the environment.
-        include_raw: add ``raw_response``.
+        model: Name of the model.
+        trait_name: Name of a custom trait.
+        trait_description: Definition of the custom trait; by default overall quality is judged.
+        prompt_template: Name, file or text of a prompt template.
+        backend: The provider.
+        endpoint: For OpenAI: ``chat.completions`` or ``responses``.
+        api_key: The API key; by default that of the environment.
+        include_raw: Add ``raw_response``.
         settings: further ones of :class:`LLMJudge`; ``pair_uid`` names the pair.
 
     Returns:
@@ -190,7 +183,7 @@ def check_llm_api_keys(verbose: bool = True) -> pl.DataFrame:
     """Which keys are set; never what they are.
 
     Args:
-        verbose: say how to set those that are missing.
+        verbose: Say how to set missing keys.
 
     Returns:
         ``backend service env_var has_key``.
@@ -214,7 +207,7 @@ def ensure_only_ollama_model_loaded(model: str, verbose: bool = True, *, host: s
 
     Args:
         model: the one to keep.
-        verbose: say what was done.
+        verbose: Report what was done.
         host: the server; by default ``OLLAMA_HOST``, else this machine.
 
     Returns:
@@ -224,7 +217,7 @@ def ensure_only_ollama_model_loaded(model: str, verbose: bool = True, *, host: s
         >>> ensure_only_ollama_model_loaded("llama3.2", verbose=False)
         []
     """
-    from pairscale.providers._ollama_server import unload_others
+    from pairscale.providers.ollama_server import unload_others
 
     unloaded, problem = run_sync(lambda: unload_others(model, host))
     if verbose:

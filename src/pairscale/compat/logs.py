@@ -14,18 +14,6 @@ from pairscale.models import logs
 if TYPE_CHECKING:
     from pairscale.models.logs import ItemOrder
 
-__all__ = [
-    "adaptive_get_logs",
-    "adaptive_item_log",
-    "adaptive_results_history",
-    "adaptive_round_log",
-    "adaptive_step_log",
-    "as_r_logs",
-    "summarize_items",
-    "summarize_refits",
-    "with_r_names",
-]
-
 R_NAMES = {"mcmc_engine_version": "mcmc_cmdstanr_version", "degree": "deg", "pos_A_rate": "posA_prop"}
 """Our columns that R has under another name."""
 
@@ -52,7 +40,7 @@ def summarize_items(
         posterior: An item log, or a list of them, to look at instead.
         refit: Which fit, counted from 1; by default the last.
         bind: All fits in one table instead.
-        top_n: Only so many rows, after sorting.
+        top_n: Maximum number of rows, after sorting.
         sort_by: ``rank_mean`` (best first), or ``theta_mean``, ``theta_sd``, ``degree`` or ``pos_A_rate`` (largest
             first). Rows without that figure come last.
         include_optional: All columns, and ``deg`` and ``posA_prop``, R's names of ``degree`` and ``pos_A_rate``. If
@@ -79,7 +67,7 @@ def summarize_refits(state: Any, last_n: int | None = None, include_optional: bo
 
     Args:
         state: A Bayesian fit, an adaptive run or its state, or a mapping of logs.
-        last_n: Only so many of the last fits.
+        last_n: Number of the last fits to give.
         include_optional: All columns, and ``mcmc_cmdstanr_version``, R's name of ``mcmc_engine_version``. If not,
             those that say which fit it is, of how much, and whether it stopped.
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from pairscale.adaptive.refits import FitFn
     from pairscale.core.tables import Table
 
-__all__ = ["adaptive_rank"]
-
 _PRESET_IN_WORDS = {
     DOCUMENT: f"the settings of the design document; rank() has those of {OURS}",
     OURS: f"the settings of rank(); those of the design document are {DOCUMENT}",
@@ -94,8 +92,8 @@ def adaptive_rank(
         trait: what to judge: a built-in trait's key or a :class:`Trait`.
         trait_name: Name of a custom trait.
         trait_description: Definition of the custom trait; required with ``trait_name``.
-        prompt_template: a template's name, file or text.
-        endpoint: of OpenAI: ``chat.completions`` or ``responses``; None chooses by the model.
+        prompt_template: Name, file or text of a prompt template.
+        endpoint: For OpenAI: ``chat.completions`` or ``responses``; None chooses by the model.
         api_key: the key of the provider; by default that of the environment. It is kept in no log and no file.
         include_raw: add ``raw_responses`` to ``logs``: ``step_id ID1 ID2 better_id outcome raw_response``, one row per
             step that has an answer. The run file keeps the raw replies in any case.
@@ -110,7 +108,7 @@ def adaptive_rank(
         session_dir: keep the run in ``session_dir/run.db``.
         persist_item_log: also write the items of every refit as a CSV file.
         resume: continue a run that is there; False refuses to touch it.
-        seed: of every choice.
+        seed: Seed of every choice.
         progress: ``all``, ``refits``, ``steps``, ``line`` or ``none``.
         progress_redraw_every: steps between two drawings.
         progress_show_events: say what is notable.

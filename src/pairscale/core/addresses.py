@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["NAMES_OF_KEYS", "without_logins"]
-
 _SCHEMES = r"(?:postgres(?:ql)?|mysql|mariadb|mssql|oracle|sqlite|https?|ftps?|socks\w*)(?:\+\w+)?"
 _PAIR = r"[^\s'\"/:@]+:(?!\d+/)[^\s'\"?]*@"  # user and password, also with a / or @ that should have been encoded
 _USER = rf"(?:{_PAIR}|(?:[^\s'\"/?#]*@)+)"

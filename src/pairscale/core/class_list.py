@@ -15,8 +15,6 @@ from pairscale.core.files import TABLE_SUFFIXES, read_table
 from pairscale.core.tables import id_text
 from pairscale.core.texts import FileRead
 
-__all__ = ["ClassList", "find_class_list"]
-
 
 @dataclass(frozen=True, slots=True)
 class ClassList:

@@ -18,16 +18,6 @@ from pairscale.core.options import require_int
 from pairscale.core.paths import picked
 from pairscale.core.tables import as_text, is_blank, listed
 
-__all__ = [
-    "Choice",
-    "Column",
-    "choose_columns",
-    "column_at",
-    "is_long",
-    "named_column",
-    "with_paths",
-]
-
 Column = int | str
 """A column by its name, by its position from 0, or, of JSON, by its path."""
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     import polars as pl
     from rich.console import Console, ConsoleOptions, RenderableType
 
-__all__ = ["PlotMixin", "ReportMixin", "ReprMixin", "as_cell", "printable", "text_lines"]
-
 _MOST_ROWS, _MOST_FIGURES, _MOST_COLUMNS, _MOST_NAMES, _MOST_NOTICES = 10, 20, 10, 6, 3
 _LONGEST_CELL, _SHORTEST_CELL, _LONGEST_LINE = 60, 12, 400
 _GAP = 2
@@ -200,7 +198,7 @@ class _Grid(NamedTuple):
     others: list[str]  # names of the columns behind those of the grid
 
     def more(self, shown: int) -> str:
-        """What is not shown when there is room for so many columns."""
+        """What is not shown when there is room for this many columns."""
         hidden = [*self.head[shown:], *self.others]
         said = [f"{self.n_more:,} more row{'s' * (self.n_more != 1)}"] if self.n_more else []
         if hidden:
@@ -301,7 +299,7 @@ def _visible(text: str) -> str:
 
 
 def as_cell(value: Any, digits: int = 3) -> str:
-    """A value as a cell of a table: a number with so many decimals, a text on one line and not endless."""
+    """A value as a cell of a table: a number with this many decimals, a text on one line and not endless."""
     if value is None:
         return ""
     if isinstance(value, float):

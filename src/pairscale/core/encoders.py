@@ -7,8 +7,6 @@ from collections.abc import Callable
 from json import encoder as _encoder
 from typing import Any
 
-__all__ = ["json_encoder"]
-
 
 def json_encoder(
     *,
@@ -19,7 +17,7 @@ def json_encoder(
 ) -> Callable[[Any], str]:
     """A function that writes JSON as ``json.JSONEncoder(ensure_ascii=False, ...).encode`` does.
 
-    ``JSONEncoder.encode`` makes its C encoder anew for every call, which takes as long as writing a small document.
+    ``JSONEncoder.encode`` makes a C encoder for every call, which takes as long as writing a small document.
     A document that holds itself raises a RecursionError.
 
     Args:

@@ -11,8 +11,6 @@ from pathlib import Path
 from pairscale.core.errors import FileFormatError, InputError
 from pairscale.core.notices import notice
 
-__all__ = ["decode", "read_bytes", "read_text"]
-
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16, whose mark is a prefix of this one

@@ -20,8 +20,6 @@ import re
 from collections.abc import Iterable
 from typing import Any, Literal, TypeAlias, get_args
 
-__all__ = ["FAILURES", "Failure", "concerns_content", "failure_of", "status_named", "telling_code"]
-
 Failure: TypeAlias = Literal["transient", "question", "judge"]
 """A kind of failure."""
 

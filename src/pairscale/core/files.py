@@ -30,17 +30,6 @@ from pairscale.core.sheets import for_excel, write_sheets
 from pairscale.core.tables import CANONICAL, FAILED, RESULTS, TEXT_COLUMNS, first_line, listed, to_frame
 from pairscale.core.workbooks import check_workbook
 
-__all__ = [
-    "TABLE_SUFFIXES",
-    "TextColumns",
-    "read_json",
-    "read_rows",
-    "read_table",
-    "replacing",
-    "write_table",
-    "write_workbook",
-]
-
 TextColumns = Sequence[str] | Callable[[pl.DataFrame], Collection[str]]
 """Names of columns, or a function that picks them from a file's table before cells became numbers."""
 

@@ -6,8 +6,6 @@ import os
 from pathlib import Path
 from typing import Literal
 
-__all__ = ["home_folder"]
-
 
 def home_folder(kind: Literal["templates", "cache", "data"]) -> Path:
     """The folder of the user's templates, prices and providers, or of earlier answers; it need not exist."""

@@ -7,8 +7,6 @@ import polars as pl
 from pairscale.core.errors import TableError
 from pairscale.core.tables import id_text, is_blank, listed
 
-__all__ = ["is_matrix", "matrix_wins"]
-
 _MOST_WINS = 5_000_000  # rows that a matrix of counts may become
 
 

@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["PAUSE", "LiveOutput", "in_notebook"]
-
 PAUSE = 0.25
 """Seconds between two updates: every one is a message to the browser."""
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
-__all__ = ["did_you_mean", "notice"]
-
 _LOG = logging.getLogger("pairscale")
 
 

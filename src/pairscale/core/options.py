@@ -22,27 +22,6 @@ from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeAlias, TypeV
 
 from pairscale.core.errors import InputError
 
-__all__ = [
-    "ProgressMode",
-    "choices_in_words",
-    "optional",
-    "require_choice",
-    "require_flag",
-    "require_int",
-    "require_level",
-    "require_list",
-    "require_mapping",
-    "require_number",
-    "require_number_or",
-    "require_path",
-    "require_probability",
-    "require_progress",
-    "require_seed",
-    "require_suffix",
-    "require_text",
-    "shown",
-]
-
 _LONGEST: Final = 80  # characters of a refused value in a message
 
 _Shown: TypeAlias = Literal["all", "refits", "steps", "line", "none"]

@@ -11,8 +11,6 @@ import polars as pl
 from pairscale.core.errors import TableError
 from pairscale.core.tables import listed
 
-__all__ = ["column_by_path", "picked"]
-
 _STEP = re.compile(r"[^.\[\]]+")
 
 

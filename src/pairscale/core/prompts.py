@@ -21,18 +21,6 @@ from pairscale.core.notices import did_you_mean, notice
 from pairscale.core.provenance import text_hash
 from pairscale.core.r_templates import is_r_template, r_template_file
 
-__all__ = [
-    "PLACEHOLDERS",
-    "build_prompt",
-    "get_prompt_template",
-    "list_prompt_templates",
-    "register_prompt_template",
-    "remove_prompt_template",
-    "set_prompt_template",
-    "template_from",
-    "user_folder",
-]
-
 PLACEHOLDERS = ("{TRAIT_NAME}", "{TRAIT_DESCRIPTION}", "{SAMPLE_1}", "{SAMPLE_2}")
 """What every template must contain, each at least once."""
 

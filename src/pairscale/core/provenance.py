@@ -17,8 +17,6 @@ from typing import Any
 from pairscale._version import __version__
 from pairscale.core.errors import InputError
 
-__all__ = ["Provenance", "fingerprint", "text_hash", "utc_now", "utc_text"]
-
 
 def utc_now() -> str:
     """The time as every table of pairscale writes it: ISO 8601, UTC, microseconds."""

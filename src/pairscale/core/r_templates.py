@@ -12,8 +12,6 @@ from pathlib import Path
 
 from pairscale.core.errors import TemplateError
 
-__all__ = ["PREFIX", "VARIABLE", "is_r_template", "r_template_file"]
-
 PREFIX = "pairwiseLLM/"
 """What the name of such a template begins with."""
 VARIABLE = "PAIRSCALE_R_LIBRARY"

@@ -1,4 +1,4 @@
-"""What was read, in words: the first lines of every command, and a table for whoever wants it in Python."""
+"""What was read, in words: the first lines of every command, and a table for Python."""
 
 from __future__ import annotations
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeVar, dataclass_transform
 
-__all__ = ["record"]
-
 T = TypeVar("T")
 
 

@@ -22,18 +22,6 @@ from pairscale.core.reading import SamplesReport, count_files, unusual_texts
 from pairscale.core.tables import Table, as_text, is_blank, listed, require_ids, row_numbers, to_frame
 from pairscale.core.texts import MISSING_EXTRA, FileRead, read_folder, without_final_break
 
-__all__ = [
-    "MAX_TEXT_BYTES",
-    "inspect_samples",
-    "read_samples",
-    "read_samples_df",
-    "read_samples_dir",
-    "require_all_read",
-    "say_positions",
-    "say_report",
-    "with_kept",
-]
-
 MAX_TEXT_BYTES = LONGEST_TEXT
 """The longest text of one sample; beyond it, something other than a sample was read."""
 

@@ -11,8 +11,6 @@ import polars as pl
 from pairscale.core.errors import FileFormatError, MissingExtraError
 from pairscale.core.tables import row_numbers
 
-__all__ = ["for_excel", "write_sheets"]
-
 _EXCEL_ROWS, _EXCEL_COLUMNS, _EXCEL_TEXT, _EXCEL_DIGITS, _EXCEL_YEAR = 1_048_576, 16_384, 32_767, 15, 1901
 _EXCEL_CELLS: dict[Any, str] = {pl.Boolean: "boolean", pl.Date: "datetime", pl.Datetime: "datetime"}
 _DATE_FORMATS: dict[Any, str] = {pl.Date: "yyyy-mm-dd", pl.Datetime: "yyyy-mm-dd hh:mm:ss"}

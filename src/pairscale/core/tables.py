@@ -13,27 +13,6 @@ import polars as pl
 
 from pairscale.core.errors import MissingExtraError, TableError
 
-__all__ = [
-    "ANSWER_COLUMNS",
-    "CANONICAL",
-    "COMPARISON_COLUMNS",
-    "FAILED",
-    "PAIRS",
-    "RESULTS",
-    "SAMPLES",
-    "TEXT_COLUMNS",
-    "Table",
-    "as_text",
-    "first_line",
-    "id_text",
-    "is_blank",
-    "listed",
-    "require_columns",
-    "require_ids",
-    "row_numbers",
-    "to_frame",
-]
-
 Table: TypeAlias = Any
 """A table of any kind: Polars, pandas, Arrow, a list of dicts, or a dict of columns."""
 

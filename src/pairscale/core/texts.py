@@ -21,8 +21,6 @@ from pairscale.core.encodings import decode, read_bytes
 from pairscale.core.errors import FileFormatError, MissingExtraError
 from pairscale.core.notices import notice
 
-__all__ = ["MISSING_EXTRA", "FileRead", "Texts", "read_document", "read_folder", "without_final_break"]
-
 MISSING_EXTRA = "needs an optional package: pip install 'pairscale[documents]'"
 """Why a file is not read on a plain installation."""
 

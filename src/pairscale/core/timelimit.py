@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Any, TypeVar
 
-__all__ = ["TimeLimit", "TimeLimitError"]
-
 T = TypeVar("T")
 
 

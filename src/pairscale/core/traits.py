@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from pairscale.core.errors import InputError, UnknownNameError
 from pairscale.core.notices import did_you_mean
 
-__all__ = ["Trait", "choose_trait", "list_traits", "trait_description"]
-
 
 @dataclass(frozen=True, slots=True)
 class Trait:

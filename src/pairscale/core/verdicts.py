@@ -10,8 +10,6 @@ import polars as pl
 from pairscale.core.errors import TableError
 from pairscale.core.tables import as_text, id_text, row_numbers
 
-__all__ = ["Preferences", "Words", "read_preferences", "read_probabilities", "read_words"]
-
 _FIRST = ("model_a", "model_1", "a", "first", "left", "sample_1", "assistant_a", "assistant a")
 _SECOND = ("model_b", "model_2", "b", "second", "right", "sample_2", "assistant_b", "assistant b")
 _WORDS = {

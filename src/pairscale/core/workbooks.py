@@ -18,8 +18,6 @@ from pathlib import Path
 from pairscale.core.documents.parts import largest_expansion
 from pairscale.core.errors import FileFormatError
 
-__all__ = ["check_workbook"]
-
 _MOST_CELLS = 20_000_000
 _PIECE = 2**16
 _LOCAL_HEADER = struct.Struct("<4s22xHH")

@@ -12,8 +12,6 @@ from pairscale.datasets._phrases import phrases
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["RandomChoices"]
-
 T = TypeVar("T")
 
 _ALTERNATIVES = re.compile(r"\[([^\[\]]*)\]")

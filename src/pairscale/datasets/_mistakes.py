@@ -10,8 +10,6 @@ from pairscale.datasets._phrases import mistakes
 if TYPE_CHECKING:
     from pairscale.datasets._draws import RandomChoices
 
-__all__ = ["PUNCTUATION_MASTERED", "with_mistakes"]
-
 PUNCTUATION_MASTERED = 0.44
 """Writers at or above this skill (0..1) end their sentences and begin them with a capital."""
 

@@ -13,8 +13,6 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, TypeAlias
 
-__all__ = ["Idea", "Mistakes", "Phrases", "Tiers", "mistakes", "phrases"]
-
 Tiers: TypeAlias = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 """Phrases of one kind: plain, competent, accomplished."""
 

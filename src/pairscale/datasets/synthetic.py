@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from pairscale.datasets._phrases import Idea, Tiers
 
-__all__ = ["PROMPT", "PROMPT_ID", "synthetic_essays"]
-
 PROMPT = (
     "Your town council wants to close the town centre to cars one day a week. "
     "Is this a good idea? Say what you think, and why."
@@ -218,7 +216,7 @@ class _Essay:
             self.reason(idea, phrases().leads[0] if number == 0 else phrases().leads[2] if last else phrases().leads[1])
             while draws.chance(0.62 * wandering * (0.7 + 0.3 * wandering)) and not self.full():
                 self.stray()
-        # Whoever has run out of reasons goes back to one for another example, or chats on.
+        # A writer who has run out of reasons returns to one for another example, or chats on.
         for idea in ideas:
             if not self.full() and draws.chance(0.6):
                 self.example(idea)

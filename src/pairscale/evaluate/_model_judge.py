@@ -108,7 +108,7 @@ class TaskJudge:
 
     @property
     def uses_cache(self) -> bool:
-        """Whether answers may come from the cache; then whoever asks says which ``occurrence`` a question is."""
+        """Whether answers may come from the cache; the caller then says which ``occurrence`` a question is."""
         return self._model.uses_cache
 
     @property
@@ -129,7 +129,7 @@ class TaskJudge:
         )
 
     def max_cost_of(self, pair: JudgePair) -> float | None:
-        """What asking about a pair may cost, on the safe side; None when nobody knows the price."""
+        """What asking about a pair may cost, on the safe side; None when the price is not known."""
         return self._model.max_cost_of(self._model.request(self.prompt(pair)))
 
     async def aclose(self) -> None:

@@ -13,7 +13,7 @@ from pairscale.checks.effect import wilson
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.options import require_choice
-from pairscale.evaluate.inference._cases import score_of
+from pairscale.evaluate.inference.cases import score_of
 
 if TYPE_CHECKING:
     from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pairscale.checks.card import JudgeCard, read_judge_card
 from pairscale.core.errors import InputError
 from pairscale.core.tables import listed
-from pairscale.evaluate.inference._score import score_interval
 from pairscale.evaluate.inference.calibrated import CalibratedRate, calibrated_rate
+from pairscale.evaluate.inference.score import score_interval
 
 if TYPE_CHECKING:
     from pairscale.evaluate.result import PairwiseRunResult

@@ -11,7 +11,7 @@ from pairscale.core.comparisons import Outcome
 from pairscale.core.errors import InputError
 from pairscale.core.options import require_choice, require_probability
 from pairscale.core.provenance import text_hash
-from pairscale.evaluate.inference._cases import hard_winner
+from pairscale.evaluate.inference.cases import hard_winner
 from pairscale.evaluate.suite import Task
 from pairscale.evaluate.traces import Trace
 from pairscale.judges.base import Judge, JudgePair, Verdict, require_figure
@@ -108,7 +108,7 @@ class PairwiseOutcome:
 
     @classmethod
     def abstain(cls, reasoning: str, **more: Any) -> PairwiseOutcome:
-        """Nobody said which is better: a refusal, or a label that is missing."""
+        """No answer to which is better: a refusal, or a missing label."""
         return cls(None, reasoning, outcome=Outcome.ABSTENTION, **more)
 
     @classmethod

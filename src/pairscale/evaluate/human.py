@@ -14,10 +14,10 @@ from typing import Any
 
 from pairscale.core.notices import notice
 from pairscale.core.options import require_seed
-from pairscale.evaluate._judge import require_names
-from pairscale.evaluate._majority import majority
 from pairscale.evaluate.comparators import PairwiseOutcome
+from pairscale.evaluate.judge import require_names
 from pairscale.evaluate.labels import CHOICES, Labels, answers_digest, read_labels, winner_of
+from pairscale.evaluate.majority import majority
 from pairscale.evaluate.suite import Task
 from pairscale.evaluate.traces import Trace
 from pairscale.judges.function import in_thread
@@ -36,7 +36,7 @@ def human_pairwise(
 
     Without ``ask`` the terminal is used: the criterion, the task, both answers as [1] and [2] in a random order, and a
     line that takes ``1``, ``2`` or ``tie``. One question at a time. With a run file every choice is kept at once, and
-    nobody is asked twice; so many choices as there are may be made today, and the rest tomorrow.
+    no question is asked twice; some may be answered today, and the rest tomorrow.
 
     Args:
         key: what the figures stand under.
@@ -116,7 +116,7 @@ def human_labels(
 
     Several labellers decide by majority; all of their labels stay in ``detail["labels"]``. A case without a label is an
     abstention; one whose answers have changed since is an error. What cannot be used (a choice that is none, a case
-    that nobody exported, two labels of one labeller) is in ``problems``, and said.
+    that was never exported, two labels of one labeller) is in ``problems``, and said.
 
     Args:
         path: the labels: the run file of ``pairscale label``, or jsonl, csv or any other table with ``case_id`` and

@@ -18,7 +18,7 @@ from pairscale.core.errors import InputError
 from pairscale.core.notices import notice
 from pairscale.core.options import ProgressMode, optional, require_int
 from pairscale.core.samples import read_samples
-from pairscale.evaluate._judge import make_task_judge
+from pairscale.evaluate.judge import make_task_judge
 from pairscale.evaluate.judge_measures import measures_of
 from pairscale.evaluate.judge_questions import (
     CheckPairs,

@@ -14,7 +14,7 @@ from pairscale.checks.card import Measure
 from pairscale.checks.effect import wilson
 from pairscale.checks.position import PositionalBias
 from pairscale.core.comparisons import Outcome
-from pairscale.evaluate.inference._score import score_interval, student_quantile
+from pairscale.evaluate.inference.score import score_interval, student_quantile
 from pairscale.evaluate.judge_questions import CheckPairs, Questions
 from pairscale.judges.orders import merge_orders
 

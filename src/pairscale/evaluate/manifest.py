@@ -1,4 +1,4 @@
-"""Blinded cases for people to label in any tool, and the key that stays with whoever evaluates."""
+"""Blinded cases for people to label in any tool, and the key that stays with the evaluator."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pairscale.evaluate.labels import answers_digest, case_name, labelled_answer
 from pairscale.evaluate.result import Unmatched
 from pairscale.evaluate.suite import SuiteLike
 from pairscale.evaluate.traces import TraceSource
-from pairscale.runtime import run_sync
+from pairscale.runtime import awaitable, blocking
 from pairscale.store.label_keys import key_path, known_key
 
 __all__ = ["MANIFEST", "ExportedCases", "export_pairwise_cases", "export_pairwise_cases_async", "require_manifest"]
@@ -59,7 +59,8 @@ class ExportedCases(ReprMixin):
         return f"{self.n_cases:,} case{'s' * (self.n_cases != 1)} in {self.path}{left}"
 
 
-def export_pairwise_cases(
+@blocking()
+async def export_pairwise_cases(
     source_a: TraceSource | _Path,
     source_b: TraceSource | _Path,
     *,
@@ -105,42 +106,6 @@ def export_pairwise_cases(
         >>> export_pairwise_cases(old, new, criteria="more certain", out="cases.jsonl", seed=1)
         <ExportedCases: 2 cases in cases.jsonl>
     """
-    return run_sync(
-        lambda: export_pairwise_cases_async(
-            source_a,
-            source_b,
-            criteria=criteria,
-            out=out,
-            suite=suite,
-            seed=seed,
-            embed_key=embed_key,
-            labellers=labellers,
-            overlap=overlap,
-        )
-    )
-
-
-async def export_pairwise_cases_async(
-    source_a: TraceSource | _Path,
-    source_b: TraceSource | _Path,
-    *,
-    criteria: str | Iterable[str],
-    out: _Path,
-    suite: SuiteLike | None = None,
-    seed: int | None = None,
-    embed_key: bool = False,
-    labellers: Sequence[str] = (),
-    overlap: int | None = None,
-) -> ExportedCases:
-    """The same as :func:`export_pairwise_cases`, to be awaited.
-
-    Example:
-        >>> import asyncio
-        >>> from pairscale import InMemoryTraceSource
-        >>> old, new = InMemoryTraceSource({"t1": "Rome?"}), InMemoryTraceSource({"t1": "Rome."})
-        >>> asyncio.run(export_pairwise_cases_async(old, new, criteria="more certain", out="awaited.jsonl", seed=1))
-        <ExportedCases: 1 case in awaited.jsonl>
-    """
     seed = require_seed(seed)
     wanted = [criteria] if isinstance(criteria, str) else list(criteria)
     target = require_path(out, "out")
@@ -185,6 +150,20 @@ async def export_pairwise_cases_async(
     return ExportedCases(target, where, len(cases), files, tuple(left_out))
 
 
+export_pairwise_cases_async = awaitable(
+    export_pairwise_cases,
+    """The same as :func:`export_pairwise_cases`, to be awaited.
+
+    Example:
+        >>> import asyncio
+        >>> from pairscale import InMemoryTraceSource
+        >>> old, new = InMemoryTraceSource({"t1": "Rome?"}), InMemoryTraceSource({"t1": "Rome."})
+        >>> asyncio.run(export_pairwise_cases_async(old, new, criteria="more certain", out="awaited.jsonl", seed=1))
+        <ExportedCases: 1 case in awaited.jsonl>
+    """,
+)
+
+
 def _require(criteria: Sequence[str], out: Path, labellers: Sequence[str], overlap: int | None) -> None:
     if not criteria or not all(isinstance(one, str) and one.strip() for one in criteria):
         raise InputError("criteria must be texts such as 'more helpful'")
@@ -210,7 +189,7 @@ def _exported(target: Path) -> dict[str, dict[str, Any]]:
 
 
 def _unlabelled(path: Path) -> list[dict[str, Any]]:
-    """The rows of a file that is written anew; none when it is not there."""
+    """The rows of a file that is about to be replaced; none when it does not exist."""
     rows = read_rows(path) if path.exists() else []
     if any(row.get("preferred") is not None for row in rows):
         raise InputError(f"{path} holds labels; move it elsewhere first, or name another file for the manifest")

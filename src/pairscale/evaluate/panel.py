@@ -7,9 +7,9 @@ from typing import Any
 
 from pairscale.core.errors import InputError
 from pairscale.core.tables import listed
-from pairscale.evaluate._judge import JudgeComparator, pairwise_judge, require_names
-from pairscale.evaluate._majority import majority
 from pairscale.evaluate.comparators import Ask, PairwiseOutcome, together
+from pairscale.evaluate.judge import JudgeComparator, pairwise_judge, require_names
+from pairscale.evaluate.majority import majority
 from pairscale.evaluate.suite import Task
 from pairscale.evaluate.traces import Trace
 from pairscale.judges.base import Judge

@@ -22,7 +22,7 @@ from pairscale.evaluate.board import differences_of, groups_of
 from pairscale.evaluate.comparators import PairwiseComparator
 from pairscale.evaluate.figures import VariantFigures, figures_of
 from pairscale.evaluate.grading import Evaluation
-from pairscale.evaluate.inference._cases import score_of
+from pairscale.evaluate.inference.cases import score_of
 from pairscale.evaluate.inference.failures import Failures
 from pairscale.evaluate.result import PairwiseRunResult
 from pairscale.evaluate.store import VARIANTS
@@ -30,7 +30,7 @@ from pairscale.evaluate.suite import SuiteLike, as_suite
 from pairscale.evaluate.traces import Trace
 from pairscale.evaluate.variants import VariantLike, make_variant
 from pairscale.models.bradley_terry import fit_bt_model
-from pairscale.runtime import CONCURRENCY, TIMEOUT, RunOptions, run_sync
+from pairscale.runtime import CONCURRENCY, TIMEOUT, RunOptions, awaitable, blocking
 from pairscale.store.runfile import RunFile, open_run
 from pairscale.store.writer import Entry
 
@@ -131,7 +131,8 @@ class VariantsResult(PlotMixin, ReportMixin, table="ranking", charts=("scores", 
         return f"<VariantsResult of {len(self.variants)} variants, {len(self.results)} pairs>"
 
 
-def run_variants(
+@blocking("run")
+async def run_variants(
     suite: SuiteLike,
     variants: Mapping[str, VariantLike],
     *,
@@ -180,52 +181,6 @@ def run_variants(
         >>> run_variants(list("abcdef"), variants, comparators=[judge]).ranking()["variant"].to_list()
         ['3', '2', '1']
     """
-    return run_sync(
-        lambda: run_variants_async(
-            suite,
-            variants,
-            comparators=comparators,
-            n_pairs=n_pairs,
-            concurrency=concurrency,
-            timeout=timeout,
-            run=run,
-            failures=failures,
-            max_cost=max_cost,
-            seed=seed,
-            level=level,
-            progress=progress,
-        ),
-        run=run,
-    )
-
-
-async def run_variants_async(
-    suite: SuiteLike,
-    variants: Mapping[str, VariantLike],
-    *,
-    comparators: Iterable[PairwiseComparator],
-    n_pairs: int | None = None,
-    concurrency: int = CONCURRENCY,
-    timeout: float | None = TIMEOUT,
-    run: _Path | None = None,
-    failures: Failures = "loss",
-    max_cost: float | None = None,
-    seed: int = 1,
-    level: float = 0.95,
-    progress: ProgressMode = True,
-) -> VariantsResult:
-    """The same as :func:`run_variants`, to be awaited.
-
-    Example:
-        >>> import asyncio
-        >>> from pairscale import pairwise_judge
-        >>> longer = lambda A, B: {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
-        >>> variants = {str(n): lambda task, n=n: task.input * n for n in (1, 2, 3)}
-        >>> judge = pairwise_judge(longer, criterion="says more", key="longer")
-        >>> result = asyncio.run(run_variants_async(list("abcdef"), variants, comparators=[judge]))
-        >>> result.ranking()["variant"].to_list()
-        ['3', '2', '1']
-    """
     suite = as_suite(suite)
     seed, concurrency = require_int(seed, "seed", least=0), require_int(concurrency, "concurrency", least=1)
     level, n_pairs = require_level(level), optional(require_int, n_pairs, "n_pairs", least=1)
@@ -248,6 +203,23 @@ async def run_variants_async(
         if evaluation.store.is_kept:
             save_variants(store, found)
     return found
+
+
+run_variants_async = awaitable(
+    run_variants,
+    """The same as :func:`run_variants`, to be awaited.
+
+    Example:
+        >>> import asyncio
+        >>> from pairscale import pairwise_judge
+        >>> longer = lambda A, B: {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
+        >>> variants = {str(n): lambda task, n=n: task.input * n for n in (1, 2, 3)}
+        >>> judge = pairwise_judge(longer, criterion="says more", key="longer")
+        >>> result = asyncio.run(run_variants_async(list("abcdef"), variants, comparators=[judge]))
+        >>> result.ranking()["variant"].to_list()
+        ['3', '2', '1']
+    """,
+)
 
 
 def _found(

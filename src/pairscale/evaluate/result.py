@@ -25,8 +25,8 @@ from pairscale.evaluate.comparators import Winner
 from pairscale.evaluate.diff import RunDiff, diff_runs
 from pairscale.evaluate.documents import SCHEMA_VERSION, result_fields
 from pairscale.evaluate.figures import VariantFigures
-from pairscale.evaluate.inference._cases import score_of
 from pairscale.evaluate.inference.calibrated import CalibratedRate
+from pairscale.evaluate.inference.cases import score_of
 from pairscale.evaluate.inference.control import ControlledRate
 from pairscale.evaluate.inference.failures import (
     Bounds,
@@ -42,7 +42,7 @@ from pairscale.evaluate.styles import controlled_of
 from pairscale.evaluate.wording import summary_of, verdict_of
 
 if TYPE_CHECKING:
-    from pairscale.evaluate.inference._cases import Ties
+    from pairscale.evaluate.inference.cases import Ties
     from pairscale.evaluate.inference.win_rate import Interval
 
 __all__ = ["CASES", "PairwiseAgreement", "PairwiseCase", "PairwiseRunResult", "Unmatched", "counted_score"]

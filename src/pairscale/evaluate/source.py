@@ -34,7 +34,7 @@ from pairscale.evaluate.traces import Trace
 from pairscale.judges.base import Judge, JudgePair, Verdict
 from pairscale.judges.function import raised
 from pairscale.runtime import Budget, BudgetExceeded, LogRows, Progress, Question, Recorded, Wait, close
-from pairscale.store._database import scrub_surrogates
+from pairscale.store.database import scrub_surrogates
 
 __all__ = ["DECIDED", "NO_ANSWER", "CaseSource", "Look", "StopRule", "comparator_keys"]
 

@@ -24,10 +24,10 @@ from pairscale.evaluate.suite import Suite, Task
 from pairscale.evaluate.traces import Trace
 from pairscale.judges.base import Judge, JudgePair, Verdict
 from pairscale.runtime import Question, Recorded
-from pairscale.store._database import scrub_surrogates, write_json
-from pairscale.store._schema import items, pairs
+from pairscale.store.database import scrub_surrogates, write_json
 from pairscale.store.policies import GroupCommitWriter
 from pairscale.store.runfile import RunFile
+from pairscale.store.schema import items, pairs
 from pairscale.store.writer import Entry
 
 __all__ = [

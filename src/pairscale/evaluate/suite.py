@@ -18,7 +18,7 @@ from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.provenance import fingerprint
 from pairscale.core.tables import listed
-from pairscale.store._database import scrub_surrogates
+from pairscale.store.database import scrub_surrogates
 
 __all__ = [
     "Suite",
@@ -64,7 +64,7 @@ class Task:
 
     @property
     def input(self) -> str:
-        """The text of the task; empty when nobody knows it."""
+        """The text of the task; empty when it is not known."""
         return as_words(self.inputs.get("input"))
 
     @property

@@ -133,7 +133,7 @@ class _Recorded:
     def __init__(self, source: TraceSource, name: str) -> None:
         self._source, self._name, self.identity = source, name, f"recorded:{name}"
         self._refs: tuple[dict[str, list[TraceRef]], dict[str, list[TraceRef]]] | None = None
-        self.recorded = True  # read anew each time: the recording may change, and no answer of it is ever out of date
+        self.recorded = True  # read again each time: the recording may change, and no answer of it is ever out of date
 
     async def answer(self, task: Task, repeat: int) -> Trace:
         if self._refs is None:
@@ -199,7 +199,7 @@ class ModelVariant:
         return _PLACE.sub(lambda place: as_words(task.inputs[place[1]]), self._prompt)
 
     def max_cost_of(self, task: Task) -> float | None:
-        """What an answer may cost, on the safe side; None when nobody knows the price."""
+        """What an answer may cost, on the safe side; None when the price is not known."""
         return self._model.max_cost_of(self._model.request(self.prompt_for(task)))
 
     async def aclose(self) -> None:

@@ -12,7 +12,6 @@ from pairscale.core.encodings import read_text
 from pairscale.core.errors import InputError
 from pairscale.core.notices import notice
 from pairscale.core.options import ProgressMode, require_flag, require_int
-from pairscale.evaluate._judge import pairwise_judge
 from pairscale.evaluate.calibration import CardLike, cards_by_criterion
 from pairscale.evaluate.formats.reading import (
     AnswerFile,
@@ -26,6 +25,7 @@ from pairscale.evaluate.formats.reading import (
 from pairscale.evaluate.human import human_labels, human_pairwise
 from pairscale.evaluate.inference.control import control_names
 from pairscale.evaluate.inference.failures import Failures
+from pairscale.evaluate.judge import pairwise_judge
 from pairscale.evaluate.manifest import ExportedCases, export_pairwise_cases, require_manifest
 from pairscale.evaluate.panel import pairwise_panel
 from pairscale.evaluate.run import Settings, StopWhen, compare_answers, compare_variants

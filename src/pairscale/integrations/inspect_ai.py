@@ -15,19 +15,17 @@ import polars as pl
 
 from pairscale.core.comparisons import Outcome
 from pairscale.core.errors import InputError, PairscaleError
-from pairscale.evaluate._judge import pairwise_judge
 from pairscale.evaluate.comparators import PairwiseOutcome
 from pairscale.evaluate.formats.answers import Answer, Document
 from pairscale.evaluate.formats.inspect_logs import read_inspect_log
 from pairscale.evaluate.formats.reading import of_variant, read_answers
 from pairscale.evaluate.inference.failures import Failures, count_failure, failed_sides, require_failures
 from pairscale.evaluate.inference.win_rate import WinRate, win_rate
+from pairscale.evaluate.judge import pairwise_judge
 from pairscale.evaluate.source import NO_ANSWER
 from pairscale.evaluate.suite import Task, id_key, id_of, input_key
 from pairscale.evaluate.traces import Trace, as_trace
 from pairscale.judges.base import Judge
-
-__all__ = ["pairwise_scorer", "win_rate_of"]
 
 _Baseline: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any] | Any"
 _KEY = "pairwise"

@@ -186,7 +186,7 @@ _LONGEST_REFUSAL = 600
 
 
 def declines(text: str) -> bool:
-    """Whether a reply without an answer begins as models do that decline in words, for want of another way."""
+    """Whether a reply without an answer begins as models do that decline in words."""
     return len(text) <= _LONGEST_REFUSAL and _DECLINES.match(text.replace("’", "'")) is not None
 
 

@@ -22,7 +22,7 @@ Item: TypeAlias = Mapping[str, Any]
 
 
 LARGEST = 2**56
-"""Larger figures of a judge are none; sums of such as these still fit into a run file."""
+"""Larger figures of a judge are dropped; sums of figures up to this one fit into a run file."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -170,7 +170,7 @@ def takes(function: Callable[..., Any], name: str) -> bool:
 
 
 async def in_thread(call: Callable[[], Any]) -> Any:
-    """Run a call that may block in a thread that nobody waits for: Ctrl-C ends a run at once, whatever is open."""
+    """Run a call that may block in a thread that is not waited for: Ctrl-C ends a run at once, whatever is open."""
     loop = asyncio.get_running_loop()
     outcome: asyncio.Future[Any] = loop.create_future()
 
@@ -181,7 +181,7 @@ async def in_thread(call: Callable[[], Any]) -> Any:
     def target() -> None:
         try:
             post(outcome.set_result, call())
-        except StopIteration as error:  # no future takes one, and whoever waits would wait for ever
+        except StopIteration as error:  # no future takes one, and the caller would wait forever
             post(outcome.set_exception, RuntimeError(words_of(error)))
         except BaseException as error:  # noqa: BLE001 - it is raised again where the outcome is awaited
             post(outcome.set_exception, error)

@@ -164,7 +164,7 @@ class LLMJudge:
         return self._model.request(prompt, ANSWERS if self._answer == "structured" else None)
 
     def prompt_bytes(self) -> PromptBytes:
-        """How long the prompts are, for whoever has many pairs and will not write them all."""
+        """How long the prompts are, without writing all of them."""
         return prompt_bytes(self._template, self.trait, self._prefix, self._suffix)
 
     def preview(self, pair: JudgePair) -> tuple[str, Mapping[str, Any]]:
@@ -186,7 +186,7 @@ class LLMJudge:
 
     @property
     def uses_cache(self) -> bool:
-        """Whether answers may come from the cache; then whoever asks says which ``occurrence`` a question is."""
+        """Whether answers may come from the cache; the caller then says which ``occurrence`` a question is."""
         return self._model.uses_cache
 
     @property

@@ -12,7 +12,7 @@ from pairscale.core.display import PlotMixin, ReportMixin, ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.options import require_level
 from pairscale.core.tables import listed
-from pairscale.models._likelihood import outcome_probabilities
+from pairscale.models.likelihood import outcome_probabilities
 
 if TYPE_CHECKING:
     import polars as pl

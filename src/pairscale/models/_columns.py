@@ -14,14 +14,14 @@ import numpy as np
 from scipy import sparse
 
 from pairscale.models._information import FACTOR_LIMIT, covariance
-from pairscale.models._likelihood import RUNAWAY
+from pairscale.models.likelihood import RUNAWAY
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from pairscale.core.arrays import Floats, Ints
     from pairscale.models._counts import Counts, Units
-    from pairscale.models._likelihood import Root
+    from pairscale.models.likelihood import Root
 
 __all__ = [
     "Columns",
@@ -50,7 +50,7 @@ class Columns:
     Attributes:
         times: per pair, how often it was compared.
         won: per pair, how often the first won; half a win for a tie.
-        tied: per pair, how often nobody won, where ties are modelled.
+        tied: per pair, how often neither won, where ties are modelled.
     """
 
     times: Floats

@@ -62,7 +62,7 @@ class Counts:
         second: per pair, the second item.
         times: per pair, how often it was compared.
         won: per pair, how often the first won; half a win for a tie.
-        tied: per pair, how often nobody won, where ties are modelled.
+        tied: per pair, how often neither won, where ties are modelled.
         wins: per item, comparisons won; half a win for a tie.
         comparisons: per item, comparisons; a comparison of an item with itself counts twice, as one win and one loss.
         self_pairs: per item, comparisons with itself.

@@ -12,8 +12,8 @@ from pairscale.models._columns import share_start
 from pairscale.models._counts import named_parts
 from pairscale.models._information import EXACT_LIMIT
 from pairscale.models._learned_spread import averaged_information, learned_spread
-from pairscale.models._likelihood import maximise, maximise_penalised, one_sided_groups, start_at
 from pairscale.models._sirt import solve_adjusted
+from pairscale.models.likelihood import maximise, maximise_penalised, one_sided_groups, start_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pairscale.core.arrays import Ints
     from pairscale.models._columns import Shared
     from pairscale.models._counts import Counts
-    from pairscale.models._likelihood import Parameters, Root
     from pairscale.models._rows import Ties
+    from pairscale.models.likelihood import Parameters, Root
 
 __all__ = ["ENGINES", "EngineName", "FitEngine", "without_maximum"]
 

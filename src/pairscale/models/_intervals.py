@@ -11,15 +11,15 @@ from pairscale.core.errors import FitError
 from pairscale.models._columns import both_orders, connected_columns, resampled, rounds_at_once, solve_columns
 from pairscale.models._counts import connected_parts, reweighted
 from pairscale.models._information import Covariance, covariance
-from pairscale.models._likelihood import outcome_probabilities
 from pairscale.models._progress import at_work
+from pairscale.models.likelihood import outcome_probabilities
 
 if TYPE_CHECKING:
     from pairscale.core.arrays import Floats, Ints
     from pairscale.models._columns import Shared
     from pairscale.models._counts import Counts, Units
     from pairscale.models._engines import FitEngine
-    from pairscale.models._likelihood import Parameters, Root
+    from pairscale.models.likelihood import Parameters, Root
 
 __all__ = ["RANK_DRAWS", "bootstrap_draws", "normal_draws", "rank_bounds", "robust_covariance"]
 

@@ -21,12 +21,12 @@ from scipy.special import expit
 
 from pairscale.models._btl import LEARNED_SCALE
 from pairscale.models._information import Information, pair_sums, pair_variances, solve
-from pairscale.models._likelihood import with_weights
+from pairscale.models.likelihood import with_weights
 
 if TYPE_CHECKING:
     from pairscale.core.arrays import Floats
     from pairscale.models._counts import Counts
-    from pairscale.models._likelihood import Root
+    from pairscale.models.likelihood import Root
 
 __all__ = ["averaged_information", "learned_spread"]
 

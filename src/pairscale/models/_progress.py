@@ -18,7 +18,7 @@ _show: ContextVar[Callable[[str], None] | None] = ContextVar("show", default=Non
 
 
 def at_work(what: str) -> None:
-    """Say what a fit works at now; nothing where nobody looks."""
+    """Say what a fit works at now; nothing where no one looks."""
     show = _show.get()
     if show is not None:
         show(what)

@@ -72,8 +72,8 @@ def read_decided(
         bt_data: any shape that :func:`pairscale.core.comparisons.as_comparisons` knows, or three columns under any
             names: the first item, the second, and 1 when the first won, 0 when the second did.
         ties: whether ties (a result of 0.5, or no winner and the outcome ``tie``) are kept; ``drop`` leaves them out.
-        weights: a column, or one number a row.
-        cluster: a column, or one name a row.
+        weights: a column, or one number per row.
+        cluster: a column, or one name per row.
 
     Raises:
         TableError: when the columns are of no known shape, a result is none of 1, 0, 0.5 and missing, or a weight or

@@ -23,12 +23,12 @@ import numpy as np
 from scipy.special import logit
 
 from pairscale.models._information import solve
-from pairscale.models._likelihood import Root, log_likelihood, make_room, moments, runaways, start_at
+from pairscale.models.likelihood import Root, log_likelihood, make_room, moments, runaways, start_at
 
 if TYPE_CHECKING:
     from pairscale.core.arrays import Floats
     from pairscale.models._counts import Counts
-    from pairscale.models._likelihood import Parameters, Room
+    from pairscale.models.likelihood import Parameters, Room
 
 __all__ = ["solve_adjusted"]
 

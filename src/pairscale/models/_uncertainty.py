@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pairscale.core.arrays import Floats, Ints
     from pairscale.models._counts import Counts, Decided, Units
     from pairscale.models._engines import FitEngine
-    from pairscale.models._likelihood import Root
+    from pairscale.models.likelihood import Root
 
 __all__ = ["Interval", "Requested", "Uncertainty", "assess", "seed_used"]
 

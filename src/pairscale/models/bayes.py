@@ -31,12 +31,12 @@ from pairscale.core.tables import Table
 from pairscale.models._bayes_rows import BayesTies, read_rows, sizes_of
 from pairscale.models._btl import BTLDensity, Cells, JudgeParameters
 from pairscale.models._copies import AS_NEW, BY_ADDED, say_copies
-from pairscale.models._row import model_columns
 from pairscale.models._sampling import Warm, sampled, warmed_up
 from pairscale.models._sampling_bar import SamplingBar
 from pairscale.models.diagnostics import Diagnostics, DiagnosticsGate
 from pairscale.models.known import known_by_id, standardised
 from pairscale.models.logs import ITEM_FIGURES, round_log_row, summarize_items
+from pairscale.models.model_columns import model_columns
 from pairscale.models.posterior import Posterior, item_log
 from pairscale.models.repeats import RepeatAgreement, count_repeats, repeats_per_item
 from pairscale.models.sampling import MCMCSettings, Repeats, Variant
@@ -190,7 +190,7 @@ def fit_bayes_btl_mcmc(
     """
     settings = MCMCSettings.given(mcmc)
     require_choice(subset_method, "subset_method", ("first", "sample"))
-    if _model(model_variant, prior_sd).position and not says_who_stood_first(results):
+    if judge_parameters(model_variant, prior_sd).position and not says_who_stood_first(results):
         raise InputError(
             "results list winners and losers without saying who stood first, so there is no position effect to "
             "estimate; use model_variant='btl_e' or 'btl'"
@@ -275,7 +275,7 @@ def fit_btl(
         progress: show a bar when standard error is a terminal.
     """
     settings = settings or MCMCSettings()
-    model = _model(model_variant, prior_sd, known)
+    model = judge_parameters(model_variant, prior_sd, known)
     names = pl.Series(list(ids), dtype=pl.String)
     cells, first, second, agreement = count_repeats(rows, names, model, repeats)
     density = BTLDensity(cells, model)
@@ -327,7 +327,7 @@ def fit_btl(
 # What goes in
 
 
-def _model(variant: str, prior_sd: Any, known: Sequence[float] | Floats | None = None) -> JudgeParameters:
+def judge_parameters(variant: str, prior_sd: Any, known: Sequence[float] | Floats | None = None) -> JudgeParameters:
     kinds = _VARIANTS[require_choice(variant, "model_variant", _VARIANTS)]
     spread = require_number_or(prior_sd, "prior_sd", ("learned",), above=0)
     standard = None if known is None else tuple(standardised(known).tolist())

@@ -38,7 +38,7 @@ from pairscale.models._uncertainty import Interval, Requested, Uncertainty, asse
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pairscale.models._likelihood import Root
+    from pairscale.models.likelihood import Root
     from pairscale.models.sampling import Repeats
 
 __all__ = [
@@ -114,12 +114,12 @@ def fit_bt_model(
         ties: ``drop`` leaves them out, ``half`` counts half a win for each side, and ``davidson`` models them:
             ``P(tie) = nu sqrt(p_1 p_2) / (p_1 + p_2 + nu sqrt(p_1 p_2))`` with p = exp(theta). A tie is a result of
             0.5, or no winner and the ``outcome`` tie.
-        weights: what each comparison counts: a column, or a number a row. Twice the weight is twice the comparison,
+        weights: what each comparison counts: a column, or one number per row. Twice the weight is twice the comparison,
             also for standard errors (robust and bootstrap ones excepted).
         level: of the intervals.
         se: whether standard errors and intervals are wanted; without them, large data are faster.
         covariance: keep the full covariance, which :meth:`BTFit.win_probability` needs for its interval.
-        cluster: a column (such as ``judge_id``) or a name a row: comparisons of a cluster may depend on each other.
+        cluster: a column (such as ``judge_id``) or one name per row: comparisons of a cluster may depend on each other.
             Adds ``se_robust``, from the sandwich formula, and a bootstrap draws whole clusters.
         bootstrap: rounds of resampling; adds ``se_bootstrap``. ``sirt`` is given multinomial weights, the others
             exponential ones (the Bayesian bootstrap), with which no round loses an item or its only loss.
@@ -155,11 +155,8 @@ def fit_bt_model(
         >>> fit.theta["ID"].to_list()
         ['a', 'b', 'c']
     """
-    if position and not says_who_stood_first(bt_data):
-        raise InputError(
-            "bt_data lists winners and losers without saying who stood first, so there is no position effect to "
-            "estimate; leave position out"
-        )
+    if position:
+        _require_sides(bt_data)
     method = _engine(engine, eps, prior_sd, position, ties)
     asked = _asked(level, se, interval, covariance, cluster is not None, bootstrap, rank_intervals, seed)
     require_choice(unconnected, "unconnected", get_args(Unconnected))
@@ -172,10 +169,8 @@ def fit_bt_model(
     if asked.se and (method.prior_sd != "learned" or agreement is None):
         notices += say_chosen(require_choice(chosen, "chosen", get_args(Chosen)), method)
 
-    judged = set(counts.ids)
-    unjudged = tuple(name for name in expected if name not in judged)
-    if unjudged:
-        notices.append(notice(f"no score, because no comparison was decided: {listed(unjudged)}"))
+    unjudged, said = _unjudged(expected, counts)
+    notices += said
     parts = connected_parts(counts)
     if len(parts) > 1:
         notices.append(_say_parts(counts, parts, unconnected))
@@ -198,9 +193,22 @@ def fit_bt_model(
     ]
     solution = _solution(pieces, roots, method)
     if verbose:
-        end = "converged" if solution.converged else "did not converge"
-        notice(f"{method.name}: {end} after {solution.iterations} steps, log-likelihood {solution.log_likelihood:.4f}")
+        _say_how(method, solution)
     exact = all(is_exact(piece) for piece in pieces)
+    settings = {
+        **method.settings,
+        "level": level,
+        "unconnected": unconnected,
+        "se_mean": ("exact" if exact else "probes") if se else None,
+        "reference": reference,
+        "position": position,
+        "ties": ties,
+        "weights": weights if weights is None or isinstance(weights, str) else "given",
+        "cluster": cluster if cluster is None or isinstance(cluster, str) else "given",
+        "bootstrap": bootstrap,
+        "interval": asked.interval if se else None,
+        "repeats": repeats,
+    }
     order = None if len(tables) > 1 else _order(tables[0], counts)
     return BTFit(
         theta=tables[0] if len(tables) == 1 else _stacked(tables),
@@ -210,31 +218,33 @@ def fit_bt_model(
         components=tuple(piece.ids for piece in pieces),
         unjudged=unjudged,
         notices=tuple(notices),
-        provenance=Provenance(
-            method=method.name,
-            settings={
-                **method.settings,
-                "level": level,
-                "unconnected": unconnected,
-                "se_mean": ("exact" if exact else "probes") if se else None,
-                "reference": reference,
-                "position": position,
-                "ties": ties,
-                "weights": weights if weights is None or isinstance(weights, str) else "given",
-                "cluster": cluster if cluster is None or isinstance(cluster, str) else "given",
-                "bootstrap": bootstrap,
-                "interval": asked.interval if se else None,
-                "repeats": repeats,
-            },
-            seed=seed_used(asked, exact=exact),
-            inputs={"comparisons": everyone.digest},
-        ),
+        provenance=Provenance(method.name, settings, seed_used(asked, exact=exact), {"comparisons": everyone.digest}),
         position=_position(roots[0], known[0]) if position else None,
         ties=_tie_effect(roots[0], known[0]) if ties == "davidson" else None,
         covariance=None if known[0].covariance is None else known[0].covariance[np.ix_(order, order)],  # type: ignore[arg-type]
         prior_sd=method.spread if method.name == "map" else None,
         repeat_agreement=agreement,
     )
+
+
+def _require_sides(bt_data: Table) -> None:
+    if not says_who_stood_first(bt_data):
+        raise InputError(
+            "bt_data lists winners and losers without saying who stood first, so there is no position effect to "
+            "estimate; leave position out"
+        )
+
+
+def _unjudged(expected: Sequence[str], counts: Counts) -> tuple[tuple[str, ...], list[str]]:
+    """The items that no comparison decided, and what is said of them."""
+    judged = set(counts.ids)
+    found = tuple(name for name in expected if name not in judged)
+    return found, [notice(f"no score, because no comparison was decided: {listed(found)}")] if found else []
+
+
+def _say_how(method: FitEngine, solution: BTSolution) -> None:
+    end = "converged" if solution.converged else "did not converge"
+    notice(f"{method.name}: {end} after {solution.iterations} steps, log-likelihood {solution.log_likelihood:.4f}")
 
 
 def summarize_bt_fit(fit: BTFit, decreasing: bool = True, verbose: bool = True) -> pl.DataFrame:

@@ -21,8 +21,8 @@ from pairscale.core.display import ReprMixin
 from pairscale.core.errors import FitError, InputError
 from pairscale.core.notices import notice
 from pairscale.core.tables import Table, listed, to_frame
-from pairscale.models._likelihood import outcome_probabilities
 from pairscale.models._rows import judge_column, read_decided
+from pairscale.models.likelihood import outcome_probabilities
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +35,7 @@ __all__ = ["ITEM_WORDS", "JUDGE_WORDS", "FitStatistics", "fit_statistics", "flag
 
 _FLAG = 2.0
 _SAME_THETA = 1e-9
-_FEWEST = 3  # of fewer, a mean and a standard deviation flag nobody
+_FEWEST = 3  # of fewer, a mean and a standard deviation flag no one
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -84,7 +84,7 @@ def fit_statistics(bt_data: Table, fit: BTFit, *, judge: str | Sequence[Any] | N
         bt_data: the comparisons that ``fit`` was made of. Every comparison counts the same, also where the fit had
             weights.
         fit: from :func:`pairscale.fit_bt_model`. Its position effect and its way with ties are kept to.
-        judge: the column that names the judge, or a name a row; without it ``judge_id``, else ``judge``.
+        judge: the column that names the judge, or one name per row; without it ``judge_id``, else ``judge``.
 
     Raises:
         FitError: when no comparison is of two items with a score.
@@ -191,7 +191,7 @@ def flagged(table: pl.DataFrame, name: str, words: tuple[str, str]) -> pl.DataFr
     if table.height >= _FEWEST:
         for column in ("infit", "outfit"):
             mean, sd = pl.col(column).mean(), pl.col(column).std()
-            # A spread of rounding errors makes nobody a misfit.
+            # A spread of rounding errors makes no one a misfit.
             wide = sd > 1e-9
             high |= (pl.col(column) > mean + _FLAG * sd) & wide
             low |= (pl.col(column) < mean - _FLAG * sd) & wide

@@ -147,16 +147,16 @@ def fit(
     require_choice(model, "model", get_args(FitModel))
     require_choice(answer, "answer", get_args(Answer))
     require_choice(judges, "judges", get_args(Judges))
-    given = {
+    of_bt: dict[str, Any] = {
+        "position": position, "cluster": cluster, "bootstrap": bootstrap, "reference": reference, "weights": weights,
+        "covariance": covariance, "rank_intervals": rank_intervals,
+    }  # fmt: skip
+    given = of_bt | {
         "engine": engine != "auto", "variant": variant, "prior_sd": prior_sd, "repeats": repeats,
         "prior": prior is not None, "ties": ties, "chosen": chosen, "runs": runs, "level": level, "separate": separate,
-        "position": position, "cluster": cluster, "bootstrap": bootstrap, "reference": reference, "weights": weights,
-        "covariance": covariance, "rank_intervals": rank_intervals, "answer": answer != "winner",
-        "judges": judges != "pooled",
+        "answer": answer != "winner", "judges": judges != "pooled",
     }  # fmt: skip
-    if wrong := misplaced({name: not _is_unset(value) for name, value in given.items()}, model):
-        models = " or ".join(f"model={known!r}" for known in wrong[1])
-        raise InputError(f"{wrong[0]} belongs to {models}, not to model={model!r}; leave it out")
+    _require_belonging(given, model)
     require_choice(engine, "engine", _ENGINES[model])
     if answer == "probability" and ties is not None:
         raise InputError("ties belongs to answer='winner'; with answer='probability' a tie is a probability of 0.5")
@@ -165,7 +165,7 @@ def fit(
     if answer == "winner":
         _say_unused(known.table)
     if weights is None and "weight" in known.table.columns:
-        weights = _own_weights(model)
+        of_bt["weights"] = _own_weights(model)
     names = known.ids if ids is None else ids
     if model == "elo":
         from pairscale.models.elo import fit_elo_model
@@ -176,10 +176,7 @@ def fit(
     tied = ties if ties is not None else "half" if model == "bayes" else "drop"
     spread = prior_sd if prior_sd is not None else "learned"
     if model == "bayes":
-        if tied == "davidson":
-            raise InputError("ties='davidson' belongs to model='bt'; the Bayesian model takes 'half' or 'drop'")
-        if answer == "probability" and prior is not None:
-            raise InputError("prior belongs to answer='winner'; a fit of probabilities does not take it yet")
+        tied = _require_bayes(tied, answer, given=prior is not None)
         beforehand = None if prior is None else _beforehand(prior, known.samples)
         if answer == "probability":
             return _graded(known.table, names, engine, variant, seed, spread, counted, progress=progress)
@@ -198,20 +195,30 @@ def fit(
             engine=engine,
             ids=names,
             prior_sd=fixed,
-            reference=reference,
-            position=position,
             ties=tied,
-            weights=weights,
             level=0.95 if level is None else level,
-            covariance=covariance,
-            cluster=cluster,
-            bootstrap=bootstrap,
-            rank_intervals=rank_intervals,
             seed=seed,
             unconnected="separate" if separate else "error",
             repeats=counted,
             chosen=chosen or known.chosen or "beforehand",
+            **of_bt,
         )
+
+
+def _require_belonging(given: Mapping[str, Any], model: FitModel) -> None:
+    """Refuse an option of another model."""
+    if wrong := misplaced({name: not _is_unset(value) for name, value in given.items()}, model):
+        models = " or ".join(f"model={known!r}" for known in wrong[1])
+        raise InputError(f"{wrong[0]} belongs to {models}, not to model={model!r}; leave it out")
+
+
+def _require_bayes(ties: Ties, answer: Answer, *, given: bool) -> Literal["half", "drop"]:
+    """Refuse what the Bayesian model does not take; ``given`` says whether there is a prior."""
+    if ties == "davidson":
+        raise InputError("ties='davidson' belongs to model='bt'; the Bayesian model takes 'half' or 'drop'")
+    if answer == "probability" and given:
+        raise InputError("prior belongs to answer='winner'; a fit of probabilities does not take it yet")
+    return ties
 
 
 def _pooled(
@@ -227,7 +234,7 @@ def _pooled(
     *,
     progress: ProgressMode,
 ) -> BayesFit:
-    """A fit of winners, whoever judged."""
+    """A fit of winners, with all judges pooled."""
     best = variant or ("btl_e_b" if says_who_stood_first(table) else "btl_e")
     if engine == "laplace":
         return _laplace(table, ids, best, seed, prior_sd, repeats, ties, prior)

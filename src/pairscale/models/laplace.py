@@ -31,7 +31,7 @@ from pairscale.core.provenance import Provenance
 from pairscale.models._btl import Cells, JudgeParameters
 from pairscale.models._normal import OUT, Normal, Target
 from pairscale.models._normal_sparse import SparseTarget
-from pairscale.models.bayes import _model
+from pairscale.models.bayes import judge_parameters
 from pairscale.models.diagnostics import Diagnostics, DiagnosticsGate
 from pairscale.models.posterior import Posterior
 from pairscale.models.repeats import RepeatAgreement, count_repeats, repeats_per_item
@@ -132,7 +132,7 @@ def fit_btl_laplace(
         known: what is known of the items beforehand, as there.
     """
     del settings, warm
-    model = _model(model_variant, prior_sd, known)
+    model = judge_parameters(model_variant, prior_sd, known)
     names = pl.Series(list(ids), dtype=pl.String)
     cells, first, second, agreement = count_repeats(rows, names, model, repeats)
     gate = DiagnosticsGate.for_items(len(names)) if gate is None else gate

@@ -27,7 +27,7 @@ from pairscale.models._logit_target import LogitTarget, SparseLogitTarget
 from pairscale.models._logits import Logits, read_logits
 from pairscale.models._sampling import sampled, whitened
 from pairscale.models._sampling_bar import SamplingBar
-from pairscale.models.bayes import _model
+from pairscale.models.bayes import judge_parameters
 from pairscale.models.diagnostics import Diagnostics, DiagnosticsGate
 from pairscale.models.laplace import DENSE, N_DRAWS, around_center, draw_around
 from pairscale.models.posterior import Posterior
@@ -247,7 +247,7 @@ class _Read:
 def _read(
     rows: pl.DataFrame, ids: Sequence[str], variant: Variant, prior_sd: float | Literal["learned"], repeats: Repeats
 ) -> _Read:
-    model = replace(_model(variant, prior_sd), lapse=False)
+    model = replace(judge_parameters(variant, prior_sd), lapse=False)
     names = pl.Series(list(ids), dtype=pl.String)
     first, second = numbered(rows["ID1"], names), numbered(rows["ID2"], names)
     first_won = rows["better_id"] == rows["ID1"]

@@ -292,7 +292,7 @@ def _chances(asked: _Asked, cells: Cells, model: JudgeParameters) -> Floats:
     from pairscale.models.laplace import differences  # which needs this module
 
     found = differences(cells, model)
-    # Each pair and order has a cell, whoever won; without a position effect both orders share one.
+    # Each pair and order has a cell, for either winner; without a position effect both orders share one.
     first = np.where(cells.sign > 0, cells.winner, cells.loser)
     low, high = np.minimum(cells.winner, cells.loser), np.maximum(cells.winner, cells.loser)
     to_low = np.where(cells.winner == low, 1.0, -1.0)

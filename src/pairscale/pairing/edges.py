@@ -7,8 +7,6 @@ import polars as pl
 
 from pairscale.core.arrays import Ints
 
-__all__ = ["count_cells", "linked_groups", "numbered"]
-
 
 def numbered(column: pl.Series, ids: pl.Series) -> Ints:
     """Each id of a column as its place among ``ids``."""

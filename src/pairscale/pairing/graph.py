@@ -13,8 +13,6 @@ from pairscale.core.errors import TableError
 from pairscale.core.tables import Table, listed, require_ids, row_numbers, to_frame
 from pairscale.pairing.edges import count_cells, linked_groups, numbered
 
-__all__ = ["PairSummary", "summarize_pairs"]
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PairSummary(ReprMixin, table="degrees"):

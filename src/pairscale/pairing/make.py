@@ -17,8 +17,6 @@ from pairscale.pairing.table import as_pairs, drawn, generator, share_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["make_pairs", "sample_pairs", "some_pairs"]
-
 
 def make_pairs(samples: Table) -> pl.DataFrame:
     """All unordered pairs of samples, each once, with ``ID1 < ID2``.

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from pairscale.core.tables import Table
 
-__all__ = ["alternate_pair_order", "randomize_pair_order", "sample_reverse_pairs"]
-
 
 def randomize_pair_order(pairs: Table, seed: int | None = None) -> pl.DataFrame:
     """The pairs, each with its two samples swapped or not by a coin toss.

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from pairscale.core.tables import Table
 
-__all__ = ["read_given_pairs", "read_pairs"]
-
 
 def read_pairs(
     data: Table | str | os.PathLike[str],

@@ -26,8 +26,6 @@ from pairscale.core.tables import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["as_pairs", "drawn", "generator", "share_of", "swapped"]
-
 
 def as_pairs(pairs: Table) -> pl.DataFrame:
     """A table of pairs with ``ID1 text1 ID2 text2`` in front, checked.

@@ -14,8 +14,6 @@ from starlette.responses import PlainTextResponse
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["Guard", "is_signed", "signature"]
-
 MOST_BYTES = 64 * 1024
 """Of a form: far more than a comment needs."""
 
@@ -86,7 +84,7 @@ class Guard:
 
 
 class _Limited:
-    """A body of at most so many bytes, whatever its header says."""
+    """A body of limited size, whatever its header says."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive, self._left = receive, MOST_BYTES

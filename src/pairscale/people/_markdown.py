@@ -12,8 +12,6 @@ from markupsafe import Markup, escape
 if TYPE_CHECKING:
     from markdown_it.token import Token
 
-__all__ = ["shown"]
-
 _LONGEST = 60_000  # letters; longer texts are shown as they are written
 _DEEPEST = 20
 

@@ -13,8 +13,6 @@ from pairscale.people._pages import HTML, Signature, Token, page, see
 from pairscale.people.overview import FAST_LETTERS, Overview, for_spreadsheets, label_table, overview
 from pairscale.people.source import StoredLabelSource
 
-__all__ = ["add_owner"]
-
 _FILE: dict[int | str, dict[str, Any]] = {404: HTML[404], 422: HTML[422]}
 
 

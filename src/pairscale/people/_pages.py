@@ -17,8 +17,6 @@ from starlette.exceptions import HTTPException
 from pairscale.core.errors import InputError, PairscaleError
 from pairscale.reporting.svg import picture_css
 
-__all__ = ["HTML", "STATIC", "Signature", "Token", "add_errors", "page", "problem", "see"]
-
 STATIC = FilePath(__file__).parent / "static"
 
 Token = Annotated[str, Path(min_length=1, max_length=200, description="The secret part of a link.")]

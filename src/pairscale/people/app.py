@@ -20,8 +20,6 @@ from pairscale.people._pages import HTML, STATIC, Signature, Token, add_errors, 
 from pairscale.people.labels import Labeller
 from pairscale.people.source import LabelQuestion, LabelSource, StoredLabelSource
 
-__all__ = ["SKIP_REASONS", "create_app"]
-
 SKIP_REASONS = (
     "I cannot tell which is better",
     "A text is missing or cannot be read",

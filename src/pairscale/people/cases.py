@@ -19,14 +19,12 @@ from pairscale.core.tables import PAIRS, listed
 from pairscale.core.traits import trait_description
 from pairscale.evaluate.manifest import MANIFEST
 from pairscale.pairing.reading import read_given_pairs
-from pairscale.store._database import scrub_surrogates
+from pairscale.store.database import scrub_surrogates
 
 if TYPE_CHECKING:
     import os
 
     import polars as pl
-
-__all__ = ["Case", "clean_text", "read_cases", "reading_length", "to_rank"]
 
 _WIDE_LETTER = 3  # a Chinese, Japanese or Korean sign takes a reader about as long as three Latin letters
 DEFAULT_CRITERION = "Overall Quality"
@@ -164,9 +162,9 @@ def _from_run(run: str | os.PathLike[str], criterion: str | None) -> list[Case]:
     """The cases that are labelled in a run file, and its own pairs under the trait that its judges were asked about."""
     from sqlalchemy import select
 
-    from pairscale.store._schema import conditions, pairs
     from pairscale.store.labels import label_cases
     from pairscale.store.runfile import open_run
+    from pairscale.store.schema import conditions, pairs
 
     with open_run(run) as store, store.snapshot(), store.transaction() as connection:
         texts = dict(store.items().select("ID", "text").iter_rows())

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from pairscale.people.cases import Case
     from pairscale.store.chain import Change
 
-__all__ = ["LABEL_COLUMNS", "Assigned", "Choice", "LabelStore", "Labeller", "Standing", "other_side", "whose"]
-
 Choice: TypeAlias = Literal["1", "2", "tie"]
 
 LABEL_COLUMNS = (

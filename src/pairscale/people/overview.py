@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from pairscale.people.cases import Case
     from pairscale.people.labels import Labeller, LabelStore
 
-__all__ = ["CriterionView", "LabellerView", "Overview", "for_spreadsheets", "label_table", "overview"]
-
 _Row: TypeAlias = Mapping[str, Any]
 
 FAST_LETTERS = 100.0

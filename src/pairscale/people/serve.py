@@ -25,17 +25,6 @@ if TYPE_CHECKING:
     from pairscale.people.labels import Labeller, LabelStore
     from pairscale.people.source import LabelSource
 
-__all__ = [
-    "DEFAULT_PORT",
-    "Address",
-    "LabelSite",
-    "QuestionSite",
-    "require_page",
-    "serve_labels",
-    "serve_questions",
-    "serve_run",
-]
-
 DEFAULT_PORT = 8484
 _START_S, _STOP_S = 30.0, 10.0
 _LINGER_S = 3.0

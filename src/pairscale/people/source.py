@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from pairscale.people.cases import Case
     from pairscale.people.labels import Choice, LabelStore
 
-__all__ = ["LabelQuestion", "LabelSource", "QuestionQueueSource", "StoredLabelSource"]
-
 _QUEUE_WAIT = 1.5  # seconds: a run needs some hundredths of one to choose its next pair
 
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from pairscale.people.cases import Case
     from pairscale.people.labels import Labeller, LabelStore
 
-__all__ = ["label_in_terminal"]
-
 
 def label_in_terminal(
     store: LabelStore,

@@ -25,8 +25,6 @@ from pairscale.runtime.sync import Terminated, terminable
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Labelling", "label", "labeller_names", "labels_file", "read_instructions", "show_links"]
-
 _WAKE_S = 0.5
 _MOST_LABELLERS = 1000
 _LAST_PORT = 65535

@@ -24,16 +24,14 @@ from pairscale.reporting.figures import items_so_far
 from pairscale.reporting.picture import Lines, number, score_picture
 from pairscale.reporting.svg import picture_css, svg
 from pairscale.runtime import recorded_prices
-from pairscale.store._schema import attempts, comparisons
 from pairscale.store.labels import label_counts
 from pairscale.store.runfile import open_run
+from pairscale.store.schema import attempts, comparisons
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from pairscale.store.runfile import RunFile
-
-__all__ = ["Moment", "create_watch_app", "look_at"]
 
 _RECENT = timedelta(minutes=2)
 _LATELY = 1000  # attempts, for what went wrong

@@ -31,7 +31,7 @@ StopReason = Literal["stop", "length", "refusal", "content_filter", "error", "ot
 """Why a reply ended: complete, cut off, declined by the model, stopped by a filter, or something else."""
 
 CHOICE_KEY = "better_sample"
-"""The field of structured output that holds the answer: whoever asks and whoever reads call it so."""
+"""The field of structured output that holds the answer: requests and readers use the same name."""
 
 
 @record

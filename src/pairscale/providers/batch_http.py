@@ -76,7 +76,7 @@ class BatchHTTP:
             method: of HTTP.
             path: behind the base URL, or a whole address.
             body: a JSON document to send.
-            data: makes another kind of body, anew for every try.
+            data: makes another kind of body, once per try.
             headers: besides those of the client.
             again: whether a failure that may pass is tried again.
 
@@ -174,7 +174,7 @@ class BatchHTTP:
         raise AssertionError
 
     def _say(self, problem: str, wait: float) -> None:
-        """That it is tried again, so that nobody wonders why nothing happens; the problem in full when it is new."""
+        """That it is tried again, so that the pause is explained; the problem in full when it is new."""
         if problem == self._said:
             notice(f"{self.provider.name}: the same again; trying again in {wait:g} s")
         else:

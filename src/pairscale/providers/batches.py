@@ -294,6 +294,6 @@ def batch_format(provider: str) -> BatchFormat:
     if provider not in _CLASSES:
         raise InputError(f"{provider} has no batches; there are {', '.join(BATCH_PROVIDERS)}: judge live instead")
     make: Callable[[], BatchFormat] = getattr(
-        import_module(f"pairscale.providers._{provider}_batches"), _CLASSES[provider]
+        import_module(f"pairscale.providers.{provider}_batches"), _CLASSES[provider]
     )
     return make()

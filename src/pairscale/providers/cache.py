@@ -56,7 +56,7 @@ def call_key(client: LLMClient, call: HTTPCall, repeat: str) -> str:
     Args:
         client: who asks: its provider, its address and its headers, those that may hold a secret left out.
         call: what is asked.
-        repeat: which time this is, for whoever asks the same several times; equal names share an answer.
+        repeat: which time this is, when the same is asked several times; equal names share an answer.
     """
     asked = [
         _VERSION, client.provider.name, client.base_url, call.method, call.path, call.body,
@@ -139,7 +139,7 @@ class AnswerCache:
             return None
 
     def keep(self, key: str, body: Any, status: int) -> None:
-        """Keep a reply, in place of one that is there already: whoever asked anew could not use that."""
+        """Keep a reply, in place of one that is there already: that one could not be used."""
         try:
             text = json.dumps(body, ensure_ascii=True, separators=(",", ":"))
         except (TypeError, ValueError):
@@ -305,7 +305,7 @@ class Memory:
 
         Args:
             request: the question.
-            repeat: which time it is asked, by whoever asks it more than once; see :func:`call_key`.
+            repeat: which time it is asked, if more than once; see :func:`call_key`.
         """
         if self._answers is None or not self.is_on:
             return None
@@ -318,12 +318,12 @@ class Memory:
             return None
         try:
             reply = self._client.provider.reply(call, kept.body)
-        except (ValueError, KeyError, TypeError, IndexError, AttributeError):  # of another version: asked anew
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError):  # of another version: asked again
             return None
         return Exchange(call, reply, kept.status, 0.0, kept.asked_at)
 
     def keep(self, done: Exchange, repeat: str = "1") -> None:
-        """Remember a reply; for whoever has read it, and found it good."""
+        """Remember a reply that was read and can be used."""
         if self._answers is not None and self.is_on and self._wants(done.call):
             key = call_key(self._client, done.wanted or done.call, repeat)
             self._answers.keep(key, done.reply.raw, done.status)

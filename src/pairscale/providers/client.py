@@ -1,6 +1,6 @@
 """The one HTTP client: sends what a provider's module builds, and gives back its reply, or why there is none.
 
-No retries here: an error says whether it may pass and how long to wait, and whoever asks decides (the collector, the
+No retries here: an error says whether it may pass and how long to wait, and the caller decides (the collector, the
 adaptive runner). The one exception is a field that the server says this model does not take: it is left out, said
 once, and remembered.
 """

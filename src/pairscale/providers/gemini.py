@@ -14,7 +14,7 @@ from pairscale.providers import _read, _write
 from pairscale.providers.base import HTTPCall, LLMReply, LLMRequest, ProviderProblem, StopReason, TokenLogprob, Usage
 from pairscale.providers.families import Capabilities, rules_of
 
-__all__ = ["Gemini"]
+__all__ = ["Gemini", "thought_signature"]
 
 _BUDGETS = {"none": 0, "minimal": 512, "low": 1024, "medium": 8192, "high": 24_576, "enabled": -1}
 _DYNAMIC = -1
@@ -212,3 +212,10 @@ def _logprobs(result: Any) -> tuple[TokenLogprob, ...] | None:
         for place, one in enumerate(_read.objects(found.get("chosenCandidates")))
     ]
     return _read.token_logprobs(rows) if "chosenCandidates" in found else None
+
+
+def thought_signature(body: Any) -> str | None:
+    """The first signature of thoughts in a reply of Gemini, if it has one."""
+    candidates = _read.objects(_read.items(body).get("candidates"))
+    parts = _read.objects(_read.items(candidates[0].get("content")).get("parts")) if candidates else []
+    return next((str(part["thoughtSignature"]) for part in parts if part.get("thoughtSignature")), None)

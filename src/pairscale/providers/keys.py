@@ -63,7 +63,7 @@ _SIGNS = ("\\u", "\\/", *_MAY_BE)
 
 
 class Key:
-    """A key that shows itself to nobody who prints it; :meth:`reveal` is for the header alone."""
+    """A key that is hidden when it is printed; :meth:`reveal` is for the header alone."""
 
     __slots__ = ("_value",)
 

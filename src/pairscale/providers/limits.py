@@ -425,7 +425,7 @@ class Breaker:
         """Wait while the provider is down; one at a time may try whether it is back.
 
         Returns:
-            Whether this request is such a try. Whoever is admitted tells how it went, and this with it.
+            Whether this request is such a try. The caller reports how the request went, and passes this back.
         """
         while self.is_open:
             now = self._clock()
@@ -457,7 +457,7 @@ class Breaker:
         else:
             self._tries, self._waited = 0, 0.0
         if self._waited >= _PATIENCE or (not self._heard and self._tries >= _TRIES):
-            self._until = self._clock()  # whoever asks all the same need not wait again
+            self._until = self._clock()  # a later request need not wait again
             if self._heard:
                 return f"does not answer ({reason}), for {self._waited / _MINUTE:.0f} minutes now; try again later"
             return f"has never answered ({reason}); is there a network, and is the address right?"
@@ -474,6 +474,6 @@ class Breaker:
         self._in_row = 0
 
     def gave_up(self, tried: bool = False) -> None:
-        """Whoever was admitted no longer waits for the answer: another one may try."""
+        """The admitted request no longer waits for its answer: another one may try."""
         if tried:
             self._trying = False

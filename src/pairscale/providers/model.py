@@ -152,7 +152,7 @@ class Model:
 
     @property
     def uses_cache(self) -> bool:
-        """Whether answers may come from the cache; then whoever asks says which repeat of a question it is."""
+        """Whether answers may come from the cache; the caller then says which repeat of a question it is."""
         return self._memory.is_on
 
     def remembered(self, request: LLMRequest, repeat: str = "1") -> Exchange | None:
@@ -179,7 +179,7 @@ class Model:
             self._memory.keep(done, repeat)
             return
         if not self.reused.answers:
-            notice(f"{self.provider}:{self.name}: answers of earlier runs are used again; cache=False asks anew")
+            notice(f"{self.provider}:{self.name}: answers of earlier runs are used again; cache=False asks again")
         self.reused.answers += 1
         self.reused.saved += self._cost(done) or 0.0
 

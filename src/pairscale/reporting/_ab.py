@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from pairscale.reporting._ab_figures import ABFacts, Case
     from pairscale.reporting.picture import Picture
 
-__all__ = ["ab_page"]
-
 _MOST = 12
 _LONGEST_REASON = 160
 _KINDS = {"wins": "b", "ties": "tie", "flips": "flip", "losses": "a", "abstentions": "abstention", "errors": "error"}

@@ -15,8 +15,8 @@ from pairscale.evaluate.store import ANSWERS, RESULTS
 from pairscale.reporting._cases import write_cases
 from pairscale.reporting._disguise import other_names, silent
 from pairscale.reporting._origin import moment, origin_of
-from pairscale.store._spending import PRICES_MARK, SPENDING, dated_spending
 from pairscale.store.runfile import open_run
+from pairscale.store.spending import PRICES_MARK, SPENDING, dated_spending
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult
     from pairscale.reporting._shell import Page
     from pairscale.store.runfile import RunFile
-
-__all__ = ["ABFacts", "Case", "ab_of_result", "ab_of_run", "answering_of", "is_people"]
 
 Case = tuple[str, int]
 """A task, and which answer to it."""

@@ -16,22 +16,6 @@ if TYPE_CHECKING:
     from pairscale.evaluate.inference.control import ControlledRate
     from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult
 
-__all__ = [
-    "by_whom",
-    "case_name",
-    "corrected",
-    "headline",
-    "judges_of",
-    "length",
-    "method",
-    "outcome",
-    "said",
-    "sentence",
-    "styles",
-    "took",
-    "why_not",
-]
-
 _GRADED = (
     "Answers are graded: a case counts with the probability that B is better, averaged over both orders where both "
     "were asked, and the win rate is the mean of these preferences. "
@@ -97,7 +81,7 @@ def outcome(case: PairwiseCase, run: PairwiseRunResult) -> str:
 
 
 def said(case: PairwiseCase, run: PairwiseRunResult) -> list[tuple[str, str]]:
-    """What came of a case and why: sentences, each with the words of whoever said it."""
+    """What came of a case and why: sentences, each with the words of the judge or person who said it."""
     names = {"a": run.variant_a, "b": run.variant_b, "tie": "a tie"}
     what = outcome(case, run)
     head = f"{case.key}: {f'{what} is better' if case.outcome is Outcome.WIN else what}"

@@ -9,8 +9,6 @@ import polars as pl
 
 from pairscale.models.fit_statistics import ITEM_WORDS, JUDGE_WORDS, flagged, mean_squares
 
-__all__ = ["Attention", "circular_triads", "look_again"]
-
 _MOST = 10
 _SURPRISING = 0.1  # an answer that the scores give less than this
 

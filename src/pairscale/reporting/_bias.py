@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from pairscale.reporting._bias_figures import BiasFacts
     from pairscale.reporting.picture import Picture
 
-__all__ = ["bias_page"]
-
 _MOST = 12
 _FAVOURS = {"first": "favours the first", "second": "favours the second", "neither": "no sign of it"}
 _ORDERS = {"first": "first position both times", "same": "the same text", "second": "second position both times"}

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pairscale.checks._orders import split_orders
 from pairscale.checks.effect import leaning
+from pairscale.checks.orders import split_orders
 from pairscale.checks.position import PositionalBias, check_positional_bias, compare_orders
 from pairscale.checks.templates import (
     STUDY,
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from pairscale.reporting._shell import Page
     from pairscale.store.runfile import RunFile
-
-__all__ = ["PAIRS", "BiasFacts", "bias_of_check", "bias_of_run", "bias_of_study"]
 
 PAIRS: dict[str, pl.DataType] = {
     "template_id": pl.String(),

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from pairscale.reporting._bias_figures import BiasFacts
 
-__all__ = ["TO_READ", "TO_READ_TABLE", "advice", "headline", "judge_name", "method", "orders"]
-
 TO_READ = (
     "The effect is in logits: 0 is none, above 0 the first position is favoured, below 0 the second. With an effect of "
     "0.5 the first of two equally good texts wins 62 of 100 times, with 1 it wins 73. A line that crosses 0 may be "

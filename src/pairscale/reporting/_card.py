@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-__all__ = ["CardFacts"]
-
 _IN_CHART = ("agreement", "consistency", "first_place", "longer", "repeatability", "distractor", "validity")
 _SCALED = ("kappa", "position_effect")
 _TARGETS = {"first_place": "50 % is even", "longer": "compare with people, below", "distractor": "0 % is best"}

@@ -9,8 +9,6 @@ from typing import Any
 
 from pairscale.core.files import replacing
 
-__all__ = ["pair_case", "write_cases"]
-
 
 def write_cases(rows: Sequence[Mapping[str, Any]], path: Path) -> int:
     """Write cases for people to label, one JSON line each, as ``pairscale label`` takes them."""

@@ -18,8 +18,6 @@ from pairscale.core.options import require_suffix
 if TYPE_CHECKING:
     import altair as alt
 
-__all__ = ["CHART_SUFFIXES", "in_script", "libraries", "require_chart_file", "require_drawing", "save_chart"]
-
 CHART_SUFFIXES = (".svg", ".png", ".html", ".json")
 """The endings that :func:`save_chart` knows."""
 

@@ -13,10 +13,6 @@ from pairscale.core.errors import MissingExtraError
 if TYPE_CHECKING:
     import altair as alt
 
-__all__ = [
-    "COLOURS", "INK", "LINE", "MARK", "MOST_NAMES", "SOFT", "dressed", "finite", "load_altair", "names", "percent",
-]  # fmt: skip
-
 INK, SOFT, LINE, MARK = "#1c2430", "#5b6472", "#e4e7ec", "#2f6fde"
 COLOURS = ("#0b62a8", "#d2500a", "#0a7f5c", "#a8327e", "#b07a00", "#5a4fcf", "#3d8fb5", "#5c4813")
 MOST_NAMES = 120

@@ -1,4 +1,4 @@
-"""Other names, so that a page can be passed on: in the order of a hash that nobody else can compute."""
+"""Other names, so that a page can be passed on: in the order of a hash that no one else can compute."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from secrets import token_bytes
 
 import polars as pl
-
-__all__ = ["other_names", "renamed", "silent"]
 
 
 def other_names(names: Iterable[str], letter: str = "T") -> dict[str, str]:

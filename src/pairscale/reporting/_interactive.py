@@ -58,7 +58,7 @@ def specification(picture: Picture) -> dict[str, Any]:
             chart = _shares(picture)
         case Lines():
             chart = _lines(picture)
-    # One picture with one label: hundreds of marks that are read out one by one tell nobody anything.
+    # One picture with one label: hundreds of marks read out one by one are of no use.
     chart = chart.properties(width="container", background="transparent", description=picture.label, padding=4)
     chart = chart.configure(aria=False, font=_FONT).configure_view(stroke=None).configure_axisX(labelBound=True)
     chart = chart.configure_axis(

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult
     from pairscale.reporting._ab_figures import ABFacts, Case
 
-__all__ = ["judge_people"]
-
 _MOST = 12
 _SAID = ("b", "tie", "a")
 _KINDS = (*_SAID, "flip", "abstention", "error")

@@ -10,13 +10,11 @@ from pairscale.core.comparisons import Outcome
 from pairscale.core.errors import InputError
 from pairscale.core.provenance import Provenance
 from pairscale.core.tables import listed
-from pairscale.evaluate._majority import majority
 from pairscale.evaluate.comparators import PairwiseOutcome
 from pairscale.evaluate.labels import read_labels
+from pairscale.evaluate.majority import majority
 from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult
 from pairscale.providers.registry import PROVIDERS
-
-__all__ = ["result_of_labels"]
 
 _EMBEDDED = ("lexical", "simulated")
 PEOPLE = "people"
@@ -34,7 +32,7 @@ def result_of_labels(path: str | os.PathLike[str], judge: str | None = None) -> 
         judge: the labeller that is a judge; by default those that are called like one, such as ``openai:gpt-5.1``.
 
     Raises:
-        InputError: If there are no labels, or nobody is called like the judge.
+        InputError: If there are no labels, or no labeller has the name of the judge.
         FileFormatError: If the labels or their key cannot be read.
     """
     labels = read_labels(path)

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from pairscale.store.runfile import RunFile
 
-__all__ = ["moment", "origin_of", "without_settings"]
-
 _SETTINGS = "settings"
 _COVERED = (
     "It covers every text, question, answer, cost and log of the run file: if you keep it elsewhere, "

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from pairscale.reporting.figures import RankingFacts
     from pairscale.reporting.picture import Picture
 
-__all__ = ["ranking_page"]
-
 _COLUMNS = {
     "group": "group", "rank": "rank", "ID": "ID", "score": "score", "se": "± se", "lower": "from", "upper": "to",
     "rank_lower": "rank from", "rank_upper": "rank to", "wins": "wins", "comparisons": "of", "top_prob": "in the top",

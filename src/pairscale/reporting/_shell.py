@@ -25,21 +25,6 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-__all__ = [
-    "CITATION",
-    "Facts",
-    "Page",
-    "Part",
-    "cell",
-    "listed_first",
-    "pack",
-    "packed_pairs",
-    "preview",
-    "render",
-    "spent",
-    "table_of",
-]
-
 CITATION = (
     f"The pairscale authors ({__year__}). pairscale: pairwise judging of texts by language models and people (version "
     f"{__version__}) [computer program]."

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from pairscale.simulation.study import SimulationStudy
 
-__all__ = ["simulation_chart"]
-
 _Row: TypeAlias = dict[str, Any]
 
 _WIDTH, _HEIGHT = 300, 200

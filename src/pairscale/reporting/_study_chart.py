@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from pairscale.checks.templates import TemplateStudy
 
-__all__ = ["study_chart"]
-
 _Row: TypeAlias = dict[str, Any]
 
 _PANEL, _ACROSS = 185, 5

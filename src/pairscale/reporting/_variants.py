@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from pairscale.store.runfile import RunFile
 
-__all__ = ["VariantsFacts", "variants_of_result", "variants_of_run"]
-
 _IMPERSONAL = {"ranked", "pairscale", "seed", "run file made by", "last command"}
 _OUTCOMES = ("wins", "losses", "ties", "flips", "abstentions", "errors")
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from pairscale.models.bradley_terry import BTFit
     from pairscale.models.elo import EloFit
 
-__all__ = ["win_matrix"]
-
 _Fit: TypeAlias = "BTFit | BayesFit | EloFit"
 _Array: TypeAlias = "npt.NDArray[Any]"
 
@@ -44,7 +42,7 @@ def win_matrix(
 
     Args:
         data: results of any shape, for the shares of the comparisons that were won; or a fit, for the probabilities
-            that it gives, neither item being favoured by its place and nobody answering at random.
+            that it gives, with no position effect and no answers at random.
         order: for results: the fit to sort the items by. Default: Bradley–Terry scores.
         title: above the chart.
 
@@ -108,7 +106,7 @@ def _order(fit: Any) -> tuple[list[str], _Array, _Array]:
 
 def _fitted_shares(fit: Any, scores: _Array, parts: _Array, group: _Array) -> _Array:
     """The mean over the draws of the probability that a row beats a column; of groups, that of their mean scores."""
-    from pairscale.models._likelihood import outcome_probabilities
+    from pairscale.models.likelihood import outcome_probabilities
 
     first = np.unique(group, return_index=True)[1]
     means = np.add.reduceat(scores, first, axis=1) / np.bincount(group)

@@ -53,7 +53,7 @@ _Row: TypeAlias = dict[str, Any]
 
 _WIDTH, _TALLEST = 560, 900
 MOST_INLINE = 40
-"""Up to so many items have a row each in the chart of a notebook; more are in one picture."""
+"""Up to this many items have a row each in the chart of a notebook; more are in one picture."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,6 @@ from pairscale.store.reading import read_comparisons
 from pairscale.store.runfile import open_run
 from pairscale.store.transfer import export_results
 
-__all__ = ["ExportKind", "export"]
-
 ExportKind: TypeAlias = Literal["results", "preferences"]
 """What a run may be exported as."""
 

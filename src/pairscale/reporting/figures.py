@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from pairscale.reporting._shell import Page
     from pairscale.store.runfile import RunFile
 
-__all__ = ["RankingFacts", "facts_of_fit", "facts_of_result", "facts_of_run", "items_so_far"]
-
 _WORDS = ("ID1", "ID2", "outcome", "better_id", "judge_id", "probability", "content", "thoughts")
 _JUDGES = ("judge_id", "model", "trait", "template_id")
 
@@ -138,7 +136,7 @@ def facts_of_run(store: RunFile, condition_id: str | None = None) -> RankingFact
         samples, conditions = store.items(), store.conditions()
         if condition_id is not None:
             conditions = conditions.filter(pl.col("condition_id") == condition_id)
-        # Scores of an adaptive run are of its own judge's answers; with those of others they are fitted anew.
+        # Scores of an adaptive run are of its own judge's answers; with those of others they are fitted again.
         answered = conditions.filter(pl.col("win") > 0)["condition_id"].to_list()
         found = _adaptive(store) if answered == [store.get_meta("adaptive_condition")] else None
         spending, origin = store.spending(condition_id), origin_of(store)
@@ -303,7 +301,7 @@ def _of_last_refit(log: pl.DataFrame) -> pl.DataFrame:
 
 
 def _items_of(theta: pl.DataFrame) -> pl.DataFrame:
-    """The scores of a fit; without ranks where groups never met, and without their intervals where nobody asked."""
+    """The scores of a fit; without ranks where groups never met, and without their intervals unless asked for."""
     there = set(theta.columns)
     return theta.select(
         *(

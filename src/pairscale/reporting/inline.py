@@ -9,8 +9,6 @@ from pairscale.core.errors import InputError
 from pairscale.reporting.charts import pictures_of
 from pairscale.reporting.svg import picture_css, svg
 
-__all__ = ["chart_html"]
-
 _MOST_PICTURES = 4
 _DRAWN = {"scores", "win rates"}
 # Colours that are readable on light and on dark; text has that of the notebook.

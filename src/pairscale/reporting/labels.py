@@ -18,8 +18,6 @@ from pairscale.store.label_keys import known_key
 if TYPE_CHECKING:
     from pairscale.reporting._shell import Facts, Page, Part
 
-__all__ = ["FactsWithLabels", "label_alpha", "label_pairs", "with_key"]
-
 _BOOT = 200
 
 

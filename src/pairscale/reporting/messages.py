@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from pairscale.reporting.figures import RankingFacts
 
-__all__ = ["certainty", "graph", "headline", "judge", "method", "surprise", "who"]
-
 _TIED_NAMES = 3
 _TO_READ = (
     "To read a score: a text that is one logit above another wins 73 of 100 careful comparisons with it, two logits "

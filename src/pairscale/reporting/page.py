@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from pairscale.evaluate.result import PairwiseRunResult
     from pairscale.models.bradley_terry import BTFit
 
-__all__ = ["KINDS", "Kind", "facts_of", "kind_of", "page_of", "write_page", "write_report"]
-
 Kind: TypeAlias = Literal["ranking", "bias", "ab", "variants"]
 KINDS: tuple[Kind, ...] = ("ranking", "bias", "ab", "variants")
 """What a run may be: texts that are ranked, a study of position bias, or a comparison of two variants or of more."""

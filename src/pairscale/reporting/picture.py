@@ -1,4 +1,4 @@
-"""What the charts of a report show, whoever draws them: SVG of our own, or altair on request."""
+"""What the charts of a report show, drawn as SVG of our own, or by altair on request."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-__all__ = ["Intervals", "Lines", "Picture", "Shares", "number", "percent", "score_picture"]
-
 SINGLE_ROWS = 300
-"""Up to so many items, each has a row of its own with its name."""
+"""Up to this many items, each has a row of its own with its name."""
 
 _SPOKEN = 6
 

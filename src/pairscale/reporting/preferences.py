@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from pairscale.evaluate.saved import Compared
     from pairscale.store.runfile import RunFile
 
-__all__ = ["PREFERENCES", "Preferences", "as_trl", "asked_in_both_orders", "preferences_of_ab", "preferences_of_texts"]
-
 PREFERENCES = ("prompt", "chosen", "rejected", "probability", "margin", "both_orders", "chosen_id", "rejected_id")
 """The columns of preference pairs.
 
@@ -218,7 +216,7 @@ def asked_in_both_orders(store: RunFile) -> list[str]:
     """The conditions whose judge was asked in both orders, so that each answer is of both."""
     from sqlalchemy import select
 
-    from pairscale.store._schema import conditions
+    from pairscale.store.schema import conditions
 
     with store.transaction() as connection:
         rows = connection.execute(select(conditions.c.condition_id, conditions.c.settings)).all()

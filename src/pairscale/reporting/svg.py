@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from pairscale.reporting.picture import Picture
 
-__all__ = ["picture_css", "svg"]
-
 _LONG_NAME = 14
 """Names of more cells than these stand above their marks in a narrow chart."""
 
@@ -222,7 +220,7 @@ def _ticks_by_width(low: float, high: float) -> dict[float, str]:
 
 
 def _ticks(low: float, high: float, most: int = _MOST_TICKS) -> list[float]:
-    """Round numbers between the ends: so many steps at most."""
+    """Round numbers between the ends, with a maximum number of steps."""
     power = math.floor(math.log10(high - low))
     digits = max(0, 1 - power)
     step = next(s for s in (10.0**power * f for f in (0.2, 0.5, 1, 2, 5)) if (high - low) / s <= most)

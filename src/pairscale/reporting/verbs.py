@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from pairscale.reporting._shell import Facts
 
-__all__ = ["RunStatus", "WrittenReport", "report", "status", "written_report"]
-
 
 @dataclass(frozen=True, slots=True)
 class WrittenReport:

@@ -16,8 +16,6 @@ from pairscale.reporting.labels import FactsWithLabels
 if TYPE_CHECKING:
     from pairscale.reporting._shell import Facts
 
-__all__ = ["sheets_of"]
-
 _WORDS = ("content", "thoughts")
 _CUT = 32_000  # characters; an Excel cell holds a few more
 

@@ -6,7 +6,7 @@ from pairscale.runtime.progress import Progress
 from pairscale.runtime.run import CONCURRENCY, RETRIES, TIMEOUT, RunOptions, Runtime
 from pairscale.runtime.source import LogRows, Question, Recorded, Source, Wait
 from pairscale.runtime.streak import MOST_ALIKE, FailureStreak
-from pairscale.runtime.sync import Terminated, resumable, run_sync
+from pairscale.runtime.sync import Terminated, awaitable, blocking, resumable, run_sync
 
 __all__ = [
     "CONCURRENCY",
@@ -29,6 +29,8 @@ __all__ = [
     "Wait",
     "ask_once",
     "ask_unrecorded",
+    "awaitable",
+    "blocking",
     "close",
     "comparison_of",
     "pause",

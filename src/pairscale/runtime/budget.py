@@ -10,8 +10,8 @@ from pairscale.core.errors import InputError, JudgeError
 from pairscale.core.notices import notice
 from pairscale.judges.base import Judge, JudgePair, Verdict, judge_member
 from pairscale.providers.prices import price_date, price_note
-from pairscale.store._spending import PRICES_MARK
 from pairscale.store.runfile import RunFile
+from pairscale.store.spending import PRICES_MARK
 
 __all__ = ["Budget", "BudgetExceeded", "Reservation", "record_prices", "recorded_prices", "require_prices"]
 

@@ -9,13 +9,15 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
-from typing import Any, Final, NoReturn, TypeVar
+from functools import wraps
+from typing import Any, Final, NoReturn, ParamSpec, TypeVar
 
 from pairscale.core.notices import notice
 
-__all__ = ["Terminated", "resumable", "run_sync", "terminable"]
+__all__ = ["Terminated", "awaitable", "blocking", "resumable", "run_sync", "terminable"]
 
 T = TypeVar("T")
+P = ParamSpec("P")
 _NO_RUN: Final = object()
 _WAKE_S = 0.2
 _START_S = 5.0
@@ -43,6 +45,39 @@ def run_sync(make: Callable[[], Coroutine[Any, Any, T]], *, run: object = _NO_RU
         return _in_thread(make)
     with resumable(run):
         return _in_thread(make)
+
+
+def blocking(*kept: str) -> Callable[[Callable[P, Coroutine[Any, Any, T]]], Callable[P, T]]:
+    """Make a function that waits for the end out of one that is awaited; :func:`awaitable` gives that one.
+
+    So a public function has one signature and one docstring in both forms.
+
+    Args:
+        kept: The parameters, by name, that may say which file holds the answers; see :func:`run_sync`.
+    """
+
+    def decorate(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
+        @wraps(function)
+        def blocked(*args: P.args, **settings: P.kwargs) -> T:
+            run = next((settings[name] for name in kept if settings.get(name)), None) if kept else _NO_RUN
+            return run_sync(lambda: function(*args, **settings), run=run)
+
+        return blocked
+
+    return decorate
+
+
+def awaitable(blocked: Callable[P, T], doc: str) -> Callable[P, Coroutine[Any, Any, T]]:
+    """The function that was made by :func:`blocking`, to be awaited; its name ends in ``_async``."""
+    function: Callable[P, Coroutine[Any, Any, T]] = blocked.__wrapped__  # type: ignore[attr-defined]
+
+    @wraps(function)
+    async def awaited(*args: P.args, **settings: P.kwargs) -> T:
+        return await function(*args, **settings)
+
+    awaited.__name__ = awaited.__qualname__ = f"{function.__name__}_async"
+    awaited.__doc__ = doc
+    return awaited
 
 
 @contextmanager

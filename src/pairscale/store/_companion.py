@@ -18,9 +18,10 @@ from sqlalchemy import JSON, Text, cast, func, select
 from pairscale.core.errors import FileFormatError, StoreMismatchError
 from pairscale.core.files import replacing
 from pairscale.store import _sqlite
-from pairscale.store._database import Written
 from pairscale.store._hashes import UNHASHED_FACTS
-from pairscale.store._schema import (
+from pairscale.store.database import Written
+from pairscale.store.labels import LABELLING, new_token
+from pairscale.store.schema import (
     attempts,
     blobs,
     chain,
@@ -34,7 +35,6 @@ from pairscale.store._schema import (
     metadata,
     pairs,
 )
-from pairscale.store.labels import LABELLING, new_token
 
 if TYPE_CHECKING:
     from sqlalchemy import Column, Table

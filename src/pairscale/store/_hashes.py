@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import JSON, Boolean, Float, Integer, LargeBinary
 
 from pairscale.core.encoders import json_encoder
-from pairscale.store import _schema as schema
+from pairscale.store import schema
 
 if TYPE_CHECKING:
     from sqlalchemy import Column, Table

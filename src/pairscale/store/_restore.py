@@ -11,10 +11,10 @@ from pairscale.core.errors import StoreMismatchError
 from pairscale.core.notices import notice
 from pairscale.core.tables import listed
 from pairscale.store._companion import companion_rows, enter_rest
-from pairscale.store._database import prepared_insert
 from pairscale.store._records import item_row
-from pairscale.store._schema import attempts, chain, comparisons, conditions, items, pairs
+from pairscale.store.database import prepared_insert
 from pairscale.store.evidence import LEFT_OUT, expected_hashes
+from pairscale.store.schema import attempts, chain, comparisons, conditions, items, pairs
 
 if TYPE_CHECKING:
     from pairscale.store.runfile import RunFile

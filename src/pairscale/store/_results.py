@@ -8,7 +8,7 @@ import polars as pl
 from sqlalchemy import Select, Text, cast, func, select
 
 from pairscale.core.tables import FAILED, RESULTS
-from pairscale.store._schema import attempts, comparisons, conditions, pairs
+from pairscale.store.schema import attempts, comparisons, conditions, pairs
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection

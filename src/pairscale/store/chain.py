@@ -26,9 +26,9 @@ from sqlalchemy import JSON, Text, cast, func, select, type_coerce
 
 from pairscale.core.encoders import json_encoder
 from pairscale.core.provenance import utc_now
-from pairscale.store._database import Prepared, prepared_insert, raw_rows, scrub_surrogates, set_fact
 from pairscale.store._hashes import PARTS, RowHasher, sha256
-from pairscale.store._schema import chain, logs, metadata
+from pairscale.store.database import Prepared, prepared_insert, raw_rows, scrub_surrogates, set_fact
+from pairscale.store.schema import chain, logs, metadata
 
 if TYPE_CHECKING:
     from sqlalchemy import Table

@@ -15,10 +15,10 @@ from sqlalchemy import func, select
 
 from pairscale.core.errors import PairscaleError, StoreDamagedError, StoreError
 from pairscale.core.provenance import text_hash
-from pairscale.store._database import get_fact, raw_rows
 from pairscale.store._hashes import HASHED, PARTS, UNHASHED_FACTS, Part, sha256
-from pairscale.store._schema import attempts, chain, comparisons, items, label_cases, label_questions, labels, pairs
 from pairscale.store.chain import CLOSED, MAIN, digest_of_closing, digest_of_heads, stored_rows
+from pairscale.store.database import get_fact, raw_rows
+from pairscale.store.schema import attempts, chain, comparisons, items, label_cases, label_questions, labels, pairs
 
 if TYPE_CHECKING:
     from sqlalchemy import Table

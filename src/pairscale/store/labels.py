@@ -18,7 +18,7 @@ from pairscale.core.comparisons import Condition
 from pairscale.core.notices import notice
 from pairscale.core.tables import RESULTS
 from pairscale.store import _sqlite
-from pairscale.store._schema import label_cases, label_questions, labellers, labels
+from pairscale.store.schema import label_cases, label_questions, labellers, labels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

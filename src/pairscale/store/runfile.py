@@ -20,7 +20,12 @@ from pairscale.core.errors import StoreDamagedError, StoreError, StoreGoneError,
 from pairscale.core.provenance import utc_now
 from pairscale.core.tables import listed
 from pairscale.store import _sqlite
-from pairscale.store._database import (
+from pairscale.store._hashes import UNHASHED_FACTS
+from pairscale.store._lock import DatabaseLock, WriterLock, whoami
+from pairscale.store._records import PairProgress, item_row
+from pairscale.store._results import failed_query, read_conditions, results_query
+from pairscale.store.chain import heads_of
+from pairscale.store.database import (
     copy_rows,
     get_fact,
     open_address,
@@ -28,12 +33,10 @@ from pairscale.store._database import (
     set_fact,
     write_json,
 )
-from pairscale.store._hashes import UNHASHED_FACTS
-from pairscale.store._lock import DatabaseLock, WriterLock, whoami
-from pairscale.store._opened import opened_for_writing
-from pairscale.store._records import PairProgress, item_row
-from pairscale.store._results import failed_query, read_conditions, results_query
-from pairscale.store._schema import (
+from pairscale.store.evidence import damage_behind
+from pairscale.store.labels import LABELS, labels_query
+from pairscale.store.opened import opened_for_writing
+from pairscale.store.schema import (
     SCHEMA_VERSION,
     attempts,
     blobs,
@@ -44,10 +47,7 @@ from pairscale.store._schema import (
     pairs,
     tables,
 )
-from pairscale.store._spending import PRICES_MARK, SPENDING, USAGE, dated_spending, spending_query, usage_query
-from pairscale.store.chain import heads_of
-from pairscale.store.evidence import damage_behind
-from pairscale.store.labels import LABELS, labels_query
+from pairscale.store.spending import PRICES_MARK, SPENDING, USAGE, dated_spending, spending_query, usage_query
 from pairscale.store.writer import Entry, Writer
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from sqlalchemy import delete, func, select
 from pairscale.core.errors import InputError, StoreMismatchError
 from pairscale.core.records import record
 from pairscale.core.tables import listed
-from pairscale.store._database import Written, following, prepared_insert, storable
-from pairscale.store._schema import attempts, blobs, comparisons, items, logs, pairs
 from pairscale.store.chain import ChainWriter, Change, Links, canonical
+from pairscale.store.database import Written, following, prepared_insert, storable
+from pairscale.store.schema import attempts, blobs, comparisons, items, logs, pairs
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection

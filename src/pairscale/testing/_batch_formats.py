@@ -9,8 +9,6 @@ from typing import Any, Literal
 
 from pairscale.testing._formats import error_body
 
-__all__ = ["Batch", "Fate", "Result", "Stored", "batch_document", "file_document", "requests_of", "result_line"]
-
 Fate = Literal["succeeded", "errored", "expired", "cancelled"]
 """What became of a request."""
 

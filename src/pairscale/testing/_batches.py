@@ -27,8 +27,6 @@ from pairscale.testing._batch_formats import (
 from pairscale.testing._formats import ReadRequest, asked_by, error_body, reply_body
 from pairscale.testing._judging import Behaviour, answer
 
-__all__ = ["Batches"]
-
 _KINDS = {"openai": "chat", "together": "chat", "anthropic": "messages", "gemini": "gemini"}
 _ENDS = ("done", "expired", "failed", "cancelled")
 _STOPPED: dict[str, Fate] = {"expired": "expired", "cancelled": "cancelled"}
@@ -333,7 +331,7 @@ class Batches:
         return Result(name, _STOPPED[batch.state], 0, document)
 
     def _result(self, batch: Batch, server: Server, name: str, body: Mapping[str, Any], number: int) -> Result:
-        # By its place, not by its name: whoever submits makes up another name each time.
+        # By its place, not by its name: another name is made up at each submission.
         draw = random.Random(f"{server.behaviour.seed}|{batch.id}|{number}")  # noqa: S311 - a simulation, not a secret
         if draw.random() < self.failing:
             return Result(name, "errored", 500, failure(batch.flavour, 500, "simulated failure of this request"))

@@ -9,13 +9,11 @@ from typing import Any, NamedTuple
 
 from pairscale.testing._judging import Said
 
-__all__ = ["ReadRequest", "asked_by", "error_body", "reply_body"]
-
 _REFUSAL = "I cannot help with that."
 
 
 class ReadRequest(NamedTuple):
-    """What a request asks for, whoever's format it is in.
+    """What a request asks for, in the format of any provider.
 
     Attributes:
         prompt: the user's message.

@@ -11,8 +11,6 @@ from typing import TypeAlias
 
 from pairscale.core.options import require_number, require_probability
 
-__all__ = ["Behaviour", "Quality", "Said", "answer", "samples_of"]
-
 Quality: TypeAlias = "Mapping[str, float] | Callable[[str], float] | None"
 """The hidden quality of a text: by the text itself, by a function of it, or, by default, by the lexical judge."""
 

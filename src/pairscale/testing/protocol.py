@@ -20,8 +20,6 @@ from pairscale.judges.resolve import make_judge
 from pairscale.providers.prices import Price
 from pairscale.runtime import run_sync
 
-__all__ = ["ProtocolReport", "check_judge_protocol"]
-
 _SAMPLES = (
     ("plain", "It rained all day, so we stayed at home and read."),
     ("long", "The river rose in the night. " * 40),

@@ -21,8 +21,6 @@ from pairscale.testing._batches import Batches
 from pairscale.testing._formats import ReadRequest, asked_by, error_body, reply_body
 from pairscale.testing._judging import Behaviour, answer
 
-__all__ = ["Faults", "JournalEntry", "ProviderSimulator"]
-
 _KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key")
 _ROUTES = {
     "/v1/chat/completions": "chat",

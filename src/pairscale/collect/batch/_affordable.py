@@ -9,13 +9,11 @@ from pairscale.core.notices import notice
 from pairscale.judges.base import JudgePair
 from pairscale.judges.batched import BatchJudge, calls_of, max_batch_cost
 from pairscale.runtime import Budget, recorded_prices
-from pairscale.store._database import write_json
+from pairscale.store.database import write_json
 
 if TYPE_CHECKING:
     from pairscale.collect.batch.registry import RegistryEntry
     from pairscale.store.runfile import RunFile
-
-__all__ = ["affordable"]
 
 
 def affordable(

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from pairscale.providers.batch_http import BatchHTTP
     from pairscale.store.runfile import RunFile
 
-__all__ = ["is_placed", "place", "seen"]
-
 _LONGEST_WAIT = 60.0
 
 
@@ -71,7 +69,7 @@ async def place(
     """
     at = _Place(store, form, http, entry, known)
     for turn in range(retries + 1):
-        # Whoever got this far may have created it: with no answer, or with no time to write the answer down.
+        # A call that got this far may have created it: with no answer, or with no time to write the answer down.
         if entry.state == "creating" and (job := await _found(at)) is not None:
             notice(f"batch {entry.key}: found again as {job.id}, which is not created twice")
             _numbered(at, job)

@@ -22,8 +22,6 @@ from pairscale.store.runfile import RunFile, open_run
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["BatchRun"]
-
 
 class BatchRun:
     """All batches of one run file, and the judges that they ask.

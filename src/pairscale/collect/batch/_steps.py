@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["STEPS", "reached"]
-
 STEPS = ("written", "prepared", "uploaded", "creating", "created", "numbered", "seen", "downloaded", "recorded",
          "collected")  # fmt: skip
 """In the order in which a batch passes them."""

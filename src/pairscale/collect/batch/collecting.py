@@ -36,8 +36,6 @@ from pairscale.store.writer import Asked, Entry
 if TYPE_CHECKING:
     from pairscale.store.runfile import PairProgress, RunFile
 
-__all__ = ["ingest_results", "read_lines"]
-
 _CHUNK = 1_000
 _COUNTED = (
     "prompt_tokens", "completion_tokens", "total_tokens", "prompt_cached_tokens", "reasoning_tokens", "cost",
@@ -132,7 +130,7 @@ class _Intake:
                     self._halves[number] = {half.turned: (self._paid(number, half), None)}
 
     def add(self, line: Line) -> None:
-        """One result; one that is known already, or that nobody asked for, is passed over."""
+        """One result; one that is known already, or that was not asked for, is passed over."""
         found = split_id(line.custom_id, self._entry.key)
         if found is None or found[0] not in self._named or found[0] in self._done:
             return

@@ -33,8 +33,6 @@ from pairscale.store.runfile import RunFile
 if TYPE_CHECKING:
     from pairscale.core.tables import Table
 
-__all__ = ["BatchManager"]
-
 _LONGEST_INTERVAL = 600.0
 
 

@@ -24,11 +24,6 @@ if TYPE_CHECKING:
     from pairscale.providers.base import HTTPCall
     from pairscale.store.runfile import RunFile
 
-__all__ = [
-    "BatchPart", "custom_id", "even_sizes", "item_of", "own_name", "pairs_from", "prepared", "remove_files", "split_id",
-    "write_again", "write_parts",
-]  # fmt: skip
-
 _TURNED = "r"
 _NAME = re.compile(rf"(.*)-([1-9][0-9]{{0,17}})({_TURNED}?)", re.DOTALL)
 _KEY = re.compile("ps[0-9a-f]{20}")
@@ -77,7 +72,7 @@ def own_name(name: str) -> tuple[str, int, bool] | None:
 
 
 def even_sizes(count: int, parts: int) -> Iterator[int]:
-    """The sizes of so many parts, as even as can be, the larger ones first; what is left over is divided likewise."""
+    """The sizes of this many parts, as even as can be, the larger ones first; what is left over is divided likewise."""
     least, more = divmod(count, parts)
     return chain([least + 1] * more, repeat(max(1, least)))
 
@@ -174,7 +169,7 @@ class _PartWriter:
 def write_again(
     judge: BatchJudge, form: BatchFormat, entry: RegistryEntry, store: RunFile, halves: Mapping[int, Half]
 ) -> None:
-    """Make the file of a batch anew when it is not there, or not whole: another machine, an emptied folder."""
+    """Make the file of a batch again when it does not exist, or not whole: another machine, an emptied folder."""
     path = Path(entry.input_path)
     if path.is_file() and path.stat().st_size == entry.bytes:
         return

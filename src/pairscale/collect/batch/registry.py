@@ -19,32 +19,10 @@ import polars as pl
 from sqlalchemy import select
 
 from pairscale.core.provenance import utc_now
-from pairscale.store._schema import pairs
+from pairscale.store.schema import pairs
 
 if TYPE_CHECKING:
     from pairscale.store.runfile import RunFile
-
-__all__ = [
-    "EVENTS",
-    "REGISTRY",
-    "STATUS",
-    "Half",
-    "RegistryEntry",
-    "append",
-    "csv_path",
-    "entries",
-    "event",
-    "halves_of",
-    "here",
-    "judge_of",
-    "left_out_of",
-    "new_key",
-    "pairs_named",
-    "registry_table",
-    "remember_judge",
-    "remember_left_out",
-    "status_table",
-]  # fmt: skip
 
 EVENTS = "batches"
 JUDGES = "batch_judges"
@@ -88,7 +66,7 @@ class RegistryEntry:
         collected_at: when the last of them was.
         cancel_asked: whether somebody asked for its end.
         foreign: batches that were taken for this one and are not.
-        bad_lines: lines of the results that nobody can read.
+        bad_lines: lines of the results that cannot be read.
         metadata: names and values that go to the provider.
         max_cost: US dollars that it may cost at most; None when the price is not known.
         halves: of pairs that are asked in both orders, the one that was answered when the other was not.
@@ -130,7 +108,7 @@ class RegistryEntry:
 
     @property
     def open(self) -> bool:
-        """Whether its pairs may still be answered, so that nobody else should ask them."""
+        """Whether its pairs may still be answered, so that they should not be asked elsewhere."""
         return self.collected_at is None and self.state != "dropped"
 
     def happened(self, event: str, values: Mapping[str, Any]) -> None:

@@ -13,8 +13,6 @@ from pairscale.core.tables import FAILED, RESULTS
 if TYPE_CHECKING:
     from pairscale.store.runfile import RunFile
 
-__all__ = ["REST", "rest_of", "results_of"]
-
 _TEXT = pl.String()
 REST: dict[str, pl.DataType] = {
     "key": _TEXT, "batch_id": _TEXT, "state": _TEXT, "custom_id": _TEXT, "ID1": _TEXT, "ID2": _TEXT,

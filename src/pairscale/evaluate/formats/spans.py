@@ -1,6 +1,6 @@
 """Spans of OpenTelemetry as traces: OTLP JSON, spans as the SDK and AG2 write them, tables of Phoenix.
 
-Whoever wrote them, the spans of one trace become one answer. Two dialects are understood, also mixed: ``gen_ai.*`` of
+The spans of one trace become one answer. Two dialects are understood, also mixed: ``gen_ai.*`` of
 OpenTelemetry (with AG2's ``ag2.span.type``), and OpenInference (``openinference.span.kind``, ``input.value``,
 ``output.value``, ``llm.output_messages.N``). The root span says the task, the answer and the error where it does; else
 the last call of a model says the answer, and the first one the task.

@@ -1,7 +1,7 @@
 """Is B better than A? Statistics on cases: win rates, intervals, tests, sequences. No files, no judges."""
 
-from pairscale.evaluate.inference._cases import Tally, score_of
 from pairscale.evaluate.inference.calibrated import CalibratedRate, calibrated_rate
+from pairscale.evaluate.inference.cases import Tally, score_of
 from pairscale.evaluate.inference.control import ControlledRate, StyleEffect, controlled_rate, length_controlled
 from pairscale.evaluate.inference.corrected import CorrectedWinRate, corrected_win_rate
 from pairscale.evaluate.inference.sequence import ConfidenceSequence, RunningSequence, confidence_sequence

@@ -26,8 +26,8 @@ import polars as pl
 from pairscale.core.display import ReprMixin
 from pairscale.core.options import require_int, require_level
 from pairscale.core.tables import Table
-from pairscale.evaluate.inference._cases import USED, Scores, read_cases, used_cases
-from pairscale.evaluate.inference._score import effective_size, half_share, score_interval, score_limits
+from pairscale.evaluate.inference.cases import USED, Scores, read_cases, used_cases
+from pairscale.evaluate.inference.score import effective_size, half_share, score_interval, score_limits
 from pairscale.evaluate.inference.win_rate import win_rate
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError, TableError
 from pairscale.core.options import require_level
 from pairscale.core.tables import Table, require_columns, row_numbers
-from pairscale.evaluate.inference._cases import USED, by_task, graded_count, normal_quantile, read_cases, used_cases
 from pairscale.evaluate.inference._penalised import Penalty, fit_penalised
-from pairscale.evaluate.inference._score import effective_size, rate_ends, student_quantile
+from pairscale.evaluate.inference.cases import USED, by_task, graded_count, normal_quantile, read_cases, used_cases
+from pairscale.evaluate.inference.score import effective_size, rate_ends, student_quantile
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -20,8 +20,8 @@ from pairscale.core.errors import InputError
 from pairscale.core.notices import notice
 from pairscale.core.options import require_level
 from pairscale.core.tables import Table
-from pairscale.evaluate.inference._cases import USED, task_means
-from pairscale.evaluate.inference._score import graded_limits, half_share, score_limits
+from pairscale.evaluate.inference.cases import USED, task_means
+from pairscale.evaluate.inference.score import graded_limits, half_share, score_limits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

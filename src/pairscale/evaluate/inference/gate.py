@@ -30,9 +30,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 import numpy as np
 
 from pairscale.core.options import require_level, require_number, require_probability
-from pairscale.evaluate.inference._score import score_interval
 from pairscale.evaluate.inference.failures import Failures
 from pairscale.evaluate.inference.one_sided import log_capital_above, log_capital_below, lower_bound, upper_bound
+from pairscale.evaluate.inference.score import score_interval
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -36,7 +36,7 @@ import polars as pl
 from pairscale.core.display import ReprMixin
 from pairscale.core.options import require_level, require_probability
 from pairscale.core.tables import Table
-from pairscale.evaluate.inference._cases import USED, graded_count, read_cases, tally, used_cases
+from pairscale.evaluate.inference.cases import USED, graded_count, read_cases, tally, used_cases
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

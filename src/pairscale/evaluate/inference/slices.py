@@ -11,8 +11,8 @@ from pairscale.checks.effect import sign_test as coin_p
 from pairscale.core.display import ReprMixin
 from pairscale.core.options import require_level
 from pairscale.core.tables import Table, as_text, require_columns
-from pairscale.evaluate.inference._cases import USED, Ties, read_cases, task_means, used_cases
-from pairscale.evaluate.inference._score import graded_limits, half_share, score_limits
+from pairscale.evaluate.inference.cases import USED, Ties, read_cases, task_means, used_cases
+from pairscale.evaluate.inference.score import graded_limits, half_share, score_limits
 from pairscale.evaluate.inference.win_rate import Interval, win_rate
 
 __all__ = ["RunDifference", "Slices", "compare_runs", "slices"]

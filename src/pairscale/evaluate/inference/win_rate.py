@@ -12,7 +12,7 @@ from pairscale.checks.effect import sign_test as coin_p
 from pairscale.core.display import ReprMixin
 from pairscale.core.options import require_choice, require_level, require_number, require_seed
 from pairscale.core.tables import Table
-from pairscale.evaluate.inference._cases import (
+from pairscale.evaluate.inference.cases import (
     USED,
     Scores,
     Ties,
@@ -23,7 +23,7 @@ from pairscale.evaluate.inference._cases import (
     tally,
     used_cases,
 )
-from pairscale.evaluate.inference._score import (
+from pairscale.evaluate.inference.score import (
     design_size,
     effective_size,
     graded_limits,

@@ -16,8 +16,8 @@ from pairscale.core.errors import InputError, MissingExtraError, StoreDamagedErr
 from pairscale.core.tables import listed
 from pairscale.store import _sqlite
 from pairscale.store._hashes import HASHED, RowHasher
-from pairscale.store._schema import labellers, metadata
 from pairscale.store.labels import LINKS
+from pairscale.store.schema import labellers, metadata
 
 if TYPE_CHECKING:
     from sqlalchemy import Column, Insert, Select, Table
@@ -155,7 +155,7 @@ def read_columns(blocks: Iterable[Sequence[str]]) -> dict[str, list[Any]]:
     columns: dict[str, list[Any]] = {}
     done = 0
     for texts in blocks:
-        # A few at a time: one by one, every name is made anew for every row; many at once, the cache overflows.
+        # A few at a time: one by one, every name is made again for every row; many at once, the cache overflows.
         few = (f"[{','.join(texts[start : start + 20])}]" for start in range(0, len(texts), 20))
         rows = [row for text in few for row in json.loads(text)]
         for name in sorted(set().union(*rows) - columns.keys()):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from sqlalchemy import Select, func, literal_column, null, select
 
-from pairscale.store._schema import attempts, conditions, pairs
+from pairscale.store.schema import attempts, conditions, pairs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -9,7 +9,7 @@ from typing import Any
 
 from pairscale.core.comparisons import Outcome
 from pairscale.evaluate.comparators import PairwiseOutcome
-from pairscale.evaluate.inference._cases import hard_winner, score_of
+from pairscale.evaluate.inference.cases import hard_winner, score_of
 
 __all__ = ["majority"]
 

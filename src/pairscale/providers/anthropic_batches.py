@@ -72,7 +72,7 @@ class AnthropicBatches:
         await http.json("POST", f"{_PATH}/{quote(job_id, safe='')}/cancel", headers=_version(http))
 
     async def find(self, http: BatchHTTP, draft: Draft, known: Collection[str]) -> list[BatchJob]:
-        """Batches of this size that were created since and that belong to nobody, oldest first."""
+        """Batches of this size that were created since and that belong to no known run, oldest first."""
         found: list[BatchJob] = []
         after = ""
         while True:

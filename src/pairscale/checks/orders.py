@@ -9,8 +9,6 @@ from pairscale.core.comparisons import OF_ITS_PAIR, as_comparisons, says_who_sto
 from pairscale.core.errors import TableError
 from pairscale.core.tables import Table, to_frame
 
-__all__ = ["KEY", "by_pair", "count_votes", "decided_rows", "split_orders", "votes_of"]
-
 _LOW = pl.min_horizontal("ID1", "ID2").alias("low")
 _HIGH = pl.max_horizontal("ID1", "ID2").alias("high")
 # As in the R package. An id may hold the separator, so pairs are told apart by their ids, never by this.
@@ -70,6 +68,7 @@ def by_pair(decided: pl.DataFrame, name: str) -> pl.DataFrame:
 
 
 def count_votes(decided: pl.DataFrame) -> pl.DataFrame:
+    """Per pair, how often each of its texts was shown first, and how often it won there."""
     first, won = pl.col("ID1") == pl.col("low"), pl.col("better_id") == pl.col("low")
     counts = {"n_first": first, "won_first": first & won, "n_second": ~first, "won_second": ~first & won}
     return (
@@ -82,7 +81,7 @@ def count_votes(decided: pl.DataFrame) -> pl.DataFrame:
 
 
 def votes_of(details: pl.DataFrame) -> pl.DataFrame:
-    """The votes that a table of details speaks of: its counts, or one a direction when it has none."""
+    """The votes that a table of details speaks of: its counts, or one per direction when it has none."""
     halves = []
     for side in ("main", "rev"):
         wins = [pl.col(f"n_{side}_{letter}").cast(pl.Int64) for letter in "AB"]

@@ -9,11 +9,11 @@ from typing import Any
 from urllib.parse import quote
 
 from pairscale.providers import _read
-from pairscale.providers._openai_batches import joined, read_line
 from pairscale.providers.base import HTTPCall
 from pairscale.providers.batch_http import BatchHTTP
 from pairscale.providers.batches import BatchJob, BatchLimits, Draft, Line, name_of, reading, seconds_of, state_of
 from pairscale.providers.client import ProviderError
+from pairscale.providers.openai_batches import joined, read_line
 
 __all__ = ["TogetherBatches"]
 
@@ -63,7 +63,7 @@ class TogetherBatches:
         await http.json("POST", f"/batches/{quote(job_id, safe='')}/cancel")
 
     async def find(self, http: BatchHTTP, draft: Draft, known: Collection[str]) -> list[BatchJob]:
-        """The batch that was made from our file, which nobody else has."""
+        """The batch that was made from our file, which no other batch has."""
         if draft.file_id is None:
             return []
         rows = await http.json("GET", "/batches")

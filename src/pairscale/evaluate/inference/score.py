@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from pairscale.evaluate.inference._cases import Scores, normal_quantile
+from pairscale.evaluate.inference.cases import Scores, normal_quantile
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
