@@ -12,7 +12,7 @@ import argparse
 import math
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,32 +20,18 @@ import numpy as np
 
 from pairscale.adaptive.engine import Engine, Starved
 from pairscale.adaptive.refits import RefitOutcome, refit
+from validation.claims_tables import Cell, tables
 from validation.judges import JUDGES, World, make_world
 from validation.rows import DATA, KeptRows, fingerprint, started
 
 FIRST_SEED = 10_000  # seeds below this one were used for tuning
 SELECTORS = ("pollitt", "information")
-MISSPECIFIED = ("pair_effects", "noisy_texts")
+_MARKS = "<!-- claims: begin -->", "<!-- claims: end -->"
 PRESETS = ("pairscale", "pairwiseLLM")
 COLUMNS = (
     "cell", "preset", "seed", "claimed", "true", "theta", "rank", "theta_width", "rank_width", "comparisons", "pairs",
     "stop_reason", "path",
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One row of the table."""
-
-    judge: str
-    n: int
-    sd: float
-    selector: str
-    runs: int
-
-    @property
-    def name(self) -> str:
-        return f"{self.judge}-n{self.n}-sd{self.sd:g}-{self.selector}"
 
 
 def cells() -> Iterator[Cell]:
@@ -152,83 +138,13 @@ def run_all(chosen: list[Cell], rows: KeptRows, until: float, presets: tuple[str
                 rows.append(run_once(cell, preset, FIRST_SEED + number), fingerprint(preset, cell.selector))
 
 
-# The table
-
-
-def _mean(values: list[float]) -> tuple[float, float]:
-    """The mean, and half of its 99 % interval."""
-    found = np.asarray(values, dtype=np.float64)
-    half = 2.576 * float(found.std(ddof=1)) / math.sqrt(len(found)) if len(found) > 1 else math.inf
-    return float(found.mean()), half
-
-
-def _needed(row: dict[str, Any], true: float) -> float:
-    """How many comparisons a run had made when its true reliability first was this high; if never, all of them."""
-    before = [0.0, 0.0]
-    for step in ([float(part) for part in point.split(":")] for point in row["path"].split()):
-        if step[1] >= true:
-            share = (true - before[1]) / (step[1] - before[1])
-            return before[0] + share * (step[0] - before[0])
-        before = step
-    return row["comparisons"]
-
-
-def judged(cell: Cell, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """The figures of a cell, and which demands it misses: those whose bound lies outside the 99 % interval."""
-    ours = [row for row in rows if row["preset"] == "pairscale"]
-    theirs = [row for row in rows if row["preset"] == "pairwiseLLM"]
-    off, theta, rank = (
-        _mean([row["claimed"] - row["true"] for row in ours]),
-        _mean([row["theta"] for row in ours]),
-        _mean([row["rank"] for row in ours]),
-    )
-    least = 0.90 if cell.judge in MISSPECIFIED else 0.93
-    missed = []
-    if abs(off[0]) - off[1] > 0.03:
-        missed.append("reliability")
-    if theta[0] + theta[1] < least or (least == 0.93 and theta[0] - theta[1] > 0.985):
-        missed.append("theta")
-    if rank[0] + rank[1] < least:
-        missed.append("rank")
-    ratio, document, honest = None, "", True
-    if theirs:
-        document = f"{_mean([row['claimed'] - row['true'] for row in theirs])[0]:+.3f}"
-        both = {row["seed"]: row for row in theirs}
-        honest = abs(_mean([row["claimed"] - row["true"] for row in theirs])[0]) <= 0.03
-        needed = (lambda row, _: row["comparisons"]) if honest else _needed
-        ratios = [
-            needed(row, both[row["seed"]]["true"]) / both[row["seed"]]["comparisons"]
-            for row in ours
-            if row["seed"] in both
-        ]
-        ratio = _mean(ratios)
-        limit = 0.6 if cell.judge == "clean" and cell.sd == 2.5 else 1.05
-        if ratio[0] - ratio[1] > limit:
-            missed.append("comparisons")
-    return {
-        "judge": cell.judge,
-        "N": cell.n,
-        "SD": cell.sd,
-        "selector": cell.selector,
-        "runs": len(ours),
-        "claimed - true": f"{off[0]:+.3f} ± {off[1]:.3f}",
-        "theta covered": f"{theta[0]:.3f} ± {theta[1]:.3f}",
-        "rank covered (width)": f"{rank[0]:.3f} ± {rank[1]:.3f} ({_mean([row['rank_width'] for row in ours])[0]:.1f})",
-        "true": f"{_mean([row['true'] for row in ours])[0]:.3f}",
-        "comparisons": f"{_mean([row['comparisons'] for row in ours])[0]:.0f}",
-        "of the document's": "" if ratio is None else f"{ratio[0]:.2f} ± {ratio[1]:.2f}{'' if honest else ' *'}",
-        "document: claimed - true": document,
-        "missed": ", ".join(missed) or "none",
-    }
-
-
-def table(chosen: list[Cell], fresh: dict[str, list[dict[str, Any]]]) -> str:
-    """What is there, in Markdown."""
-    found = [judged(cell, fresh[cell.name]) for cell in chosen if len(fresh[cell.name]) > 3]
-    if not found:
-        return "no cell has four runs yet"
-    lines = ["| " + " | ".join(found[0]) + " |", "|" + " --- |" * len(found[0])]
-    return "\n".join(lines + ["| " + " | ".join(str(value) for value in row.values()) + " |" for row in found])
+def _replaced(page: str, told: str) -> str:
+    """The page with new tables between its two marks."""
+    before, _, rest = page.partition(_MARKS[0])
+    _, mark, after = rest.partition(_MARKS[1])
+    if not mark:
+        raise SystemExit(f"the page has no {_MARKS[0]} ... {_MARKS[1]}")
+    return f"{before}{_MARKS[0]}\n\n{told}\n\n{mark}{after}"
 
 
 def main() -> None:
@@ -238,6 +154,7 @@ def main() -> None:
     parser.add_argument("--rows", type=Path, default=DATA / "claims.csv", help="where runs are kept")
     parser.add_argument("--preset", choices=PRESETS, action="append", help="one preset alone")
     parser.add_argument("--drop-stale", action="store_true", help="delete the rows of an earlier code")
+    parser.add_argument("--write", type=Path, help="a page whose tables are written again, docs/validation.md")
     given = parser.parse_args()
     rows = KeptRows(given.rows, COLUMNS)
     chosen = [cell for cell in cells() if any(part in cell.name for part in given.cells)]
@@ -245,7 +162,9 @@ def main() -> None:
         rows.drop(kept(rows)[1])
     run_all(chosen, rows, time.time() + given.seconds, tuple(given.preset or PRESETS))
     fresh, stale = kept(rows)
-    print(table(chosen, fresh))
+    print(tables(chosen, fresh))
+    if given.write is not None:
+        given.write.write_text(_replaced(given.write.read_text(), tables(list(cells()), fresh)))
     if stale:
         print(f"{len(stale)} rows were made by other settings or another engine and are left out (--drop-stale)")
 
