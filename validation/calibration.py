@@ -10,7 +10,6 @@ import argparse
 import hashlib
 import math
 import time
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -72,7 +71,8 @@ def uniform_p(ranks: list[int], size: int, bins: int = 10) -> float:
 
 def made_by() -> str:
     """What rows of the present model say that they were made by."""
-    told = repr((asdict(_SETTINGS), _ITEMS, _PAIRS, _btl.LAPSE_PRIOR, _btl.POSITION_SD, _btl.LEARNED_SCALE))
+    settings = _SETTINGS.chains, _SETTINGS.iter_warmup, _SETTINGS.iter_sampling, _ITEMS, _PAIRS, _THIN
+    told = repr((settings, _btl.LAPSE_PRIOR, _btl.POSITION_SD, _btl.LEARNED_SCALE))
     return hashlib.sha256(told.encode()).hexdigest()[:10]
 
 

@@ -22,7 +22,7 @@ from pairscale.adaptive.engine import Engine, Starved
 from pairscale.adaptive.refits import RefitOutcome, refit
 from validation.claims_tables import Cell, tables
 from validation.judges import JUDGES, World, make_world
-from validation.rows import DATA, KeptRows, fingerprint, started
+from validation.rows import DATA, KeptRows, is_present, signed, started
 
 FIRST_SEED = 10_000  # seeds below this one were used for tuning
 SELECTORS = ("pollitt", "information")
@@ -113,11 +113,14 @@ def _claims(outcome: RefitOutcome, world: World) -> dict[str, float]:
 
 def kept(rows: KeptRows) -> tuple[dict[str, list[dict[str, Any]]], list[dict[str, Any]]]:
     """The rows of the present code by cell, and those of an earlier one."""
-    made_by = {(cell.name, preset): fingerprint(preset, cell.selector) for cell in cells() for preset in PRESETS}
-    fresh: dict[str, list[dict[str, Any]]] = {cell.name: [] for cell in cells()}
-    stale = []
+    selectors = {cell.name: cell.selector for cell in cells()}
+    fresh: dict[str, list[dict[str, Any]]] = {name: [] for name in selectors}
+    stale, current = [], dict[tuple[str, str, str], bool]()
     for row in rows.read():
-        if row["made_by"] == made_by.get((row["cell"], row["preset"])):
+        key = row["made_by"], row["preset"], selectors.get(row["cell"], "")
+        if key not in current:
+            current[key] = bool(key[2]) and is_present(*key)
+        if current[key]:
             fresh[row["cell"]].append(row)
         else:
             stale.append(row)
@@ -135,7 +138,7 @@ def run_all(chosen: list[Cell], rows: KeptRows, until: float, presets: tuple[str
                     continue
                 if time.time() > until:
                     return
-                rows.append(run_once(cell, preset, FIRST_SEED + number), fingerprint(preset, cell.selector))
+                rows.append(run_once(cell, preset, FIRST_SEED + number), signed(preset, cell.selector))
 
 
 def _replaced(page: str, told: str) -> str:

@@ -1,10 +1,11 @@
 """Rows of simulated runs, kept in the repository, so that a long suite continues in another sitting and on another
 machine.
 
-Every row says what made it: a fingerprint of the settings of the preset, of the simulated judges, and of the pairs that
-the engine chooses in a short run. When one of them changes, earlier rows say nothing about the present code. They are
-left out and counted, never mixed with the others. The draws of the sampler are no part of it: they are exact, whatever
-their order.
+Every row says what made it, by a name that ``made_by.json`` explains: all settings of the preset, the answers of the
+simulated judges to some questions, and the pairs that the engine chooses in a short run. When one of them has changed,
+earlier rows say nothing about the present code. They are left out and counted, never mixed with the others. A setting
+that was added since does not matter as long as the engine chooses the same pairs. The draws of the sampler are no part
+of it: they are exact, whatever their order.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pairscale.adaptive.presets import resolve_preset
 from pairscale.adaptive.refits import refit
 from validation import judges
 
-__all__ = ["DATA", "KeptRows", "fingerprint", "started"]
+__all__ = ["DATA", "KeptRows", "is_present", "signed", "started"]
 
 DATA = Path(__file__).parent / "data"
 _MADE_BY = "made_by"
@@ -84,14 +85,48 @@ def started(preset: str, selector: str, n: int, seed: int) -> Engine:
     return Engine(ids, seed=seed, selector=selector, adaptive_config=adaptive, btl_config=btl)
 
 
+def signed(preset: str, selector: str, file: Path = DATA / "made_by.json") -> str:
+    """The name of the present code; written down with what it stands for."""
+    known, present = _known(file), _present(preset, selector)
+    name = hashlib.sha256(json.dumps(present, sort_keys=True).encode()).hexdigest()[:10]
+    if name not in known:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(known | {name: present}, indent=1, sort_keys=True) + "\n")
+    return name
+
+
+def is_present(made_by: str, preset: str, selector: str, file: Path = DATA / "made_by.json") -> bool:
+    """Whether rows of this name are those that the present code would make."""
+    recorded = _known(file).get(made_by)
+    if recorded is None:
+        return False
+    present = _present(preset, selector)
+    behaves_alike = all(recorded[part] == present[part] for part in ("answers", "choices"))
+    return behaves_alike and recorded["settings"].items() <= present["settings"].items()
+
+
+def _known(file: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    return found
+
+
 @cache
-def fingerprint(preset: str, selector: str) -> str:
-    """What rows made by the present code say that they were made by."""
+def _present(preset: str, selector: str) -> dict[str, Any]:
+    """What rows of the present code depend on."""
     adaptive, btl = resolve_preset(preset)
-    settings = [asdict(config.for_items(40, given)) for config, given in ((AdaptiveConfig, adaptive), (BTLConfig, btl))]
-    world = hashlib.sha256(Path(judges.__file__).read_bytes()).hexdigest()
-    told = json.dumps([settings, world, _choices(preset, selector)], sort_keys=True, default=str)
-    return hashlib.sha256(told.encode()).hexdigest()[:10]
+    configs = AdaptiveConfig.for_items(40, adaptive), BTLConfig.for_items(40, btl)
+    settings = {name: str(value) for config in configs for name, value in asdict(config).items()}
+    return {"settings": settings, "answers": _digest(_answers()), "choices": _digest(_choices(preset, selector))}
+
+
+def _digest(told: object) -> str:
+    return hashlib.sha256(repr(told).encode()).hexdigest()[:16]
+
+
+def _answers() -> list[int]:
+    """What the judges answer to some questions, some of them repeated."""
+    worlds = [judges.make_world(judge, 12, 1.0, 1) for judge in judges.JUDGES]
+    return [world.answer(at % 12, (at + 1 + at // 24) % 12) for world in worlds for at in range(72)]
 
 
 def _choices(preset: str, selector: str) -> list[tuple[int, int]]:

@@ -15,7 +15,7 @@ from typing import Any
 from pairscale.adaptive.engine import Starved
 from pairscale.adaptive.refits import refit
 from validation.judges import make_world
-from validation.rows import DATA, KeptRows, fingerprint, started
+from validation.rows import DATA, KeptRows, is_present, signed, started
 
 FIRST_SEED = 20_000
 COLUMNS = ("judge", "sd", "selector", "seed", "refits", "screened", "delayed", "comparisons", "stop_reason")
@@ -76,7 +76,7 @@ def main() -> None:
     rows, until = KeptRows(DATA / "screening.csv", COLUMNS), time.time() + given.seconds
 
     def fresh() -> list[dict[str, Any]]:
-        return [row for row in rows.read() if row["made_by"] == fingerprint("pairscale", row["selector"])]
+        return [row for row in rows.read() if is_present(row["made_by"], "pairscale", row["selector"])]
 
     done = {row["seed"] for row in fresh()}
     for number in range(given.runs):
@@ -84,7 +84,7 @@ def main() -> None:
             break
         if FIRST_SEED + number not in done:
             row = run_once(number)
-            rows.append(row, fingerprint("pairscale", row["selector"]))
+            rows.append(row, signed("pairscale", row["selector"]))
     found = fresh()
     print(
         f"{len(found)} runs, {sum(row['refits'] for row in found)} refits, {sum(row['screened'] for row in found)} "

@@ -415,7 +415,7 @@ def test_nothing_to_fit(rows):
 
 
 def calibration(variant, sets, seed, prior_sd=1.0):
-    """Per parameter, the ranks of the truth among its posterior draws and whether 90 % intervals hold it; and the draws."""
+    """Per parameter: ranks of the truth among its draws, and whether 90 % intervals hold it; and how many draws."""
     rows = [calibrated(variant, number, seed, prior_sd) for number in range(sets)]
     names = [name for name in PARAMETERS if name in rows[0]]
     covered = pl.DataFrame({name: [row[f"{name}_covered"] for row in rows] for name in names})

@@ -90,8 +90,8 @@ def test_the_tables_of_a_page_are_replaced():
 
 def test_rows_of_another_engine_are_left_out(tmp_path, monkeypatch):
     kept = KeptRows(tmp_path / "claims.csv", claims.COLUMNS)
-    monkeypatch.setattr(claims, "fingerprint", lambda preset, selector: f"{preset}-{selector}-1")
-    kept.append(made(CLEAN, "pairscale", 10_000), "pairscale-pollitt-1")
+    monkeypatch.setattr(claims, "is_present", lambda made_by, preset, selector: made_by == f"{preset}-{selector}")
+    kept.append(made(CLEAN, "pairscale", 10_000), "pairscale-pollitt")
     kept.append(made(CLEAN, "pairscale", 10_001), "1234567e10")
     fresh, stale = claims.kept(kept)
     assert [row["seed"] for row in fresh[CLEAN.name]] == [10_000]
@@ -103,7 +103,8 @@ def test_rows_of_another_engine_are_left_out(tmp_path, monkeypatch):
 
 def test_cells_take_turns_and_what_is_there_is_not_made_again(tmp_path, monkeypatch):
     kept, asked = KeptRows(tmp_path / "claims.csv", claims.COLUMNS), []
-    monkeypatch.setattr(claims, "fingerprint", lambda preset, selector: "same")
+    monkeypatch.setattr(claims, "signed", lambda preset, selector: "same")
+    monkeypatch.setattr(claims, "is_present", lambda made_by, preset, selector: True)
 
     def run_once(cell, preset, seed):
         asked.append((cell.judge, seed, preset))
@@ -118,14 +119,25 @@ def test_cells_take_turns_and_what_is_there_is_not_made_again(tmp_path, monkeypa
     assert len(asked) == 2
 
 
-def test_a_changed_preset_and_other_choices_have_another_fingerprint(monkeypatch):
-    chosen = [(0, 1)]
-    monkeypatch.setattr(rows, "_choices", lambda preset, selector: chosen)
-    before = rows.fingerprint.__wrapped__("pairscale", "pollitt")
-    assert rows.fingerprint.__wrapped__("pairscale", "pollitt") == before
-    chosen.append((1, 2))
-    assert rows.fingerprint.__wrapped__("pairscale", "pollitt") != before
-    chosen.pop()
-    real = rows.resolve_preset
-    monkeypatch.setattr(rows, "resolve_preset", lambda preset: real(preset, {"reverse_rate": 0.2}))
-    assert rows.fingerprint.__wrapped__("pairscale", "pollitt") != before
+def test_a_changed_setting_other_answers_and_other_choices_make_rows_stale(tmp_path, monkeypatch):
+    file = tmp_path / "made_by.json"
+    present = {"settings": {"reverse_rate": "0.1"}, "answers": "a", "choices": "c"}
+    monkeypatch.setattr(rows, "_present", lambda preset, selector: present)
+    name = rows.signed("pairscale", "pollitt", file)
+    assert rows.signed("pairscale", "pollitt", file) == name
+    assert rows.is_present(name, "pairscale", "pollitt", file)
+    assert not rows.is_present("another", "pairscale", "pollitt", file)
+    for change in ({"settings": {"reverse_rate": "0.2"}}, {"settings": {}}, {"answers": "b"}, {"choices": "d"}):
+        monkeypatch.setattr(rows, "_present", lambda preset, selector, change=change: present | change)
+        assert not rows.is_present(name, "pairscale", "pollitt", file)
+    more = {"settings": {"reverse_rate": "0.1", "added": "1"}}  # the engine chooses the same pairs with it
+    monkeypatch.setattr(rows, "_present", lambda preset, selector: present | more)
+    assert rows.is_present(name, "pairscale", "pollitt", file)
+
+
+def test_what_rows_depend_on_has_the_settings_of_the_preset(monkeypatch):
+    monkeypatch.setattr(rows, "_choices", lambda preset, selector: [(0, 1)])
+    ours, document = (rows._present.__wrapped__(preset, "pollitt") for preset in ("pairscale", "pairwiseLLM"))
+    assert (ours["settings"]["prior_sd"], document["settings"]["prior_sd"]) == ("learned", "1.0")
+    assert ours["answers"] == document["answers"]
+    assert {0, 1} == set(rows._answers())
