@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ MISSPECIFIED = ("pair_effects", "noisy_texts")
 
 OFF, COVERED, COVERED_WRONG, TOO_WIDE, RATIO, RATIO_WIDE = 0.03, 0.93, 0.90, 0.985, 1.05, 0.60
 _FEWEST = 3  # runs of a cell that is shown
+_WIDTH = 126  # of a line of the page
 
 _OF_RELIABILITY = "**Claimed less true reliability** (demand: within .03; in brackets the mean true reliability)."
 _OF_COVERAGE = (
@@ -188,7 +190,7 @@ def tables(cells: Sequence[Cell], rows: dict[str, list[Row]]) -> str:
     ]
     if misses:
         parts.append("\n".join(misses))
-    return "\n\n".join(parts)
+    return "\n\n".join(part if "|" in part or "\n" in part else fill(part, _WIDTH) for part in parts)
 
 
 def _table(found: Sequence[Figures], columns: dict[str, Callable[[Figures], str]]) -> str:
