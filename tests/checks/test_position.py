@@ -16,7 +16,7 @@ from tests import strategies
 from tests.strategies import golden
 
 import pairscale as ps
-from pairscale.checks.effect import VOTES, position_effect, sign_test, wilson
+from pairscale.checks.effect import VOTES, position_effect, sign_test, surely_above, wilson
 from pairscale.checks.orders import split_orders
 from pairscale.checks.position import check_positional_bias, compute_reverse_consistency
 from pairscale.core.errors import InputError, TableError
@@ -374,3 +374,55 @@ def test_small_helpers():
     lower, upper = wilson(9, 10, 0.95)
     assert (lower, upper) == pytest.approx((0.5958, 0.9821), abs=1e-4)
     assert issubclass(TableError, InputError)
+
+
+# A limit that holds over all looks
+
+
+def boundary(share: float, looks: range) -> dict[int, int]:
+    """The fewest successes of each look that are surely above a share; they only grow."""
+    least, found = 0, {}
+    for total in looks:
+        while least <= total and not surely_above(least, total, share, 0.95):
+            least += 1
+        found[total] = least
+    return found
+
+
+def chance_by_look(rate: float, stops: dict[int, int]) -> np.ndarray:
+    """The chance that a series with this rate of successes has been called above by each look; exact."""
+    left, gone = np.ones(1), []
+    for total in range(1, max(stops) + 1):
+        left = np.append(left, 0.0) * (1 - rate) + np.append(0.0, left) * rate
+        left[stops.get(total, total + 1) :] = 0.0
+        gone.append(1 - left.sum())
+    return np.array(gone)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.2])
+def test_a_series_that_is_not_above_is_called_above_at_one_of_all_looks_in_one_of_twenty_series(share):
+    stops = boundary(share, range(1, 601))
+    assert 0.005 < chance_by_look(share, stops)[-1] <= 0.05
+    assert chance_by_look(share - 0.05, stops)[-1] < chance_by_look(share, stops)[-1]
+    from_thirty = {look: least for look, least in stops.items() if look >= 30}
+    assert 0.005 < chance_by_look(share, from_thirty)[-1] <= 0.05
+
+
+def test_a_series_that_is_above_is_soon_called_so():
+    stops = boundary(0.5, range(30, 201))
+    assert chance_by_look(0.7, stops)[45 - 1] > 0.5  # the median of seven flips in ten is 43
+    assert chance_by_look(0.9, stops)[30 - 1] > 0.95
+    assert surely_above(30, 30, 0.5, 0.95)
+    assert not surely_above(3, 3, 0.5, 0.95)  # even if all went one way
+
+
+@pytest.mark.parametrize("counts", [(0, 0), (0, 40), (20, 40)])
+def test_a_share_that_was_not_seen_to_be_exceeded_is_not_surely_exceeded(counts):
+    assert not surely_above(*counts, 0.5, 0.95)
+    assert not surely_above(counts[0], counts[1], 1.0, 0.95)
+
+
+def test_at_a_share_of_zero_one_success_is_enough():
+    assert surely_above(1, 40, 0.0, 0.95)
+    assert not surely_above(0, 40, 0.0, 0.95)
+    assert surely_above(10**6, 10**6, 0.5, 0.95)

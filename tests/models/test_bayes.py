@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 from scipy import stats
 from scipy.special import expit
+from validation.calibration import PARAMETERS, calibrated, uniform_p
 
 from pairscale.core.errors import FitError, InputError
 from pairscale.models import _btl
@@ -414,34 +415,11 @@ def test_nothing_to_fit(rows):
 
 
 def calibration(variant, sets, seed, prior_sd=1.0):
-    """Ranks of the truth among its posterior draws, for truths drawn from the prior; and 90 % coverage."""
-    ranks, covered = [], []
-    settings = MCMCSettings(iter_warmup=120, iter_sampling=250, extend=1)
-    for at in range(sets):
-        rng = np.random.default_rng([seed, at])
-        n_items, n_pairs = 6, 40
-        tau = abs(rng.normal(0, 2.5)) if prior_sd == "learned" else prior_sd
-        raw = tau * rng.normal(size=n_items)
-        eps = rng.beta(2, 20) if "e" in variant else 0.0
-        b = rng.normal(0, 0.3) if variant.endswith("b") else 0.0
-        first = rng.integers(0, n_items, n_pairs)
-        second = (first + rng.integers(1, n_items, n_pairs)) % n_items
-        won = rng.random(n_pairs) < (1 - eps) * expit(raw[first] - raw[second] + b) + eps / 2
-        rows, names = table(n_items, first, second, won)
-        fit = fit_btl(rows, names, variant, settings, seed=at, prior_sd=prior_sd)
-        posterior = fit.posterior
-        truths = {"theta": (raw - raw.mean())[0], "eps": eps, "b": b, "tau": tau}
-        draws = {"theta": posterior.theta[:, 0], "eps": posterior.epsilon, "b": posterior.b, "tau": fit.prior_sd}
-        kept = {name: values[::10] for name, values in draws.items() if values is not None}
-        ranks.append({name: int((values < truths[name]).sum()) for name, values in kept.items()})
-        covered.append({n: bool(np.quantile(draws[n], 0.05) <= truths[n] <= np.quantile(draws[n], 0.95)) for n in kept})
-        size = len(kept["theta"])
-    return pl.DataFrame(ranks), pl.DataFrame(covered), size
-
-
-def uniform_p(ranks, size, bins=10):
-    counts = np.histogram(ranks, bins=np.linspace(-0.5, size + 0.5, bins + 1))[0]
-    return stats.chisquare(counts).pvalue
+    """Per parameter: ranks of the truth among its draws, and whether 90 % intervals hold it; and how many draws."""
+    rows = [calibrated(variant, number, seed, prior_sd) for number in range(sets)]
+    names = [name for name in PARAMETERS if name in rows[0]]
+    covered = pl.DataFrame({name: [row[f"{name}_covered"] for row in rows] for name in names})
+    return pl.DataFrame(rows).select(names), covered, rows[0]["size"]
 
 
 @pytest.mark.validate_except("learned")
@@ -450,7 +428,7 @@ def uniform_p(ranks, size, bins=10):
 def test_simulation_based_calibration_in_short(prior_sd):
     ranks, _, size = calibration("btl_e_b", 30, seed=7, prior_sd=prior_sd)
     for name in ranks.columns:
-        assert uniform_p(ranks[name].to_numpy(), size, bins=5) > 1e-4, name
+        assert uniform_p(ranks[name].to_list(), size, bins=5) > 1e-4, name
 
 
 @pytest.mark.validate
@@ -459,7 +437,7 @@ def test_simulation_based_calibration_in_short(prior_sd):
 def test_simulation_based_calibration(variant, prior_sd):
     ranks, covered, size = calibration(variant, 500, seed=8, prior_sd=prior_sd)
     for name in ranks.columns:
-        p, share = uniform_p(ranks[name].to_numpy(), size), covered[name].mean()
+        p, share = uniform_p(ranks[name].to_list(), size), covered[name].mean()
         print(f"\n{variant}, prior {prior_sd}, {name}: p of uniform ranks {p:.3f}, 90 % intervals cover {share:.3f}")
         assert p > 1e-4
         assert stats.binomtest(int(covered[name].sum()), covered.height, 0.9).pvalue > 1e-4

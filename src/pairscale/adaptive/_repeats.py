@@ -34,7 +34,7 @@ WORTHLESS = 0.90
 ENOUGH_REPEATS = 30
 """Repeats that there must be before anything is decided on how they agree."""
 
-_FLIP_LEVEL = 0.999
+_FLIP_LEVEL = 0.95
 _HALF = 32  # bits of a pair's code that hold its second item
 
 
@@ -118,16 +118,16 @@ class RepeatCounts:
     def flips_more_than(self, share: float) -> bool:
         """Whether the judge changes its answer with the order in more than this share of pairs, surely enough.
 
-        It does if, after 30 reversed pairs or more, the lower 99.9 % limit (Wilson) of the share of flips is above it.
-        The level is this high because every answer is a look: at 95 %, a judge without any preference for a position
-        whose answers on close texts are nearly random would be paused in one run out of five.
+        It does if, after 30 reversed pairs or more, the lower 95 % limit of the share of flips is above it. The limit
+        holds over all looks, because every answer is one: a judge whose chance of a flip never exceeds the share is
+        paused in at most one of twenty runs, however long they are. The chance of a judge without a preference for a
+        position is at most one half, for texts that are equally good.
         """
         if self.n_reversed < ENOUGH_REPEATS or share >= 1:
             return False
-        from pairscale.checks.effect import wilson
+        from pairscale.checks.effect import surely_above
 
-        lower, _ = wilson(self.n_flips, self.n_reversed, _FLIP_LEVEL)
-        return lower is not None and lower > share
+        return surely_above(self.n_flips, self.n_reversed, share, _FLIP_LEVEL)
 
 
 def reversible(ledger: Ledger) -> tuple[Ints, Ints]:

@@ -27,6 +27,9 @@ import polars as pl
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_RATES = 50
+"""Rates that :func:`surely_above` bets on."""
+
 VOTES = {
     "key": pl.String(),
     "ID1": pl.String(),
@@ -202,3 +205,36 @@ def wilson(successes: int, total: int, level: float) -> tuple[float | None, floa
     middle, rest = share + z**2 / (2 * total), 1 + z**2 / total
     half = z * math.sqrt(share * (1 - share) / total + (z / (2 * total)) ** 2)
     return max(0.0, (middle - half) / rest), min(1.0, (middle + half) / rest)
+
+
+def surely_above(successes: int, total: int, share: float, level: float) -> bool:
+    """Whether a probability is above ``share``, by a rule that you may apply after every single trial.
+
+    A judge whose true probability is ``share`` or less is ever said to be above it with a chance of at most
+    ``1 - level``, over all looks together. The probability may change from trial to trial, and with what came before.
+
+    The mean of the likelihood ratios of :data:`_RATES` rates above ``share`` against ``share`` itself is a capital that
+    does not grow on average while the probability is at most ``share``. By Ville's inequality it ever reaches
+    ``1 / (1 - level)`` with a chance of at most ``1 - level``.
+
+    Args:
+        successes: trials that succeeded, so far.
+        total: all trials so far.
+        share: what the probability is compared with.
+        level: the confidence.
+
+    Example:
+        >>> surely_above(22, 30, 0.5, 0.95), surely_above(23, 30, 0.5, 0.95)
+        (False, True)
+    """
+    if successes <= share * total:
+        return False
+    if share <= 0:
+        return True  # one success is impossible at a probability of 0
+    failures, logs = total - successes, []
+    for number in range(_RATES):
+        above = (number + 0.5) / _RATES  # the rate is share + above (1 - share)
+        logs.append(successes * math.log1p(above * (1 - share) / share) + failures * math.log1p(-above))
+    most = max(logs)
+    capital = most + math.log(math.fsum(math.exp(log - most) for log in logs) / _RATES)
+    return capital >= -math.log(1 - level)

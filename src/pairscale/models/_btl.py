@@ -25,6 +25,7 @@ POSITION_SD = 0.3
 LEARNED_SCALE = 2.5
 _BLOCK = 1024
 _FAR = 300.0  # exp(2 * 300) is finite
+_NOTHING = np.zeros(1)
 
 
 class _Room:
@@ -163,11 +164,13 @@ class BTLDensity:
         """Add the priors to the gradient; return their log density with the Jacobians of u and t (if ``value``)."""
         theta = x[: self.n]
         learned = self.model.prior_sd is None
-        squares = np.einsum("nc,nc->c", theta, theta) if value or learned else np.zeros(x.shape[1])
+        squares = np.einsum("nc,nc->c", theta, theta) if value or learned else _NOTHING
+        log = _NOTHING
         if self.model.prior_sd is None:
             t = x[self.row["t"]]
             variance = np.exp(2 * t)
-            log = -self.n * t - 0.5 * squares / variance - 0.5 * variance / LEARNED_SCALE**2 + t
+            if value:
+                log = -self.n * t - 0.5 * squares / variance - 0.5 * variance / LEARNED_SCALE**2 + t
             gradient[self.row["t"]] = -self.n + squares / variance - variance / LEARNED_SCALE**2 + 1
             gradient[: self.n] -= theta / variance
         else:
@@ -180,15 +183,13 @@ class BTLDensity:
             gradient[self.row["u"]] = in_u + alpha * (1 - eps) - beta * eps
             if value:
                 log = log + alpha * log_expit(x[self.row["u"]]) + beta * log_expit(-x[self.row["u"]])
-        if self.model.position:
-            b = x[self.row["b"]]
-            log = log - 0.5 * (b / POSITION_SD) ** 2
-            gradient[self.row["b"]] = -b / POSITION_SD**2
-        if "g" in self.row:
-            g = x[self.row["g"]]
-            log = log - 0.5 * (g / SLOPE_SD) ** 2
-            gradient[self.row["g"]] = -g / SLOPE_SD**2
-        return np.asarray(log)
+        for name, sd in (("b", POSITION_SD), ("g", SLOPE_SD)):
+            if name in self.row:
+                linear = x[self.row[name]]
+                gradient[self.row[name]] = -linear / sd**2
+                if value:
+                    log = log - 0.5 * (linear / sd) ** 2
+        return log
 
     # The mode of the abilities, the position and the slope, given the lapse rate and the scale
 

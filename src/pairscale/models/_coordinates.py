@@ -8,7 +8,9 @@ a change of variables with its exact Jacobian, so the draws are exact however go
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit
@@ -21,6 +23,7 @@ __all__ = ["Coordinates", "Learned"]
 _MOST_MIX = 20.0  # of the directions in which the abilities follow eps; one is as much as their mode does
 _KNEE = 0.05  # before there are draws
 _LOW = -30.0  # from here down log(1 + exp(y)) is exp(y)
+_ONE = np.ones(1)  # stands for what a variant does not have
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,6 +47,20 @@ class Learned:
     offset: Floats
     widen: Floats
     knee: dict[str, float]
+
+
+class _Placed(NamedTuple):
+    """A position, and what was computed on the way to it."""
+
+    x: Floats
+    deviation: Floats  # what of the abilities widens with eps, but for c_t
+    ys: dict[str, Floats]  # y of u and of t
+    softs: dict[str, Floats]  # log(1 + exp(y))
+    moved: Floats  # how far eps is from the center
+    of_u: Floats  # c_u
+    log_t: Floats  # log c_t
+    slope_t: Floats  # its slope in t
+    of_t: Floats  # c_t
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,41 +95,53 @@ class Coordinates:
     of_b: Floats
     kappa: dict[str, float]
     knee: dict[str, float]
+    _y0: dict[str, Floats] = field(init=False)  # y of the center
+    _eps0: Floats = field(init=False)  # eps of the center
+    _linear: list[int] = field(init=False)  # the rows of b and g
+
+    def __post_init__(self) -> None:
+        row = self.posterior.row
+        object.__setattr__(self, "_y0", {name: self._to_y(name, self.center[row[name]]) for name in self.knee})
+        object.__setattr__(self, "_eps0", expit(self.center[row["u"]]) if "u" in row else np.zeros(0))
+        object.__setattr__(self, "_linear", [row[name] for name in self.posterior.linear])
 
     def to_x(self, z: Floats) -> Floats:
         """From z to the abilities and the judge's parameters."""
-        return self._place(z)[0]
+        return self._place(z).x
 
-    def _place(self, z: Floats) -> tuple[Floats, Floats, dict[str, Floats]]:
-        """The position, what of the abilities widens with eps (but for c_t), and y of u and of t."""
+    def _place(self, z: Floats) -> _Placed:
         n, row = self.posterior.n, self.posterior.row
         x = self.spread[:, None] * z
-        ys = {}
-        for name in self.knee:
-            ys[name] = x[row[name]] + self._to_y(name, self.center[row[name]])
-            x[row[name]] = np.log(self.knee[name]) + _log_softplus(ys[name])
-        moved = self._moved(x)
-        deviation = x[:n]
+        ys, softs = {}, {}
+        for name, knee in self.knee.items():
+            y = ys[name] = x[row[name]] + self._y0[name]
+            soft = softs[name] = np.maximum(np.logaddexp(0.0, y), 1e-300)
+            x[row[name]] = np.log(knee) + np.where(y > _LOW, np.log(soft), y)
+        moved = moved_eps = self._moved(x)
+        deviation, of_u, of_t, slope_t = x[:n], _ONE, _ONE, _ONE
         if "u" in row:
-            deviation = deviation * np.exp(self.kappa["u"] * moved[0])
-        if linear := list(self.posterior.linear):
-            at = [row[name] for name in linear]
+            of_u = np.exp(self.kappa["u"] * moved[0])
+            deviation = deviation * of_u
+        if at := self._linear:
             own = x[at]
             x[at] += self.center[at] + self.of_b @ moved
             moved = np.concatenate([own, moved])
         x[:n] = deviation + self.center[:n]
         if len(moved):
             x[:n] += self.drift @ moved
+        log_t = _ONE
         if "t" in row:
-            x[:n] *= np.exp(self._wide(x)[0])
-        return x, deviation, ys
+            log_t, slope_t = self._wide(x)
+            of_t = np.exp(log_t)
+            x[:n] *= of_t
+        return _Placed(x, deviation, ys, softs, moved_eps, of_u, log_t, slope_t, of_t)
 
     def _moved(self, x: Floats) -> Floats:
         """How far eps is from the center; no row when there is no eps."""
         row = self.posterior.row
         if "u" not in row:
             return np.zeros((0, x.shape[1]))
-        return np.asarray(expit(x[row["u"]]) - expit(self.center[row["u"]]))[None]
+        return np.asarray(expit(x[row["u"]]) - self._eps0)[None]
 
     def _wide(self, x: Floats) -> tuple[Floats, Floats]:
         """How much wider all abilities are than at the center because of t: its logarithm, and the slope of that."""
@@ -132,8 +161,8 @@ class Coordinates:
         z[:n] = x[:n]
         scale = np.exp(self.kappa["u"] * moved[0]) if "u" in row else 1.0
         for name in self.knee:
-            z[row[name]] = self._to_y(name, x[row[name]]) - self._to_y(name, self.center[row[name]])
-        if linear := [row[name] for name in self.posterior.linear]:
+            z[row[name]] = self._to_y(name, x[row[name]]) - self._y0[name]
+        if linear := self._linear:
             z[linear] -= self.of_b @ moved
             moved = np.concatenate([z[linear], moved])
         if "t" in row:
@@ -146,37 +175,40 @@ class Coordinates:
     def __call__(self, z: Floats, *, value: bool) -> tuple[Floats | None, Floats]:
         """The log density of z and its gradient."""
         n, row = self.posterior.n, self.posterior.row
-        x, deviation, ys = self._place(z)
+        at = self._place(z)
+        x = at.x
         density, out = self.posterior(x, value=value)
         theta = out[:n]
-        log_jacobian = np.zeros(z.shape[1])
+        log_jacobian = np.zeros(z.shape[1]) if value else None
         if "t" in row:
-            log_wide, slope = self._wide(x)
-            out[row["t"]] += slope * (np.einsum("nc,nc->c", theta, x[:n]) + n)
-            log_jacobian += n * log_wide
-            theta *= np.exp(log_wide)
-            self._bend(out, ys, "t", log_jacobian)
+            out[row["t"]] += at.slope_t * (np.einsum("nc,nc->c", theta, x[:n]) + n)
+            if log_jacobian is not None:
+                log_jacobian += n * at.log_t
+            theta *= at.of_t
+            self._bend(out, at, "t", log_jacobian)
         along = self.drift.T @ theta  # in b, g and eps
-        if linear := [row[name] for name in self.posterior.linear]:
+        if linear := self._linear:
             of_linear, along = along[: len(linear)], along[len(linear) :] + self.of_b.T @ out[linear]
             out[linear] += of_linear
         if "u" in row:
-            eps, log_u = expit(x[row["u"]]), self.kappa["u"] * self._moved(x)[0]
-            in_eps = along[0] + self.kappa["u"] * (np.einsum("nc,nc->c", theta, deviation) + n)
+            eps = expit(x[row["u"]])
+            in_eps = along[0] + self.kappa["u"] * (np.einsum("nc,nc->c", theta, at.deviation) + n)
             out[row["u"]] += eps * (1 - eps) * in_eps
-            log_jacobian += n * log_u
-            theta *= np.exp(log_u)
-            self._bend(out, ys, "u", log_jacobian)
+            if log_jacobian is not None:
+                log_jacobian += n * (self.kappa["u"] * at.moved[0])
+            theta *= at.of_u
+            self._bend(out, at, "u", log_jacobian)
         out *= self.spread[:, None]
-        return (None if density is None else density + log_jacobian), out
+        return (None if density is None or log_jacobian is None else density + log_jacobian), out
 
-    def _bend(self, out: Floats, ys: dict[str, Floats], name: str, log_jacobian: Floats) -> None:
+    def _bend(self, out: Floats, placed: _Placed, name: str, log_jacobian: Floats | None) -> None:
         """From the slope in u (or t) to that in its y, and the Jacobian of that step."""
-        y, at = ys[name], self.posterior.row[name]
-        soft, rise = np.maximum(np.logaddexp(0.0, y), 1e-300), expit(y)
-        slope = np.where(y > _LOW, rise / soft, 1.0)  # du / dy
+        y, at = placed.ys[name], self.posterior.row[name]
+        rise = expit(y)
+        slope = np.where(y > _LOW, rise / placed.softs[name], 1.0)  # du / dy
         out[at] = out[at] * slope + (1 - rise - slope)
-        log_jacobian += np.log(slope)
+        if log_jacobian is not None:
+            log_jacobian += np.log(slope)
 
     @classmethod
     def around(cls, posterior: BTLDensity, x: Floats, learned: Learned | None = None) -> Coordinates:
@@ -293,18 +325,20 @@ def _widening(kappa: float, t: Floats) -> tuple[Floats, Floats]:
     """The logarithm of ``c_t`` and its slope in t, so far from the center, where the slope is kappa."""
     if kappa >= 1:
         return kappa * t, np.full_like(t, kappa)
-    logit = float(np.log(max(kappa, 1e-3)) - np.log1p(-max(kappa, 1e-3)))
-    log = t - 0.5 * (np.logaddexp(0.0, 2 * t - logit) - np.logaddexp(0.0, -logit))
+    logit, at_center = _bend_of(kappa)
+    log = t - 0.5 * (np.logaddexp(0.0, 2 * t - logit) - at_center)
     return np.asarray(log), np.asarray(expit(logit - 2 * t))
+
+
+@lru_cache(maxsize=64)
+def _bend_of(kappa: float) -> tuple[float, float]:
+    logit = float(np.log(max(kappa, 1e-3)) - np.log1p(-max(kappa, 1e-3)))
+    return logit, float(np.logaddexp(0.0, -logit))
 
 
 def _guess_spread(n: int, kappa: float) -> float:
     """The standard deviation of t, about: n abilities say as much of it as the comparisons say of them."""
     return float((2 * n * max(1 - kappa, 0.0) + 2) ** -0.5)
-
-
-def _log_softplus(y: Floats) -> Floats:
-    return np.asarray(np.where(y > _LOW, np.log(np.maximum(np.logaddexp(0.0, y), 1e-300)), y))
 
 
 def _follow(posterior: BTLDensity, mode: Floats, name: str) -> tuple[Floats, Floats, float]:

@@ -75,7 +75,7 @@ def say_chosen(chosen: Chosen, engine: FitEngine) -> list[str]:
     """That intervals of this engine do not cover on pairs that were chosen adaptively."""
     if chosen == "beforehand":
         return []
-    why = "are too narrow: 95 % ones covered 70 to 92 % in simulations, and less when the judge repeats itself"
+    why = "are too narrow: 95 % ones covered 65 to 92 % in simulations, and less when the judge repeats itself"
     if engine.name == "map":
         why = "cover only if the scores spread as prior_sd says and the judge does not repeat itself"
     return [
