@@ -283,7 +283,7 @@ class TestByName:
         judge = ps.make_judge("my_objects_x:first")
         assert (judge.condition.judge_id, ask(judge).winner_pos) == ("first", 1)
         assert ps.make_judge("my_objects_x:over_ten").condition.judge_id == "my_objects_x:over"
-        with pytest.raises(InputError, match="First is a class; give an object of it, such as First()"):
+        with pytest.raises(InputError, match=r"First is a class; give an object of it, such as First\(\)"):
             ps.make_judge("my_objects_x:First")
         with pytest.raises(InputError, match="already has its settings"):
             ps.make_judge("my_objects_x:first", trait="clarity")

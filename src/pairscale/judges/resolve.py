@@ -89,8 +89,7 @@ def make_judge(
     optional(require_mapping, judge_call_args, "judge_call_args")
     prompt = None if template is None else template_from(template)
     settings = dict(judge_args or {})
-    if isinstance(judge, type):
-        raise InputError(f"judge: {judge.__name__} is a class; give an object of it, such as {judge.__name__}()")
+    judge = _object(judge)
     if not isinstance(judge, Judge) and require_flag(settings.pop("both_orders", False), "both_orders"):
         others: dict[str, Any] = {"trait": trait, "template": template, "judge_call_args": judge_call_args}
         return BothOrders(make_judge(judge, judge_args=settings, **others))
@@ -107,13 +106,23 @@ def make_judge(
         return _embedded(judge, kind, rest, trait, settings)
     if kind in PROVIDERS:
         return _llm(judge, trait, prompt, settings | dict(judge_call_args or {}))
-    if kind and rest and kind != "replay":
-        found = imported(kind, rest, judge)
-        if isinstance(found, Judge | type):
-            own: dict[str, Any] = {"judge_args": judge_args, "judge_call_args": judge_call_args}
-            return make_judge(found, trait=trait, template=template, **own)
-        return _called(found, trait, prompt, settings, judge_call_args)
     raise UnknownNameError(f"no judge is called {judge!r}{_known(judge)}")
+
+
+def _object(judge: str | Judge | Callable[..., Any]) -> str | Judge | Callable[..., Any]:
+    """What ``module:name`` names in place of it; every other name as it is.
+
+    Raises:
+        InputError: If it is a class.
+    """
+    if isinstance(judge, str):
+        kind, _, rest = judge.partition(":")
+        if not kind or not rest or kind in _EMBEDDED or kind in PROVIDERS:
+            return judge
+        judge = imported(kind, rest, judge)
+    if isinstance(judge, type):
+        raise InputError(f"judge: {judge.__name__} is a class; give an object of it, such as {judge.__name__}()")
+    return judge
 
 
 def judge_with(

@@ -153,7 +153,7 @@ async def close(asked: object) -> None:
         aclose = judge_member(asked, "aclose")
         if aclose is not None and inspect.isawaitable(closing := aclose()):
             await closing
-    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - whatever it raises, the answers are kept
+    except (Exception, asyncio.CancelledError) as error:  # whatever it raises, the answers are kept
         if isinstance(error, asyncio.CancelledError) and is_cancelled():
             raise
         notice(f"closing {_name(asked)} failed, and its answers are kept: {raised(error)}")

@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, get_args
 
 from pairscale.core.addresses import NAMES_OF_KEYS
 from pairscale.core.comparisons import Condition
@@ -123,7 +123,7 @@ def check_judge_protocol(
     return ProtocolReport(_name(judge), len(found.outcomes), tuple(found.outcomes), tuple(has), tuple(found.notes))
 
 
-_MEMBERS: tuple[MemberName, ...] = ("max_cost_of", "price", "uses_cache", "waits_for_people", "graded", "allow_ties", "aclose")
+_MEMBERS: tuple[MemberName, ...] = get_args(MemberName)
 
 
 def _has(judge: Any, name: str) -> bool:
@@ -161,26 +161,33 @@ def _look(judge: Any, found: _Findings) -> None:
     if _has(judge, "compare") and not callable(judge.compare):
         found.fault("compare is not callable")
     for name in _MEMBERS:
-        try:
-            member = judge_member(judge, name)
-        except Exception as error:  # noqa: BLE001 - whatever it raises is a fault
-            found.fault(f"{name} raises {words_of(error)}")
-            continue
-        if name in _FLAGS and not isinstance(member, bool):
-            found.fault(f"{name} must be True or False, not {_shown(member)}")
-        if name == "price" and member is not None and not isinstance(member, Price):
-            found.fault(f"price must be a pairscale.providers.prices.Price or None, not {_shown(member)}")
-        if name in _METHODS and member is not None and not callable(member):
-            found.fault(f"{name} must be a method, not {_shown(member)}")
-        elif name == "allow_ties" and member is not None:
-            _allow_ties(member, found)
+        _look_at_member(judge, name, found)
     for written, meant in _MEANT.items():
         if _has(judge, written) and not _has(judge, meant):
             found.notes.append(f"it has {written}, which is not looked up; the protocol's name is {meant}")
 
 
 _FLAGS = frozenset({"uses_cache", "waits_for_people", "graded"})
-_METHODS = frozenset({"max_cost_of", "allow_ties", "aclose"})
+
+
+def _look_at_member(judge: Any, name: MemberName, found: _Findings) -> None:
+    try:
+        member = judge_member(judge, name)
+    except Exception as error:  # noqa: BLE001 - whatever it raises is a fault
+        found.fault(f"{name} raises {words_of(error)}")
+        return
+    if name in _FLAGS:
+        if not isinstance(member, bool):
+            found.fault(f"{name} must be True or False, not {_shown(member)}")
+    elif member is None:
+        return
+    elif name == "price":
+        if not isinstance(member, Price):
+            found.fault(f"price must be a pairscale.providers.prices.Price or None, not {_shown(member)}")
+    elif not callable(member):
+        found.fault(f"{name} must be a method, not {_shown(member)}")
+    elif name == "allow_ties":
+        _allow_ties(member, found)
 
 
 def _allow_ties(member: Callable[[bool], Any], found: _Findings) -> None:
@@ -258,7 +265,7 @@ async def _close(judge: Any, found: _Findings) -> None:
             found.fault("aclose must be `async def`")
             return
         await closing
-    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - whatever it raises is a fault
+    except (Exception, asyncio.CancelledError) as error:  # whatever it raises is a fault
         if isinstance(error, asyncio.CancelledError) and is_cancelled():
             raise
         found.fault(f"aclose raises {words_of(error)}")
