@@ -15,7 +15,7 @@ from pairscale.cli import _options as opt
 from pairscale.cli._common import emit, printable, resumable, say
 from pairscale.cli._inputs import price_of, run_file, settings_of
 from pairscale.cli._opening import read_pairs, say_judged
-from pairscale.core.addresses import without_logins
+from pairscale.core.addresses import without_login
 
 __all__ = ["EXAMPLES", "command"]
 
@@ -116,7 +116,7 @@ def command(
             say(f"note: {printable(note)}")
     elif run is not None and not offline:
         verb = "batch submit" if batch else "judge"
-        say(f"next: pairscale {verb} {pairs} --judge {judge} --run {without_logins(run)}")
+        say(f"next: pairscale {verb} {pairs} --judge {judge} --run {without_login(run)}")
     say_judged([None if offline else judge])
 
 

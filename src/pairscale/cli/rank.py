@@ -16,7 +16,7 @@ from pairscale.cli._common import emit, printable, resumable, say_unsaved, show_
 from pairscale.cli._inputs import make_named_judge, run_file, say_reused, setting, show_request
 from pairscale.cli._opening import read_texts, say_judged
 from pairscale.cli._people import answering
-from pairscale.core.addresses import without_logins
+from pairscale.core.addresses import without_login
 from pairscale.core.errors import InputError
 from pairscale.core.options import require_choice
 
@@ -212,7 +212,7 @@ def _show(result: AdaptiveResult, run: str | None, selector: str | None) -> None
     typer.echo(_ending(result))
     if run is not None:
         own = f" --selector {selector}" if ":" in (selector or "") else ""
-        name = without_logins(run)
+        name = without_login(run)
         typer.echo(f"run file  {name}  (next: pairscale report {name}; to check it: pairscale audit {name}{own})")
 
 
