@@ -107,6 +107,23 @@ WinnerCol = Annotated[
 ]
 
 
+class Columns(StrEnum):
+    """Which columns of the result to show or to write."""
+
+    SHORT = "short"
+    ALL = "all"
+
+
+WhichColumns = Annotated[
+    Columns | None,
+    typer.Option(
+        "--columns",
+        metavar="WHICH",
+        help="short: rank, ID, score and interval; all. By default the screen shows short, and --out writes all.",
+    ),
+]
+
+
 class AnswerForm(StrEnum):
     """What of an answer is evidence."""
 

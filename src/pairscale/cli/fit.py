@@ -81,13 +81,6 @@ class Ties(StrEnum):
     DAVIDSON = "davidson"
 
 
-class Columns(StrEnum):
-    """Which columns of the result to show or to write."""
-
-    SHORT = "short"
-    ALL = "all"
-
-
 class Chosen(StrEnum):
     """How pairs were chosen."""
 
@@ -229,13 +222,7 @@ def command(
             help="scores; ranks (bt and bayes; adds rank intervals to the table of bt); wins: who beats whom.",
         ),
     ] = ChartKind.SCORES,
-    columns: Annotated[
-        Columns | None,
-        typer.Option(
-            metavar="WHICH",
-            help="short: rank, ID, score and interval; all. By default the screen shows short, and --out writes all.",
-        ),
-    ] = None,
+    columns: opt.WhichColumns = None,
     as_json: opt.Json = False,
     out: opt.Out = None,
 ) -> None:
@@ -301,20 +288,21 @@ def command(
     if known.samples is not None:
         from pairscale.core.samples import with_kept
 
-        shown = replace(shown, items=with_kept(shown.items, known.samples)[0])
+        items, short = (with_kept(table, known.samples)[0] for table in (shown.items, shown.short))
+        shown = replace(shown, items=items, short=short)
     if covariance is not None:
         _write_covariance(fit, covariance)
     if chart is not None:
         _draw(fit, known.table, chart_kind, chart)
 
     def show() -> None:
-        show_table(shown.items if columns is Columns.ALL else shown.short)
+        show_table(shown.items if columns is opt.Columns.ALL else shown.short)
         typer.echo("")
         for line in shown.lines:
             typer.echo(line)
 
     document = {"model": str(model), "read": known.line, **shown.facts, "items": shown.items}
-    written = shown.short if columns is Columns.SHORT else shown.items
+    written = shown.short if columns is opt.Columns.SHORT else shown.items
     emit(document, written, as_json=as_json, out=out, show=show)
 
 
