@@ -2,7 +2,7 @@
 
 Run it in an environment of its own that holds ``genai-prices`` and the unpacked wheel of ``litellm``::
 
-    python tools/prices.py --litellm UNPACKED/litellm --litellm-version 1.108.4 --as-of 2026-10-21
+    python tools/prices.py --litellm UNPACKED/litellm --litellm-version 1.108.4 --as-of 2026-10-26
 
 The date is the newest one that ``genai-prices`` records in its data. A row needs an input and an output price in
 ``genai-prices``. Where ``litellm`` has the same model with other prices, the row is left out and listed: a contradicted

@@ -31,7 +31,7 @@ def test_prices_are_listed_and_shown(cli, monkeypatch):
     assert {"openai", "anthropic", "gemini", "together", "deepseek", "groq"} <= {row["provider"] for row in every}
     assert all(row["source"] and row["as_of"] for row in every)
     listed = cli("prices", "deepseek")
-    assert "2026-10-21" in listed.out
+    assert "2026-10-26" in listed.out
     assert "US dollars per million tokens" in listed.err
     one = cli("prices", "openai:gpt-6-sol")
     for words in (
@@ -41,8 +41,21 @@ def test_prices_are_listed_and_shown(cli, monkeypatch):
         "genai-prices 0.2.1",
     ):
         assert words in one.out
+    assert "tiers         flex 0.5, priority 2.0, fast 2.0" in one.out
+    found = cli("prices", "openai:gpt-6-sol", "--json").json
+    assert (found["tiers"]["flex"], found["long"]["above"]) == (0.5, 272000)  # not a text of Python
     assert cli("prices", "gemini:gemini-3.8-flash", "--json").json["note"] == "another price from 2027-01-01 on"
     assert cli("prices", "ollama:qwen3").out.count("0.0") == 2
+
+
+def test_a_list_tells_two_prices_of_a_model_apart(cli, tmp_path):
+    shown = [line for line in cli("prices", "gemini").out.splitlines() if "gemini-3\\.7-flash" in line]
+    assert len(shown) == 2
+    assert "2026-12-31" in shown[0]
+    assert "2027-01-01" in shown[1]
+    assert "until" not in cli("prices", "deepseek").out.splitlines()[0]
+    cli("prices", "--out", tmp_path / "all.csv")
+    assert "flex 0.5, priority 2.0" in (tmp_path / "all.csv").read_text("utf-8")
 
 
 def test_prices_are_added(cli, mine):

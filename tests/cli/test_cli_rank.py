@@ -27,6 +27,24 @@ def ranked(cli):
     return Path("run.db")
 
 
+def test_four_columns_and_those_of_the_table_unless_all_are_wanted(cli):
+    Path("class.csv").write_text(
+        "ID,text,name\n" + "".join(f"{ID},{'word ' * n},N {ID}\n" for n, ID in enumerate("abcd", 1)), "utf-8"
+    )
+    line = ("rank", "class.csv", "--judge", "lexical", "--run", "few.db", "--steps", "5", "--progress", "none")
+    line = (*line, "--fit", "laplace")
+    short = ["rank", "ID", "theta_mean", "95", "%", "name"]
+    assert cli(*line, "--out", "all.csv").out.splitlines()[0].split() == short
+    assert len(Path("all.csv").read_text("utf-8").splitlines()[0].split(",")) > 20
+    every = cli(*line, "--columns", "all", "--out", "all.csv")
+    assert every.out.split()[:4] == ["refit_id", "ID", "theta_mean", "theta_sd"]
+    cli(*line, "--columns", "short", "--out", "short.csv")
+    assert Path("short.csv").read_text("utf-8").splitlines()[0] == "rank,ID,theta_mean,95 %,name"
+    assert cli("fit", "few.db").out.splitlines()[0].split()[-1] == "name"
+    cli("fit", "few.db", "--columns", "short", "--out", "fit.csv")
+    assert Path("fit.csv").read_text("utf-8").splitlines()[0] == "rank,ID,theta,95 %,name"
+
+
 def test_a_ranking_and_the_same_line_again(cli):
     first = cli(*RANK, "--run", "run.db", "--steps", "5")
     assert first.code == 0

@@ -266,6 +266,28 @@ class TestByName:
         assert ask(judge).winner_pos == 1
         assert (judge.condition.trait, judge.condition.template_id) == ("clarity", "concise")
 
+    def test_a_judge_object_of_a_module_in_this_folder(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.syspath_prepend(str(tmp_path))
+        (tmp_path / "my_objects_x.py").write_text(
+            "import functools\nimport pairscale as ps\n"
+            "class First:\n"
+            "    condition = ps.Condition('first')\n"
+            "    async def compare(self, pair):\n"
+            "        return ps.Verdict.win(1)\n"
+            "first = First()\n"
+            "def over(least, A, B):\n"
+            "    return {'is_valid': True, 'Y': int(len(A['text']) > least)}\n"
+            "over_ten = functools.partial(over, 10)\n"
+        )
+        judge = ps.make_judge("my_objects_x:first")
+        assert (judge.condition.judge_id, ask(judge).winner_pos) == ("first", 1)
+        assert ps.make_judge("my_objects_x:over_ten").condition.judge_id == "my_objects_x:over"
+        with pytest.raises(InputError, match=r"First is a class; give an object of it, such as First\(\)"):
+            ps.make_judge("my_objects_x:First")
+        with pytest.raises(InputError, match="already has its settings"):
+            ps.make_judge("my_objects_x:first", trait="clarity")
+
     @pytest.mark.parametrize(
         ("name", "says"),
         [

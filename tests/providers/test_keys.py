@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import contextlib
+import html
 import io
 import itertools
 import json
@@ -16,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pairscale as ps
-from pairscale.core.addresses import without_logins
+from pairscale.core.addresses import without_login, without_logins
 from pairscale.core.errors import InputError, JudgeError, PairscaleError
 from pairscale.providers.keys import KEY_VARIABLES, Key, Redactor, _in_a_shell, find_key
 from pairscale.providers.registry import provider_named
@@ -155,6 +156,12 @@ def test_a_key_is_found_with_any_letters_escaped(key, data):
     assert Redactor([Key(key)]).text(f"<{slashed}>") == "<[key]>"
 
 
+def test_a_key_is_found_in_html():
+    redactor = Redactor([Key("ab&cd<ef>gh'ij\"12")])
+    assert redactor.text(f"say {html.escape(redactor._known[0].plain)}!") == "say [key]!"
+    assert redactor.text("R&D, AT&amp;T") == "R&D, AT&amp;T"
+
+
 def test_lines_of_files():
     """A line without a key stays to the letter, whatever it is; one with a key stays a document."""
     redactor = Redactor([Key(PLANTED)])
@@ -288,7 +295,8 @@ BROKEN_DATABASES = [
 BROKEN_SERVERS = [
     "http://ann:{}@host:99x/v1", "http://ann:{}@host:999999/v1", "http://ann:{}@[::1/v1", "ftp://ann:{}@host/v1",
     "http://ann:{}@/v1", "http://ann:{}@ho st/v1", "http://ann:{}/x@host:y/v1", "ann:{}@host:x", "http://ann:{}@host/v1",
-    "http://host:x/v1?api_key={}", "http:ann:{}@host:x",
+    "http://host:x/v1?api_key={}", "http:ann:{}@host:x", "http://ann:x {}@host/v1", "http://ann:{}'y@host:x/v1",
+    'http://ann:x"{}@host:x/v1', "http://ann:{}?y@host:x/v1", "http://ann:{}/y@z@host:x/v1",
 ]  # fmt: skip
 
 
@@ -381,6 +389,23 @@ def test_a_proxy_that_repeats_its_password(tmp_path, monkeypatch):
 )
 def test_what_an_error_shows_of_an_address(text, clean):
     assert str(PairscaleError(text)) == without_logins(text) == clean
+
+
+@pytest.mark.parametrize(
+    ("address", "clean"),
+    [
+        ("postgresql+psycopg://ann:it's mine@host:5432/db", "postgresql+psycopg://host:5432/db"),
+        ('postgresql://ann:a"b?c#d/e@f@host/db', "postgresql://host/db"),
+        ("http://ann@host/v1", "http://host/v1"),
+        ("https://host:8000/v1?mail=a@b.org&key=abc", "https://host:8000/v1?mail=a@b.org&key=[key]"),
+        ("https://[::1]:8000/@me", "https://[::1]:8000/@me"),
+        ("runs/ann@school.db", "runs/ann@school.db"),
+        ("C:\\runs\\ann@school.db", "C:\\runs\\ann@school.db"),
+        ("C:/runs/ann@school.db", "C:/runs/ann@school.db"),
+    ],
+)
+def test_an_address_that_stands_alone_shows_no_login(address, clean):
+    assert without_login(address) == clean
 
 
 @pytest.mark.parametrize(

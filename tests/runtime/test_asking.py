@@ -273,3 +273,47 @@ def test_what_holds_something_open_is_closed_and_all_else_is_left_alone():
     asyncio.run(close(one))
     asyncio.run(close(object()))
     assert one.closed
+
+
+async def raises(self):
+    raise RuntimeError("cannot close sk-proj-1234567890abcdefgh")
+
+
+async def cancels(self):
+    raise asyncio.CancelledError
+
+
+@pytest.mark.parametrize(
+    ("aclose", "said"),
+    [
+        (raises, r"closing mine failed, and its answers are kept: RuntimeError: cannot close \[key\] \(test_asking"),
+        (cancels, "closing mine failed, and its answers are kept: CancelledError"),
+        (lambda self: None, None),  # not `async def`
+    ],
+)
+def test_answers_outlive_a_judge_that_cannot_be_closed(aclose, said, caplog):
+    async def compare(self, pair):
+        return ps.Verdict.win(1, cost=0.5)
+
+    judge = type("Mine", (), {"condition": ps.Condition("mine"), "compare": compare, "aclose": aclose})()
+    pairs = ps.make_pairs(ps.synthetic_essays(3, seed=1).select("ID", "text"))
+    assert ps.submit_pairs(pairs, judge, progress=False).results.height == 3
+    lines = [record.message for record in caplog.records]
+    assert (re.search(said, lines[0]) is not None and len(lines) == 1) if said else not lines
+    with pytest.raises(InputError, match="Mine is a class; give an object of it"):
+        ps.submit_pairs(pairs, type(judge), progress=False)
+
+
+def test_a_close_that_is_cancelled_ends():
+    class Slow:
+        async def aclose(self):
+            await asyncio.sleep(60)
+
+    async def cancelled():
+        task = asyncio.ensure_future(close(Slow()))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return task.cancelled()
+
+    assert asyncio.run(cancelled())

@@ -119,6 +119,10 @@ async def raises(self, pair):
     raise KeyError("grade")
 
 
+async def cancels(self):
+    raise asyncio.CancelledError
+
+
 async def quits(self, pair):
     raise InputError("cannot")
 
@@ -204,6 +208,11 @@ FAULTS = {
     "price must be a": lambda: spoiled(price={"input": 1}),
     "aclose must be `async def`": lambda: spoiled(aclose=lambda self: None),
     "aclose raises KeyError": lambda: spoiled(aclose=lambda self: raises(self, None)),
+    "aclose raises CancelledError": lambda: spoiled(aclose=cancels),
+    "allow_ties must be a method, not int 3": lambda: spoiled(allow_ties=3),
+    "allow_ties\\(True\\) raises TypeError": lambda: spoiled(allow_ties=lambda self: None),
+    "allow_ties must not be async": lambda: spoiled(allow_ties=raises),
+    "uses_cache raises KeyError: 'x'": lambda: spoiled(uses_cache=property(lambda self: {}["x"])),
     "condition must be a pairscale.Condition": lambda: spoiled(condition="mine"),
     "condition raises ZeroDivisionError": lambda: spoiled(condition=property(lambda self: 1 / 0)),
     "judge_id must be a name": lambda: spoiled(condition=Condition("", "function", None)),

@@ -37,11 +37,22 @@ def add_file(command: str, file: Path | None, add: Callable[[Path], tuple[Path, 
     say(f"added {added:,} row{'s' * (added != 1)} to {target}{said}")
 
 
+def as_text(found: Mapping[str, Any]) -> dict[str, Any]:
+    """An entry with its lists and mappings in words, as a table and a screen show them."""
+    said = dict(found)
+    for key, value in found.items():
+        if isinstance(value, Mapping):
+            said[key] = ", ".join(f"{name} {one}" for name, one in value.items()) or "none"
+        elif isinstance(value, list):
+            said[key] = ", ".join(map(str, value))
+    return said
+
+
 def emit_one(found: Mapping[str, Any], *, as_json: bool, out: Path | None) -> None:
     """One entry: what is known of it, a line each."""
     import polars as pl
 
-    flat = {key: ", ".join(map(str, value)) if isinstance(value, list) else value for key, value in found.items()}
+    flat = as_text(found)
 
     def show() -> None:
         width = max(map(len, flat))

@@ -69,6 +69,14 @@ WinnerCol = Annotated[
 ]
 
 
+WhichColumns = Annotated[
+    Literal["short", "all"] | None,
+    typer.Option(
+        "--columns",
+        metavar="WHICH",
+        help="short: rank, ID, score and interval; all. By default the screen shows short, and --out writes all.",
+    ),
+]
 Answer = Annotated[
     Literal["winner", "probability"],
     typer.Option(

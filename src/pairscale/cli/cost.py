@@ -16,7 +16,7 @@ from pairscale.cli._common import emit, printable, resumable, say
 from pairscale.cli._groups import Judging, Reading, with_groups
 from pairscale.cli._inputs import price_of, run_file
 from pairscale.cli._opening import read_pairs, say_judged
-from pairscale.core.addresses import without_logins
+from pairscale.core.addresses import without_login
 
 EXAMPLES = (
     "pairscale cost pairs.csv --judge openai:gpt-5.1 --run run.db",
@@ -103,7 +103,7 @@ def command(
             say(f"note: {printable(note)}")
     elif run is not None and not offline:
         verb = "batch submit" if batch else "judge"
-        say(f"next: pairscale {verb} {pairs} --judge {judge} --run {without_logins(run)}")
+        say(f"next: pairscale {verb} {pairs} --judge {judge} --run {without_login(run)}")
     say_judged([None if offline else judge])
 
 

@@ -191,13 +191,7 @@ def command(
             help="scores; ranks (bt and bayes; adds rank intervals to the table of bt); wins: who beats whom.",
         ),
     ] = "scores",
-    columns: Annotated[
-        Literal["short", "all"] | None,
-        typer.Option(
-            metavar="WHICH",
-            help="short: rank, ID, score and interval; all. By default the screen shows short, and --out writes all.",
-        ),
-    ] = None,
+    columns: opt.WhichColumns = None,
     as_json: opt.Json = False,
     out: opt.Out = None,
 ) -> None:
@@ -238,7 +232,8 @@ def command(
     if known.samples is not None:
         from pairscale.core.samples import with_kept
 
-        shown = replace(shown, items=with_kept(shown.items, known.samples)[0])
+        items, short = (with_kept(table, known.samples)[0] for table in (shown.items, shown.short))
+        shown = replace(shown, items=items, short=short)
     if covariance is not None:
         _write_covariance(fit, covariance)
     if chart is not None:

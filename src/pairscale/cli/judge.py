@@ -16,7 +16,7 @@ from pairscale.cli._common import emit, printable, resumable, say, say_unsaved, 
 from pairscale.cli._groups import Asking, Judging, with_groups
 from pairscale.cli._inputs import make_named_judge, run_file, say_reused, show_request
 from pairscale.cli._opening import read_given_pairs, say_judged
-from pairscale.core.addresses import without_logins
+from pairscale.core.addresses import without_login
 from pairscale.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def command(
     say_reused(asked)
     emit(document, answers.results, as_json=as_json, out=out, show=lambda: _show(answers.results, prices_as_of))
     if run is not None and not as_json:
-        say(f"next: pairscale fit {without_logins(run)}")
+        say(f"next: pairscale fit {without_login(run)}")
     say_judged([asked.condition.judge_id])
 
 

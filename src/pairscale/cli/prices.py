@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pairscale.cli import _options as opt
 from pairscale.cli._common import emit, say, show_table
-from pairscale.cli._data import DataFile, DataName, add_file, emit_one, is_add
+from pairscale.cli._data import DataFile, DataName, add_file, as_text, emit_one, is_add
 from pairscale.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -53,11 +53,14 @@ def command(
             "`pairscale prices add` adds some"
         )
     rows = [_columns(row) for row in found]
-    table = pl.DataFrame(rows, infer_schema_length=None)
+    table = pl.DataFrame([as_text(row) for row in rows], infer_schema_length=None)
 
     def show() -> None:
-        shown = table.select("provider", "model", "input", "output", "cached", "batch", "as_of", "yours")
-        show_table(shown if shown["yours"].any() else shown.drop("yours"), digits=4)
+        shown = table.select(
+            "provider", "model", "input", "output", "cached", "batch", "as_of", "from", "until", "yours"
+        )
+        unused = [name for name in ("from", "until") if shown[name].is_null().all()]
+        show_table(shown.drop(*unused, *(() if shown["yours"].any() else ("yours",))), digits=4)
         say("\nUS dollars per million tokens; pairscale prices PROVIDER:MODEL shows one, with its source")
 
     emit({"prices": rows}, table, as_json=as_json, out=out, show=show)
@@ -67,8 +70,6 @@ def _columns(row: PriceRow) -> dict[str, Any]:
     from dataclasses import asdict
 
     price = asdict(row.price)
-    for name in ("tiers", "long"):
-        price[name] = None if price[name] is None else str(price[name])
     more = {"from": row.start, "until": row.end, "note": row.note, "yours": row.is_own}
     return {"provider": row.provider, "model": row.model, **price, **more}
 

@@ -17,11 +17,13 @@ from pairscale.cli._groups import Asking, Judging, Reading, with_groups
 from pairscale.cli._inputs import make_named_judge, run_file, say_reused, setting, show_request
 from pairscale.cli._opening import read_texts, say_judged
 from pairscale.cli._people import answering
-from pairscale.core.addresses import without_logins
+from pairscale.core.addresses import without_login
 from pairscale.core.errors import InputError
 from pairscale.core.options import require_choice
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from pairscale.adaptive.rank import AdaptiveResult
 
 EXAMPLES = (
@@ -90,6 +92,7 @@ def command(
     port: opt.Port = 8484,
     url: opt.Url = None,
     reading: Reading = Reading(),
+    columns: opt.WhichColumns = None,
     as_json: opt.Json = False,
     out: opt.Out = None,
 ) -> None:
@@ -145,8 +148,11 @@ def command(
         )
     say_reused(asked)
     document = {"summary": result.summary, "run": run, "items": result.items, "refits": result.refits}
-    emit(document, result.items, as_json=as_json, out=out, show=lambda: None)
+    short = _short(result.items)
+    emit(document, short if columns == "short" else result.items, as_json=as_json, out=out, show=lambda: None)
     if not as_json:
+        if result.items.height:
+            show_table(result.items if columns == "all" else short, digits=2)
         _show(result, run, selector)
     say_judged([asked.condition.judge_id])
     if result.state.stop_reason in ("judge_failing", "judge_flips"):
@@ -168,23 +174,23 @@ def _configured(given: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     return found
 
 
-def _show(result: AdaptiveResult, run: str | None, selector: str | None) -> None:
+def _short(items: pl.DataFrame) -> pl.DataFrame:
+    """The columns that most people want: rank, ID, score and the interval of the rank, and those of their own table."""
     import polars as pl
 
-    from pairscale.adaptive.messages import shown_figure, top_sought
     from pairscale.models.logs import ITEM_LOG
 
-    items = result.items
-    known = {*ITEM_LOG, "rank", "comparisons", "95 %", "withdrawn", "in the top"}
+    known = {*ITEM_LOG, "rank", "95 %", "withdrawn", "in the top"}
     is_top = items["top_prob"].null_count() < items.height
     top = [pl.col("top_prob").fill_null(0.0).alias("in the top")] if is_top else []
-    if items.height:
-        shown = items.select(
-            "rank", "ID", "theta_mean", "theta_sd",
-            pl.format("{}-{}", *_whole("rank_p2.5", "rank_p97.5")).alias("95 %"), pl.col("degree").alias("comparisons"),
-            *top, *(name for name in items.columns if name not in known),
-        )  # fmt: skip
-        show_table(shown, digits=2)
+    ends = pl.format("{}-{}", *_whole("rank_p2.5", "rank_p97.5")).alias("95 %")
+    kept = (name for name in items.columns if name not in known)
+    return items.select("rank", "ID", "theta_mean", ends, *top, *kept)
+
+
+def _show(result: AdaptiveResult, run: str | None, selector: str | None) -> None:
+    from pairscale.adaptive.messages import shown_figure, top_sought
+
     state = result.state
     said = f"\n{state.engine.committed:,} comparisons of {len(state.ids):,} texts"
     last = result.refits.row(-1, named=True) if result.refits.height else None
@@ -199,7 +205,7 @@ def _show(result: AdaptiveResult, run: str | None, selector: str | None) -> None
     typer.echo(_ending(result))
     if run is not None:
         own = f" --selector {selector}" if ":" in (selector or "") else ""
-        name = without_logins(run)
+        name = without_login(run)
         typer.echo(f"run file  {name}  (next: pairscale report {name}; to check it: pairscale audit {name}{own})")
 
 

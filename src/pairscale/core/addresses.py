@@ -19,3 +19,24 @@ _IN_QUERY = re.compile(rf"(?<=[?&])([^=&#\s]*{NAMES_OF_KEYS}=)[^&#\s'\"]*", re.I
 def without_logins(text: str) -> str:
     """The same without the users, passwords and keys of the addresses in it, also of those that are misspelt."""
     return _IN_QUERY.sub(r"\1[key]", _LOGIN.sub(r"\1\2", text)) if "@" in text or "=" in text else text
+
+
+_PLAIN_HOST = re.compile(r"[\w+.-]{2,}:/{0,2}(?!/)(?:\[[\w:.%-]*\]|[^/?#@:\[\]\s'\"]*)(?::\d*)?(?:[/?#].*)?", re.DOTALL)
+_UP_TO_HOST = re.compile(r"^([\w+.-]{2,}:/{0,2}).*@", re.DOTALL)  # one letter is a drive of Windows
+
+
+def without_login(address: str) -> str:
+    """One address without its user and password, whatever letters they have, and without keys behind ``?``.
+
+    Where an address stands alone, use this: in running text, :func:`without_logins` cannot know that a password has a
+    blank or a quotation mark.
+
+    Example:
+        >>> without_login("postgresql://ann:it's a secret?@host:54x/db")
+        'postgresql://host:54x/db'
+        >>> without_login("https://host:8000/v1?mail=a@b.org")
+        'https://host:8000/v1?mail=a@b.org'
+    """
+    if "@" in address and not _PLAIN_HOST.fullmatch(address):
+        address = _UP_TO_HOST.sub(r"\1", address)
+    return _IN_QUERY.sub(r"\1[key]", address)

@@ -15,7 +15,17 @@ from pairscale.core.options import require_choice, require_int, require_number
 if TYPE_CHECKING:
     from pairscale.providers.prices import Price
 
-__all__ = ["LARGEST", "Item", "Judge", "JudgeCapabilities", "JudgePair", "Verdict", "judge_member", "require_figure"]
+__all__ = [
+    "LARGEST",
+    "Item",
+    "Judge",
+    "JudgeCapabilities",
+    "JudgePair",
+    "MemberName",
+    "Verdict",
+    "judge_member",
+    "require_figure",
+]
 
 Item: TypeAlias = Mapping[str, Any]
 """A sample as a judge sees it: ``ID`` (also as ``item_id``), ``text``, and every other column of the samples."""
@@ -261,9 +271,12 @@ _DEFAULTS: Mapping[str, Any] = {
 }  # fmt: skip
 
 
-def judge_member(
-    judge: object,
-    name: Literal["max_cost_of", "price", "uses_cache", "waits_for_people", "graded", "allow_ties", "aclose"],
-) -> Any:
+MemberName: TypeAlias = Literal[
+    "max_cost_of", "price", "uses_cache", "waits_for_people", "graded", "allow_ties", "aclose"
+]
+"""The optional members of a judge."""
+
+
+def judge_member(judge: object, name: MemberName) -> Any:
     """An optional member of a judge, see :class:`JudgeCapabilities`, or its default."""
     return getattr(judge, name, _DEFAULTS[name])

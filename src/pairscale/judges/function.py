@@ -75,13 +75,15 @@ class FunctionJudge:
     def condition(self) -> Condition:
         """The function's name and, unless it was given one, a digest of its source."""
         function = self.function
+        while isinstance(function, partial):
+            function = function.func
         module = getattr(function, "__module__", None) or type(function).__module__
         qualified = getattr(function, "__qualname__", None) or type(function).__qualname__
         settings: dict[str, Any] = {
             "call_args": fingerprint({key: repr(value) for key, value in self.call_args.items()})
         }
         if self.name is None:
-            source = _source(function)
+            source = _source(self.function)
             settings |= {"instance": self._token} if source is None else {"source": fingerprint(source)}
         return Condition(self.name or f"{module}:{qualified}", "function", None, self.trait, self.template_id, settings)
 
@@ -206,5 +208,8 @@ def _source(function: Any) -> str | None:
 
 
 def words_of(error: BaseException) -> str:
-    """An exception in words: its kind, and what it says."""
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    """An exception of the user's code in words: its kind, and what it says, without keys."""
+    from pairscale.providers.keys import Redactor
+
+    said = str(error)
+    return f"{type(error).__name__}: {Redactor().text(said)}" if said else type(error).__name__

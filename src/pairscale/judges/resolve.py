@@ -89,6 +89,7 @@ def make_judge(
     optional(require_mapping, judge_call_args, "judge_call_args")
     prompt = None if template is None else template_from(template)
     settings = dict(judge_args or {})
+    judge = _object(judge)
     if not isinstance(judge, Judge) and require_flag(settings.pop("both_orders", False), "both_orders"):
         others: dict[str, Any] = {"trait": trait, "template": template, "judge_call_args": judge_call_args}
         return BothOrders(make_judge(judge, judge_args=settings, **others))
@@ -105,9 +106,23 @@ def make_judge(
         return _embedded(judge, kind, rest, trait, settings)
     if kind in PROVIDERS:
         return _llm(judge, trait, prompt, settings | dict(judge_call_args or {}))
-    if kind and rest and kind != "replay":
-        return _called(imported(kind, rest, judge), trait, prompt, settings, judge_call_args)
     raise UnknownNameError(f"no judge is called {judge!r}{_known(judge)}")
+
+
+def _object(judge: str | Judge | Callable[..., Any]) -> str | Judge | Callable[..., Any]:
+    """What ``module:name`` names in place of it; every other name as it is.
+
+    Raises:
+        InputError: If it is a class.
+    """
+    if isinstance(judge, str):
+        kind, _, rest = judge.partition(":")
+        if not kind or not rest or kind in _EMBEDDED or kind in PROVIDERS:
+            return judge
+        judge = imported(kind, rest, judge)
+    if isinstance(judge, type):
+        raise InputError(f"judge: {judge.__name__} is a class; give an object of it, such as {judge.__name__}()")
+    return judge
 
 
 def judge_with(
@@ -293,7 +308,7 @@ def imported(module: str, name: str, text: str, what: str = "judge") -> Callable
     except Exception as error:  # noqa: BLE001 - whatever a user's module raises, it cannot be used
         raise InputError(f"{what} {text!r}: {module} cannot be imported: {type(error).__name__}: {error}") from None
     function = getattr(found, name, None)
-    if not callable(function):
+    if not callable(function) and not (what == "judge" and isinstance(function, Judge)):
         raise UnknownNameError(f"no {what} is called {text!r}: the module {module!r} has no function {name!r}{known}")
     return function  # type: ignore[no-any-return]
 

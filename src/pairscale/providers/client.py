@@ -20,6 +20,7 @@ from urllib.request import getproxies, proxy_bypass
 from weakref import WeakKeyDictionary
 
 from pairscale._version import __version__
+from pairscale.core.addresses import without_login
 from pairscale.core.encoders import json_encoder
 from pairscale.core.errors import InputError
 from pairscale.core.failures import Failure, concerns_content, failure_of
@@ -424,7 +425,7 @@ def base_url_of(provider: Provider, given: str | None) -> str:
         raise InputError(
             f"{provider.name} needs the address of its server: give base_url, such as http://localhost:8000/v1"
             if not url
-            else f"{url!r} is not the address of a server; it must look like https://host or http://host:8000/v1"
+            else f"{without_login(url)!r} is not the address of a server; it must look like https://host or http://host:8000/v1"
         )
     parts = urlsplit(url)
     if provider.name == "ollama" and parts.scheme == "http" and parts.port is None:

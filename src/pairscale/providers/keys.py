@@ -7,6 +7,7 @@ from a provider passes through a :class:`Redactor` before it is logged, raised o
 from __future__ import annotations
 
 import base64
+import html
 import json
 import os
 import re
@@ -158,7 +159,7 @@ class _Forms:
 
 
 def _may_be_escaped(text: str) -> bool:
-    return "%" in text or "\\" in text or "&#" in text
+    return "%" in text or "\\" in text or "&" in text
 
 
 def _escapes(letter: str) -> str:
@@ -167,6 +168,8 @@ def _escapes(letter: str) -> str:
     ways = [re.escape(letter), rf"%(?:25)*{code}", rf"\\+u00{code}", f"&#0*{ord(letter)};", f"&#[xX]0*{code};"]
     if letter == "/":
         ways.append(r"\\+/")
+    if (named := html.escape(letter)) != letter:
+        ways.append(named)  # &amp;
     return f"(?:{'|'.join(ways)})"
 
 
@@ -214,7 +217,7 @@ class Redactor:
         """Whether a text or document may hold a key, as it is or behind escapes; most do not."""
         if any(map(text.__contains__, self._signs)):
             return True
-        return ("%" in text or "&#" in text) and any(key.is_escaped_in(text) for key in self._known)
+        return ("%" in text or "&" in text) and any(key.is_escaped_in(text) for key in self._known)
 
     def text(self, text: str) -> str:
         """The text without keys, nor anything that looks like one."""

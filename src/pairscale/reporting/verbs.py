@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairscale.checks.card import is_judge_card, read_judge_card
-from pairscale.core.addresses import without_logins
+from pairscale.core.addresses import without_login
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.files import TABLE_SUFFIXES, write_table, write_workbook
@@ -236,7 +236,7 @@ def status(run: str | os.PathLike[str]) -> RunStatus:
     with open_run(run) as store:
         batches = entries(store)
         return RunStatus(
-            run=without_logins(str(run)),
+            run=without_login(str(run)),
             counts=store.counts(),
             made={key: store.get_meta(key) for key in ("created_by", "created_at", "writer")},
             digest=closing_of(store),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import random
 import time
 from collections.abc import Awaitable, Callable
@@ -12,13 +13,14 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from pairscale.core.errors import JudgeError, PairscaleError
+from pairscale.core.notices import notice
 from pairscale.core.provenance import utc_now, utc_text
 from pairscale.core.timelimit import TimeLimit, TimeLimitError
 from pairscale.judges.base import Judge, JudgePair, Verdict, judge_member
 from pairscale.judges.function import raised
 from pairscale.providers.client import ProviderError
 
-__all__ = ["Stopwatch", "ask_once", "ask_unrecorded", "close", "comparison_of", "pause", "retrying"]
+__all__ = ["Stopwatch", "ask_once", "ask_unrecorded", "close", "comparison_of", "is_cancelled", "pause", "retrying"]
 
 T = TypeVar("T")
 _LONGEST_WAIT = 60.0
@@ -143,7 +145,26 @@ def comparison_of(verdict: Verdict, first: str, second: str) -> dict[str, Any]:
 
 
 async def close(asked: object) -> None:
-    """Have a judge, a comparator or a variant close what it holds open (connections), if it holds anything."""
-    aclose = judge_member(asked, "aclose")
-    if aclose is not None:
-        await aclose()
+    """Have a judge, a comparator or a variant close what it holds open (connections), if it holds anything.
+
+    One that cannot be closed is told in a line: the answers have arrived by then, and must not be lost with it.
+    """
+    try:
+        aclose = judge_member(asked, "aclose")
+        if aclose is not None and inspect.isawaitable(closing := aclose()):
+            await closing
+    except (Exception, asyncio.CancelledError) as error:  # whatever it raises, the answers are kept
+        if isinstance(error, asyncio.CancelledError) and is_cancelled():
+            raise
+        notice(f"closing {_name(asked)} failed, and its answers are kept: {raised(error)}")
+
+
+def is_cancelled() -> bool:
+    """Whether this task is being cancelled; if not, a ``CancelledError`` is the judge's own."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _name(asked: Any) -> str:
+    """What a judge, a comparator or a variant is called."""
+    return str(getattr(getattr(asked, "condition", None), "judge_id", None) or f"a {type(asked).__name__}")

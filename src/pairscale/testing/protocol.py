@@ -9,16 +9,18 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, get_args
 
 from pairscale.core.addresses import NAMES_OF_KEYS
 from pairscale.core.comparisons import Condition
 from pairscale.core.errors import InputError, PairscaleError
 from pairscale.core.options import require_flag, require_number
-from pairscale.judges.base import Judge, JudgePair, Verdict, judge_member
+from pairscale.judges.base import Judge, JudgePair, MemberName, Verdict, judge_member
+from pairscale.judges.function import words_of
 from pairscale.judges.resolve import make_judge
 from pairscale.providers.prices import Price
 from pairscale.runtime import run_sync
+from pairscale.runtime.asking import is_cancelled
 
 _SAMPLES = (
     ("plain", "It rained all day, so we stayed at home and read."),
@@ -119,7 +121,7 @@ def check_judge_protocol(
     return ProtocolReport(_name(judge), len(found.outcomes), tuple(found.outcomes), tuple(has), tuple(found.notes))
 
 
-_MEMBERS = ("max_cost_of", "price", "uses_cache", "waits_for_people", "graded", "allow_ties", "aclose")
+_MEMBERS: tuple[MemberName, ...] = get_args(MemberName)
 
 
 def _has(judge: Any, name: str) -> bool:
@@ -156,28 +158,52 @@ def _look(judge: Any, found: _Findings) -> None:
         _look_at_condition(judge, found)
     if _has(judge, "compare") and not callable(judge.compare):
         found.fault("compare is not callable")
-    for flag in _FLAGS:
-        if not isinstance(value := judge_member(judge, flag), bool):
-            found.fault(f"{flag} must be True or False, not {_shown(value)}")
-    if (price := judge_member(judge, "price")) is not None and not isinstance(price, Price):
-        found.fault(f"price must be a pairscale.providers.prices.Price or None, not {_shown(price)}")
-    for method in _METHODS:
-        if (member := judge_member(judge, method)) is not None and not callable(member):
-            found.fault(f"{method} must be a method, not {_shown(member)}")
+    for name in _MEMBERS:
+        _look_at_member(judge, name, found)
     for written, meant in _MEANT.items():
         if _has(judge, written) and not _has(judge, meant):
             found.notes.append(f"it has {written}, which is not looked up; the protocol's name is {meant}")
 
 
-_FLAGS: tuple[Literal["uses_cache", "waits_for_people", "graded"], ...] = ("uses_cache", "waits_for_people", "graded")
-_METHODS: tuple[Literal["max_cost_of", "aclose"], ...] = ("max_cost_of", "aclose")
+_FLAGS = frozenset({"uses_cache", "waits_for_people", "graded"})
+
+
+def _look_at_member(judge: Any, name: MemberName, found: _Findings) -> None:
+    try:
+        member = judge_member(judge, name)
+    except Exception as error:  # noqa: BLE001 - whatever it raises is a fault
+        found.fault(f"{name} raises {words_of(error)}")
+        return
+    if name in _FLAGS:
+        if not isinstance(member, bool):
+            found.fault(f"{name} must be True or False, not {_shown(member)}")
+    elif member is None:
+        return
+    elif name == "price":
+        if not isinstance(member, Price):
+            found.fault(f"price must be a pairscale.providers.prices.Price or None, not {_shown(member)}")
+    elif not callable(member):
+        found.fault(f"{name} must be a method, not {_shown(member)}")
+    elif name == "allow_ties":
+        _allow_ties(member, found)
+
+
+def _allow_ties(member: Callable[[bool], Any], found: _Findings) -> None:
+    try:
+        answers = [member(allowed) for allowed in (True, False)]
+    except Exception as error:  # noqa: BLE001 - whatever it raises is a fault
+        found.fault(f"allow_ties(True) raises {words_of(error)}")
+        return
+    for answer in filter(inspect.isawaitable, answers):
+        getattr(answer, "close", lambda: None)()
+        found.fault("allow_ties must not be async")
 
 
 def _look_at_condition(judge: Any, found: _Findings) -> None:
     try:
         first, second = judge.condition, judge.condition
     except Exception as error:  # noqa: BLE001 - whatever it raises is a fault
-        found.fault(f"condition raises {_words(error)}")
+        found.fault(f"condition raises {words_of(error)}")
         return
     if not isinstance(first, Condition):
         found.fault(f"condition must be a pairscale.Condition, not {_shown(first)}")
@@ -237,8 +263,10 @@ async def _close(judge: Any, found: _Findings) -> None:
             found.fault("aclose must be `async def`")
             return
         await closing
-    except Exception as error:  # noqa: BLE001 - whatever it raises is a fault
-        found.fault(f"aclose raises {_words(error)}")
+    except (Exception, asyncio.CancelledError) as error:  # whatever it raises is a fault
+        if isinstance(error, asyncio.CancelledError) and is_cancelled():
+            raise
+        found.fault(f"aclose raises {words_of(error)}")
 
 
 async def _one(judge: Any, pair: JudgePair, found: _Findings, timeout: float) -> None:
@@ -256,9 +284,9 @@ async def _one(judge: Any, pair: JudgePair, found: _Findings, timeout: float) ->
     except TimeoutError:
         found.fault(f"compare gave no answer within {timeout:g} seconds")
     except PairscaleError as error:
-        found.fault(f"compare raises {_words(error)}, which would end the run")
+        found.fault(f"compare raises {words_of(error)}, which would end the run")
     except Exception as error:  # noqa: BLE001 - whatever it raises is a fault
-        found.fault(f"compare raises {_words(error)}; it must return Verdict.fail(...) instead")
+        found.fault(f"compare raises {words_of(error)}; it must return Verdict.fail(...) instead")
     else:
         if isinstance(verdict, Verdict):
             _look_at_verdict(verdict, most, found)
@@ -288,7 +316,7 @@ def _most(judge: Any, pair: JudgePair, found: _Findings) -> float | None:
     try:
         most: Any = declared(pair)
     except Exception as error:  # noqa: BLE001 - whatever it raises is a fault
-        found.fault(f"max_cost_of raises {_words(error)}")
+        found.fault(f"max_cost_of raises {words_of(error)}")
         return None
     if inspect.isawaitable(most):
         getattr(most, "close", lambda: None)()
@@ -303,7 +331,3 @@ def _most(judge: Any, pair: JudgePair, found: _Findings) -> float | None:
 
 def _shown(value: object) -> str:
     return f"{type(value).__name__} {value!r:.60}"
-
-
-def _words(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"
