@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     Floats: TypeAlias = NDArray[np.float64]
 
 __all__ = [
+    "IMAGINED",
+    "NO_SPREAD",
     "design_size",
     "effective_size",
     "graded_limits",
@@ -46,8 +48,10 @@ __all__ = [
 ]
 
 _HALVINGS = 50  # of an interval of at most 1: to 1e-15
-_IMAGINED = 0.25  # of a case that is as far from the mean as a win or a loss
-_NO_SPREAD = 1e-12  # of scores that are equal, but for rounding
+IMAGINED = 0.25
+"""Of a case that is as far from the mean as a win or a loss: it enters the variance of graded scores."""
+NO_SPREAD = 1e-12
+"""Of scores that are equal, but for rounding."""
 
 
 def score_interval(rate: float, halves: float, size: float, level: float) -> tuple[float, float]:
@@ -99,8 +103,8 @@ def graded_limits(rate: Floats, variance: Floats, units: float, size: Floats, le
         level: of the interval.
     """
     most = rate * (1 - rate)
-    known = (variance > _NO_SPREAD) & (most > 0) & (units > 1)
-    seen = ((units - 1) * variance + _IMAGINED * most) / (units - 1 + _IMAGINED)
+    known = (variance > NO_SPREAD) & (most > 0) & (units > 1)
+    seen = ((units - 1) * variance + IMAGINED * most) / (units - 1 + IMAGINED)
     share = np.where(known, np.minimum(1.0, seen / np.where(known, most, 1.0)), 1.0)
     charge = (normal_quantile(level) / student_quantile(level, units - 1)) ** 2 if units > 1 else 1.0
     worth = np.where(known, size * charge, size) / share
