@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pairscale.evaluate.calibration import net_bound
 from pairscale.evaluate.inference.gate import two_sided
 from pairscale.evaluate.inference.one_sided import log_capital_above, log_capital_below
 from pairscale.evaluate.inference.score import half_share, score_limits
@@ -136,3 +137,57 @@ def fixed(scenario: Scenario, values: np.ndarray, failed: np.ndarray, *, level=0
         "inconclusive",
     )
     return Gates(verdicts, np.full(runs, tasks))
+
+
+@dataclass(frozen=True)
+class CardScenario:
+    """What is true of B in the eyes of people, and of the judge that has a card.
+
+    Attributes:
+        rate: people's rate of B.
+        judge: of the pairs that people decide, the shares that it decides alike and the other way.
+        labels: pairs on the card.
+        ties: share of the pairs that people call ties.
+        tasks: in the suite.
+        margin: of the gate, as people see it.
+    """
+
+    rate: float
+    judge: tuple[float, float] = (0.90, 0.05)
+    labels: int = 100
+    ties: float = 0.1
+    tasks: int = 400
+    margin: float = 0.1
+
+    def of_judge(self, margin: float) -> Scenario:
+        """The same in the eyes of the judge, who chooses evenly where people call a tie."""
+        alike, against = self.judge
+        net, undecided = alike - against, (1 - self.ties) * (1 - alike - against)
+        return Scenario(0.5 + net * (self.rate - 0.5), undecided, self.tasks, margin)
+
+
+def with_cards(scenario: CardScenario, runs: int, rng: np.random.Generator, *, level=0.95) -> tuple[Gates, Gates, int]:
+    """Gates with a judge card, each card drawn anew: by looking after every task, and fixed; and cards refused.
+
+    As in a gate, half of the chance of an error is that of the card's bound.
+    """
+    alike, against = scenario.judge
+    error = (1 - level) / 2
+    cards, times = np.unique(
+        rng.multinomial(scenario.labels, [alike, against, 1 - alike - against], runs), axis=0, return_counts=True
+    )
+    parts: list[tuple[Gates, Gates]] = []
+    refused = 0
+    for (agreed, reversed_, undecided), n in zip(cards, times, strict=True):
+        bound = net_bound((agreed - reversed_) / scenario.labels, undecided / scenario.labels, scenario.labels, error)
+        if bound <= 0:
+            refused += int(n)
+            continue
+        seen = scenario.of_judge(scenario.margin * bound)
+        values, failed = drawn(seen, int(n), rng)
+        parts.append((sequential(seen, values, failed, level=1 - error), fixed(seen, values, failed, level=1 - error)))
+    asked, all_asked = (
+        Gates(np.concatenate([one.verdicts for one in part]), np.concatenate([one.tasks for one in part]))
+        for part in zip(*parts, strict=True)
+    )
+    return asked, all_asked, refused

@@ -101,12 +101,6 @@ def test_two_cases_have_no_interval_and_it_is_said_how_many_it_takes():
     assert any("2 units are too few, it takes 20" in words or "all labels agree" in words for words in found.notices)
 
 
-def test_a_rare_answer_is_said_to_make_the_interval_too_narrow():
-    found = ps.agreement(labels_of(60, 0.95, seed=4), n_boot=50)
-    assert any("are not 'b': the interval of kappa may be too narrow" in words for words in found.notices)
-    assert not any("too narrow" in words for words in ps.agreement(labels_of(60, 0.5), n_boot=50).notices)
-
-
 # The same of a run.
 
 

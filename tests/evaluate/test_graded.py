@@ -238,7 +238,8 @@ def test_a_mixture_says_so():
     rows = [{"task_id": n, "outcome": "win", "winner": "b", "preference": p} for n, p in enumerate((0.9, 0.8, None))]
     found = inference.win_rate(rows)
     assert found.rate == pytest.approx(0.9)
-    assert found.notices == ("1 of 3 cases are not graded; they count as 1, ½ or 0",)
+    assert found.notices[0] == "1 of 3 cases are not graded; they count as 1, ½ or 0"
+    assert found.notices[1].startswith("3 graded tasks are few")
 
 
 def test_cases_with_a_winner_alone_are_a_rate_of_hard_verdicts():

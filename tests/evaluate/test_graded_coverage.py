@@ -58,7 +58,10 @@ def scores_of(score):
 
 def wilson_covered(rng, runs, n, mean, shape):
     score = drawn(rng, shape, mean, (runs, n))
-    lower, upper = graded_limits(score.mean(axis=1), score.var(axis=1, ddof=1), n, np.full(runs, float(n)), 0.95)
+    rest = score - score.mean(axis=1)[:, None]
+    skew = (rest**3).sum(axis=1) / (rest**2).sum(axis=1) ** 1.5
+    size = np.full(runs, float(n))
+    lower, upper = graded_limits(score.mean(axis=1), score.var(axis=1, ddof=1), n, size, 0.95, skew)
     return int(((lower <= mean) & (mean <= upper)).sum())
 
 

@@ -144,3 +144,14 @@ def test_the_page_says_what_markdown_has_to_do_with_it(result, tmp_path):
     assert "What far more of each is worth, in logits: length" in page
     unasked = replace(result, control=()).report(tmp_path / "plain.html").read_text("utf-8")
     assert "At equal length, headers, lists, bold B would win" in unasked  # the answers have lists
+
+
+def test_what_a_run_controls_for_is_kept_with_it_and_reported(tmp_path):
+    run, saved = tmp_path / "ab.db", tmp_path / "saved"
+    ways = {"criterion": "c", "judge": "tests.evaluate.test_styles:longer", "run": run, "progress": False}
+    for control in (["tone"], ["length", "markdown"]):
+        found = ps.ab(*written(tmp_path), **ways, control=control, save=saved)
+        page = ps.report(run, out=tmp_path / "page.html").read_text("utf-8")
+        assert f"At equal {', '.join(found.control)} B would win" in page
+        assert PairwiseRunResult.load(saved / f"{found.run_id}.json").control == found.control
+    assert "At equal tone" not in page

@@ -241,6 +241,29 @@ class TestReplayJudge:
         columns = ["ID1", "ID2", "better_id", "outcome", "probability"]
         assert again.results.select(columns).equals(first.results.select(columns))
         assert again.failed_pairs.select("ID1", "ID2").equals(first.failed_pairs.select("ID1", "ID2"))
+        assert not ps.ReplayJudge(first.results).graded, "the chance that an answer was drawn with is not the answer"
+
+    @pytest.mark.parametrize(
+        ("changes", "graded"),
+        [
+            ({}, True),
+            ({"judge_id": "lexical"}, False),
+            ({"better_id": "b"}, False),  # the less probable one
+            ({"better_id": None, "outcome": "flip"}, True),
+            ({"probability": None}, False),
+            ({"probability": float("nan")}, False),
+        ],
+    )
+    def test_probabilities_are_the_answers_unless_they_are_by_products(self, changes, graded):
+        rows = [{"ID1": "a", "ID2": "b", "better_id": "a", "outcome": "win", "probability": 0.8} | changes]
+        judge = ps.ReplayJudge(rows)
+        assert judge.graded is graded
+        assert ps.ReplayJudge(rows, graded=not graded).graded is not graded
+        with pytest.raises(ps.errors.InputError, match="graded must be True or False"):
+            ps.ReplayJudge(rows, graded="yes")
+        other = ps.ReplayJudge([rows[0] | {"probability": 0.6}])
+        if other.graded:
+            assert other.condition.condition_id != judge.condition.condition_id
 
 
 class TestByName:

@@ -70,6 +70,15 @@ def test_rows_that_something_tells_apart_are_no_copies():
     assert copies_said(copied, copied) == "7 of 67 rows repeat another row word for word"
 
 
+@pytest.mark.parametrize("column", ["task_id", "question_id"])
+def test_two_items_compared_on_other_tasks_are_no_repeats(column):
+    row = {"ID1": "x", "ID2": "y", "better_id": "x"}
+    rows = pl.DataFrame([row] * 30).with_columns(pl.int_range(30).alias(column))
+    assert _said(rows) is None
+    assert "repeat" in _said(rows.drop(column))
+    assert "stand 2 times each" in _said(pl.concat([rows, rows]))
+
+
 def test_repeats_in_the_other_order_are_repeats():
     _, table = _table(2, n_pairs=60)
     other = table.select(object1="object2", object2="object1", result=1 - pl.col("result"))

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import polars as pl
 
+from pairscale.checks._agreement_intervals import LEAST_UNITS, Intervals, cell_codes, statistic_rows
 from pairscale.checks._coefficients import Alpha, Gwet, Kappa, Light, Percent, Statistic
 from pairscale.checks._sides import By, differing_kappas, firsts_of, ways_of
-from pairscale.checks.effect import wilson
 from pairscale.core.comparisons import OF_ITS_PAIR, key_expressions
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError, TableError
@@ -25,7 +25,6 @@ from pairscale.core.options import require_int, require_level, require_seed
 from pairscale.core.provenance import Provenance
 from pairscale.core.results import read_form, text_columns
 from pairscale.core.tables import Table, as_text, id_text, listed, require_columns, require_ids, to_frame
-from pairscale.pairing.table import generator
 from pairscale.store.runfile import open_run
 
 if TYPE_CHECKING:
@@ -35,10 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LEAST_UNITS", "Agreement", "agreement", "differing_kappas", "measure_agreement"]
 
-LEAST_UNITS = 20
-"""Resampled intervals need this many units: with fewer, they hold the truth much less often than their level says."""
-
-_RARE = 10  # labels of a kind by a rater below which kappa's interval is too narrow
+_RARE = 10  # labels besides the most common one, below which resampled intervals are too narrow
 
 _TABLE = {
     "statistic": pl.String(),
@@ -49,7 +45,6 @@ _TABLE = {
     "interval": pl.String(),
     "n_units": pl.Int64(),
 }
-_BLOCK = 2**22  # numbers held at once while resampling
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -58,8 +53,9 @@ class Agreement(ReprMixin, table="table"):
 
     Attributes:
         table: one row a statistic: ``statistic weights estimate lower upper interval n_units``. ``interval`` says how
-            it was made: ``wilson``, ``bootstrap`` (percentiles, units drawn with replacement), or null where there is
-            none: all labels agree, or fewer than 20 units were labelled. ``n_units`` are the units it rests on.
+            it was made: ``wilson``, ``dirichlet`` (of two raters: tables of labels that the observed one may have come
+            from), ``bootstrap`` (percentiles, units drawn with replacement), or null where there is none: fewer than 20
+            units were labelled, or all labels of more than two raters agree. ``n_units`` are the units it rests on.
         pairs: one row for every two raters: ``rater1 rater2 n_units percent_agreement cohen_kappa``, and the weighted
             kappas where the labels have an order.
         categories: the labels, in their order.
@@ -137,7 +133,7 @@ def agreement(
         key: Of labels of cases: the key that says which variant stands first. By default the labels' own column
             ``first_variant``, or the key beside the file.
         level: Level of the intervals.
-        n_boot: How many bootstrap resamples of the units; 0 for no such intervals. It takes 20 units.
+        n_boot: How many bootstrap resamples of the units; 0 for no intervals but Wilson's. It takes 20 units.
         seed: Seed of the resampling; None for different random numbers each time.
         encoding: Encoding of a text file that is not UTF-8.
 
@@ -207,19 +203,20 @@ def measure_agreement(
     long = _long(table, *(columns[role] for role in _LABELS))
     names, values, ordered = _categories(long["label"], categories)
     codes, raters = _coded(long, names)
-    counts = np.stack([(codes == at).sum(axis=1) for at in range(len(names))], axis=1).astype(np.float64)
-    if not (counts.sum(axis=1) >= 2).any():
+    if not ((codes >= 0).sum(axis=1) >= 2).any():
         raise InputError("no unit was labelled by two raters; there is nothing to compare")
     kinds = ["unweighted", *(["linear", "quadratic"] if ordered else [])]
     metrics = ["nominal", *(["ordinal"] if ordered else []), *(["interval"] if values is not None else [])]
     places = np.arange(len(names), dtype=np.float64) if values is None else values
-    statistics: list[Statistic] = [Percent(counts)]
-    by_pair = {kind: [Kappa(codes[:, [a, b]], places, kind) for a, b in _two(raters)] for kind in kinds}
-    statistics += [Light(tuple(each)) for each in by_pair.values()]
-    statistics += [Alpha(counts, places, metric) for metric in metrics]
-    statistics.append(Gwet(counts))
-    rows = _rows(statistics, len(codes), _Boot(n_boot, level, seed), notices)
-    notices += _rare(by_pair["unweighted"], names, rows)
+    statistics, by_pair = _statistics(codes, places, kinds, metrics)
+    intervals = Intervals(n_boot, level, seed)
+    if len(raters) == 2:
+        cells: list[Statistic | None] = [*_statistics(cell_codes(len(names)), places, kinds, metrics)[0]]
+        if (codes < 0).any():
+            cells[-1] = None  # AC1 rests on units with one label, too
+        intervals = Intervals(n_boot, level, seed, by_pair["unweighted"][0].cells.sum(axis=0), cells)
+    rows = statistic_rows(statistics, len(codes), intervals, notices)
+    notices += _rare(codes, names, rows)
     settings = {"level": level, "n_boot": n_boot, "categories": [str(name) for name in names], "by": chosen}
     return Agreement(
         pl.DataFrame(rows, schema=_TABLE),
@@ -260,18 +257,30 @@ def _kappa_of(table: pl.DataFrame, columns: Mapping[str, str]) -> float | None:
     return None if math.isnan(value) else value
 
 
-def _rare(kappas: Sequence[Kappa], names: Sequence[Any], rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What to say of an interval of kappa that rests on few labels of a kind."""
-    if len(kappas) != 1 or not any(row["statistic"] == "cohen_kappa" and row.get("lower") is not None for row in rows):
+def _statistics(
+    codes: NDArray[np.int64], places: Floats, kinds: Sequence[str], metrics: Sequence[str]
+) -> tuple[list[Statistic], dict[str, list[Kappa]]]:
+    """All statistics of units, AC1 last; and kappa of every two raters, by the kind of its weights."""
+    counts = np.stack([(codes == at).sum(axis=1) for at in range(len(places))], axis=1).astype(np.float64)
+    by_pair = {
+        kind: [Kappa(codes[:, [a, b]], places, kind) for a, b in combinations(range(codes.shape[1]), 2)]
+        for kind in kinds
+    }
+    found: list[Statistic] = [Percent(counts), *(Light(tuple(each)) for each in by_pair.values())]
+    return [*found, *(Alpha(counts, places, metric) for metric in metrics), Gwet(counts)], by_pair
+
+
+def _rare(codes: NDArray[np.int64], names: Sequence[Any], rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What to say of resampled intervals that rest on few labels of a kind."""
+    if not any(row.get("interval") == "bootstrap" for row in rows):
         return []
-    table = kappas[0].cells.sum(axis=0).reshape(len(names), len(names))
-    margins = [table.sum(axis=axis) for axis in (0, 1)]
-    fewest = min(margins, key=lambda one: float(one.sum() - one.max()))
+    of_raters = [np.bincount(one[one >= 0], minlength=len(names)) for one in codes.T]
+    fewest = min(of_raters, key=lambda one: int(one.sum() - one.max()))
     others = int(fewest.sum() - fewest.max())
     if others >= _RARE:
         return []
     common = names[int(fewest.argmax())]
-    return [f"few labels of a rater ({others}) are not {common!r}: the interval of kappa may be too narrow"]
+    return [f"few labels of a rater ({others}) are not {common!r}: resampled intervals may be too narrow"]
 
 
 # Labels in.
@@ -393,56 +402,6 @@ def _coded(long: pl.DataFrame, names: list[Any]) -> tuple[NDArray[np.int64], lis
 
 def _two(raters: Sequence[str]) -> Iterator[tuple[int, int]]:
     return combinations(range(len(raters)), 2)
-
-
-# Intervals.
-
-
-@dataclass(frozen=True, slots=True)
-class _Boot:
-    n: int
-    level: float
-    seed: int | None
-
-    def weights(self, n_units: int) -> Iterator[Floats]:
-        """How often each unit is drawn, a row a resample, in blocks."""
-        rng, block = generator(self.seed), max(1, _BLOCK // n_units)
-        even = np.full(n_units, 1 / n_units)
-        for start in range(0, self.n, block):
-            yield rng.multinomial(n_units, even, min(block, self.n - start)).astype(np.float64)
-
-
-def _rows(statistics: list[Statistic], n_units: int, boot: _Boot, notices: list[str]) -> list[dict[str, Any]]:
-    once = np.ones((1, n_units))
-    drawn = [[statistic(weights) for statistic in statistics] for weights in boot.weights(n_units)]
-    rows, perfect, undefined, few = [], False, False, False
-    for at, statistic in enumerate(statistics):
-        estimate = float(statistic(once)[0])
-        row: dict[str, Any] = {"statistic": statistic.name, "weights": statistic.weights, "n_units": statistic.n_units}
-        row |= {"estimate": None if math.isnan(estimate) else estimate}
-        undefined |= math.isnan(estimate)
-        if isinstance(statistic, Percent) and statistic.two_raters:
-            agreed = round(float(statistic.agreeing.sum()))
-            lower, upper = wilson(agreed, statistic.n_units, boot.level)
-            row |= {"lower": lower, "upper": upper, "interval": "wilson"}
-        elif math.isclose(estimate, 1.0):
-            perfect = True
-        elif statistic.n_units < LEAST_UNITS:
-            few = boot.n > 0
-        elif boot.n and not math.isnan(estimate):
-            samples = np.concatenate([block[at] for block in drawn])
-            samples = np.append(samples[~np.isnan(samples)], estimate)  # the estimate too: never none at all
-            tail = (1 - boot.level) / 2
-            lower, upper = (float(bound) for bound in np.quantile(samples, [tail, 1 - tail]))
-            row |= {"lower": lower, "upper": upper, "interval": "bootstrap"}
-        rows.append(row)
-    if few:
-        notices.append(f"no resampled intervals: {n_units} units are too few, it takes {LEAST_UNITS}")
-    if perfect:
-        notices.append("all labels agree; resampling them cannot say how sure that is, so there is no interval")
-    if undefined:
-        notices.append("some statistics are undefined: the labels do not vary, so chance explains them all")
-    return rows
 
 
 def _pair_table(raters: list[str], by_pair: dict[str, list[Kappa]]) -> pl.DataFrame:

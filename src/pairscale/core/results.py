@@ -356,6 +356,9 @@ def _mt_bench(frame: pl.DataFrame, names: _Names, what: str) -> Results:
 def _mt_bench_games(frame: pl.DataFrame, names: _Names, what: str) -> Results:
     """Two games per line, the second of them in the other order; winners are named as in the first."""
     turned = frame.rename({"ID1": "ID2", "ID2": "ID1"}).select(frame.columns)
+    if "probability" in frame.columns:
+        stated = read_probabilities(frame["probability"], what)
+        frame, turned = frame.with_columns(stated), turned.with_columns((1 - stated).alias("probability"))
     one, two = names.all("g1_winner", "g2_winner")
     first = _worded(frame, one, ("model_1", "model_2"), what)
     second = _worded(turned, two, ("model_2", "model_1"), what)

@@ -16,7 +16,7 @@ from pairscale.evaluate.inference.score import score_interval
 if TYPE_CHECKING:
     from pairscale.evaluate.result import PairwiseRunResult
 
-__all__ = ["CardLike", "calibrated_lines", "calibrated_of", "cards_by_criterion", "cards_of", "lowest_net"]
+__all__ = ["CardLike", "calibrated_lines", "calibrated_of", "cards_by_criterion", "cards_of", "lowest_net", "net_bound"]
 
 CardLike: TypeAlias = "str | os.PathLike[str] | JudgeCard"
 
@@ -64,8 +64,20 @@ def cards_of(comparators: Sequence[object]) -> dict[str, JudgeCard]:
     return {key: card for key, card in found.items() if isinstance(card, JudgeCard)}
 
 
-def lowest_net(card: JudgeCard, error: float) -> float:
+def net_bound(net: float, undecided: float, labels: int, error: float) -> float:
     """What the net agreement of a judge is above, wrong with a chance of at most ``error``.
+
+    Args:
+        net: the net agreement on the card.
+        undecided: share of the pairs that people decided and the judge did not.
+        labels: pairs that people decided.
+        error: the chance.
+    """
+    return 2 * score_interval((1 + net) / 2, undecided, labels, 1 - 2 * error)[0] - 1
+
+
+def lowest_net(card: JudgeCard, error: float) -> float:
+    """The lower bound of the net agreement on a card; see :func:`net_bound`.
 
     Raises:
         InputError: that is 0 or less, so that the judge cannot stand for people.
@@ -73,8 +85,7 @@ def lowest_net(card: JudgeCard, error: float) -> float:
     found = card.measures["net_agreement"]
     if found.value is None:
         raise InputError(f"the judge card does not say how far the judge agrees with people: {found.why}")
-    undecided = found.counts["undecided"] / found.n
-    lower = 2 * score_interval((1 + found.value) / 2, undecided, found.n, 1 - 2 * error)[0] - 1
+    lower = net_bound(found.value, found.counts["undecided"] / found.n, found.n, error)
     if lower <= 0:
         raise InputError(
             f"the {found.n:,} pairs of the judge card do not show that {card.judge.judge_id} agrees with people more "

@@ -132,6 +132,7 @@ class Evaluation:
         unmatched: tuple[Unmatched, ...] = (),
         run_id: str | None = None,
         label: str | None = None,
+        control: tuple[str, ...] = (),
         store_dir: str | os.PathLike[str] | None = None,
         progress: ProgressMode = True,
     ) -> PairwiseRunResult:
@@ -149,6 +150,7 @@ class Evaluation:
             unasked=tuple(dict.fromkeys(jobs[at].task_id for at in source.order if at not in done)),
             stopped=self.stopped,
             sequential=self._stop_rule is not None,
+            control=control,
             failures=self.failures,
             variants=tuple(
                 figures_of(side, (source.traces[at][n] for at in sorted(done))) for n, side in enumerate("ab")

@@ -22,14 +22,13 @@ from pairscale.evaluate.board import differences_of, groups_of
 from pairscale.evaluate.comparators import PairwiseComparator
 from pairscale.evaluate.figures import VariantFigures, figures_of
 from pairscale.evaluate.grading import Evaluation
-from pairscale.evaluate.inference.cases import score_of
 from pairscale.evaluate.inference.failures import Failures
 from pairscale.evaluate.result import PairwiseRunResult
 from pairscale.evaluate.store import VARIANTS
 from pairscale.evaluate.suite import SuiteLike, as_suite
 from pairscale.evaluate.traces import Trace
 from pairscale.evaluate.variants import VariantLike, make_variant
-from pairscale.models.bradley_terry import fit_bt_model
+from pairscale.evaluate.variants_fit import fit_variants
 from pairscale.runtime import CONCURRENCY, TIMEOUT, RunOptions, awaitable, blocking
 from pairscale.store.runfile import RunFile, open_run
 from pairscale.store.writer import Entry
@@ -150,9 +149,9 @@ async def run_variants(
     """Have several variants answer a suite, compare their answers two by two, and rank the variants.
 
     Each variant answers each task once. The ranking is a Bradley-Terry model (``firth``, which has an answer also when
-    a variant won everything): a tie and a flip count as half a win for each side, abstentions and errors are left out.
-    Intervals of scores and ranks are the wider of two: those of the model, and robust ones for which the comparisons of
-    a task may depend on each other.
+    a variant won everything): a tie and a flip count as half a win for each side, a graded preference of 0.8 as 0.8 of
+    a win, abstentions and errors are left out. Intervals of scores and ranks allow for the comparisons of a task
+    depending on each other: they are the wider of the model's and of robust ones, and of graded preferences robust.
 
     Args:
         suite: the tasks.
@@ -261,7 +260,7 @@ def ranked_variants(
 ) -> VariantsResult:
     """Rank variants by the results of their pairs; see :class:`VariantsResult` for the arguments."""
     level, seed = more["level"], more["seed"]
-    fits = {key: _fit(results.values(), key, names, level, seed) for key in keys}
+    fits = {key: fit_variants(results.values(), key, names, level, seed) for key in keys}
     rankings = {key: _ranking(fits[key], results.values(), key) for key in keys}
     return VariantsResult(names, keys, results, fits, rankings, stopped, cost, provenance, **more)
 
@@ -315,24 +314,6 @@ def _chosen(
     order = rng.sample(list(couples), len(couples))
     drawn = [(tasks[order[at % len(order)]][at // len(order)], order[at % len(order)]) for at in range(n_pairs)]
     return sorted(drawn, key=lambda one: (one[0], couples.index(one[1])))
-
-
-def _fit(results: Iterable[PairwiseRunResult], key: str, names: Sequence[str], level: float, seed: int) -> BTFit:
-    rows: list[dict[str, Any]] = []
-    for result in results:
-        for case in result.of(key):
-            score = score_of(str(case.outcome), case.winner)
-            if score is not None:
-                row = {"object1": result.variant_a, "object2": result.variant_b, "result": 1 - score}
-                rows.append({**row, "task_id": case.task_id})
-    if not rows:
-        raise InputError(f"{key}: no case was answered, so there is nothing to rank")
-    shared: dict[str, Any] = {"engine": "firth", "ids": names, "ties": "half", "rank_intervals": True, "level": level}
-    shared["covariance"] = True
-    plain = fit_bt_model(rows, **shared, seed=seed)
-    robust = fit_bt_model(rows, **shared, seed=seed, cluster="task_id")
-    width = [float((fit.theta["upper"] - fit.theta["lower"]).sum()) for fit in (plain, robust)]
-    return robust if width[1] > width[0] else plain
 
 
 def _ranking(fit: BTFit, results: Iterable[PairwiseRunResult], key: str) -> pl.DataFrame:

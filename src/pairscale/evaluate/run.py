@@ -39,6 +39,7 @@ class Settings:
     store_dir: _Path | None = None
     run_id: str | None = None
     label: str | None = None
+    control: tuple[str, ...] = ()
     failures: Failures = "loss"
     stop_when: StopWhen | None = None
     seed: int | None = 1
@@ -52,7 +53,7 @@ class Settings:
 
     def saving(self) -> dict[str, Any]:
         """What :meth:`Evaluation.result` needs to name, save and show a result."""
-        return {name: getattr(self, name) for name in ("run_id", "label", "store_dir", "progress")}
+        return {name: getattr(self, name) for name in ("run_id", "label", "control", "store_dir", "progress")}
 
 
 async def compare_variants(

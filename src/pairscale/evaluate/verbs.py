@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -268,7 +268,7 @@ def compared(
         concurrency=1 if judges == ["human"] else concurrency, timeout=options["timeout"], max_cost=options["max_cost"]
     )
     shared = {name: options[name] for name in _SHARED}
-    settings = Settings(comparators=comparators, options=asking, run=run, store_dir=save, **shared)
+    settings = Settings(comparators=comparators, options=asking, run=run, store_dir=save, control=styles, **shared)
     if manifest is not None:
         require_manifest(Path(manifest))
         if b is None and run is None:
@@ -284,11 +284,6 @@ def compared(
         sides = (_variant(variants[0], prompts[0], "a"), _variant(variants[1], prompts[1], "b"))
         paid += sides
         result = run_sync(lambda: compare_variants(a, sides, names, settings, repeats=repeats), run=run)
-
-    if styles:
-        result = replace(result, control=styles)
-        if save is not None:
-            result.save()
 
     def write() -> ExportedCases | None:
         if manifest is None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import polars as pl
+
 from pairscale.core.comparisons import Condition, Outcome, as_comparisons, ordered_key
+from pairscale.core.options import require_flag
 from pairscale.core.provenance import fingerprint
 from pairscale.core.tables import Table
 from pairscale.judges.base import JudgePair, Verdict
@@ -14,6 +17,7 @@ __all__ = ["ReplayJudge"]
 
 _KEPT = ("probability", "content", "thoughts", "model", "object_type", "prompt_tokens", "completion_tokens",
          "total_tokens", "prompt_cached_tokens", "reasoning_tokens", "cost")  # fmt: skip
+_BY_PRODUCTS = ("lexical", "simulated")  # judges whose probability is not their answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +30,13 @@ class ReplayJudge:
 
     Attributes:
         results: results of any shape that :func:`pairscale.core.comparisons.as_comparisons` knows.
+        graded: Whether recorded probabilities are the answers, so that win rates are mean preferences. By default they
+            are, unless a recorded winner is the less probable one, or the judge was ``lexical`` or ``simulated``,
+            whose probabilities are by-products.
     """
 
     results: Table = field(repr=False)
+    graded: bool | None = None
     _answers: dict[tuple[str, str], list[dict[str, Any]]] = field(init=False, repr=False, default_factory=dict)
     _digest: str = field(init=False, repr=False, default="")
 
@@ -36,7 +44,10 @@ class ReplayJudge:
         frame = as_comparisons(self.results)
         for row in frame.iter_rows(named=True):
             self._answers.setdefault((row["ID1"], row["ID2"]), []).append(row)
-        told = [name for name in ("ID1", "ID2", "better_id", "outcome") if name in frame.columns]
+        graded = _is_graded(frame) if self.graded is None else require_flag(self.graded, "graded")
+        object.__setattr__(self, "graded", graded)
+        counted = ("ID1", "ID2", "better_id", "outcome", *(["probability"] if graded else []))
+        told = [name for name in counted if name in frame.columns]
         object.__setattr__(self, "_digest", fingerprint(frame.select(told).rows()))
 
     @property
@@ -67,3 +78,16 @@ class ReplayJudge:
         if outcome == Outcome.ERROR:
             return Verdict.fail("judge_error", row.get("error_message") or "recorded as an error", **known)
         return Verdict.abstain(row.get("error_message") or "recorded without a winner", **known)
+
+
+def _is_graded(frame: pl.DataFrame) -> bool:
+    """Whether the probabilities of recorded answers can be what the judge said."""
+    if "probability" not in frame.columns:
+        return False
+    stated = frame.filter(pl.col("probability").cast(pl.Float64, strict=False).is_not_nan())
+    probable = pl.col("probability").cast(pl.Float64)
+    against = ((pl.col("better_id") == pl.col("ID1")) & (probable < 0.5)) | (
+        (pl.col("better_id") == pl.col("ID2")) & (probable > 0.5)
+    )
+    by_product = "judge_id" in frame.columns and frame["judge_id"].is_in(_BY_PRODUCTS).any()
+    return not by_product and stated.height > 0 and stated.filter(against).is_empty()

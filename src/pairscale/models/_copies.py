@@ -10,7 +10,7 @@ import polars as pl
 from pairscale.core.notices import notice
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection
 
 __all__ = ["AS_NEW", "BY_ADDED", "DROP", "MANY", "copies_said", "say_copies"]
 
@@ -24,6 +24,7 @@ BY_ADDED = "they count by what they add"
 """How a model counts that goes by the agreement of repeats."""
 
 _JUDGES = ("judge_id", "judge")
+_TASKS = ("task_id", "question_id")  # two items are compared on each: what they did there is another question
 _ANSWERS = {
     "ID1", "ID2", "A_id", "B_id", "object1", "object2", "winner", "loser", "candidate_chosen", "candidate_not_chosen",
     "better_id", "better_sample", "result", "winner_pos", "outcome", "text1", "text2", "pair_uid", "unordered_key",
@@ -50,10 +51,10 @@ def say_copies(rows: pl.DataFrame, others: pl.DataFrame, counted: str = AS_NEW) 
 
 def copies_said(rows: pl.DataFrame, others: pl.DataFrame) -> str | None:
     """What there is to say, without how they are counted."""
-    judge = next((name for name in _JUDGES if name in others.columns), None)
     asked = rows.select("ID1", "ID2", "better_id")
-    if judge is not None:
-        asked = asked.with_columns(others[judge].cast(pl.String).alias("judge"))
+    for role, known in (("judge", _JUDGES), ("task", _TASKS)):
+        if name := next((name for name in known if name in _plain(others)), None):
+            asked = asked.with_columns(others[name].cast(pl.String).alias(role))
     keys = [pl.min_horizontal("ID1", "ID2").alias("low"), pl.max_horizontal("ID1", "ID2").alias("high")]
     keys.append(pl.exclude("ID1", "ID2", "better_id"))
     n = asked.height
@@ -92,5 +93,5 @@ def _has_marks(table: pl.DataFrame, different: int) -> bool:
     return any(column.n_unique() >= _MARKED * different for column in columns)
 
 
-def _plain(table: pl.DataFrame) -> Iterable[str]:
+def _plain(table: pl.DataFrame) -> Collection[str]:
     return [name for name, kind in table.schema.items() if not kind.is_nested() and kind != pl.Object]

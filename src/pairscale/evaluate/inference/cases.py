@@ -114,6 +114,13 @@ class Scores:
         return max(0.0, self.squares - self.n * mean * mean) / (self.n - 1)
 
     @property
+    def skewness(self) -> float:
+        """Of the mean score, from the sums of tasks; 0 where they do not vary."""
+        rest = self.sums - self.sizes * (self.mean or 0.0)
+        spread = float(rest @ rest)
+        return float((rest**3).sum()) / spread**1.5 if spread > 1e-12 else 0.0
+
+    @property
     def repeated(self) -> bool:
         """Whether some task has several cases, which then are not independent."""
         return self.n > self.tasks

@@ -174,6 +174,7 @@ class ScoreMoments:
         spread_f: of the verdicts on labelled tasks (by n).
         cross: the covariance of both (by n).
         spread_other: the variance of the verdicts on the others (by N).
+        skew_y: the skewness of the mean label.
     """
 
     n: int
@@ -185,6 +186,7 @@ class ScoreMoments:
     spread_f: Floats
     cross: Floats
     spread_other: Floats
+    skew_y: Floats
 
     @classmethod
     def of(cls, y: Floats, f: Floats, other: Floats) -> ScoreMoments:
@@ -194,7 +196,10 @@ class ScoreMoments:
         cross = (y * f).mean(axis=1) - mean_y * mean_f
         none = np.zeros(len(y))
         mean_other, spread_other = (other.mean(axis=1), other.var(axis=1)) if others else (none, none)
-        return cls(n, others, mean_y, mean_f, mean_other, y.var(axis=1), f.var(axis=1), cross, spread_other)
+        rest = y - mean_y[:, None]
+        spread = np.maximum((rest**2).sum(axis=1), _NO_SPREAD)
+        skew = (rest**3).sum(axis=1) / spread**1.5
+        return cls(n, others, mean_y, mean_f, mean_other, y.var(axis=1), f.var(axis=1), cross, spread_other, skew)
 
 
 def correct(
@@ -232,6 +237,7 @@ def correct(
 def _limits(rate: Floats, moments: ScoreMoments, size: Floats, level: float, *, graded: bool) -> tuple[Floats, Floats]:
     """Both ends for a rate of labels that spread as these do, as if there were so many of them."""
     if graded:
-        return graded_limits(rate, moments.spread_y * moments.n / max(1, moments.n - 1), moments.n, size, level)
+        skew = moments.skew_y * np.sqrt(moments.n / size)
+        return graded_limits(rate, moments.spread_y * moments.n / max(1, moments.n - 1), moments.n, size, level, skew)
     halves = np.minimum(half_share(moments.mean_y, moments.spread_y), 1 - np.abs(2 * rate - 1))
     return score_limits(rate, halves, size, level)

@@ -16,7 +16,9 @@ leave out the term h / 4: the interval would be too wide.
 
 Graded scores, anywhere between 0 and 1, vary less than wins and losses with the same mean. Their variance is taken as
 f p (1 - p) with the share f that the scores themselves show, so the interval is Wilson's with n / f in the place of n,
-less what it costs that f is an estimate.
+less what it costs that f is an estimate. Where a few scores lie far from the others, the mean is more skewed than that
+of wins and losses, and the end on that side is moved outwards, by the first term of Cornish and Fisher's series
+(Johnson 1978): z + |g| (2 z² + 1) / 6, with g the skewness of the mean beyond that of wins and losses.
 """
 
 from __future__ import annotations
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     Floats: TypeAlias = NDArray[np.float64]
 
 __all__ = [
+    "IMAGINED",
+    "NO_SPREAD",
     "design_size",
     "effective_size",
     "graded_limits",
@@ -46,8 +50,10 @@ __all__ = [
 ]
 
 _HALVINGS = 50  # of an interval of at most 1: to 1e-15
-_IMAGINED = 0.25  # of a case that is as far from the mean as a win or a loss
-_NO_SPREAD = 1e-12  # of scores that are equal, but for rounding
+IMAGINED = 0.25
+"""Of a case that is as far from the mean as a win or a loss: it enters the variance of graded scores."""
+NO_SPREAD = 1e-12
+"""Of scores that are equal, but for rounding."""
 
 
 def score_interval(rate: float, halves: float, size: float, level: float) -> tuple[float, float]:
@@ -84,7 +90,9 @@ def score_limits(rate: Floats, halves: Floats, size: Floats, level: float) -> tu
     return limits[0], limits[1]
 
 
-def graded_limits(rate: Floats, variance: Floats, units: float, size: Floats, level: float) -> tuple[Floats, Floats]:
+def graded_limits(
+    rate: Floats, variance: Floats, units: float, size: Floats, level: float, skew: Floats | None = None
+) -> tuple[Floats, Floats]:
     """The ends of intervals for the mean of graded scores, of many data sets at once.
 
     The variance is f p (1 - p). A quarter of a case enters f that varies as wins and losses do, so that a few scores
@@ -97,17 +105,26 @@ def graded_limits(rate: Floats, variance: Floats, units: float, size: Floats, le
         units: how many units drawn independently they come from: tasks, or cases where each is of a task of its own.
         size: how many independent scores they are worth.
         level: of the interval.
+        skew: the skewness of the mean; None where it is not known.
     """
     most = rate * (1 - rate)
-    known = (variance > _NO_SPREAD) & (most > 0) & (units > 1)
-    seen = ((units - 1) * variance + _IMAGINED * most) / (units - 1 + _IMAGINED)
+    known = (variance > NO_SPREAD) & (most > 0) & (units > 1)
+    seen = ((units - 1) * variance + IMAGINED * most) / (units - 1 + IMAGINED)
     share = np.where(known, np.minimum(1.0, seen / np.where(known, most, 1.0)), 1.0)
     charge = (normal_quantile(level) / student_quantile(level, units - 1)) ** 2 if units > 1 else 1.0
     worth = np.where(known, size * charge, size) / share
-    z2 = normal_quantile(level) ** 2
-    centre = (worth * rate + z2 / 2) / (worth + z2)
-    reach = np.sqrt(z2 * (worth * most + z2 / 4)) / (worth + z2)
-    return np.maximum(centre - reach, 0.0), np.minimum(centre + reach, 1.0)
+    z = normal_quantile(level)
+    excess = np.zeros_like(rate)
+    if skew is not None:
+        of_wins = (1 - 2 * rate) / np.sqrt(np.where(known, most, 1.0) * size / share)
+        excess = np.where(known, (skew - of_wins) * (2 * z * z + 1) / 6, 0.0)
+    ends = []
+    for side in (-1, 1):
+        z2 = (z + np.maximum(side * excess, 0)) ** 2
+        centre = (worth * rate + z2 / 2) / (worth + z2)
+        reach = np.sqrt(z2 * (worth * most + z2 / 4)) / (worth + z2)
+        ends.append(np.clip(centre + side * reach, 0.0, 1.0))
+    return ends[0], ends[1]
 
 
 def rate_ends(scores: Scores, size: float, level: float) -> tuple[float, float]:
@@ -121,8 +138,9 @@ def rate_ends(scores: Scores, size: float, level: float) -> tuple[float, float]:
     rate = float(scores.sums.sum()) / scores.n
     if not scores.graded:
         return score_interval(rate, scores.halves / scores.n, size, level)
-    mean, variance, worth = (np.array([one]) for one in (rate, scores.variance, design_size(scores)))
-    lower, upper = graded_limits(mean, variance, scores.tasks, worth, level)
+    known = (rate, scores.variance, design_size(scores), scores.skewness)
+    mean, variance, worth, skew = (np.array([one]) for one in known)
+    lower, upper = graded_limits(mean, variance, scores.tasks, worth, level, skew)
     return float(lower[0]), float(upper[0])
 
 

@@ -51,6 +51,8 @@ __all__ = [
     "win_rate",
 ]
 
+FEW_GRADED = 30
+"""Of fewer graded tasks, the interval may be too narrow: seldom scores that lie far away may not be among them."""
 _RESAMPLES = 10_000
 _BLOCK = 2**22  # numbers held at once while resampling
 _INTERVALS = ("wilson", "bootstrap", "betting")
@@ -182,6 +184,8 @@ def win_rate(
         notices.append(f"{scores.n} cases of {scores.tasks} tasks are worth {size:.0f} independent ones")
     if 0 < known < scores.n:
         notices.append(f"{scores.n - known:,} of {scores.n:,} cases are not graded; they count as 1, ½ or 0")
+    if known and scores.tasks < FEW_GRADED and interval != "betting":
+        notices.append(few_graded(scores.tasks))
     if interval == "bootstrap" and scores.n and np.ptp(means) == 0:
         interval = "wilson"
         notices.append("all tasks have the same score, so there is nothing to resample: Wilson's interval instead")
@@ -199,6 +203,14 @@ def win_rate(
         notices=tuple(notices),
         graded=known > 0,
         standard_error=_standard_error(scores),
+    )
+
+
+def few_graded(tasks: int) -> str:
+    """What to say of an interval for the mean of so few graded scores."""
+    return (
+        f"{tasks} graded task{'s' * (tasks != 1)} are few: if some answers are far better or worse than the others, "
+        f"the interval may be too narrow; it takes {FEW_GRADED}"
     )
 
 
@@ -390,7 +402,8 @@ def cases_needed(
 
     def graded_width(total: int, rate: float, variance: float) -> float:
         size, units = np.array([total * design_size(scores) / n]), max(1.0, total * scores.tasks / n)
-        ends = graded_limits(np.array([rate]), np.array([variance]), units, size, level)
+        skew = np.array([scores.skewness * math.sqrt(n / max(1, total))])
+        ends = graded_limits(np.array([rate]), np.array([variance]), units, size, level, skew)
         return float(ends[1][0] - ends[0][0]) / 2
 
     most = math.ceil(normal_quantile(level) ** 2 / (4 * half_width**2) / worth) + 1
