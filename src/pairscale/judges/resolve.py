@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pairscale.judges.llm import LLMJudge
     from pairscale.providers.prices import Price
 
-__all__ = ["imported", "judge_with", "make_judge", "make_llm_judge"]
+__all__ = ["imported", "judge_with", "make_judge", "make_llm_judge", "want_probability"]
 
 _EMBEDDED = {"lexical": LexicalJudge, "simulated": SimulatedJudge, "replay": ReplayJudge, "human": HumanJudge}
 _ALTERNATIVES = 20
@@ -140,7 +140,7 @@ def judge_with(
     settings = dict(optional(require_mapping, judge_args, "judge_args") or {})
     kind = judge.partition(":")[0] if isinstance(judge, str) else None
     if require_choice(answer, "answer", ("winner", "probability")) == "probability":
-        _want_probability(judge, kind, settings)
+        want_probability(judge, settings)
     for name, value in (("base_url", base_url), ("cache", cache), ("price", price)):
         if value is None:
             continue
@@ -162,8 +162,17 @@ def judge_with(
     return make_judge(judge, trait=trait, template=template, judge_args=own, judge_call_args=calls)
 
 
-def _want_probability(judge: object, kind: str | None, settings: dict[str, Any]) -> None:
-    """Ask a model for what a probability is made of; refuse people, who give none."""
+def want_probability(judge: object, settings: dict[str, Any]) -> None:
+    """Ask a model for what a probability is made of; refuse people, who give none.
+
+    Args:
+        judge: A name, a callable or a :class:`Judge`.
+        settings: Those of the judge; what is needed is added.
+
+    Raises:
+        InputError: If the judge cannot give a probability.
+    """
+    kind = judge.partition(":")[0] if isinstance(judge, str) else None
     if kind == "human":
         raise InputError("people give no probabilities; use answer='winner'")
     if kind not in PROVIDERS:
