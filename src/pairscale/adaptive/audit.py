@@ -255,6 +255,7 @@ class _Replay:
         most = self._call.get("max_comparisons")
         full = most is not None and engine.committed >= most
         holds = {"max_comparisons": full, "judge_failing": engine.is_failing, "judge_flips": engine.is_flipping}
+        holds["no_probabilities"] = engine.lacks_probabilities
         if not holds.get(str(reason), True):
             raise _DifferenceError(f"{where} is logged as {reason!r}, which was not so")
         self._ended = reason

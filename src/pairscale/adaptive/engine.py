@@ -21,7 +21,7 @@ from pairscale.adaptive._round import STAGES, BoundarySlots, Round
 from pairscale.adaptive._strata import anchor_items, best_first, strata_by_rank
 from pairscale.adaptive._warm_start import WarmStart
 from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
-from pairscale.adaptive.ledger import Ledger
+from pairscale.adaptive.ledger import FIRST_ANSWERS, Ledger
 from pairscale.adaptive.pollitt import choose_in_stage
 from pairscale.adaptive.selectors import (
     POLLITT,
@@ -181,6 +181,12 @@ class Engine(Refitting):
     def is_flipping(self) -> bool:
         """Whether the judge changes its answer with the order too often."""
         return self.ledger.repeats.flips_more_than(self.config.flip_share_max)
+
+    @property
+    def lacks_probabilities(self) -> bool:
+        """Whether probabilities are wanted, and the first answers have none."""
+        wanted = self.btl.answer == "probability" and self.committed >= FIRST_ANSWERS
+        return wanted and not self.ledger.has_probabilities
 
     def require_selector(self) -> None:
         """Refuse to continue when a selector of the user's was not given again."""

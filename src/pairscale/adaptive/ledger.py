@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 __all__ = ["TIE", "Ledger"]
 
+FIRST_ANSWERS = 10
+"""A judge that is asked for probabilities and gives none in so many answers gives none."""
+
 TIE = -1
 """A tie in the history, where a win of the first is 1 and one of the second 0."""
 
@@ -103,6 +106,12 @@ class Ledger:
     def probabilities(self) -> Floats:
         """Per committed comparison, the probability that the first is better; NaN where none was given."""
         return self._probabilities[: self.committed]
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether any committed comparison has a probability."""
+        there = np.isfinite(self.probabilities)
+        return bool(there[:FIRST_ANSWERS].any() or there.any())
 
     @property
     def min_degree(self) -> int:

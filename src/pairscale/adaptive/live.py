@@ -13,6 +13,7 @@ from pairscale.adaptive._repeats import EXHAUSTED
 from pairscale.adaptive._stop_rule import change_stop_rule, is_stop_rule
 from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
 from pairscale.adaptive.engine import FEWEST
+from pairscale.adaptive.ledger import FIRST_ANSWERS
 from pairscale.adaptive.messages import exhaustion, flips, starvation, stop_meaning
 from pairscale.adaptive.refits import fit_name
 from pairscale.adaptive.session import event_of, plain_settings, run_path, save_adaptive_session, writing
@@ -228,10 +229,16 @@ def _run(
     except JudgeError:
         run_sync(source.close)
         raise
+    if source.reason(None) == "no_probabilities":
+        raise JudgeError(_NO_PROBABILITIES)
     if closing or source.stopped:
         run_sync(source.close)
 
 
+_NO_PROBABILITIES = (
+    f"the judge gave no probability in its first {FIRST_ANSWERS} answers, and answer='probability' asks for them. Its "
+    "answers are kept. Ask a judge that gives probabilities, or use answer='winner', each with a new run file"
+)
 _ENDS = {asyncio.CancelledError: "interrupted", KeyboardInterrupt: "interrupted", JudgeError: "judge_failed"}
 
 

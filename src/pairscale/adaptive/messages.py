@@ -46,6 +46,7 @@ _PAUSES = {
     "judge_failing": "paused: the judge gives no valid answers",
     "judge_failed": "paused: the judge cannot be asked",
     "judge_flips": "paused: the judge goes by position",
+    "no_probabilities": "paused: the judge gives no probabilities",
     "interrupted": "interrupted",
     "failed": "broken off by an error",
 }

@@ -227,6 +227,8 @@ class AdaptiveSource:
             return "judge_failing"
         if engine.is_flipping:
             return "judge_flips"
+        if engine.lacks_probabilities:
+            return "no_probabilities"
         if limits.max_comparisons is not None and engine.committed + len(self._asking) >= limits.max_comparisons:
             return "max_comparisons"
         if self.deadline is not None and self._clock() >= self.deadline:

@@ -169,7 +169,7 @@ class AdaptiveState(PlotMixin, table="_ranking", columns=ITEM_FIGURES, charts=("
     @property
     def needs_closing(self) -> bool:
         """Whether comparisons came in since the last fit, as many as the model needs, so that the scores are behind."""
-        return self.engine.can_fit and self.engine.committed > self._fitted_at
+        return self.engine.can_fit and self.engine.committed > self._fitted_at and not self.engine.lacks_probabilities
 
 
 def summarize_adaptive(state: AdaptiveState) -> pl.DataFrame:
