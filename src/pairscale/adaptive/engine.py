@@ -404,6 +404,7 @@ class Engine(Refitting):
         invalid_kind: str | None = None,
         orders_agree: bool | None = None,
         probability: float | None = None,
+        judge: str | None = None,
     ) -> dict[str, Any]:
         """An answer has come.
 
@@ -416,6 +417,7 @@ class Engine(Refitting):
                 could not be reached, which counts against no pair and no text).
             orders_agree: of a judge that is asked in both orders at once, whether both gave the same answer.
             probability: that the first is better, where the judge says so; used if the setting ``answer`` asks for it.
+            judge: who of a panel answered.
 
         Returns:
             The row of the step log, without its timestamp.
@@ -431,6 +433,8 @@ class Engine(Refitting):
         else:
             if orders_agree is not None:
                 row["orders_agree"] = orders_agree
+            if judge is not None:
+                row["judge"] = judge
             if probability is not None and self.btl.answer == "probability":
                 row["probability"] = require_probability(probability, "probability")
             self._commit(proposal, row, row["Y"])
@@ -441,7 +445,7 @@ class Engine(Refitting):
 
     def _commit(self, proposal: Proposal, row: dict[str, Any], y: float) -> None:
         a, b = proposal.first, proposal.second
-        self.ledger.commit(a, b, y, orders_agree=row.get("orders_agree"), probability=row.get("probability"))
+        self.ledger.commit(a, b, y, **{name: row.get(name) for name in ("orders_agree", "probability", "judge")})
         row["pair_id"] = self.committed
         if row["round_stage"] == WARM_START:
             self._warm.committed()
