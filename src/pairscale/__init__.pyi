@@ -17,6 +17,8 @@ from .auditing import AuditReport as AuditReport
 from .auditing import audit as audit
 from .checks.agreement import Agreement as Agreement
 from .checks.agreement import agreement as agreement
+from .checks.calibration import Calibration as Calibration
+from .checks.calibration import check_calibration as check_calibration
 from .checks.card import JudgeCard as JudgeCard
 from .checks.card import read_judge_card as read_judge_card
 from .checks.injection import check_injection as check_injection

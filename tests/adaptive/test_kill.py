@@ -30,6 +30,7 @@ N_ITEMS = 12
 CHILD = textwrap.dedent("""
     import asyncio, json, os, sys
     import pairscale as ps
+    from pairscale.judges.panel import PanelJudge
 
     run, notes, concurrency, n, fit, settings, most = sys.argv[1:]
     settings = json.loads(settings)
@@ -37,8 +38,8 @@ CHILD = textwrap.dedent("""
     left = int(most)
 
     class Noted:
-        def __init__(self):
-            self.inner = ps.SimulatedJudge("theta_true", seed=5, latency_s=0.004, invalid_rate=0.05, tie_rate=0.02)
+        def __init__(self, seed=5):
+            self.inner = ps.SimulatedJudge("theta_true", seed=seed, latency_s=0.004, invalid_rate=0.05, tie_rate=0.02)
             self.condition = self.inner.condition
         async def compare(self, pair):
             global left
@@ -51,8 +52,9 @@ CHILD = textwrap.dedent("""
             return verdict
 
     samples = [{"ID": f"s{n:02d}", "text": f"text {n} " * 50, "theta_true": n * 0.4} for n in range(%d)]
+    judge = PanelJudge([Noted(), Noted(6)]) if settings.pop("panel", False) else Noted()
     ps.adaptive_rank(
-        samples, judge=Noted(), run=run, concurrency=int(concurrency), max_comparisons=int(n), progress="none",
+        samples, judge=judge, run=run, concurrency=int(concurrency), max_comparisons=int(n), progress="none",
         fit_fn=fit or None, n_steps=None, **settings,
     )
 """)
@@ -61,6 +63,11 @@ LETTER: dict[str, Any] = {"btl_config": {"eap_reliability_min": 1.0}}
 OURS: dict[str, Any] = {
     "adaptive_config": {"ties": "half", "reverse_rate": 0.2, "discount_repeats": True},
     "btl_config": {"eap_reliability_min": 1.0, "repeats": "learned"},
+}
+PANEL: dict[str, Any] = {
+    "panel": True,
+    "adaptive_config": {"ties": "half", "reverse_rate": 0.2, "discount_repeats": True},
+    "btl_config": {"eap_reliability_min": 1.0, "repeats": "learned", "prior_sd": "learned", "judges": "slopes"},
 }
 PROBABILITIES: dict[str, Any] = {
     "adaptive_config": {"ties": "half", "reverse_rate": 0.2, "discount_repeats": True},
@@ -165,6 +172,7 @@ def test_in_sequence_it_is_the_very_same_run(tmp_path: Path, fit: str, kills: in
         pytest.param(2, 60, LETTER, id="few"),
         pytest.param(2, 80, OURS, id="ours"),
         pytest.param(2, 60, PROBABILITIES, id="probabilities"),
+        pytest.param(2, 60, PANEL, id="panel"),
         pytest.param(6, 130, LETTER, id="many", marks=pytest.mark.validate),
     ],
 )

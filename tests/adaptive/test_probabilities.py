@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import pairscale as ps
-from pairscale.core.errors import InputError
+from pairscale.core.errors import InputError, JudgeError
 from pairscale.models.logits import fit_logits_laplace
 from tests.adaptive.running import Tamper, audited
 
@@ -88,3 +88,24 @@ def test_what_is_refused(tmp_path: Path) -> None:
     ranked(tmp_path / "run.db", max_comparisons=20)
     with pytest.raises(ps.StoreMismatchError, match="btl_config"):
         ps.rank(SAMPLES, judge=JUDGE, run=tmp_path / "run.db", fit="laplace", progress="none", seed=2)
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_a_judge_that_gives_none_is_named_after_ten_answers(tmp_path: Path, concurrency: int) -> None:
+    asked = []
+
+    def judge(A: Any, B: Any) -> dict[str, Any]:
+        asked.append(A["ID"])
+        return {"is_valid": True, "Y": int(A["theta_true"] > B["theta_true"])}
+
+    named = ps.FunctionJudge(judge, name="plain")
+    run = tmp_path / "run.db"
+    for _ in range(2):  # the same call again says the same, and asks nothing
+        with pytest.raises(JudgeError, match="no probability in its first 10 answers") as caught:
+            ps.rank(
+                SAMPLES, judge=named, answer="probability", run=run, fit="laplace", progress="none",
+                concurrency=concurrency,
+            )  # fmt: skip
+        assert 10 <= len(asked) <= 10 + concurrency - 1
+        assert caught.value.result.summary["committed_pairs"].item() == len(asked)
+    assert ps.audit(run).passed

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars.selectors as cs
 
 from pairscale.core.errors import FitError
 from pairscale.models.correlations import pearson, spearman
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from pairscale.adaptive.refits import LagPoint, RefitRequest
     from pairscale.core.arrays import Floats
 
-__all__ = ["figure_columns", "request_columns", "slope_columns"]
+__all__ = ["figure_columns", "judge_columns", "request_columns", "slope_columns"]
 
 _QUOTAS = ("long_quota_raw", "long_quota_effective", "long_quota_removed", "realloc_to_mid", "realloc_to_local")
 
@@ -57,6 +59,16 @@ def slope_columns(fit: Any, known: Floats | None) -> dict[str, float]:
         raise FitError("fit_fn must give its slope where something is known beforehand, and gave none")
     low, high = np.quantile(drawn, (0.025, 0.975))
     return {"prior_slope_mean": float(np.mean(drawn)), "prior_slope_p2.5": low, "prior_slope_p97.5": high}
+
+
+def judge_columns(fit: Any) -> dict[str, str]:
+    """What a fit says of the judges of a panel, as JSON, and who of them is weak; nothing of other fits."""
+    judges = getattr(fit, "judges", None)
+    if judges is None:
+        return {}
+    plain = judges.with_columns(cs.float().round(4))
+    weak = judges.filter("weak")["judge_id"].sort().to_list()
+    return {"judge_slopes": json.dumps(plain.to_dicts()), "weak_judges": json.dumps(weak)}
 
 
 def figure_columns(request: RefitRequest, theta: Floats) -> dict[str, Any]:

@@ -119,6 +119,8 @@ class Refitting(Changes):
             withdrawn=ledger.withdrawn,
             known=ledger.known,
             probability=ledger.probabilities if self.btl.answer == "probability" else None,
+            judged_by=ledger.judged_by if self.btl.judges == "slopes" else None,
+            judges=tuple(ledger.judges),
         )
 
     def _lag_point(self) -> LagPoint | None:

@@ -133,9 +133,7 @@ def replay(store: RunFile, state: AdaptiveState, events: list[dict[str, Any]]) -
             if row["status"] == "starved":
                 engine.starve(row)
             else:
-                more = {
-                    name: row.get(name) for name in ("invalid_reason", "invalid_kind", "orders_agree", "probability")
-                }
+                more = {name: row.get(name) for name in _RECORDED}
                 engine.record(row["step_id"], row["Y"], **more)
             state.add_step(row)
 
@@ -170,7 +168,7 @@ def in_order(
         yield found + [("proposal", row) for row in waiting]
 
 
-_RECORDED = ("invalid_reason", "invalid_kind", "orders_agree", "probability")
+_RECORDED = ("invalid_reason", "invalid_kind", "orders_agree", "probability", "judge")
 _OUTCOME = {
     "timestamp",
     "pair_id",
@@ -183,6 +181,7 @@ _OUTCOME = {
     "set_aside",
     "orders_agree",
     "probability",
+    "judge",
 }
 
 

@@ -121,6 +121,7 @@ class _Replay:
         self._asked = [*self._rows, *unanswered(store, self._rows)]
         self._beliefs = [store.read_blob("belief", number) for number in range(1, len(self._rounds) + 1)]
         self._answers = {row["custom_id"]: row for row in store.results().iter_rows(named=True)}
+        self._panels = store.panels()
         self.engine = engine_at_start(self._events[0], where, selector)
         self._call: dict[str, Any] = {}
         self._ended: str | None = None
@@ -176,6 +177,7 @@ class _Replay:
             invalid_kind=logged.get("invalid_kind"),
             orders_agree=logged.get("orders_agree"),
             probability=logged.get("probability"),
+            judge=logged.get("judge"),
         )
         _compare(f"step {logged['step_id']}", made, logged)
         self._answered(logged)
@@ -195,6 +197,8 @@ class _Replay:
             said["orders_agree"] = answer["outcome"] == "win"
         if y is not None and self.engine.btl.answer == "probability":
             said["probability"] = answer["probability"]
+        if y is not None and (logged.get("judge") is not None or answer["condition_id"] in self._panels):
+            said["judge"] = answer["judge_id"]
         for name, value in said.items():
             if logged.get(name) != value:
                 raise _DifferenceError(
@@ -255,6 +259,7 @@ class _Replay:
         most = self._call.get("max_comparisons")
         full = most is not None and engine.committed >= most
         holds = {"max_comparisons": full, "judge_failing": engine.is_failing, "judge_flips": engine.is_flipping}
+        holds["no_probabilities"] = engine.lacks_probabilities
         if not holds.get(str(reason), True):
             raise _DifferenceError(f"{where} is logged as {reason!r}, which was not so")
         self._ended = reason

@@ -24,7 +24,7 @@ from pairscale.core.options import (
 )
 from pairscale.core.tables import listed
 from pairscale.models.diagnostics import DiagnosticsGate
-from pairscale.models.sampling import Answer, MCMCSettings, Repeats, Variant, require_repeats
+from pairscale.models.sampling import Answer, Judges, MCMCSettings, Repeats, Variant, require_repeats
 
 __all__ = ["STOP_SETTINGS", "AdaptiveConfig", "BTLConfig", "RoundQuotas"]
 
@@ -305,6 +305,7 @@ class RoundQuotas:
         return int(getattr(self, stage))
 
 
+_NOT_NUMBERS = ("model_variant", "prior_sd", "answer", "judges", "repeats", "reliability_figure", "mcmc")
 STOP_SETTINGS = (
     "eap_reliability_min", "stability_lag", "theta_corr_min", "theta_sd_rel_change_max", "rank_spearman_min",
     "top_wrong_max",
@@ -328,6 +329,10 @@ class BTLConfig:
     answer: Answer = _setting(  # noqa: RUF009
         "what of an answer is evidence: winner, or probability", 0, 0, "winner", section="-"
     )
+    judges: Judges = _setting(  # noqa: RUF009
+        "of a panel of judges: pooled, as if they were one, or slopes, a slope and a position effect for each", 0, 0,
+        "pooled", section="-",
+    )  # fmt: skip
     repeats: Repeats = _setting(  # noqa: RUF009
         "how repeats of a pair count: independent, learned, or their excess agreement", 0, 1, "independent", section="-"
     )
@@ -366,13 +371,17 @@ class BTLConfig:
     )
 
     def __post_init__(self) -> None:
-        _check(self, "btl_config", but=("model_variant", "prior_sd", "answer", "repeats", "reliability_figure", "mcmc"))
+        _check(self, "btl_config", but=_NOT_NUMBERS)
         require_choice(self.model_variant, "btl_config: model_variant", get_args(Variant))
         require_choice(self.answer, "btl_config: answer", get_args(Answer))
+        require_choice(self.judges, "btl_config: judges", get_args(Judges))
         require_choice(self.reliability_figure, "btl_config: reliability_figure", get_args(ReliabilityFigure))
         spread = require_number_or(self.prior_sd, "btl_config: prior_sd", ("learned",), above=0)
         object.__setattr__(self, "prior_sd", spread)
         object.__setattr__(self, "repeats", require_repeats(self.repeats, "btl_config: repeats"))
+        if self.judges == "slopes" and (self.answer == "probability" or spread != "learned"):
+            what = "answer='probability'" if self.answer == "probability" else f"prior_sd={spread!r}"
+            raise InputError(f"btl_config: judges='slopes' does not take {what}; leave it out, or use judges='pooled'")
         _in_order(self, "btl_config", "near_tie_p_low", "near_tie_p_high")
         _in_order(self, "btl_config", "ess_bulk_min", "ess_bulk_min_near_stop")
         if MCMCSettings.given(self.mcmc).seed is not None:

@@ -21,7 +21,7 @@ from pairscale.adaptive._round import STAGES, BoundarySlots, Round
 from pairscale.adaptive._strata import anchor_items, best_first, strata_by_rank
 from pairscale.adaptive._warm_start import WarmStart
 from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
-from pairscale.adaptive.ledger import Ledger
+from pairscale.adaptive.ledger import FIRST_ANSWERS, Ledger
 from pairscale.adaptive.pollitt import choose_in_stage
 from pairscale.adaptive.selectors import (
     POLLITT,
@@ -181,6 +181,12 @@ class Engine(Refitting):
     def is_flipping(self) -> bool:
         """Whether the judge changes its answer with the order too often."""
         return self.ledger.repeats.flips_more_than(self.config.flip_share_max)
+
+    @property
+    def lacks_probabilities(self) -> bool:
+        """Whether probabilities are wanted, and the first answers have none."""
+        wanted = self.btl.answer == "probability" and self.committed >= FIRST_ANSWERS
+        return wanted and not self.ledger.has_probabilities
 
     def require_selector(self) -> None:
         """Refuse to continue when a selector of the user's was not given again."""
@@ -398,6 +404,7 @@ class Engine(Refitting):
         invalid_kind: str | None = None,
         orders_agree: bool | None = None,
         probability: float | None = None,
+        judge: str | None = None,
     ) -> dict[str, Any]:
         """An answer has come.
 
@@ -410,6 +417,7 @@ class Engine(Refitting):
                 could not be reached, which counts against no pair and no text).
             orders_agree: of a judge that is asked in both orders at once, whether both gave the same answer.
             probability: that the first is better, where the judge says so; used if the setting ``answer`` asks for it.
+            judge: who of a panel answered.
 
         Returns:
             The row of the step log, without its timestamp.
@@ -425,6 +433,8 @@ class Engine(Refitting):
         else:
             if orders_agree is not None:
                 row["orders_agree"] = orders_agree
+            if judge is not None:
+                row["judge"] = judge
             if probability is not None and self.btl.answer == "probability":
                 row["probability"] = require_probability(probability, "probability")
             self._commit(proposal, row, row["Y"])
@@ -435,7 +445,7 @@ class Engine(Refitting):
 
     def _commit(self, proposal: Proposal, row: dict[str, Any], y: float) -> None:
         a, b = proposal.first, proposal.second
-        self.ledger.commit(a, b, y, orders_agree=row.get("orders_agree"), probability=row.get("probability"))
+        self.ledger.commit(a, b, y, **{name: row.get(name) for name in ("orders_agree", "probability", "judge")})
         row["pair_id"] = self.committed
         if row["round_stage"] == WARM_START:
             self._warm.committed()

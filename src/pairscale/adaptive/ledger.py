@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 __all__ = ["TIE", "Ledger"]
 
+FIRST_ANSWERS = 10
+"""A judge that is asked for probabilities and gives none in so many answers gives none."""
+
 TIE = -1
 """A tie in the history, where a win of the first is 1 and one of the second 0."""
 
@@ -91,6 +94,8 @@ class Ledger:
         self._invalid_in_row = np.zeros(n, dtype=np.int64)
         self._log = np.zeros((1024, 3), dtype=np.int32)
         self._probabilities = np.full(1024, np.nan)
+        self.judges: list[str] = []
+        self._judged_by = np.zeros(1024, dtype=np.int16)
 
     # What there is
 
@@ -103,6 +108,17 @@ class Ledger:
     def probabilities(self) -> Floats:
         """Per committed comparison, the probability that the first is better; NaN where none was given."""
         return self._probabilities[: self.committed]
+
+    @property
+    def judged_by(self) -> Ints:
+        """Per committed comparison, who judged, as a number of ``judges``; 0 where a run has one judge."""
+        return np.asarray(self._judged_by[: self.committed], dtype=np.int64)
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether any committed comparison has a probability."""
+        there = np.isfinite(self.probabilities)
+        return bool(there[:FIRST_ANSWERS].any() or there.any())
 
     @property
     def min_degree(self) -> int:
@@ -170,7 +186,14 @@ class Ledger:
         self._open_lead[b] += 1
 
     def commit(
-        self, a: int, b: int, y: float, *, orders_agree: bool | None = None, probability: float | None = None
+        self,
+        a: int,
+        b: int,
+        y: float,
+        *,
+        orders_agree: bool | None = None,
+        probability: float | None = None,
+        judge: str | None = None,
     ) -> None:
         """A valid answer: a stood first, and won when y is 1; 0.5 is a tie."""
         self._answered(a, b)
@@ -194,8 +217,13 @@ class Ledger:
         if self.committed == len(self._log):
             self._log = np.concatenate([self._log, np.zeros_like(self._log)])
             self._probabilities = np.concatenate([self._probabilities, np.full_like(self._probabilities, np.nan)])
+            self._judged_by = np.concatenate([self._judged_by, np.zeros_like(self._judged_by)])
         self._log[self.committed] = a, b, TIE if y == 0.5 else y
         self._probabilities[self.committed] = np.nan if probability is None else probability
+        if judge is not None:
+            if judge not in self.judges:
+                self.judges.append(judge)
+            self._judged_by[self.committed] = self.judges.index(judge)
         self._in_order[a, b] += 1
         self.committed += 1
 

@@ -13,7 +13,8 @@ from pairscale.adaptive._repeats import EXHAUSTED
 from pairscale.adaptive._stop_rule import change_stop_rule, is_stop_rule
 from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
 from pairscale.adaptive.engine import FEWEST
-from pairscale.adaptive.messages import exhaustion, flips, starvation, stop_meaning
+from pairscale.adaptive.ledger import FIRST_ANSWERS
+from pairscale.adaptive.messages import exhaustion, flips, starvation, stop_meaning, weak_judges
 from pairscale.adaptive.refits import fit_name
 from pairscale.adaptive.session import event_of, plain_settings, run_path, save_adaptive_session, writing
 from pairscale.adaptive.source import AdaptiveSource, RunLimits
@@ -24,6 +25,7 @@ from pairscale.core.notices import notice
 from pairscale.core.options import ProgressMode
 from pairscale.judges.base import Judge
 from pairscale.judges.resolve import make_judge
+from pairscale.models.judge_slopes import weak_words
 from pairscale.runtime import (
     RETRIES,
     TIMEOUT,
@@ -229,10 +231,16 @@ def _run(
     except JudgeError:
         run_sync(source.close)
         raise
+    if source.reason(None) == "no_probabilities":
+        raise JudgeError(_NO_PROBABILITIES)
     if closing or source.stopped:
         run_sync(source.close)
 
 
+_NO_PROBABILITIES = (
+    f"the judge gave no probability in its first {FIRST_ANSWERS} answers, and answer='probability' asks for them. Its "
+    "answers are kept. Ask a judge that gives probabilities, or use answer='winner', each with a new run file"
+)
 _ENDS = {asyncio.CancelledError: "interrupted", KeyboardInterrupt: "interrupted", JudgeError: "judge_failed"}
 
 
@@ -364,6 +372,8 @@ def _say_how_it_ended(state: AdaptiveState) -> None:
             "`pairscale check-judge`, ask it in both orders (both_orders=True), or try another template, each with a "
             f"new run file. To continue anyway, raise flip_share_max, now {limit:g}"
         )
+    if state._rounds and (weak := weak_judges(state._rounds[-1].row(0, named=True))):
+        notice(weak_words(weak))
     if state.ended == EXHAUSTED or (state.ended == "candidate_starvation" and state.engine.ledger.given_up):
         notice(f"stopped: {_stopped(state, state.ended)}")
     if state.engine.committed and not state.engine.can_fit:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -46,6 +47,7 @@ _PAUSES = {
     "judge_failing": "paused: the judge gives no valid answers",
     "judge_failed": "paused: the judge cannot be asked",
     "judge_flips": "paused: the judge goes by position",
+    "no_probabilities": "paused: the judge gives no probabilities",
     "interrupted": "interrupted",
     "failed": "broken off by an error",
 }
@@ -131,6 +133,25 @@ def judge_health(figures: Mapping[str, Any]) -> list[str]:
         said.append(flips(figures["n_flips"], n_reversed))
     if n_reversed + n_same:
         said.append(f"{figures['n_repeats_agreeing']:,} of {n_reversed + n_same:,} repeats agree")
+    return [*said, *(["weak: " + ", ".join(weak)] if (weak := weak_judges(figures)) else [])]
+
+
+def weak_judges(figures: Mapping[str, Any]) -> list[str]:
+    """The weak judges of a panel, by the last refit.
+
+    Args:
+        figures: columns of the round log.
+    """
+    return [str(name) for name in json.loads(figures.get("weak_judges") or "[]")]
+
+
+def panel_slopes(figures: Mapping[str, Any]) -> dict[str, str]:
+    """By judge of a panel, how much its answers follow the texts, and its position effect, in words."""
+    said = {}
+    for row in json.loads(figures.get("judge_slopes") or "[]"):
+        slope = f"slope {row['slope']:.2f} ({row['lower']:.2f} to {row['upper']:.2f}) on {row['n']:,} answers"
+        effect = "" if row["position"] is None else f", position effect {row['position']:+.2f}"
+        said[row["judge_id"]] = f"{slope}{effect}{'; weak: it says little about the texts' if row['weak'] else ''}"
     return said
 
 

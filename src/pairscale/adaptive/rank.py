@@ -38,6 +38,7 @@ from pairscale.core.options import require_int
 from pairscale.core.samples import with_kept
 from pairscale.core.tables import listed
 from pairscale.judges.base import Judge
+from pairscale.models.judge_slopes import MOST_ITEMS
 from pairscale.models.known import known_numbers
 from pairscale.models.logs import ITEM_FIGURES, summarize_items, summarize_refits
 
@@ -113,6 +114,13 @@ def rank_samples(
     }
     if prior is not None and settings["btl_config"].get("answer") == "probability":
         raise InputError("prior belongs to answer='winner'; a run with probabilities does not take it yet")
+    if prior is not None and settings["btl_config"].get("judges") == "slopes":
+        raise InputError("prior belongs to one judge, or to pooled ones (btl_config judges='pooled')")
+    if settings["btl_config"].get("judges") == "slopes" and samples.height > MOST_ITEMS:
+        raise InputError(
+            f"slopes of several judges are for up to {MOST_ITEMS:,} texts, and these are {samples.height:,}; pool the "
+            "judges: btl_config judges='pooled'"
+        )
     if adaptive_session_exists(run):
         if not resume:
             raise InputError(f"{run} holds a run already; give resume=True to continue with it, or name another file")

@@ -15,7 +15,7 @@ import polars as pl
 
 from pairscale.adaptive._belief import Belief
 from pairscale.adaptive._naming import name_of
-from pairscale.adaptive._refit_columns import figure_columns, request_columns, slope_columns
+from pairscale.adaptive._refit_columns import figure_columns, judge_columns, request_columns, slope_columns
 from pairscale.adaptive.config import AdaptiveConfig, BTLConfig, RoundQuotas
 from pairscale.adaptive.gates import (
     NEAR_STOP_MARGIN,
@@ -32,6 +32,7 @@ from pairscale.core.errors import FitError, InputError, UnknownNameError
 from pairscale.core.provenance import utc_now
 from pairscale.core.tables import listed
 from pairscale.models.bayes import fit_btl
+from pairscale.models.judge_slopes import fit_panel
 from pairscale.models.laplace import fit_btl_laplace
 from pairscale.models.logits import fit_logits, fit_logits_laplace
 from pairscale.models.logs import round_log_row
@@ -92,8 +93,8 @@ class FitFn(Protocol):
     """A function that fits: :func:`pairscale.models.bayes.fit_btl`, ``fit_btl_laplace``, or one of your own.
 
     It is called with ``rows`` (``ID1 ID2 better_id``; a missing ``better_id`` is a tie; with the setting ``answer`` =
-    probability also ``probability``) and ``ids`` (all items), and by
-    name ``model_variant``, ``settings``, ``seed`` (of everything random), ``prior_sd``, ``warm`` (None, or what the
+    probability also ``probability``, with a panel and ``judges`` = slopes ``judge_id``) and ``ids`` (all items), and
+    by name ``model_variant``, ``settings``, ``seed`` (of everything random), ``prior_sd``, ``warm`` (None, or what the
     refit before gave: a start for ``fit_btl``, else the very object returned then), ``near_stop`` (whether the stricter
     effective sample size is required), ``gate`` (the limits) and ``repeats`` (how repeats of a pair count); in a run
     with something known beforehand, also ``known`` (a number per item), and gives ``slope`` back. It must not depend on
@@ -164,6 +165,8 @@ class RefitRequest:
         known: per item, a number known beforehand, ``nan`` where it is missing; None when the run has none.
         probability: per comparison, the probability that the first is better, NaN where the judge gave none; None when
             only winners are evidence.
+        judged_by: per comparison, who judged, as a number of ``judges``; None where judges are pooled.
+        judges: the names of the judges of a panel that have answered.
     """
 
     refit_id: int
@@ -191,6 +194,8 @@ class RefitRequest:
     withdrawn: Flags | None = None
     known: Floats | None = None
     probability: Floats | None = None
+    judged_by: Ints | None = None
+    judges: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("history", "mu", "sigma", "degree", "first", "second"):
@@ -228,6 +233,9 @@ class RefitRequest:
         rows = pl.DataFrame({name: names.gather(numbers) for name, numbers in columns.items()})
         if self.probability is not None:
             rows = rows.with_columns(probability=pl.Series(self.probability, dtype=pl.Float64).fill_nan(None))
+        if self.judged_by is not None and self.judges:
+            who = pl.Series(list(self.judges), dtype=pl.String).gather(self.judged_by)
+            rows = rows.with_columns(judge_id=who)
         if not (tied := pl.Series(y == TIE)).any():
             return rows
         return rows.with_columns(better_id=pl.when(~tied).then("better_id"))
@@ -274,7 +282,7 @@ def refit(request: RefitRequest, fit_fn: FitFn | str | None = None, warm: Any = 
         UnknownNameError: when ``fit_fn`` is a name that does not exist.
     """
     function = fit_function(fit_fn)
-    if request.btl.screen_refits and function is fit_btl and not request.is_closing:
+    if request.btl.screen_refits and function is fit_btl and not request.is_closing and request.judged_by is None:
         screened = _refitted(request, _of_answers(fit_btl_laplace, request), None)
         if not may_stop(screened.row):
             return replace(screened, row=screened.row | {"screened": True}, warm=None)
@@ -282,7 +290,9 @@ def refit(request: RefitRequest, fit_fn: FitFn | str | None = None, warm: Any = 
 
 
 def _of_answers(function: FitFn, request: RefitRequest) -> FitFn:
-    """The function that takes probabilities, in place of the one of the same name that takes winners."""
+    """The function that takes probabilities or a panel, in place of the one of the same name that takes winners."""
+    if request.judged_by is not None and request.judges:
+        return fit_panel if function in (fit_btl, fit_btl_laplace) else function
     if request.btl.answer == "winner":
         return function
     return fit_logits if function is fit_btl else fit_logits_laplace if function is fit_btl_laplace else function
@@ -313,6 +323,7 @@ def _refitted(request: RefitRequest, fit_fn: FitFn, warm: Any) -> RefitOutcome:
         "repeat_agreement": _repeat_agreement(fit, request.btl.repeats),
         "top_wrong": wrong,
         **slope_columns(fit, request.known),
+        **judge_columns(fit),
     }
     row["reliability"] = row[request.btl.reliability_figure]
     row["global_identified"] = is_identified(row) if passed else request.global_identified

@@ -142,7 +142,7 @@ class AdaptiveSource:
         kind = ("error" if verdict.failure == "transient" else "failure") if is_error else "abstention"
         row = self._engine.record(
             step_id, y, invalid_reason=reason, invalid_kind=kind, orders_agree=self._orders_agree(str(verdict.outcome)),
-            probability=verdict.probability,
+            probability=verdict.probability, judge=self._member(question) if y is not None else None,
         )  # fmt: skip
         self._without_winner.count_kind(
             "" if y is None else None, str(question.first["ID"]), str(question.second["ID"])
@@ -152,6 +152,11 @@ class AdaptiveSource:
         rows = self._logged(row)
         self.fit_if_due()
         return rows
+
+    def _member(self, question: Question) -> str | None:
+        """Who of a panel was asked; None where there is one judge."""
+        member_of = getattr(self._judge, "member_of", None)
+        return None if member_of is None else member_of(str(question.first["ID"]), str(question.second["ID"]))
 
     def _orders_agree(self, outcome: str) -> bool | None:
         """Whether both orders gave the same answer, of a judge that is asked in both where flips are answers."""
@@ -227,6 +232,8 @@ class AdaptiveSource:
             return "judge_failing"
         if engine.is_flipping:
             return "judge_flips"
+        if engine.lacks_probabilities:
+            return "no_probabilities"
         if limits.max_comparisons is not None and engine.committed + len(self._asking) >= limits.max_comparisons:
             return "max_comparisons"
         if self.deadline is not None and self._clock() >= self.deadline:

@@ -169,14 +169,15 @@ class AdaptiveState(PlotMixin, table="_ranking", columns=ITEM_FIGURES, charts=("
     @property
     def needs_closing(self) -> bool:
         """Whether comparisons came in since the last fit, as many as the model needs, so that the scores are behind."""
-        return self.engine.can_fit and self.engine.committed > self._fitted_at
+        return self.engine.can_fit and self.engine.committed > self._fitted_at and not self.engine.lacks_probabilities
 
 
 def summarize_adaptive(state: AdaptiveState) -> pl.DataFrame:
     """A run in one row: items, steps, comparisons, refits, whether and why it has stopped, and what its claims rest on.
 
     ``reliability``, ``position_effect`` (posterior mean of the bias for the first position) and ``repeat_agreement``
-    are those of the last refit; missing where there is none, or the model has no such figure.
+    are those of the last refit; missing where there is none, or the model has no such figure. ``weak_judges`` are the
+    weak ones of a panel, as JSON.
 
     Example:
         >>> import pairscale as ps
@@ -199,6 +200,7 @@ def summarize_adaptive(state: AdaptiveState) -> pl.DataFrame:
             "judge_id": pl.Series([state.judge_id], dtype=pl.String),
             "position_effect": pl.Series([last.get("b_mean")], dtype=pl.Float64),
             "repeat_agreement": pl.Series([last.get("repeat_agreement")], dtype=pl.Float64),
+            "weak_judges": pl.Series([last.get("weak_judges")], dtype=pl.String),
         }
     )
 

@@ -57,7 +57,7 @@ def adaptive_status(store: RunFile) -> dict[str, Any] | None:
 
 _JUDGE = (
     "first_win_rate", "b_mean", "epsilon_mean", "n_reversed", "n_flips", "n_repeated_same_order", "n_repeats_agreeing",
-    "repeat_agreement",
+    "repeat_agreement", "judge_slopes", "weak_judges",
 )  # fmt: skip
 
 

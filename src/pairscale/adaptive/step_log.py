@@ -105,6 +105,7 @@ _STEP: dict[str, tuple[Any, str]] = {
         "with ties = half and a judge that is asked in both orders: whether both named the same text",
     ),
     "probability": (_REAL, "with answer = probability: the judge's probability that the first is better"),
+    "judge": (_TEXT, "with a panel of judges: who of them answered"),
 }
 
 STEP_LOG: dict[str, pl.DataType] = {name: dtype for name, (dtype, _) in _STEP.items()}

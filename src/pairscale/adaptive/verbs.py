@@ -12,6 +12,7 @@ from pairscale.core.options import ProgressMode, optional, require_int
 from pairscale.core.samples import read_samples
 from pairscale.core.traits import Trait
 from pairscale.judges.base import Judge
+from pairscale.judges.panel import panel_settings
 from pairscale.judges.resolve import judge_with
 from pairscale.runtime import RETRIES, TIMEOUT
 
@@ -29,7 +30,7 @@ __all__ = ["rank"]
 def rank(
     data: Table,
     *,
-    judge: str | Judge | Callable[..., Any] = "lexical",
+    judge: str | Judge | Callable[..., Any] | Sequence[str | Judge | Callable[..., Any]] = "lexical",
     run: str | os.PathLike[str] | None = None,
     trait: str | Trait | None = None,
     template: str | None = None,
@@ -71,7 +72,8 @@ def rank(
         data: Samples: a table, a file (csv, tsv, jsonl, parquet, xlsx), a folder or zip archive of texts (txt, md,
             html, docx, odt, pdf), or what :func:`inspect_samples` returns.
         judge: A name (``lexical``, ``openai:gpt-5.1``, ``module:function``), a function ``judge(A, B)`` or a
-            :class:`Judge`.
+            :class:`Judge`. Several of them, as a list or as one text with commas, share the comparisons: each has a
+            slope and a position effect of its own in the model, and weak judges are named.
         run: The run file; without one, the run is kept in memory.
         trait: What to judge: the key of a built-in trait, or a :class:`Trait`.
         template: A prompt template, by its name, file or text.
@@ -132,7 +134,7 @@ def rank(
     )  # fmt: skip
     limit = optional(require_int, steps, "steps", least=0)
     settings = with_goal(goal, adaptive_config, reliability)
-    btl = answering_by(answer, stopping_at(reliability, btl_config))
+    btl = panel_settings(asked, answering_by(answer, stopping_at(reliability, btl_config)), preset)
     return rank_samples(
         samples, asked, limit, fit, run=None if run is None else str(run), without=without, preset=preset, prior=prior,
         seed=seed, selector=selector_for(selector, settings.get("goal", "order")), adaptive_config=settings,

@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -21,6 +21,9 @@ from pairscale.core.errors import FileFormatError, InputError
 from pairscale.core.files import replacing
 from pairscale.core.options import require_suffix
 from pairscale.core.provenance import text_hash, utc_now
+
+if TYPE_CHECKING:
+    from pairscale.checks.calibration import Calibration
 
 FORMAT, SCHEMA_VERSION = "pairscale judge card", "1"
 _AGAIN = "make it again with `pairscale check-judge DATA --labels FILE --out CARD.json`"
@@ -160,7 +163,7 @@ class JudgeCard(ReportMixin, ReprMixin, table="table"):
         judge: which judge, with which prompt.
         measures: by the names of :data:`MEASURES`, the figures.
         data: what it was measured on: ``kind``, ``n_pairs``, ``n_labelled``, ``labellers``, ``seed`` and a ``digest``
-            of texts and labels.
+            of texts and labels; with probabilities, ``calibration``: how right they are.
         level: Level of the intervals.
         made_at: when, UTC.
         version: the version of pairscale that made it.
@@ -188,6 +191,13 @@ class JudgeCard(ReportMixin, ReprMixin, table="table"):
         text, number = pl.String(), pl.Float64()
         schema = {"measure": text, "n": pl.Int64(), "value": number, "lower": number, "upper": number}
         return pl.DataFrame(rows, schema=schema | {"interval": text, "why": text})
+
+    @property
+    def calibrations(self) -> list[Calibration]:
+        """How right the judge's probabilities are: against people, and against the other order; empty without any."""
+        from pairscale.checks.calibration import Calibration  # which needs the models
+
+        return [Calibration.from_dict(one) for one in self.data.get("calibration", ())]
 
     @property
     def digest(self) -> str:
@@ -245,6 +255,8 @@ class JudgeCard(ReportMixin, ReprMixin, table="table"):
             judge = JudgeIdentity(**found["judge"])
             measures = {name: _measure(name, found["measures"][name]) for name in MEASURES}
             card = cls(judge, measures, dict(found["data"]), found["level"], found["made_at"], found["version"])
+            if "calibration" in card.data:
+                _ = card.calibrations
             if unknown := set(found["measures"]) - set(MEASURES):
                 raise ValueError(f"unknown measure {min(unknown)!r}")
             if not isinstance(card.level, float) or not 0 < card.level < 1:

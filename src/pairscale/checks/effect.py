@@ -197,7 +197,7 @@ def leaning(first: int, second: int, level: float) -> Leaning:
     return "few" if 0.5 ** (total - 1) >= 1 - level else "none"  # even if they all had gone one way
 
 
-def wilson(successes: int, total: int, level: float) -> tuple[float | None, float | None]:
+def wilson(successes: float, total: int, level: float) -> tuple[float | None, float | None]:
     """Wilson's interval of a proportion; None twice when there is nothing to count."""
     if not total:
         return None, None

@@ -71,6 +71,7 @@ def command(
     ] = None,
     judging: Judging = Judging(),
     asking: Asking = Asking(),
+    answer: opt.Answer = "winner",
     reliability: Annotated[
         float, typer.Option(min=0, max=1, metavar="R", help="What the study is to reach, for the estimate.")
     ] = 0.9,
@@ -86,7 +87,8 @@ def command(
 
     Does it answer validly? Is it consistent when the order is reversed? Does it favour a position, or longer
     texts? What does it cost, and how many comparisons and how much money will this data set need? With --labels also:
-    does it agree with people, does it say the same when asked again, and does appended nonsense win it over?
+    does it agree with people, does it say the same when asked again, and does appended nonsense win it over? With
+    --answer probability also: are its probabilities right, against people and against its own reversed answers?
 
     --out judge-card.json keeps all of it. `pairscale report judge-card.json` shows it as a page, and `pairscale ab
     --judge-card` checks that the judge and the prompt are those of the card, and corrects win rates by it.
@@ -97,12 +99,12 @@ def command(
     cases = case_rows(data)
     shared: dict[str, Any] = {
         "labels": labels, "key": key, "criterion": criterion, "n_pairs": n_pairs, "n_repeats": n_repeats,
-        "n_distractors": n_distractors, "run": run, "seed": seed, **asking.limits,
+        "n_distractors": n_distractors, "run": run, "seed": seed, "answer": answer, **asking.limits,
     }  # fmt: skip
     with resumable(run), contextlib.redirect_stdout(sys.stderr):
         if cases is None:
             report, opening = read_texts(data, reading)
-            asked = make_named_judge(judge, judging, asking.price)
+            asked = make_named_judge(judge, judging, asking.price, answer)
             opening.say([asked.condition.judge_id])
             found = ps.check_judge(report, asked, **shared)
             say_reused(asked)
@@ -149,6 +151,7 @@ def _document(found: JudgeCheck) -> dict[str, Any]:
         "seconds_each": found.seconds_each,
         "tokens_each": found.tokens_each,
         "failures": found.failures,
+        "calibrations": [one.to_dict() for one in found.calibrations],
         "card": found.card.to_dict(),
     }
 
@@ -167,6 +170,10 @@ def _show(found: JudgeCheck, plan: Any) -> None:
         typer.echo(f"position        {found.bias.verdict}")
     for line in _of_card(found.card):
         typer.echo(line)
+    for one in found.calibrations:
+        typer.echo(f"probabilities   {one.verdict}")
+        chance = f"{one.ece_by_chance:.3f} by chance"
+        typer.echo(f"                Brier score {one.brier:.3f}, expected calibration error {one.ece:.3f} ({chance})")
     each = [
         None if found.cost_each is None else f"${found.cost_each:.5f}{price_note([found.prices_as_of])}",
         None if found.seconds_each is None else f"{found.seconds_each:.2f} s",

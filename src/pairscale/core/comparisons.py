@@ -21,11 +21,12 @@ from pairscale.core.results import ORDER_KNOWN, as_comparisons, is_matrix, read_
 from pairscale.core.tables import CANONICAL, Table, row_numbers, to_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 __all__ = [
     "ERROR_CODES",
     "OF_ITS_PAIR",
+    "PANEL",
     "Condition",
     "Outcome",
     "as_comparisons",
@@ -36,7 +37,9 @@ __all__ = [
     "key_expressions",
     "occurrence",
     "ordered_key",
+    "panel_member",
     "says_who_stood_first",
+    "with_members",
 ]
 
 ERROR_CODES = (
@@ -101,6 +104,32 @@ class Condition:
 # Keys. An id may contain the separators; they are escaped in keys only, so that no two pairs ever share a key.
 
 _ESCAPES = (("%", "%25"), (":", "%3A"), ("#", "%23"))
+
+
+PANEL = "panel"
+"""The backend of a condition of several judges, and the name of the setting that holds the names of its members."""
+
+
+def panel_member(first: str, second: str, size: int) -> int:
+    """Which member of a panel answers about two texts: the same in both orders, in every process."""
+    low, high = sorted((first, second))
+    return int(fingerprint([low, high])[:12], 16) % size
+
+
+def with_members(results: pl.DataFrame, panels: Mapping[str, Sequence[str]]) -> pl.DataFrame:
+    """Results with ``judge_id`` the member who answered, where a panel did.
+
+    Args:
+        results: ``ID1 ID2 judge_id condition_id``.
+        panels: by the condition of a panel, the names of its members.
+    """
+    if not panels or not results.height:
+        return results
+    names = [
+        panels[condition][panel_member(one, two, len(panels[condition]))] if condition in panels else judge
+        for one, two, judge, condition in results.select("ID1", "ID2", "judge_id", "condition_id").iter_rows()
+    ]
+    return results.with_columns(pl.Series("judge_id", names, dtype=pl.String))
 
 
 def ordered_key(first: str, second: str) -> str:

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from pairscale.checks.calibration import Calibration, calibrations_of
 from pairscale.checks.card import JudgeCard, JudgeIdentity
 from pairscale.checks.position import PositionalBias, check_positional_bias, compute_reverse_consistency
 from pairscale.collect.live import SubmitResult, submit_pairs
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.notices import notice
-from pairscale.core.options import ProgressMode, optional, require_int
+from pairscale.core.options import ProgressMode, optional, require_choice, require_int
 from pairscale.core.samples import read_samples
 from pairscale.evaluate.judge import make_task_judge
 from pairscale.evaluate.judge_measures import measures_of
@@ -30,7 +31,7 @@ from pairscale.evaluate.judge_questions import (
     questions_of,
 )
 from pairscale.judges.base import Judge, judge_member
-from pairscale.judges.resolve import judge_with
+from pairscale.judges.resolve import judge_with, want_probability
 from pairscale.providers.prices import price_date
 from pairscale.providers.registry import PROVIDERS
 from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT
@@ -39,6 +40,7 @@ from pairscale.store.label_keys import key_path
 if TYPE_CHECKING:
     from pairscale.core.tables import Table
     from pairscale.core.traits import Trait
+    from pairscale.models.sampling import Answer
     from pairscale.providers.prices import Price
 
 __all__ = ["JudgeCheck", "check_judge"]
@@ -85,6 +87,11 @@ class JudgeCheck(ReprMixin):
         """The share of questions that were answered with a winner."""
         return self.n_valid / self.n_asked if self.n_asked else 0.0
 
+    @property
+    def calibrations(self) -> list[Calibration]:
+        """How right the judge's probabilities are: against people, and against the other order; empty without any."""
+        return self.card.calibrations
+
     def __str__(self) -> str:
         valid = f"{self.judge_id}: {self.n_valid:,} of {self.n_asked:,} questions answered with a winner"
         if self.bias is None or self.prop_consistent is None:
@@ -111,6 +118,7 @@ def check_judge(
     trait: str | Trait | None = None,
     template: str | None = None,
     judge_args: Mapping[str, Any] | None = None,
+    answer: Answer = "winner",
     base_url: str | None = None,
     cache: bool | None = None,
     concurrency: int = CONCURRENCY,
@@ -148,6 +156,8 @@ def check_judge(
         trait: What to judge: the key of a built-in trait, or a :class:`Trait`.
         template: A prompt template, by its name, file or text.
         judge_args: Settings of the judge; of a function, keyword arguments of every call.
+        answer: With ``probability``, a model is asked for log-probabilities, and the check shows whether what it states
+            is right: ``result.calibrations``.
         base_url: Address of the provider, such as ``http://localhost:8000/v1``.
         cache: Whether to use answers of earlier runs to the same request; by default for temperature 0.
         concurrency: Questions open at once.
@@ -193,19 +203,23 @@ def check_judge(
             raise InputError(f"a judge compares two texts; there are {samples.height}")
         found = pairs_of_texts(samples, labels, key, n_pairs, seed)
         asked = judge_with(
-            judge, trait=trait, template=template, judge_args=judge_args, base_url=base_url, cache=cache, price=price
-        )
+            judge, trait=trait, template=template, judge_args=judge_args, base_url=base_url, cache=cache, price=price,
+            answer=answer,
+        )  # fmt: skip
     else:
         if labels is not None and not isinstance(labels, str | os.PathLike):
             raise InputError("labels of cases are a file or a run file")
         found = pairs_of_cases(cases, labels, _key_of(data, labels, key), criterion, n_pairs, seed)
-        asked = _task_judge(judge, str(found.criterion), judge_args, base_url, cache, price)
+        asked = _task_judge(judge, str(found.criterion), judge_args, base_url, cache, price, answer)
     questions = questions_of(found, n_repeats, n_distractors, seed)
     done = submit_pairs(
         questions.table, asked, run=run, concurrency=concurrency, retries=retries, timeout=timeout, max_cost=max_cost,
         progress=progress,
     )  # fmt: skip
-    return _check(found, questions, done, asked, seed)
+    checked = _check(found, questions, done, asked, seed)
+    if answer == "probability" and checked.n_valid and not checked.calibrations:
+        notice("the judge gave no probability, so there is nothing to say about them")
+    return checked
 
 
 def _key_of(data: Any, labels: str | os.PathLike[str] | None, key: Any) -> Any:
@@ -223,13 +237,17 @@ def _task_judge(
     base_url: str | None,
     cache: bool | None,
     price: Price | Mapping[str, Any] | None,
+    answer: Answer,
 ) -> Judge:
     """The judge that :func:`pairwise_judge` would ask about a criterion."""
+    settings = dict(judge_args or {})
+    if require_choice(answer, "answer", ("winner", "probability")) == "probability":
+        want_probability(judge, settings)
     given = {"base_url": base_url, "cache": cache, "price": price}
     more = {name: value for name, value in given.items() if value is not None}
     if more and not (isinstance(judge, str) and judge.partition(":")[0] in PROVIDERS):
         raise InputError(f"{next(iter(more))} belongs to a provider's model, such as compatible:MODEL")
-    return make_task_judge(judge, criterion, {**(judge_args or {}), **more} or None)
+    return make_task_judge(judge, criterion, {**settings, **more} or None)
 
 
 def _check(found: CheckPairs, questions: Questions, done: SubmitResult, asked: Judge, seed: int) -> JudgeCheck:
@@ -266,6 +284,7 @@ def _check(found: CheckPairs, questions: Questions, done: SubmitResult, asked: J
             "seed": seed,
             "digest": found.digest,
             "prices_as_of": price_date(judge_member(asked, "price")),
+            **_calibrated(found, main),
         },
         _LEVEL,
     )
@@ -285,6 +304,17 @@ def _check(found: CheckPairs, questions: Questions, done: SubmitResult, asked: J
         prices_as_of=price_date(judge_member(asked, "price")),
         card=card,
     )
+
+
+def _calibrated(found: CheckPairs, results: pl.DataFrame) -> dict[str, Any]:
+    """How right the probabilities are, for the card; nothing where the judge gave none."""
+    said = pl.Series("said", list(found.labels), dtype=pl.Float64)
+    people = found.pairs.select(pl.col("ID1", "ID2").cast(pl.String), said).drop_nulls("said")
+    chosen = pl.when(pl.col("said") == 1).then("ID1").when(pl.col("said") == 0).then("ID2")
+    tie = pl.when(pl.col("said") == 0.5).then(pl.lit("tie")).otherwise(pl.lit("win"))
+    labels = people.with_columns(better_id=chosen, outcome=tie) if people.height else None
+    calibrations = calibrations_of(results, labels, _LEVEL)
+    return {"calibration": [one.to_dict() for one in calibrations]} if calibrations else {}
 
 
 def _paid(done: SubmitResult) -> pl.DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,6 +22,7 @@ from pairscale.judges.function import FunctionJudge, takes
 from pairscale.judges.human import HumanJudge
 from pairscale.judges.lexical import LexicalJudge
 from pairscale.judges.orders import BothOrders
+from pairscale.judges.panel import PanelJudge, split_panel
 from pairscale.judges.replay import ReplayJudge
 from pairscale.judges.simulated import SimulatedJudge
 from pairscale.providers.registry import PROVIDERS, split_model
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from pairscale.judges.llm import LLMJudge
     from pairscale.providers.prices import Price
 
-__all__ = ["imported", "judge_with", "make_judge", "make_llm_judge"]
+__all__ = ["imported", "judge_with", "make_judge", "make_llm_judge", "want_probability"]
 
 _EMBEDDED = {"lexical": LexicalJudge, "simulated": SimulatedJudge, "replay": ReplayJudge, "human": HumanJudge}
 _ALTERNATIVES = 20
@@ -126,7 +127,7 @@ def _object(judge: str | Judge | Callable[..., Any]) -> str | Judge | Callable[.
 
 
 def judge_with(
-    judge: str | Judge | Callable[..., Any],
+    judge: str | Judge | Callable[..., Any] | Sequence[str | Judge | Callable[..., Any]],
     *,
     trait: str | Trait | None = None,
     template: str | None = None,
@@ -139,7 +140,8 @@ def judge_with(
     """A judge from the options that every verb has.
 
     Args:
-        judge: A name, a callable or a :class:`Judge`; see :func:`make_judge`.
+        judge: A name, a callable or a :class:`Judge`; see :func:`make_judge`. Several of them, as a list or as one text
+            with commas, share the comparisons; the settings are those of each.
         trait: What to judge.
         template: The prompt template.
         judge_args: Settings of the judge; of a callable, ``name`` and ``both_orders``, and keyword arguments of every
@@ -152,10 +154,18 @@ def judge_with(
     Raises:
         InputError: If a setting does not belong to the judge, or it cannot give a probability that is wanted.
     """
+    several = split_panel(judge) if isinstance(judge, str) else judge
+    if isinstance(several, list | tuple):
+        if len(several) > 1:
+            more: dict[str, Any] = {"trait": trait, "template": template, "judge_args": judge_args, "cache": cache}
+            more |= {"base_url": base_url, "price": price, "answer": answer}
+            return PanelJudge([judge_with(one, **more) for one in several])
+        judge = several[0] if several else ""
+    assert not isinstance(judge, Sequence) or isinstance(judge, str)  # noqa: S101 - it is one judge now
     settings = dict(optional(require_mapping, judge_args, "judge_args") or {})
     kind = judge.partition(":")[0] if isinstance(judge, str) else None
     if require_choice(answer, "answer", ("winner", "probability")) == "probability":
-        _want_probability(judge, kind, settings)
+        want_probability(judge, settings)
     for name, value in (("base_url", base_url), ("cache", cache), ("price", price)):
         if value is None:
             continue
@@ -177,8 +187,17 @@ def judge_with(
     return make_judge(judge, trait=trait, template=template, judge_args=own, judge_call_args=calls)
 
 
-def _want_probability(judge: object, kind: str | None, settings: dict[str, Any]) -> None:
-    """Ask a model for what a probability is made of; refuse people, who give none."""
+def want_probability(judge: object, settings: dict[str, Any]) -> None:
+    """Ask a model for what a probability is made of; refuse people, who give none.
+
+    Args:
+        judge: A name, a callable or a :class:`Judge`.
+        settings: Those of the judge; what is needed is added.
+
+    Raises:
+        InputError: If the judge cannot give a probability.
+    """
+    kind = judge.partition(":")[0] if isinstance(judge, str) else None
     if kind == "human":
         raise InputError("people give no probabilities; use answer='winner'")
     if kind not in PROVIDERS:

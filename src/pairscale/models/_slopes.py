@@ -22,7 +22,14 @@ from pairscale.models._btl import LEARNED_SCALE
 if TYPE_CHECKING:
     from pairscale.core.arrays import Floats, Ints
 
-__all__ = ["JUDGE_POSITION_SCALE", "SLOPE_SCALE", "Judged", "SlopeCenter", "SlopeDensity", "slope_center"]
+__all__ = [
+    "JUDGE_POSITION_SCALE",
+    "SLOPE_SCALE",
+    "Judged",
+    "SlopeCenter",
+    "SlopeDensity",
+    "slope_center",
+]
 
 SLOPE_SCALE = 0.75
 JUDGE_POSITION_SCALE = 0.5

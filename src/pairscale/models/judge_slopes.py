@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
@@ -27,10 +27,11 @@ from pairscale.models._sampling import sampled, whitened
 from pairscale.models._sampling_bar import SamplingBar
 from pairscale.models._slopes import Judged, SlopeDensity, slope_center
 from pairscale.models._ties import NODES, tie_dispersion
+from pairscale.models.bayes import BTLFit, fit_btl
 from pairscale.models.diagnostics import Diagnostics, DiagnosticsGate
 from pairscale.models.posterior import Posterior
 from pairscale.models.repeats import RepeatAgreement, agreement_by_judge, repeat_weights, repeats_per_item
-from pairscale.models.sampling import MCMCSettings, Repeats
+from pairscale.models.sampling import MCMCSettings, Repeats, Variant
 from pairscale.pairing.edges import linked_groups, numbered
 from pairscale.pairing.table import generator
 
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
     from pairscale.core.arrays import Floats, Ints
 
-__all__ = ["WEAK_SLOPE", "SlopesFit", "fit_slopes"]
+__all__ = ["MOST_ITEMS", "WEAK_SLOPE", "SlopesFit", "fit_panel", "fit_slopes", "weak_words"]
 
 WEAK_SLOPE = 1 / 3
 """A judge whose slope is estimated below this share of the mean slope is weak."""
@@ -105,6 +106,7 @@ def fit_slopes(
     near_stop: bool = False,
     gate: DiagnosticsGate | None = None,
     progress: ProgressMode = False,
+    aloud: bool = True,
 ) -> SlopesFit:
     """Fit once, with draws from the exact posterior.
 
@@ -118,6 +120,7 @@ def fit_slopes(
         near_stop: require the stricter effective sample size.
         gate: other limits than the default ones.
         progress: show a bar when standard error is a terminal.
+        aloud: say by a notice what to be careful with.
 
     Raises:
         InputError: when there are fewer than two judges, or too many items.
@@ -142,7 +145,38 @@ def fit_slopes(
             settings, rng, tick, "judges='pooled'",
         )  # fmt: skip
         drawn = sampled(begun, settings, near_stop, gate, tick)
-    return _result(rows, names, who, answers, density, drawn.draws, drawn.diagnostics, agreement, repeats, seed)
+    return _result(rows, names, who, answers, density, drawn.draws, drawn.diagnostics, agreement, repeats, seed, aloud)
+
+
+def fit_panel(
+    rows: pl.DataFrame,
+    ids: Sequence[str],
+    model_variant: Variant = "btl_b",
+    settings: MCMCSettings | None = None,
+    seed: int | None = None,
+    *,
+    prior_sd: float | Literal["learned"] = "learned",
+    warm: Any = None,
+    near_stop: bool = False,
+    gate: DiagnosticsGate | None = None,
+    repeats: Repeats = "learned",
+) -> SlopesFit | BTLFit:
+    """Fit the answers of a panel once; takes what :func:`pairscale.models.bayes.fit_btl` takes.
+
+    Slopes take the place of lapses. Before two judges have answered, it is the fit without slopes. There is no faster
+    approximation: with slopes, the mode is far from the mass of the posterior, and the sampler takes about a second.
+    """
+    if rows["judge_id"].n_unique() < 2:
+        return fit_btl(
+            rows.drop("judge_id"), ids, model_variant, settings, seed, prior_sd=prior_sd, near_stop=near_stop,
+            gate=gate, repeats=repeats,
+        )  # fmt: skip
+    del warm
+    position = model_variant.endswith("_b")
+    return fit_slopes(
+        rows, ids, settings, seed, position=position, repeats=repeats, near_stop=near_stop, gate=gate,
+        aloud=False,
+    )  # fmt: skip
 
 
 def _counted(
@@ -177,7 +211,7 @@ def _counted(
 
 def _result(
     rows: pl.DataFrame, names: pl.Series, who: pl.Series, answers: Judged, density: SlopeDensity, draws: Floats,
-    diagnostics: Diagnostics, agreement: RepeatAgreement, repeats: Repeats, seed: int | None,
+    diagnostics: Diagnostics, agreement: RepeatAgreement, repeats: Repeats, seed: int | None, aloud: bool,
 ) -> SlopesFit:  # fmt: skip
     """Everything in the unit of the mean slope."""
     n = len(names)
@@ -190,8 +224,7 @@ def _result(
     weak = table.filter("weak")["judge_id"].to_list()
     said = []
     if weak:
-        verb = "is a weak judge" if len(weak) == 1 else "are weak judges"
-        said.append(f"{listed(weak, 10)} {verb}: a slope below a third of the mean slope says little about the texts")
+        said.append(weak_words(weak))
     if len([group for group in linked_groups(answers.first, answers.second, n) if len(group) > 1]) > 1:
         said.append("there are groups that were never compared; only the prior says how far apart they are")
     columns = (answers.first, answers.second, answers.judge, answers.result, answers.times)
@@ -213,9 +246,15 @@ def _result(
         n_unique_pairs=len(np.unique(low * n + high)),
         prior_sd=spread.ravel(),
         repeat_agreement=agreement,
-        notices=tuple(notice(text) for text in said),
+        notices=tuple(notice(text) if aloud else text for text in said),
         provenance=Provenance("lock-step HMC", options, seed, {"comparisons": digest[:16]}),
     )
+
+
+def weak_words(weak: Sequence[str]) -> str:
+    """Who is weak, and what that means."""
+    verb = "is a weak judge" if len(weak) == 1 else "are weak judges"
+    return f"{listed(list(weak), 10)} {verb}: a slope below a third of the mean slope says little about the texts"
 
 
 def _judges(who: pl.Series, answers: Judged, slopes: Floats, effects: Floats | None) -> pl.DataFrame:

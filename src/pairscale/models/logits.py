@@ -24,7 +24,7 @@ from pairscale.core.provenance import Provenance
 from pairscale.models._logit_density import LogitDensity, Whitened
 from pairscale.models._logit_repeats import shared_error
 from pairscale.models._logit_target import LogitTarget, SparseLogitTarget
-from pairscale.models._logits import Logits, read_logits
+from pairscale.models._logits import SATURATED, Logits, read_logits
 from pairscale.models._sampling import sampled, whitened
 from pairscale.models._sampling_bar import SamplingBar
 from pairscale.models.bayes import judge_parameters
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pairscale.core.arrays import Floats, Ints
     from pairscale.models._cells import JudgeParameters
 
-__all__ = ["LogitFit", "fit_logits", "fit_logits_laplace"]
+__all__ = ["SATURATED", "LogitFit", "fit_logits", "fit_logits_laplace"]
 
 _ROUNDS, _SETTLED = 4, 0.005
 _MOST_SAMPLED = 1500  # items: the sampler's coordinates are a dense matrix

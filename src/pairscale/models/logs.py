@@ -190,6 +190,8 @@ _ROUND: dict[str, tuple[pl.DataType, str]] = {
         "logits that a standard deviation of the prior's column is worth, posterior mean; missing without a column",
     ),
     **_quantiles("prior_slope", "that slope", ("p2.5", "p97.5")),
+    "judge_slopes": (_TEXT, "with judges = slopes: per judge of a panel, slope and position effect, as JSON"),
+    "weak_judges": (_TEXT, "with judges = slopes: the judges whose slope is below a third of the mean, as JSON"),
 }
 
 ITEM_FIGURES = ("rank", "ID", "theta_mean", "theta_p2.5", "theta_p97.5", "rank_p2.5", "rank_p97.5", "degree")

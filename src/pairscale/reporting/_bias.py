@@ -9,6 +9,7 @@ import polars as pl
 
 from pairscale.reporting import _bias_messages as words
 from pairscale.reporting._bias_messages import judge_name
+from pairscale.reporting._calibration import calibration_parts
 from pairscale.reporting._shell import Page, Part, cell, listed_first, packed_pairs, spent, table_of
 from pairscale.reporting.picture import Intervals, Shares, percent
 
@@ -37,6 +38,7 @@ def bias_page(facts: BiasFacts, *, texts: bool) -> Page:
         "charts": _charts(table),
         "cells_heading": "In figures" if single else "Every template with every judge",
         "orders": _orders(table),
+        "calibration": calibration_parts(facts.calibrations),
         **_cells(table),
     }
     sections = (
@@ -44,6 +46,7 @@ def bias_page(facts: BiasFacts, *, texts: bool) -> Page:
         ("effect", "Effect", content["charts"]),
         ("cells", "Figures", True),
         ("orders", "Where the order decided", content["orders"]),
+        ("probabilities", "Probabilities", content["calibration"]),
         ("two", "Two texts", shown),
     )
     n_pairs = max(table["n_pairs"].to_list())

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from pairscale.checks.calibration import Calibration, calibrations_of
 from pairscale.checks.effect import leaning
 from pairscale.checks.orders import split_orders
 from pairscale.checks.position import PositionalBias, check_positional_bias, compare_orders
@@ -21,9 +22,11 @@ from pairscale.checks.templates import (
     template_study,
 )
 from pairscale.core.errors import InputError
+from pairscale.core.results import read_form
 from pairscale.reporting._cases import pair_case, write_cases
 from pairscale.reporting._disguise import other_names, renamed, silent
 from pairscale.reporting._origin import moment, origin_of, without_settings
+from pairscale.store.labels import label_results
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,6 +60,7 @@ class BiasFacts:
         texts: by ID.
         judgements: one row per answer.
         spending: by model, template and day.
+        calibrations: who stated probabilities under which template, and how right they are.
     """
 
     study: TemplateStudy
@@ -67,6 +71,7 @@ class BiasFacts:
     texts: Mapping[str, str] | None = None
     judgements: pl.DataFrame | None = None
     spending: pl.DataFrame | None = None
+    calibrations: Sequence[tuple[str, Calibration]] = ()
 
     @property
     def table(self) -> pl.DataFrame:
@@ -151,7 +156,10 @@ def bias_of_run(store: RunFile, condition_id: str | None = None) -> BiasFacts:
         combinations = _combinations(conditions, store.get_meta(STUDY_MARK) or ())
         judged = [(t, judge, row, store.results(row["condition_id"])) for t, judge, row in combinations]
         spending, origin = store.spending(condition_id), origin_of(store)
+        labels = label_results(store)
+    people = read_form(labels).table if labels.height else None
     cells, pairs, answers, notices = [], [pl.DataFrame(schema=PAIRS)], [], []
+    calibrations: list[tuple[str, Calibration]] = []
     for template, judge, row, results in judged:
         orders = split_orders(results)
         consistency = compare_orders(*orders)
@@ -161,6 +169,8 @@ def bias_of_run(store: RunFile, condition_id: str | None = None) -> BiasFacts:
         cells.append(StudyCell(template, *orders, model=row["model"], judge=judge))
         bias = check_positional_bias(consistency, n_boot=1, seed=0)
         pairs.append(_swayed(bias, template, judge))
+        named = "" if len(judged) == 1 else f"{judge}, {template}"
+        calibrations += [(named, one) for one in calibrations_of(results, people)]
         answers.append(results.with_columns(judge_id=pl.lit(f"{judge}, {template}")).select(_WORDS))
     if not cells:
         raise InputError(
@@ -178,6 +188,7 @@ def bias_of_run(store: RunFile, condition_id: str | None = None) -> BiasFacts:
         texts=dict(items.select("ID", "text").iter_rows()) if "text" in items.columns else {},
         judgements=pl.concat(answers),
         spending=spending,
+        calibrations=calibrations,
     )
 
 

@@ -9,6 +9,7 @@ from pairscale._version import __version__
 from pairscale.checks.card import MEASURES, JudgeCard, Measure
 from pairscale.core.errors import InputError
 from pairscale.providers.prices import price_note
+from pairscale.reporting._calibration import calibration_parts
 from pairscale.reporting._origin import moment
 from pairscale.reporting._shell import Page, Part
 from pairscale.reporting.picture import Intervals, number, percent
@@ -59,12 +60,17 @@ def _page(card: JudgeCard) -> Page:
     about = f" on “{judge.trait}”" if judge.trait else ""
     what = "cases of two answers" if judge.kind == "cases" else "pairs of texts"
     content: Part = {"chart": _chart(card), "rows": [_row(name, card) for name in MEASURES]}
+    content["calibration"] = calibration_parts([("", one) for one in card.calibrations])
     return Page(
         "card.html",
         f"Judge card of {judge.judge_id}",
         _headline(card),
         _tiles(card),
-        (("figures", "Figures", True), ("meaning", "What they mean", True)),
+        (
+            ("figures", "Figures", True),
+            ("probabilities", "Probabilities", content["calibration"]),
+            ("meaning", "What they mean", True),
+        ),
         content | {"meaning": [(label, meaning) for label, meaning in MEASURES.values()]},
         [_method(card, f"{what}{about}")],
         _provenance(card),

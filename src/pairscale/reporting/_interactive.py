@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from pairscale.reporting._chart_files import in_script, libraries
 from pairscale.reporting._chart_style import load_altair, names
-from pairscale.reporting.picture import Intervals, Lines, Shares
+from pairscale.reporting.picture import Diagram, Intervals, Lines, Shares
 from pairscale.reporting.svg import svg
 
 if TYPE_CHECKING:
@@ -58,6 +58,8 @@ def specification(picture: Picture) -> dict[str, Any]:
             chart = _shares(picture)
         case Lines():
             chart = _lines(picture)
+        case Diagram():
+            chart = _diagram(picture)
     # One picture with one label: hundreds of marks read out one by one are of no use.
     chart = chart.properties(width="container", background="transparent", description=picture.label, padding=4)
     chart = chart.configure(aria=False, font=_FONT).configure_view(stroke=None).configure_axisX(labelBound=True)
@@ -231,3 +233,29 @@ def _lines(picture: Lines) -> Any:
             at.mark_text(color=_SOFT, align="left", dx=4, dy=-7, fontSize=12).encode(x=alt.value(0), y=y, text="text:N")
         )
     return alt.layer(*layers).properties(height=240)
+
+
+def _diagram(picture: Diagram) -> Any:
+    """What was stated against what was observed; a mark says its figures."""
+    alt = load_altair()
+    rows = [
+        {name: round(row[name], 6) for name in ("stated", "observed", "lower", "upper", "n")}
+        | {"size": 30 + 220 * picture.size(row) ** 2, "said": picture.said(row)}
+        for row in picture.rows
+    ]
+    written = {"labelExpr": "format(100 * datum.value, 'd') + ' %'", "values": [0, 0.25, 0.5, 0.75, 1]}
+    whole = alt.Scale(domain=[0, 1], nice=False)
+    x = alt.X("stated:Q", title=picture.across, scale=whole, axis=alt.Axis(grid=False, **written))
+    y = alt.Y("observed:Q", title=picture.up, scale=whole, axis=alt.Axis(**written))
+    base = alt.Chart(alt.InlineData(values=rows))
+    same = alt.Chart(alt.InlineData(values=[{"stated": end, "observed": end} for end in (0, 1)]))
+    layers = [
+        same.mark_line(color=_GOOD, strokeDash=[5, 4]).encode(x=x, y=y),
+        base.mark_rule(color=_MARK, opacity=0.45, strokeWidth=3, strokeCap="round").encode(
+            x=x, y=alt.Y("lower:Q", scale=whole), y2="upper:Q"
+        ),
+        base.mark_circle(color=_MARK, opacity=1, tooltip=alt.ExprRef(_TIP)).encode(
+            x=x, y=y, size=alt.Size("size:Q", scale=None, legend=None)
+        ),
+    ]
+    return alt.layer(*layers).properties(height=280)

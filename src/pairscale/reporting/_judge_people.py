@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pairscale.checks.calibration import calibrate
 from pairscale.evaluate.agreement import judge_and_people
 from pairscale.reporting import _ab_messages as words
+from pairscale.reporting._calibration import calibration_parts
 from pairscale.reporting._shell import Part, listed_first, table_of
 from pairscale.reporting.picture import Shares, number, percent
 
@@ -60,6 +62,7 @@ def _part(facts: ABFacts, judge: str, people: str, place: Mapping[Case, int]) ->
         "chart": Shares(bars, names, f"What {judge} says, by what people say") if bars else None,
         "legend": [(kind, f"{judge}: {names[kind]}") for kind in there],
         "notes": _notes(found, judge, run),
+        "calibration": _calibration(met),
         "differing": len(entries),
         "entries": listed_first(entries, _MOST),
         **table_of(columns, rows),
@@ -71,6 +74,16 @@ def _met(cases: Sequence[PairwiseCase], judge: str, people: str) -> list[tuple[P
     said = {(case.task_id, case.repeat): case for case in cases if case.key == people and case.winner is not None}
     own = [case for case in cases if case.key == judge]
     return [(case, said[name]) for case in own if (name := (case.task_id, case.repeat)) in said]
+
+
+def _calibration(met: Sequence[tuple[PairwiseCase, PairwiseCase]]) -> list[Part]:
+    """The judge's preferences for B held against people; empty where it stated none."""
+    graded = [(one.preference, two.winner) for one, two in met if one.preference is not None]
+    if not graded:
+        return []
+    stated, said = zip(*graded, strict=True)
+    found = calibrate(stated, [{"b": 1.0, "a": 0.0}.get(str(one), 0.5) for one in said])
+    return calibration_parts([("", found)])
 
 
 def _answer(case: PairwiseCase) -> str:

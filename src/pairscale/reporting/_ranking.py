@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pairscale.adaptive.messages import top_sought
 from pairscale.reporting import messages
+from pairscale.reporting._calibration import calibration_parts
 from pairscale.reporting._shell import Page, Part, cell, dated, packed_pairs, preview, spent, table_of
 from pairscale.reporting.picture import Lines, number, score_picture
 
@@ -39,6 +40,7 @@ def ranking_page(facts: RankingFacts, *, texts: bool) -> Page:
         "convergence": _convergence(facts),
         "refits": _refits(facts),
         "judge": list(messages.judge(facts).items()),
+        "calibration": calibration_parts(facts.calibrations),
         "graph": messages.graph(facts),
     }
     sections = (
@@ -47,6 +49,7 @@ def ranking_page(facts: RankingFacts, *, texts: bool) -> Page:
         ("two", "Two texts", shown),
         ("sure", "How sure", content["sure"]),
         ("judge", "Judge", content["judge"]),
+        ("probabilities", "Probabilities", content["calibration"]),
         ("graph", "Who met whom", content["graph"]),
     )
     nothing = "Nothing stands out: no answer contradicts the scores strongly, and no text fits badly."

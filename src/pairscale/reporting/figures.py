@@ -10,8 +10,10 @@ import polars as pl
 
 from pairscale.adaptive.config import AdaptiveConfig
 from pairscale.adaptive.status import adaptive_status
+from pairscale.checks.calibration import Calibration, calibrations_of
 from pairscale.collect.taken_over import count_taken_over, taken_over_line
 from pairscale.core.errors import InputError
+from pairscale.core.results import read_form
 from pairscale.core.samples import with_kept
 from pairscale.models.bradley_terry import Chosen, fit_bt_model
 from pairscale.models.logs import ITEM_LOG
@@ -20,6 +22,7 @@ from pairscale.reporting._attention import Attention, look_again
 from pairscale.reporting._cases import pair_case, write_cases
 from pairscale.reporting._disguise import other_names, renamed, silent
 from pairscale.reporting._origin import moment, origin_of, without_settings
+from pairscale.store.labels import label_results
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,6 +61,7 @@ class RankingFacts:
         spending: by model, template and day.
         n_groups: groups without a comparison between them.
         kept: columns of ``items`` that came with the texts, such as a name or a class.
+        calibrations: who stated probabilities, and how right they are, against people and against the other order.
     """
 
     items: pl.DataFrame
@@ -79,6 +83,7 @@ class RankingFacts:
     spending: pl.DataFrame | None = None
     n_groups: int = 1
     kept: Sequence[str] = ()
+    calibrations: Sequence[tuple[str, Calibration]] = ()
 
     def rows(self, *, texts: bool) -> pl.DataFrame:  # noqa: ARG002 - there are none in it
         """What goes into a spreadsheet: the items."""
@@ -142,6 +147,7 @@ def facts_of_run(store: RunFile, condition_id: str | None = None) -> RankingFact
         spending, origin = store.spending(condition_id), origin_of(store)
         taken_over = count_taken_over(store, condition_id)
         ties = found is not None and _counts_ties(store)
+        people = label_results(store)
     if found is not None:
         items, more = found
     else:
@@ -160,9 +166,17 @@ def facts_of_run(store: RunFile, condition_id: str | None = None) -> RankingFact
         judges=conditions.select(_JUDGES),
         provenance=origin | {"conditions": ", ".join(conditions["condition_id"].to_list())},
         spending=spending,
+        calibrations=_calibrated(judgements, read_form(people).table if people.height else None),
         **_judged(items, judgements, more.get("refits"), ties=ties),
         **more,
     )
+
+
+def _calibrated(judgements: pl.DataFrame, people: pl.DataFrame | None = None) -> list[tuple[str, Calibration]]:
+    """Per judge that states probabilities, how right they are."""
+    stated = judgements.drop_nulls("probability")["judge_id"].unique(maintain_order=True).to_list()
+    found = {who: calibrations_of(judgements.filter(judge_id=who), people) for who in stated}
+    return [(who if len(found) > 1 else "", one) for who, each in found.items() for one in each]
 
 
 def _adaptive(store: RunFile) -> tuple[pl.DataFrame, dict[str, Any]] | None:
@@ -192,7 +206,7 @@ def facts_of_result(
     judgements = log.select(
         ID1="A_id", ID2="B_id", outcome=pl.when(pl.col("Y") == 0.5).then(pl.lit("tie")).otherwise(pl.lit("win")),
         better_id=pl.when(pl.col("Y") == 1).then("A_id").when(pl.col("Y") == 0).then("B_id"),
-        judge_id=pl.lit(judge or "judge"), probability=pl.lit(None, pl.Float64()), content=pl.lit(None, pl.String()),
+        judge_id=pl.lit(judge or "judge"), probability="probability", content=pl.lit(None, pl.String()),
         thoughts=pl.lit(None, pl.String()),
     )  # fmt: skip
     items, kept = with_kept(_of_last_refit(result.items), result.state.items)
@@ -208,6 +222,7 @@ def facts_of_result(
         preset=result.state.preset,
         prior=result.state.settings["prior"],
         kept=kept,
+        calibrations=_calibrated(judgements),
         **_judged(items, judgements, result.refits, ties=result.state.engine.counts_ties),
     )
 

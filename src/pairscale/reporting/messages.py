@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pairscale._version import __version__
-from pairscale.adaptive.messages import flips, stop_in_words, top_sought
+from pairscale.adaptive.messages import flips, panel_slopes, stop_in_words, top_sought
 from pairscale.reporting.picture import number
 
 if TYPE_CHECKING:
@@ -156,6 +156,8 @@ def judge(facts: RankingFacts) -> dict[str, str]:
         named = {"trait": row["trait"], "template": row["template_id"]}
         parts = [row["model"], *(f"{kind} {name}" for kind, name in named.items() if name)]
         said[row["judge_id"]] = ", ".join(part for part in parts if part) or "no settings"
+    if facts.refits is not None:
+        said |= panel_slopes(facts.refits.row(-1, named=True))
     if health is None:
         return said
     words = {"win": "decided", "tie": "ties", "flip": "flips", "abstention": "without an answer", "error": "failed"}

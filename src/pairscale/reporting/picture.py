@@ -140,7 +140,37 @@ class Lines:
         return "; ".join(f"{name} at the end: {number(value)}" for name, value in last.items() if value is not None)
 
 
-Picture: TypeAlias = Intervals | Shares | Lines
+@dataclass(frozen=True, slots=True)
+class Diagram:
+    """What was stated against what was observed, both from 0 to 1, with the line where they are the same.
+
+    Attributes:
+        rows: ``stated observed lower upper n``, from the least that was stated on.
+        label: what the picture shows, for those who do not see it.
+        across: what is stated.
+        up: what is observed.
+    """
+
+    rows: Sequence[Mapping[str, Any]]
+    label: str
+    across: str
+    up: str
+
+    def size(self, row: Mapping[str, Any]) -> float:
+        """How large the mark of a row is, from 0 to 1: by its area, as many answers as it stands for."""
+        return math.sqrt(row["n"] / max(one["n"] for one in self.rows))
+
+    def said(self, row: Mapping[str, Any]) -> str:
+        """A row in words."""
+        ends = f"({percent(row['lower'])} to {percent(row['upper'])})"
+        return f"stated {percent(row['stated'])}, observed {percent(row['observed'])} {ends}, {row['n']:,} answers"
+
+    def spoken(self) -> str:
+        """The picture in words."""
+        return "; ".join(map(self.said, self.rows))
+
+
+Picture: TypeAlias = Intervals | Shares | Lines | Diagram
 """A chart, before anybody draws it."""
 
 

@@ -16,10 +16,10 @@ from markupsafe import Markup, escape
 from rich.cells import cell_len
 
 from pairscale.reporting._chart_style import names
-from pairscale.reporting.picture import Intervals, Lines, Shares, percent
+from pairscale.reporting.picture import Diagram, Intervals, Lines, Shares, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from pairscale.reporting.picture import Picture
 
@@ -43,6 +43,8 @@ def svg(picture: Picture) -> Markup:
             parts = _shares(picture)
         case Lines():
             parts = _lines(picture)
+        case Diagram():
+            parts = _diagram(picture)
     spoken = picture.spoken()
     described = f' aria-description="{escape(spoken)}"' if spoken else ""
     opening = f'<div class="picture" role="img" aria-label="{escape(picture.label)}"{described}>'
@@ -182,6 +184,33 @@ def _lines(picture: Lines) -> list[str]:
     return parts
 
 
+def _diagram(picture: Diagram) -> list[str]:
+    """What was stated from left to right, what was observed from bottom to top."""
+    height, bottom = 300, 34
+    quarters = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+    def up(value: float) -> str:
+        return f"{10 + (1 - value) * (height - bottom - 10):.1f}"
+
+    parts = [f'<div class="diagram"><p class="axis left">{escape(picture.up)}</p>']
+    parts.append(f'<svg class="framed" height="{height}">')
+    parts += _levels(((tick, up(tick)) for tick in quarters), None, percent)
+    parts += [
+        f'<text class="tick" x="{_share(tick)}" y="{height - 18}" text-anchor="middle">{percent(tick)}</text>'
+        for tick in quarters
+    ]
+    parts.append(f'<line class="target" x1="0%" x2="100%" y1="{up(0)}" y2="{up(1)}"/>')
+    for row in picture.rows:
+        at = _share(row["stated"])
+        parts.append(f"<g><title>{escape(picture.said(row))}</title>")
+        parts.append(
+            f'<line class="interval" x1="{at}" x2="{at}" y1="{up(row["lower"])}" y2="{up(row["upper"])}"/>'
+            f'<circle cx="{at}" cy="{up(row["observed"])}" r="{3 + 5 * picture.size(row):.1f}"/></g>'
+        )
+    across = f'<text class="tick" x="100%" y="{height - 3}" text-anchor="end">{escape(picture.across)}</text>'
+    return [*parts, f"{across}</svg></div>"]
+
+
 def _items(shown: Sequence[str]) -> str:
     long = " long" if any(cell_len(name) > _LONG_NAME for name in shown) else ""
     return f'<div class="items{long}">'
@@ -192,11 +221,14 @@ def _item(name: str, marks: str, said: str | None = None) -> str:
     return f'<div class="item"{title}><span class="name" dir="auto">{escape(name)}</span>{marks}</div>'
 
 
-def _levels(ticks: Iterable[tuple[float, str]], middle: float | None) -> list[str]:
+def _levels(
+    ticks: Iterable[tuple[float, str]], middle: float | None, write: Callable[[float], str] | None = None
+) -> list[str]:
     """Lines from left to right with their numbers in front."""
+    write = write or _tick
     return [
         f'<line class="{"grid zero" if tick == middle else "grid"}" x2="100%" y1="{y}" y2="{y}"/>'
-        f'<text class="tick" x="-8" y="{y}" dy="4" text-anchor="end">{_tick(tick)}</text>'
+        f'<text class="tick" x="-8" y="{y}" dy="4" text-anchor="end">{write(tick)}</text>'
         for tick, y in ticks
     ]
 

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from sqlalchemy import Select, Text, cast, func, select
 
+from pairscale.core.comparisons import PANEL
 from pairscale.core.tables import FAILED, RESULTS
 from pairscale.store.schema import attempts, comparisons, conditions, pairs
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
-__all__ = ["failed_query", "read_conditions", "results_query"]
+__all__ = ["failed_query", "panels_of", "read_conditions", "results_query"]
 
 
 def results_query(condition_id: str | None, *, raw: bool) -> tuple[Select[Any], dict[str, Any]]:
@@ -57,6 +58,13 @@ def failed_query(condition_id: str | None) -> tuple[Select[Any], dict[str, Any]]
     text = pl.String()
     schema = {"custom_id": text, "ID1": text, "ID2": text, **FAILED, "condition_id": text}
     return query, {**schema, "pair_id": pl.Int64()}
+
+
+def panels_of(connection: Connection) -> dict[str, list[str]]:
+    """By the condition of each panel of judges, the names of its members."""
+    k = conditions.c
+    found = connection.execute(select(k.condition_id, k.settings).where(k.backend == PANEL))
+    return {row.condition_id: list(row.settings[PANEL]) for row in found}
 
 
 def read_conditions(connection: Connection) -> pl.DataFrame:

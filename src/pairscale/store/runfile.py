@@ -16,6 +16,7 @@ from sqlalchemy import Select, Text, cast, func, inspect, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from pairscale._version import __version__
+from pairscale.core.comparisons import with_members
 from pairscale.core.errors import StoreDamagedError, StoreError, StoreGoneError, StoreMismatchError
 from pairscale.core.provenance import utc_now
 from pairscale.core.tables import listed
@@ -23,7 +24,7 @@ from pairscale.store import _sqlite
 from pairscale.store._hashes import UNHASHED_FACTS
 from pairscale.store._lock import DatabaseLock, WriterLock, whoami
 from pairscale.store._records import PairProgress, item_row
-from pairscale.store._results import failed_query, read_conditions, results_query
+from pairscale.store._results import failed_query, panels_of, read_conditions, results_query
 from pairscale.store.chain import heads_of
 from pairscale.store.database import (
     copy_rows,
@@ -388,7 +389,13 @@ class RunFile:
         """
         query, schema = results_query(condition_id, raw=raw)
         frame = self._frame(query, schema)
+        frame = with_members(frame, self.panels())
         return frame.with_columns(pl.format("SAMPLE_{}", "better_sample").alias("better_sample"))
+
+    def panels(self) -> dict[str, list[str]]:
+        """By the condition of each panel of judges, the names of its members."""
+        with self.transaction() as connection:
+            return panels_of(connection)
 
     def failed_attempts(self, condition_id: str | None = None) -> pl.DataFrame:
         """Every attempt that gave no answer: ``custom_id ID1 ID2``, why, and all that came back."""

@@ -1,0 +1,346 @@
+"""Are a judge's probabilities right? They are held against people, or against its own answers in the other order.
+
+An answer states q, the probability that the text shown first is better; y is 1 when the first is chosen by whom it is
+held against, 0 when the second is, 0.5 for a tie. Shown are a reliability diagram (answers in bins of equal width by q,
+and the mean of y in each), the Brier score (mean of ``(q - y)²``, where a tie is half of each), the expected
+calibration error (mean distance of q and y over the bins, weighted by answers), and a logistic recalibration ``logit
+P(y) = intercept + slope logit q``: a slope of 1 and an intercept of 0 are right, a slope below 1 is a judge that is
+more certain than it should be.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+import polars as pl
+from scipy.special import expit, stdtrit
+
+from pairscale.checks.effect import wilson
+from pairscale.core.display import ReprMixin
+from pairscale.core.errors import InputError
+from pairscale.core.options import require_int, require_level
+from pairscale.models.logits import SATURATED
+from pairscale.store.reading import read_comparisons
+
+if TYPE_CHECKING:
+    import os
+
+    from pairscale.core.arrays import Floats, Ints
+    from pairscale.core.tables import Table
+    from pairscale.store.runfile import RunFile
+
+__all__ = ["Calibration", "answers_of", "calibrate", "calibrations_of", "check_calibration"]
+
+Against: TypeAlias = Literal["people", "reversed"]
+
+BINS: dict[str, pl.DataType] = {
+    "from": pl.Float64(), "to": pl.Float64(), "n": pl.Int64(), "stated": pl.Float64(), "observed": pl.Float64(),
+    "lower": pl.Float64(), "upper": pl.Float64(),
+}  # fmt: skip
+"""One row per bin with an answer: its ends, how many answers, the mean of q and of y, and Wilson's interval of y."""
+
+FEW = 20
+"""Of fewer pairs nothing is concluded."""
+
+_WORDS = {
+    "people": ("people", "people choose the same text"),
+    "reversed": ("its own answers in the other order", "its answer in the other order is for the same text"),
+}
+_CHANCES, _STEPS = 200, 60
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Calibration(ReprMixin, table="bins"):
+    """How far a judge's probabilities can be taken at their word.
+
+    Attributes:
+        against: ``people``, or ``reversed``: its own answers to the same pairs in the other order. These show whether
+            it is as sure as it is consistent, not whether it is right.
+        n: Answers with a probability.
+        n_pairs: Pairs that they are about.
+        brier: The mean of ``(q - y)²``, where a tie is half a win of each; 0.25 is that of "50 %" every time.
+        ece: The expected calibration error.
+        ece_by_chance: What it would be on average if every probability were right, with as many answers.
+        slope: Of the logistic recalibration; None where it cannot be estimated.
+        slope_lower: The lower end of its interval, by the pairs.
+        slope_upper: The upper end.
+        intercept: Of the same; below 0 the judge states too much for the text shown first.
+        intercept_lower: The lower end of its interval.
+        intercept_upper: The upper end.
+        bins: The reliability diagram, one row per bin: ``from to n stated observed lower upper``.
+        level: Of the intervals.
+        why: Why there is no slope; None where there is one.
+    """
+
+    against: Against
+    n: int
+    n_pairs: int
+    brier: float
+    ece: float
+    ece_by_chance: float
+    slope: float | None
+    slope_lower: float | None
+    slope_upper: float | None
+    intercept: float | None
+    intercept_lower: float | None
+    intercept_upper: float | None
+    bins: pl.DataFrame
+    level: float = 0.95
+    why: str | None = None
+
+    def agreeing(self, stated: float) -> float | None:
+        """Where the judge gives a text this probability, how often that text is chosen, by the recalibration."""
+        if self.slope is None or self.intercept is None:
+            return None
+        z = math.log(stated / (1 - stated))
+        return float(expit(self.slope * z + self.intercept) + expit(self.slope * z - self.intercept)) / 2
+
+    @property
+    def verdict(self) -> str:
+        """What it comes to, in a sentence or two."""
+        whose, one = _WORDS[self.against]
+        about = f"{self.n:,} answers on {self.n_pairs:,} pairs"
+        if self.n_pairs < FEW:
+            return f"too few to tell whether the probabilities are right: {about}, held against {whose}"
+        said = self.agreeing(0.9)
+        if said is None or self.slope_lower is None or self.slope_upper is None or self.slope is None:
+            return f"held against {whose}, {self.why}, so that no slope can be estimated ({about})"
+        lead = f"where the judge says 90 %, {one} in {100 * said:.0f} %"
+        figure = (
+            f"slope {self.slope:.2f}, {100 * self.level:g} % interval {self.slope_lower:.2f} to {self.slope_upper:.2f}"
+        )
+        if self.slope_lower <= 0:
+            mood = "its probabilities are not shown to say anything"
+        elif self.slope_upper < 1:
+            mood = "it is more certain than it should be"
+        elif self.slope_lower > 1:
+            mood = "it is less certain than it could be"
+        else:
+            mood = "nothing speaks against its probabilities"
+        return f"{lead}: {mood} ({figure}; {about}){self._place()}"
+
+    def _place(self) -> str:
+        low, high = self.intercept_lower, self.intercept_upper
+        if low is None or high is None or low <= 0 <= high:
+            return ""
+        return f"; it states too much for the text shown {'second' if low > 0 else 'first'}"
+
+    def __str__(self) -> str:
+        return f"{self.verdict}; Brier score {self.brier:.3f}, expected calibration error {self.ece:.3f}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as JSON has it."""
+        plain = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {**plain, "bins": self.bins.to_dicts()}
+
+    @classmethod
+    def from_dict(cls, found: Mapping[str, Any]) -> Calibration:
+        """What :meth:`to_dict` gave.
+
+        Raises:
+            ValueError: If it is something else.
+        """
+        if set(found) != {one.name for one in fields(cls)} or found["against"] not in _WORDS:
+            raise ValueError("not a calibration")
+        table = pl.DataFrame(list(found["bins"]), schema=BINS, strict=True)
+        if not table.height or not table["observed"].is_between(0, 1).all() or not table["n"].ge(1).all():
+            raise ValueError("not the bins of a calibration")
+        return cls(**{**found, "bins": table})
+
+
+def check_calibration(
+    results: Table | str | Path | RunFile,
+    labels: Table | str | Path | RunFile | None = None,
+    *,
+    bins: int = 10,
+    level: float = 0.95,
+    condition: str | None = None,
+    key: str | os.PathLike[str] | None = None,
+) -> Calibration:
+    """Tell whether a judge's probabilities are right: a reliability diagram, and the figures that go with it.
+
+    Args:
+        results: Answers with a column ``probability`` (that the first text is better): a table, a file or a run file.
+        labels: What people said of the same pairs, in any form that ``ps.fit`` takes; of several people, the majority
+            counts. Without labels, the judge's own answers in the other order take their place.
+        bins: How many bins of equal width the diagram has.
+        level: Level of the intervals.
+        condition: Of a run file with several: a judge, or a condition (its beginning is enough).
+        key: The key of labels that do not say what they compare.
+
+    Returns:
+        A :class:`Calibration` with ``verdict``, ``bins``, ``brier``, ``ece``, ``slope`` and ``intercept``.
+
+    Raises:
+        InputError: If no answer has a probability and something to hold it against.
+        TableError: If the results or the labels cannot be read.
+
+    Example:
+        >>> import pairscale as ps
+        >>> rows = [{"ID1": "a", "ID2": "b", "probability": 0.9}, {"ID1": "b", "ID2": "a", "probability": 0.2}]
+        >>> ps.check_calibration(rows).bins["observed"].to_list()
+        [0.0, 1.0]
+    """
+    bins, level = require_int(bins, "bins", least=2), require_level(level)
+    table = read_comparisons(results, condition=condition).table
+    if labels is None and key is not None:
+        raise InputError("key belongs to labels=")
+    people = None if labels is None else read_comparisons(labels, key=key).table
+    found = answers_of(table, people)
+    if found is None:
+        against = "their reverse was not asked" if labels is None else "no label is about one of their pairs"
+        has = "probability" in table.columns and table["probability"].is_not_null().any()
+        raise InputError(
+            f"the probabilities have nothing to be held against: {against}"
+            if has
+            else "no answer has a probability; ask for them with answer='probability'"
+        )
+    return calibrate(*found, against="reversed" if labels is None else "people", bins=bins, level=level)
+
+
+def answers_of(table: pl.DataFrame, people: pl.DataFrame | None = None) -> tuple[Floats, Floats, Ints] | None:
+    """Stated probabilities, what they are held against, and the number of each answer's pair; None without any.
+
+    Args:
+        table: ``ID1 ID2 better_id probability``, and ``outcome`` and ``judge_id`` where there are any.
+        people: The same of people, of whom the majority counts; None for the judge's own reversed answers.
+    """
+    if "probability" not in table.columns:
+        return None
+    answers = _placed(table).with_columns(q=pl.col("probability").cast(pl.Float64).fill_nan(None))
+    own, keys = ["judge"] if people is None else [], ["low", "high"]
+    if people is None:
+        chosen = answers.drop_nulls("low_won").group_by(*own, *keys, "low_first").agg(y=pl.col("low_won").mean())
+        chosen = chosen.with_columns(~pl.col("low_first"))
+        keys = [*own, *keys, "low_first"]
+    else:
+        votes = _placed(people).drop_nulls("low_won").group_by(*keys).agg(y=pl.col("low_won").sum() - pl.len() / 2)
+        chosen = votes.with_columns(y=(pl.col("y").sign() + 1) / 2)
+    met = answers.drop_nulls("q").join(chosen, on=keys, how="inner", maintain_order="left")
+    if not met.height:
+        return None
+    y = np.where(met["low_first"].to_numpy(), met["y"].to_numpy(), 1 - met["y"].to_numpy())
+    pair = met.select(pl.struct("judge", "low", "high").rank("dense")).to_series().to_numpy().astype(np.int64) - 1
+    return met["q"].to_numpy(), y, pair
+
+
+def calibrations_of(table: pl.DataFrame, people: pl.DataFrame | None, level: float = 0.95) -> list[Calibration]:
+    """Held against people and against the other order, as far as there is something; see :func:`answers_of`."""
+    kinds: list[tuple[Against, pl.DataFrame | None]] = [("reversed", None)]
+    if people is not None:
+        kinds.insert(0, ("people", people))
+    found = [(against, answers_of(table, other)) for against, other in kinds]
+    return [calibrate(*answers, against=against, level=level) for against, answers in found if answers is not None]
+
+
+def _placed(table: pl.DataFrame) -> pl.DataFrame:
+    """Answers by the two ids in their order: whether the lesser stood first, and how far it won (1, 0.5, 0 or null)."""
+    one, two, better = (pl.col(name).cast(pl.String) for name in ("ID1", "ID2", "better_id"))
+    tie = pl.col("outcome") == "tie" if "outcome" in table.columns else pl.lit(value=False)
+    low = pl.min_horizontal(one, two)
+    won = pl.when(tie).then(0.5).when(better == low).then(1.0).when((better == one) | (better == two)).then(0.0)
+    judge = pl.col("judge_id").cast(pl.String).fill_null("") if "judge_id" in table.columns else pl.lit("")
+    named = table.with_columns(
+        low=low, high=pl.max_horizontal(one, two), low_first=one == low, low_won=won, judge=judge
+    )
+    return named.filter(one != two)
+
+
+def calibrate(
+    stated: Sequence[float] | Floats,
+    observed: Sequence[float] | Floats,
+    pair: Sequence[int] | Ints | None = None,
+    *,
+    against: Against = "people",
+    bins: int = 10,
+    level: float = 0.95,
+) -> Calibration:
+    """The figures of stated probabilities and what was observed.
+
+    Args:
+        stated: Per answer, q.
+        observed: Per answer, y: 1, 0 or 0.5, or a share.
+        pair: Per answer, the number of its pair; every answer is one of its own by default.
+        against: What is observed.
+        bins: Of the diagram.
+        level: Of the intervals.
+    """
+    q, y = np.asarray(stated, dtype=np.float64), np.asarray(observed, dtype=np.float64)
+    which = np.arange(len(q)) if pair is None else np.unique(np.asarray(pair), return_inverse=True)[1]
+    at = np.minimum((q * bins).astype(np.int64), bins - 1)
+    chance = np.random.default_rng(1).random((_CHANCES, len(q))) < q
+    slope, intercept, why = _recalibrated(q, y, which, level)
+    return Calibration(
+        against=against,
+        n=len(q),
+        n_pairs=int(which.max()) + 1,
+        brier=float(np.mean(y * (1 - q) ** 2 + (1 - y) * q**2)),
+        ece=_error(q, y, at, bins),
+        ece_by_chance=float(np.mean([_error(q, luck, at, bins) for luck in chance])),
+        slope=slope[0],
+        slope_lower=slope[1],
+        slope_upper=slope[2],
+        intercept=intercept[0],
+        intercept_lower=intercept[1],
+        intercept_upper=intercept[2],
+        bins=_binned(q, y, at, bins, level),
+        level=level,
+        why=why,
+    )
+
+
+def _error(q: Floats, y: Floats, at: Ints, bins: int) -> float:
+    return float(np.abs(np.bincount(at, q - y, bins)).sum() / len(q))
+
+
+def _binned(q: Floats, y: Floats, at: Ints, bins: int, level: float) -> pl.DataFrame:
+    rows = []
+    for one in np.unique(at).tolist():
+        inside = at == one
+        n, share = int(inside.sum()), float(y[inside].mean())
+        low, high = wilson(n * share, n, level)
+        rows.append((one / bins, (one + 1) / bins, n, float(q[inside].mean()), share, low, high))
+    return pl.DataFrame(rows, schema=BINS, orient="row")
+
+
+_Three: TypeAlias = tuple[float | None, float | None, float | None]
+
+
+def _recalibrated(q: Floats, y: Floats, pair: Ints, level: float) -> tuple[_Three, _Three, str | None]:
+    """Slope and intercept with their intervals by pairs, or why there are none."""
+    nothing: _Three = (None, None, None)
+    with np.errstate(divide="ignore"):
+        z = np.clip(np.log(q) - np.log1p(-q), -SATURATED, SATURATED)
+    pairs = int(pair.max()) + 1
+    if pairs < 3 or np.ptp(z) < 1e-9:
+        return nothing, nothing, "all probabilities are the same" if pairs >= 3 else "there are fewer than three pairs"
+    up, down = z[y > 0], z[y < 1]
+    if not len(up) or not len(down):
+        return nothing, nothing, "the same place was chosen every time"
+    if up.min() >= down.max():
+        at = float(expit(up.min()))
+        cut = f"the first text is chosen wherever it is given {at:.0%} or more, and never below that"
+        return nothing, nothing, "no probability is contradicted" if down.max() <= 0 <= up.min() else cut
+    if up.max() <= down.min():
+        return nothing, nothing, "every probability is contradicted"
+    x = np.stack([z, np.ones_like(z)], axis=1)
+    beta = np.zeros(2)
+    for _ in range(_STEPS):
+        p = expit(x @ beta)
+        information = x.T @ (x * (p * (1 - p))[:, None])
+        step = np.linalg.solve(information, x.T @ (y - p))
+        beta = beta + step * min(1.0, 1.0 / float(np.abs(step).max() + 1e-300))
+        if float(np.abs(step).max()) < 1e-9:
+            break
+    p = expit(x @ beta)
+    inverse = np.linalg.inv(x.T @ (x * (p * (1 - p))[:, None]))
+    scores = np.stack([np.bincount(pair, column * (y - p), pairs) for column in x.T], axis=1)
+    covariance = inverse @ (scores.T @ scores) @ inverse * pairs / (pairs - 1)
+    half = float(stdtrit(pairs - 2, (1 + level) / 2)) * np.sqrt(np.diag(covariance))
+    slope, intercept = ((float(b), float(b - h), float(b + h)) for b, h in zip(beta, half, strict=True))
+    return slope, intercept, None
