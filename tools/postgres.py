@@ -67,7 +67,7 @@ class PostgresServer:
             shutil.chown(self._folder, self._user)
             shutil.chown(secret, self._user)
         made = [program("initdb"), "-D", self._folder / "data", "-U", USER, "--pwfile", secret, "--no-sync"]
-        if subprocess.call([*made, "--auth-local=trust", "--auth-host=scram-sha-256"], **self._given()) != 0:
+        if subprocess.call([*made, "--auth-local=trust", "--auth-host=scram-sha-256"], **self._given()) != 0:  # noqa: S603
             shutil.rmtree(self._folder)
             raise OSError("no PostgreSQL server can be set up here")
 
@@ -91,8 +91,8 @@ class PostgresServer:
         while time.monotonic() < until:
             if self._process is None or self._process.poll() is not None:
                 command = [program("postgres"), "-D", self._folder / "data", *options]
-                self._process = subprocess.Popen(command, **self._given())
-            if subprocess.call(self._ready(), stdout=subprocess.DEVNULL) == 0:
+                self._process = subprocess.Popen(command, **self._given())  # noqa: S603
+            if subprocess.call(self._ready(), stdout=subprocess.DEVNULL) == 0:  # noqa: S603
                 return
             time.sleep(0.1)
         raise OSError("no PostgreSQL server has started")
@@ -118,7 +118,7 @@ class PostgresServer:
     def create(self, name: str, template: str = "template1") -> str:
         """Make a database, and return its address by the socket."""
         command = [program("createdb"), "-h", self._folder, "-p", str(self._port), "-U", USER, "-T", template, name]
-        subprocess.run(command, check=True)
+        subprocess.run(command, check=True)  # noqa: S603
         return self.address(name)
 
 
@@ -127,14 +127,14 @@ def main() -> int:
     try:
         with PostgresServer() as server:
             server.create("runs")
-            print(server.network_address("runs"), flush=True)  # noqa: T201
-            print("Ctrl-C stops the server and removes it", file=sys.stderr)  # noqa: T201
+            print(server.network_address("runs"), flush=True)
+            print("Ctrl-C stops the server and removes it", file=sys.stderr)
             signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
             signal.pause()
     except KeyboardInterrupt:
         return 0
     except OSError as error:
-        print(f"{error} (Debian: apt-get install postgresql)", file=sys.stderr)  # noqa: T201
+        print(f"{error} (Debian: apt-get install postgresql)", file=sys.stderr)
         return 1
     return 0
 
