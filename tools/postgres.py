@@ -35,7 +35,8 @@ def _another_user() -> str | None:
     """The server refuses to run as root."""
     if os.geteuid() != 0:
         return None
-    return next((user.pw_name for user in pwd.getpwall() if user.pw_name in {"postgres", "nobody"}), None)
+    known = {user.pw_name for user in pwd.getpwall()}
+    return next((name for name in ("postgres", "nobody") if name in known), None)
 
 
 def _free_port() -> int:
