@@ -11,7 +11,7 @@ INTEGRATIONS := build/integrations/.installed
 
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --dist worksteal
 
-.PHONY: demo test test-slow coverage validate validate-claims validate-goals nutpie mock-servers integrations traces lint types docs bench clean constraints
+.PHONY: demo test test-slow coverage validate validate-claims validate-goals nutpie mock-servers integrations traces postgres lint types docs bench clean constraints
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -62,6 +62,9 @@ integrations: $(STAMP) $(INTEGRATIONS)  ## pairscale inside inspect_ai and AG2, 
 
 traces: $(STAMP)  ## write tests/data/traces again with the tools themselves; needs Node.js 20
 	$(BIN)/python tools/make_traces.py
+
+postgres: $(STAMP)  ## a PostgreSQL server from Debian's packages, until Ctrl-C: for `--run` with several workers
+	$(BIN)/python -m tools.postgres
 
 validate: $(STAMP) nutpie mock-servers integrations  ## the long statistical, load and fault suites; figures go to docs/validation.md
 	$(BIN)/python -m pytest -m validate -s

@@ -17,7 +17,7 @@ STUB = Path(ps.__file__).with_name("__init__.pyi")
 
 _VERBS = (
     "rank", "judge", "compare", "fit", "ab", "gate", "check_judge", "bias", "agreement", "cost", "plan", "simulate",
-    "label", "status", "report", "audit", "export", "import_run", "open_run",
+    "label", "status", "report", "audit", "export", "import_run", "merge", "open_run",
 )  # fmt: skip
 _GROUPS = {
     "core": "Samples, traits, prompts and comparisons",

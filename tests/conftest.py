@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import zlib
 from fnmatch import fnmatchcase
 from functools import cache
 from itertools import count
@@ -61,6 +62,26 @@ def browser():
         started = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"], timeout=600_000)
         yield started
         started.close()
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """A PostgreSQL server of this process's own; see ``tools/postgres.py``."""
+    pytest.importorskip("psycopg")
+    from tools.postgres import PostgresServer
+
+    try:
+        server = PostgresServer()
+    except OSError as error:
+        pytest.skip(str(error))
+    with server:
+        yield server
+
+
+@pytest.fixture
+def address(postgres, request):
+    """The address of an empty database, for one test."""
+    return postgres.create(f"{zlib.crc32(request.node.nodeid.encode()):08x}_{request.node.name.lower()}"[:60])
 
 
 @pytest.fixture

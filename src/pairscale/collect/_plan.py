@@ -11,18 +11,29 @@ from pairscale.collect.taken_over import mark_taken_over
 from pairscale.core.comparisons import Condition, key_expressions, occurrence, ordered_key
 from pairscale.core.errors import TableError
 from pairscale.core.notices import notice
-from pairscale.core.provenance import utc_now
+from pairscale.core.provenance import fingerprint, utc_now
 from pairscale.core.tables import FAILED, RESULTS, Table, listed
 from pairscale.judges.base import Judge
 from pairscale.pairing.table import as_pairs
 from pairscale.runtime import Question
 from pairscale.store.runfile import PairProgress, RunFile
+from pairscale.store.workers import Leased
 from pairscale.store.writer import Asked, Entry
 
 
-def make_plan(store: RunFile, pairs: Table, condition: Condition) -> Plan:
-    """Enter pairs, samples and condition into the run file, and find out what is missing."""
-    frame = named_pairs(as_pairs(pairs))
+def named_pairs(pairs: Table) -> pl.DataFrame:
+    """The pairs with a name each, in ``custom_id``."""
+    return _named(as_pairs(pairs))
+
+
+def plan_digest(frame: pl.DataFrame) -> str:
+    """What two lists of named pairs have in common exactly when they are about the same pairs."""
+    hashes = frame.select("custom_id", "ID1", "ID2").sort("custom_id").rows()
+    return fingerprint(hashes)
+
+
+def make_plan(store: RunFile, frame: pl.DataFrame, condition: Condition) -> Plan:
+    """Enter named pairs, samples and condition into the run file, and find out what is missing."""
     columns = [name[:-1] for name in frame.columns if name[-1:] == "1" and f"{name[:-1]}2" in frame.columns]
     store.add_items(_items(frame, columns))
     sides = {f"{name}{side}" for name in columns for side in "12"}
@@ -42,6 +53,7 @@ class Plan:
         self.total = frame.height
         self._condition, self._frame, self._columns = condition, frame, columns
         self._known: PairProgress = store.progress(self.condition_id)
+        self._places: dict[int, int] | None = None
 
     def missing(self, besides: Collection[int] = ()) -> int:
         """How many pairs have no answer yet, besides those whose numbers are given."""
@@ -66,20 +78,52 @@ class Plan:
                 asked = known.attempts.get(number, 0)
                 if number in known.answered or number in besides or (asked > 0) is not asked_before:
                     continue
-                first = {name: row[one] for name, one, _ in sides}
-                second = {name: row[two] for name, _, two in sides}
-                first["item_id"], second["item_id"] = first["ID"], second["ID"]
-                yield Question(
-                    judge,
-                    self.condition_id,
-                    row["custom_id"],
-                    first,
-                    second,
-                    pair_id=number,
-                    attempt=asked + 1,
-                    replaces=number in known.failed,
-                    occurrence=repeats.get(number, 1),
-                )
+                yield self._question(judge, row, asked, number in known.failed, repeats.get(number, 1), sides)
+
+    def _question(
+        self,
+        judge: Judge,
+        row: Mapping[str, Any],
+        asked: int,
+        is_settled: bool,
+        occurrence: int,
+        sides: Sequence[tuple[str, str, str]],
+    ) -> Question:
+        first = {name: row[one] for name, one, _ in sides}
+        second = {name: row[two] for name, _, two in sides}
+        first["item_id"], second["item_id"] = first["ID"], second["ID"]
+        return Question(
+            judge,
+            self.condition_id,
+            row["custom_id"],
+            first,
+            second,
+            pair_id=row["pair_id"],
+            attempt=asked + 1,
+            replaces=is_settled,
+            occurrence=occurrence,
+        )
+
+    # Several workers
+
+    def waiting(self) -> Iterator[tuple[int, int]]:
+        """Number and priority of every pair without an answer: 0 for those never asked, 1 for the others."""
+        for number in self._frame["pair_id"]:
+            if number not in self._known.answered:
+                yield number, int(number in self._known.attempts)
+
+    def leased(self, judge: Judge, found: Sequence[Leased], repeats: Mapping[int, int]) -> list[Question]:
+        """The questions about pairs that were leased."""
+        if not found:
+            return []
+        if self._places is None:
+            self._places = {number: at for at, number in enumerate(self._frame["pair_id"])}
+        sides = [(name, f"{name}1", f"{name}2") for name in self._columns]
+        rows = self._frame[[self._places[one.pair_id] for one in found]].iter_rows(named=True)
+        return [
+            self._question(judge, row, one.asked, one.has_outcome, repeats.get(one.pair_id, 1), sides)
+            for one, row in zip(found, rows, strict=True)
+        ]
 
     def result_row(self, asked: Asked) -> dict[str, Any]:
         """The outcome of a question as a row of the results table."""
@@ -172,7 +216,7 @@ class Plan:
         return results.select(columns), failed.drop("pair_id"), attempts.drop("pair_id")
 
 
-def named_pairs(frame: pl.DataFrame) -> pl.DataFrame:
+def _named(frame: pl.DataFrame) -> pl.DataFrame:
     if "pair_uid" in frame.columns:
         frame = frame.with_columns(custom_id=pl.col("pair_uid").cast(pl.String))
         if frame["custom_id"].null_count() or frame["custom_id"].n_unique() != frame.height:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pairscale.collect._plan import Plan, make_plan
+from pairscale.collect._plan import Plan, make_plan, named_pairs, plan_digest
 from pairscale.collect._saved import SavedResults
+from pairscale.collect.shared import LeasedPairs, job_of, shared_budget
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import JudgeError
 from pairscale.core.notices import notice
@@ -34,8 +35,9 @@ from pairscale.runtime import (
     record_prices,
     require_prices,
 )
+from pairscale.runtime.shared_budget import SharedBudget
 from pairscale.store.policies import GroupCommitWriter
-from pairscale.store.runfile import RunFile, open_run
+from pairscale.store.runfile import RunFile, open_shared
 from pairscale.store.writer import Asked, Entry
 
 if TYPE_CHECKING:
@@ -147,7 +149,7 @@ async def submit_pairs(
     if "instance" in judge.condition.settings and (run or save_path):
         notice("this judge has no name, so its answers will not be found again; give it one: FunctionJudge(f, name=…)")
     require_prices([judge], max_cost)
-    with open_run(run, write=True) as store:
+    with open_shared(run) as store:
         return await submit_into(
             store, pairs, judge, options, progress=progress, status_every=status_every, save_path=save_path,
             include_raw=include_raw, on_answer=on_answer,
@@ -193,18 +195,28 @@ async def submit_into(
         include_raw: Add ``raw_response``.
         on_answer: called with each new result.
     """
-    plan = make_plan(store, pairs, judge.condition)
+    named = named_pairs(pairs)
+    job = job_of(judge.condition, plan_digest(named), named.height, options.max_cost) if store.worker else None
+    if store.worker is not None and job is not None:
+        store.worker.check(job)
+    plan = make_plan(store, named, judge.condition)
     record_prices(store, [judge])
     saved = None if save_path is None else SavedResults(save_path)
     try:
         if saved is not None:
             saved.append(plan.take_up(store, saved.rows))
-        source = PairSource(plan, judge, store, on_answer)
+        if store.worker is not None and job is not None:
+            store.worker.join(job, plan.waiting(), store.spent)
         budget = Budget.of(store, options.max_cost)
         also = None if saved is None else partial(_append, saved, plan)
         show = require_progress(progress) != "none" or status_every is not None
         done = plan.total - plan.missing()
         with Progress(plan.total, done, show=show, every=status_every, prices=budget.prices) as bar:
+            given = PairSource(plan, judge, store, on_answer)
+            source: PairSource | LeasedPairs = given
+            if store.worker is not None:
+                budget = shared = shared_budget(budget, store.worker)
+                source = _leased(store, plan, judge, options, bar, given, shared)
             async with GroupCommitWriter(store, also=also) as writer:
                 runtime = Runtime(source, writer, options, budget=budget, progress=bar)
                 try:
@@ -213,6 +225,8 @@ async def submit_into(
                     await writer.drain()
                     error.result = _result(plan, store, runtime, options, include_raw=include_raw)
                     raise
+                finally:
+                    await source.close()
     finally:
         await close(judge)
         if saved is not None:
@@ -229,6 +243,30 @@ def _result(plan: Plan, store: RunFile, runtime: Runtime, options: RunOptions, *
         results, failed_pairs, failed_attempts, plan.condition_id, runtime.asked, provenance, runtime.cached,
         runtime.saved,
     )  # fmt: skip
+
+
+def _leased(
+    store: RunFile,
+    plan: Plan,
+    judge: Judge,
+    options: RunOptions,
+    bar: Progress,
+    given: PairSource,
+    budget: SharedBudget,
+) -> LeasedPairs:
+    """The pairs of one of several workers."""
+    assert store.worker is not None  # noqa: S101
+    repeats = store.repeats() if judge_member(judge, "uses_cache") else None
+    return LeasedPairs(
+        plan,
+        judge,
+        store.worker,
+        budget,
+        repeats=repeats,
+        block=options.concurrency,
+        progress=bar,
+        on_answer=given.done,
+    )
 
 
 class PairSource:
@@ -248,6 +286,9 @@ class PairSource:
     def next(self) -> Question | None:
         """The next pair without an answer."""
         return next(self._questions, None)
+
+    async def close(self) -> None:
+        """Nothing is under way."""
 
     def done(self, question: Question, recorded: Recorded | None) -> LogRows:
         """Tell the caller of the answer."""

@@ -12,6 +12,7 @@
     │   └── RunsNotComparableError  two evaluations are not of the same tasks and criteria
     ├── StoreError              the run file cannot be used
     │   ├── StoreBusyError      another process is writing to it
+    │   ├── StoreConnectionError    its database does not answer
     │   ├── StoreDamagedError   it is not a run file, or it is broken
     │   ├── StoreFullError      the disk (or its quota) is full
     │   ├── StoreGoneError      it was deleted or replaced while a run was writing to it
@@ -42,6 +43,7 @@ __all__ = [
     "RunsNotComparableError",
     "SamplerError",
     "StoreBusyError",
+    "StoreConnectionError",
     "StoreDamagedError",
     "StoreError",
     "StoreFullError",
@@ -108,6 +110,10 @@ class StoreError(PairscaleError):
 
 class StoreBusyError(StoreError):
     """Another process is writing to this run file."""
+
+
+class StoreConnectionError(StoreError):
+    """The database of the run does not answer; what was written before is kept."""
 
 
 class StoreDamagedError(StoreError):

@@ -132,7 +132,7 @@ class LLMClient:
         self._proxy = _proxy_for(self.base_url)
         self.redactor = Redactor([self._key, *secrets, *_login_of(self._proxy)])
         self._timeout = require_number(timeout, "timeout", above=0)
-        self._limiter = limiter or RateLimiter()
+        self.limiter = limiter or RateLimiter()
         self._breaker = breaker or Breaker(provider.name)
         self._dropped: dict[str, set[str]] = {}
         self._opened: WeakKeyDictionary[asyncio.AbstractEventLoop, _Opened] = WeakKeyDictionary()
@@ -197,7 +197,7 @@ class LLMClient:
         data = _written(call.body).encode()
         tried = await self._breaker.admit()
         try:
-            ticket = await self._limiter.admit(len(data) // _BYTES_A_TOKEN)
+            ticket = await self.limiter.admit(len(data) // _BYTES_A_TOKEN)
             start = time.perf_counter()
             status, headers, content = await self._exchange(call, data, tried)
         finally:
@@ -211,9 +211,9 @@ class LLMClient:
             raise ProviderError("parse_error", f"the reply is larger than {_LARGEST:,} bytes", status=status)
         body = self.redactor.document(content)
         if status == 429:
-            self._limiter.refused(self._wait(headers, self.provider.problem(status, body)), headers, ticket)
+            self.limiter.refused(self._wait(headers, self.provider.problem(status, body)), headers, ticket)
         elif status not in _DOWN:  # which says nothing of how fast one may ask
-            self._limiter.answered(headers, ticket)
+            self.limiter.answered(headers, ticket)
         return status, headers, body, seconds
 
     def _is_down(self, reason: str, tried: bool, *, heard: bool = False) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import socket
 from typing import TYPE_CHECKING
-from zlib import crc32
 
 from filelock import FileLock, Timeout
 from sqlalchemy import func, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from pairscale.core.errors import StoreBusyError, StoreError
+from pairscale.store._postgres import LOCK_ID, explain, schema_key
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection, Engine
 
 __all__ = ["DatabaseLock", "WriterLock", "whoami"]
-
-
-_LOCK_ID = 0x70616972
-"""What tells the lock of a run from those of other programs in the same database."""
 
 
 def whoami() -> str:
@@ -44,7 +40,8 @@ class WriterLock:
         except Timeout:
             raise StoreBusyError(
                 f"{self._run_file} is being written by another run ({last_writer}); "
-                "wait for it, stop it, or use another run file"
+                "wait for it, stop it, or use another run file. One process at a time writes to a file; several can "
+                "share a run in a PostgreSQL database (--run postgresql+psycopg://user@host/database)"
             ) from None
         except OSError as error:
             raise StoreError(f"{self._run_file} cannot be locked for writing: {error.strerror}") from None
@@ -66,12 +63,13 @@ class DatabaseLock:
         try:
             held = self._held = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
             held.detach()  # to close it is to end it
-            schema = crc32(str(held.execute(select(func.current_schema())).scalar()).encode()) >> 1
-            taken = held.execute(select(func.pg_try_advisory_lock(_LOCK_ID, schema))).scalar()
+            taken = held.execute(select(func.pg_try_advisory_lock(LOCK_ID, schema_key(held)))).scalar()
         except SQLAlchemyError as error:
             self.release()
             cause = getattr(error, "orig", None) or error
-            raise StoreError(f"the database cannot be locked for writing: {cause}") from error
+            raise explain(cause, "the database") or StoreError(
+                f"the database cannot be locked for writing: {cause}"
+            ) from error
         if not taken:
             self.release()
             raise StoreBusyError(

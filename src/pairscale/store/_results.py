@@ -9,12 +9,12 @@ from sqlalchemy import Select, Text, cast, func, select
 
 from pairscale.core.comparisons import PANEL
 from pairscale.core.tables import FAILED, RESULTS
-from pairscale.store.schema import attempts, comparisons, conditions, pairs
+from pairscale.store.schema import attempts, comparisons, conditions, items, pairs
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
-__all__ = ["failed_query", "panels_of", "read_conditions", "results_query"]
+__all__ = ["failed_query", "panels_of", "read_conditions", "repeats_query", "results_query"]
 
 
 def results_query(condition_id: str | None, *, raw: bool) -> tuple[Select[Any], dict[str, Any]]:
@@ -93,3 +93,12 @@ def read_conditions(connection: Connection) -> pl.DataFrame:
     schema |= dict.fromkeys(("win", "tie", "flip", "abstention", "error", "attempts"), whole)
     schema |= {"cost": pl.Float64(), "total_tokens": whole, "last_at": text}
     return pl.DataFrame(list(rows.values()), schema=schema)
+
+
+def repeats_query() -> Select[Any]:
+    """The pairs whose two texts stand in the same order in an earlier pair, too: ``pair_id which``."""
+    first, second = items.alias(), items.alias()
+    which = func.row_number().over(partition_by=(first.c.text_hash, second.c.text_hash), order_by=pairs.c.pair_id)
+    joined = pairs.join(first, first.c.item_id == pairs.c.ID1).join(second, second.c.item_id == pairs.c.ID2)
+    ranked = select(pairs.c.pair_id, which.label("which")).select_from(joined).subquery()
+    return select(ranked).where(ranked.c.which > 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import tempfile
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from pairscale.core.notices import notice
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection, Engine
 
-__all__ = ["any_text", "explain", "make_private", "open_file", "open_memory", "save_copy"]
+__all__ = ["any_text", "explain", "identity", "make_private", "open_file", "open_memory", "save_copy"]
 
 _BUSY_SECONDS = 30
 
@@ -196,3 +197,12 @@ def explain(error: BaseException, name: str) -> StoreError | None:
         return None
     kind, advice = _MEANINGS.get(code & 0xFF, (StoreError, str(error)))
     return kind(f"{name}: {advice}")
+
+
+def identity(path: str) -> tuple[int, int] | None:
+    """What tells a file from another of the same name; None when there is none."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 - after every transaction: no work but the look
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CLOSED",
     "MAIN",
+    "MERGED",
     "ChainWriter",
     "Change",
     "Links",
@@ -52,6 +53,9 @@ __all__ = [
 
 MAIN = "main"
 """The chain of a run file that one process at a time writes to."""
+
+MERGED = "/"
+"""Between the number of a run that was merged into this one and the name of its chain, such as ``2/main``."""
 
 CLOSED = "closed"
 """The fact of the metadata that holds the heads and the digest of the last closing."""
@@ -124,6 +128,13 @@ class ChainWriter:
         """Read the end of the chain again before the next entry, because a transaction failed."""
         self._head = None
 
+    def head(self, connection: Connection) -> tuple[int, str]:
+        """The number of entries and the last hash."""
+        if self._head is None:
+            found = _last(connection, self.name)
+            self._head = (0, self.name) if found is None else (found.entry, found.hash)
+        return self._head
+
     def append(self, connection: Connection, links: Links, **more: Any) -> None:
         """Write what was collected as one entry; nothing when that is nothing."""
         if links.rows:
@@ -141,10 +152,7 @@ class ChainWriter:
         set_fact(connection, CLOSED, closed)
 
     def _write(self, connection: Connection, entry: Mapping[str, Any]) -> None:
-        if self._head is None:
-            found = _last(connection, self.name)
-            self._head = (0, self.name) if found is None else (found.entry, found.hash)
-        number, previous = self._head
+        number, previous = self.head(connection)
         data = _encode_entry(entry)
         digest = sha256(previous + data)
         row = {"chain": self.name, "entry": number + 1, "data": data, "hash": digest}

@@ -8,7 +8,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import JSON, Text, cast, create_engine, delete, insert, select, update
+from sqlalchemy import JSON, Text, cast, create_engine, delete, insert, select, type_coerce, update
 from sqlalchemy.exc import NoSuchModuleError, SQLAlchemyError
 
 from pairscale.core.encoders import json_encoder
@@ -31,6 +31,7 @@ __all__ = [
     "copy_rows",
     "following",
     "get_fact",
+    "letter_rows",
     "open_address",
     "prepared_insert",
     "raw_rows",
@@ -270,3 +271,17 @@ def copy_rows(source: Connection, target: Connection, copied: Sequence[Table]) -
             target.execute(insert(table), rows)
     for key, value in own.items():
         set_fact(target, key, value)
+
+
+def letter_rows(connection: Connection, table: Table) -> Iterator[dict[str, Any]]:
+    """The rows of a table in order, with JSON columns to the letter, ready to be written into another run file."""
+    json_columns = [column.name for column in table.c if isinstance(column.type, JSON)]
+    written: Any = type_coerce if connection.dialect.name == "sqlite" else cast  # SQLite would cut bare numbers
+    columns = [written(c, Text).label(c.name) if c.name in json_columns else c for c in table.c]
+    query = select(*columns).order_by(*table.primary_key)
+    for row in connection.execution_options(stream_results=True).execute(query).mappings():
+        values = dict(row)
+        for name in json_columns:
+            if values[name] is not None:
+                values[name] = Written(values[name] if isinstance(values[name], str) else json.dumps(values[name]))
+        yield values

@@ -6,7 +6,7 @@ Everything is read as the driver gives it, so that a row that was made unreadabl
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from sqlalchemy import func, select
 from pairscale.core.errors import PairscaleError, StoreDamagedError, StoreError
 from pairscale.core.provenance import text_hash
 from pairscale.store._hashes import HASHED, PARTS, UNHASHED_FACTS, Part, sha256
-from pairscale.store.chain import CLOSED, MAIN, digest_of_closing, digest_of_heads, stored_rows
+from pairscale.store.chain import CLOSED, MAIN, MERGED, digest_of_closing, digest_of_heads, stored_rows
 from pairscale.store.database import get_fact, raw_rows
 from pairscale.store.schema import attempts, chain, comparisons, items, label_cases, label_questions, labels, pairs
 
@@ -31,6 +31,7 @@ __all__ = [
     "LEFT_OUT",
     "Evidence",
     "EvidenceProblem",
+    "Unless",
     "check_end",
     "check_evidence",
     "closing_of",
@@ -83,6 +84,7 @@ class Evidence:
             killed.
         earlier: the digests of all closings, in order.
         imported: by table, how many rows or parts of rows an export has left out.
+        removed: by part, the keys of rows that a later entry of a chain has removed.
     """
 
     problems: list[EvidenceProblem] = field(default_factory=list[EvidenceProblem])
@@ -91,21 +93,36 @@ class Evidence:
     digest: str | None = None
     earlier: list[str] = field(default_factory=list[str])
     imported: dict[str, int] = field(default_factory=dict[str, int])
+    removed: dict[str, set[tuple[Any, ...]]] = field(default_factory=dict[str, set[tuple[Any, ...]]])
 
 
 Key = tuple[Any, ...]
 
 
-def check_evidence(run_file: RunFile, *tables: str) -> Evidence:
+@dataclass(frozen=True, slots=True)
+class Unless:
+    """What is not compared with the chain, because it is known to have changed since.
+
+    Attributes:
+        parts: whole parts of tables.
+        keys: by part, single rows.
+    """
+
+    parts: frozenset[str] = frozenset()
+    keys: Mapping[str, Collection[Key]] = field(default_factory=dict[str, Collection[Key]])
+
+
+def check_evidence(run_file: RunFile, *tables: str, unless: Unless | None = None) -> Evidence:
     """Compare the rows of a run file with its chain, and the chain with itself.
 
     Args:
         run_file: open in any way.
         tables: only these tables; all by default, and then also what follows from other tables.
+        unless: what not to compare.
     """
     chosen = [table for table in HASHED if not tables or table.name in tables]
     with run_file.transaction() as connection:
-        ledger = _Ledger()
+        ledger = _Ledger(unless)
         ledger.read(connection)
         evidence = ledger.evidence
         evidence.digest = digest_of_closing(connection)
@@ -133,10 +150,15 @@ def expected_hashes(connection: Connection) -> dict[str, dict[Key, bytes]]:
 
 
 class _Ledger:
-    """The chains of a run file, read from the first entry to the last."""
+    """The chains of a run file, read from the first entry to the last.
 
-    def __init__(self) -> None:
+    A row that one writer has removed may have been written by another one, whose chain is read later: the numbers of
+    comparisons are never used again, so that what was removed stays so, in whatever order chains are read.
+    """
+
+    def __init__(self, unless: Unless | None = None) -> None:
         self.evidence = Evidence()
+        self._unless = unless or Unless()
         self.expected: dict[str, dict[Key, bytes]] = {part.name: {} for part in PARTS}
         self._hashes: dict[str, list[str]] = {}
         self._closings: list[tuple[str, int, Any]] = []
@@ -148,6 +170,11 @@ class _Ledger:
         self.evidence.entries = sum(map(len, self._hashes.values()))
         for name, number, closed in self._closings:
             self._check_closing(f"{name} {number}", closed)
+        for part in self._unless.parts:
+            self.expected[part].clear()
+        for part, keys in self._unless.keys.items():
+            for key in keys:
+                self.expected[part].pop(key, None)
         try:
             closed = get_fact(connection, CLOSED)
         except StoreDamagedError as error:
@@ -163,9 +190,11 @@ class _Ledger:
             self._problem("chain", f"{name} {len(seen) + 1}", "chain", "the entry is missing")
             missing = number - len(seen) - 1 if isinstance(number, int) else 0
             seen.extend([""] * (missing if missing < _MOST_MISSING else 0))
-        elif sha256((seen[-1] if seen else name) + data) != digest:
+        elif sha256((seen[-1] if seen else name.rpartition(MERGED)[2]) + data) != digest:
             self._problem("chain", f"{name} {number}", "chain", "the entry was changed or has taken another's place")
         seen.append(digest)
+        if MERGED in name:  # of a run that was merged into this one: about the numbers that rows had there
+            return
         try:
             entry = json.loads(data)
             if "closed" in entry:
@@ -186,8 +215,13 @@ class _Ledger:
             )
             self._problem(_PART[part].table.name, _in_words(key), "replaced", message)
         if digest is not None:
-            expected[key] = bytes.fromhex(digest)
-        elif expected.pop(key, None) is not None and is_import:
+            if part != "comparisons" or key not in self.evidence.removed.get(part, ()):
+                expected[key] = bytes.fromhex(digest)
+            return
+        was_there = expected.pop(key, None) is not None
+        if not is_import:
+            self.evidence.removed.setdefault(part, set()).add(key)
+        elif was_there:
             self.evidence.imported[part] = self.evidence.imported.get(part, 0) + 1
 
     def _check_closing(self, where: str, closed: Any) -> None:
@@ -224,6 +258,8 @@ class _Ledger:
                 continue
             self.evidence.rows[table.name] = self.evidence.rows.get(table.name, 0) + 1
             for name, (*key, digest) in hashed:
+                if name in self._unless.parts or tuple(key) in self._unless.keys.get(name, ()):
+                    continue
                 kind = self._kind(name, tuple(key), digest)
                 if kind is not None:
                     found.setdefault(_in_words(key), _problem_of(_PART[name], key, kind))

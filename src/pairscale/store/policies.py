@@ -19,7 +19,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
-from pairscale.core.errors import StoreError, StoreGoneError
+from pairscale.core.errors import StoreConnectionError, StoreError, StoreGoneError
+from pairscale.core.notices import notice
 from pairscale.store.evidence import check_end
 from pairscale.store.writer import Entry, check_entry
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from pairscale.store.runfile import RunFile
 
 __all__ = ["GroupCommitWriter", "JournalWriter"]
+
+_AGAIN_S, _PATIENCE_S = 1.0, 120.0  # between tries to reach a database that does not answer, and in all
 
 
 class GroupCommitWriter:
@@ -56,6 +59,8 @@ class GroupCommitWriter:
         self._patience, self._usual = patience, 0.0
         self._in_thread = False
         self._turn = threading.Lock()
+        self._reconnect = None if run_file.worker is None else run_file.reconnect
+        self._lost_since = 0.0
 
     async def __aenter__(self) -> Self:
         self._loop, self._home = asyncio.get_running_loop(), threading.get_ident()
@@ -63,7 +68,7 @@ class GroupCommitWriter:
         return self
 
     async def __aexit__(self, *_exc: object) -> None:
-        self._write_all()
+        await self.drain()
         atexit.unregister(self._write_all)
 
     def write(self, entry: Entry) -> asyncio.Future[None]:
@@ -77,6 +82,9 @@ class GroupCommitWriter:
     async def drain(self) -> None:
         """Wait until everything is on the disk."""
         self._write_all()
+        while self._waiting:  # for a database that does not answer
+            time.sleep(_AGAIN_S)
+            self._write_all()
 
     def put(self, entry: Entry) -> None:
         """Write an entry without waiting for it; it is on the disk when the block is left."""
@@ -85,13 +93,17 @@ class GroupCommitWriter:
     def _due(self) -> None:
         if self._usual <= self._patience:
             self._write_all()
+            if self._waiting:
+                self._loop.call_later(_AGAIN_S, self._due)
         elif not self._in_thread:
             self._in_thread = True
             self._loop.run_in_executor(None, self._write_all).add_done_callback(self._back)
 
     def _back(self, _done: asyncio.Future[None]) -> None:
         self._in_thread = False
-        if self._waiting:
+        if self._waiting and self._lost_since:
+            self._loop.call_later(_AGAIN_S, self._due)
+        elif self._waiting:
             self._due()
 
     def _write_all(self) -> None:
@@ -104,15 +116,40 @@ class GroupCommitWriter:
                 self._write(taken)
                 self._usual += 0.2 * (time.perf_counter() - start - self._usual)
 
+    def _is_kept(self, taken: list[tuple[Entry, asyncio.Future[None]]], error: StoreConnectionError) -> bool:
+        """Keep entries that a database could not take, and try again later; False when it was tried for long enough."""
+        if self._reconnect is None:
+            return False
+        now = time.monotonic()
+        if not self._lost_since:
+            self._lost_since, self._usual = now, 1.0
+            notice(f"{error}. Trying again for {_PATIENCE_S / 60:g} minutes; {len(taken):,} answers wait")
+        if now - self._lost_since > _PATIENCE_S:
+            return False
+        self._waiting.extendleft(reversed(taken))
+        return True
+
+    def _commit(self, entries: Sequence[Entry]) -> None:
+        if self._lost_since and self._reconnect is not None:
+            self._reconnect()
+        self._writer.commit(entries)
+        if self._lost_since:
+            self._lost_since = 0.0
+            notice("the database answers again; everything is written")
+
     def _write(self, taken: list[tuple[Entry, asyncio.Future[None]]]) -> None:
         failure: Exception | None = None
         is_committed = False
         try:
             entries = [entry for entry, _ in taken]
-            self._writer.commit(entries)
+            self._commit(entries)
             is_committed = True
             if self._also is not None:
                 self._also(entries)
+        except StoreConnectionError as error:
+            if self._is_kept(taken, error):
+                return
+            failure = error
         except Exception as error:  # noqa: BLE001 - it is raised where the write is awaited
             if len(taken) > 1 and not is_committed and not isinstance(error, StoreError):
                 for one in taken:  # an entry that cannot be written must not take others with it

@@ -20,11 +20,11 @@ from pairscale.core.comparisons import with_members
 from pairscale.core.errors import StoreDamagedError, StoreError, StoreGoneError, StoreMismatchError
 from pairscale.core.provenance import utc_now
 from pairscale.core.tables import listed
-from pairscale.store import _sqlite
+from pairscale.store import _postgres, _sqlite
 from pairscale.store._hashes import UNHASHED_FACTS
 from pairscale.store._lock import DatabaseLock, WriterLock, whoami
 from pairscale.store._records import PairProgress, item_row
-from pairscale.store._results import failed_query, panels_of, read_conditions, results_query
+from pairscale.store._results import failed_query, panels_of, read_conditions, repeats_query, results_query
 from pairscale.store.chain import heads_of
 from pairscale.store.database import (
     copy_rows,
@@ -49,6 +49,7 @@ from pairscale.store.schema import (
     tables,
 )
 from pairscale.store.spending import PRICES_MARK, SPENDING, USAGE, dated_spending, spending_query, usage_query
+from pairscale.store.workers import WorkerSession
 from pairscale.store.writer import Entry, Writer
 
 if TYPE_CHECKING:
@@ -56,11 +57,19 @@ if TYPE_CHECKING:
 
     from pairscale.core.comparisons import Condition
 
-__all__ = ["PairProgress", "RunFile", "open_run"]
+__all__ = ["PairProgress", "RunFile", "open_run", "open_shared"]
 
 _CHUNK = 5_000
 _ADDRESS = re.compile(r"\w[\w+.-]+:/?[^/\\\s][^\s]*@")  # one that lacks its slashes must not become the name of a file
 _MARKS = {"metadata", "items", "pairs", "attempts"}  # by these a run file of any version is known
+
+
+def open_shared(where: str | os.PathLike[str] | None) -> RunFile:
+    """Open a run for writing: in a PostgreSQL database as one of several workers, elsewhere as the one that writes."""
+    if str(where).startswith("postgresql"):
+        engine = open_address(str(where), {"json_serializer": write_json, "pool_pre_ping": True})
+        return RunFile(engine, "the database", WorkerSession(engine))._prepared(write=True)
+    return open_run(where, write=True)
 
 
 def open_run(where: str | os.PathLike[str] | None, *, write: bool = False) -> RunFile:
@@ -103,10 +112,11 @@ def open_run(where: str | os.PathLike[str] | None, *, write: bool = False) -> Ru
 class RunFile:
     """An open run file; get one from :func:`open_run`, and use it in a ``with`` block."""
 
-    def __init__(self, engine: Engine, name: str, lock: WriterLock | DatabaseLock | None) -> None:
+    def __init__(self, engine: Engine, name: str, lock: WriterLock | DatabaseLock | WorkerSession | None) -> None:
         self.name = name
         self._engine = engine
         self._lock = lock
+        self.worker = lock if isinstance(lock, WorkerSession) else None  # one of several that write
         self._connection: Connection | None = None  # of the writer
         self._identity: tuple[int, int] | None = None  # of the file, so that its loss is noticed
         self._saved: Path | None = None  # the copy that was saved then
@@ -132,7 +142,8 @@ class RunFile:
             if self._connection is not None:
                 with suppress(StoreError):  # a run file that is gone or full has no digest, as after a kill
                     self.writer.close_chain()
-                self._connection.close()
+                with suppress(SQLAlchemyError):  # of a database that is gone
+                    self._connection.close()
                 self._connection = None
             self._engine.dispose()
         if self._lock is not None:
@@ -148,9 +159,11 @@ class RunFile:
             if write:
                 with self.transaction() as connection:
                     set_fact(connection, "writer", f"{whoami()}, since {utc_now()[:19]} UTC")
+                if self.worker is not None:
+                    self.worker.set_up()
                 self._connection = self._engine.connect()
                 opened_for_writing(self)
-                self._identity = _identity(self.name) if isinstance(self._lock, WriterLock) else None
+                self._identity = _sqlite.identity(self.name) if isinstance(self._lock, WriterLock) else None
         except BaseException:
             self.close()
             raise
@@ -205,7 +218,20 @@ class RunFile:
                         yield held
         except (SQLAlchemyError, self._engine.dialect.loaded_dbapi.Error) as error:
             cause = getattr(error, "orig", None) or error
-            raise _sqlite.explain(cause, self.name) or StoreError(f"{self.name}: {cause}") from error
+            explained = _sqlite.explain(cause, self.name) or _postgres.explain(cause, self.name)
+            raise explained or StoreError(f"{self.name}: {cause}") from error
+
+    def reconnect(self) -> None:
+        """Open the connections of a worker again, after they were lost."""
+        with self._turn, suppress(SQLAlchemyError):
+            if self._connection is not None:
+                self._connection.invalidate()
+                self._connection.close()
+            self._engine.dispose()
+        if self.worker is not None:
+            self.worker.reconnect()
+        with self._turn, self.transaction():
+            self._connection = self._engine.connect()
 
     def own_transaction(self) -> AbstractContextManager[Connection]:
         """A transaction of the connection that is kept for writing."""
@@ -246,7 +272,7 @@ class RunFile:
         """
         with self.transaction(self._connection) as connection:
             yield connection
-        if self._identity is not None and _identity(self.name) != self._identity:
+        if self._identity is not None and _sqlite.identity(self.name) != self._identity:
             with self._turn:
                 assert self._connection is not None  # noqa: S101
                 self._saved = _sqlite.save_copy(self._connection, Path(self.name), self._saved)
@@ -319,14 +345,8 @@ class RunFile:
 
     def repeats(self) -> dict[int, int]:
         """The pairs whose two texts stand in the same order in an earlier pair, too: 2 for the second, and so on."""
-        first, second = items.alias(), items.alias()
-        which = func.row_number().over(
-            partition_by=(first.c.text_hash, second.c.text_hash), order_by=pairs.c.pair_id
-        )  # fmt: skip
-        joined = pairs.join(first, first.c.item_id == pairs.c.ID1).join(second, second.c.item_id == pairs.c.ID2)
-        ranked = select(pairs.c.pair_id, which.label("which")).select_from(joined).subquery()
         with self.transaction() as connection:
-            return {row.pair_id: row.which for row in connection.execute(select(ranked).where(ranked.c.which > 1))}
+            return {row.pair_id: row.which for row in connection.execute(repeats_query())}
 
     def add_condition(self, condition: Condition, condition_id: str | None = None) -> str:
         """Remember a condition and return its id (the one given, for a condition that was imported)."""
@@ -489,12 +509,3 @@ class RunFile:
             blocks = connection.execution_options(stream_results=True).execute(query).partitions(_CHUNK)
             parts = [pl.DataFrame(list(map(tuple, block)), schema=schema, orient="row") for block in blocks]
         return pl.concat(parts) if parts else pl.DataFrame(schema=schema)
-
-
-def _identity(path: str) -> tuple[int, int] | None:
-    """What tells a file from another of the same name; None when there is none."""
-    try:
-        found = os.stat(path)  # noqa: PTH116 - after every transaction: no work but the look
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino

@@ -12,7 +12,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairscale.collect._plan import Plan, make_plan
+from pairscale.collect._plan import Plan, make_plan, named_pairs
 from pairscale.collect.batch import _steps
 from pairscale.collect.batch._affordable import affordable
 from pairscale.collect.batch._creating import is_placed, place, seen
@@ -87,7 +87,7 @@ class BatchManager(BatchRun):
         batch_format(judge.provider)
         require_prices([judge], max_cost)
         with self._open(write=True) as store:
-            plan = make_plan(store, pairs, judge.condition)
+            plan = make_plan(store, named_pairs(pairs), judge.condition)
             judge = self._judges.setdefault(plan.condition_id, judge)
             record_prices(store, [judge])
             remember_judge(store, plan.condition_id, judge.describe())

@@ -1,0 +1,91 @@
+"""What the workers of one run keep in its PostgreSQL database: who is there, and which pairs are whose.
+
+It is no evidence: these tables are cleared when the first worker begins, and no export has them. All times are those of
+the database's clock; the clocks of workers are compared with it, and used for nothing.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    Column,
+    DateTime,
+    Float,
+    Index,
+    Integer,
+    MetaData,
+    Sequence,
+    SmallInteger,
+    String,
+    Table,
+    Text,
+    text,
+)
+
+__all__ = ["ALIVE", "BEGIN_WRITE", "GRACE_S", "LEASE", "coordination", "leases", "workers"]
+
+GRACE_S = 5
+"""Seconds that a worker may be away, as after a restart of the database, before its pairs are given to others."""
+
+coordination = MetaData()
+
+workers = Table(
+    "workers",
+    coordination,
+    Column("worker", Integer, primary_key=True),  # 0 is what was spent before the first of them
+    Column("who", Text, nullable=False),
+    Column("version", Text),
+    Column("condition_id", String(64)),
+    Column("judge", Text),  # the condition, in words
+    Column("plan", String(64)),  # of all pairs
+    Column("max_cost", Float),
+    Column("clock_s", Float),  # how far its clock is ahead of the database's
+    Column("joined_at", DateTime(timezone=True)),
+    Column("seen_at", DateTime(timezone=True)),
+    Column("missed_at", DateTime(timezone=True)),  # since when its lock is gone
+    Column("ended_at", DateTime(timezone=True)),
+    Column("asked", Integer, nullable=False),
+    Column("answered", Integer, nullable=False),
+    Column("spent", Float, nullable=False),
+    Column("granted", Float, nullable=False),  # what it may spend, what it has spent included
+)
+
+_worker = Column("worker", Integer)
+leases = Table(
+    "leases",
+    coordination,
+    Column("pair_id", Integer, primary_key=True, autoincrement=False),
+    Column("priority", SmallInteger, nullable=False),  # 1 for what was asked before
+    _worker,  # who has it; null while it is free
+    Index("leases_that_are_free", "priority", "pair_id", postgresql_where=_worker.is_(None)),
+)
+"""The pairs that have no outcome yet; a row goes in the transaction that writes the outcome."""
+
+for _name in ("workers", "attempts", "comparisons"):
+    Sequence(f"pairscale_{_name}", metadata=coordination)
+
+ALIVE = text("""
+    SELECT objid::bigint::int AS worker FROM pg_locks
+    WHERE locktype = 'advisory' AND granted AND objsubid = 2 AND classid::bigint = :schema
+      AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+""")
+"""The workers whose connection is open: each holds a lock with its number."""
+
+LEASE = text("""
+    UPDATE leases SET worker = :me WHERE pair_id IN (
+        SELECT pair_id FROM leases WHERE worker IS NULL ORDER BY priority, pair_id LIMIT :n FOR UPDATE SKIP LOCKED
+    )
+    RETURNING pair_id,
+        (SELECT count(*) FROM attempts a WHERE a.condition_id = :condition AND a.pair_id = leases.pair_id
+            AND coalesce(a.error_code, '') <> 'cancelled'),
+        EXISTS (SELECT 1 FROM comparisons c WHERE c.condition_id = :condition AND c.pair_id = leases.pair_id)
+""")
+
+BEGIN_WRITE = """
+    WITH gone AS (DELETE FROM leases WHERE worker = %(me)s AND pair_id = ANY(%(settled)s) RETURNING pair_id),
+    seen AS (UPDATE workers SET asked = asked + %(asked)s, answered = answered + %(answered)s,
+        spent = spent + %(cost)s, seen_at = now() WHERE worker = %(me)s)
+    SELECT array(SELECT pair_id FROM gone),
+        array(SELECT nextval('pairscale_attempts')::int FROM generate_series(1, %(asked)s)),
+        array(SELECT nextval('pairscale_comparisons')::int FROM generate_series(1, %(n_settled)s))
+"""
+"""What every transaction of answers begins with: leases end, counters grow, and rows get their numbers."""

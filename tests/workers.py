@@ -1,0 +1,76 @@
+"""Workers as processes of their own, whose judge writes down every question before it answers."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pairscale as ps
+
+__all__ = ["asked_in", "pairs_of", "start"]
+
+ROOT = Path(__file__).parents[1]
+
+_SCRIPT = """
+import asyncio, json, os, sys
+import pairscale as ps
+from pairscale.core.errors import PairscaleError
+from tests.workers import pairs_of
+
+given = json.loads(sys.argv[1])
+
+class Noted:
+    condition = ps.Condition("noted", template_id=given["template"])
+
+    def __init__(self):
+        self._notes = os.open(given["notes"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        self.open = self.most = 0
+
+    def max_cost_of(self, pair):
+        return 0.02 if given["bounded"] else None
+
+    async def compare(self, pair):
+        os.write(self._notes, f"{os.getpid()} {pair.uid}\\n".encode())
+        await asyncio.sleep(given["latency"])
+        number = int(pair.first["ID"])
+        if given["fails"] and number % given["fails"] == 0:
+            return ps.Verdict.fail("refusal", "no", failure="question", cost=0.01)
+        return ps.Verdict.win(1 if number > int(pair.second["ID"]) else 2, cost=0.01)
+
+judge = Noted()
+if not given["bounded"]:
+    del Noted.max_cost_of
+try:
+    pairs = pairs_of(given["n_texts"], given["text"])
+    result = ps.submit_pairs(pairs, judge, run=given["run"], concurrency=given["concurrency"], progress=False,
+                             max_cost=given["max_cost"])
+except PairscaleError as error:
+    print(json.dumps({"error": f"{type(error).__name__}: {error}"}), flush=True)
+    sys.exit(1)
+print(json.dumps({"asked": result.asked, "answered": result.results.height, "failed": result.failed_pairs.height}))
+"""
+
+
+def pairs_of(n_texts: int, text: str = "text"):
+    """All pairs of so many texts."""
+    return ps.make_pairs([{"ID": f"{n:04d}", "text": f"{text} {n}"} for n in range(n_texts)])
+
+
+def start(run: str, notes: Path, **more) -> subprocess.Popen[str]:
+    """A worker; its standard output is a line of JSON."""
+    given = {"run": run, "notes": str(notes), "latency": 0.05, "n_texts": 20, "concurrency": 4, "max_cost": None}
+    given |= {"fails": 0, "bounded": True, "template": "default", "text": "text"} | more
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
+    return subprocess.Popen(
+        [sys.executable, "-c", _SCRIPT, json.dumps(given)],
+        cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def asked_in(notes: Path) -> Counter[str]:
+    """How often each pair was asked, by all workers."""
+    return Counter(line.split(" ", 1)[1] for line in notes.read_text().splitlines())
