@@ -251,6 +251,7 @@ def command(
     The screen shows four columns; --columns all shows, and --out writes, all of them, among them the engine's own
     standard error (se).
     """
+    from pairscale.models.fitting import counted_by
     from pairscale.store.reading import read_comparisons
 
     ranks = chart is not None and chart_kind is ChartKind.RANKS
@@ -268,7 +269,18 @@ def command(
     _require_own(given, model, engine)
     if covariance is not None and out is not None and covariance.resolve() == out.resolve():
         raise InputError(f"--covariance and --out both name {out}; name two files")
-    known = read_comparisons(results, condition, a_col=a_col, b_col=b_col, winner_col=winner_col, key=key, aloud=False)
+    needs_rows = chart is not None and chart_kind is ChartKind.WINS
+    keep = counted_by(model.value, answer=answer.value, judges=judges.value, weights=weights, cluster=cluster)
+    known = read_comparisons(
+        results,
+        condition,
+        a_col=a_col,
+        b_col=b_col,
+        winner_col=winner_col,
+        key=key,
+        aloud=False,
+        keep=None if needs_rows else keep,
+    )
     say(f"{results}: {known.line}")
     of_texts = prior is not None and known.samples is not None and prior in known.samples.columns
     fit = ps.fit(

@@ -16,7 +16,7 @@ from pairscale.core.errors import InputError
 from pairscale.core.files import read_table
 from pairscale.core.notices import notice
 from pairscale.core.options import require_choice
-from pairscale.core.tables import as_text, is_blank, listed
+from pairscale.core.tables import as_text, is_blank, listed, times_of
 from pairscale.models._bayes_rows import PROBABILITY, read_graded_rows
 from pairscale.models._progress import showing_progress
 from pairscale.models._rows import judge_column
@@ -161,7 +161,16 @@ def fit(
     if answer == "probability" and ties is not None:
         raise InputError("ties belongs to answer='winner'; with answer='probability' a tie is a probability of 0.5")
     _require_slopes(judges, answer, engine, variant, prior_sd, given=prior is not None)
-    known = read_comparisons(data, condition, a_col=a_col, b_col=b_col, winner_col=winner_col, key=key)
+    known = read_comparisons(
+        data,
+        condition,
+        a_col=a_col,
+        b_col=b_col,
+        winner_col=winner_col,
+        key=key,
+        keep=counted_by(model, answer=answer, judges=judges, weights=weights, cluster=cluster),
+    )
+    _require_columns(known.table, weights=weights, cluster=cluster)
     if answer == "winner":
         _say_unused(known.table)
     if weights is None and "weight" in known.table.columns:
@@ -212,6 +221,36 @@ def fit(
             repeats=counted,
             chosen=chosen or known.chosen or "beforehand",
         )
+
+
+def counted_by(
+    model: str,
+    *,
+    answer: str = "winner",
+    judges: str = "pooled",
+    weights: str | Sequence[float] | None = None,
+    cluster: str | Sequence[Any] | None = None,
+) -> list[str] | None:
+    """The columns that a fit needs beside the texts and who won, so that comparisons can be counted; None if not.
+
+    Args:
+        model: see :func:`fit`; Elo ratings need one comparison after the other.
+        answer: see :func:`fit`; probabilities are hardly ever the same.
+        judges: see :func:`fit`.
+        weights: see :func:`fit`.
+        cluster: see :func:`fit`.
+    """
+    if model == "elo" or answer == "probability" or judges == "slopes":
+        return None
+    named = [weights if weights is not None else "weight", cluster] if model == "bt" else []
+    return [name for name in named if isinstance(name, str)]
+
+
+def _require_columns(table: pl.DataFrame, **given: str | Sequence[Any] | None) -> None:
+    """Refuse one value per row where the different rows are counted."""
+    wrong = [name for name, value in given.items() if value is not None and not isinstance(value, str)]
+    if wrong and times_of(table) is not None:
+        raise InputError(f"{wrong[0]}: so many comparisons are counted, not read one by one; name a column of theirs")
 
 
 def _pooled(
