@@ -1,8 +1,8 @@
 """A hundred million rows of ten thousand texts: what ``pairscale.fit`` takes beside Polars, which only groups them.
 
-``python -m benchmarks.rows [ROWS] [OPPONENTS]`` writes Parquet files in pieces, then Polars and pairscale take turns, each
-in a process of its own; the files are deleted at the end. OPPONENTS is how many others each text is compared with: the
-number of different pairs is 10,000 times that, at most.
+``python -m benchmarks.rows [ROWS] [OPPONENTS]`` writes Parquet files in pieces, then Polars and pairscale take turns,
+each in a process of its own; the files are deleted at the end. OPPONENTS is how many others each text is compared
+with: the number of different pairs is 10,000 times that, at most.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ def measure(what: str, pattern: str) -> dict[str, Any]:
 
 def run(rows: int = 10_000_000, opponents: int = 100) -> list[dict[str, Any]]:
     found = []
-    with tempfile.TemporaryDirectory(prefix="rows-", dir=".") as folder:
+    Path("build").mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="rows-", dir="build") as folder:
         write_rows(Path(folder), rows, opponents)
         for _ in range(TURNS):
             for what in ("polars", "pairscale"):

@@ -33,6 +33,7 @@ EXAMPLES = (
     "pairscale fit labels.jsonl --model bayes",
     "pairscale fit votes.jsonl --a-col pair.0 --b-col pair.1 --winner-col vote",
     "pairscale fit results.csv --model bayes --seed 1",
+    "pairscale fit 'parts/*.parquet' --bootstrap 200 --n-jobs -1",
     "pairscale fit run.db --model bayes --answer probability",
     "pairscale fit panel.csv --model bayes --judges slopes",
     "pairscale fit run.db --model elo --runs 100 --json",
@@ -107,7 +108,8 @@ def command(
     results: Annotated[
         str,
         typer.Argument(
-            metavar="RESULTS", help="A run file, people's labels, or a table of results, of any known form."
+            metavar="RESULTS",
+            help="A run file, people's labels, a table of results of any known form, or 'parts/*.parquet'.",
         ),
     ],
     model: Annotated[
@@ -184,6 +186,7 @@ def command(
         str | None, typer.Option(metavar="COLUMN", help="Of bt: robust errors, by judge_id or another column.")
     ] = None,
     bootstrap: Annotated[int, typer.Option(metavar="N", min=0, help="Of bt: so many rounds for the intervals.")] = 0,
+    n_jobs: opt.NJobs = None,
     reference: Annotated[
         str | None,
         typer.Option(metavar="ID", help="Of bt, engines mle, map and firth: the text whose score is 0."),
@@ -265,6 +268,7 @@ def command(
         "prior_sd": prior_sd is not None, "prior": prior is not None, "repeats": repeats is not None,
         "chosen": chosen is not None, "runs": runs is not None, "level": level is not None,
         "answer": answer is not opt.AnswerForm.WINNER, "judges": judges is not Judges.POOLED,
+        "n_jobs": n_jobs is not None,
     }  # fmt: skip
     _require_own(given, model, engine)
     if covariance is not None and out is not None and covariance.resolve() == out.resolve():
@@ -303,6 +307,7 @@ def command(
         position=position,
         cluster=cluster,
         bootstrap=bootstrap,
+        n_jobs=n_jobs,
         reference=reference,
         weights=weights,
         covariance=covariance is not None,

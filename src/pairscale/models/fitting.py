@@ -48,7 +48,7 @@ _OF_MODEL = {
     "separate": ("bt",), "position": ("bt",), "cluster": ("bt",), "bootstrap": ("bt",), "reference": ("bt",),
     "weights": ("bt",), "covariance": ("bt",), "rank_intervals": ("bt",), "level": ("bt",), "chosen": ("bt",),
     "variant": ("bayes",), "prior": ("bayes",), "prior_sd": ("bayes", "bt"), "repeats": ("bayes", "bt"),
-    "ties": ("bayes", "bt"), "engine": ("bayes", "bt"), "runs": ("elo",), "answer": ("bayes",),
+    "ties": ("bayes", "bt"), "engine": ("bayes", "bt"), "runs": ("elo",), "answer": ("bayes",), "n_jobs": ("bt",),
     "judges": ("bayes",),
 }  # fmt: skip
 
@@ -83,6 +83,7 @@ def fit(
     weights: str | Sequence[float] | None = None,
     covariance: bool = False,
     rank_intervals: bool = False,
+    n_jobs: int | None = None,
     progress: bool = False,
 ) -> BTFit | EloFit | BayesFit:
     """Turn comparisons into scores, ranks, intervals and a reliability.
@@ -92,8 +93,9 @@ def fit(
     ``mle``, ``firth`` and ``elo`` give R's figures: every comparison is new evidence, and ties are left out.
 
     Args:
-        data: A run file, a file of results or of people's labels, or a table of results, of any form that the guide
-            to results lists.
+        data: A run file or its database, a file of results or of people's labels, a table, or Parquet files by a
+            pattern (``results/*.parquet``), of any form that the guide to results lists. Of more than 200,000
+            comparisons in Parquet files, a LazyFrame or a run file, only the different ones are held, counted.
         model: ``bt`` (Bradley-Terry), ``elo`` (EloChoice) or ``bayes`` (the whole posterior).
         answer: What is evidence: the ``winner``, or, of bayes, the ``probability`` that the first text is better, from
             the column of that name. Scores are then in the judge's logits.
@@ -130,6 +132,8 @@ def fit(
             if there is one.
         covariance: Of bt: keep the covariance of all scores.
         rank_intervals: Of bt: add intervals of the ranks.
+        n_jobs: Of bt: processes for the bootstrap, -1 for all cores; by default one, or what
+            ``joblib.parallel_config`` says. The figures are the same for every number.
         progress: Show what a long fit of bt or bayes works at, in a terminal or a notebook.
 
     Returns:
@@ -152,7 +156,7 @@ def fit(
         "prior": prior is not None, "ties": ties, "chosen": chosen, "runs": runs, "level": level, "separate": separate,
         "position": position, "cluster": cluster, "bootstrap": bootstrap, "reference": reference, "weights": weights,
         "covariance": covariance, "rank_intervals": rank_intervals, "answer": answer != "winner",
-        "judges": judges != "pooled",
+        "n_jobs": n_jobs, "judges": judges != "pooled",
     }  # fmt: skip
     if wrong := misplaced({name: not _is_unset(value) for name, value in given.items()}, model):
         models = " or ".join(f"model={known!r}" for known in wrong[1])
@@ -220,6 +224,7 @@ def fit(
             unconnected="separate" if separate else "error",
             repeats=counted,
             chosen=chosen or known.chosen or "beforehand",
+            n_jobs=n_jobs,
         )
 
 
