@@ -32,7 +32,7 @@ from pairscale.store._hashes import UNHASHED_FACTS
 from pairscale.store._lock import DatabaseLock, WriterLock, whoami
 from pairscale.store._opened import opened_for_writing
 from pairscale.store._records import PairProgress, item_row
-from pairscale.store._results import failed_query, read_conditions, results_query
+from pairscale.store._results import failed_query, read_conditions, results_query, with_samples
 from pairscale.store._schema import (
     SCHEMA_VERSION,
     attempts,
@@ -387,8 +387,7 @@ class RunFile:
             raw: with a column ``raw_response``.
         """
         query, schema = results_query(condition_id, raw=raw)
-        frame = self._frame(query, schema)
-        return frame.with_columns(pl.format("SAMPLE_{}", "better_sample").alias("better_sample"))
+        return with_samples(self._frame(query, schema))
 
     def failed_attempts(self, condition_id: str | None = None) -> pl.DataFrame:
         """Every attempt that gave no answer: ``custom_id ID1 ID2``, why, and all that came back."""
