@@ -90,8 +90,8 @@ _ARGUMENT = re.compile(
 )
 _REFUSED = re.compile(
     r"^(again|base_url|batch_size|bootstrap|cache|concurrency|condition|eps|id_col|interactive|interval|invalid_rate|kind|prompt|input_col|conversational|implicit_prompt"
-    r"|labels_per_case|lapse|level|manifest|margin|max_comparisons|max_cost|max_errors|max_minutes|missing|failures|junit|summary|n_boot|n_pairs|out|output_tokens|per_item"
-    r"|pilot|price|quantile|reliability|repeats|retries|runs|sd|seconds|seed|segments|share|text_col|timeout|workers)"
+    r"|labels_per_case|lapse|level|manifest|margin|max_comparisons|max_cost|max_errors|max_minutes|missing|failures|junit|summary|n_boot|n_jobs|n_pairs|out|output_tokens|per_item"
+    r"|pilot|price|quantile|reliability|repeats|retries|runs|sd|seconds|seed|segments|share|text_col|timeout)"
     r"(?=( as a position)? must be | belongs to | needs | chooses | is for |: )"
 )
 

@@ -47,6 +47,10 @@ Out = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option(metavar="N", help="The same seed gives the same pairs.")]
+NJobs = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Processes to spread the work over; -1 for all cores. The results are the same."),
+]
 IdCol = Annotated[
     str | None,
     typer.Option(

@@ -31,6 +31,7 @@ EXAMPLES = (
     "pairscale fit labels.jsonl --model bayes",
     "pairscale fit votes.jsonl --a-col pair.0 --b-col pair.1 --winner-col vote",
     "pairscale fit results.csv --model bayes --seed 1",
+    "pairscale fit 'parts/*.parquet' --bootstrap 200 --n-jobs -1",
     "pairscale fit run.db --model bayes --answer probability",
     "pairscale fit panel.csv --model bayes --judges slopes",
     "pairscale fit run.db --model elo --runs 100 --json",
@@ -128,6 +129,7 @@ class OfModel:
         str | None, typer.Option(metavar="COLUMN", help="Of bt: robust errors, by judge_id or another column.")
     ] = None
     bootstrap: Annotated[int, typer.Option(metavar="N", min=0, help="Of bt: bootstrap rounds for the intervals.")] = 0
+    n_jobs: opt.NJobs = None
     level: Annotated[float | None, typer.Option(metavar="SHARE", help="Of the intervals of bt (0.95).")] = None
     reference: Annotated[
         str | None,
@@ -158,7 +160,8 @@ def command(
     results: Annotated[
         str,
         typer.Argument(
-            metavar="RESULTS", help="A run file, people's labels, or a table of results, of any known form."
+            metavar="RESULTS",
+            help="A run file, people's labels, a table of results of any known form, or 'parts/*.parquet'.",
         ),
     ],
     model: Annotated[
@@ -207,6 +210,7 @@ def command(
     The screen shows four columns; --columns all shows, and --out writes, all of them, among them the engine's own
     standard error (se).
     """
+    from pairscale.models.fitting import counted_by
     from pairscale.store.reading import read_comparisons
 
     ranks = chart is not None and chart_kind == "ranks"
@@ -217,7 +221,20 @@ def command(
     covariance = of_model.covariance
     if covariance is not None and out is not None and covariance.resolve() == out.resolve():
         raise InputError(f"--covariance and --out both name {out}; name two files")
-    known = read_comparisons(results, condition, a_col=a_col, b_col=b_col, winner_col=winner_col, key=key, aloud=False)
+    needs_rows = chart is not None and chart_kind == "wins"
+    keep = counted_by(
+        model, answer=of_model.answer, judges=of_model.judges, weights=of_model.weights, cluster=of_model.cluster
+    )
+    known = read_comparisons(
+        results,
+        condition,
+        a_col=a_col,
+        b_col=b_col,
+        winner_col=winner_col,
+        key=key,
+        aloud=False,
+        keep=None if needs_rows else keep,
+    )
     say(f"{results}: {known.line}")
     fit = ps.fit(
         known.table,

@@ -17,6 +17,7 @@ from pairscale.cli._groups import Asking, Judging, with_groups
 from pairscale.cli._inputs import make_named_judge, run_file, say_reused, show_request
 from pairscale.cli._opening import read_given_pairs, say_judged
 from pairscale.core.addresses import without_login
+from pairscale.core.counting import is_many
 from pairscale.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -91,7 +92,27 @@ def command(
         show_request(asked, table.row(0, named=True), calls=table.height, as_json=as_json)
         return
     prices_as_of = price_date(judge_member(asked, "price"))
-    document = {
+    if answers.n_answered == 0:
+        if as_json:
+            emit(_document(answers, prices_as_of), answers.results, as_json=True, out=None, show=lambda: None)
+        if answers.n_failed == 0:
+            raise InputError(f"none of the {table.height:,} pairs was asked; the first might pass --max-cost")
+        reason = answers.failed_pairs["error_message"][0]
+        raise InputError(f"none of the {table.height:,} pairs was answered; the first: {reason}")
+    _report(answers, table.height)
+    say_reused(asked)
+    if is_many(table.height) and run is not None and out is None and not as_json:
+        say(f"so many results are not read into memory: pairscale export {without_login(run)} --out results.parquet")
+    else:
+        document = _document(answers, prices_as_of)
+        emit(document, answers.results, as_json=as_json, out=out, show=lambda: _show(answers.results, prices_as_of))
+    if run is not None and not as_json:
+        say(f"next: pairscale fit {without_login(run)}")
+    say_judged([asked.condition.judge_id])
+
+
+def _document(answers: ps.SubmitResult, prices_as_of: str | None) -> dict[str, object]:
+    return {
         "asked": answers.asked,
         "prices_as_of": prices_as_of,
         "condition_id": answers.condition_id,
@@ -99,28 +120,15 @@ def command(
         "failed_pairs": answers.failed_pairs.drop("text1", "text2"),
         "failed_attempts": answers.failed_attempts.drop("text1", "text2"),
     }
-    if answers.results.height == 0:
-        if as_json:
-            emit(document, answers.results, as_json=True, out=None, show=lambda: None)
-        if answers.failed_pairs.height == 0:
-            raise InputError(f"none of the {table.height:,} pairs was asked; the first might pass --max-cost")
-        reason = answers.failed_pairs["error_message"][0]
-        raise InputError(f"none of the {table.height:,} pairs was answered; the first: {reason}")
-    _report(answers, table.height)
-    say_reused(asked)
-    emit(document, answers.results, as_json=as_json, out=out, show=lambda: _show(answers.results, prices_as_of))
-    if run is not None and not as_json:
-        say(f"next: pairscale fit {without_login(run)}")
-    say_judged([asked.condition.judge_id])
 
 
 def _report(answers: ps.SubmitResult, total: int) -> None:
-    done, failed = answers.results.height, answers.failed_pairs
+    done = answers.n_answered
     asked = "all known already, nothing asked" if answers.asked == 0 else f"{answers.asked:,} asked now"
     say(f"{done:,} of {total:,} pairs answered, {asked}")
-    if failed.height:
-        say(f"{failed.height:,} without an answer; the same command asks them again:")
-        for row in failed.head(3).iter_rows(named=True):
+    if answers.n_failed:
+        say(f"{answers.n_failed:,} without an answer; the same command asks them again:")
+        for row in answers.failed_pairs.head(3).iter_rows(named=True):
             reason = f"{row['error_code']}: {row['error_message']}"
             say(f"  {printable(row['ID1'])} / {printable(row['ID2'])}: {printable(reason)}")
 

@@ -49,6 +49,7 @@ def command(
     concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="Questions open at once.")] = 1,
     seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Runs to simulate.")] = 3,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="The same seed gives the same plan.")] = 0,
+    n_jobs: opt.NJobs = None,
     as_json: opt.Json = False,
     out: opt.Out = None,
 ) -> None:
@@ -77,6 +78,7 @@ def command(
         concurrency=concurrency,
         seeds=seeds,
         seed=seed,
+        n_jobs=n_jobs,
     )
     for line in plan.notices:
         complain("note", line)

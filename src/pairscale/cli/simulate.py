@@ -69,7 +69,7 @@ def command(
     fit: Annotated[
         str, typer.Option(metavar="HOW", help="laplace (fast, approximate), or exact (the sampler of real runs).")
     ] = "laplace",
-    workers: Annotated[int, typer.Option(min=1, metavar="N", help="Processes to spread the runs over.")] = 1,
+    n_jobs: opt.NJobs = None,
     chart: Annotated[
         Path | None,
         typer.Option(
@@ -105,7 +105,7 @@ def command(
         per_item=per_item,
         reliability=reliability,
         fit=fit,
-        workers=workers,
+        n_jobs=n_jobs,
     )
     reach = study.reach(target)
     if chart is not None:

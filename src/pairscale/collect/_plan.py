@@ -202,6 +202,12 @@ class Plan:
         # Without a condition only the model can tell; a callable has none, so the file that was named is trusted.
         return self._condition.model is None or row.get("model") in {None, self._condition.model}
 
+    def counts(self, store: RunFile) -> tuple[int, int]:
+        """How many of these pairs are answered, and how many were asked without success."""
+        known, mine = store.progress(self.condition_id), set(self._frame["pair_id"])
+        answered = len(mine & known.answered)
+        return answered, len(mine & known.attempts.keys()) - answered
+
     def outcome(self, store: RunFile, *, raw: bool) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
         """Results, failed pairs and failed attempts of these pairs, from the run file."""
         mine = self._frame.select("pair_id").with_row_index("_row")

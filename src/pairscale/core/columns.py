@@ -185,3 +185,30 @@ def with_paths(rows: list[dict[str, Any]], paths: Sequence[Column | None], what:
             raise TableError(f"{what}: there is nothing at {path!r}; the columns are {listed(names, 20)}")
         rows = [{**row, path: value} for row, value in zip(rows, values, strict=True)]
     return rows
+
+
+def loose_name(name: str) -> str:
+    """A column's name without regard to case and to white space around it."""
+    return name.strip().lower()
+
+
+class ColumnNames:
+    """Finds columns by name: as it is written, else in any case if that is unambiguous."""
+
+    def __init__(self, columns: Sequence[str]) -> None:
+        self._exact = set(columns)
+        self._loose: dict[str, str | None] = {}
+        for name in columns:
+            self._loose[loose_name(name)] = None if loose_name(name) in self._loose else name
+
+    def find(self, name: str) -> str | None:
+        """The column of that name, or None."""
+        return name if name in self._exact else self._loose.get(loose_name(name))
+
+    def has(self, *names: str) -> bool:
+        """Whether all of them are there."""
+        return all(self.find(name) is not None for name in names)
+
+    def all(self, *names: str) -> tuple[str, ...]:
+        """Those that are there, as they are written."""
+        return tuple(found for name in names if (found := self.find(name)) is not None)

@@ -18,7 +18,7 @@ from pairscale.core.notices import notice
 from pairscale.core.options import require_choice, require_int
 from pairscale.core.provenance import fingerprint
 from pairscale.core.results import ORDER_KNOWN, as_comparisons, is_matrix, read_form
-from pairscale.core.tables import CANONICAL, Table, row_numbers, to_frame
+from pairscale.core.tables import CANONICAL, Table, row_numbers, times_of, to_frame
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,6 +38,7 @@ __all__ = [
     "occurrence",
     "ordered_key",
     "panel_member",
+    "say_left_out",
     "says_who_stood_first",
     "with_members",
 ]
@@ -162,10 +163,15 @@ def decided(results: Table) -> tuple[pl.DataFrame, list[str]]:
     """The rows with a winner of their own pair, and what was said of the rest, if there is any."""
     frame = as_comparisons(results)
     kept = frame.filter(OF_ITS_PAIR)
+    return kept, say_left_out(frame, kept, "a tie, no winner, or a winner that is not of the pair")
+
+
+def say_left_out(frame: pl.DataFrame, kept: pl.DataFrame, why: str) -> list[str]:
+    """How many rows were left out and why; nothing when all were kept."""
     if kept.height == frame.height:
-        return kept, []
-    left, why = frame.height - kept.height, "a tie, no winner, or a winner that is not of the pair"
-    return kept, [notice(f"left out {left:,} of {frame.height:,} rows: {why}")]
+        return []
+    rows, used = (table.height if (n := times_of(table)) is None else int(n.sum()) for table in (frame, kept))
+    return [notice(f"left out {rows - used:,} of {rows:,} rows: {why}")]
 
 
 def says_who_stood_first(results: Table) -> bool:

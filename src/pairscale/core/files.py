@@ -14,7 +14,8 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
@@ -308,6 +309,30 @@ def write_table(frame: pl.DataFrame, path: str | os.PathLike[str]) -> Path:
             _write(frame, temporary, suffix)
         except pl.exceptions.PolarsError as error:
             raise FileFormatError(f"{target} cannot be written: {first_line(error)}") from None
+    return target
+
+
+def write_parquet_blocks(
+    blocks: Iterable[pl.DataFrame], path: str | os.PathLike[str], schema: Mapping[str, pl.DataType]
+) -> Path:
+    """Write a table that comes in blocks to one Parquet file, whole or not at all, with one block in memory at a time.
+
+    Args:
+        blocks: the rows, in order.
+        path: the file.
+        schema: the columns, for a table without rows.
+
+    Raises:
+        FileFormatError: when the file cannot be written.
+    """
+    target = Path(path)
+    with replacing(target) as temporary, tempfile.TemporaryDirectory(dir=temporary.parent, prefix=".parts-") as folder:
+        parts = [Path(folder) / "00000000.parquet"]
+        pl.DataFrame(schema=schema).write_parquet(parts[0])
+        for at, block in enumerate(blocks, start=1):
+            parts.append(Path(folder) / f"{at:08d}.parquet")
+            block.cast(pl.Schema(schema)).write_parquet(parts[-1])
+        pl.scan_parquet(parts).sink_parquet(temporary)
     return target
 
 

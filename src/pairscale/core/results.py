@@ -12,11 +12,21 @@ from typing import Any
 
 import polars as pl
 
+from pairscale.core.columns import ColumnNames, loose_name
 from pairscale.core.errors import TableError
 from pairscale.core.matrices import is_matrix, matrix_wins
 from pairscale.core.notices import notice
 from pairscale.core.paths import column_by_path
-from pairscale.core.tables import Table, as_text, id_text, listed, require_ids, row_numbers, to_frame
+from pairscale.core.tables import (
+    Table,
+    as_text,
+    id_text,
+    listed,
+    require_ids,
+    row_numbers,
+    times_of,
+    to_frame,
+)
 from pairscale.core.verdicts import read_preferences, read_probabilities, read_words
 
 __all__ = [
@@ -79,13 +89,15 @@ class Results:
     @property
     def line(self) -> str:
         """What was read, in one line."""
-        n = self.table.height
+        times = times_of(self.table)
+        n = self.table.height if times is None else int(times.sum())
         parts = [f"{n:,} comparison{'s' * (n != 1)}, read as {self.form or 'results'}: {', '.join(self.columns)}"]
         if "outcome" in self.table.columns:
             outcome = self.table["outcome"].cast(pl.String)
             for word, several in (("tie", "ties"), ("flip", "flips between orders")):
-                times = int((outcome == word).sum())
-                parts += [f"{times:,} {word if times == 1 else several}"] * bool(times)
+                said = outcome == word
+                often = int(said.sum() if times is None else times.filter(said).sum())
+                parts += [f"{often:,} {word if often == 1 else several}"] * bool(often)
         parts += self.remarks
         if self.unknown:
             parts.append(f"not understood, and left out: {_counted(self.unknown)}")
@@ -131,7 +143,7 @@ def read_form(results: Table, what: str = "results", columns: ResultColumns = NO
     frame = _framed(results, what)
     if ORDER_KNOWN in frame.columns:
         frame = frame.with_columns(flags(frame[ORDER_KNOWN], what))
-    names = _Names(frame)
+    names = ColumnNames(frame.columns)
     if columns:
         return _given(frame, names, columns, what)
     found = [form for form in _FORMS if form.is_there(names)]
@@ -162,34 +174,11 @@ def read_form(results: Table, what: str = "results", columns: ResultColumns = NO
 def text_columns(frame: pl.DataFrame, given: ResultColumns = NO_COLUMNS) -> set[str]:
     """The columns of a file of results that are text whatever their cells look like: the id ``007`` stays ``007``."""
     named = {name for name in (given.a_col, given.b_col, given.winner_col) if name is not None}
-    ids = {name for name in frame.columns if _key(name) in _ID_COLUMNS or name in named}
+    ids = {name for name in frame.columns if loose_name(name) in _ID_COLUMNS or name in named}
     return ids | set(frame.columns[:1])  # the names of the rows, where it is a matrix
 
 
-# Names of columns.
-
-
-def _key(name: str) -> str:
-    return name.strip().lower()
-
-
-class _Names:
-    """Finds columns by name: as it is written, else in any case if that is unambiguous."""
-
-    def __init__(self, frame: pl.DataFrame) -> None:
-        self._exact = set(frame.columns)
-        self._loose: dict[str, str | None] = {}
-        for name in frame.columns:
-            self._loose[_key(name)] = None if _key(name) in self._loose else name
-
-    def find(self, name: str) -> str | None:
-        return name if name in self._exact else self._loose.get(_key(name))
-
-    def has(self, *names: str) -> bool:
-        return all(self.find(name) is not None for name in names)
-
-    def all(self, *names: str) -> tuple[str, ...]:
-        return tuple(found for name in names if (found := self.find(name)) is not None)
+# Forms.
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,17 +188,17 @@ class _Form:
     name: str | None
     sides: tuple[str, str]
     verdict: tuple[str, ...]
-    read: Callable[[pl.DataFrame, _Names, str], Results]
+    read: Callable[[pl.DataFrame, ColumnNames, str], Results]
     is_ordered: bool = True
 
-    def is_there(self, names: _Names) -> bool:
+    def is_there(self, names: ColumnNames) -> bool:
         return names.has(*self.sides, *self.verdict)
 
-    def present(self, names: _Names) -> tuple[str, ...]:
+    def present(self, names: ColumnNames) -> tuple[str, ...]:
         return names.all(*self.sides, *self.verdict)
 
 
-def _read(frame: pl.DataFrame, names: _Names, form: _Form, what: str) -> Results:
+def _read(frame: pl.DataFrame, names: ColumnNames, form: _Form, what: str) -> Results:
     sides = form.present(names)[:2]
     found = form.read(_with_ids(frame, (sides[0], sides[1]), what), names, what)
     table = found.table if form.is_ordered else _unordered(found.table)
@@ -239,7 +228,7 @@ def _unordered(table: pl.DataFrame) -> pl.DataFrame:
 _JUDGES = ("judge_id", "judge", "annotator", "labeller")
 
 
-def _with_judge(table: pl.DataFrame, names: _Names) -> pl.DataFrame:
+def _with_judge(table: pl.DataFrame, names: ColumnNames) -> pl.DataFrame:
     """With ``judge_id`` or ``judge`` where another column says who judged; a judge that is a list becomes one name."""
     found = next((name for name in _JUDGES if names.has(name)), None)
     if found is None:
@@ -273,7 +262,7 @@ def flags(column: pl.Series, what: str) -> pl.Series:
 # Our own forms and R's.
 
 
-def _better(frame: pl.DataFrame, names: _Names, what: str) -> Results:
+def _better(frame: pl.DataFrame, names: ColumnNames, what: str) -> Results:
     name = names.all("better_id")[0]
     better = id_text(frame[name], what)
     of_pair = ((better == frame["ID1"]) | (better == frame["ID2"])).fill_null(value=False)
@@ -281,7 +270,7 @@ def _better(frame: pl.DataFrame, names: _Names, what: str) -> Results:
     return Results(frame.rename({name: "better_id"}).with_columns(better.set(nobody, None).alias("better_id")))
 
 
-def _better_sample(frame: pl.DataFrame, names: _Names, what: str) -> Results:
+def _better_sample(frame: pl.DataFrame, names: ColumnNames, what: str) -> Results:
     said = as_text(frame[names.all("better_sample")[0]], what)
     first, second = (said == f"SAMPLE_{n}" for n in (1, 2))
     return Results(_decided(frame, first, second))
@@ -293,7 +282,7 @@ def _decided(frame: pl.DataFrame, first: pl.Series, second: pl.Series) -> pl.Dat
     ).drop("first", "second")  # fmt: skip
 
 
-def _result(frame: pl.DataFrame, names: _Names, what: str) -> Results:
+def _result(frame: pl.DataFrame, names: ColumnNames, what: str) -> Results:
     column = frame[names.all("result")[0]]
     given = as_text(column.cast(pl.Int8) if column.dtype == pl.Boolean else column, what)
     result = given.cast(pl.Float64, strict=False).fill_nan(None)
@@ -315,11 +304,11 @@ def _with_outcome(table: pl.DataFrame, tied: pl.Series) -> pl.DataFrame:
     return table.with_columns(outcome=won.when(tied).then(pl.lit("tie")).otherwise(other))
 
 
-def _first_won(frame: pl.DataFrame, _names: _Names, _what: str) -> Results:
+def _first_won(frame: pl.DataFrame, _names: ColumnNames, _what: str) -> Results:
     return Results(frame.with_columns(better_id="ID1"))
 
 
-def _preferred(frame: pl.DataFrame, names: _Names, what: str) -> Results:
+def _preferred(frame: pl.DataFrame, names: ColumnNames, what: str) -> Results:
     """Labels of people: 1, 2 or tie in the order of the case; ``swapped`` says that the second was shown first."""
     found = _worded(frame, names.all("preferred")[0], ("ID1", "ID2"), what, known={"1": "first", "2": "second"})
     if names.has("criterion") and not names.has("trait"):
@@ -337,7 +326,8 @@ def _preferred(frame: pl.DataFrame, names: _Names, what: str) -> Results:
 def _worded(
     frame: pl.DataFrame, column: str, sides: tuple[str, str], what: str, known: Mapping[str, str] | None = None
 ) -> Results:
-    read = read_words(frame[column], frame["ID1"], frame["ID2"], sides, f"{what}: column {column!r}", known)
+    where = f"{what}: column {column!r}"
+    read = read_words(frame[column], frame["ID1"], frame["ID2"], sides, where, known, times_of(frame))
     table = _decided(frame, read.outcome == "first", read.outcome == "second")
     said = read.outcome.replace({"first": "win", "second": "win"})
     if "outcome" in table.columns:
@@ -345,15 +335,15 @@ def _worded(
     return Results(table.with_columns(said.alias("outcome")), unknown=read.unknown, remarks=read.remarks)
 
 
-def _arena(frame: pl.DataFrame, names: _Names, what: str) -> Results:
+def _arena(frame: pl.DataFrame, names: ColumnNames, what: str) -> Results:
     return _worded(frame, names.all("winner")[0], ("model_a", "model_b"), what)
 
 
-def _mt_bench(frame: pl.DataFrame, names: _Names, what: str) -> Results:
+def _mt_bench(frame: pl.DataFrame, names: ColumnNames, what: str) -> Results:
     return _worded(frame, names.all("winner")[0], ("model_1", "model_2"), what)
 
 
-def _mt_bench_games(frame: pl.DataFrame, names: _Names, what: str) -> Results:
+def _mt_bench_games(frame: pl.DataFrame, names: ColumnNames, what: str) -> Results:
     """Two games per line, the second of them in the other order; winners are named as in the first."""
     turned = frame.rename({"ID1": "ID2", "ID2": "ID1"}).select(frame.columns)
     if "probability" in frame.columns:
@@ -369,15 +359,15 @@ def _mt_bench_games(frame: pl.DataFrame, names: _Names, what: str) -> Results:
     return Results(table, unknown=unknown, remarks=("two comparisons per line, one in each order",))
 
 
-def _alpaca(frame: pl.DataFrame, names: _Names, what: str) -> Results:
+def _alpaca(frame: pl.DataFrame, names: ColumnNames, what: str) -> Results:
     column = names.all("preference")[0]
-    read = read_preferences(frame[column], f"{what}: column {column!r}")
+    read = read_preferences(frame[column], f"{what}: column {column!r}", times_of(frame))
     kept = [frame["probability"]] if "probability" in frame.columns else []
     table = _more_probable(frame, read.probability)
     return Results(table.with_columns(*kept), unknown=read.unknown, remarks=read.remarks)
 
 
-def _graded(frame: pl.DataFrame, names: _Names, what: str) -> Results:
+def _graded(frame: pl.DataFrame, names: ColumnNames, what: str) -> Results:
     table = _more_probable(frame, read_probabilities(frame[names.all("probability")[0]], what))
     return Results(table, remarks=("the more probable side is the winner",))
 
@@ -407,7 +397,7 @@ _FORMS = (
 )  # fmt: skip
 """Every form, with the better one first where two have the same sides."""
 
-_FORM_COLUMNS = {_key(name) for form in _FORMS for name in (*form.sides, *form.verdict)} - {"probability"}
+_FORM_COLUMNS = {loose_name(name) for form in _FORMS for name in (*form.sides, *form.verdict)} - {"probability"}
 _ID_COLUMNS = {
     *_FORM_COLUMNS, "judge", "judge_id", "annotator",
     "labeller", "case_id",
@@ -417,7 +407,7 @@ _ID_COLUMNS = {
 # Columns that the user has named.
 
 
-def _given(frame: pl.DataFrame, names: _Names, columns: ResultColumns, what: str) -> Results:
+def _given(frame: pl.DataFrame, names: ColumnNames, columns: ResultColumns, what: str) -> Results:
     """Results whose columns were named; what was not named is found by its name, if only one column can be meant."""
     sides, verdict = (columns.a_col, columns.b_col), columns.winner_col
     if (sides[0] is None) != (sides[1] is None) or (sides[0] is not None and sides[0] == sides[1]):
@@ -427,22 +417,22 @@ def _given(frame: pl.DataFrame, names: _Names, columns: ResultColumns, what: str
         verdict = _known_verdict(frame, names, what)
     one, two, said = (column_by_path(frame, str(name), what) for name in (first, second, verdict))
     # Without the columns of other forms, or it could be read again in another way.
-    rest = frame.drop([name for name in frame.columns if _key(name) in _FORM_COLUMNS or name in (first, second)])
+    rest = frame.drop([name for name in frame.columns if loose_name(name) in _FORM_COLUMNS or name in (first, second)])
     table = rest.insert_column(0, one.alias("ID1")).insert_column(1, two.alias("ID2"))
     table = require_ids(_flat(table, ("ID1", "ID2"), what), ("ID1", "ID2"), what)
-    shown = {"result": "result", "preference": "preference"}.get(_key(str(verdict)), "winner")
+    shown = {"result": "result", "preference": "preference"}.get(loose_name(str(verdict)), "winner")
     table = table.with_columns(said.alias(shown))
     if shown == "winner":
         found = _worded(table, shown, (str(first), str(second)), f"{what} ({verdict})")
     else:
-        found = (_result if shown == "result" else _alpaca)(table, _Names(table), what)
+        found = (_result if shown == "result" else _alpaca)(table, ColumnNames(table.columns), what)
     found = replace(found, table=found.table.drop(shown))
     is_list = verdict in (first, second)  # a list of winners and losers, under other names
     table = _with_judge(_unordered(found.table) if is_list else found.table, names)
     return replace(found, table=table, form="results", columns=(str(first), str(second), str(verdict)))
 
 
-def _known_sides(frame: pl.DataFrame, names: _Names, what: str) -> tuple[str, str]:
+def _known_sides(frame: pl.DataFrame, names: ColumnNames, what: str) -> tuple[str, str]:
     known = {form.sides for form in _FORMS if form.is_ordered or form.verdict}
     found = [names.all(*sides) for sides in sorted(known) if names.has(*sides)]
     if len(found) != 1:
@@ -450,7 +440,7 @@ def _known_sides(frame: pl.DataFrame, names: _Names, what: str) -> tuple[str, st
     return found[0][0], found[0][1]
 
 
-def _known_verdict(frame: pl.DataFrame, names: _Names, what: str) -> str:
+def _known_verdict(frame: pl.DataFrame, names: ColumnNames, what: str) -> str:
     found = names.all("better_id", "winner", "result", "preference")
     if len(found) != 1:
         raise TableError(f"{what}: it has {listed(frame.columns, 20)}; name the column that says who won{_SETTLE}")

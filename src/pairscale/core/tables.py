@@ -6,7 +6,9 @@ The schemas below are the promise: names, order and types. A table may have furt
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, TypeAlias
 
 import polars as pl
@@ -99,7 +101,11 @@ TEXT_COLUMNS = (
 )  # fmt: skip
 """Columns that are text whatever a file's cells look like: the id ``007`` stays ``007``."""
 
+TIMES = "pairscale times"
+"""In tables of different rows, the column that says how often each stands there."""
+
 _SHOWN = 5
+_numbered: ContextVar[bool] = ContextVar("numbered", default=True)
 _MOST_DIGITS = 2**53  # up to here a float is the whole number that it shows
 
 
@@ -109,9 +115,35 @@ def listed(names: Sequence[Any], shown: int = _SHOWN) -> str:
     return head if len(names) <= shown else f"{head} and {len(names) - shown:,} more"
 
 
+@contextmanager
+def unnumbered(counted: bool = True) -> Iterator[None]:
+    """Inside the block, messages name no row by its number: the rows at hand are not those of the user's table.
+
+    Args:
+        counted: Whether that is so.
+    """
+    token = _numbered.set(_numbered.get() and not counted)
+    try:
+        yield
+    finally:
+        _numbered.reset(token)
+
+
+def times_of(frame: pl.DataFrame) -> pl.Series | None:
+    """How often each row stands there, where rows are counted."""
+    return frame[TIMES] if TIMES in frame.columns else None
+
+
+def row_number(at: int) -> str:
+    """A row for a message, counted from 1, without the header."""
+    return f"row {at + 1}" if _numbered.get() else "a row"
+
+
 def row_numbers(where: pl.Series) -> str:
     """The rows where ``where`` is true, for a message: counted from 1, without the header."""
     rows = where.arg_true()
+    if not _numbered.get():
+        return f"{len(rows):,} different row{'s' * (len(rows) != 1)}"
     head = ", ".join(str(row + 1) for row in rows[:_SHOWN])
     more = f" and {len(rows) - _SHOWN:,} more" if len(rows) > _SHOWN else ""
     return f"row {head}" if len(rows) == 1 else f"rows {head}{more}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from pairscale.core.errors import TableError
-from pairscale.core.tables import as_text, id_text, row_numbers
+from pairscale.core.tables import as_text, id_text, row_number, row_numbers
 
 _FIRST = ("model_a", "model_1", "a", "first", "left", "sample_1", "assistant_a", "assistant a")
 _SECOND = ("model_b", "model_2", "b", "second", "right", "sample_2", "assistant_b", "assistant b")
@@ -48,6 +48,7 @@ def read_words(
     sides: tuple[str, str],
     what: str,
     known: Mapping[str, str] | None = None,
+    times: pl.Series | None = None,
 ) -> Words:
     """Read verdicts that name a text by its id, or a side by a word: one way for the whole column.
 
@@ -58,6 +59,7 @@ def read_words(
         sides: the names of the two columns of texts, which are words for the sides, too.
         what: the column's name in an error message.
         known: all words for the sides that there are, where a form says it; ids are then not looked for.
+        times: how often each verdict stands there; once by default.
 
     Raises:
         TableError: when both ways are possible and differ, when nothing is understood, or when most is not.
@@ -77,18 +79,31 @@ def read_words(
         by_id = by_id.clear(len(by_id))
     # An id may be called like a word, such as "tie" or "A".
     ways = [way.fill_null(neither) for way in (by_id, by_side)]
-    missing = [int(way.null_count()) for way in ways]
+    missing = [_how_often(way.is_null(), times) for way in ways]
     if missing[0] == missing[1] == 0 and not ways[0].equals(ways[1], null_equal=True):
         at = (ways[0] != ways[1]).arg_true()[0]
         raise TableError(
-            f"{what} says {text[at]!r} in row {at + 1}, which is the id of the {ways[0][at]} text there, and also a "
-            f"word that means {ways[1][at]}; call the column better_id if it holds ids"
+            f"{what} says {text[at]!r} in {row_number(at)}, which is the id of the {ways[0][at]} text there, and also "
+            f"a word that means {ways[1][at]}; call the column better_id if it holds ids"
         )
     chosen = ways[0] if missing[0] < missing[1] or (missing[0] == missing[1] and _wins(ways[0])) else ways[1]
-    unknown = dict(text.filter(chosen.is_null()).value_counts().iter_rows())
+    unknown = _words_at(text, chosen.is_null(), times)
     if unknown:
-        _require_understood(chosen, unknown, what)
+        _require_understood(chosen, unknown, what, times)
     return Words(chosen.alias("outcome"), unknown)
+
+
+def _how_often(where: pl.Series, times: pl.Series | None) -> int:
+    """How many rows are meant; each may stand for several."""
+    return int(where.sum() if times is None else times.filter(where.fill_null(value=False)).sum())
+
+
+def _words_at(text: pl.Series, where: pl.Series, times: pl.Series | None) -> dict[str, int]:
+    """The different words of some rows, and how often each stands there."""
+    if times is None:
+        return {str(word): int(n) for word, n in text.filter(where).value_counts().iter_rows()}
+    words = pl.DataFrame({"word": text, "n": times}).filter(where)
+    return {str(word): int(n) for word, n in words.group_by("word").agg(pl.col("n").sum()).iter_rows()}
 
 
 def _side_words(low: pl.Series, neither: pl.Series, sides: tuple[str, str]) -> dict[str, str]:
@@ -105,11 +120,14 @@ def _wins(way: pl.Series) -> bool:
     return bool(way.is_in(["first", "second"]).any())
 
 
-def _require_understood(chosen: pl.Series, unknown: Mapping[str, int], what: str) -> None:
+def _require_understood(
+    chosen: pl.Series, unknown: Mapping[str, int], what: str, times: pl.Series | None = None
+) -> None:
     """Refuse a column of which most, or all wins of a side, are not understood."""
     head = ", ".join(f"{word!r:.60} ({n:,})" for word, n in sorted(unknown.items(), key=lambda item: -item[1])[:12])
     wins = [int((chosen == side).sum()) for side in ("first", "second")]
-    if min(wins) and sum(unknown.values()) <= len(chosen) / 2:
+    rows = len(chosen) if times is None else int(times.sum())
+    if min(wins) and sum(unknown.values()) <= rows / 2:
         return
     raise TableError(
         f"{what} holds verdicts that are not understood: {head}. A verdict is the id of the text that won, a side "
@@ -132,8 +150,13 @@ class Preferences:
     remarks: tuple[str, ...] = field(default=())
 
 
-def read_preferences(given: pl.Series, what: str) -> Preferences:
+def read_preferences(given: pl.Series, what: str, times: pl.Series | None = None) -> Preferences:
     """Read AlpacaEval's preferences: 1 to 2, with 1.5 for a tie, for which older files have 0.
+
+    Args:
+        given: the column.
+        what: its name in an error message.
+        times: how often each value stands there; once by default.
 
     Raises:
         TableError: when nothing, or less than half of it, is such a number.
@@ -144,12 +167,12 @@ def read_preferences(given: pl.Series, what: str) -> Preferences:
     value = value.set((value == 0).fill_null(value=False), 1.5)
     good = value.is_between(1, 2).fill_null(value=False)
     bad = ~good & ~missing
-    unknown = {str(word): int(n) for word, n in text.filter(bad).value_counts().iter_rows()}
-    if bad.sum() * 2 > len(text):
+    unknown = _words_at(text, bad, times)
+    if _how_often(bad, times) * 2 > (len(text) if times is None else int(times.sum())):
         head = ", ".join(f"{word!r:.60} ({n:,})" for word, n in list(unknown.items())[:12])
         raise TableError(f"{what} must be 1 (the first is better) to 2 (the second is), 1.5 for a tie; it has {head}")
     probability = (2 - value.set(~good, None)).alias("probability")
-    graded = int((~probability.is_in([0.0, 0.5, 1.0]) & probability.is_not_null()).sum())
+    graded = _how_often(~probability.is_in([0.0, 0.5, 1.0]) & probability.is_not_null(), times)
     remark = f"{graded:,} graded, kept as probability; the more probable side counts as the winner"
     return Preferences(probability, unknown, (remark,) if graded else ())
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import polars as pl
 
-from pairscale.core.comparisons import OF_ITS_PAIR, as_comparisons, decided
+from pairscale.core.comparisons import OF_ITS_PAIR, as_comparisons, decided, say_left_out
 from pairscale.core.errors import FitError, InputError
 from pairscale.core.notices import notice
 from pairscale.core.options import require_choice, require_int, require_list
-from pairscale.core.tables import Table, listed, require_columns, require_ids, to_frame
+from pairscale.core.tables import Table, listed, require_columns, require_ids, times_of, to_frame
 from pairscale.core.verdicts import read_probabilities
 
 if TYPE_CHECKING:
@@ -53,19 +53,18 @@ def read_graded_rows(results: Table, ids: Iterable[Any] | None) -> tuple[pl.Data
     frame = frame.with_columns(read_probabilities(frame[PROBABILITY], "results"))
     tied = _is_tie(frame)
     kept = frame.filter(pl.col(PROBABILITY).is_not_null() | OF_ITS_PAIR | (pl.col("better_id").is_null() & tied))
-    said = []
-    if left := frame.height - kept.height:
-        said.append(notice(f"left out {left:,} of {frame.height:,} rows: no probability, no winner and no tie"))
-    return _of_items(kept, ids, said)
+    return _of_items(kept, ids, say_left_out(frame, kept, "no probability, no winner and no tie"))
 
 
 def _of_items(
     rows: pl.DataFrame, ids: Iterable[Any] | None, said: list[str]
 ) -> tuple[pl.DataFrame, list[str], list[str]]:
     """The comparisons of two different items, and the ids of all."""
-    themselves = rows.filter(pl.col("ID1") == pl.col("ID2"))["ID1"].to_list()
+    own = rows.filter(pl.col("ID1") == pl.col("ID2"))
+    themselves, times = own["ID1"].to_list(), times_of(own)
     if themselves:
-        left = f"left out {len(themselves):,} comparisons of a sample with itself: {listed(themselves)}"
+        n = len(themselves) if times is None else int(times.sum())
+        left = f"left out {n:,} comparisons of a sample with itself: {listed(themselves)}"
         said.append(notice(left))
         rows = rows.filter(pl.col("ID1") != pl.col("ID2"))
     if rows.height == 0:
@@ -87,11 +86,7 @@ def _with_ties(results: Table) -> tuple[pl.DataFrame, list[str]]:
     """The rows with a winner of their own pair or a tie; the rest is said."""
     frame = as_comparisons(results)
     kept = frame.filter(OF_ITS_PAIR | (pl.col("better_id").is_null() & _is_tie(frame)))
-    if kept.height == frame.height:
-        return kept, []
-    left = frame.height - kept.height
-    why = "no winner and no tie, or a winner that is not of the pair"
-    return kept, [notice(f"left out {left:,} of {frame.height:,} rows: {why}")]
+    return kept, say_left_out(frame, kept, "no winner and no tie, or a winner that is not of the pair")
 
 
 def _is_tie(frame: pl.DataFrame) -> pl.Expr:

@@ -59,7 +59,9 @@ class Cells:
     n_items: int
 
 
-def count_outcomes(first: Ints, second: Ints, first_won: pl.Series, n_items: int, *, position: bool) -> Cells:
+def count_outcomes(
+    first: Ints, second: Ints, first_won: pl.Series, n_items: int, *, position: bool, times: Ints | None = None
+) -> Cells:
     """Count outcomes; without a position effect, where the winner stood does not matter.
 
     Args:
@@ -68,20 +70,24 @@ def count_outcomes(first: Ints, second: Ints, first_won: pl.Series, n_items: int
         first_won: whether the first won; null is a tie, which counts as half a win for each.
         n_items: how many items there are.
         position: whether the model has a position effect.
+        times: how often each comparison stands there; once by default.
     """
     tied = first_won.is_null().to_numpy()
     won = first_won.fill_null(value=True).to_numpy()
     if not tied.any():
-        return _counted(first, second, won, n_items, position=position)
+        return _counted(first, second, won, n_items, position=position, times=times)
     # Everything twice: a tie is a win of each, once; then halved.
     again = np.where(tied, ~won, won)
     one, two = np.tile(first, 2), np.tile(second, 2)
-    cells = _counted(one, two, np.concatenate([won, again]), n_items, position=position)
+    both = None if times is None else np.tile(times, 2)
+    cells = _counted(one, two, np.concatenate([won, again]), n_items, position=position, times=both)
     return replace(cells, times=cells.times / 2)
 
 
-def _counted(first: Ints, second: Ints, won: npt.NDArray[np.bool_], n_items: int, *, position: bool) -> Cells:
+def _counted(
+    first: Ints, second: Ints, won: npt.NDArray[np.bool_], n_items: int, *, position: bool, times: Ints | None
+) -> Cells:
     winner, loser = np.where(won, first, second), np.where(won, second, first)
     place = won.astype(np.int64) if position else np.ones_like(winner)
-    coded, lost, times = count_cells(winner * 2 + place, loser, n_items)
-    return Cells(coded // 2, lost, np.where(coded % 2 == 1, 1.0, -1.0), times.astype(np.float64), n_items)
+    coded, lost, often = count_cells(winner * 2 + place, loser, n_items, times)
+    return Cells(coded // 2, lost, np.where(coded % 2 == 1, 1.0, -1.0), often.astype(np.float64), n_items)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from pairscale.core.notices import notice
+from pairscale.core.tables import times_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -45,7 +46,8 @@ def say_copies(rows: pl.DataFrame, others: pl.DataFrame, counted: str = AS_NEW) 
         others: the table that they came from, the same rows: what else tells two comparisons apart.
         counted: how the model counts them, and what to do about it.
     """
-    said = copies_said(rows, others)
+    often = times_of(others)
+    said = copies_said(rows, others) if often is None else _agreeing(rows, often)
     return [] if said is None else [notice(f"{said}; {counted}")]
 
 
@@ -81,6 +83,17 @@ def copies_said(rows: pl.DataFrame, others: pl.DataFrame) -> str | None:
     if unanimous and repeats >= _FEW:
         return f"all {repeats:,} repeats of a pair agree with its first answer"
     return None
+
+
+def _agreeing(rows: pl.DataFrame, times: pl.Series) -> str | None:
+    """Whether many repeats of a pair always agree; what else stands in rows that were counted is not known."""
+    sides = pl.min_horizontal("ID1", "ID2").alias("low"), pl.max_horizontal("ID1", "ID2").alias("high")
+    answers = rows.select(*sides, "better_id").unique()
+    pairs = _different(answers.select("low", "high"))
+    repeats = int(times.sum()) - pairs
+    if answers.height > pairs or repeats < _FEW:
+        return None
+    return f"all {repeats:,} repeats of a pair agree with its first answer"
 
 
 def _different(table: pl.DataFrame) -> int:

@@ -129,7 +129,7 @@ def aggregate(decided: Decided, *, ties: Ties = "drop", ordered: bool = False) -
         ordered: whether a pair and its reverse are two.
     """
     size, bits = len(decided.ids), _bits(decided)
-    cell, times = _sums(_outcome_cells(decided, ordered), decided.weight, 1 << (2 * bits + 2))
+    cell, times = _sums(_outcome_cells(decided, ordered), decided.mass, 1 << (2 * bits + 2))
     digest = hashlib.sha256()
     for piece in pieces(len(cell)):
         digest.update(cell[piece].astype("<i8", copy=False).data)
@@ -183,7 +183,8 @@ def pieces(length: int) -> Iterator[slice]:
 
 def _self_pairs(decided: Decided) -> Floats:
     own = decided.first == decided.second
-    weight = np.ones(int(own.sum())) if decided.weight is None else decided.weight[own]
+    mass = decided.mass if own.any() else None
+    weight = np.ones(int(own.sum())) if mass is None else mass[own]
     return _per_number(decided.first[own], weight, len(decided.ids))
 
 
@@ -283,8 +284,11 @@ def count_units(decided: Decided, counts: Counts, *, ordered: bool) -> Units:
             "cluster": np.zeros(len(cell), np.int64) if decided.cluster is None else decided.cluster,
         }
     )
+    number_of = pl.len()
+    if decided.times is not None:
+        table, number_of = table.with_columns(n=decided.times), pl.col("n").sum()
     table = table.filter(pl.Series(decided.first != decided.second))
-    table = table.group_by("cell", "cluster", "weight").len("times").sort("cell", "cluster", "weight")
+    table = table.group_by("cell", "cluster", "weight").agg(number_of.alias("times")).sort("cell", "cluster", "weight")
     key, code = table["cell"].to_numpy() >> 2, table["cell"].to_numpy() & 3
     place = {name: at for at, name in enumerate(decided.ids)}
     number = np.array([place[name] for name in counts.ids], dtype=np.int64)

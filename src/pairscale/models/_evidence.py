@@ -36,10 +36,11 @@ def weigh_evidence(decided: Decided, repeats: Repeats) -> tuple[Decided, RepeatA
     first, second, result = _compared(decided, apart)
     first_won = pl.Series(result == 1).set(pl.Series(result == 0.5), None)
     model = JudgeParameters(lapse=True, position=says_who_stood_first(decided.table))
-    cells = count_outcomes(first, second, first_won, len(decided.ids), position=model.position)
-    found = repeat_agreement(first, second, first_won, cells, model, repeats)
+    times = None if decided.times is None else decided.times[apart]
+    cells = count_outcomes(first, second, first_won, len(decided.ids), position=model.position, times=times)
+    found = repeat_agreement(first, second, first_won, cells, model, repeats, times)
     share = np.ones(len(apart))
-    share[apart] = repeat_weights(first, second, len(decided.ids), found.rho)
+    share[apart] = repeat_weights(first, second, len(decided.ids), found.rho, times)
     weight = share if decided.weight is None else decided.weight * share
     return replace(decided, weight=weight), found
 
@@ -52,7 +53,7 @@ def say_copies_of(decided: Decided, counts: Counts, found: RepeatAgreement | Non
         counts: the same, counted.
         found: how far repeats agree; None when each counts as new evidence.
     """
-    many = len(decided.first) > MANY
+    many = len(decided.first) > MANY or decided.times is not None
     if many and decided.weight is None and ((counts.won > 0) & (counts.won < counts.times)).any():
         return []  # repeats disagree here and there, and to look at every row would take longer than the fit
     apart = decided.first != decided.second
@@ -61,8 +62,10 @@ def say_copies_of(decided: Decided, counts: Counts, found: RepeatAgreement | Non
     rows = pl.DataFrame({"ID1": first, "ID2": second, "better_id": better})
     counted = AS_NEW
     if found is not None:
-        share = repeat_weights(first, second, len(decided.ids), found.rho)
-        counted = f"the {len(first):,} comparisons count as {share.sum():,.0f}"
+        times = None if decided.times is None else decided.times[apart]
+        share = repeat_weights(first, second, len(decided.ids), found.rho, times)
+        n, worth = (len(first), share.sum()) if times is None else (int(times.sum()), share @ times)
+        counted = f"the {n:,} comparisons count as {worth:,.0f}"
     return say_copies(rows, decided.table if apart.all() else decided.table.filter(apart), counted)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
 from pairscale.core.errors import FitError
+from pairscale.core.jobs import run_tasks
 from pairscale.models._columns import both_orders, connected_columns, resampled, rounds_at_once, solve_columns
 from pairscale.models._counts import connected_parts, reweighted
 from pairscale.models._information import Covariance, covariance
@@ -27,6 +29,7 @@ RANK_DRAWS = 2_000
 """Draws of the normal approximation behind the intervals of ranks."""
 
 _FAILED_SHARE = 0.5
+_BLOCK = 20  # rounds of one task: as fast as more, and enough tasks for many workers
 
 
 def robust_covariance(counts: Counts, units: Units, root: Root) -> Covariance | None:
@@ -76,30 +79,33 @@ def bootstrap_draws(
     root: Root,
     engine: FitEngine,
     rounds: int,
-    random: np.random.Generator,
+    seed: int,
     *,
     smooth: bool,
+    n_jobs: int | None = None,
 ) -> tuple[Floats, int]:
     """Scores and further parameters of resampled comparisons, one row per round, and how many rounds gave none.
 
     A round gives every comparison (or every cluster of them) a new weight: how often it is drawn when as many are drawn
     as there are, or with ``smooth`` a standard exponential number (the Bayesian bootstrap), which is never 0, so that
     whatever has an estimate has one in every round. Equal comparisons are drawn together, as one multinomial or gamma
-    number. Rounds are fitted together where the engine can, and one by one where it cannot.
+    number. Rounds are fitted together where the engine can, and one by one where it cannot. Every round has a seed of
+    its own, and how many are fitted together depends on the comparisons alone, so that ``n_jobs`` changes no figure.
 
     Raises:
         FitError: when most rounds gave no estimate.
     """
-    draws: list[Floats] = []
     shared = engine.in_columns(counts, root)
-    at_once = 1 if shared is None else rounds_at_once(units)
-    for done in range(0, rounds, at_once):
-        at_work(f"bootstrap: {done:,} of {rounds:,} rounds")
-        weight = units.weight * _drawn(units, random, min(at_once, rounds - done), smooth=smooth)
-        if shared is None:
-            draws += _one_by_one(counts, units, weight, root.at, engine)
-        else:
-            draws += _together(shared, units, weight, root.at, engine)
+    size = _BLOCK if shared is None else min(rounds_at_once(units), _BLOCK)
+    blocks = [(done, min(done + size, rounds)) for done in range(0, rounds, size)]
+    same = _Bootstrap(counts, units, root.at, engine, shared, seed, smooth)
+    draws: list[Floats] = []
+    at_work(f"bootstrap: 0 of {rounds:,} rounds")
+    for (_, end), one in zip(blocks, run_tasks(same.fitted, blocks, n_jobs), strict=True):
+        at_work(f"bootstrap: {end:,} of {rounds:,} rounds")
+        if one.cause is not None and not isinstance(one.cause, FitError):
+            raise one.cause
+        draws += one.value or []
     failed = rounds - len(draws)
     if failed > _FAILED_SHARE * rounds:
         raise FitError(
@@ -109,18 +115,37 @@ def bootstrap_draws(
     return np.array(draws), failed
 
 
-def _drawn(units: Units, random: np.random.Generator, rounds: int, *, smooth: bool) -> Floats:
-    """One row per round, one column per unit; the same numbers however many rounds are drawn at once."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Bootstrap:
+    """What all rounds of a bootstrap have in common."""
+
+    counts: Counts
+    units: Units
+    start: Parameters
+    engine: FitEngine
+    shared: Shared | None
+    seed: int
+    smooth: bool
+
+    def fitted(self, block: tuple[int, int]) -> list[Floats]:
+        """The estimates of some rounds, from a number to another, without those that have none."""
+        rows = [_drawn(self.units, np.random.default_rng([self.seed, at]), smooth=self.smooth) for at in range(*block)]
+        weight = self.units.weight * np.array(rows)
+        if self.shared is None:
+            return _one_by_one(self.counts, self.units, weight, self.start, self.engine)
+        return _together(self.shared, self.units, weight, self.start, self.engine)
+
+
+def _drawn(units: Units, random: np.random.Generator, *, smooth: bool) -> Floats:
+    """How often each unit is drawn in one round."""
     if units.cluster is not None:
         groups = units.n_clusters
-        if smooth:
-            return np.asarray(random.exponential(size=(rounds, groups))[:, units.cluster] * units.times)
-        share = random.multinomial(groups, np.full(groups, 1 / groups), size=rounds)
-        return np.asarray(share[:, units.cluster] * units.times, dtype=np.float64)
+        share = random.exponential(size=groups) if smooth else random.multinomial(groups, np.full(groups, 1 / groups))
+        return np.asarray(share[units.cluster] * units.times, dtype=np.float64)
     if smooth:
-        return random.gamma(units.times, size=(rounds, len(units.times)))
+        return random.gamma(units.times)
     total = int(units.times.sum())
-    return random.multinomial(total, units.times / total, size=rounds).astype(np.float64)
+    return random.multinomial(total, units.times / total).astype(np.float64)
 
 
 def _together(shared: Shared, units: Units, weight: Floats, start: Parameters, engine: FitEngine) -> list[Floats]:

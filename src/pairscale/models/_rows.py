@@ -15,7 +15,7 @@ from pairscale.core.comparisons import as_comparisons
 from pairscale.core.errors import FitError, InputError, TableError
 from pairscale.core.notices import notice
 from pairscale.core.results import is_matrix
-from pairscale.core.tables import Table, as_text, is_blank, require_columns, row_numbers, to_frame
+from pairscale.core.tables import Table, as_text, is_blank, require_columns, row_numbers, times_of, to_frame, unnumbered
 from pairscale.pairing.edges import numbered
 
 __all__ = ["Decided", "Ties", "judge_column", "read_decided"]
@@ -42,6 +42,7 @@ class Decided:
         second: the second item.
         result: 1 when the first won, 0 when the second did, 0.5 for a tie.
         weight: what each comparison counts; None when all count the same.
+        times: how often each stands there; None when it is once.
         cluster: the number of the cluster it belongs to, where clusters were asked for.
         clusters: the names of the clusters.
         notices: what was left out.
@@ -53,10 +54,18 @@ class Decided:
     second: Places
     result: Floats
     weight: Floats | None
+    times: Ints | None
     cluster: Ints | None
     clusters: tuple[str, ...]
     notices: tuple[str, ...]
     table: pl.DataFrame
+
+    @property
+    def mass(self) -> Floats | None:
+        """What each element counts, all its comparisons together; None when each is one comparison."""
+        if self.times is None:
+            return self.weight
+        return self.times.astype(np.float64) if self.weight is None else self.weight * self.times
 
 
 def read_decided(
@@ -70,7 +79,8 @@ def read_decided(
 
     Args:
         bt_data: any shape that :func:`pairscale.core.comparisons.as_comparisons` knows, or three columns under any
-            names: the first item, the second, and 1 when the first won, 0 when the second did.
+            names: the first item, the second, and 1 when the first won, 0 when the second did. Rows may be
+            counted.
         ties: whether ties (a result of 0.5, or no winner and the outcome ``tie``) are kept; ``drop`` leaves them out.
         weights: a column, or one number per row.
         cluster: a column, or one name per row.
@@ -87,16 +97,20 @@ def read_decided(
     frame = _checked(frame)
     if not _is_model_input(frame):
         table = frame = as_comparisons(frame, "bt_data")  # some forms hold several comparisons per row
-    weight = _weights(table, weights)
-    member, clusters = _clusters(table, cluster)
+    often = times_of(table)
+    with unnumbered(often is not None):
+        weight = _weights(table, weights)
+        member, clusters = _clusters(table, cluster)
     ids, first, second, result = _numbers(frame)
+    times = None if often is None else often.to_numpy()
+    rows = len(table) if times is None else int(times.sum())
     kept = np.isfinite(result) if ties != "drop" else (result == 0) | (result == 1)
-    said = _say_left_out(kept, ties)
+    said = _say_left_out(kept, rows, times, ties)
     if weight is not None and (nothing := kept & (weight == 0)).any():
-        said.append(notice(f"left out {int(nothing.sum()):,} of {len(kept):,} rows: their weight is 0"))
+        said.append(notice(f"left out {_number_of(nothing, times):,} of {rows:,} rows: their weight is 0"))
         kept &= ~nothing
         if not kept.any():
-            raise FitError(f"all rows of bt_data with a winner have the weight 0 ({len(kept):,} rows)")
+            raise FitError(f"all rows of bt_data with a winner have the weight 0 ({rows:,} rows)")
     chosen = slice(None) if kept.all() else kept
     return Decided(
         ids=ids,
@@ -104,6 +118,7 @@ def read_decided(
         second=second[chosen],
         result=result[chosen],
         weight=None if weight is None else weight[chosen],
+        times=None if times is None else times[chosen],
         cluster=None if member is None else member[chosen],
         clusters=clusters,
         notices=tuple(said),
@@ -116,10 +131,14 @@ def judge_column(frame: pl.DataFrame) -> str | None:
     return next((name for name in ("judge_id", "judge") if name in frame.columns), None)
 
 
-def _say_left_out(kept: npt.NDArray[np.bool_], ties: Ties) -> list[str]:
+def _number_of(which: npt.NDArray[np.bool_], times: Ints | None) -> int:
+    return int(which.sum() if times is None else times[which].sum())
+
+
+def _say_left_out(kept: npt.NDArray[np.bool_], rows: int, times: Ints | None, ties: Ties) -> list[str]:
     if kept.all():
         return []
-    rows, left = len(kept), int(len(kept) - kept.sum())
+    left = _number_of(~kept, times)
     if left == rows:
         what = "a winner" if ties == "drop" else "a winner or a tie"
         raise FitError(f"none of the {rows:,} rows of bt_data has {what}: there are no comparisons to fit")

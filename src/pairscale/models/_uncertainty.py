@@ -41,6 +41,7 @@ class Requested:
         ranks: whether the intervals of the ranks are wanted.
         seed: of what is random.
         reference: the place of the item that the scores are differences to.
+        n_jobs: how many bootstrap rounds are fitted at once.
     """
 
     level: float
@@ -51,6 +52,7 @@ class Requested:
     ranks: bool
     seed: int
     reference: int | None
+    n_jobs: int | None = None
 
     @property
     def full(self) -> bool:
@@ -104,18 +106,25 @@ def assess(counts: Counts, root: Root, decided: Decided, engine: FitEngine, aske
             raise FitError("no standard errors: the information about the scores is singular")
         return Uncertainty()
     about = _by_model(root, simple, full, asked)
-    random, draws = np.random.default_rng(asked.seed), None
+    draws = None
     units = count_units(decided, counts, ordered=engine.position) if clusters or asked.bootstrap else None
     if units is not None and clusters:
         about, full = _with_robust(about, full, counts, units, root, asked)
     if units is not None and asked.bootstrap:
         rounds, failed = bootstrap_draws(
-            counts, units, root, engine, asked.bootstrap, random, smooth=engine.name != "sirt"
+            counts,
+            units,
+            root,
+            engine,
+            asked.bootstrap,
+            asked.seed,
+            smooth=engine.name != "sirt",
+            n_jobs=asked.n_jobs,
         )
         about, full, draws = _with_bootstrap(about, full, root, rounds, failed, asked)
     if asked.ranks:
         if draws is None and full is not None:
-            draws = normal_draws(root.at, full, random)
+            draws = normal_draws(root.at, full, np.random.default_rng(asked.seed))
         if draws is not None:
             ends = zip(("rank_lower", "rank_upper"), rank_bounds(draws, asked.level), strict=True)
             about = replace(about, columns=(*about.columns, *ends))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 from scipy.special import expit
 
 from pairscale.core.arrays import Floats, Ints
@@ -27,7 +28,7 @@ from pairscale.core.options import (
     require_seed,
 )
 from pairscale.core.provenance import Provenance
-from pairscale.core.tables import Table
+from pairscale.core.tables import TIMES, Table
 from pairscale.models._bayes_rows import BayesTies, read_rows, sizes_of
 from pairscale.models._btl import BTLDensity, Cells, JudgeParameters
 from pairscale.models._copies import AS_NEW, BY_ADDED, say_copies
@@ -38,7 +39,7 @@ from pairscale.models.known import known_by_id, standardised
 from pairscale.models.logs import ITEM_FIGURES, round_log_row, summarize_items
 from pairscale.models.model_columns import model_columns
 from pairscale.models.posterior import Posterior, item_log
-from pairscale.models.repeats import RepeatAgreement, count_repeats, repeats_per_item
+from pairscale.models.repeats import RepeatAgreement, count_repeats, places, repeats_per_item, row_times
 from pairscale.models.sampling import MCMCSettings, Repeats, Variant
 from pairscale.pairing.edges import count_cells, linked_groups
 from pairscale.pairing.table import generator
@@ -197,7 +198,7 @@ def fit_bayes_btl_mcmc(
         )
     rows, names, said = read_rows(results, ids, ties)
     said += say_copies(rows, rows, AS_NEW if repeats == "independent" else BY_ADDED)
-    rows = rows.select("ID1", "ID2", "better_id")
+    rows = rows.select("ID1", "ID2", "better_id", cs.by_name(TIMES, require_all=False))
     known = None if prior is None else known_by_id(prior, names)
     sizes = sizes_of(pair_counts, rows.height)
     seed = require_seed(seed)
@@ -278,6 +279,8 @@ def fit_btl(
     model = judge_parameters(model_variant, prior_sd, known)
     names = pl.Series(list(ids), dtype=pl.String)
     cells, first, second, agreement = count_repeats(rows, names, model, repeats)
+    times = row_times(rows)
+    pos_A, pos_B = (places(side, len(names), times) for side in (first, second))
     density = BTLDensity(cells, model)
     rng = generator(seed)
     start = warm._warm if warm is not None else None
@@ -307,11 +310,11 @@ def fit_btl(
         posterior=posterior,
         diagnostics=diagnostics,
         model_variant=model_variant,
-        n_comparisons=rows.height,
-        degree=np.bincount(first, minlength=len(names)) + np.bincount(second, minlength=len(names)),
-        pos_count_A=np.bincount(first, minlength=len(names)),
-        pos_count_B=np.bincount(second, minlength=len(names)),
-        repeated_pairs=repeats_per_item(first, second, len(names)),
+        n_comparisons=int(pos_A.sum()),
+        degree=pos_A + pos_B,
+        pos_count_A=pos_A,
+        pos_count_B=pos_B,
+        repeated_pairs=repeats_per_item(first, second, len(names), times),
         prior_sd=np.exp(judge["t"]).ravel() if "t" in judge else None,
         slope=judge["g"].ravel() if "g" in judge else None,
         accept=found.accept,

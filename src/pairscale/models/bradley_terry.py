@@ -15,6 +15,7 @@ import polars as pl
 from pairscale.core.arrays import Floats, Ints
 from pairscale.core.comparisons import says_who_stood_first
 from pairscale.core.errors import FitError, InputError, UnknownNameError
+from pairscale.core.jobs import require_jobs
 from pairscale.core.notices import notice
 from pairscale.core.options import (
     require_choice,
@@ -84,6 +85,7 @@ def fit_bt_model(
     repeats: Repeats = "independent",
     chosen: Chosen = "beforehand",
     verbose: bool = False,
+    n_jobs: int | None = None,
 ) -> BTFit:
     """Fit a Bradley–Terry model: a score for every item, from comparisons of two.
 
@@ -136,6 +138,7 @@ def fit_bt_model(
         chosen: ``adaptive`` when pairs were chosen by what earlier answers said; a notice then says that the intervals
             are too narrow, except with ``map``, a learned prior and learned repeats.
         verbose: say how the engine went.
+        n_jobs: processes for the bootstrap, -1 for all cores; by default one, or what ``joblib.parallel_config`` says.
 
     Returns:
         The scores with their standard errors, the reliability, and how they were found. Equal input gives equal output,
@@ -159,6 +162,7 @@ def fit_bt_model(
         _require_sides(bt_data)
     method = _engine(engine, eps, prior_sd, position, ties)
     asked = _asked(level, se, interval, covariance, cluster is not None, bootstrap, rank_intervals, seed)
+    asked = replace(asked, n_jobs=require_jobs(n_jobs))
     require_choice(unconnected, "unconnected", get_args(Unconnected))
     decided = read_decided(bt_data, ties=ties, weights=weights, cluster=cluster)
     expected = _all_ids(ids, decided.ids)

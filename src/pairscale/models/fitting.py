@@ -16,7 +16,7 @@ from pairscale.core.errors import InputError
 from pairscale.core.files import read_table
 from pairscale.core.notices import notice
 from pairscale.core.options import ProgressMode, require_choice
-from pairscale.core.tables import as_text, is_blank, listed
+from pairscale.core.tables import as_text, is_blank, listed, times_of
 from pairscale.models._bayes_rows import PROBABILITY, read_graded_rows
 from pairscale.models._progress import showing_progress
 from pairscale.models._rows import judge_column
@@ -48,7 +48,7 @@ _OF_MODEL = {
     "separate": ("bt",), "position": ("bt",), "cluster": ("bt",), "bootstrap": ("bt",), "reference": ("bt",),
     "weights": ("bt",), "covariance": ("bt",), "rank_intervals": ("bt",), "level": ("bt",), "chosen": ("bt",),
     "variant": ("bayes",), "prior": ("bayes",), "prior_sd": ("bayes", "bt"), "repeats": ("bayes", "bt"),
-    "ties": ("bayes", "bt"), "engine": ("bayes", "bt"), "runs": ("elo",), "answer": ("bayes",),
+    "ties": ("bayes", "bt"), "engine": ("bayes", "bt"), "runs": ("elo",), "answer": ("bayes",), "n_jobs": ("bt",),
     "judges": ("bayes",),
 }  # fmt: skip
 
@@ -83,6 +83,7 @@ def fit(
     weights: str | Sequence[float] | None = None,
     covariance: bool = False,
     rank_intervals: bool = False,
+    n_jobs: int | None = None,
     progress: ProgressMode = False,
 ) -> BTFit | EloFit | BayesFit:
     """Turn comparisons into scores, ranks, intervals and a reliability.
@@ -92,8 +93,9 @@ def fit(
     ``mle``, ``firth`` and ``elo`` give R's figures: every comparison is new evidence, and ties are left out.
 
     Args:
-        data: A run file, a file of results or of people's labels, or a table of results, of any form that the guide
-            to results lists.
+        data: A run file or its database, a file of results or of people's labels, a table, or Parquet files by a
+            pattern (``results/*.parquet``), of any form that the guide to results lists. Of more than 200,000
+            comparisons in Parquet files, a LazyFrame or a run file, only the different ones are held, counted.
         model: ``bt`` (Bradley-Terry), ``elo`` (EloChoice) or ``bayes`` (the whole posterior).
         answer: What is evidence: the ``winner``, or, of bayes, the ``probability`` that the first text is better, from
             the column of that name. Scores are then in the judge's logits.
@@ -130,6 +132,8 @@ def fit(
             if there is one.
         covariance: Of bt: keep the covariance of all scores.
         rank_intervals: Of bt: add intervals of the ranks.
+        n_jobs: Of bt: processes for the bootstrap, -1 for all cores; by default one, or what
+            ``joblib.parallel_config`` says. The figures are the same for every number.
         progress: Show what a long fit of bt or bayes works at, in a terminal or a notebook.
 
     Returns:
@@ -149,7 +153,7 @@ def fit(
     require_choice(judges, "judges", get_args(Judges))
     of_bt: dict[str, Any] = {
         "position": position, "cluster": cluster, "bootstrap": bootstrap, "reference": reference, "weights": weights,
-        "covariance": covariance, "rank_intervals": rank_intervals,
+        "covariance": covariance, "rank_intervals": rank_intervals, "n_jobs": n_jobs,
     }  # fmt: skip
     given = of_bt | {
         "engine": engine != "auto", "variant": variant, "prior_sd": prior_sd, "repeats": repeats,
@@ -161,7 +165,16 @@ def fit(
     if answer == "probability" and ties is not None:
         raise InputError("ties belongs to answer='winner'; with answer='probability' a tie is a probability of 0.5")
     _require_slopes(judges, answer, engine, variant, prior_sd, given=prior is not None)
-    known = read_comparisons(data, condition, a_col=a_col, b_col=b_col, winner_col=winner_col, key=key)
+    known = read_comparisons(
+        data,
+        condition,
+        a_col=a_col,
+        b_col=b_col,
+        winner_col=winner_col,
+        key=key,
+        keep=counted_by(model, answer=answer, judges=judges, weights=weights, cluster=cluster),
+    )
+    _require_columns(known.table, weights=weights, cluster=cluster)
     if answer == "winner":
         _say_unused(known.table)
     if weights is None and "weight" in known.table.columns:
@@ -219,6 +232,36 @@ def _require_bayes(ties: Ties, answer: Answer, *, given: bool) -> Literal["half"
     if answer == "probability" and given:
         raise InputError("prior belongs to answer='winner'; a fit of probabilities does not take it yet")
     return ties
+
+
+def counted_by(
+    model: str,
+    *,
+    answer: str = "winner",
+    judges: str = "pooled",
+    weights: str | Sequence[float] | None = None,
+    cluster: str | Sequence[Any] | None = None,
+) -> list[str] | None:
+    """The columns that a fit needs beside the texts and who won, so that comparisons can be counted; None if not.
+
+    Args:
+        model: see :func:`fit`; Elo ratings need one comparison after the other.
+        answer: see :func:`fit`; probabilities are hardly ever the same.
+        judges: see :func:`fit`.
+        weights: see :func:`fit`.
+        cluster: see :func:`fit`.
+    """
+    if model == "elo" or answer == "probability" or judges == "slopes":
+        return None
+    named = [weights if weights is not None else "weight", cluster] if model == "bt" else []
+    return [name for name in named if isinstance(name, str)]
+
+
+def _require_columns(table: pl.DataFrame, **given: str | Sequence[Any] | None) -> None:
+    """Refuse one value per row where the different rows are counted."""
+    wrong = [name for name, value in given.items() if value is not None and not isinstance(value, str)]
+    if wrong and times_of(table) is not None:
+        raise InputError(f"{wrong[0]}: so many comparisons are counted, not read one by one; name a column of theirs")
 
 
 def _pooled(

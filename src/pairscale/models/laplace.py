@@ -34,7 +34,7 @@ from pairscale.models._normal_sparse import SparseTarget
 from pairscale.models.bayes import judge_parameters
 from pairscale.models.diagnostics import Diagnostics, DiagnosticsGate
 from pairscale.models.posterior import Posterior
-from pairscale.models.repeats import RepeatAgreement, count_repeats, repeats_per_item
+from pairscale.models.repeats import RepeatAgreement, count_repeats, places, repeats_per_item, row_times
 from pairscale.models.sampling import MCMCSettings, Repeats, Variant
 from pairscale.pairing.table import generator
 
@@ -150,16 +150,17 @@ def fit_btl_laplace(
         1,
         diagnostics,
     )
-    pos_A, pos_B = np.bincount(first, minlength=len(names)), np.bincount(second, minlength=len(names))
+    times = row_times(rows)
+    pos_A, pos_B = (places(side, len(names), times) for side in (first, second))
     return LaplaceFit(
         posterior=posterior,
         diagnostics=diagnostics,
         model_variant=model_variant,
-        n_comparisons=rows.height,
+        n_comparisons=int(pos_A.sum()),
         degree=pos_A + pos_B,
         pos_count_A=pos_A,
         pos_count_B=pos_B,
-        repeated_pairs=repeats_per_item(first, second, len(names)),
+        repeated_pairs=repeats_per_item(first, second, len(names), times),
         n_unique_pairs=len(np.unique(np.minimum(first, second) * len(names) + np.maximum(first, second))),
         prior_sd=np.exp(judge["t"]) if "t" in judge else None,
         repeat_agreement=agreement,

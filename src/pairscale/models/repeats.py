@@ -17,6 +17,7 @@ import polars as pl
 from scipy.special import expit
 
 from pairscale.core.arrays import Floats, Ints
+from pairscale.core.tables import times_of
 from pairscale.models._cells import Cells, JudgeParameters, count_outcomes
 from pairscale.models._ties import weigh_ties
 from pairscale.models.sampling import Repeats, require_repeats
@@ -26,9 +27,11 @@ __all__ = [
     "RepeatAgreement",
     "agreement_by_judge",
     "count_repeats",
+    "places",
     "repeat_agreement",
     "repeat_weights",
     "repeats_per_item",
+    "row_times",
     "weigh_repeats",
 ]
 
@@ -71,24 +74,50 @@ def count_repeats(
     """Count outcomes, each repeat and tie for as much evidence as it is.
 
     Args:
-        rows: ``ID1 ID2 better_id``; a missing ``better_id`` is a tie.
+        rows: ``ID1 ID2 better_id``; a missing ``better_id`` is a tie. Different rows may be counted.
         names: all ids.
         model: which parameters the judge has.
         repeats: how to count repeats.
 
     Returns:
-        The outcomes, per comparison the number of the first and of the second item, and how far repeats agree.
+        The outcomes, per row the number of the first and of the second item, and how far repeats agree.
     """
+    times = row_times(rows)
     first, second = numbered(rows["ID1"], names), numbered(rows["ID2"], names)
     first_won = rows["better_id"] == rows["ID1"]
-    cells = count_outcomes(first, second, first_won, len(names), position=model.position)
-    found = repeat_agreement(first, second, first_won, cells, model, repeats)
-    cells = weigh_ties(weigh_repeats(cells, found.rho), first_won.null_count(), len(first_won), model)
-    return cells, first, second, found
+    cells = count_outcomes(first, second, first_won, len(names), position=model.position, times=times)
+    found = repeat_agreement(first, second, first_won, cells, model, repeats, times)
+    ties, of = first_won.null_count(), len(first_won)
+    if times is not None:
+        ties, of = int(times[first_won.is_null().to_numpy()].sum()), int(times.sum())
+    return weigh_ties(weigh_repeats(cells, found.rho), ties, of, model), first, second, found
+
+
+def row_times(rows: pl.DataFrame) -> Ints | None:
+    """How often each row stands there, where different rows are counted; else None."""
+    times = times_of(rows)
+    return None if times is None else times.to_numpy()
+
+
+def places(rows: Ints, n_items: int, times: Ints | None) -> Ints:
+    """Per item, in how many comparisons it stood at a side.
+
+    Args:
+        rows: per row, the item at that side.
+        n_items: how many items there are.
+        times: how often each row stands there; once by default.
+    """
+    return np.bincount(rows, times, n_items).astype(np.int64)
 
 
 def repeat_agreement(
-    first: Ints, second: Ints, first_won: pl.Series, cells: Cells, model: JudgeParameters, repeats: Repeats
+    first: Ints,
+    second: Ints,
+    first_won: pl.Series,
+    cells: Cells,
+    model: JudgeParameters,
+    repeats: Repeats,
+    times: Ints | None = None,
 ) -> RepeatAgreement:
     """How far repeats agree, and the excess agreement to count them with.
 
@@ -99,9 +128,10 @@ def repeat_agreement(
         cells: the same, counted.
         model: which parameters the judge has.
         repeats: how to count repeats.
+        times: how often each comparison stands there; once by default.
     """
     repeats = require_repeats(repeats)
-    asked = _Asked.of(first, second, first_won, cells.n_items)
+    asked = _Asked.of(first, second, first_won, cells.n_items, times)
     if repeats == "independent":
         return asked.found(0.0, "independent")
     if repeats != "learned":
@@ -163,10 +193,10 @@ def agreement_by_judge(
     return asked.found(rho, "learned", expected)
 
 
-def repeat_weights(first: Ints, second: Ints, n_items: int, rho: float) -> Floats:
+def repeat_weights(first: Ints, second: Ints, n_items: int, rho: float, times: Ints | None = None) -> Floats:
     """What each comparison counts when a pair asked n times counts as ``1 + (n - 1)(1 - rho)``."""
     _, which = np.unique(np.minimum(first, second) * n_items + np.maximum(first, second), return_inverse=True)
-    return _shares(np.bincount(which).astype(np.float64), rho)[which]
+    return _shares(np.bincount(which, times).astype(np.float64), rho)[which]
 
 
 def _shares(n: Floats, rho: float) -> Floats:
@@ -201,17 +231,21 @@ class _Asked:
     lost: Floats
 
     @classmethod
-    def of(cls, first: Ints, second: Ints, first_won: pl.Series, n_items: int) -> _Asked:
+    def of(cls, first: Ints, second: Ints, first_won: pl.Series, n_items: int, times: Ints | None = None) -> _Asked:
         answered = ~first_won.is_null().to_numpy()
+        weight = None if times is None else times[answered]
         first, second = first[answered], second[answered]
         won_first = first_won.filter(answered).to_numpy()
         low, high = np.minimum(first, second), np.maximum(first, second)
-        pair, which, times = np.unique(low * n_items + high, return_inverse=True, return_counts=True)
-        often = times > 1
+        pair, which = np.unique(low * n_items + high, return_inverse=True)
+        often = np.bincount(which, weight, len(pair)) > 1
         place = which * 2 + (first != low)
         low_won = won_first == (first == low)
         size = 2 * len(pair)
-        won, lost = (np.bincount(place[who], minlength=size).astype(np.float64) for who in (low_won, ~low_won))
+        won, lost = (
+            np.bincount(place[who], None if weight is None else weight[who], size).astype(np.float64)
+            for who in (low_won, ~low_won)
+        )
         low, high = np.divmod(pair[often], n_items)
         return cls(low, high, won.reshape(-1, 2)[often], lost.reshape(-1, 2)[often])
 
@@ -311,15 +345,16 @@ def _chances(asked: _Asked, cells: Cells, model: JudgeParameters) -> Floats:
     return np.asarray((1 - found.lapse) * expit(difference) + found.lapse / 2)
 
 
-def repeats_per_item(first: Ints, second: Ints, n_items: int) -> Ints:
+def repeats_per_item(first: Ints, second: Ints, n_items: int, times: Ints | None = None) -> Ints:
     """Per item, in how many comparisons it was that repeat a pair, in either order.
 
     Args:
         first: per comparison, the number of the item shown first.
         second: per comparison, the number of the item shown second.
         n_items: how many items there are.
+        times: how often each comparison stands there; once by default.
     """
-    low, high, times = count_cells(np.minimum(first, second), np.maximum(first, second), n_items)
-    again = (times - 1).astype(np.float64)
+    low, high, often = count_cells(np.minimum(first, second), np.maximum(first, second), n_items, times)
+    again = (often - 1).astype(np.float64)
     both = np.bincount(low, again, n_items) + np.bincount(high, again, n_items)
     return both.astype(np.int64)

@@ -13,12 +13,22 @@ def numbered(column: pl.Series, ids: pl.Series) -> Ints:
     return column.cast(pl.Enum(ids)).to_physical().to_numpy().astype(np.int64)
 
 
-def count_cells(first: Ints, second: Ints, n: int) -> tuple[Ints, Ints, Ints]:
+def count_cells(first: Ints, second: Ints, n: int, times: Ints | None = None) -> tuple[Ints, Ints, Ints]:
     """The different pairs of numbers below ``n``, in order, and how often each occurs.
 
     Polars counts by hashing, many times faster than sorting millions of numbers would be.
+
+    Args:
+        first: the first number of each pair.
+        second: the second.
+        n: above all of them.
+        times: how often each pair stands for itself; once by default.
     """
-    cells = pl.DataFrame({"cell": first * n + second}).group_by("cell").len("times").sort("cell")
+    table = pl.DataFrame({"cell": first * n + second})
+    number_of = pl.len()
+    if times is not None:
+        table, number_of = table.with_columns(n=times), pl.col("n").sum()
+    cells = table.group_by("cell").agg(number_of.alias("times")).sort("cell")
     low, high = np.divmod(cells["cell"].to_numpy(), n)
     return low, high, cells["times"].to_numpy().astype(np.int64)
 

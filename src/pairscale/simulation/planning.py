@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,11 +14,14 @@ from pairscale.adaptive.presets import OURS, Preset, resolve_preset, with_goal
 from pairscale.adaptive.selectors import OwnSelector, selector_for
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
+from pairscale.core.jobs import run_tasks, values_of
 from pairscale.core.options import ProgressMode, optional, require_int, require_number, require_probability
 from pairscale.runtime import Progress
 from pairscale.simulation.run import MOST_PER_ITEM, simulate_run
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import polars as pl
 
     from pairscale.simulation.run import SimulatedRun
@@ -116,6 +119,7 @@ def plan(
     concurrency: int = 1,
     seeds: int = 3,
     seed: int = 0,
+    n_jobs: int | None = None,
     progress: ProgressMode = True,
 ) -> ComparisonPlan:
     """Simulate runs like the one you plan, and see how many comparisons they need to stop.
@@ -140,6 +144,7 @@ def plan(
         concurrency: Questions open at once.
         seeds: How many runs to simulate.
         seed: Seed of the first run; the others count up from it.
+        n_jobs: How many runs at once, in processes of their own, as in :func:`simulate`.
         progress: Show progress on standard error.
 
     Returns:
@@ -171,22 +176,27 @@ def plan(
     target = None if size is not None else 0.9 if wanted is None else wanted
     adaptive, btl = resolve_preset(preset, settings, {} if target is None else {"eap_reliability_min": target})
     selector = selector_for(selector, settings.get("goal", "order"))
-    runs: list[SimulatedRun] = []
+    options = {
+        "n_items": simulated, "selector": selector, "ability_sd": sd, "bias": bias, "lapse": lapse,
+        "invalid_rate": invalid_rate, "concurrency": concurrency, "checkpoints": (), "adaptive_config": adaptive,
+        "btl_config": btl,
+    }  # fmt: skip
+    done = []
     with Progress(seeds, 0, show=progress, label="simulating") as bar:
-        for at in range(seeds):
-            run = simulate_run(
-                simulated, selector, seed + at, ability_sd=sd, bias=bias, lapse=lapse,
-                invalid_rate=invalid_rate, concurrency=concurrency, checkpoints=(),
-                adaptive_config=adaptive, btl_config=btl,
-            )  # fmt: skip
-            runs.append(run)
-            bar.count(failed=False, cost=None)
+        for one in run_tasks(_simulated, [options | {"seed": seed + at} for at in range(seeds)], n_jobs):
+            done.append(one)
+            bar.count(failed=one.error is not None, cost=None)
+    runs = values_of(done, "run")
     found = _plan(n, target, runs, price, seconds, concurrency)
     if top is None or size is None:
         return replace(found, preset=preset)
     said = () if size == top else (f"they were for the top {size:,} of {simulated:,}: about the same share",)
     right = float(np.mean([_right(run, size) for run in runs])) * top / size
     return replace(found, preset=preset, goal=f"top:{top}", top_right=right, notices=found.notices + said)
+
+
+def _simulated(options: Mapping[str, Any]) -> SimulatedRun:
+    return simulate_run(**options)
 
 
 def _right(run: SimulatedRun, top: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from pairscale.adaptive.presets import OURS, Preset, resolve_preset, stopping_at
 from pairscale.adaptive.selectors import POLLITT, OwnSelector, named_selector, selector_name
 from pairscale.core.display import PlotMixin
 from pairscale.core.errors import InputError
+from pairscale.core.jobs import Done, require_jobs, run_tasks, values_of
 from pairscale.core.options import (
     ProgressMode,
     optional,
@@ -33,7 +34,7 @@ from pairscale.simulation.run import CURVE, REFITS, SimulatedRun, simulate_run
 if TYPE_CHECKING:
     from pairscale.adaptive.refits import FitFn
 
-__all__ = ["RUNS", "SETTING", "SimulationStudy", "simulate"]
+__all__ = ["RUNS", "SETTING", "SimulationStudy", "simulate", "simulated"]
 
 SETTING: dict[str, pl.DataType] = {
     "n_items": pl.Int64(),
@@ -55,6 +56,7 @@ RUNS: dict[str, pl.DataType] = SETTING | {
     "reliability_claimed": pl.Float64(),
     "reliability_true": pl.Float64(),
     "excess": pl.Float64(),
+    "error": pl.String(),
 }
 """The columns of ``SimulationStudy.runs``."""
 
@@ -71,7 +73,8 @@ class SimulationStudy(PlotMixin, table="stops", columns=_STOPS, charts=("selecto
 
     Attributes:
         runs: one row per run: where it ended and why, where the stop rule first held (``stopped_at``), the reliability
-            it claimed, the true one, and ``excess``, the first less the second.
+            it claimed, the true one, and ``excess``, the first less the second. A run that failed has its ``error``
+            and counts nowhere else.
         curves: one row per run and checkpoint: correlations with the truth, of TrueSkill (``_mu``) and of one estimate
             for all selectors (``_map``).
         refits: one row per run and refit: claimed and true reliability.
@@ -165,7 +168,7 @@ def simulate(
     fit: FitFn | str | None = "laplace",
     adaptive_config: Mapping[str, Any] | None = None,
     btl_config: Mapping[str, Any] | None = None,
-    workers: int = 1,
+    n_jobs: int | None = None,
     progress: ProgressMode = True,
 ) -> SimulationStudy:
     """Run the adaptive engine on judges of known truth, for every combination of settings and every seed.
@@ -196,7 +199,8 @@ def simulate(
         fit: What fits the model: ``laplace`` (fast), ``exact`` (the sampler of real runs) or a function.
         adaptive_config: Fields of ``AdaptiveConfig`` to use instead of the preset's.
         btl_config: Fields of ``BTLConfig`` to use instead of the preset's.
-        workers: Processes to spread the runs over.
+        n_jobs: How many runs at once, in processes of their own; -1 for all cores. By default one, or what
+            ``joblib.parallel_config`` says. Results are the same for every number.
         progress: Show progress on standard error.
 
     Returns:
@@ -228,7 +232,7 @@ def simulate(
         btl = BTLConfig.for_items(n, model)
         AdaptiveConfig.for_items(n, adaptive, refit_pairs_target=btl.refit_pairs_target)
     seed, seeds = require_int(seed, "seed", least=0), require_int(seeds, "seeds", least=1)
-    workers = require_int(workers, "workers", least=1)
+    n_jobs = require_jobs(n_jobs)
     same = {"stop_early": stops, "fit_fn": fit, "adaptive_config": adaptive, "btl_config": model}
     tasks = [
         (
@@ -237,19 +241,16 @@ def simulate(
         )
         for n, spread, judge, k, at, name in product(sizes, spreads, faults, flights, range(seed, seed + seeds), chosen)
     ]
-    runs = []
+    done = []
     with Progress(len(tasks), 0, show=progress, label="simulating") as bar:
-        for run in _all(tasks, workers):
-            runs.append(run)
-            bar.count(failed=False, cost=None)
+        for one in run_tasks(simulated, tasks, n_jobs):
+            done.append(one)
+            bar.count(failed=one.error is not None, cost=None)
     settings = {
         "items": sizes, "selector": list(chosen), "seeds": seeds, "seed": seed, "sd": spreads, "judges": faults,
         "concurrency": flights, "per_item": limit, "stop_early": stops, "preset": preset,
     }  # fmt: skip
-    return _gathered([labels for labels, _ in tasks], runs, seeds, base, settings)
-
-
-_Task = tuple[dict[str, Any], dict[str, Any]]
+    return _gathered([labels for labels, _ in tasks], done, base, settings)
 
 
 def _lengths(n: int, limit: float | None, marks: Sequence[float] | None) -> dict[str, Any]:
@@ -260,20 +261,8 @@ def _lengths(n: int, limit: float | None, marks: Sequence[float] | None) -> dict
     }
 
 
-def _all(tasks: Sequence[_Task], workers: int) -> Iterator[SimulatedRun]:
-    """The runs, in the order of the tasks."""
-    if workers == 1:
-        yield from map(_one, tasks)
-        return
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
-
-    # Processes of their own from the start: a copy of this one would share the threads of its libraries.
-    with ProcessPoolExecutor(min(workers, len(tasks)), mp_context=get_context("spawn")) as pool:
-        yield from pool.map(_one, tasks)
-
-
-def _one(task: _Task) -> SimulatedRun:
+def simulated(task: tuple[Mapping[str, Any], Mapping[str, Any]]) -> SimulatedRun:
+    """One run: its labels, of which ``judge`` and ``selector`` are names, and the other options of `simulate_run`."""
     labels, options = task
     named = {name: value for name, value in labels.items() if name not in {"judge", "selector"}}
     return simulate_run(**named, **options)
@@ -281,12 +270,13 @@ def _one(task: _Task) -> SimulatedRun:
 
 def _gathered(
     labels: Sequence[dict[str, Any]],
-    runs: Sequence[SimulatedRun],
-    n_seeds: int,
+    done: Sequence[Done[SimulatedRun]],
     baseline: str | None,
     settings: Mapping[str, Any],
 ) -> SimulationStudy:
-    ends = pl.DataFrame([label | _end(run) for label, run in zip(labels, runs, strict=True)], schema=RUNS)
+    runs = values_of(done, "run")
+    ends = pl.DataFrame([label | _end(one) for label, one in zip(labels, done, strict=True)], schema=RUNS)
+    labels = [label for label, one in zip(labels, done, strict=True) if one.error is None]
     ends = ends.with_columns(
         per_item=pl.col("comparisons") / pl.col("n_items"),
         excess=pl.col("reliability_claimed") - pl.col("reliability_true"),
@@ -295,14 +285,14 @@ def _gathered(
     refits = _stacked(labels, (run.refits for run in runs), REFITS).with_columns(
         excess=pl.col("reliability_claimed") - pl.col("reliability_true")
     )
-    by = _sorting(settings)
+    by, good = _sorting(settings), ends.filter(pl.col("error").is_null())
     return SimulationStudy(
         runs=ends,
         curves=curves,
         refits=refits,
-        summary=_means_of_curves(curves, n_seeds, baseline).sort(by),
-        stops=_means_of_ends(ends).sort(by[:-1]),
-        reliability=_means_of_refits(refits, n_seeds).sort(by),
+        summary=_of_all(_means_of_curves(curves, baseline), good).sort(by),
+        stops=_means_of_ends(good).sort(by[:-1]),
+        reliability=_of_all(_means_of_refits(refits), good).sort(by),
         baseline=baseline,
         settings=settings,
     )
@@ -319,19 +309,26 @@ def _sorting(settings: Mapping[str, Any]) -> list[pl.Expr]:
     ]
 
 
-def _means_of_curves(curves: pl.DataFrame, n_seeds: int, baseline: str | None) -> pl.DataFrame:
-    """Means at the checkpoints that all runs reached; with a baseline, also those of the differences to it."""
+def _of_all(table: pl.DataFrame, ends: pl.DataFrame) -> pl.DataFrame:
+    """The means to which all runs of their setting contribute."""
+    all_runs = ends.group_by(list(SETTING)).agg(_all=pl.len().cast(pl.Int64))
+    joined = table.join(all_runs, on=list(SETTING), how="left", maintain_order="left")
+    return joined.filter(pl.col("n_runs") == pl.col("_all")).drop("_all")
+
+
+def _means_of_curves(curves: pl.DataFrame, baseline: str | None) -> pl.DataFrame:
+    """Means at the checkpoints; with a baseline, also those of the differences to it."""
     figures = list(FIGURES)
     if baseline is not None:
         curves = differences(curves, [*_SAME, "seed", "comparisons"], FIGURES, baseline, "_gain")
         figures += [f"{name}_gain" for name in FIGURES]
-    return means(curves, _POINT, figures).filter(pl.col("n_runs") == n_seeds)
+    return means(curves, _POINT, figures)
 
 
-def _means_of_refits(refits: pl.DataFrame, n_seeds: int) -> pl.DataFrame:
-    """Means at the refits that all runs had; closing ones come at other counts."""
+def _means_of_refits(refits: pl.DataFrame) -> pl.DataFrame:
+    """Means at the refits; closing ones come at other counts."""
     figures = ["reliability_claimed", "reliability_true", "spearman_eap", "excess"]
-    return means(refits.filter(~pl.col("is_closing")), _POINT, figures).filter(pl.col("n_runs") == n_seeds)
+    return means(refits.filter(~pl.col("is_closing")), _POINT, figures)
 
 
 def _means_of_ends(ends: pl.DataFrame) -> pl.DataFrame:
@@ -344,7 +341,10 @@ def _means_of_ends(ends: pl.DataFrame) -> pl.DataFrame:
     return joined.select(*first, pl.exclude(*first))
 
 
-def _end(run: SimulatedRun) -> dict[str, Any]:
+def _end(done: Done[SimulatedRun]) -> dict[str, Any]:
+    run = done.value
+    if run is None:
+        return {"error": done.error}
     last = run.refits.row(-1, named=True) if run.refits.height else {}
     known = {name: last.get(name) for name in ("spearman_eap", "reliability_claimed", "reliability_true")}
     mine = {name: getattr(run, name) for name in ("comparisons", "asked", "stop_reason", "stopped_at")}

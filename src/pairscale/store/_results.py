@@ -12,9 +12,13 @@ from pairscale.core.tables import FAILED, RESULTS
 from pairscale.store.schema import attempts, comparisons, conditions, items, pairs
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from sqlalchemy.engine import Connection
 
-__all__ = ["failed_query", "panels_of", "read_conditions", "repeats_query", "results_query"]
+__all__ = [
+    "failed_query", "panels_of", "read_conditions", "repeats_query", "result_blocks", "results_query", "with_samples",
+]  # fmt: skip
 
 
 def results_query(condition_id: str | None, *, raw: bool) -> tuple[Select[Any], dict[str, Any]]:
@@ -41,6 +45,23 @@ def results_query(condition_id: str | None, *, raw: bool) -> tuple[Select[Any], 
     if condition_id is not None:
         query = query.where(c.condition_id == condition_id)
     return query, schema
+
+
+def result_blocks(connection: Connection, size: int = 50_000) -> Iterator[pl.DataFrame]:
+    """Every standing comparison in tables of so many rows, so that no more of them are in memory at a time.
+
+    Args:
+        connection: of the run file.
+        size: how many rows.
+    """
+    query, schema = results_query(None, raw=False)
+    for block in connection.execution_options(stream_results=True).execute(query).partitions(size):
+        yield with_samples(pl.DataFrame(list(map(tuple, block)), schema=schema, orient="row"))
+
+
+def with_samples(frame: pl.DataFrame) -> pl.DataFrame:
+    """Results with ``better_sample`` as ``SAMPLE_1`` or ``SAMPLE_2``."""
+    return frame.with_columns(pl.format("SAMPLE_{}", "better_sample").alias("better_sample"))
 
 
 def failed_query(condition_id: str | None) -> tuple[Select[Any], dict[str, Any]]:

@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Literal, cast
 
 import polars as pl
 
+from pairscale.core.counting import MOST_IN_MEMORY, columns_read, count_rows, is_many, is_pattern, scanned, scanned_rows
 from pairscale.core.errors import InputError, TableError
 from pairscale.core.files import TABLE_SUFFIXES, read_rows, read_table
 from pairscale.core.notices import notice
 from pairscale.core.results import ResultColumns, Results, read_form, text_columns
-from pairscale.core.tables import Table, id_text, listed, to_frame
+from pairscale.core.tables import Table, id_text, listed, to_frame, unnumbered
 from pairscale.store.label_keys import key_path, known_key, read_key
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pairscale.store.runfile import RunFile
 
@@ -61,6 +62,7 @@ def read_comparisons(
     winner_col: str | None = None,
     key: str | os.PathLike[str] | None = None,
     aloud: bool = True,
+    keep: Sequence[str] | None = None,
 ) -> Comparisons:
     """Results from a table, a file of results or of labels, or a run file under one condition.
 
@@ -73,22 +75,24 @@ def read_comparisons(
         winner_col: the column that says who won.
         key: of labels that do not say what they compare: the key of their manifest, or their table of pairs.
         aloud: say by a notice what was read, if its form is one of another tool.
+        keep: of Parquet files, LazyFrames and run files of more than 200,000 comparisons, count the different ones
+            instead of reading all: the two texts and who won, and these columns. None reads all of them.
 
     Raises:
         InputError: If the results cannot be read, or a choice is missing or belongs to another kind of file.
     """
     columns = ResultColumns(a_col, b_col, winner_col)
     is_open = _is_open(data)
-    if is_open or (isinstance(data, str | os.PathLike) and is_run(data)):
+    if is_open or (isinstance(data, str | os.PathLike) and is_run(data) and not is_pattern(data)):
         from pairscale.store.runfile import open_run
 
         if columns or key is not None:
             raise InputError("a_col, b_col, winner_col and key belong to tables; a run file knows its columns")
         if is_open:
-            return _of_run(cast("RunFile", data), condition)
+            return _of_run(cast("RunFile", data), condition, keep)
         with open_run(cast("str", data)) as store:
-            return _of_run(store, condition)
-    found = read_results(data, columns, key)
+            return _of_run(store, condition, keep)
+    found = read_results(data, columns, key, keep)
     chosen, criteria = _of_criterion(found, condition, str(data) if isinstance(data, str | os.PathLike) else "data")
     if aloud and (chosen.form is not None or chosen.unknown):
         notice(chosen.line)
@@ -96,7 +100,10 @@ def read_comparisons(
 
 
 def read_results(
-    data: Table | str | os.PathLike[str], columns: ResultColumns, key: str | os.PathLike[str] | None = None
+    data: Table | str | os.PathLike[str],
+    columns: ResultColumns,
+    key: str | os.PathLike[str] | None = None,
+    keep: Sequence[str] | None = None,
 ) -> Results:
     """Results from a table, or from a file of results or of labels, under whatever criteria.
 
@@ -104,17 +111,25 @@ def read_results(
         data: a table, or its file.
         columns: the columns that a user has named.
         key: of labels, see :func:`read_comparisons`.
+        keep: see :func:`read_comparisons`.
 
     Raises:
         InputError: If they cannot be read.
     """
     is_file = isinstance(data, str | os.PathLike)
-    table = _read_file(Path(data), columns) if is_file else data
-    return _of_table(table, str(data) if is_file else "data", columns, key)
+    what = str(data) if is_file else "data"
+    lazy = scanned(data)
+    if lazy is not None:
+        return _of_lazy(lazy, what, columns, key, keep)
+    table = _with_answers(_read_file(Path(data), columns), what, columns) if is_file else data
+    return _of_table(table, what, columns, key)
 
 
 def _read_file(path: Path, columns: ResultColumns) -> pl.DataFrame:
-    table = read_table(path, text=partial(text_columns, given=columns))
+    return read_table(path, text=partial(text_columns, given=columns))
+
+
+def _with_answers(table: pl.DataFrame, what: str, columns: ResultColumns) -> pl.DataFrame:
     there = set(table.columns)
     if (
         {"ID1", "ID2"} <= there
@@ -122,10 +137,35 @@ def _read_file(path: Path, columns: ResultColumns) -> pl.DataFrame:
         and not columns
     ):
         raise InputError(
-            f"{path} holds pairs without answers; `pairscale judge {path} --run FILE` gets them (if it has answers, "
+            f"{what} holds pairs without answers; `pairscale judge {what} --run FILE` gets them (if it has answers, "
             "name their column with winner_col=)"
         )
     return table
+
+
+def _of_lazy(
+    lazy: pl.LazyFrame,
+    what: str,
+    columns: ResultColumns,
+    key: str | os.PathLike[str] | None,
+    keep: Sequence[str] | None,
+) -> Results:
+    """Results that are not in memory: few are read, and the different ones of many are counted."""
+    rows, schema = scanned_rows(lazy, what)
+    names = _with_answers(pl.DataFrame(schema=schema), what, columns)
+    if keep is None and rows > MOST_IN_MEMORY:
+        raise InputError(
+            f"{what} has {rows:,} rows, and this needs each of them in memory, not only how often each stands there; "
+            "give a part of them, or a table that you have read yourself"
+        )
+    if keep is None or not is_many(rows) or "case_id" in schema:
+        return _of_table(lazy, what, columns, key)
+    if key is not None:
+        raise InputError(f"key belongs to labels of cases, with case_id and preferred; {what} holds none")
+    wanted = columns_read(names, what, columns)
+    wanted += [name for name in keep if name in schema and name not in wanted]
+    with unnumbered():
+        return read_form(count_rows(lazy, wanted, what), what, columns)
 
 
 def _of_table(table: Table, what: str, columns: ResultColumns, key: str | os.PathLike[str] | None) -> Results:
@@ -215,21 +255,29 @@ def _is_open(data: object) -> bool:
     return module is not None and isinstance(data, module.RunFile)
 
 
-def _of_run(store: RunFile, condition: str | None) -> Comparisons:
+def _of_run(store: RunFile, condition: str | None, keep: Sequence[str] | None = None) -> Comparisons:
     conditions = store.conditions()
     is_judge = condition in conditions["judge_id"].to_list() if conditions.height else False
     if (conditions.height == 0 or condition == _PEOPLE) and not is_judge:
         labels = _of_people(store, condition if condition != _PEOPLE else None)
         if labels is not None:
             return labels
+    from pairscale.store.counting import count_results
+
     meant = condition_of(store, condition)
     adaptive = store.get_meta("adaptive_condition")
     chosen: Literal["beforehand", "adaptive"] = (
         "adaptive" if adaptive is not None and meant in (None, adaptive) else "beforehand"
     )
-    table = store.results(meant)
-    judges = table["judge_id"].drop_nulls().unique(maintain_order=True).to_list()
-    line = f"{table.height:,} comparisons of a run file, judged by {', '.join(judges) or 'unknown'}"
+    standing = conditions if meant is None else conditions.filter(pl.col("condition_id") == meant)
+    rows = int(standing.select(pl.sum_horizontal("win", "tie", "flip", "abstention", "error").sum()).item())
+    if keep is not None and is_many(rows):
+        table = count_results(store, meant, keep)
+        judges = standing["judge_id"].drop_nulls().unique(maintain_order=True).to_list()
+    else:
+        table = store.results(meant)
+        judges = table["judge_id"].drop_nulls().unique(maintain_order=True).to_list()
+    line = f"{rows:,} comparisons of a run file, judged by {', '.join(judges) or 'unknown'}"
     if n := store.labels().height:
         line += f"; its {n:,} labels of people are not among them (condition=people takes those)"
     samples = store.items()

@@ -24,7 +24,14 @@ from pairscale.store import _postgres, _sqlite
 from pairscale.store._hashes import UNHASHED_FACTS
 from pairscale.store._lock import DatabaseLock, WriterLock, whoami
 from pairscale.store._records import PairProgress, item_row
-from pairscale.store._results import failed_query, panels_of, read_conditions, repeats_query, results_query
+from pairscale.store._results import (
+    failed_query,
+    panels_of,
+    read_conditions,
+    repeats_query,
+    results_query,
+    with_samples,
+)
 from pairscale.store.chain import heads_of
 from pairscale.store.database import (
     copy_rows,
@@ -408,9 +415,7 @@ class RunFile:
             raw: with a column ``raw_response``.
         """
         query, schema = results_query(condition_id, raw=raw)
-        frame = self._frame(query, schema)
-        frame = with_members(frame, self.panels())
-        return frame.with_columns(pl.format("SAMPLE_{}", "better_sample").alias("better_sample"))
+        return with_samples(with_members(self._frame(query, schema), self.panels()))
 
     def panels(self) -> dict[str, list[str]]:
         """By the condition of each panel of judges, the names of its members."""

@@ -11,7 +11,7 @@ import polars as pl
 
 from pairscale.core.comparisons import Condition, key_expressions, occurrence
 from pairscale.core.errors import TableError
-from pairscale.core.files import write_table
+from pairscale.core.files import write_parquet_blocks, write_table
 from pairscale.core.notices import notice
 from pairscale.core.provenance import fingerprint, utc_now
 from pairscale.core.results import ORDER_KNOWN, ResultColumns
@@ -27,6 +27,7 @@ from pairscale.store._companion import (
     write_companion,
 )
 from pairscale.store._restore import COPIED, restore
+from pairscale.store._results import result_blocks
 from pairscale.store.reading import read_results
 from pairscale.store.runfile import RunFile, open_run
 from pairscale.store.writer import Asked, Entry
@@ -40,7 +41,7 @@ def export_results(run: str | os.PathLike[str], path: str | os.PathLike[str]) ->
     Failed pairs are in it too, with their outcome. A run that is still being written is exported as it is at one
     moment. Attempts, logs, the labels of people and the hash chain are written to a second file beside it, with
     ``.logs.jsonl`` after its name; :func:`import_run` finds it there. Texts, requests, raw replies and the links of
-    labellers are not exported.
+    labellers are not exported. Parquet is written in blocks, however large the run is; other tables are made in memory.
 
     Args:
         run: The run file.
@@ -61,7 +62,12 @@ def export_results(run: str | os.PathLike[str], path: str | os.PathLike[str]) ->
         'comparisons.csv'
     """
     with open_run(run) as store, store.snapshot():
-        target = write_table(store.results().select(*RESULTS, "received_at"), path)
+        if Path(path).suffix.lower() == ".parquet":
+            with store.transaction() as connection:
+                blocks = (block.select(*RESULTS, "received_at") for block in result_blocks(connection))
+                target = write_parquet_blocks(blocks, path, {**RESULTS, "received_at": pl.String()})
+        else:
+            target = write_table(store.results().select(*RESULTS, "received_at"), path)
         write_companion(store, target)
     return target
 

@@ -1,0 +1,181 @@
+"""Results too many for memory, counted: the different rows, and how often each stands there.
+
+What a model reads of a row are the two texts, who won, and at most a weight or a cluster. Rows that agree in these are
+counted by Polars' streaming engine, and only the different ones are held.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from pairscale.core.columns import ColumnNames
+from pairscale.core.errors import FileFormatError, InputError, TableError
+from pairscale.core.results import NO_COLUMNS, ORDER_KNOWN, ResultColumns, read_form
+from pairscale.core.tables import TIMES, first_line, listed
+
+__all__ = [
+    "IN_MEMORY",
+    "MOST_IN_MEMORY",
+    "columns_read",
+    "count_rows",
+    "in_memory_limit",
+    "is_many",
+    "scanned",
+    "scanned_rows",
+]
+
+IN_MEMORY = 200_000
+"""Up to so many rows, results are read whole, whatever they come from."""
+
+MOST_IN_MEMORY = 20_000_000
+"""More rows of a file are never read whole."""
+
+_limit: ContextVar[int] = ContextVar("limit", default=IN_MEMORY)
+_LARGEST = 2**63
+_MOST_TEXTS = 5_000_000  # different values of one column that are numbered
+
+
+@contextmanager
+def in_memory_limit(rows: int) -> Iterator[None]:
+    """Inside the block, results of more than so many rows are counted instead of read whole."""
+    token = _limit.set(rows)
+    try:
+        yield
+    finally:
+        _limit.reset(token)
+
+
+def is_many(n: int) -> bool:
+    """Whether so many rows are counted instead of read whole."""
+    return n > _limit.get()
+
+
+def is_pattern(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is a pattern such as ``results/*.parquet``, and no file of that name is there."""
+    return glob.has_magic(os.fspath(path)) and "://" not in os.fspath(path) and not Path(path).exists()
+
+
+def scanned(data: Any) -> pl.LazyFrame | None:
+    """A LazyFrame, a Parquet file or a pattern of Parquet files, not read yet; None for everything else.
+
+    Raises:
+        InputError: when no file matches a pattern, or one that matches is not a Parquet file.
+    """
+    if isinstance(data, pl.LazyFrame):
+        return data
+    if not isinstance(data, str | os.PathLike):
+        return None
+    path = os.fspath(data)
+    if is_pattern(path):
+        found = sorted(glob.glob(path, recursive=True))  # noqa: PTH207 - a pattern may be absolute
+        other = [name for name in found if Path(name).suffix.lower() != ".parquet"]
+        if not found:
+            raise InputError(f"{path}: no file matches")
+        if other:
+            raise FileFormatError(
+                f"{path}: {listed(other)} is not a Parquet file; several files are read together if all are Parquet"
+            )
+        return pl.scan_parquet(found)
+    if Path(path).suffix.lower() == ".parquet" and Path(path).is_file():
+        return pl.scan_parquet(path, glob=False)
+    return None
+
+
+def columns_read(frame: pl.DataFrame, what: str = "results", columns: ResultColumns = NO_COLUMNS) -> list[str]:
+    """The columns that say who met whom and who won; those that differ in these alone are different comparisons.
+
+    Args:
+        frame: a table without rows, by whose columns the form is recognised.
+        what: its name in an error message.
+        columns: the columns that a user has named.
+
+    Raises:
+        TableError: as :func:`read_form`.
+    """
+    names = ColumnNames(frame.columns)
+    shown = read_form(frame, what, columns).columns
+    if nested := [name for name in shown if name not in frame.columns or frame.schema[name].is_nested()]:
+        raise TableError(
+            f"{what}: {listed(nested)}: so many rows are counted, and for that their values must be columns of their "
+            "own, and not nested in others"
+        )
+    further = ["outcome", ORDER_KNOWN, *(("swapped", "criterion", "trait") if names.has("preferred") else ())]
+    return list(dict.fromkeys([*shown, *names.all(*further)]))
+
+
+def scanned_rows(frame: pl.LazyFrame, what: str) -> tuple[int, pl.Schema]:
+    """How many rows a LazyFrame has, and its columns; of Parquet files, their footers say it.
+
+    Raises:
+        TableError: when it cannot be read.
+    """
+    try:
+        return int(frame.select(pl.len()).collect(engine="streaming").item()), frame.collect_schema()
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise TableError(f"{what} cannot be read: {first_line(error)}") from None
+
+
+def count_rows(frame: pl.LazyFrame, columns: Sequence[str], what: str) -> pl.DataFrame:
+    """The different rows of some columns, and how often each stands there.
+
+    Columns of texts are numbered first, and the numbers of a row put into one: it is grouped in half the time, and in
+    a third of the memory, that the texts themselves take.
+
+    Args:
+        frame: the rows.
+        columns: the columns that matter.
+        what: its name in an error message.
+
+    Returns:
+        These columns, and :data:`pairscale.core.tables.TIMES`.
+
+    Raises:
+        TableError: when the rows cannot be read.
+    """
+    schema = frame.select(columns).collect_schema()
+    names = [name for name, kind in schema.items() if kind in (pl.String, pl.Categorical, pl.Enum)]
+    known = _collect_all([frame.select(pl.col(name).cast(pl.String).unique()) for name in names], what)
+    key, size, texts = pl.lit(0, pl.UInt64), 1, dict[str, pl.Series]()
+    for name, values in zip(names, known, strict=True):
+        different = values.to_series().drop_nulls().sort()
+        if len(different) > _MOST_TEXTS or size * (len(different) + 1) >= _LARGEST:
+            continue  # stays as it is
+        texts[name], size = different, size * (len(different) + 1)
+        number = pl.col(name).cast(pl.String).cast(pl.Enum(different)).to_physical().cast(pl.UInt64)
+        key = key * (len(different) + 1) + number.fill_null(len(different))
+    rest = [name for name in columns if name not in texts]
+    numbered = frame.select(key.alias(_KEY), *rest).group_by(_KEY, *rest).len(TIMES)
+    found = _collected(numbered, what).sort(_KEY, *rest)
+    return _named(found, texts).select(*columns, pl.col(TIMES).cast(pl.Int64))
+
+
+_KEY = "_key"
+
+
+def _named(found: pl.DataFrame, texts: dict[str, pl.Series]) -> pl.DataFrame:
+    """The numbers of a row as texts again."""
+    for name in reversed(texts):
+        base = len(texts[name]) + 1
+        place = (found[_KEY] % base).cast(pl.UInt32)
+        place = place.set(place == base - 1, None)  # no value
+        found = found.with_columns(texts[name].gather(place).alias(name), pl.col(_KEY) // base)
+    return found.drop(_KEY)
+
+
+def _collected(frame: pl.LazyFrame, what: str) -> pl.DataFrame:
+    return _collect_all([frame], what)[0]
+
+
+def _collect_all(frames: Sequence[pl.LazyFrame], what: str) -> list[pl.DataFrame]:
+    try:
+        return pl.collect_all(frames, engine="streaming")
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise TableError(f"{what} cannot be read: {first_line(error)}") from None

@@ -1,0 +1,114 @@
+"""Independent tasks, on as many cores or machines as joblib is told to use.
+
+``n_jobs=2`` is two processes of this machine; inside ``joblib.parallel_config(backend="dask")`` it is a cluster. What a
+task needs, its seed included, is in the task, and every task has one thread for linear algebra, so that results do not
+depend on where it runs or on how many others run.
+"""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from pairscale.core.errors import InputError, PairscaleError
+from pairscale.core.notices import notice
+from pairscale.core.options import require_int
+
+__all__ = ["Done", "require_jobs", "run_tasks", "values_of"]
+
+Task = TypeVar("Task")
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class Done(Generic[Value]):
+    """What came of a task: a value, or why there is none.
+
+    Attributes:
+        value: the result; None for a task that failed.
+        error: the exception's name and message; None for a task that did not fail.
+        cause: the exception itself, if another process could send it.
+    """
+
+    value: Value | None
+    error: str | None = None
+    cause: Exception | None = None
+
+
+def require_jobs(n_jobs: Any) -> int | None:
+    """Validate ``n_jobs``: a number of workers, -1 for all cores, or None for what joblib is configured to use.
+
+    Raises:
+        InputError: when it is anything else.
+    """
+    if n_jobs is None:
+        return None
+    number = require_int(n_jobs, "n_jobs", least=-1)
+    if number == 0:
+        raise InputError("n_jobs must be a number of workers, or -1 for all cores, not 0")
+    return number
+
+
+def run_tasks(
+    function: Callable[[Task], Value], tasks: Sequence[Task], n_jobs: int | None = None
+) -> Iterator[Done[Value]]:
+    """Run a function on every task; what came of each, in their order, as soon as it is known.
+
+    A task that raises an exception is a :class:`Done` with an error, and the others are run all the same.
+
+    Args:
+        function: called with one task; where processes are used it must be one that can be pickled.
+        tasks: what to call it with.
+        n_jobs: how many at once, see :func:`require_jobs`.
+    """
+    n_jobs = require_jobs(n_jobs)
+    # Nothing is configured where joblib was never imported, and importing it takes a tenth of a second.
+    if n_jobs == 1 or (n_jobs is None and "joblib" not in sys.modules) or len(tasks) < 2:
+        for task in tasks:
+            yield _attempt(function, task)
+        return
+    from joblib import Parallel, delayed
+
+    yield from Parallel(n_jobs=n_jobs, return_as="generator")(delayed(_elsewhere)(function, task) for task in tasks)
+
+
+def _attempt(function: Callable[[Task], Value], task: Task) -> Done[Value]:
+    from threadpoolctl import threadpool_limits
+
+    try:
+        with threadpool_limits(1):
+            return Done(function(task))
+    except Exception as error:  # noqa: BLE001 - a task that fails is a row, whatever it raised
+        return Done(None, f"{type(error).__name__}: {error}", error)
+
+
+def _elsewhere(function: Callable[[Task], Value], task: Task) -> Done[Value]:
+    """The same in another process, from which not every exception can be sent."""
+    done = _attempt(function, task)
+    try:
+        pickle.loads(pickle.dumps(done.cause))  # noqa: S301 - our own bytes
+    except Exception:  # noqa: BLE001 - whatever it is, only its text is sent
+        return Done(None, done.error)
+    return done
+
+
+def values_of(done: Sequence[Done[Value]], what: str) -> list[Value]:
+    """The values of the tasks that did not fail; a notice says how many did.
+
+    Args:
+        done: what came of all tasks.
+        what: what a task is, for the message.
+
+    Raises:
+        Exception: when all of them failed, that of the first.
+    """
+    values = [one.value for one in done if one.error is None and one.value is not None]
+    if done and not values:
+        raise done[0].cause or PairscaleError(f"every {what} failed; the first with {done[0].error}")
+    failed = [one.error for one in done if one.error is not None]
+    if failed:
+        notice(f"{len(failed):,} of {len(done):,} {what}s failed and are left out; the first with {failed[0]}")
+    return values

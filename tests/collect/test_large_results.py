@@ -1,0 +1,78 @@
+"""Results of many pairs are read from the run file when they are asked for, and exported in blocks."""
+
+import asyncio
+from pathlib import Path
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import pairscale as ps
+from pairscale.core.counting import in_memory_limit
+from pairscale.core.errors import StoreError
+from pairscale.store import _results
+from pairscale.store.runfile import open_run
+
+PAIRS = ps.make_pairs(ps.synthetic_essays(8, seed=1))
+
+
+def _judged(run: Path | None, limit: int) -> ps.SubmitResult:
+    judge = ps.SimulatedJudge("theta_true", seed=1, invalid_rate=0.2)
+    with in_memory_limit(limit):
+        return asyncio.run(ps.submit_pairs_async(PAIRS, judge, run=run, progress=False, retries=0))
+
+
+def test_many_results_are_the_same_and_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small = _judged(tmp_path / "one.db", PAIRS.height)
+    large = _judged(tmp_path / "two.db", 0)
+    assert str(large) == str(small)
+    assert repr(large) == repr(small)
+    assert (large.n_answered, large.n_failed) == (small.results.height, small.failed_pairs.height)
+    monkeypatch.chdir("/")
+    assert_frame_equal(large.results.drop("latency_s"), small.results.drop("latency_s"))
+    assert_frame_equal(large.failed_pairs.drop("attempted_at"), small.failed_pairs.drop("attempted_at"))
+    assert large.failed_attempts.height == small.failed_attempts.height
+    assert large.results is large.results
+
+
+def test_they_are_not_read_before(tmp_path: Path) -> None:
+    large = _judged(tmp_path / "run.db", 0)
+    (tmp_path / "run.db").unlink()
+    assert large.n_answered > 0
+    with pytest.raises(StoreError, match="no such run file"):
+        _ = large.results
+
+
+def test_without_a_run_file_they_are_kept() -> None:
+    assert _judged(None, 0).results.height > 0
+
+
+def test_parquet_is_written_in_blocks_and_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _judged(tmp_path / "run.db", PAIRS.height)
+    whole = ps.export(tmp_path / "run.db", tmp_path / "whole.jsonl")
+    blocks: list[int] = []
+
+    def in_sevens(connection, size=7, made=_results.result_blocks):
+        for block in made(connection, 7):
+            blocks.append(block.height)
+            yield block
+
+    monkeypatch.setattr("pairscale.store.transfer.result_blocks", in_sevens)
+    parquet = ps.export(tmp_path / "run.db", tmp_path / "blocks.parquet")
+    assert blocks == [7, 7, 7, 7]
+    assert sorted(path.name for path in tmp_path.glob(".*")) == []
+    assert pl.read_parquet(parquet).to_dicts() == [
+        {**dict.fromkeys(pl.read_parquet(parquet).columns), **row} for row in pl.read_ndjson(whole).to_dicts()
+    ]
+    ps.import_run(parquet, tmp_path / "again.db", ps.synthetic_essays(8, seed=1))
+    with open_run(tmp_path / "run.db") as one, open_run(tmp_path / "again.db") as two:
+        assert_frame_equal(two.results(), one.results())
+        assert two.counts() == one.counts()
+
+
+def test_an_empty_run_is_a_table_without_rows(tmp_path: Path) -> None:
+    with open_run(tmp_path / "run.db", write=True):
+        pass
+    table = pl.read_parquet(ps.export(tmp_path / "run.db", tmp_path / "none.parquet"))
+    assert table.height == 0
+    assert {"ID1", "ID2", "better_id", "received_at"} <= set(table.columns)

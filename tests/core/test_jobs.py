@@ -1,0 +1,133 @@
+"""Independent tasks: the same results wherever they run, and a failed one does not end the others."""
+
+import os
+import subprocess
+import sys
+from functools import cache
+
+import joblib
+import polars as pl
+import pytest
+
+import pairscale as ps
+from pairscale.core.errors import InputError, MissingExtraError, PairscaleError
+from pairscale.core.jobs import Done, require_jobs, run_tasks, values_of
+
+BACKENDS = [(1, "loky"), (None, "loky"), (2, "threading"), pytest.param(2, "loky", marks=pytest.mark.slow)]
+
+
+def square(n: int) -> int:
+    if n == 3:
+        raise MissingExtraError("three", "extra")  # which cannot be pickled and read back
+    if n == 4:
+        raise ValueError("four")
+    return n * n
+
+
+@pytest.mark.parametrize(("n_jobs", "backend"), BACKENDS)
+def test_every_backend_gives_the_same_in_order(n_jobs: int | None, backend: str) -> None:
+    with joblib.parallel_config(backend=backend):
+        done = list(run_tasks(square, range(6), n_jobs))
+    assert [one.value for one in done] == [0, 1, 4, None, None, 25]
+    assert done[4].error == "ValueError: four"
+    assert isinstance(done[4].cause, ValueError)
+    assert done[3].error is not None
+    assert done[3].error.startswith("MissingExtraError: ")
+
+
+def test_the_configured_number_is_used_where_none_is_given() -> None:
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        done = list(run_tasks(_threads, range(2)))
+    assert [one.value for one in done] != [threading_main()] * 2
+
+
+def _threads(_: int) -> int:
+    import threading
+
+    return threading.get_ident()
+
+
+def threading_main() -> int:
+    return _threads(0)
+
+
+def test_what_failed_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    assert values_of([Done(1), Done(None, "ValueError: no"), Done(2)], "run") == [1, 2]
+    assert "1 of 3 runs failed and are left out; the first with ValueError: no" in caplog.text
+
+
+def test_when_all_failed_the_first_exception_is_raised() -> None:
+    with pytest.raises(ValueError, match="four"):
+        values_of(list(run_tasks(square, [4, 3])), "run")
+    with pytest.raises(PairscaleError, match="every run failed; the first with KeyError: 1"):
+        values_of([Done(None, "KeyError: 1")], "run")
+
+
+@pytest.mark.parametrize("wrong", [0, -2, 1.5, True, "2"])
+def test_wrong_numbers_are_refused(wrong: object) -> None:
+    with pytest.raises(InputError, match="n_jobs must be"):
+        require_jobs(wrong)
+
+
+def test_joblib_is_imported_when_it_is_needed() -> None:
+    code = "import sys, pairscale as ps; ps.plan(6, seeds=2, progress=False); print('joblib' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=600, env=os.environ
+    )
+    assert done.stdout.strip() == "False"
+
+
+def test_a_run_that_fails_is_a_row() -> None:
+    def fails(*_args: object, **_kwargs: object) -> None:
+        raise RuntimeError("no pair for you")
+
+    study = ps.simulate(8, selector=("random", fails), seeds=2, per_item=2, progress=False)
+    failed = study.runs.filter(study.runs["error"].is_not_null())
+    assert failed.height == 2
+    assert set(failed["error"]) == {"RuntimeError: no pair for you"}
+    assert study.stops["selector"].to_list() == ["random"]
+    assert study.stops["n_runs"].to_list() == [2]
+    assert study.summary.height == 2
+
+
+RESULTS = ps.example_writing_results
+
+
+def _studied(n_jobs: int | None) -> ps.SimulationStudy:
+    return ps.simulate(8, selector=("pollitt", "random"), seeds=2, per_item=3, n_jobs=n_jobs, progress=False)
+
+
+@cache
+def _alone() -> ps.SimulationStudy:
+    return _studied(1)
+
+
+@pytest.mark.parametrize(("n_jobs", "backend"), BACKENDS)
+def test_a_study_is_the_same_on_every_backend(n_jobs: int | None, backend: str) -> None:
+    with joblib.parallel_config(backend=backend):
+        found = _studied(n_jobs)
+    assert found.runs.equals(_alone().runs, null_equal=True)
+    assert found.curves.equals(_alone().curves, null_equal=True)
+
+
+@pytest.mark.parametrize(("n_jobs", "backend"), BACKENDS)
+def test_a_plan_is_the_same_on_every_backend(n_jobs: int | None, backend: str) -> None:
+    with joblib.parallel_config(backend=backend):
+        found = ps.plan(8, reliability=0.5, seeds=2, n_jobs=n_jobs, progress=False)
+    assert found.runs.equals(ps.plan(8, reliability=0.5, seeds=2, progress=False).runs, null_equal=True)
+
+
+@pytest.mark.parametrize(("n_jobs", "backend"), BACKENDS)
+@pytest.mark.parametrize("engine", ["sirt", "firth"])
+def test_a_bootstrap_is_the_same_on_every_backend(n_jobs: int | None, backend: str, engine: str) -> None:
+    def theta(n_jobs: int | None) -> pl.DataFrame:
+        return ps.fit(RESULTS, engine=engine, bootstrap=45, rank_intervals=True, n_jobs=n_jobs).theta
+
+    with joblib.parallel_config(backend=backend):
+        found = theta(n_jobs)
+    assert found.equals(theta(1))
+
+
+def test_n_jobs_belongs_to_models_that_resample() -> None:
+    with pytest.raises(InputError, match="n_jobs belongs to model='bt', not to model='elo'"):
+        ps.fit(RESULTS, "elo", n_jobs=2)

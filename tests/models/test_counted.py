@@ -1,0 +1,254 @@
+"""Results that are counted instead of read give the fit of the same rows in memory."""
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import pairscale as ps
+from pairscale.core.counting import count_rows, in_memory_limit
+from pairscale.core.errors import FileFormatError, InputError, TableError
+from pairscale.core.tables import TIMES, times_of
+from pairscale.store.reading import read_comparisons
+from pairscale.store.runfile import open_run
+
+N, ROWS = 12, 900
+
+
+def _rows() -> pl.DataFrame:
+    rng = np.random.default_rng(11)
+    theta = rng.normal(size=N)
+    first = rng.integers(N, size=ROWS)
+    second = (first + rng.integers(1, N, size=ROWS)) % N
+    p = 1 / (1 + np.exp(theta[second] - theta[first]))
+    names = np.array([f"t{i:02d}" for i in range(N)])
+    won = rng.random(ROWS) < p
+    outcome = np.where(rng.random(ROWS) < 0.1, "tie", "win")
+    winner = np.where(won, names[first], names[second])
+    better = [None if tied == "tie" else str(name) for tied, name in zip(outcome, winner, strict=True)]
+    return pl.DataFrame(
+        {
+            "ID1": names[first],
+            "ID2": names[second],
+            "better_id": better,
+            "outcome": outcome,
+            "judge_id": names[rng.integers(3, size=ROWS)],
+            "weight": rng.choice([0.5, 1.0, 2.0, 0.0], size=ROWS),
+            "content": [f"reply {at}" for at in range(ROWS)],
+        }
+    )
+
+
+FRAME = _rows()
+PLAIN = FRAME.drop("weight")
+FIRST = pl.col("better_id") == pl.col("ID1")
+TIED = pl.col("better_id").is_null()
+
+
+def _side(one: str, two: str, tie: str) -> pl.Expr:
+    return pl.when(TIED).then(pl.lit(tie)).when(FIRST).then(pl.lit(one)).otherwise(pl.lit(two))
+
+
+DECIDED = PLAIN.filter(~TIED)
+LISTED = DECIDED.select(one="better_id", two=pl.when(FIRST).then("ID2").otherwise("ID1"))
+FORMS = {
+    "ours": PLAIN,
+    "sample": PLAIN.select("ID1", "ID2", better_sample=_side("SAMPLE_1", "SAMPLE_2", "")),
+    "canonical": PLAIN.rename({"ID1": "A_id", "ID2": "B_id"}),
+    "r": PLAIN.select(object1="ID1", object2="ID2", result=pl.when(TIED).then(0.5).otherwise(FIRST.cast(pl.Float64))),
+    "list": LISTED.rename({"one": "winner", "two": "loser"}),
+    "session": LISTED.rename({"one": "candidate_chosen", "two": "candidate_not_chosen"}),
+    "arena": PLAIN.select(model_a="ID1", model_b="ID2", winner=_side("model_a", "model_b", "tie (bothbad)")),
+    "mt-bench": PLAIN.select(
+        model_1="ID1", model_2="ID2",
+        g1_winner=_side("model_1", "model_2", "tie"), g2_winner=_side("model_1", "tie", "tie"),
+    ),
+    "mt-bench, one game": PLAIN.select(model_1="ID1", model_2="ID2", winner=_side("model_1", "model_2", "tie")),
+    "alpaca": PLAIN.select(
+        generator_1="ID1", generator_2="ID2", preference=pl.when(TIED).then(1.5).when(FIRST).then(1.0).otherwise(1.75)
+    ),
+    "probabilities": PLAIN.select(
+        "ID1", "ID2", probability=pl.when(TIED).then(0.5).when(FIRST).then(0.9).otherwise(0.25)
+    ),
+    "labels": PLAIN.select(
+        "ID1", "ID2", preferred=_side("1", "2", "tie"), swapped=pl.col("judge_id") == "t00", criterion=pl.lit("style")
+    ),
+    "numbers as ids": PLAIN.select(pl.col("ID1", "ID2", "better_id").str.strip_prefix("t").cast(pl.Int64), "outcome"),
+    "categories": PLAIN.with_columns(pl.col("ID1", "ID2", "better_id").cast(pl.Categorical)),
+}  # fmt: skip
+
+
+@pytest.fixture
+def counting() -> Iterator[None]:
+    with in_memory_limit(0):
+        yield
+
+
+def _parts(frame: pl.DataFrame, folder: Path) -> str:
+    for at, part in enumerate((frame[: ROWS // 2], frame[ROWS // 2 :])):
+        part.write_parquet(folder / f"part-{at}.parquet")
+    return str(folder / "part-*.parquet")
+
+
+def _same(counted: ps.BTFit, whole: ps.BTFit) -> None:
+    assert_frame_equal(counted.theta, whole.theta, rel_tol=1e-9, abs_tol=1e-9)
+    assert counted.reliability == pytest.approx(whole.reliability, abs=1e-9)
+    # Of rows that are counted it is not known what else stands in them.
+    assert counted.notices == tuple(text for text in whole.notices if "word for word" not in text)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_gives_the_same_fit(form: str, tmp_path: Path) -> None:
+    frame = FORMS[form]
+    whole = ps.fit(frame)
+    path = _parts(frame, tmp_path)
+    with in_memory_limit(0):
+        table = read_comparisons(path, keep=[]).table
+        assert table.height < times_of(table).sum()
+        counted = ps.fit(path)
+    _same(counted, whole)
+    assert counted.provenance.inputs == whole.provenance.inputs
+
+
+OPTIONS = {
+    "mle": {"engine": "mle", "position": True},
+    "map": {"engine": "map"},
+    "half": {"ties": "half", "repeats": "learned"},
+    "davidson": {"ties": "davidson", "engine": "mle"},
+    "weights": {"weights": "weight"},
+    "clusters": {"cluster": "judge_id", "covariance": True},
+    "bootstrap": {"bootstrap": 20, "engine": "mle", "rank_intervals": True},
+    "clusters drawn": {"cluster": "judge_id", "bootstrap": 10},
+}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_every_option_gives_the_same_fit(name: str, counting: None) -> None:
+    options = OPTIONS[name]
+    frame = FRAME if "weights" in options else PLAIN
+    _same(ps.fit(frame.lazy(), **options), ps.fit(frame, **options))
+
+
+@pytest.mark.parametrize("engine", ["laplace", "sampler"])
+def test_the_bayesian_model_gives_the_same_fit(engine: str, counting: None) -> None:
+    counted, whole = (ps.fit(frame, "bayes", engine=engine, seed=5) for frame in (PLAIN.lazy(), PLAIN))
+    assert_frame_equal(counted.item_summary, whole.item_summary, rel_tol=1e-9, abs_tol=1e-9)
+    assert counted.fit.n_comparisons == ROWS
+    assert counted.fit.repeat_agreement == whole.fit.repeat_agreement
+    assert counted.notices == whole.notices
+
+
+def test_the_column_weight_is_found(counting: None) -> None:
+    _same(ps.fit(FRAME.lazy()), ps.fit(FRAME))
+
+
+def test_few_rows_are_read_whole(tmp_path: Path) -> None:
+    table = read_comparisons(_parts(PLAIN, tmp_path), keep=[]).table
+    assert times_of(table) is None
+    assert_frame_equal(table.select(PLAIN.columns), PLAIN)
+
+
+def test_named_columns(counting: None) -> None:
+    other = PLAIN.select(x="ID1", y="ID2", z="better_id", outcome="outcome")
+    named = {"a_col": "x", "b_col": "y", "winner_col": "z"}
+    _same(ps.fit(other.lazy(), **named), ps.fit(other, **named))
+
+
+def test_the_line_counts_comparisons_and_ties(counting: None) -> None:
+    frame = FORMS["arena"]
+    with in_memory_limit(10**9):
+        whole = read_comparisons(frame, aloud=False).line
+    assert read_comparisons(frame.lazy(), aloud=False, keep=[]).line == whole
+    assert whole.startswith("900 comparisons")
+
+
+def test_words_that_are_not_understood_are_counted(counting: None) -> None:
+    odd = FORMS["arena"].with_columns(
+        pl.when(pl.int_range(ROWS) < 7).then(pl.lit("?")).otherwise("winner").alias("winner")
+    )
+    assert "'?' (7)" in read_comparisons(odd.lazy(), aloud=False, keep=[]).line
+
+
+def test_repeats_that_always_agree_are_said(counting: None, caplog: pytest.LogCaptureFixture) -> None:
+    once = DECIDED.unique(["ID1", "ID2"], maintain_order=True).select("ID1", "ID2", "better_id").with_columns(
+        better_id=pl.max_horizontal("ID1", "ID2")
+    )  # fmt: skip
+    with caplog.at_level(logging.INFO):
+        ps.fit(pl.concat([once] * 3).lazy())
+    assert "repeats of a pair agree with its first answer" in caplog.text
+
+
+def test_a_run_file_is_counted_by_its_database(tmp_path: Path) -> None:
+    pairs = ps.make_pairs(ps.example_writing_samples)[:60]
+    path = tmp_path / "run.db"
+    ps.submit_pairs(pairs, "lexical", run=path, progress=False)
+    whole = ps.fit(path)
+    with in_memory_limit(0):
+        table = read_comparisons(path, keep=[])
+        counted = ps.fit(path)
+        assert times_of(table.table).sum() == 60
+        assert table.line.startswith("60 comparisons of a run file")
+        with open_run(path) as store, pytest.raises(InputError, match="export them to Parquet"):
+            read_comparisons(store, keep=["content"])
+    assert_frame_equal(counted.theta, whole.theta)
+    assert counted.provenance.inputs == whole.provenance.inputs
+
+
+# What is refused.
+
+
+def test_a_pattern_without_files(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no file matches"):
+        ps.fit(str(tmp_path / "*.parquet"))
+
+
+def test_a_pattern_of_other_files(tmp_path: Path) -> None:
+    PLAIN.write_csv(tmp_path / "a.csv")
+    with pytest.raises(FileFormatError, match="is not a Parquet file"):
+        ps.fit(str(tmp_path / "*"))
+
+
+def test_parts_that_do_not_fit_together(tmp_path: Path) -> None:
+    path = _parts(PLAIN, tmp_path)
+    PLAIN.select("ID1", pl.col("ID2").cast(pl.Categorical).to_physical()).write_parquet(tmp_path / "part-2.parquet")
+    with pytest.raises(TableError, match="cannot be read"), in_memory_limit(0):
+        ps.fit(path)
+
+
+def test_one_value_per_row_is_refused(counting: None) -> None:
+    with pytest.raises(InputError, match="weights: so many comparisons are counted"):
+        ps.fit(PLAIN.lazy(), weights=[1.0] * ROWS)
+
+
+def test_rows_have_no_numbers(counting: None) -> None:
+    blank = PLAIN.with_columns(pl.when(pl.int_range(ROWS) == 5).then(pl.lit(" ")).otherwise("ID1").alias("ID1"))
+    with pytest.raises(TableError, match="column 'ID1' is empty in 1 different row;"):
+        ps.fit(blank.lazy())
+    bad = FRAME.with_columns(pl.when(pl.int_range(ROWS) == 5).then(-1.0).otherwise("weight").alias("weight"))
+    with pytest.raises(TableError, match=r"weights: -1\.0 in 1 different row;"):
+        ps.fit(bad.lazy())
+
+
+def test_nested_values_are_refused(counting: None) -> None:
+    nested = PLAIN.select(pair=pl.struct("ID1", "ID2"), winner="better_id")
+    with pytest.raises(TableError, match="must be columns of their own"):
+        ps.fit(nested.lazy(), a_col="pair.ID1", b_col="pair.ID2", winner_col="winner")
+
+
+def test_elo_needs_every_row(monkeypatch: pytest.MonkeyPatch, counting: None) -> None:
+    assert ps.fit(PLAIN.lazy(), "elo").elo.equals(ps.fit(PLAIN, "elo").elo)
+    monkeypatch.setattr("pairscale.store.reading.MOST_IN_MEMORY", 100)
+    with pytest.raises(InputError, match="data has 900 rows, and this needs each of them in memory"):
+        ps.fit(PLAIN.lazy(), "elo")
+
+
+def test_what_is_not_numbered_is_grouped_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = ["ID1", "ID2", "better_id"]
+    whole = count_rows(PLAIN.lazy(), columns, "data").sort(columns)
+    monkeypatch.setattr("pairscale.core.counting._LARGEST", 200)
+    assert_frame_equal(count_rows(PLAIN.lazy(), columns, "data").sort(columns), whole)
+    assert whole[TIMES].sum() == ROWS
