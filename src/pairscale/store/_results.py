@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from sqlalchemy import Select, Text, cast, func, select
 
-from pairscale.core.comparisons import PANEL
+from pairscale.core.comparisons import PANEL, with_members
 from pairscale.core.tables import FAILED, RESULTS
 from pairscale.store.schema import attempts, comparisons, conditions, items, pairs
 
@@ -54,9 +54,11 @@ def result_blocks(connection: Connection, size: int = 50_000) -> Iterator[pl.Dat
         connection: of the run file.
         size: how many rows.
     """
+    panels = panels_of(connection)
     query, schema = results_query(None, raw=False)
     for block in connection.execution_options(stream_results=True).execute(query).partitions(size):
-        yield with_samples(pl.DataFrame(list(map(tuple, block)), schema=schema, orient="row"))
+        rows = pl.DataFrame(list(map(tuple, block)), schema=schema, orient="row")
+        yield with_samples(with_members(rows, panels))
 
 
 def with_samples(frame: pl.DataFrame) -> pl.DataFrame:
