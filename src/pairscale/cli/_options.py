@@ -90,6 +90,12 @@ MaxCost = Annotated[
     float | None,
     typer.Option(min=0, metavar="USD", help="Stop before the run, all calls together, costs more; needs known prices."),
 ]
+Failures = Annotated[
+    str,
+    typer.Option(
+        metavar="WAY", help="How a failed answer counts: loss, shown (the judges see “(no answer)”) or excluded."
+    ),
+]
 Encoding = Annotated[
     str | None, typer.Option(metavar="NAME", help="Of text files that are not UTF-8, such as cp1252 or utf-16.")
 ]

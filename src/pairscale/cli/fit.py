@@ -153,51 +153,55 @@ class OfModel:
         return {one.name: getattr(self, one.name) != one.default for one in fields(self)}
 
 
+_Results = Annotated[
+    str,
+    typer.Argument(metavar="RESULTS", help="A run file, people's labels, or a table of results, of any known form."),
+]
+_Model = Annotated[
+    Model, typer.Option(metavar="MODEL", help="bt: Bradley-Terry; elo: EloChoice; bayes: the whole posterior.")
+]
+_Condition = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Of a run file with several: this judge, this condition (its beginning is enough), people, or all. Of "
+        "labels: the criterion.",
+    ),
+]
+_Chart = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", callback=chart_file, help="Draw the result: svg, png, html or json, by the ending."),
+]
+_ChartKind = Annotated[
+    ChartKind,
+    typer.Option(
+        metavar="KIND",
+        help="scores; ranks (bt and bayes; adds rank intervals to the table of bt); wins: who beats whom.",
+    ),
+]
+_Columns = Annotated[
+    Literal["short", "all"] | None,
+    typer.Option(
+        metavar="WHICH",
+        help="short: rank, ID, score and interval; all. By default the screen shows short, and --out writes all.",
+    ),
+]
+
+
 @with_groups
 def command(
-    results: Annotated[
-        str,
-        typer.Argument(
-            metavar="RESULTS", help="A run file, people's labels, or a table of results, of any known form."
-        ),
-    ],
-    model: Annotated[
-        Model, typer.Option(metavar="MODEL", help="bt: Bradley-Terry; elo: EloChoice; bayes: the whole posterior.")
-    ] = "bt",
+    results: _Results,
+    model: _Model = "bt",
     of_model: OfModel = OfModel(),
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed, the same figures.")] = 1,
-    condition: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Of a run file with several: this judge, this condition (its beginning is enough), people, or all. Of "
-            "labels: the criterion.",
-        ),
-    ] = None,
+    condition: _Condition = None,
     a_col: opt.ACol = None,
     b_col: opt.BCol = None,
     winner_col: opt.WinnerCol = None,
     key: opt.Key = None,
-    chart: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", callback=chart_file, help="Draw the result: svg, png, html or json, by the ending."
-        ),
-    ] = None,
-    chart_kind: Annotated[
-        ChartKind,
-        typer.Option(
-            metavar="KIND",
-            help="scores; ranks (bt and bayes; adds rank intervals to the table of bt); wins: who beats whom.",
-        ),
-    ] = "scores",
-    columns: Annotated[
-        Literal["short", "all"] | None,
-        typer.Option(
-            metavar="WHICH",
-            help="short: rank, ID, score and interval; all. By default the screen shows short, and --out writes all.",
-        ),
-    ] = None,
+    chart: _Chart = None,
+    chart_kind: _ChartKind = "scores",
+    columns: _Columns = None,
     as_json: opt.Json = False,
     out: opt.Out = None,
 ) -> None:
