@@ -62,7 +62,7 @@ _Labels = Annotated[
     Path | None, typer.Option(metavar="FILE", help="What people said: one case_id and preferred (1, 2, tie) per row.")
 ]
 _Key = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="The key of the labelled manifest, unless it lies beside them.")
+    Path | None, typer.Option(metavar="FILE", help="The key of the labelled manifest, unless it is in the same folder.")
 ]
 _StopWhen = Annotated[
     str | None,
@@ -103,7 +103,7 @@ def command(
     asking: Asking = Asking(),
     failures: opt.Failures = "loss",
     stop_when: _StopWhen = None,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of the order with --stop-when.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the order of the tasks with --stop-when.")] = 1,
     control: _Control = None,
     judge_arg: opt.JudgeArgs = None,
     judge_card: _JudgeCard = None,

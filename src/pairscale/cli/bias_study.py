@@ -55,7 +55,7 @@ _JudgeArg = Annotated[
     list[str] | None,
     typer.Option(metavar="NAME=VALUE", help="A setting of every judge; can be repeated."),
 ]
-_NPairs = Annotated[int | None, typer.Option(min=1, metavar="N", help="At most this many pairs, drawn at random.")]
+_NPairs = Annotated[int | None, typer.Option(min=1, metavar="N", help="Maximum number of pairs, drawn at random.")]
 _Published = Annotated[
     bool, typer.Option("--published", help="Show the published study of five templates instead, and ask nothing.")
 ]
@@ -79,7 +79,7 @@ def command(
     judge_arg: _JudgeArg = None,
     n_pairs: _NPairs = None,
     asking: Asking = Asking(),
-    level: Annotated[float, typer.Option(metavar="SHARE", help="Of the intervals.")] = 0.95,
+    level: Annotated[float, typer.Option(metavar="SHARE", help="Level of the intervals.")] = 0.95,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="The same seed gives the same pairs.")] = 1,
     published: _Published = False,
     chart: _Chart = None,

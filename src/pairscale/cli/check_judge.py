@@ -42,7 +42,7 @@ _Labels = Annotated[
     ),
 ]
 _Key = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="The key of the labelled manifest, unless it lies beside them.")
+    Path | None, typer.Option(metavar="FILE", help="The key of the labelled manifest, unless it is in the same folder.")
 ]
 _Criterion = Annotated[str | None, typer.Option(metavar="TEXT", help="Which criterion of a manifest that has several.")]
 _Run = Annotated[
@@ -64,7 +64,7 @@ _NDistractors = Annotated[
     ),
 ]
 _Reliability = Annotated[
-    float, typer.Option(min=0, max=1, metavar="R", help="What the study is to reach, for the estimate.")
+    float, typer.Option(min=0, max=1, metavar="R", help="Reliability that the study should reach, for the estimate.")
 ]
 _Out = Annotated[
     Path | None,

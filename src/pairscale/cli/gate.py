@@ -114,7 +114,7 @@ def command(
     failures: opt.Failures = "loss",
     missing: _Missing = "refuse",
     max_errors: _MaxErrors = 0.1,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of the order of the tasks.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the order of the tasks.")] = 1,
     judge_arg: opt.JudgeArgs = None,
     judge_card: _JudgeCard = None,
     base_url: opt.BaseUrl = None,

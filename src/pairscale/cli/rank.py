@@ -62,7 +62,8 @@ _Selector = Annotated[
     typer.Option(
         metavar="NAME",
         autocompletion=_names.selectors,
-        help="Who chooses: pollitt (for the order), information (for top:K), random, nearest, or module:function.",
+        help="How pairs are chosen: pollitt (for the order), information (for top:K), random, nearest, or "
+        "module:function.",
     ),
 ]
 _Set = Annotated[
@@ -86,7 +87,7 @@ def command(
     without: _Without = None,
     steps: Annotated[int | None, typer.Option(min=0, metavar="N", help="Maximum number of questions now.")] = None,
     max_comparisons: _MaxComparisons = None,
-    max_minutes: Annotated[float | None, typer.Option(min=0, metavar="M", help="Stop after so long.")] = None,
+    max_minutes: Annotated[float | None, typer.Option(min=0, metavar="M", help="Stop after this many minutes.")] = None,
     selector: _Selector = None,
     preset: opt.PresetName = "pairscale",
     set_: _Set = None,
