@@ -154,8 +154,8 @@ async def submit_pairs(
         )  # fmt: skip
 
 
-submit_pairs_async = awaitable(
-    submit_pairs,
+@awaitable(submit_pairs)
+async def submit_pairs_async(*args: Any, **settings: Any) -> Any:
     """The same as :func:`submit_pairs`, to be awaited.
 
     Example:
@@ -164,8 +164,7 @@ submit_pairs_async = awaitable(
         >>> pairs = ps.make_pairs(ps.example_writing_samples).head(3)
         >>> asyncio.run(ps.submit_pairs_async(pairs, "lexical", progress=False))
         <SubmitResult: 3 pairs answered, 0 failed, 3 asked now>
-    """,
-)
+    """
 
 
 async def submit_into(
