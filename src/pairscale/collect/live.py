@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pairscale.collect._plan import Plan, make_plan
+from pairscale.collect._plan import Plan, make_plan, say_unnamed
 from pairscale.collect._saved import SavedResults
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import JudgeError
-from pairscale.core.notices import notice
 from pairscale.core.options import optional, require_int
 from pairscale.core.provenance import Provenance
 from pairscale.core.tables import ANSWER_COLUMNS
@@ -144,8 +143,7 @@ async def submit_pairs(
     options = RunOptions(concurrency, retries, retry_wait, timeout, max_cost)
     optional(require_int, status_every, "status_every", least=1)
     judge = make_judge(judge, trait=trait, template=template, judge_args=judge_args, judge_call_args=judge_call_args)
-    if "instance" in judge.condition.settings and (run or save_path):
-        notice("this judge has no name, so its answers will not be found again; give it one: FunctionJudge(f, name=…)")
+    say_unnamed(judge, run or save_path)
     require_prices([judge], max_cost)
     with open_run(run, write=True) as store:
         return await submit_into(
