@@ -1,17 +1,20 @@
 """The bridge from async to sync: the caller's context, Ctrl-C and SIGTERM."""
 
+import asyncio
 import contextvars
+import inspect
 import signal
 import subprocess
 import sys
 import textwrap
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import pairscale as ps
-from pairscale.runtime import Terminated, run_sync
+from pairscale.runtime import Terminated, awaitable, blocking, run_sync
 from pairscale.store.opened import on_writing
 
 PAIRS = ps.make_pairs([{"ID": name, "text": f"text {name}"} for name in "abc"])
@@ -65,7 +68,7 @@ def test_the_exit_code_of_a_termination_is_143():
 
 _HEAD = """
 import asyncio, os, signal, threading
-from pairscale.runtime import Terminated, run_sync
+from pairscale.runtime import Terminated, awaitable, blocking, run_sync
 
 async def stored(number, times=1):
     try:
@@ -191,3 +194,44 @@ def test_a_command_that_is_killed_has_left_its_settings(tmp_path):
         (row,) = store.read_log("commands")
         assert store.counts()["comparisons"] == 0
     assert (row["command"], row["settings"]["judge"]) == ("judge", "dying:judge")
+
+
+@blocking("run", "save_path")
+async def doubled(number: int, *, run: str | None = None, save_path: str | None = None) -> int:
+    """Twice the number."""
+    await asyncio.sleep(0)
+    return 2 * number
+
+
+@awaitable(doubled)
+async def doubled_async(*args: Any, **settings: Any) -> Any:
+    """The same, to be awaited."""
+
+
+def test_one_function_in_two_forms() -> None:
+    assert doubled(2) == asyncio.run(doubled_async(2, run="a.db")) == 4
+    assert inspect.signature(doubled) == inspect.signature(doubled_async)
+    assert (doubled.__name__, doubled.__doc__) == ("doubled", "Twice the number.")
+    assert (doubled_async.__name__, doubled_async.__doc__) == ("doubled_async", "The same, to be awaited.")
+    assert not inspect.iscoroutinefunction(doubled)
+    assert inspect.iscoroutinefunction(doubled_async)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'nonsense'"):
+        doubled(2, nonsense=1)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"run": "a.db", "save_path": "b.csv"}, "are in a.db"),
+        ({"save_path": "b.csv"}, "are in b.csv"),
+        ({}, "Nothing was kept"),
+    ],
+)
+def test_a_blocking_function_says_where_its_answers_are(given, said, caplog, monkeypatch) -> None:
+    def interrupted(_make: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pairscale.runtime.sync._in_thread", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        doubled(1, **given)
+    assert said in caplog.text

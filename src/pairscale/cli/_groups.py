@@ -1,4 +1,7 @@
-"""Options that commands have together: a group is one parameter of a command, and each of its fields is an option."""
+"""Options that commands have together: a group is one parameter of a command, and each of its fields is an option.
+
+The classes have no more methods than they need: each is compiled whenever a command starts.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from pairscale.cli import _options as opt
 from pairscale.cli._inputs import price_of, run_file, settings_of
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Asking:
     """How a judge is asked."""
 
@@ -35,7 +38,7 @@ class Asking:
         return {**self.limits, "price": None if self.price is None else price_of(self.price)}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Judging:
     """What a judge is asked, and how it is set."""
 
@@ -54,7 +57,7 @@ class Judging:
         }  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Reading:
     """How texts are read."""
 
@@ -64,7 +67,7 @@ class Reading:
     strict: opt.Strict = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Variants:
     """What is compared, and how often."""
 
@@ -72,7 +75,7 @@ class Variants:
         str | None,
         typer.Option(metavar="VARIANT", help="With a suite: provider:model, module:function, or a file of answers."),
     ] = None
-    variant_b: Annotated[str | None, typer.Option(metavar="VARIANT", help="The other one.")] = None
+    variant_b: Annotated[str | None, typer.Option(metavar="VARIANT", help="The same for B.")] = None
     prompt_a: Annotated[
         str | None,
         typer.Option(metavar="TEXT", help="The prompt of a model that is A: a text, or a .txt file, with {input}."),
@@ -111,7 +114,7 @@ class Variants:
         }  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class AnswerCols:
     """The columns of recorded answers."""
 

@@ -54,13 +54,14 @@ NJobs = Annotated[
 IdCol = Annotated[
     str | None,
     typer.Option(
-        metavar="NAME", help="The column of ids, or its path in JSON (meta.id); else ID, or the only one it can be."
+        metavar="NAME", help="The column of ids, or its path in JSON (meta.id); by default ID, or the only candidate."
     ),
 ]
 TextCol = Annotated[
     str | None,
     typer.Option(
-        metavar="NAME", help="The column of texts, or its path in JSON; else text, or the only one with long texts."
+        metavar="NAME",
+        help="The column of texts, or its path in JSON; by default text, or the only column of long texts.",
     ),
 ]
 ACol = Annotated[
@@ -69,7 +70,7 @@ ACol = Annotated[
 ]
 BCol = Annotated[str | None, typer.Option(metavar="NAME", help="The column of the second text of a pair.")]
 WinnerCol = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Of a table of results: the column that says who won.")
+    str | None, typer.Option(metavar="NAME", help="For a table of results: the column that says who won.")
 ]
 
 
@@ -91,7 +92,7 @@ Key = Annotated[
     str | None,
     typer.Option(
         metavar="FILE",
-        help="Of labels that do not say what they compare: the key of their manifest, or their table of pairs.",
+        help="For labels that do not say what they compare: the key of their manifest, or their table of pairs.",
     ),
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="Refuse to start if any file of a folder was not read.")]
@@ -102,8 +103,15 @@ MaxCost = Annotated[
     float | None,
     typer.Option(min=0, metavar="USD", help="Stop before the run, all calls together, costs more; needs known prices."),
 ]
+Failures = Annotated[
+    str,
+    typer.Option(
+        metavar="WAY", help="How a failed answer counts: loss, shown (the judges see “(no answer)”) or excluded."
+    ),
+]
 Encoding = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Of text files that are not UTF-8, such as cp1252 or utf-16.")
+    str | None,
+    typer.Option(metavar="NAME", help="Encoding of text files that are not UTF-8, such as cp1252 or utf-16."),
 ]
 
 # The judge
@@ -151,7 +159,7 @@ Cache = Annotated[
     bool | None,
     typer.Option(
         "--cache/--no-cache",
-        help="Use answers of earlier runs to the same request again, for nothing; by default for temperature 0.",
+        help="Use answers of earlier runs to the same request, without cost; by default for temperature 0.",
         show_default=False,
     ),
 ]
@@ -160,12 +168,13 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the first request 
 # The page for people
 
 Labellers = Annotated[
-    str | None, typer.Option(metavar="WHO", help="Their names, as ann,bob, or their number; each gets a link.")
+    str | None,
+    typer.Option(metavar="WHO", help="Names of the labellers, such as ann,bob, or their number; each gets a link."),
 ]
 Host = Annotated[
     str, typer.Option(metavar="ADDRESS", help="Where to listen; 127.0.0.1 is reached from this machine alone.")
 ]
-Port = Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="The port of the page; 0 takes a free one.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="Port of the page; 0 takes a free one.")]
 Url = Annotated[
     str | None, typer.Option(metavar="URL", help="How people reach the page, such as https://labels.example.org.")
 ]

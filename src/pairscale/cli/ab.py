@@ -38,79 +38,78 @@ EXAMPLES = (
     "pairscale ab a.jsonl b.jsonl --criterion helpful --judge-card card.json",
 )
 
+_A = Annotated[
+    Path,
+    typer.Argument(
+        metavar="A_OR_SUITE",
+        help="The recorded answers of A: rows with task_id and output (jsonl, json, csv, …), or a file of "
+        "inspect_ai, OpenTelemetry, AG2, promptfoo, Langfuse, LangSmith, MT-bench, AlpacaEval, or chat messages; "
+        "or the answers of both in one file; or a suite of tasks (input, and where they are there task_id, "
+        "reference, tags).",
+    ),
+]
+_Criterion = Annotated[list[str] | None, typer.Option(metavar="TEXT", help='What "better" means; can be repeated.')]
+_Judge = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="JUDGE",
+        autocompletion=_names.judges,
+        help="provider:model, module:function, human (asked here), lexical (embedded, a baseline, the default "
+        "without --labels); several of them are a panel that decides by majority.",
+    ),
+]
+_Labels = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="What people said: one case_id and preferred (1, 2, tie) per row.")
+]
+_Key = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="The key of the labelled manifest, unless it is in the same folder.")
+]
+_StopWhen = Annotated[
+    str | None,
+    typer.Option(metavar="decided", help="Stop as soon as one is shown to be better, however often one looks."),
+]
+_Control = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="STYLE",
+        help="Also give the win rate at equal STYLE: length, markdown (or headers, lists, bold), or a numeric "
+        "column of the answers; can be repeated.",
+    ),
+]
+_JudgeCard = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="FILE",
+        help="The card of the judge from `pairscale check-judge --labels`, by which win rates are corrected; one "
+        "per criterion. A card of another judge or prompt is refused.",
+    ),
+]
+_Manifest = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Also write the cases, blinded, to this .jsonl file, for `pairscale label`."),
+]
+_Save = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Also write the result there, as RUN_ID.json.")]
+
 
 @with_groups
 def command(
-    a: Annotated[
-        Path,
-        typer.Argument(
-            metavar="A_OR_SUITE",
-            help="The recorded answers of A: rows with task_id and output (jsonl, json, csv, …), or a file of "
-            "inspect_ai, OpenTelemetry, AG2, promptfoo, Langfuse, LangSmith, MT-bench, AlpacaEval, or chat messages; "
-            "or the answers of both in one file; or a suite of tasks (input, and where they are there task_id, "
-            "reference, tags).",
-        ),
-    ],
+    a: _A,
     b: Annotated[Path | None, typer.Argument(metavar="B", help="The recorded answers of B; none with a suite.")] = None,
-    criterion: Annotated[
-        list[str] | None, typer.Option(metavar="TEXT", help='What "better" means; can be repeated.')
-    ] = None,
-    judge: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="JUDGE",
-            autocompletion=_names.judges,
-            help="provider:model, module:function, human (asked here), lexical (embedded, a baseline, the default "
-            "without --labels); several of them are a panel that decides by majority.",
-        ),
-    ] = None,
-    labels: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="What people said: case_id and preferred (1, 2, tie) a row.")
-    ] = None,
-    key: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The key of the labelled manifest, unless it lies beside them.")
-    ] = None,
+    criterion: _Criterion = None,
+    judge: _Judge = None,
+    labels: _Labels = None,
+    key: _Key = None,
     variants: Variants = Variants(),
     asking: Asking = Asking(),
-    failures: Annotated[
-        str,
-        typer.Option(
-            metavar="WAY",
-            help="How a failed answer counts: loss, shown (the judges see “(no answer)”) or excluded.",
-        ),
-    ] = "loss",
-    stop_when: Annotated[
-        str | None,
-        typer.Option(metavar="decided", help="Stop as soon as one is shown to be better, however often one looks."),
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of the order with --stop-when.")] = 1,
-    control: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="STYLE",
-            help="Also give the win rate at equal STYLE: length, markdown (or headers, lists, bold), or a numeric "
-            "column of the answers; can be repeated.",
-        ),
-    ] = None,
-    judge_arg: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of the judge; can be repeated.")
-    ] = None,
-    judge_card: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE",
-            help="The card of the judge from `pairscale check-judge --labels`, by which win rates are corrected; one "
-            "per criterion. A card of another judge or prompt is refused.",
-        ),
-    ] = None,
+    failures: opt.Failures = "loss",
+    stop_when: _StopWhen = None,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the order of the tasks with --stop-when.")] = 1,
+    control: _Control = None,
+    judge_arg: opt.JudgeArgs = None,
+    judge_card: _JudgeCard = None,
     base_url: opt.BaseUrl = None,
-    manifest: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Also write the cases, blinded, to this .jsonl file, for `pairscale label`."),
-    ] = None,
-    save: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Also write the result there, as RUN_ID.json.")
-    ] = None,
+    manifest: _Manifest = None,
+    save: _Save = None,
     columns: AnswerCols = AnswerCols(),
     encoding: opt.Encoding = None,
     as_json: opt.Json = False,

@@ -45,19 +45,19 @@ def command(
         str | None,
         typer.Option(
             metavar="WHAT",
-            help="Of labels of cases: variant (who preferred which) or position (which side was chosen); by default "
+            help="For labels of cases: variant (who preferred which) or position (which side was chosen); by default "
             "variant where the key is known.",
         ),
     ] = None,
     key: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Of labels of cases: the key that says which variant stands first."),
+        typer.Option(metavar="FILE", help="For labels of cases: the key that says which variant stands first."),
     ] = None,
-    level: Annotated[float, typer.Option(min=0, max=1, metavar="P", help="Of the intervals.")] = 0.95,
+    level: Annotated[float, typer.Option(min=0, max=1, metavar="P", help="Level of the intervals.")] = 0.95,
     n_boot: Annotated[
         int, typer.Option(min=0, metavar="N", help="Bootstrap resamples of the units; 0 for no such intervals.")
     ] = 1000,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of the resampling behind the intervals.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the bootstrap.")] = 1,
     encoding: opt.Encoding = None,
     as_json: opt.Json = False,
     out: opt.Out = None,

@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 
 _Run = Annotated[str, typer.Argument(metavar="RUN", help="The run file.")]
 _Interval = Annotated[
-    float, typer.Option(min=0, metavar="SECONDS", help="Between two looks; longer while nothing changes.")
+    float, typer.Option(min=0, metavar="SECONDS", help="Seconds between two checks; longer while nothing changes.")
 ]
 _Timeout = Annotated[
-    float | None, typer.Option(min=0, metavar="SECONDS", help="Stop waiting after so long; a later call continues.")
+    float | None,
+    typer.Option(min=0, metavar="SECONDS", help="Stop waiting after this many seconds; a later call continues."),
 ]
 _Chosen = Annotated[
     list[str] | None,
@@ -55,9 +56,11 @@ def submit(
     trait: opt.TraitName = None,
     template: opt.TemplateName = None,
     judge_arg: opt.JudgeArgs = None,
-    batch_size: Annotated[int | None, typer.Option(min=1, metavar="N", help="Pairs in a batch, at the most.")] = None,
+    batch_size: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Maximum number of pairs per batch.")
+    ] = None,
     segments: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="How many batches; by default as few as can be.")
+        int | None, typer.Option(min=1, metavar="N", help="Number of batches; by default as few as possible.")
     ] = None,
     base_url: opt.BaseUrl = None,
     a_col: opt.ACol = None,

@@ -32,11 +32,11 @@ def command(
         ),
     ] = None,
     n_boot: Annotated[int, typer.Option(min=1, metavar="N", help="Bootstrap resamples of the pairs.")] = 1000,
-    level: Annotated[float, typer.Option(metavar="SHARE", help="Of the intervals.")] = 0.95,
+    level: Annotated[float, typer.Option(metavar="SHARE", help="Level of the intervals.")] = 0.95,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="The same seed gives the same bootstrap.")] = 1,
     condition: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Of a run file with several: this judge, or this condition."),
+        typer.Option(metavar="NAME", help="If the run file has several: the judge or the condition to use."),
     ] = None,
     a_col: opt.ACol = None,
     b_col: opt.BCol = None,

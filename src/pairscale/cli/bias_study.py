@@ -29,53 +29,60 @@ EXAMPLES = (
     "pairscale bias-study --published",
 )
 
+_Data = Annotated[
+    Path | None,
+    typer.Argument(metavar="DATA", help="Texts or pairs to ask about, or judgements that were made already."),
+]
+_Judge = Annotated[
+    list[str] | None,
+    typer.Option(metavar="JUDGE", autocompletion=_names.judges, help="As in `pairscale judge`; can be repeated."),
+]
+_Template = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME",
+        autocompletion=_names.templates,
+        help="Prompt template, a name or a .txt file; can be repeated.",
+    ),
+]
+_Run = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE", callback=run_file, help="The run file of all answers; the same line resumes the study."
+    ),
+]
+_JudgeArg = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=VALUE", help="A setting of every judge; can be repeated."),
+]
+_NPairs = Annotated[int | None, typer.Option(min=1, metavar="N", help="Maximum number of pairs, drawn at random.")]
+_Published = Annotated[
+    bool, typer.Option("--published", help="Show the published study of five templates instead, and ask nothing.")
+]
+_Chart = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        callback=chart_file,
+        help="Draw the study, beside the published one: svg, png, html or json, by the ending.",
+    ),
+]
+
 
 @with_groups
 def command(
-    data: Annotated[
-        Path | None,
-        typer.Argument(metavar="DATA", help="Texts or pairs to ask about, or judgements that were made already."),
-    ] = None,
-    judge: Annotated[
-        list[str] | None,
-        typer.Option(metavar="JUDGE", autocompletion=_names.judges, help="As in `pairscale judge`; can be repeated."),
-    ] = None,
-    template: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            autocompletion=_names.templates,
-            help="Prompt template, a name or a .txt file; can be repeated.",
-        ),
-    ] = None,
-    run: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", callback=run_file, help="The run file of all answers; the same line resumes the study."
-        ),
-    ] = None,
+    data: _Data = None,
+    judge: _Judge = None,
+    template: _Template = None,
+    run: _Run = None,
     trait: opt.TraitName = None,
-    judge_arg: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="A setting of every judge; can be repeated."),
-    ] = None,
-    n_pairs: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="At most this many pairs, drawn at random.")
-    ] = None,
+    judge_arg: _JudgeArg = None,
+    n_pairs: _NPairs = None,
     asking: Asking = Asking(),
-    level: Annotated[float, typer.Option(metavar="SHARE", help="Of the intervals.")] = 0.95,
+    level: Annotated[float, typer.Option(metavar="SHARE", help="Level of the intervals.")] = 0.95,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="The same seed gives the same pairs.")] = 1,
-    published: Annotated[
-        bool, typer.Option("--published", help="Show the published study of five templates instead, and ask nothing.")
-    ] = False,
-    chart: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            callback=chart_file,
-            help="Draw the study, beside the published one: svg, png, html or json, by the ending.",
-        ),
-    ] = None,
+    published: _Published = False,
+    chart: _Chart = None,
     reading: Reading = Reading(),
     a_col: opt.ACol = None,
     b_col: opt.BCol = None,

@@ -25,63 +25,72 @@ EXAMPLES = (
     "pairscale check-judge cases.jsonl --labels people.jsonl --out card.json",
 )
 
+_Data = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DATA",
+        help="A folder or zip archive of texts, a table of them, or the cases of a manifest (`pairscale ab "
+        "--manifest`).",
+    ),
+]
+_Labels = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="What people said: comparisons of the texts, or case_id and preferred of the cases. What has a label "
+        "is asked.",
+    ),
+]
+_Key = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="The key of the labelled manifest, unless it is in the same folder.")
+]
+_Criterion = Annotated[str | None, typer.Option(metavar="TEXT", help="Which criterion of a manifest that has several.")]
+_Run = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", callback=run_file, help="The run file; the same line asks nothing twice."),
+]
+_NPairs = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Pairs; each is asked twice. 30 when left out, or all with a label."),
+]
+_NRepeats = Annotated[
+    int | None,
+    typer.Option(min=0, metavar="N", help="Questions to ask a second time; 20 with --labels, else none."),
+]
+_NDistractors = Annotated[
+    int | None,
+    typer.Option(
+        min=0, metavar="N", help="Texts to compare with themselves plus nonsense; 20 with --labels, else none."
+    ),
+]
+_Reliability = Annotated[
+    float, typer.Option(min=0, max=1, metavar="R", help="Reliability that the study should reach, for the estimate.")
+]
+_Out = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Write the judge card (.json), or its figures as a table (csv and so on)."),
+]
+
 
 @with_groups
 def command(
-    data: Annotated[
-        Path,
-        typer.Argument(
-            metavar="DATA",
-            help="A folder or zip archive of texts, a table of them, or the cases of a manifest (`pairscale ab "
-            "--manifest`).",
-        ),
-    ],
+    data: _Data,
     judge: opt.JudgeName = "lexical",
-    labels: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="What people said: comparisons of the texts, or case_id and preferred of the cases. What has a label "
-            "is asked.",
-        ),
-    ] = None,
-    key: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The key of the labelled manifest, unless it lies beside them.")
-    ] = None,
-    criterion: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Which criterion of a manifest that has several.")
-    ] = None,
-    run: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", callback=run_file, help="The run file; the same line asks nothing twice."),
-    ] = None,
-    n_pairs: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Pairs; each is asked twice. 30 when left out, or all with a label."),
-    ] = None,
-    n_repeats: Annotated[
-        int | None,
-        typer.Option(min=0, metavar="N", help="Questions to ask a second time; 20 with --labels, else none."),
-    ] = None,
-    n_distractors: Annotated[
-        int | None,
-        typer.Option(
-            min=0, metavar="N", help="Texts to compare with themselves plus nonsense; 20 with --labels, else none."
-        ),
-    ] = None,
+    labels: _Labels = None,
+    key: _Key = None,
+    criterion: _Criterion = None,
+    run: _Run = None,
+    n_pairs: _NPairs = None,
+    n_repeats: _NRepeats = None,
+    n_distractors: _NDistractors = None,
     judging: Judging = Judging(),
     asking: Asking = Asking(),
     answer: opt.Answer = "winner",
-    reliability: Annotated[
-        float, typer.Option(min=0, max=1, metavar="R", help="What the study is to reach, for the estimate.")
-    ] = 0.9,
+    reliability: _Reliability = 0.9,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="The same seed takes the same pairs.")] = 1,
     reading: Reading = Reading(),
     as_json: opt.Json = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write the judge card (.json), or its figures as a table (csv and so on)."),
-    ] = None,
+    out: _Out = None,
 ) -> None:
     """Try a judge before a study: some pairs in both orders, then one screen.
 

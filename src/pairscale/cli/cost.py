@@ -46,7 +46,8 @@ def command(
         bool, typer.Option("--offline", help="Ask nothing, need no key: a rough estimate from the texts' length.")
     ] = False,
     output_tokens: Annotated[
-        float | None, typer.Option(min=0, metavar="N", help="Of an answer, for --offline; else assumed by the model.")
+        float | None,
+        typer.Option(min=0, metavar="N", help="Tokens of an answer, for --offline; by default assumed from the model."),
     ] = None,
     price: opt.PriceOption = None,
     quantile: Annotated[

@@ -36,20 +36,20 @@ def command(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Of preferences: the judge or the condition, people, or all; of an A/B run the comparator.",
+            help="For preferences: the judge or the condition, people, or all; for an A/B run, the comparator.",
         ),
     ] = None,
     prompt: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Of preferences: the prompt that all texts answer.")
+        str | None, typer.Option(metavar="TEXT", help="For preferences: the prompt that all texts answer.")
     ] = None,
     input_col: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Of preferences: the column of the texts that holds the prompt.")
+        str | None, typer.Option(metavar="NAME", help="For preferences: the column of the texts that holds the prompt.")
     ] = None,
     conversational: Annotated[
-        bool, typer.Option("--conversational", help="Of preferences: messages with roles instead of plain text.")
+        bool, typer.Option("--conversational", help="For preferences: messages with roles instead of plain text.")
     ] = False,
     implicit_prompt: Annotated[
-        bool, typer.Option("--implicit-prompt", help="Of preferences: put the prompt into both texts.")
+        bool, typer.Option("--implicit-prompt", help="For preferences: put the prompt into both texts.")
     ] = False,
     as_json: opt.Json = False,
 ) -> None:

@@ -53,7 +53,7 @@ def _covariance_file(path: Path | None) -> Path | None:
         raise type(error)(str(error).replace("--out", "--covariance")) from None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class OfModel:
     """Options that belong to some models or engines, and are refused with the others."""
 
@@ -61,7 +61,7 @@ class OfModel:
         str,
         typer.Option(
             metavar="NAME",
-            help="Of bt: sirt (auto; the figures of R's sirt::btm), mle, map or firth. Of bayes: sampler (auto) or "
+            help="For bt: sirt (auto; the figures of R's sirt::btm), mle, map or firth. For bayes: sampler (auto) or "
             "laplace, the normal approximation.",
         ),
     ] = "auto"
@@ -70,15 +70,15 @@ class OfModel:
         Literal["pooled", "slopes"],
         typer.Option(
             metavar="HOW",
-            help="Of several judges (column judge_id or judge): pooled, as if they were one; of bayes, slopes: a slope "
-            "and a position effect for each, and who is weak.",
+            help="If there are several judges (column judge_id or judge): pooled, as if they were one; for bayes, "
+            "slopes: a slope and a position effect for each, and who is weak.",
         ),
     ] = "pooled"
     variant: Annotated[
         Literal["btl", "btl_e", "btl_b", "btl_e_b"] | None,
         typer.Option(
             metavar="NAME",
-            help="Of bayes: btl, btl_e (lapses), btl_b (position), btl_e_b (both; the default where results say who "
+            help="For bayes: btl, btl_e (lapses), btl_b (position), btl_e_b (both; the default where results say who "
             "stood first).",
         ),
     ] = None
@@ -86,22 +86,23 @@ class OfModel:
         Literal["drop", "half", "davidson"] | None,
         typer.Option(
             metavar="HOW",
-            help="drop (of bt), half (a half win for each; of bayes), or of bt davidson (a model of ties).",
+            help="drop (default of bt), half (half a win for each; default of bayes), or for bt davidson (a model of "
+            "ties).",
         ),
     ] = None
     repeats: Annotated[
         str | None,
         typer.Option(
             metavar="HOW",
-            help="What repeats of a pair count: learned, by what they add (of bayes and engine map); independent, each "
-            "is new evidence (else); or their excess agreement, 0 to 1.",
+            help="How to count repeats of a pair: learned, by what they add (for bayes and engine map); independent, "
+            "each is new evidence (otherwise); or their excess agreement, 0 to 1.",
         ),
     ] = None
     prior_sd: Annotated[
         str | None,
         typer.Option(
             metavar="SD",
-            help="Of bayes and of engine map: the standard deviation of the scores' prior, a number or learned (the "
+            help="For bayes and engine map: the standard deviation of the scores' prior, a number or learned (the "
             "default).",
         ),
     ] = None
@@ -109,7 +110,7 @@ class OfModel:
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="Of bayes: a number known of each text beforehand: a column of the run file's texts, or a file with "
+            help="For bayes: a number known of each text beforehand: a column of the run file's texts, or a file with "
             "ID and one other column.",
         ),
     ] = None
@@ -117,37 +118,43 @@ class OfModel:
         bool, typer.Option("--position", help="bt only: also estimate the preference for the first position.")
     ] = False
     separate: Annotated[
-        bool, typer.Option("--separate", help="Of bt: fit groups never compared one by one, instead of refusing.")
+        bool,
+        typer.Option("--separate", help="For bt: fit groups that were never compared separately, instead of refusing."),
     ] = False
     chosen: Annotated[
         Chosen | None,
         typer.Option(
-            metavar="HOW", help="Of bt: how the pairs were chosen, beforehand or adaptive. A run file knows it."
+            metavar="HOW", help="For bt: how the pairs were chosen, beforehand or adaptive. A run file knows it."
         ),
     ] = None
     cluster: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Of bt: robust errors, by judge_id or another column.")
+        str | None,
+        typer.Option(metavar="COLUMN", help="For bt: robust standard errors, clustered by judge_id or another column."),
     ] = None
-    bootstrap: Annotated[int, typer.Option(metavar="N", min=0, help="Of bt: bootstrap rounds for the intervals.")] = 0
+    bootstrap: Annotated[
+        int, typer.Option(metavar="N", min=0, help="For bt: number of bootstrap rounds for the intervals.")
+    ] = 0
     n_jobs: opt.NJobs = None
-    level: Annotated[float | None, typer.Option(metavar="SHARE", help="Of the intervals of bt (0.95).")] = None
+    level: Annotated[float | None, typer.Option(metavar="SHARE", help="For bt: level of the intervals (0.95).")] = None
     reference: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="Of bt, engines mle, map and firth: the text whose score is 0."),
+        typer.Option(metavar="ID", help="For bt with engine mle, map or firth: the text whose score is 0."),
     ] = None
     weights: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="Of bt: the column that says what each comparison counts; else weight."),
+        typer.Option(
+            metavar="COLUMN", help="For bt: the column with the weight of each comparison; by default weight."
+        ),
     ] = None
     covariance: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
             callback=_covariance_file,
-            help="Of bt: write the covariance of all scores, a row and a column for each text.",
+            help="For bt: write the covariance of all scores, with one row and one column per text.",
         ),
     ] = None
-    runs: Annotated[int | None, typer.Option(metavar="N", min=1, help="Of elo: how many random orders (100).")] = None
+    runs: Annotated[int | None, typer.Option(metavar="N", min=1, help="For elo: number of random orders (100).")] = None
 
     @property
     def given(self) -> dict[str, bool]:
@@ -155,45 +162,50 @@ class OfModel:
         return {one.name: getattr(self, one.name) != one.default for one in fields(self)}
 
 
+_Results = Annotated[
+    str,
+    typer.Argument(
+        metavar="RESULTS",
+        help="A run file, people's labels, a table of results of any known form, or 'parts/*.parquet'.",
+    ),
+]
+_Model = Annotated[
+    Model, typer.Option(metavar="MODEL", help="bt: Bradley-Terry; elo: EloChoice; bayes: the whole posterior.")
+]
+_Condition = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="If the run file has several: the judge, the condition (its beginning is enough), people, or all. For "
+        "labels: the criterion.",
+    ),
+]
+_Chart = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", callback=chart_file, help="Draw the result: svg, png, html or json, by the ending."),
+]
+_ChartKind = Annotated[
+    ChartKind,
+    typer.Option(
+        metavar="KIND",
+        help="scores; ranks (bt and bayes; adds rank intervals to the table of bt); wins: who beats whom.",
+    ),
+]
+
+
 @with_groups
 def command(
-    results: Annotated[
-        str,
-        typer.Argument(
-            metavar="RESULTS",
-            help="A run file, people's labels, a table of results of any known form, or 'parts/*.parquet'.",
-        ),
-    ],
-    model: Annotated[
-        Model, typer.Option(metavar="MODEL", help="bt: Bradley-Terry; elo: EloChoice; bayes: the whole posterior.")
-    ] = "bt",
+    results: _Results,
+    model: _Model = "bt",
     of_model: OfModel = OfModel(),
-    seed: Annotated[int, typer.Option(metavar="N", help="The same seed, the same figures.")] = 1,
-    condition: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Of a run file with several: this judge, this condition (its beginning is enough), people, or all. Of "
-            "labels: the criterion.",
-        ),
-    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same figures.")] = 1,
+    condition: _Condition = None,
     a_col: opt.ACol = None,
     b_col: opt.BCol = None,
     winner_col: opt.WinnerCol = None,
     key: opt.Key = None,
-    chart: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", callback=chart_file, help="Draw the result: svg, png, html or json, by the ending."
-        ),
-    ] = None,
-    chart_kind: Annotated[
-        ChartKind,
-        typer.Option(
-            metavar="KIND",
-            help="scores; ranks (bt and bayes; adds rank intervals to the table of bt); wins: who beats whom.",
-        ),
-    ] = "scores",
+    chart: _Chart = None,
+    chart_kind: _ChartKind = "scores",
     columns: opt.WhichColumns = None,
     as_json: opt.Json = False,
     out: opt.Out = None,

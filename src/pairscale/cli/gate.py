@@ -34,95 +34,94 @@ EXAMPLES = (
     "pairscale gate main.jsonl pr.jsonl --criterion helpful --judge-card c.json",
 )
 
+_A = Annotated[
+    Path,
+    typer.Argument(
+        metavar="A_OR_SUITE",
+        help="The recorded answers of A (one task_id and output per row: jsonl, csv, …); with --baseline and no B, "
+        "those of B; or a suite of tasks, for variants to answer.",
+    ),
+]
+_Criterion = Annotated[list[str] | None, typer.Option(metavar="TEXT", help='What "better" means; can be repeated.')]
+_Judge = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="JUDGE",
+        autocompletion=_names.judges,
+        help="provider:model, module:function, lexical (embedded, a baseline, the default); several of them are a "
+        "panel that decides by majority.",
+    ),
+]
+_FailIf = Annotated[
+    list[str],
+    typer.Option(
+        metavar="VERDICT",
+        help="What to fail on: worse, inconclusive, not-better (every verdict but better); can be repeated, or given "
+        "with commas.",
+    ),
+]
+_Margin = Annotated[float, typer.Option(metavar="SHARE", help="How far the win rate of B may lie below one half.")]
+_Level = Annotated[float, typer.Option(metavar="LEVEL", help="The chance that what the verdict says is true.")]
+_Fixed = Annotated[
+    bool, typer.Option("--fixed", help="Ask all cases, and use the usual interval of a test of fixed size.")
+]
+_Baseline = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="The answers of A, recorded before; checked by a hash.")
+]
+_UpdateBaseline = Annotated[
+    bool,
+    typer.Option("--update-baseline", help="Record the answers of A in the baseline; without B, do only that."),
+]
+_Missing = Annotated[
+    str,
+    typer.Option(metavar="WAY", help="If B has no answer to a task of A: refuse to run, or excluded."),
+]
+_MaxErrors = Annotated[
+    float, typer.Option(metavar="SHARE", help="Largest share of cases that the judge may leave without an answer.")
+]
+_JudgeCard = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="FILE",
+        help="The card of the judge from `pairscale check-judge --labels`, one per criterion: --margin then is "
+        "what people may see. A card of another judge or prompt is refused.",
+    ),
+]
+_Summary = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Also write a Markdown summary, for a pull request.")
+]
+_StepSummary = Annotated[
+    bool, typer.Option("--step-summary", help="Also add the summary to the page of the GitHub workflow.")
+]
+_Junit = Annotated[Path | None, typer.Option(metavar="FILE", help="Also write JUnit XML, one test case per criterion.")]
+_Save = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Also write the cases there, as RUN_ID.json.")]
+
 
 @with_groups
 def command(
-    a: Annotated[
-        Path,
-        typer.Argument(
-            metavar="A_OR_SUITE",
-            help="The recorded answers of A (task_id and output a row: jsonl, csv, …); with --baseline and no B, those "
-            "of B; or a suite of tasks, for variants to answer.",
-        ),
-    ],
+    a: _A,
     b: Annotated[Path | None, typer.Argument(metavar="B", help="The recorded answers of B.")] = None,
-    criterion: Annotated[
-        list[str] | None, typer.Option(metavar="TEXT", help='What "better" means; may stand several times.')
-    ] = None,
-    judge: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="JUDGE",
-            autocompletion=_names.judges,
-            help="provider:model, module:function, lexical (embedded, a baseline, the default); several of them are a "
-            "panel that decides by majority.",
-        ),
-    ] = None,
-    fail_if: Annotated[
-        list[str],
-        typer.Option(
-            metavar="VERDICT",
-            help="What to fail on: worse, inconclusive, not-better (every verdict but better); may stand several "
-            "times, or with commas.",
-        ),
-    ] = ["worse"],  # noqa: B006 - Typer copies it
-    margin: Annotated[
-        float, typer.Option(metavar="SHARE", help="How far the win rate of B may lie below one half.")
-    ] = 0.05,
-    level: Annotated[
-        float, typer.Option(metavar="LEVEL", help="The chance that what the verdict says is true.")
-    ] = 0.95,
-    fixed: Annotated[
-        bool, typer.Option("--fixed", help="Ask all cases, and use the usual interval of a test of fixed size.")
-    ] = False,
+    criterion: _Criterion = None,
+    judge: _Judge = None,
+    fail_if: _FailIf = ["worse"],  # noqa: B006 - Typer copies it
+    margin: _Margin = 0.05,
+    level: _Level = 0.95,
+    fixed: _Fixed = False,
     variants: Variants = Variants(),
-    baseline: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The answers of A, recorded before; checked by a hash.")
-    ] = None,
-    update_baseline: Annotated[
-        bool,
-        typer.Option("--update-baseline", help="Record the answers of A in the baseline; without B, do only that."),
-    ] = False,
+    baseline: _Baseline = None,
+    update_baseline: _UpdateBaseline = False,
     asking: Asking = Asking(),
-    failures: Annotated[
-        str,
-        typer.Option(
-            metavar="WAY",
-            help="How a failed answer counts: loss, shown (the judges see “(no answer)”) or excluded.",
-        ),
-    ] = "loss",
-    missing: Annotated[
-        str,
-        typer.Option(metavar="WAY", help="If B has no answer to a task of A: refuse to run, or excluded."),
-    ] = "refuse",
-    max_errors: Annotated[
-        float, typer.Option(metavar="SHARE", help="Largest share of cases that the judge may leave without an answer.")
-    ] = 0.1,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of the order of the tasks.")] = 1,
-    judge_arg: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of the judge; may stand several times.")
-    ] = None,
-    judge_card: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE",
-            help="The card of the judge from `pairscale check-judge --labels`, one per criterion: --margin then is "
-            "what people may see. A card of another judge or prompt is refused.",
-        ),
-    ] = None,
+    failures: opt.Failures = "loss",
+    missing: _Missing = "refuse",
+    max_errors: _MaxErrors = 0.1,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the order of the tasks.")] = 1,
+    judge_arg: opt.JudgeArgs = None,
+    judge_card: _JudgeCard = None,
     base_url: opt.BaseUrl = None,
-    summary: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also write a Markdown summary, for a pull request.")
-    ] = None,
-    step_summary: Annotated[
-        bool, typer.Option("--step-summary", help="Also add the summary to the page of the GitHub workflow.")
-    ] = False,
-    junit: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also write JUnit XML, one test case per criterion.")
-    ] = None,
-    save: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Also write the cases there, as RUN_ID.json.")
-    ] = None,
+    summary: _Summary = None,
+    step_summary: _StepSummary = False,
+    junit: _Junit = None,
+    save: _Save = None,
     columns: AnswerCols = AnswerCols(),
     as_json: opt.Json = False,
     out: opt.Out = None,

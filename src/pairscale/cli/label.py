@@ -57,7 +57,7 @@ def command(
     ] = None,
     instructions: opt.Instructions = None,
     criterion: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="In what one may be better; for pairs, which do not say it.")
+        str | None, typer.Option(metavar="TEXT", help="What “better” means; for pairs, which do not say it.")
     ] = None,
     ties: Annotated[
         bool | None,
@@ -68,12 +68,13 @@ def command(
     port: opt.Port = 8484,
     url: opt.Url = None,
     owner_token: Annotated[
-        str | None, typer.Option(metavar="TOKEN", help="Of the owner's page; by default a random one, which stays.")
+        str | None,
+        typer.Option(metavar="TOKEN", help="Token of the owner's page; by default a random one, which is kept."),
     ] = None,
     terminal: Annotated[bool, typer.Option("--terminal", help="Ask here, in the terminal, and serve nothing.")] = False,
     status: Annotated[bool, typer.Option("--status", help="Show how far it is, and serve nothing.")] = False,
     seed: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="Of sides and orders; a random one by default.")
+        int | None, typer.Option(min=0, metavar="N", help="Seed of sides and orders; random by default.")
     ] = None,
     a_col: opt.ACol = None,
     b_col: opt.BCol = None,

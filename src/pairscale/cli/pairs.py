@@ -27,7 +27,7 @@ def command(
         typer.Argument(metavar="DATA", help="A folder or zip archive of texts, a table of texts, or a table of pairs."),
     ],
     n_pairs: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="At most this many pairs, drawn at random.")
+        int | None, typer.Option(min=1, metavar="N", help="Maximum number of pairs, drawn at random.")
     ] = None,
     share: Annotated[float, typer.Option(metavar="SHARE", help="This share of all pairs, 0 to 1.")] = 1.0,
     order: Annotated[

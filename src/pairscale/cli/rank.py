@@ -35,54 +35,64 @@ EXAMPLES = (
     "pairscale rank essays/ --judge human --labellers ann,bob --run run.db",
 )
 
+_Data = Annotated[
+    Path, typer.Argument(metavar="DATA", help="A folder or zip archive of texts, or a table with ids and texts.")
+]
+_Run = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", callback=run_file, help="The run file; the same command resumes it."),
+]
+_Prior = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="A column of DATA with a number known beforehand, such as a mark."),
+]
+_Reliability = Annotated[
+    float | None,
+    typer.Option(
+        min=0, max=1, metavar="R", help="Stop at this EAP reliability; 0.9 by default. May change in a pause."
+    ),
+]
+_Without = Annotated[
+    list[str] | None,
+    typer.Option(metavar="ID", help="Withdraw this text from the run, for good; can be repeated."),
+]
+_MaxComparisons = Annotated[
+    int | None, typer.Option(min=0, metavar="N", help="Maximum number of comparisons in the whole run.")
+]
+_Selector = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        autocompletion=_names.selectors,
+        help="How pairs are chosen: pollitt (for the order), information (for top:K), random, nearest, or "
+        "module:function.",
+    ),
+]
+_Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="A field of the configuration, such as cap_frac=0.1."),
+]
+
 
 @with_groups
 def command(
-    data: Annotated[
-        Path, typer.Argument(metavar="DATA", help="A folder or zip archive of texts, or a table with ids and texts.")
-    ],
+    data: _Data,
     judge: opt.JudgeName = "lexical",
-    run: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", callback=run_file, help="The run file; the same command resumes it."),
-    ] = None,
+    run: _Run = None,
     judging: Judging = Judging(),
     dry_run: opt.DryRun = False,
     asking: Asking = Asking(concurrency=1),
     goal: opt.Goal = "order",
-    prior: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="A column of DATA with a number known beforehand, such as a mark."),
-    ] = None,
+    prior: _Prior = None,
     answer: opt.Answer = "winner",
-    reliability: Annotated[
-        float | None,
-        typer.Option(
-            min=0, max=1, metavar="R", help="Stop at this EAP reliability; 0.9 by default. May change in a pause."
-        ),
-    ] = None,
-    without: Annotated[
-        list[str] | None,
-        typer.Option(metavar="ID", help="Withdraw this text from the run, for good; can be repeated."),
-    ] = None,
+    reliability: _Reliability = None,
+    without: _Without = None,
     steps: Annotated[int | None, typer.Option(min=0, metavar="N", help="Maximum number of questions now.")] = None,
-    max_comparisons: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="Maximum number of comparisons in the whole run.")
-    ] = None,
-    max_minutes: Annotated[float | None, typer.Option(min=0, metavar="M", help="Stop after so long.")] = None,
-    selector: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            autocompletion=_names.selectors,
-            help="Who chooses: pollitt (for the order), information (for top:K), random, nearest, or module:function.",
-        ),
-    ] = None,
+    max_comparisons: _MaxComparisons = None,
+    max_minutes: Annotated[float | None, typer.Option(min=0, metavar="M", help="Stop after this many minutes.")] = None,
+    selector: _Selector = None,
     preset: opt.PresetName = "pairscale",
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A field of the configuration, such as cap_frac=0.1."),
-    ] = None,
+    set_: _Set = None,
     fit: Annotated[str, typer.Option(metavar="HOW", help="exact (sampled), or laplace (fast, approximate).")] = "exact",
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="The same seed makes the same choices.")] = 1,
     progress: Annotated[str, typer.Option(metavar="WHAT", help="all, refits, steps, line or none.")] = "all",

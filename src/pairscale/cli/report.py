@@ -43,7 +43,7 @@ def command(
     kind: Annotated[
         str | None,
         typer.Option(
-            metavar="KIND", help="What to read the run as: ranking, bias, ab or variants; it knows by itself."
+            metavar="KIND", help="What to read the run as: ranking, bias, ab or variants; by default recognised."
         ),
     ] = None,
     condition: Annotated[

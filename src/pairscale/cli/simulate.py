@@ -25,57 +25,63 @@ EXAMPLES = (
     "pairscale simulate --items 60 --concurrency 1 --concurrency 32 --out c.csv",
 )
 
+_Items = Annotated[list[int] | None, typer.Option(min=2, metavar="N", help="How many items (100); can be repeated.")]
+_Selector = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME",
+        autocompletion=_names.selectors,
+        help="As in `pairscale rank` (pollitt and random); can be repeated.",
+    ),
+]
+_Sd = Annotated[
+    list[float] | None,
+    typer.Option(metavar="SD", help="Standard deviation of the abilities, in logits (1); can be repeated."),
+]
+_Concurrency = Annotated[
+    list[int] | None,
+    typer.Option(min=1, metavar="N", help="Questions open at once (1); can be repeated."),
+]
+_PerItem = Annotated[
+    float | None,
+    typer.Option(
+        metavar="X",
+        help="Continue to this many comparisons per item; by default, follow the stop rule.",
+    ),
+]
+_Target = Annotated[
+    float,
+    typer.Option(metavar="R", help="Report how many comparisons reach this Spearman correlation."),
+]
+_Reliability = Annotated[
+    float | None, typer.Option(metavar="R", help="EAP reliability that the stop rule asks for; 0.9 by default.")
+]
+_Fit = Annotated[
+    str, typer.Option(metavar="HOW", help="laplace (fast, approximate), or exact (the sampler of real runs).")
+]
+_Chart = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", callback=chart_file, help="Draw the study: svg, png, html or json, by the ending."),
+]
+
 
 def command(
-    items: Annotated[
-        list[int] | None, typer.Option(min=2, metavar="N", help="How many items (100); can be repeated.")
-    ] = None,
-    selector: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            autocompletion=_names.selectors,
-            help="As in `pairscale rank` (pollitt and random); can be repeated.",
-        ),
-    ] = None,
+    items: _Items = None,
+    selector: _Selector = None,
     preset: opt.PresetName = "pairscale",
     seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Runs of each combination.")] = 20,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="The first seed; the others count up from it.")] = 0,
-    sd: Annotated[
-        list[float] | None,
-        typer.Option(metavar="SD", help="Standard deviation of the abilities, in logits (1); can be repeated."),
-    ] = None,
+    sd: _Sd = None,
     bias: Annotated[float, typer.Option(metavar="LOGITS", help="The judge's preference for the first position.")] = 0.0,
     lapse: Annotated[float, typer.Option(metavar="SHARE", help="Share of answers that are a coin toss.")] = 0.0,
     invalid_rate: Annotated[float, typer.Option(metavar="SHARE", help="Share of questions that it declines.")] = 0.0,
-    concurrency: Annotated[
-        list[int] | None,
-        typer.Option(min=1, metavar="N", help="Questions open at once (1); can be repeated."),
-    ] = None,
-    per_item: Annotated[
-        float | None,
-        typer.Option(
-            metavar="X",
-            help="Continue to this many comparisons per item; by default, follow the stop rule.",
-        ),
-    ] = None,
-    target: Annotated[
-        float,
-        typer.Option(metavar="R", help="Report how many comparisons reach this Spearman correlation."),
-    ] = 0.9,
-    reliability: Annotated[
-        float | None, typer.Option(metavar="R", help="EAP reliability that the stop rule asks for; 0.9 by default.")
-    ] = None,
-    fit: Annotated[
-        str, typer.Option(metavar="HOW", help="laplace (fast, approximate), or exact (the sampler of real runs).")
-    ] = "laplace",
+    concurrency: _Concurrency = None,
+    per_item: _PerItem = None,
+    target: _Target = 0.9,
+    reliability: _Reliability = None,
+    fit: _Fit = "laplace",
     n_jobs: opt.NJobs = None,
-    chart: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", callback=chart_file, help="Draw the study: svg, png, html or json, by the ending."
-        ),
-    ] = None,
+    chart: _Chart = None,
     as_json: opt.Json = False,
     out: opt.Out = None,
 ) -> None:

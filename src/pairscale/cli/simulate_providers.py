@@ -32,7 +32,7 @@ def command(
     latency: Annotated[float, typer.Option(min=0, metavar="SECONDS", help="Before each answer.")] = 0.0,
     batch_seconds: Annotated[
         float | None,
-        typer.Option(min=0, metavar="SECONDS", help="How long a batch takes; by default until the second look."),
+        typer.Option(min=0, metavar="SECONDS", help="How long a batch takes; by default until the second check."),
     ] = None,
     batch_errors: Annotated[
         float, typer.Option(min=0, max=1, metavar="SHARE", help="Requests of a batch that fail on their own.")

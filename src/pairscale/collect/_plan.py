@@ -222,6 +222,12 @@ class Plan:
         return results.select(columns), failed.drop("pair_id"), attempts.drop("pair_id")
 
 
+def say_unnamed(judge: Judge, kept: object) -> None:
+    """Say of a judge without a name that what it answers is kept, but not found again."""
+    if "instance" in judge.condition.settings and kept:
+        notice("this judge has no name, so its answers will not be found again; give it one: FunctionJudge(f, name=…)")
+
+
 def _named(frame: pl.DataFrame) -> pl.DataFrame:
     if "pair_uid" in frame.columns:
         frame = frame.with_columns(custom_id=pl.col("pair_uid").cast(pl.String))

@@ -11,10 +11,10 @@ import polars as pl
 
 from pairscale.collect._cost_model import Strategy, choose_pilot
 from pairscale.collect._cost_study import SUMMARY, Figures, Rates, Study, assumed_output, calibrated, rough, totals
+from pairscale.collect._plan import say_unnamed
 from pairscale.collect.live import SubmitResult, submit_into
 from pairscale.collect.progress import progress_of
 from pairscale.core.display import ReprMixin
-from pairscale.core.notices import notice
 from pairscale.core.options import (
     ProgressMode,
     optional,
@@ -249,10 +249,7 @@ def estimate_llm_pairs_cost(
     options = RunOptions(concurrency, retries, retry_wait)
     optional(require_int, status_every, "status_every", least=1)
     require_progress(progress)
-    paid = (
-        require_price(cost_per_million_input, "cost_per_million_input"),
-        require_price(cost_per_million_output, "cost_per_million_output"),
-    )
+    paid = _paid(cost_per_million_input, cost_per_million_output)
     key = _OFFLINE_KEY if offline and api_key is None else api_key
 
     def made(price: Price | None = None) -> Judge:
@@ -277,14 +274,9 @@ def estimate_llm_pairs_cost(
     facts |= {"n_total": study.pairs.height}
     if offline:
         each = assumed_output(asked) if output_tokens is None else output_tokens
-        found = rough(study, rates, bytes_per_token, each)
-        row = facts | {"method": "offline", "test_strategy": None, "budget_quantile": None} | totals(found, rates)
         left = study.pairs if return_remaining_pairs else None
-        notes = (*_rough_notes(bytes_per_token, each), *rates.notes)
-        none = study.pairs.clear()
-        return CostEstimate(_table(row), found.calibration, none, None, left, none, notes, provenance)
-    if "instance" in asked.condition.settings and (run or save_path):
-        notice("this judge has no name, so its answers will not be found again; give it one: FunctionJudge(f, name=…)")
+        return _offline(study, rates, bytes_per_token, each, facts, left, provenance)
+    say_unnamed(asked, run or save_path)
     pilot = choose_pilot(study.bytes, n_test, strategy, seed)
     test_pairs = study.pairs[pilot[0]]
     bar, every = progress_of(test_pairs, verbose=verbose, status_every=status_every, progress=progress)
@@ -331,6 +323,33 @@ def _judge(
     if key is not None and judge.partition(":")[0] in PROVIDERS:
         settings.setdefault("api_key", key)
     return make_judge(judge, trait=trait, template=template, judge_args=settings)
+
+
+def _paid(
+    cost_per_million_input: float | None, cost_per_million_output: float | None
+) -> tuple[float | None, float | None]:
+    """The prices that the user gave."""
+    return (
+        require_price(cost_per_million_input, "cost_per_million_input"),
+        require_price(cost_per_million_output, "cost_per_million_output"),
+    )
+
+
+def _offline(
+    study: Study,
+    rates: Rates,
+    bytes_per_token: float,
+    output_tokens: float,
+    facts: Mapping[str, Any],
+    left: pl.DataFrame | None,
+    provenance: Provenance,
+) -> CostEstimate:
+    """An estimate from the length of the texts; nothing is asked."""
+    found = rough(study, rates, bytes_per_token, output_tokens)
+    row = {**facts, "method": "offline", "test_strategy": None, "budget_quantile": None, **totals(found, rates)}
+    notes = (*_rough_notes(bytes_per_token, output_tokens), *rates.notes)
+    none = study.pairs.clear()
+    return CostEstimate(_table(row), found.calibration, none, None, left, none, notes, provenance)
 
 
 def _table(row: Mapping[str, Any]) -> pl.DataFrame:

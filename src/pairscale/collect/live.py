@@ -8,13 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairscale.collect._plan import Plan, make_plan, named_pairs, plan_digest
+from pairscale.collect._plan import Plan, make_plan, named_pairs, plan_digest, say_unnamed
 from pairscale.collect._saved import SavedResults
 from pairscale.collect.shared import LeasedPairs, job_of, shared_budget
 from pairscale.core.counting import is_many
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import JudgeError
-from pairscale.core.notices import notice
 from pairscale.core.options import ProgressMode, optional, require_int, require_progress
 from pairscale.core.provenance import Provenance
 from pairscale.core.tables import ANSWER_COLUMNS
@@ -201,8 +200,7 @@ async def submit_pairs(
     options = RunOptions(concurrency, retries, retry_wait, timeout, max_cost)
     optional(require_int, status_every, "status_every", least=1)
     judge = make_judge(judge, trait=trait, template=template, judge_args=judge_args, judge_call_args=judge_call_args)
-    if "instance" in judge.condition.settings and (run or save_path):
-        notice("this judge has no name, so its answers will not be found again; give it one: FunctionJudge(f, name=…)")
+    say_unnamed(judge, run or save_path)
     require_prices([judge], max_cost)
     with open_shared(run) as store:
         return await submit_into(
@@ -211,8 +209,8 @@ async def submit_pairs(
         )  # fmt: skip
 
 
-submit_pairs_async = awaitable(
-    submit_pairs,
+@awaitable(submit_pairs)
+async def submit_pairs_async(*args: Any, **settings: Any) -> Any:
     """The same as :func:`submit_pairs`, to be awaited.
 
     Example:
@@ -221,8 +219,7 @@ submit_pairs_async = awaitable(
         >>> pairs = ps.make_pairs(ps.example_writing_samples).head(3)
         >>> asyncio.run(ps.submit_pairs_async(pairs, "lexical", progress=False))
         <SubmitResult: 3 pairs answered, 0 failed, 3 asked now>
-    """,
-)
+    """
 
 
 async def submit_into(

@@ -122,8 +122,8 @@ async def run_pairwise(
     return await compare_variants(suite, variants, (variant_a_name, variant_b_name), settings, repeats=repeats)
 
 
-run_pairwise_async = awaitable(
-    run_pairwise,
+@awaitable(run_pairwise)
+async def run_pairwise_async(*args: Any, **settings: Any) -> Any:
     """The same as :func:`run_pairwise`, to be awaited.
 
     Example:
@@ -134,8 +134,7 @@ run_pairwise_async = awaitable(
         >>> sides = {"variant_a": lambda task: "No idea.", "variant_b": lambda task: f"About {task.input}: a lot."}
         >>> asyncio.run(run_pairwise_async(Suite.from_list(["rain"]), **sides, comparators=[judge])).tally("longer")
         (0, 1, 0)
-    """,
-)
+    """
 
 
 @blocking("run")
@@ -221,8 +220,8 @@ async def evaluate_pairwise(
     return await compare_answers(source_a, source_b, (variant_a, variant_b), settings, suite=suite)
 
 
-evaluate_pairwise_async = awaitable(
-    evaluate_pairwise,
+@awaitable(evaluate_pairwise)
+async def evaluate_pairwise_async(*args: Any, **settings: Any) -> Any:
     """The same as :func:`evaluate_pairwise`, to be awaited.
 
     Example:
@@ -233,8 +232,7 @@ evaluate_pairwise_async = awaitable(
         >>> old, new = InMemoryTraceSource({"t1": "Paris, of course."}), InMemoryTraceSource({"t1": "Paris."})
         >>> asyncio.run(evaluate_pairwise_async(old, new, comparators=[judge])).tally("longer")
         (1, 0, 0)
-    """,
-)
+    """
 
 
 def _with_config(variant: VariantLike, config: Any) -> VariantLike:

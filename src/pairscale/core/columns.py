@@ -28,7 +28,7 @@ _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ColumnChoice:
     """The columns of ids and of texts.
 
     Attributes:
@@ -43,7 +43,7 @@ class Choice:
     reasons: Mapping[str, str]
 
 
-def choose_columns(frame: pl.DataFrame, id_col: Column | None, text_col: Column | None, what: str) -> Choice:
+def choose_columns(frame: pl.DataFrame, id_col: Column | None, text_col: Column | None, what: str) -> ColumnChoice:
     """The columns of ids and of texts of a table.
 
     Args:
@@ -65,7 +65,7 @@ def choose_columns(frame: pl.DataFrame, id_col: Column | None, text_col: Column 
         ids, reasons["id_col"] = _id_column(frame, texts, what)
     if ids == texts:
         raise TableError(f"{what}: the ids and the texts cannot both be column {ids!r}; name them (id_col=, text_col=)")
-    return Choice(ids, texts, reasons)
+    return ColumnChoice(ids, texts, reasons)
 
 
 def named_column(columns: Sequence[str], given: Column | None, usual: str, what: str) -> str | None:

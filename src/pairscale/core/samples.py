@@ -11,7 +11,7 @@ from unicodedata import normalize
 import polars as pl
 
 from pairscale.core.class_list import find_class_list
-from pairscale.core.columns import Choice, Column, choose_columns, column_at, named_column, with_paths
+from pairscale.core.columns import Column, ColumnChoice, choose_columns, column_at, named_column, with_paths
 from pairscale.core.documents.kinds import DOCUMENT_SUFFIXES, LONGEST_TEXT
 from pairscale.core.encodings import read_text
 from pairscale.core.errors import FileFormatError, InputError, MissingExtraError, TableError
@@ -128,7 +128,7 @@ def inspect_samples(
     suffix = path.suffix.lower()
     if suffix not in TABLE_SUFFIXES:
         raise FileFormatError(_no_samples(path))
-    chosen: list[Choice] = []
+    chosen: list[ColumnChoice] = []
 
     def choose(frame: pl.DataFrame) -> tuple[str, str]:
         chosen.append(_choice(frame, id_col, text_col, str(path)))
@@ -147,13 +147,13 @@ def _no_samples(path: Path) -> str:
     return f"{path}: give a folder or zip archive of texts, or a table in {listed(TABLE_SUFFIXES, 20)}"
 
 
-def _choice(frame: pl.DataFrame, id_col: Column | None, text_col: Column | None, what: str) -> Choice:
+def _choice(frame: pl.DataFrame, id_col: Column | None, text_col: Column | None, what: str) -> ColumnChoice:
     if frame.width == 0:
         raise TableError(f"{what}: no rows; give at least one sample")
     return choose_columns(frame, id_col, text_col, what)
 
 
-def _reported(frame: pl.DataFrame, choice: Choice, source: str, kind: str, what: str) -> SamplesReport:
+def _reported(frame: pl.DataFrame, choice: ColumnChoice, source: str, kind: str, what: str) -> SamplesReport:
     samples = _checked(frame, choice, what)
     kept = tuple(samples.columns[2:])
     detail = FileRead(source, kind, int(samples["text"].str.len_chars().sum()))
@@ -180,7 +180,7 @@ def _of_files(path: Path, encoding: str | None) -> SamplesReport:
     frame = to_frame({"ID": list(found.ids), "text": list(found.texts)}, str(path))
     if more.columns.width:
         frame = frame.hstack(more.columns)
-    samples = _checked(frame, Choice("ID", "text", {}), str(path))
+    samples = _checked(frame, ColumnChoice("ID", "text", {}), str(path))
     notes = unusual_texts(samples)
     said: dict[str, list[str]] = {}
     for one in found.files:
@@ -219,7 +219,7 @@ def read_samples_df(df: Table, id_col: Column | None = None, text_col: Column | 
     columns = frame.columns
     ids = named_column(columns, id_col, "ID", "samples") or column_at(columns, 0, "id_col", "samples")
     texts = named_column(columns, text_col, "text", "samples") or column_at(columns, 1, "text_col", "samples")
-    return _checked(frame, Choice(ids, texts, {}), "samples")
+    return _checked(frame, ColumnChoice(ids, texts, {}), "samples")
 
 
 def say_positions(id_col: Column | None, text_col: Column | None) -> None:
@@ -274,10 +274,10 @@ def read_samples_dir(
         if file.stat().st_size > MAX_TEXT_BYTES:
             raise FileFormatError(f"{file} has {file.stat().st_size:,} bytes; a sample has at most {MAX_TEXT_BYTES:,}")
     samples = {"ID": list(by_id), "text": [without_final_break(read_text(file, encoding)) for file in files]}
-    return _checked(to_frame(samples, str(path)), Choice("ID", "text", {}), str(path))
+    return _checked(to_frame(samples, str(path)), ColumnChoice("ID", "text", {}), str(path))
 
 
-def _checked(frame: pl.DataFrame, choice: Choice, what: str) -> pl.DataFrame:
+def _checked(frame: pl.DataFrame, choice: ColumnChoice, what: str) -> pl.DataFrame:
     ids, texts = choice.ids, choice.texts
     if ids == texts:
         raise TableError(f"{what}: the ids and the texts cannot both be column {ids!r}; name them (id_col=, text_col=)")

@@ -150,8 +150,8 @@ async def export_pairwise_cases(
     return ExportedCases(target, where, len(cases), files, tuple(left_out))
 
 
-export_pairwise_cases_async = awaitable(
-    export_pairwise_cases,
+@awaitable(export_pairwise_cases)
+async def export_pairwise_cases_async(*args: Any, **settings: Any) -> Any:
     """The same as :func:`export_pairwise_cases`, to be awaited.
 
     Example:
@@ -160,8 +160,7 @@ export_pairwise_cases_async = awaitable(
         >>> old, new = InMemoryTraceSource({"t1": "Rome?"}), InMemoryTraceSource({"t1": "Rome."})
         >>> asyncio.run(export_pairwise_cases_async(old, new, criteria="more certain", out="awaited.jsonl", seed=1))
         <ExportedCases: 1 case in awaited.jsonl>
-    """,
-)
+    """
 
 
 def _require(criteria: Sequence[str], out: Path, labellers: Sequence[str], overlap: int | None) -> None:

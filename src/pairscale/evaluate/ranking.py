@@ -204,8 +204,8 @@ async def run_variants(
     return found
 
 
-run_variants_async = awaitable(
-    run_variants,
+@awaitable(run_variants)
+async def run_variants_async(*args: Any, **settings: Any) -> Any:
     """The same as :func:`run_variants`, to be awaited.
 
     Example:
@@ -217,8 +217,7 @@ run_variants_async = awaitable(
         >>> result = asyncio.run(run_variants_async(list("abcdef"), variants, comparators=[judge]))
         >>> result.ranking()["variant"].to_list()
         ['3', '2', '1']
-    """,
-)
+    """
 
 
 def _found(

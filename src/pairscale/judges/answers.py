@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ANSWERS",
     "CONFIDENCE_QUESTION",
-    "Answer",
+    "ParsedAnswer",
     "declines",
     "probability_of_first",
     "read_structured",
@@ -43,7 +43,7 @@ _CONFIDENCE = re.compile(r"<CONFIDENCE>\s*(\d{1,3}(?:\.\d+)?)\s*%?\s*</CONFIDENC
 
 
 @record
-class Answer:
+class ParsedAnswer:
     """What a reply says.
 
     Attributes:
@@ -59,7 +59,7 @@ class Answer:
     tie: bool = False
 
 
-def read_tag(text: str, prefix: str, suffix: str, samples: Sequence[str] = (), *, ties: bool = False) -> Answer:
+def read_tag(text: str, prefix: str, suffix: str, samples: Sequence[str] = (), *, ties: bool = False) -> ParsedAnswer:
     """The answer between two tags.
 
     Args:
@@ -73,12 +73,14 @@ def read_tag(text: str, prefix: str, suffix: str, samples: Sequence[str] = (), *
     own = [match for match in found if not _is_quoted(match, text, samples)]
     said = {match[1].upper() for match in own}
     if len(said) == 1:
-        return Answer(tie=True) if said == {"TIE"} else Answer(1 if said == {"SAMPLE_1"} else 2)
+        return ParsedAnswer(tie=True) if said == {"TIE"} else ParsedAnswer(1 if said == {"SAMPLE_1"} else 2)
     if said:
-        return Answer(None, "invalid_winner", f"the reply gives several answers: {', '.join(sorted(said))}")
+        return ParsedAnswer(None, "invalid_winner", f"the reply gives several answers: {', '.join(sorted(said))}")
     if found:
-        return Answer(None, "parse_error", "the reply only quotes a sample that contains the answer's tag")
-    return Answer(None, "parse_error", f"the reply has no {prefix}…{suffix} with SAMPLE_1 or SAMPLE_2: {_start(text)}")
+        return ParsedAnswer(None, "parse_error", "the reply only quotes a sample that contains the answer's tag")
+    return ParsedAnswer(
+        None, "parse_error", f"the reply has no {prefix}…{suffix} with SAMPLE_1 or SAMPLE_2: {_start(text)}"
+    )
 
 
 @lru_cache(maxsize=64)
@@ -115,16 +117,16 @@ def squeezed(text: str) -> str:
     return "".join(text.split()).casefold()
 
 
-def read_structured(text: str) -> Answer:
+def read_structured(text: str) -> ParsedAnswer:
     """The answer of structured output: a JSON object with ``better_sample``."""
     try:
         document = json.loads(text)
     except ValueError:
-        return Answer(None, "parse_error", f"the reply is not the JSON that was asked for: {_start(text)}")
+        return ParsedAnswer(None, "parse_error", f"the reply is not the JSON that was asked for: {_start(text)}")
     said = document.get(CHOICE_KEY) if isinstance(document, dict) else None
     if said not in ANSWERS:
-        return Answer(None, "invalid_winner", f"{CHOICE_KEY} must be SAMPLE_1 or SAMPLE_2, not {said!r:.80}")
-    return Answer(1 if said == "SAMPLE_1" else 2)
+        return ParsedAnswer(None, "invalid_winner", f"{CHOICE_KEY} must be SAMPLE_1 or SAMPLE_2, not {said!r:.80}")
+    return ParsedAnswer(1 if said == "SAMPLE_1" else 2)
 
 
 def probability_of_first(logprobs: Sequence[TokenLogprob] | None, lead: str) -> float | None:

@@ -14,7 +14,7 @@ from pairscale.judges._guard import PromptBytes, guarded_prompt, prompt_bytes
 from pairscale.judges.answers import (
     ANSWERS,
     CONFIDENCE_QUESTION,
-    Answer,
+    ParsedAnswer,
     declines,
     probability_of_first,
     read_structured,
@@ -273,7 +273,7 @@ class LLMJudge:
         is_tagged = self._prefix.casefold() in reply.text.casefold()
         return probability_of_first(reply.logprobs, self._prefix if is_tagged else CHOICE_KEY)
 
-    def _read(self, text: str, pair: JudgePair) -> Answer:
+    def _read(self, text: str, pair: JudgePair) -> ParsedAnswer:
         samples = (pair.first["text"], pair.second["text"])
         tagged = read_tag(text, self._prefix, self._suffix, samples)
         if self._answer == "structured" and (tagged.position is None or text.lstrip().startswith("{")):
@@ -301,7 +301,7 @@ NO_ANSWER = frozenset({"content_filter", "refusal", "error"})
 """Reasons for the end of a reply that holds no answer, whatever its text says."""
 
 
-def without_answer(reply: LLMReply, answer: Answer, known: Mapping[str, Any]) -> Verdict:
+def without_answer(reply: LLMReply, answer: ParsedAnswer, known: Mapping[str, Any]) -> Verdict:
     """An error, a refusal, a filter, a cut-off, an empty answer or an unreadable one: each its own code."""
     stop_reason, text, refusal = reply.stop_reason, reply.text, reply.refusal
     if stop_reason == "content_filter":
@@ -314,7 +314,7 @@ def without_answer(reply: LLMReply, answer: Answer, known: Mapping[str, Any]) ->
     return _unreadable(reply, answer, known)
 
 
-def _unreadable(reply: LLMReply, answer: Answer, known: Mapping[str, Any]) -> Verdict:
+def _unreadable(reply: LLMReply, answer: ParsedAnswer, known: Mapping[str, Any]) -> Verdict:
     """Why there is no answer in a reply that is no refusal."""
     if (problem := reply.problem) is not None:
         failure = failure_of(problem.status, problem.code, problem.message)

@@ -30,7 +30,7 @@ class QueuedQuestion:
 
 
 @dataclass(slots=True)
-class _Entry:
+class _OpenQuestion:
     question: QueuedQuestion
     loop: asyncio.AbstractEventLoop
     answer: asyncio.Future[Verdict]
@@ -67,7 +67,7 @@ class QuestionQueue:
         self._hold, self._clock = hold, clock
         self.ties = False
         self._changed = threading.Condition()
-        self._open: dict[int, _Entry] = {}
+        self._open: dict[int, _OpenQuestion] = {}
         self._people: tuple[str, ...] = ()
         self._counts: dict[str, int] = {}
         self._last = 0
@@ -177,17 +177,19 @@ class QuestionQueue:
                 self._changed.notify_all()
         return True
 
-    def _held(self, person: str, number: int) -> _Entry | None:
+    def _held(self, person: str, number: int) -> _OpenQuestion | None:
         entry = self._open.get(number)
         return entry if entry is not None and entry.holder == person else None
 
-    def _recorded(self, entry: _Entry, person: str, comment: str | None, elapsed_ms: int | None) -> dict[str, Any]:
+    def _recorded(
+        self, entry: _OpenQuestion, person: str, comment: str | None, elapsed_ms: int | None
+    ) -> dict[str, Any]:
         since = self._clock() - entry.shown_at
         took = since if elapsed_ms is None else min(max(0.0, elapsed_ms / 1000), since)
         raw = {"labeller": person, "comment": comment, "skips": dict(entry.skips), "decision_ms": round(1000 * took)}
         return {"model": person, "content": comment, "latency_s": took, "raw_response": raw}
 
-    def _remove(self, entry: _Entry, person: str) -> None:
+    def _remove(self, entry: _OpenQuestion, person: str) -> None:
         del self._open[entry.question.number]
         self._counts[person] = self._counts.get(person, 0) + 1
 
@@ -209,7 +211,7 @@ class QuestionQueue:
                 )
             self._last += 1
             question = QueuedQuestion(self._last, str(pair.first["text"]), str(pair.second["text"]))
-            entry = _Entry(question, loop, loop.create_future())
+            entry = _OpenQuestion(question, loop, loop.create_future())
             self._open[question.number] = entry
             self._changed.notify_all()
         try:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pairscale.models.likelihood import Root
 
 __all__ = [
-    "Columns",
+    "ResampledCounts",
     "Shared",
     "both_orders",
     "connected_columns",
@@ -44,7 +44,7 @@ _TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Columns:
+class ResampledCounts:
     """Counts per pair, one column per round; the pairs are those of :class:`Counts`.
 
     Attributes:
@@ -57,9 +57,11 @@ class Columns:
     won: Floats
     tied: Floats | None
 
-    def chosen(self, which: npt.NDArray[np.bool_] | Ints) -> Columns:
+    def chosen(self, which: npt.NDArray[np.bool_] | Ints) -> ResampledCounts:
         """Some of the columns."""
-        return Columns(self.times[:, which], self.won[:, which], None if self.tied is None else self.tied[:, which])
+        return ResampledCounts(
+            self.times[:, which], self.won[:, which], None if self.tied is None else self.tied[:, which]
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,7 +115,7 @@ def rounds_at_once(units: Units) -> int:
     return max(_ROOM // max(len(units.pair), 1), 1)
 
 
-def resampled(counts: Counts, units: Units, weight: Floats) -> Columns:
+def resampled(counts: Counts, units: Units, weight: Floats) -> ResampledCounts:
     """The counts of every round; ``weight`` has a row per unit and a column per round."""
     pairs, places = len(counts.times), np.arange(len(units.pair))
 
@@ -122,7 +124,7 @@ def resampled(counts: Counts, units: Units, weight: Floats) -> Columns:
         return np.asarray(matrix @ weight, dtype=np.float64)
 
     tied = None if counts.tied is None else added((units.result == 0.5) * 1.0)
-    return Columns(added(np.ones(len(places))), added(units.result), tied)
+    return ResampledCounts(added(np.ones(len(places))), added(units.result), tied)
 
 
 def connected_columns(counts: Counts, times: Floats) -> npt.NDArray[np.bool_]:
@@ -193,14 +195,14 @@ def share_start(counts: Counts, root: Root, prior: float, eps: float | None) -> 
     )
 
 
-def solve_columns(shared: Shared, columns: Columns) -> tuple[Floats, npt.NDArray[np.bool_]]:
+def solve_columns(shared: Shared, columns: ResampledCounts) -> tuple[Floats, npt.NDArray[np.bool_]]:
     """Scores and further parameters, one column per round, and which of the columns have settled."""
     # Where a column has no estimate, its steps grow beyond all numbers; it does not settle then.
     with np.errstate(all="ignore"):
         return _newton(shared, columns)
 
 
-def _newton(shared: Shared, columns: Columns) -> tuple[Floats, npt.NDArray[np.bool_]]:
+def _newton(shared: Shared, columns: ResampledCounts) -> tuple[Floats, npt.NDArray[np.bool_]]:
     size, rounds = shared.counts.n_items, columns.times.shape[1]
     at = np.repeat(shared.start, rounds, axis=1)
     settled = np.zeros(rounds, dtype=np.bool_)
@@ -230,7 +232,7 @@ def _newton(shared: Shared, columns: Columns) -> tuple[Floats, npt.NDArray[np.bo
     return at, settled
 
 
-def _adjusted(shared: Shared, columns: Columns) -> Floats | None:
+def _adjusted(shared: Shared, columns: ResampledCounts) -> Floats | None:
     """Per item, how much the adjustment of ``sirt`` adds to the wins."""
     if shared.eps is None:
         return None
@@ -241,7 +243,7 @@ def _adjusted(shared: Shared, columns: Columns) -> Floats | None:
     return np.asarray(shared.eps * (1 - 2 * wins / comparisons), dtype=np.float64)
 
 
-def _slopes(shared: Shared, columns: Columns, at: Floats, lasting: Floats | None) -> _Slopes:
+def _slopes(shared: Shared, columns: ResampledCounts, at: Floats, lasting: Floats | None) -> _Slopes:
     counts, size = shared.counts, shared.counts.n_items
     theta = at[:size]
     low, high = np.exp(-theta - at[size] if shared.position else -theta), np.exp(theta)

@@ -37,7 +37,7 @@ ENTRY_POINTS = "pairscale.providers"
 Made = TypeVar("Made", bound=Callable[..., Provider])
 
 
-class _Names(Collection[str]):
+class _ProviderNames(Collection[str]):
     """All names there are now. Installed packages are looked through only when the others do not have one."""
 
     def __contains__(self, name: object) -> bool:
@@ -50,7 +50,7 @@ class _Names(Collection[str]):
         return sum(1 for _ in self)
 
 
-PROVIDERS = _Names()
+PROVIDERS = _ProviderNames()
 """The names of the providers."""
 
 

@@ -13,7 +13,7 @@ from pairscale.core.options import require_choice, require_flag, require_suffix
 from pairscale.evaluate.saved import saved_result
 from pairscale.evaluate.store import RESULTS
 from pairscale.reporting.preferences import (
-    Preferences,
+    PreferencePairs,
     as_trl,
     asked_in_both_orders,
     preferences_of_ab,
@@ -99,7 +99,7 @@ def export(
 
 def _preferences(
     run: str | os.PathLike[str], condition: str | None, prompt: str | None, input_col: str | None
-) -> Preferences:
+) -> PreferencePairs:
     with open_run(run) as store, store.snapshot():
         if store.log_length(RESULTS):
             if prompt is not None or input_col is not None:

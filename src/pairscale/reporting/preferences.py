@@ -39,7 +39,7 @@ _SCHEMA: dict[str, Any] = dict.fromkeys(PREFERENCES, pl.String()) | {
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Preferences:
+class PreferencePairs:
     """Preference pairs, and what was left out.
 
     Attributes:
@@ -63,7 +63,7 @@ class Preferences:
 
 def preferences_of_texts(
     results: pl.DataFrame, items: pl.DataFrame, asked_twice: Iterable[str], prompt: str | None, input_col: str | None
-) -> Preferences:
+) -> PreferencePairs:
     """Preference pairs of texts that were compared.
 
     The answers of one judge to one pair are merged as two orders are: only a pair that the same text won each time is a
@@ -106,7 +106,7 @@ def preferences_of_texts(
                 _both_orders(judges.values(), both), winner, loser,
             )  # fmt: skip
             rows.append(dict(zip(PREFERENCES, values, strict=True)))
-    return Preferences(pl.DataFrame(rows, schema=_SCHEMA), dict(left_out))
+    return PreferencePairs(pl.DataFrame(rows, schema=_SCHEMA), dict(left_out))
 
 
 _REASONS = {
@@ -180,7 +180,7 @@ def _both_orders(judges: Iterable[list[dict[str, Any]]], asked_twice: set[str]) 
 
 def preferences_of_ab(
     result: PairwiseRunResult, shown: Mapping[tuple[str, int], Compared], key: str | None
-) -> Preferences:
+) -> PreferencePairs:
     """Preference pairs of two variants: the task is the prompt, and the better answer is chosen.
 
     Args:
@@ -209,7 +209,7 @@ def preferences_of_ab(
             orders = True if len(case.detail.get("orders", ())) > 1 else None
             values = (texts.task_input, chosen, rejected, probability, None, orders, *ids)
             rows.append(dict(zip(PREFERENCES, values, strict=True)))
-    return Preferences(pl.DataFrame(rows, schema=_SCHEMA), dict(left_out))
+    return PreferencePairs(pl.DataFrame(rows, schema=_SCHEMA), dict(left_out))
 
 
 def asked_in_both_orders(store: RunFile) -> list[str]:

@@ -67,17 +67,25 @@ def blocking(*kept: str) -> Callable[[Callable[P, Coroutine[Any, Any, T]]], Call
     return decorate
 
 
-def awaitable(blocked: Callable[P, T], doc: str) -> Callable[P, Coroutine[Any, Any, T]]:
-    """The function that was made by :func:`blocking`, to be awaited; its name ends in ``_async``."""
+def awaitable(
+    blocked: Callable[P, T],
+) -> Callable[[Callable[..., Coroutine[Any, Any, Any]]], Callable[P, Coroutine[Any, Any, T]]]:
+    """Make a function that only has a name and a docstring the one behind ``blocked``, to be awaited.
+
+    Args:
+        blocked: A function that was made by :func:`blocking`.
+    """
     function: Callable[P, Coroutine[Any, Any, T]] = blocked.__wrapped__  # type: ignore[attr-defined]
 
-    @wraps(function)
-    async def awaited(*args: P.args, **settings: P.kwargs) -> T:
-        return await function(*args, **settings)
+    def decorate(named: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[P, Coroutine[Any, Any, T]]:
+        @wraps(function)
+        async def awaited(*args: P.args, **settings: P.kwargs) -> T:
+            return await function(*args, **settings)
 
-    awaited.__name__ = awaited.__qualname__ = f"{function.__name__}_async"
-    awaited.__doc__ = doc
-    return awaited
+        awaited.__name__, awaited.__qualname__, awaited.__doc__ = named.__name__, named.__qualname__, named.__doc__
+        return awaited
+
+    return decorate
 
 
 @contextmanager
