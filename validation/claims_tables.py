@@ -166,7 +166,8 @@ def tables(cells: Sequence[Cell], rows: dict[str, list[Row]]) -> str:
     least, most = min(one.runs for one in shown), max(one.runs for one in shown)
     asked = sum(min(one.runs, one.cell.runs) for one in found), sum(cell.runs for cell in cells)
     parts = [
-        f"{asked[0]:,} of {asked[1]:,} runs of our preset so far, {least} to {most} per cell.",
+        f"{asked[0]:,} of {asked[1]:,} runs of our preset so far, {least} to {most} per cell. "
+        + " ".join(_together(shown, rows, wrong=wrong) for wrong in (False, True)),
         _OF_RELIABILITY,
         _table(shown, {"": lambda one: f"{one.off.told('+.3f')} ({one.true:.3f})"}),
         _OF_COVERAGE,
@@ -191,6 +192,18 @@ def tables(cells: Sequence[Cell], rows: dict[str, list[Row]]) -> str:
     if misses:
         parts.append("\n".join(misses))
     return "\n\n".join(part if "|" in part or "\n" in part else fill(part, _WIDTH) for part in parts)
+
+
+def _together(shown: Sequence[Figures], rows: dict[str, list[Row]], *, wrong: bool) -> str:
+    """All runs of judges that the model fits, or does not, as one sentence."""
+    cells = [one.cell for one in shown if (one.cell.judge in MISSPECIFIED) == wrong]
+    ours = [row for cell in cells for row in rows[cell.name] if row["preset"] == "pairscale"]
+    if not ours:
+        return ""
+    off = Mean.of(row["claimed"] - row["true"] for row in ours)
+    theta, rank = (Mean.of(row[name] for row in ours).told(".3f") for name in ("theta", "rank"))
+    who = "Pair effects and noisy texts" if wrong else "Judges that the model can fit"
+    return f"{who} together: claimed less true {off.told('+.3f')}, scores covered {theta}, ranks {rank}."
 
 
 def _table(found: Sequence[Figures], columns: dict[str, Callable[[Figures], str]]) -> str:
