@@ -39,7 +39,7 @@ class FileRead:
         kind: what it is by its ending: ``txt``, ``docx``, …
         characters: the length of its text; None when it was not read.
         pages: how many pages it has, where it has pages.
-        blank_pages: how many of them have no text layer.
+        blank_pages: how many of them show something, but have no text layer.
         reason: why it was not read; None when it was.
         note: what was left out of it, or how it was read, in words.
     """

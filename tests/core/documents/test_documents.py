@@ -76,6 +76,19 @@ def test_pages_without_a_text_layer_are_counted(reader):
     assert (found.text, found.pages, found.blank_pages) == ("The first page was typed: it rained all week.", 3, 2)
 
 
+def test_an_empty_page_is_not_one_that_was_skipped(reader):
+    from pypdf import PdfReader, PdfWriter
+
+    made, pages = PdfWriter(), PdfReader(DATA / "half-scanned.pdf").pages
+    made.add_page(pages[0])
+    made.add_blank_page()
+    made.add_page(pages[1])
+    content = io.BytesIO()
+    made.write(content)
+    found = reader.read("pdf", content.getvalue())
+    assert (found.pages, found.blank_pages) == (3, 1)
+
+
 def test_a_scan_has_no_text(reader):
     assert refused(reader, "pdf", (DATA / "scanned.pdf").read_bytes()).startswith("no text layer: it is a scan")
 

@@ -52,7 +52,7 @@ class Document:
     Attributes:
         text: its text.
         pages: how many pages it has, where it has pages.
-        blank_pages: how many of them have no text layer.
+        blank_pages: how many of them show something, but have no text layer.
         notes: what was left out of it, in words.
     """
 

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import io
+import re
+from typing import TYPE_CHECKING
 
 from pairscale.core.documents.kinds import LONGEST_TEXT, Document, Unreadable
+
+if TYPE_CHECKING:
+    from pypdf import PageObject
 
 __all__ = ["read_pdf"]
 
 _MOST_PAGES = 2_000
+_PAINTS = re.compile(rb"(?<![\w/])(?:Do|BI|sh|[fF]\*?|[bB]\*?|[sS])(?![\w*])")
+"""The operators of PDF that put an image, a shading or a path on the page."""
 
 
 def read_pdf(content: bytes) -> Document:
@@ -21,6 +28,7 @@ def read_pdf(content: bytes) -> Document:
     from pypdf.errors import PyPdfError
 
     texts: list[str] = []
+    skipped = 0
     try:
         reader = PdfReader(io.BytesIO(content))
         if reader.is_encrypted and not reader.decrypt(""):
@@ -30,6 +38,7 @@ def read_pdf(content: bytes) -> Document:
             raise Unreadable(f"it has {count:,} pages; at most {_MOST_PAGES:,} are read")
         for page in reader.pages:
             texts.append(page.extract_text().strip())
+            skipped += not texts[-1] and _is_painted(page)
             if sum(map(len, texts)) > LONGEST_TEXT:
                 raise Unreadable(f"its text has more than {LONGEST_TEXT:,} characters")
     except PyPdfError as error:
@@ -38,7 +47,12 @@ def read_pdf(content: bytes) -> Document:
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, AssertionError, OverflowError) as error:
         # What a library meets in a file that breaks the rules of its format.
         raise Unreadable(f"it is damaged: its reader stopped ({type(error).__name__})") from None
-    blank = sum(not text for text in texts)
-    if blank == len(texts):
+    if not any(texts):
         raise Unreadable("no text layer: it is a scan or a picture; make one with OCR, or type the text")
-    return Document("\n\n".join(text for text in texts if text), len(texts), blank)
+    return Document("\n\n".join(text for text in texts if text), len(texts), skipped)
+
+
+def _is_painted(page: PageObject) -> bool:
+    """Whether something is on a page without text: a picture or a drawing; a page with nothing on it is no loss."""
+    content = page.get_contents()
+    return content is not None and _PAINTS.search(content.get_data()) is not None
