@@ -73,7 +73,7 @@ class Intervals:
 
     def by_table(self) -> list[tuple[float, float] | None]:
         """Of each statistic, both ends of the interval by the table of two raters; None where there is none."""
-        if self.table is None or not self.n or self.table.sum() < LEAST_UNITS:
+        if self.table is None or not self.n or self.table.sum() < LEAST_UNITS or len(self.table) == 1:
             return [None] * len(self.of_cells)
         from scipy.special import stdtrit
 
