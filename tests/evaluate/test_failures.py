@@ -312,3 +312,18 @@ def test_bounds_without_a_case():
     only = PairwiseRunResult("r", (failed,), ("k",), failures="excluded")
     assert only.bounds("k") == (0.5, 0.5)
     assert only.verdict("k").startswith("nothing is decided")
+
+
+def test_the_advice_is_to_look_at_failures_where_these_are_many():
+    half = compare(n=20, b=range(10))
+    assert half.verdict("longer").endswith("; find out why B failed, and run those tasks again")
+    dead = compare(n=20, b=range(20))
+    assert dead.verdict("longer").endswith("; choose A, or find out why B failed")
+    few = compare(n=100, b=range(3))
+    assert few.verdict("longer").endswith("; choose B")
+
+
+def test_the_same_answers_twice_are_said_to_be_the_same():
+    same = {f"t{n}": "x" for n in range(5)}
+    found = ps.ab(same, same, criterion="k", judge=lambda A, B: {"is_valid": True, "Y": 1}, progress=False)
+    assert found.verdict("k").endswith("A and B gave the same answers: check that you compare two different variants")

@@ -10,7 +10,7 @@ import polars as pl
 from pairscale.evaluate.calibration import calibrated_lines
 from pairscale.evaluate.inference.failures import WAY_WORDS, Failures, agreed_better, ways_to_count
 from pairscale.evaluate.inference.sequence import confidence_sequence
-from pairscale.evaluate.inference.win_rate import win_rate
+from pairscale.evaluate.inference.win_rate import FEW_GRADED, few_graded, win_rate
 
 if TYPE_CHECKING:
     from pairscale.evaluate.inference.control import ControlledRate
@@ -30,6 +30,7 @@ __all__ = [
 _FLIPPED = "the order of the answers decided"
 _UNDECIDED = (("ties", "tie"), ("flips", "flip"))
 _UNANSWERED = (("abstentions", "abstention"), ("errors", "error"))
+_OFTEN = 0.1  # of the cases: failures that are worth a look before anything else
 _ENOUGH = ((200, "60 %"), (800, "55 %"))
 """Cases with a winner that show a win rate of so much, four times out of five."""
 _COUNTED = {"loss": "counted as lost", "shown": "the judge saw “(no answer)”", "excluded": "left out"}
@@ -109,7 +110,7 @@ def _sentence(found: _Finding, names: tuple[str, str]) -> str:
     subject = names[1] if found.better is None else "it"
     start = "no difference shown" if found.better is None else f"{names[whose]} is better"
     looks = ", however often you look" if found.sequential else ""
-    sure = f"95 % sure{looks}: {100 * ci[0]:.0f} to {100 * ci[1]:.0f} % in the long run"
+    sure = f"95 % sure{looks}: {_end(ci[0])} to {_end(ci[1])} % in the long run"
     if found.graded:
         of = _count(found.n, "task" if found.sequential else "graded case")
         liked = f"on average over {of}, {subject} is preferred with {100 * rate:.0f} %"
@@ -121,12 +122,24 @@ def _sentence(found: _Finding, names: tuple[str, str]) -> str:
     return f"{start}: {subject} won {of} ({100 * rate:.0f} %; {sure})"
 
 
+def _end(share: float) -> str:
+    """An end of an interval in per cent, so exact that it shows on which side of one half it lies."""
+    whole = round(100 * share)
+    return f"{100 * share:.1f}" if whole == 50 and share != 0.5 else f"{whole}"
+
+
 def _advice(run: PairwiseRunResult, key: str, found: _Finding, names: tuple[str, str]) -> str:
     """What to do next, where there is a finding that holds however failures count."""
     if found.better is not None:
         chosen = names["ab".index(found.better)]
         missing = _missing(run, run.frame(key), found)
-        return f"before you choose {chosen}: {missing}" if missing else f"choose {chosen}"
+        if missing:
+            return f"before you choose {chosen}: {missing}"
+        other = names[1 - names.index(chosen)]
+        often = _failures(run, key)[names.index(other)] >= _OFTEN * found.n
+        return f"choose {chosen}, or find out why {other} failed" if often else f"choose {chosen}"
+    if max(_failures(run, key)) >= _OFTEN * found.n:
+        return _failures_advice(run, key)
     if run.stopped == "max_cost":
         return "the run stopped at max_cost: raise it, and run the same command again"
     for enough, share in _ENOUGH:
@@ -142,6 +155,9 @@ def _undecided_advice(run: PairwiseRunResult, key: str) -> str:
         return _failures_advice(run, key)
     if counts["error"] or counts["abstention"]:
         return "look at why the judge gave no answer, and run the same command again"
+    if counts["tie"] and all(case.detail.get("identical") for case in run.of(key)):
+        both = f"{run.variant_a} and {run.variant_b}"
+        return f"{both} gave the same answers: check that you compare two different variants"
     if counts["flip"] > counts["tie"]:
         return "the judge goes by the order of the answers: name a better judge"
     if counts["tie"]:
@@ -288,7 +304,8 @@ def graded_words(run: PairwiseRunResult, key: str) -> list[str]:
     if not mean.graded or mean.rate is None or hard.rate is None:
         return []
     of = f"the mean preference of {_count(mean.n, 'graded case')}"
-    return [f"the win rate is {of}; by hard verdicts, {run.variant_b} won {hard.rate * 100:.1f} %"]
+    lines = [f"the win rate is {of}; by hard verdicts, {run.variant_b} won {hard.rate * 100:.1f} %"]
+    return [*lines, few_graded(mean.tasks)] if mean.tasks < FEW_GRADED and not run.sequential else lines
 
 
 def _rate(rate: WinRate) -> str:
