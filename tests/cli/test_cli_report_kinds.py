@@ -73,7 +73,7 @@ def test_an_ab_run_is_known_as_one(cli, ab):
     ]  # fmt: skip
     source = Path("ab.html").read_text("utf-8")
     assert "<h1>Which is briefer?</h1>" in source
-    assert "B won 50 % of 2 decided cases" in source
+    assert "B won 1 of 2 cases with a winner" in source
     assert "pairscale ab, version " in source
     assert "judge = swaying:brief;" in source
     assert cli("report", "ab.db", "--out", "ab.xlsx").code == 0

@@ -169,22 +169,27 @@ class CardScenario:
 def with_cards(scenario: CardScenario, runs: int, rng: np.random.Generator, *, level=0.95) -> tuple[Gates, Gates, int]:
     """Gates with a judge card, each card drawn anew: by looking after every task, and fixed; and cards refused.
 
-    As in a gate, half of the chance of an error is that of the card's bound.
+    As in a gate, half of the chance of an error is that of the card's bound. Margins are rounded up to two thousandths,
+    so that gates can be simulated together; a larger margin passes more.
     """
     alike, against = scenario.judge
     error = (1 - level) / 2
     cards, times = np.unique(
         rng.multinomial(scenario.labels, [alike, against, 1 - alike - against], runs), axis=0, return_counts=True
     )
-    parts: list[tuple[Gates, Gates]] = []
+    together: dict[float, int] = {}
     refused = 0
     for (agreed, reversed_, undecided), n in zip(cards, times, strict=True):
         bound = net_bound((agreed - reversed_) / scenario.labels, undecided / scenario.labels, scenario.labels, error)
         if bound <= 0:
             refused += int(n)
             continue
-        seen = scenario.of_judge(scenario.margin * bound)
-        values, failed = drawn(seen, int(n), rng)
+        margin = np.ceil(500 * scenario.margin * bound) / 500
+        together[margin] = together.get(margin, 0) + int(n)
+    parts = []
+    for margin, n in together.items():
+        seen = scenario.of_judge(margin)
+        values, failed = drawn(seen, n, rng)
         parts.append((sequential(seen, values, failed, level=1 - error), fixed(seen, values, failed, level=1 - error)))
     asked, all_asked = (
         Gates(np.concatenate([one.verdicts for one in part]), np.concatenate([one.tasks for one in part]))

@@ -65,10 +65,10 @@ def test_a_variant_that_dies_on_ninety_of_a_hundred_tasks_has_not_won():
     words = found.verdict("longer")
     assert "better" not in words
     assert words == (
-        "no verdict, as it depends on how failures count: A is ahead if a failure is a loss (B won 10 % of 100 decided "
-        "cases), but B is ahead if cases with a failure are left out (B won 100 % of 10 decided cases); find out why B "
-        "failed, and run those tasks again; B failed in 90 of 100 cases (counted as lost), win rate of B 10.0 to "
-        "100.0 % over all ways to count failures"
+        "no verdict, as it depends on how failures count: A is ahead if a failure is a loss (B won 10 % of 100 cases "
+        "with a winner), but B is ahead if cases with a failure are left out (B won 100 % of 10 cases with a winner); "
+        "B failed in 90 of 100 cases (counted as lost); however that is counted, B wins 10 to 100 %; find out why B "
+        "failed, and run those tasks again"
     )
     assert "no verdict" in str(found)
     assert "B: failed 90 of 100 (90 %), median latency" in found.summary()
@@ -76,7 +76,7 @@ def test_a_variant_that_dies_on_ninety_of_a_hundred_tasks_has_not_won():
 
 def test_few_failures_leave_the_verdict():
     found = compare(b=range(5))
-    assert found.verdict("longer").startswith("B is better: 95 % of 100 decided cases")
+    assert found.verdict("longer").startswith("B is better: it won 95 of 100 cases with a winner")
     assert found.bounds("longer") == (0.95, 1.0)
 
 
@@ -96,7 +96,7 @@ def test_failures_alone_make_nothing_better():
 def test_when_all_answers_of_one_failed_the_other_is_better():
     """There is no case to count without the failures, so nothing speaks against it."""
     found = compare(n=20, b=range(20))
-    assert found.verdict("longer").startswith("A is better: 100 % of 20 decided cases")
+    assert found.verdict("longer").startswith("A is better: it won 20 of 20 cases with a winner")
     assert found.bounds("longer") == (0.0, 0.0)
 
 
@@ -202,7 +202,7 @@ def test_the_looks_stop_only_where_every_way_agrees():
     assert rest.verdict("longer").startswith("B is better: ")
     dead = compare(n=60, b=range(60), stop_when="decided", concurrency=1)
     assert dead.stopped == "decided"
-    assert dead.verdict("longer").startswith("A is better: 100 % of")
+    assert dead.verdict("longer").startswith("A is better: it won 100 % of")
 
 
 def test_the_same_rule_in_every_figure(tmp_path):
@@ -279,12 +279,14 @@ def test_tasks_without_an_answer_of_one_side_stand_in_the_verdict():
     b = ps.InMemoryTraceSource({f"t{n}": "yy" for n in range(10)})
     found = ps.evaluate_pairwise(a, b, comparators=[Longer()], progress=False)
     assert found.verdict("longer").endswith(
-        "; B has no answer to 40 tasks, not compared; if these are failures, the verdict changes: add them with an "
-        "empty output"
+        "; before you choose B: B has no answer to 40 tasks, not compared; if these are failures, the verdict changes, "
+        "so add them with an empty output"
     )
     more = ps.InMemoryTraceSource({f"t{n}": "yy" for n in range(48)})
     kept = ps.evaluate_pairwise(a, more, comparators=[Longer()], progress=False)
-    assert kept.verdict("longer") == "B is better: 100 % of 48 decided cases, 95 % interval 93 to 100"
+    assert kept.verdict("longer") == (
+        "B is better: it won 48 of 48 cases with a winner (100 %; 95 % sure: 93 to 100 % in the long run); choose B"
+    )
 
 
 def test_the_rule_for_tables_is_the_rule_for_cases():
@@ -310,3 +312,18 @@ def test_bounds_without_a_case():
     only = PairwiseRunResult("r", (failed,), ("k",), failures="excluded")
     assert only.bounds("k") == (0.5, 0.5)
     assert only.verdict("k").startswith("nothing is decided")
+
+
+def test_the_advice_is_to_look_at_failures_where_these_are_many():
+    half = compare(n=20, b=range(10))
+    assert half.verdict("longer").endswith("; find out why B failed, and run those tasks again")
+    dead = compare(n=20, b=range(20))
+    assert dead.verdict("longer").endswith("; choose A, or find out why B failed")
+    few = compare(n=100, b=range(3))
+    assert few.verdict("longer").endswith("; choose B")
+
+
+def test_the_same_answers_twice_are_said_to_be_the_same():
+    same = {f"t{n}": "x" for n in range(5)}
+    found = ps.ab(same, same, criterion="k", judge=lambda A, B: {"is_valid": True, "Y": 1}, progress=False)
+    assert found.verdict("k").endswith("A and B gave the same answers: check that you compare two different variants")

@@ -177,9 +177,9 @@ CARDS = {
     "good judge, 50 labels": {"judge": GOOD, "labels": 50},
     "good judge, 100 labels": {"judge": GOOD},
     "good judge, 300 labels": {"judge": GOOD, "labels": 300},
-    "middling judge, 100 labels": {"judge": MIDDLING, "tasks": 800},
-    "middling judge, 300 labels": {"judge": MIDDLING, "labels": 300, "tasks": 800},
-    "poor judge, 300 labels": {"judge": POOR, "labels": 300, "tasks": 1600},
+    "middling judge, 100 labels": {"judge": MIDDLING},
+    "middling judge, 300 labels": {"judge": MIDDLING, "labels": 300},
+    "poor judge, 300 labels": {"judge": POOR, "labels": 300},
     "good judge, 100 labels, margin .2": {"judge": GOOD, "margin": 0.2},
 }
 

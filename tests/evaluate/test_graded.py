@@ -335,7 +335,7 @@ def test_a_run_of_graded_cases():
     assert (hard.rate, hard.graded) == (0.7, False)
     assert found.tally("g") == (1, 3, 1)
     assert found.frame("g").select("preference", "probability").row(0) == (0.9, pytest.approx(0.1))
-    assert "mean preference for B 63 % over 5 graded cases" in found.verdict("g")
+    assert "on average over 5 graded cases, B is preferred with 63 %" in found.verdict("g")
     assert "by hard verdicts, B won 70.0 %" in found.summary()
     assert str(rate).startswith("mean preference for B 63.0 % over 5 graded cases")
 
@@ -396,7 +396,7 @@ def test_a_sequential_run_stops_on_graded_preferences():
     assert found.stopped == "decided"
     assert len(found.cases) < 60
     assert found.win_rate("g").interval == "betting"
-    assert found.verdict("g").startswith("B is better: mean preference for B 9")
+    assert found.verdict("g").startswith("B is better: on average over ")
 
 
 def test_styles_are_controlled_for_graded_cases():

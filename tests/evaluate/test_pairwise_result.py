@@ -42,7 +42,10 @@ def test_figures_by_hand():
 def test_a_run_of_errors_has_no_rate():
     found = result(k="eeexx")
     assert found.win_rate("k").rate is None
-    assert found.verdict("k") == "nothing is decided: no case has a winner; 2 abstentions, 3 errors"
+    assert found.verdict("k") == (
+        "nothing is decided, as no case has a winner (2 abstentions, 3 errors); look at why the judge gave no answer, "
+        "and run the same command again"
+    )
 
 
 def test_an_unknown_key_is_named():
@@ -60,16 +63,51 @@ def test_the_directions_of_flips():
     assert "of the flips, 2 favour the first place, 1 the second" in found.summary()
 
 
+LONG = "in the long run)"
+FEW = "compare more tasks (about 200 are enough if one of them wins 60 %), or choose by cost"
+NONE = "nothing is decided, as no case has a winner"
+
+
 @pytest.mark.parametrize(
     ("letters", "words"),
     [
         (
             "b" * 122 + "a" * 78 + "t" * 14 + "f" * 9 + "e" * 2,
-            "B is better: 61 % of 200 decided cases, 95 % interval 54 to 67; 14 ties, 9 flips, 2 errors",
+            (
+                f"B is better: it won 122 of 200 cases with a winner (61 %; 95 % sure: 54 to 67 % {LONG}; not counted: "
+                "14 ties, 9 flips (the order of the answers decided), 2 errors; choose B"
+            ),
         ),
-        ("a" * 122 + "b" * 78, "A is better: 61 % of 200 decided cases, 95 % interval 54 to 67"),
-        ("ab" * 50 + "t", "no difference shown: B won 50 % of 100 decided cases, 95 % interval 40 to 60; 1 tie"),
-        ("b", "no difference shown: B won 100 % of 1 decided case, 95 % interval 21 to 100"),
+        (
+            "a" * 122 + "b" * 78,
+            f"A is better: it won 122 of 200 cases with a winner (61 %; 95 % sure: 54 to 67 % {LONG}; choose A",
+        ),
+        (
+            "ab" * 50 + "t",
+            (
+                f"no difference shown: B won 50 of 100 cases with a winner (50 %; 95 % sure: 40 to 60 % {LONG}; "
+                f"not counted: 1 tie; {FEW}"
+            ),
+        ),
+        (
+            "b",
+            f"no difference shown: B won 1 of 1 case with a winner (100 %; 95 % sure: 21 to 100 % {LONG}; {FEW}",
+        ),
+        (
+            "tt",
+            (
+                f"{NONE} (2 ties); the judge sees no difference: name a criterion that says more exactly what counts, "
+                "or another judge"
+            ),
+        ),
+        (
+            "ff",
+            (
+                f"{NONE} (2 flips (the order of the answers decided)); the judge goes by the order of the answers: "
+                "name a better judge"
+            ),
+        ),
+        ("", f"{NONE}; there is nothing to compare: look at why no task has an answer of both"),
     ],
 )
 def test_the_verdict_in_words(letters, words):

@@ -685,7 +685,7 @@ def test_it_stops_when_it_is_decided():
         look.update(1.0)
     assert len(found.cases) == look.n < 20
     assert (found.stopped, len(found.unasked)) == ("decided", 200 - look.n)
-    assert found.verdict("longer").startswith("B is better: 100 %")
+    assert found.verdict("longer").startswith("B is better: it won 100 %")
     assert [case.task_id for case in found.cases] != sorted(case.task_id for case in found.cases), "a random order"
     same = run(suite, stop_when="decided", concurrency=1)
     assert [case.task_id for case in same.cases] == [case.task_id for case in found.cases]

@@ -189,7 +189,7 @@ def test_an_answer_that_failed_has_lost_and_is_no_text(tmp_path):
     )  # fmt: skip
     source = write_report(tmp_path / "ab.db").read_text("utf-8")
     page = require_valid(source)
-    assert "in 10 cases: B is better: 100 % of 10 decided cases" in page.texts["p"][0]
+    assert "in 10 cases: B is better: it won 10 of 10 cases with a winner" in page.texts["p"][0]
     assert "A failed in 10 of 10 cases (counted as lost)" in page.texts["p"][0]
     assert unpacked(source)["cases"][0][2] == ""
     with ps.open_run(tmp_path / "ab.db") as store:

@@ -2,9 +2,10 @@
 
 Of two raters, the units with both labels are a table of q by q cells. Its true shares are drawn from their posterior
 under a Dirichlet prior, and the interval holds the coefficients that these tables have. Where a label is rare, a
-bootstrap cannot draw what it has not seen, and its intervals are far too narrow; these are not. The prior weighs as
-much as one unit, or as two, spread evenly over the cells; the interval holds both, and reaches as far as Student's t
-does instead of the normal distribution. How often it holds the truth is in docs/validation.md.
+bootstrap cannot draw what it has not seen, and its intervals are far too narrow; these are not. There are three priors:
+as much as one unit spread evenly over the cells, as much as two units, and as one unit with more on the cells of
+agreement (1 / q each). The interval holds those of all three, and reaches as far as Student's t does instead of the
+normal distribution. How often it holds the truth is in docs/validation.md.
 
 Of more raters, units are drawn with replacement.
 """
@@ -73,7 +74,7 @@ class Intervals:
 
     def by_table(self) -> list[tuple[float, float] | None]:
         """Of each statistic, both ends of the interval by the table of two raters; None where there is none."""
-        if self.table is None or not self.n or self.table.sum() < LEAST_UNITS:
+        if self.table is None or not self.n or self.table.sum() < LEAST_UNITS or len(self.table) == 1:
             return [None] * len(self.of_cells)
         from scipy.special import stdtrit
 
@@ -81,6 +82,9 @@ class Intervals:
         rng = generator(self.seed)
         one = rng.standard_gamma(self.table + 1 / cells, (_DRAWS, cells))
         two = one + rng.standard_gamma(1 / cells, (_DRAWS, cells))
+        q = math.isqrt(cells)
+        agreeing = one.copy()
+        agreeing[:, :: q + 1] += rng.standard_gamma(1 / q - 1 / cells, (_DRAWS, q))
         tail = NormalDist().cdf(-float(stdtrit(total - 1, (1 + self.level) / 2)))
         found: list[tuple[float, float] | None] = []
         for statistic in self.of_cells:
@@ -88,7 +92,7 @@ class Intervals:
                 found.append(None)
                 continue
             ends = []
-            for drawn in (one, two):
+            for drawn in (one, two, agreeing):
                 values = statistic(total * drawn / drawn.sum(axis=1, keepdims=True))
                 ends.append(np.nanquantile(values, [tail, 1 - tail]))
             found.append((float(min(low for low, _ in ends)), float(max(high for _, high in ends))))

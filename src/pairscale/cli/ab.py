@@ -195,7 +195,7 @@ def _verdicts(found: ps.PairwiseRunResult, tell: Callable[[str], None]) -> None:
 def _show(found: ps.PairwiseRunResult) -> None:
     import polars as pl
 
-    from pairscale.evaluate.wording import bounds_words, variant_lines
+    from pairscale.evaluate.wording import bounds_words, graded_words, variant_lines
 
     _verdicts(found, typer.echo)
     many, rows = len(found.keys) > 1, []
@@ -207,9 +207,8 @@ def _show(found: ps.PairwiseRunResult) -> None:
             rows.append({**({"criterion": key} if many else {}), "win rate over": words, **figures})
     typer.echo("")
     show_table(pl.DataFrame(rows))
-    for key in found.keys:
-        typer.echo(printable(f"{f'{key}: ' if many else ''}{bounds_words(found, key)}"))
-    for line in variant_lines(found):
+    said = [(key, line) for key in found.keys for line in (*graded_words(found, key), bounds_words(found, key))]
+    for line in (*(f"{key}: {line}" if many else line for key, line in said), *variant_lines(found)):
         typer.echo(printable(line))
     _show_calibrated(found)
     if found.control:

@@ -36,7 +36,7 @@ class PairwiseAgreement(ReprMixin):
         cohen_kappa: the same beyond chance; None where it is not defined.
         n: such cases.
         disagreements: ``(task_id, winner_x, winner_y)``.
-        ci: of kappa, 95 %, by resampling; None where there is none.
+        ci: of kappa, 95 %; None where there is none.
         left_out: cases that one of them answered with a flip, an abstention or an error, or that none was asked about,
             because a variant failed.
         by: what kappa compares: ``variant`` (who preferred which variant) or ``position`` (which side they chose).

@@ -18,7 +18,7 @@ VERDICT_WORDS: dict[GateVerdict, str] = {
     "equivalent": "as good within the margin",
     "not-worse": "not worse within the margin",
     "worse": "worse",
-    "inconclusive": "not decided",
+    "inconclusive": "neither better nor worse for sure",
 }
 """The verdicts, behind "B is"."""
 
@@ -58,24 +58,29 @@ def sentence_of(found: GateCriterion, run: PairwiseRunResult, rule: GateRule) ->
     if found.rate is None or found.lower is None or found.upper is None:
         return f"nothing is known of {b} and {a}: no case was answered"
     low, high = share_words(0.5 - rule.margin), share_words(0.5 + rule.margin)
+    graded = any(case.preference is not None for case in run.of(found.key))
     won = f"{percent(found.rate)} of {_cases(found, run)}"
-    sure = f"with {found.level * 100:.4g} % certainty"
+    won = (
+        f"on average it is preferred with {percent(found.rate)} over {_cases(found, run)}"
+        if graded
+        else f"it won {won}"
+    )
+    sure = f"{found.level * 100:.4g} % sure"
     question = "better" if "not-better" in rule.fail_if else "worse"
     near = f"slightly worse than {a}, but" if found.upper < 0.5 else f"as good as {a}"
     words: dict[GateVerdict, str] = {
-        "better": f"{b} is better than {a}: it won {won}, and {sure} more than half ({percent(found.lower)} or more)",
-        "worse": f"{b} is worse than {a}: it won {won}, and {sure} less than half ({percent(found.upper)} at most)",
-        "not-worse": f"{b} is not worse than {a} within the margin: it won {won}, and {sure} more than the {low} that "
-        f"you allow ({percent(found.lower)} or more)",
-        "equivalent": f"{b} is {near} within the margin: it won {won}, and {sure} neither less than {low} nor more "
-        f"than {high}",
-        "inconclusive": f"it is not decided whether {b} is {question} than {a}: it won {won}, and its true share may "
-        f"be anything from {percent(found.lower)} to {percent(found.upper)}",
+        "better": f"{b} is better than {a}: {won} ({sure}: at least {percent(found.lower)}, which is more than half)",
+        "worse": f"{b} is worse than {a}: {won} ({sure}: at most {percent(found.upper)}, which is less than half)",
+        "not-worse": f"{b} is not worse than {a} within the margin: {won} ({sure}: at least {percent(found.lower)}, "
+        f"and you allow down to {low})",
+        "equivalent": f"{b} is {near} within the margin: {won} ({sure}: between {low} and {high})",
+        "inconclusive": f"it is not decided whether {b} is {question} than {a}: {won}, but with more cases that may "
+        f"become anything from {percent(found.lower)} to {percent(found.upper)}",
     }
     said = _depends(found, b) if _disagree(found) else words[found.verdict]
     if rule.people_margin is None:
         return said
-    scale = f"{share_words(rule.people_margin)} of people is a margin of {percent(rule.margin)} of this judge"
+    scale = f"{share_words(rule.people_margin)} in the eyes of people is {percent(rule.margin)} in those of this judge"
     return f"{said}; by the judge card, a margin of {scale}"
 
 
@@ -92,7 +97,7 @@ def advice_of(found: GateCriterion, run: PairwiseRunResult, rule: GateRule) -> s
     if found.verdict == "inconclusive":
         return _open(found, run, rule)
     if not found.failed and found.verdict != "worse":
-        return "nothing to do"
+        return f"{b} can take the place of {run.variant_a}"
     others: dict[GateVerdict, str] = {
         "worse": _look_at(found, run),
         "equivalent": f"more cases will hardly show that {b} is better; improve it, or fail only if it is worse",
@@ -121,11 +126,14 @@ def _open(found: GateCriterion, run: PairwiseRunResult, rule: GateRule) -> str:
     if run.stopped == "decided":
         return "the gate stopped when another criterion had failed; see that one"
     if found.cases_needed is None:
-        return "set a margin above 0, which a B as good as A can meet, or add cases"
+        return f"add cases, or allow a margin above 0, which {b} can meet if it is as good as {run.variant_a}"
+    if "not-better" in rule.fail_if:
+        return f"add cases, as these cannot show that {b} is better, or fail only if it is worse"
+    many = ""
     if found.cases_needed > found.n:
-        many = f"about {_round(found.cases_needed):,} cases in all show that {b} is not worse, if it is as good as"
-        return f"add cases ({many} {run.variant_a}), or allow a larger margin than {share_words(_asked(rule))}"
-    return f"add cases, or allow a larger margin than {share_words(_asked(rule))}"
+        shown = f"{b} is not worse, if it is as good as {run.variant_a}"
+        many = f" (about {_round(found.cases_needed):,} in all show that {shown})"
+    return f"add cases{many}, or allow a larger margin than {share_words(_asked(rule))}"
 
 
 def _asked(rule: GateRule) -> float:

@@ -10,7 +10,7 @@ import polars as pl
 from pairscale.evaluate.calibration import calibrated_lines
 from pairscale.evaluate.inference.failures import WAY_WORDS, Failures, agreed_better, ways_to_count
 from pairscale.evaluate.inference.sequence import confidence_sequence
-from pairscale.evaluate.inference.win_rate import win_rate
+from pairscale.evaluate.inference.win_rate import FEW_GRADED, few_graded, win_rate
 
 if TYPE_CHECKING:
     from pairscale.evaluate.inference.control import ControlledRate
@@ -27,24 +27,40 @@ __all__ = [
     "verdict_of",
 ]
 
-_REST = (("ties", "tie"), ("flips", "flip"), ("abstentions", "abstention"), ("errors", "error"))
-_COUNTED = {"loss": "counted as lost", "shown": "shown to the comparators as “(no answer)”", "excluded": "left out"}
+_FLIPPED = "the order of the answers decided"
+_UNDECIDED = (("ties", "tie"), ("flips", "flip"))
+_UNANSWERED = (("abstentions", "abstention"), ("errors", "error"))
+_OFTEN = 0.1  # of the cases: failures that are worth a look before anything else
+_ENOUGH = ((200, "60 %"), (800, "55 %"))
+"""Cases with a winner that show a win rate of so much, four times out of five."""
+_COUNTED = {"loss": "counted as lost", "shown": "the judge saw “(no answer)”", "excluded": "left out"}
 
 
 @dataclass(frozen=True, slots=True)
 class _Finding:
-    """What the cases say when failures count in one way."""
+    """What the cases say when failures count in one way.
+
+    Attributes:
+        rate: of B.
+        ci: its interval.
+        better: ``a``, ``b`` or None.
+        n: cases, or tasks after looks, that it rests on.
+        wins: how many of them B won, and A; None where ties count, too.
+        sequential: whether the interval is that of a confidence sequence.
+        graded: whether it is the mean preference.
+    """
 
     rate: float
     ci: tuple[float, float]
     better: str | None
-    of: str
-    interval: str
-    graded: bool = False
+    n: int
+    wins: tuple[int, int] | None
+    sequential: bool
+    graded: bool
 
 
 def verdict_of(run: PairwiseRunResult, key: str) -> str:
-    """Which variant is better, in a sentence.
+    """Which variant is better, in a sentence that ends with what to do next.
 
     It rests on the decided cases, those with a winner; the others are counted behind. One is better when the interval
     lies on its side of one half, in every way to count failures. Graded cases are not decided more or less: there it
@@ -57,69 +73,115 @@ def verdict_of(run: PairwiseRunResult, key: str) -> str:
     """
     names = run.variant_a, run.variant_b
     cases = run.frame(key)
-    behind = _behind(run, key, win_rate(cases, ties="excluded"))
     found = _finding(cases, sequential=run.sequential)
-    if cases["failed"].null_count() == cases.height:
-        return (
-            f"nothing is decided: no case has a winner{behind}" if found is None else _sentence(found, names) + behind
-        )
-    ways = {
-        way: _finding(run.frame(key, failures=way), sequential=run.sequential) for way in ways_to_count(run.failures)
-    }
-    known = {way: one for way, one in ways.items() if one is not None}
+    behind = _behind(run, key, found)
     if found is None:
-        return f"nothing is decided: no case has a winner{behind}"
-    if found.better is None or agreed_better({way: one.better for way, one in known.items()}, run.failures):
-        return _sentence(found, names) + behind
-    return _depends(run, key, known, names) + behind
+        return "; ".join([*behind, _undecided_advice(run, key)])
+    ways = {run.failures: found}
+    if cases["failed"].null_count() < cases.height:
+        ways |= {
+            way: one
+            for way in ways_to_count(run.failures)
+            if (one := _finding(run.frame(key, failures=way), sequential=run.sequential)) is not None
+        }
+    if found.better is not None and not agreed_better({way: one.better for way, one in ways.items()}, run.failures):
+        return "; ".join([_depends(ways, names), *behind, _failures_advice(run, key)])
+    return "; ".join([_sentence(found, names), *behind, _advice(run, key, found, names)])
 
 
 def _finding(cases: pl.DataFrame, *, sequential: bool) -> _Finding | None:
     if sequential:
         looks = confidence_sequence(cases)
         if looks.mean is not None and looks.ci is not None:
-            of = _count(looks.n, "task") if looks.graded else f"{_count(looks.n, 'task')}, ties and flips as half"
-            interval = f"{looks.level * 100:g} % sequence"
-            return _Finding(looks.mean, looks.ci, looks.better, of, interval, looks.graded)
+            return _Finding(looks.mean, looks.ci, looks.better, looks.n, None, sequential=True, graded=looks.graded)
     rate = win_rate(cases)
     rate = rate if rate.graded else win_rate(cases, ties="excluded")
     if rate.rate is None or rate.ci is None:
         return None
     better = "b" if rate.ci[0] > 0.5 else "a" if rate.ci[1] < 0.5 else None
-    of = _count(rate.n, "graded case" if rate.graded else "decided case")
-    return _Finding(rate.rate, rate.ci, better, of, f"{rate.level * 100:g} % interval", rate.graded)
+    wins = None if rate.graded else (rate.wins, rate.losses)
+    return _Finding(rate.rate, rate.ci, better, rate.n, wins, sequential=False, graded=rate.graded)
 
 
 def _sentence(found: _Finding, names: tuple[str, str]) -> str:
-    rate, ci = found.rate, found.ci
-    if found.better == "a":
-        rate, ci = 1 - rate, (1 - ci[1], 1 - ci[0])
-    ends = f"{found.interval} {ci[0] * 100:.0f} to {ci[1] * 100:.0f}"
+    """Who is better, and by what."""
+    whose = "ab".index(found.better or "b")
+    rate, ci = (found.rate, found.ci) if whose else (1 - found.rate, (1 - found.ci[1], 1 - found.ci[0]))
+    subject = names[1] if found.better is None else "it"
+    start = "no difference shown" if found.better is None else f"{names[whose]} is better"
+    looks = ", however often you look" if found.sequential else ""
+    sure = f"95 % sure{looks}: {_end(ci[0])} to {_end(ci[1])} % in the long run"
     if found.graded:
-        whose = names["ab".index(found.better or "b")]
-        mean = f"mean preference for {whose} {rate * 100:.0f} % over {found.of}, {ends}"
-        return f"no difference shown: {mean}" if found.better is None else f"{whose} is better: {mean}"
-    figures = f"{rate * 100:.0f} % of {found.of}, {ends}"
-    if found.better is None:
-        return f"no difference shown: {names[1]} won {figures}"
-    return f"{names['ab'.index(found.better)]} is better: {figures}"
+        of = _count(found.n, "task" if found.sequential else "graded case")
+        liked = f"on average over {of}, {subject} is preferred with {100 * rate:.0f} %"
+        return f"{start}: {liked} (50 % would be even; {sure})"
+    if found.wins is None:
+        won = f"{subject} won {100 * rate:.0f} % of {_count(found.n, 'task')}"
+        return f"{start}: {won} (a tie counts as half; {sure})"
+    of = f"{found.wins[1 - whose]:,} of {_count(found.n, 'case')} with a winner"
+    return f"{start}: {subject} won {of} ({100 * rate:.0f} %; {sure})"
 
 
-def _depends(run: PairwiseRunResult, key: str, known: dict[Failures, _Finding], names: tuple[str, str]) -> str:
-    """Why there is no verdict where the ways to count failures disagree, and what to do next."""
+def _end(share: float) -> str:
+    """An end of an interval in per cent, so exact that it shows on which side of one half it lies."""
+    whole = round(100 * share)
+    return f"{100 * share:.1f}" if whole == 50 and share != 0.5 else f"{whole}"
+
+
+def _advice(run: PairwiseRunResult, key: str, found: _Finding, names: tuple[str, str]) -> str:
+    """What to do next, where there is a finding that holds however failures count."""
+    if found.better is not None:
+        chosen = names["ab".index(found.better)]
+        missing = _missing(run, run.frame(key), found)
+        if missing:
+            return f"before you choose {chosen}: {missing}"
+        other = names[1 - names.index(chosen)]
+        often = _failures(run, key)[names.index(other)] >= _OFTEN * found.n
+        return f"choose {chosen}, or find out why {other} failed" if often else f"choose {chosen}"
+    if max(_failures(run, key)) >= _OFTEN * found.n:
+        return _failures_advice(run, key)
+    if run.stopped == "max_cost":
+        return "the run stopped at max_cost: raise it, and run the same command again"
+    for enough, share in _ENOUGH:
+        if found.n < enough:
+            return f"compare more tasks (about {enough} are enough if one of them wins {share}), or choose by cost"
+    return "the difference is small, if there is one: choose by cost and speed"
+
+
+def _undecided_advice(run: PairwiseRunResult, key: str) -> str:
+    """What to do next, where no case has a winner."""
+    counts = run.counts(key)
+    if any(_failures(run, key)):
+        return _failures_advice(run, key)
+    if counts["error"] or counts["abstention"]:
+        return "look at why the judge gave no answer, and run the same command again"
+    if counts["tie"] and all(case.detail.get("identical") for case in run.of(key)):
+        both = f"{run.variant_a} and {run.variant_b}"
+        return f"{both} gave the same answers: check that you compare two different variants"
+    if counts["flip"] > counts["tie"]:
+        return "the judge goes by the order of the answers: name a better judge"
+    if counts["tie"]:
+        return "the judge sees no difference: name a criterion that says more exactly what counts, or another judge"
+    return "there is nothing to compare: look at why no task has an answer of both"
+
+
+def _failures_advice(run: PairwiseRunResult, key: str) -> str:
+    failing = [name for name, n in zip((run.variant_a, run.variant_b), _failures(run, key), strict=True) if n]
+    return f"find out why {' and '.join(failing)} failed, and run those tasks again"
+
+
+def _depends(known: dict[Failures, _Finding], names: tuple[str, str]) -> str:
+    """Why there is no verdict where the ways to count failures disagree."""
     says = {None: "no difference is shown", "a": f"{names[0]} is ahead", "b": f"{names[1]} is ahead"}
     parts = [f"{says[one.better]} if {WAY_WORDS[way]} ({_share(one, names[1])})" for way, one in known.items()]
-    failing = [name for name, failed in zip(names, _failures(run, key), strict=True) if failed]
-    return (
-        f"no verdict, as it depends on how failures count: {', but '.join(parts)}; find out why "
-        f"{' and '.join(failing)} failed, and run those tasks again"
-    )
+    return f"no verdict, as it depends on how failures count: {', but '.join(parts)}"
 
 
 def _share(found: _Finding, name: str) -> str:
     if found.graded:
-        return f"mean preference for {name} {found.rate * 100:.0f} % over {found.of}"
-    return f"{name} won {found.rate * 100:.0f} % of {found.of}"
+        return f"{name} is preferred with {100 * found.rate:.0f} % on average"
+    of = _count(found.n, "task") if found.wins is None else f"{_count(found.n, 'case')} with a winner"
+    return f"{name} won {100 * found.rate:.0f} % of {of}"
 
 
 def _failures(run: PairwiseRunResult, key: str) -> tuple[int, int]:
@@ -129,22 +191,28 @@ def _failures(run: PairwiseRunResult, key: str) -> tuple[int, int]:
     return failed.count("a") + both, failed.count("b") + both
 
 
-def _behind(run: PairwiseRunResult, key: str, rate: WinRate) -> str:
-    """What is counted behind the verdict: what is not decided, failures with the bounds, and what was not compared."""
-    parts = [_count(n, word) for name, word in _REST if (n := getattr(rate, name))]
+def _behind(run: PairwiseRunResult, key: str, found: _Finding | None) -> list[str]:
+    """What is counted behind the verdict: what it does not rest on, and failures."""
+    rate = win_rate(run.frame(key), ties="excluded")
+    left_out = _UNANSWERED if found is not None and found.wins is None else (*_UNDECIDED, *_UNANSWERED)
+    parts = [_count(n, word) for name, word in left_out if (n := getattr(rate, name))]
+    parts = [f"{part} ({_FLIPPED})" if "flip" in part else part for part in parts]
+    said = [f"not counted: {', '.join(parts)}"] if parts else []
+    if found is None:
+        said = [f"nothing is decided, as no case has a winner{f' ({listed})' if (listed := ', '.join(parts)) else ''}"]
     if words := failures_words(run, key):
-        parts += [words, bounds_words(run, key)]
-    if words := _missing(run, run.frame(key)):
-        parts.append(words)
-    return "".join(f"{'; ' if at == 0 else ', '}{part}" for at, part in enumerate(parts))
+        lower, upper = run.bounds(key)
+        if lower is not None and upper is not None and round(lower, 3) < round(upper, 3):
+            words += f"; however that is counted, {run.variant_b} wins {100 * lower:.0f} to {100 * upper:.0f} %"
+        said.append(words)
+    return said
 
 
-def _missing(run: PairwiseRunResult, cases: pl.DataFrame) -> str:
+def _missing(run: PairwiseRunResult, cases: pl.DataFrame, found: _Finding) -> str:
     """What to know of tasks that one side has no answer to, where it would change the verdict if they were failures."""
     sides = {"a": run.variant_a, "b": run.variant_b}
     lacking = [one for one in run.unmatched if one.missing in sides and one.repeat == 1]
-    found = _finding(cases, sequential=run.sequential)
-    if not lacking or found is None or found.better is None:
+    if not lacking:
         return ""
     lost = [{"task_id": one.task_id, "outcome": "win", "winner": "a" if one.missing == "b" else "b"} for one in lacking]
     known = cases.select("task_id", "outcome", "winner", "preference")
@@ -156,7 +224,7 @@ def _missing(run: PairwiseRunResult, cases: pl.DataFrame) -> str:
         for side, name in sides.items()
         if (n := sum(one.missing == side for one in lacking))
     )
-    return f"{names}, not compared; if these are failures, the verdict changes: add them with an empty output"
+    return f"{names}, not compared; if these are failures, the verdict changes, so add them with an empty output"
 
 
 def failures_words(run: PairwiseRunResult, key: str) -> str:
@@ -236,7 +304,8 @@ def graded_words(run: PairwiseRunResult, key: str) -> list[str]:
     if not mean.graded or mean.rate is None or hard.rate is None:
         return []
     of = f"the mean preference of {_count(mean.n, 'graded case')}"
-    return [f"the win rate is {of}; by hard verdicts, {run.variant_b} won {hard.rate * 100:.1f} %"]
+    lines = [f"the win rate is {of}; by hard verdicts, {run.variant_b} won {hard.rate * 100:.1f} %"]
+    return [*lines, few_graded(mean.tasks)] if mean.tasks < FEW_GRADED and not run.sequential else lines
 
 
 def _rate(rate: WinRate) -> str:

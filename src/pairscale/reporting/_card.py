@@ -85,9 +85,9 @@ def _method(card: JudgeCard, what: str) -> str:
         f"{card.judge.judge_id} was asked about {card.data['n_pairs']:,} {what}, each in both orders; a pair is won "
         "only where both orders name the same text, and another winner in the other order is a flip. "
         f"{card.data['n_labelled']:,} of them have a label of people ({people}). Shares have Wilson's interval, "
-        "differences of shares on the same pairs the score interval of Tango, kappa a bootstrap interval, the position "
-        f"effect an exact or score interval and the cost Student's; all at {100 * card.level:g} %. Computed with "
-        f"pairscale {__version__}."
+        "differences of shares on the same pairs the score interval of Tango, kappa one by a Dirichlet distribution, "
+        f"the position effect an exact or score interval and the cost Student's; all at {100 * card.level:g} %. "
+        f"Computed with pairscale {__version__}."
     )
 
 

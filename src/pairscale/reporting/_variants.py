@@ -251,15 +251,19 @@ def _took(run: VariantsResult) -> Part:
 
 def _method(run: VariantsResult, compared: str) -> list[str]:
     tasks = len({case.task_id for one in run.results.values() for case in one.cases})
+    graded = any(case.preference is not None for one in run.results.values() for case in one.cases)
+    robust = "robust ones for which the comparisons of a task may depend on each other"
+    intervals = f"are {robust}" if graded else f"are the wider of two: those of the model, and {robust}"
     text = (
         f"{len(run.variants)} variants answered {tasks:,} tasks, and their answers were compared two by two: "
         f"{compared}. Scores are those of a Bradley-Terry model with Firth's correction, in logits; a tie and a flip "
-        "(another winner in the other order) are half a win for each, abstentions and errors are left out. Intervals "
-        "of scores are the wider of two: those of the model, and robust ones for which the comparisons of a task may "
-        "depend on each other. Two variants are told apart where the interval of the difference of their scores does "
-        "not hold 0; these "
-        "intervals hold for all differences at once (the largest standardised difference, from the covariance of the "
-        "scores). Win rates of two variants count ties and flips as half, with score intervals, one at a time. "
+        "(another winner in the other order) are half a win for each, "
+        f"{'a graded preference of 0.8 is 0.8 of a win, ' if graded else ''}abstentions and errors are left out. "
+        f"Intervals of scores {intervals}. Two variants are told apart where the interval of the difference of their "
+        "scores does not hold 0; these intervals hold for all differences at once (the largest standardised "
+        "difference, from the covariance of the "
+        f"scores). Win rates of two variants {'are mean preferences' if graded else 'count ties and flips as half'}, "
+        "with score intervals, one at a time. "
         f"Computed with pairscale {__version__}."
     )
     return [text]

@@ -40,12 +40,14 @@ if TYPE_CHECKING:
     Floats: TypeAlias = NDArray[np.float64]
 
 __all__ = [
+    "FEW_GRADED",
     "CasesNeeded",
     "Interval",
     "ProbabilityBetter",
     "SignTest",
     "WinRate",
     "cases_needed",
+    "few_graded",
     "probability_better",
     "sign_test",
     "win_rate",
