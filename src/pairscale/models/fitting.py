@@ -178,11 +178,9 @@ def fit(
     if model == "bayes":
         if tied == "davidson":
             raise InputError("ties='davidson' belongs to model='bt'; the Bayesian model takes 'half' or 'drop'")
-        if answer == "probability" and prior is not None:
-            raise InputError("prior belongs to answer='winner'; a fit of probabilities does not take it yet")
         beforehand = None if prior is None else _beforehand(prior, known.samples)
         if answer == "probability":
-            return _graded(known.table, names, engine, variant, seed, spread, counted, progress=progress)
+            return _graded(known.table, names, engine, variant, seed, spread, counted, beforehand, progress=progress)
         if judges == "slopes":
             return _by_judge(known.table, names, variant, seed, counted, tied, progress=progress)
         return _pooled(known.table, names, engine, variant, seed, spread, counted, tied, beforehand, progress=progress)
@@ -273,11 +271,13 @@ def _graded(
     seed: int,
     prior_sd: float | Literal["learned"],
     repeats: Repeats,
+    prior: Mapping[str, float] | Table | None,
     *,
     progress: bool,
 ) -> BayesFit:
     """A fit of probabilities."""
     from pairscale.models.bayes import gathered
+    from pairscale.models.known import known_by_id
     from pairscale.models.logits import fit_logits, fit_logits_laplace
 
     rows, names, said = read_graded_rows(table, ids)
@@ -287,11 +287,13 @@ def _graded(
             f"variant={best!r} has lapses; with answer='probability' use 'btl' or 'btl_b', which have outliers instead"
         )
     rows = rows.select("ID1", "ID2", "better_id", PROBABILITY)
+    given: dict[str, Any] = {"seed": seed, "prior_sd": prior_sd, "repeats": repeats}
+    given["known"] = None if prior is None else known_by_id(prior, names)
     if engine == "laplace":
         said.append(notice(_APPROXIMATE))
-        found = fit_logits_laplace(rows, names, best, seed=seed, prior_sd=prior_sd, repeats=repeats)
+        found = fit_logits_laplace(rows, names, best, **given)
     else:
-        found = fit_logits(rows, names, best, seed=seed, prior_sd=prior_sd, repeats=repeats, progress=progress)
+        found = fit_logits(rows, names, best, **given, progress=progress)
     return gathered([found], [*said, *found.notices])
 
 
