@@ -42,6 +42,7 @@ $(NUTPIE): pyproject.toml benchmarks/nutpie.txt
 
 nutpie: $(NUTPIE)  ## our sampler beside another one, live
 	OPENBLAS_NUM_THREADS=1 $(<D)/bin/python -m benchmarks.nutpie_parity
+	OPENBLAS_NUM_THREADS=1 $(<D)/bin/python -m benchmarks.nutpie_logits
 
 $(MOCKS): tests/providers/mock_servers/requirements.txt tests/providers/mock_servers/package.json
 	@test -x $(@D)/python/bin/python || $(PYTHON) -m venv $(@D)/python

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -316,3 +317,79 @@ def test_alpacaeval_s_weighted_win_rates_are_the_mean_probabilities() -> None:
     both = found.join(published, left_on="ID1", right_on="model")
     assert both.height == published.height
     assert both["rate"].to_numpy() == pytest.approx(both["win_rate"].to_numpy(), abs=5e-6)
+
+
+# What is known beforehand
+
+
+def _marked(seed: int = 1) -> tuple[pl.DataFrame, list[str], np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    n, m = 30, 60
+    mark = rng.normal(size=n)
+    theta = 1.5 * mark + rng.normal(0, 1, n)
+    first = rng.integers(0, n, m)
+    second = (first + rng.integers(1, n, m)) % n
+    z = theta[first] - theta[second] + 0.3 + rng.standard_t(4, m)
+    names = np.array([f"S{at:02d}" for at in range(n)])
+    ids = {"ID1": names[first], "ID2": names[second], "better_id": names[np.where(z > 0, first, second)]}
+    return pl.DataFrame({**ids, "probability": expit(z)}), list(names), mark, theta
+
+
+@pytest.mark.parametrize("prior_sd", [None, 2.0])
+@pytest.mark.parametrize("position", [True, False])
+def test_the_density_with_a_column_is_that_of_the_reference(position: bool, prior_sd: float | None) -> None:
+    rng = np.random.default_rng(5)
+    n, k = 6, 15
+    first, second = rng.integers(0, 3, k), 3 + rng.integers(0, 3, k)
+    logits = Logits(first, second, rng.normal(0, 2, k), rng.integers(-1, 2, k), rng.random(k), n)
+    known = rng.normal(size=n)
+    model = JudgeParameters(lapse=False, position=position, prior_sd=prior_sd, known=tuple(known.tolist()))
+    density = LogitDensity(logits, model)
+    x = rng.normal(size=(density.size, 2))
+    values, gradient = density(x, value=True)
+    assert values is not None
+    found = []
+    for column in x.T:
+        at = density.row
+        b, g, s = column[at["b"]] if position else 0.0, column[at["g"]], column[at["s"]]
+        t = column[at["t"]] if prior_sd is None else math.log(prior_sd)
+        total = stats.norm.logpdf(column[:n], 0, math.exp(t)).sum() + stats.norm.logpdf(g, 0, 2.0)
+        total += stats.norm.logpdf(s, *LOG_PRIORS["s"]) + (stats.norm.logpdf(b) if position else 0.0)
+        total += stats.norm.logpdf(t, *LOG_PRIORS["t"]) if prior_sd is None else 0.0
+        score = column[:n] + g * known
+        for i, j, z, kind, times in zip(first, second, logits.z, logits.kind, logits.times, strict=True):
+            error = stats.t(DF, score[i] - score[j] + b, math.exp(s))
+            total += times * (error.logpdf(z) if kind == 0 else error.logsf(z) if kind > 0 else error.logcdf(z))
+        found.append(total)
+    assert values[0] - values[1] == pytest.approx(found[0] - found[1])
+    for at in range(density.size):
+        step = 1e-6 * np.eye(density.size)[:, [at]]
+        above, below = (density(x + sign * step, value=True)[0] for sign in (1, -1))
+        assert above is not None
+        assert below is not None
+        assert (above - below) / 2e-6 == pytest.approx(gradient[at], abs=1e-5)
+
+
+def test_a_column_that_says_something_is_used() -> None:
+    rows, names, mark, theta = _marked()
+    near = fit_logits_laplace(rows, names, seed=1, known=mark)
+    assert near.slope is not None
+    assert np.mean(near.slope) == pytest.approx(1.5, abs=0.6)
+    without = fit_logits_laplace(rows, names, seed=1)
+    assert without.slope is None
+    gain = [np.corrcoef(fit.posterior.items.theta_mean, theta)[0, 1] for fit in (near, without)]
+    assert gain[0] > gain[1]
+    found = ps.fit(rows, "bayes", answer="probability", engine="laplace", prior=dict(zip(names, mark, strict=True)))
+    assert found.round_log["prior_slope_mean"].item() == pytest.approx(float(np.mean(near.slope)), abs=0.05)
+
+
+@pytest.mark.slow
+def test_the_sampler_and_the_approximation_agree_with_a_column() -> None:
+    rows, names, mark, _ = _marked()
+    exact, near = (fit(rows, names, seed=1, known=mark) for fit in (fit_logits, fit_logits_laplace))
+    assert exact.diagnostics.diagnostics_pass
+    assert exact.slope is not None
+    assert near.slope is not None
+    assert np.mean(exact.slope) == pytest.approx(np.mean(near.slope), abs=0.1)
+    assert exact.posterior.items.theta_mean == pytest.approx(near.posterior.items.theta_mean, abs=0.25)
+    assert np.mean(exact.posterior.items.theta_sd / near.posterior.items.theta_sd) == pytest.approx(1, abs=0.1)

@@ -112,8 +112,6 @@ def rank_samples(
         "adaptive_config": plain_settings(adaptive, "adaptive_config"),
         "btl_config": plain_settings(btl, "btl_config"),
     }
-    if prior is not None and settings["btl_config"].get("answer") == "probability":
-        raise InputError("prior belongs to answer='winner'; a run with probabilities does not take it yet")
     if prior is not None and settings["btl_config"].get("judges") == "slopes":
         raise InputError("prior belongs to one judge, or to pooled ones (btl_config judges='pooled')")
     if settings["btl_config"].get("judges") == "slopes" and samples.height > MOST_ITEMS:

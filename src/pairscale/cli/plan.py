@@ -19,6 +19,8 @@ EXAMPLES = (
     "pairscale plan --items 200 --reliability 0.9",
     "pairscale plan --items 200 --price 0.002 --seconds 2 --concurrency 8",
     "pairscale plan --items 200 --goal top:10 --sd 2",
+    "pairscale plan --items 100 --answer probability --error 1.5 --sd 2",
+    "pairscale plan --items 100 --judge-slopes 1.5,1,0.5",
     "pairscale plan --items 60 --reliability 0.8 --sd 2 --bias 0.3 --lapse 0.05",
 )
 
@@ -33,6 +35,15 @@ def command(
     bias: Annotated[float, typer.Option(metavar="LOGITS", help="The judge's preference for the first position.")] = 0.0,
     lapse: Annotated[float, typer.Option(metavar="SHARE", help="Share of answers that are a coin toss.")] = 0.0,
     invalid_rate: Annotated[float, typer.Option(metavar="SHARE", help="Share of questions that it declines.")] = 0.0,
+    answer: opt.Answer = "winner",
+    error: Annotated[
+        float | None,
+        typer.Option(metavar="LOGITS", help="With --answer probability: scale of the judge's errors; 1 by default."),
+    ] = None,
+    judge_slopes: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,...", help="Of several judges: how much of a difference each sees, as 1.5,1,0.5,0."),
+    ] = None,
     selector: Annotated[
         str | None,
         typer.Option(
@@ -71,6 +82,9 @@ def command(
         bias=bias,
         lapse=lapse,
         invalid_rate=invalid_rate,
+        answer=answer,
+        error=error,
+        judge_slopes=None if judge_slopes is None else _numbers(judge_slopes),
         selector=selector,
         preset=preset,  # type: ignore[arg-type]
         price=price,
@@ -97,6 +111,13 @@ def command(
             )
 
     emit(_document(plan), plan.runs, as_json=as_json, out=out, show=show)
+
+
+def _numbers(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ps.errors.InputError(f"--judge-slopes must look like 1.5,1,0.5,0, not {text!r}") from None
 
 
 def _document(plan: ComparisonPlan) -> dict[str, object]:

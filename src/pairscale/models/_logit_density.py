@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from pairscale.models._logits import POSITION_SCALE, Logits, log_prior, logit_terms
+from pairscale.models._logits import KNOWN_SCALE, POSITION_SCALE, Logits, log_prior, logit_terms
 
 if TYPE_CHECKING:
     from pairscale.core.arrays import Floats
@@ -21,18 +21,22 @@ __all__ = ["LogitDensity", "Whitened"]
 class LogitDensity:
     """Log density and gradient for any number of chains at once.
 
-    Columns are chains; the rows are the scores, then ``b``, ``t`` (the logarithm of the spread) and ``s`` (that of the
-    error's scale), those of them that there are.
+    Columns are chains; the rows are the scores (beyond what was known beforehand), then ``b``, ``g`` (what a standard
+    deviation of that is worth), ``t`` (the logarithm of the spread) and ``s`` (that of the error's scale), those of
+    them that there are.
     """
 
     def __init__(self, logits: Logits, model: JudgeParameters) -> None:
         self.logits, self.model, self.n = logits, model, logits.n_items
-        names = [*(["b"] if model.position else []), *(["t"] if model.prior_sd is None else []), "s"]
+        given = [*(["b"] if model.position else []), *(["g"] if model.known is not None else [])]
+        names = [*given, *(["t"] if model.prior_sd is None else []), "s"]
         self.row = {name: self.n + at for at, name in enumerate(names)}
         self.size = self.n + len(names)
         k = len(logits.z)
         ends = np.concatenate([logits.first, logits.second]), np.tile(np.arange(k), 2)
         self._incidence = sparse.csr_array((np.repeat([1.0, -1.0], k), ends), shape=(self.n, k))
+        self.known = np.zeros(self.n) if model.known is None else np.array(model.known)
+        self._apart = (self.known[logits.first] - self.known[logits.second])[:, None]
         self._z, self._kind = logits.z[:, None], logits.kind[:, None]
 
     def __call__(self, x: Floats, *, value: bool) -> tuple[Floats | None, Floats]:
@@ -42,6 +46,8 @@ class LogitDensity:
         expected = x[answers.first] - x[answers.second]
         if self.model.position:
             expected = expected + x[row["b"]]
+        if "g" in row:
+            expected = expected + self._apart * x[row["g"]]
         found = logit_terms(expected, self._z, self._kind, s)
         slope = answers.times[:, None] * found.slope
         gradient = np.zeros_like(x)
@@ -63,6 +69,10 @@ class LogitDensity:
             b = x[row["b"]]
             gradient[row["b"]] = slope.sum(axis=0) - b / POSITION_SCALE**2
             log = log - 0.5 * (b / POSITION_SCALE) ** 2
+        if "g" in row:
+            g = x[row["g"]]
+            gradient[row["g"]] = (self._apart * slope).sum(axis=0) - g / KNOWN_SCALE**2
+            log = log - 0.5 * (g / KNOWN_SCALE) ** 2
         return (log + answers.times @ found.value if value else None), gradient
 
 

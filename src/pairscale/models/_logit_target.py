@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pairscale.models._cells import Cells, JudgeParameters
-from pairscale.models._logits import POSITION_SCALE, Logits, log_prior, logit_terms
+from pairscale.models._logits import KNOWN_SCALE, POSITION_SCALE, Logits, log_prior, logit_terms
 from pairscale.models._normal import Normal, Target
 from pairscale.models._normal_sparse import SparseTarget
 
@@ -48,15 +48,14 @@ class LogitTarget(Target):
         """The prior's, per row."""
         sigma = self.model.prior_sd or math.exp(float(np.clip(judge[self.names.index("t")], -_WIDEST, _WIDEST)))
         out = np.full(self.size, sigma**-2)
-        out[self.n :] = POSITION_SCALE**-2
+        scales = [POSITION_SCALE] * self.model.position + [KNOWN_SCALE] * (self.model.known is not None)
+        out[self.n :] = [scale**-2 for scale in scales]
         return out
 
     def averages(self, mean: Floats, spread: Floats | None, eps: float) -> tuple[float, Floats, Floats, float]:
         """Mean log likelihood; per answer, its mean slope and curvature; its slope in the error's logarithm."""
         answers = self.logits
-        expected = mean[answers.first] - mean[answers.second]
-        if self.model.position:
-            expected = expected + mean[self.n]
+        expected = self.differences(mean)
         if spread is None:
             found = logit_terms(expected, answers.z, answers.kind, eps)
             # Towards the mode by weighted least squares, which always gets nearer.

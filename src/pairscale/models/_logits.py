@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DF",
+    "KNOWN_SCALE",
     "LOG_PRIORS",
     "POSITION_SCALE",
     "SATURATED",
@@ -39,6 +40,9 @@ SATURATED = 5.0
 
 POSITION_SCALE = 1.0
 """The standard deviation of the position effect's prior, in logits."""
+
+KNOWN_SCALE = 2.0
+"""The standard deviation of the prior of what one standard deviation of something known beforehand is worth."""
 
 LOG_PRIORS = {"t": (math.log(2.0), 1.0), "s": (0.0, 1.0)}
 """Mean and standard deviation of the logarithm of the scores' spread (``t``) and of the error's scale (``s``)."""

@@ -25,11 +25,11 @@ from pairscale.models._btl import BTLDensity, JudgeParameters
 from pairscale.models._convergence import likely_worst
 from pairscale.models._coordinates import Coordinates, Learned
 from pairscale.models._hmc import LockStepHMC
+from pairscale.models._slopes import SlopeDensity
 from pairscale.models.diagnostics import Diagnostics, DiagnosticsGate, diagnose
 
 if TYPE_CHECKING:
     from pairscale.models._logit_density import LogitDensity, Whitened
-    from pairscale.models._slopes import SlopeDensity
     from pairscale.models.sampling import MCMCSettings
 
 __all__ = ["FIRST_LAPSE", "PATH", "Begun", "Sampled", "Warm", "sampled", "warmed_up", "whitened"]
@@ -236,9 +236,9 @@ def sampled(
 def _abilities(density: BTLDensity | LogitDensity | SlopeDensity, draws: Floats) -> Floats:
     """The abilities of draws (draws, chains, parameters)."""
     theta = draws[:, :, : density.n]
-    if isinstance(density, BTLDensity) and "g" in density.row:
-        return theta + draws[:, :, density.row["g"], None] * density.known
-    return theta
+    if "g" not in density.row or isinstance(density, SlopeDensity):
+        return theta
+    return theta + draws[:, :, density.row["g"], None] * density.known
 
 
 def _enough(n: int, found: Diagnostics) -> int:

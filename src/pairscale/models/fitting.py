@@ -189,10 +189,10 @@ def fit(
     tied = ties if ties is not None else "half" if model == "bayes" else "drop"
     spread = prior_sd if prior_sd is not None else "learned"
     if model == "bayes":
-        tied = _require_bayes(tied, answer, given=prior is not None)
+        tied = _require_bayes(tied)
         beforehand = None if prior is None else _beforehand(prior, known.samples)
         if answer == "probability":
-            return _graded(known.table, names, engine, variant, seed, spread, counted, progress=progress)
+            return _graded(known.table, names, engine, variant, seed, spread, counted, beforehand, progress=progress)
         if judges == "slopes":
             return _by_judge(known.table, names, variant, seed, counted, tied, progress=progress)
         return _pooled(known.table, names, engine, variant, seed, spread, counted, tied, beforehand, progress=progress)
@@ -225,12 +225,10 @@ def _require_belonging(given: Mapping[str, Any], model: FitModel) -> None:
         raise InputError(f"{wrong[0]} belongs to {models}, not to model={model!r}; leave it out")
 
 
-def _require_bayes(ties: Ties, answer: Answer, *, given: bool) -> Literal["half", "drop"]:
-    """Refuse what the Bayesian model does not take; ``given`` says whether there is a prior."""
+def _require_bayes(ties: Ties) -> Literal["half", "drop"]:
+    """Refuse what the Bayesian model does not take."""
     if ties == "davidson":
         raise InputError("ties='davidson' belongs to model='bt'; the Bayesian model takes 'half' or 'drop'")
-    if answer == "probability" and given:
-        raise InputError("prior belongs to answer='winner'; a fit of probabilities does not take it yet")
     return ties
 
 
@@ -323,11 +321,13 @@ def _graded(
     seed: int,
     prior_sd: float | Literal["learned"],
     repeats: Repeats,
+    prior: Mapping[str, float] | Table | None,
     *,
     progress: ProgressMode,
 ) -> BayesFit:
     """A fit of probabilities."""
     from pairscale.models.bayes import gathered
+    from pairscale.models.known import known_by_id
     from pairscale.models.logits import fit_logits, fit_logits_laplace
 
     rows, names, said = read_graded_rows(table, ids)
@@ -337,11 +337,13 @@ def _graded(
             f"variant={best!r} has lapses; with answer='probability' use 'btl' or 'btl_b', which have outliers instead"
         )
     rows = rows.select("ID1", "ID2", "better_id", PROBABILITY)
+    given: dict[str, Any] = {"seed": seed, "prior_sd": prior_sd, "repeats": repeats}
+    given["known"] = None if prior is None else known_by_id(prior, names)
     if engine == "laplace":
         said.append(notice(_APPROXIMATE))
-        found = fit_logits_laplace(rows, names, best, seed=seed, prior_sd=prior_sd, repeats=repeats)
+        found = fit_logits_laplace(rows, names, best, **given)
     else:
-        found = fit_logits(rows, names, best, seed=seed, prior_sd=prior_sd, repeats=repeats, progress=progress)
+        found = fit_logits(rows, names, best, **given, progress=progress)
     return gathered([found], [*said, *found.notices])
 
 

@@ -65,6 +65,7 @@ class SlopesFit(ReprMixin):
         repeated_pairs: per item, how many of them repeat a pair.
         n_unique_pairs: how many different pairs were compared.
         prior_sd: draws of the standard deviation of the scores' prior.
+        slopes: draws of the slopes, one column per judge, in the order of ``judges``.
         repeat_agreement: how far repeats of a pair by the same judge agree, and how they were counted.
         notices: what to be careful with.
         provenance: how to get the same again.
@@ -82,6 +83,7 @@ class SlopesFit(ReprMixin):
     repeated_pairs: Ints
     n_unique_pairs: int
     prior_sd: Floats
+    slopes: Floats
     repeat_agreement: RepeatAgreement
     notices: tuple[str, ...]
     provenance: Provenance
@@ -245,6 +247,7 @@ def _result(
         repeated_pairs=repeats_per_item(answers.first, answers.second, n),
         n_unique_pairs=len(np.unique(low * n + high)),
         prior_sd=spread.ravel(),
+        slopes=slopes.reshape(-1, len(who))[:, numbered(table["judge_id"], who)],
         repeat_agreement=agreement,
         notices=tuple(notice(text) if aloud else text for text in said),
         provenance=Provenance("lock-step HMC", options, seed, {"comparisons": digest[:16]}),

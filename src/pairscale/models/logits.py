@@ -67,6 +67,7 @@ class LogitFit(ReprMixin):
         n_unique_pairs: how many different pairs were compared.
         prior_sd: draws of the abilities' prior standard deviation, when it was learned.
         error: draws of the scale of the judge's errors, in logits.
+        slope: draws of what a standard deviation of ``known`` is worth, in the judge's logits; None without it.
         repeat_agreement: how far repeats of a pair agree; its ``rho`` is the share of an error that repeats share.
         notices: what to be careful with.
         provenance: how to get the same again.
@@ -86,6 +87,7 @@ class LogitFit(ReprMixin):
     n_unique_pairs: int
     prior_sd: Floats | None
     error: Floats
+    slope: Floats | None
     repeat_agreement: RepeatAgreement
     notices: tuple[str, ...]
     provenance: Provenance
@@ -110,6 +112,7 @@ def fit_logits(
     near_stop: bool = False,
     gate: DiagnosticsGate | None = None,
     repeats: Repeats = "learned",
+    known: Sequence[float] | Floats | None = None,
     progress: ProgressMode = False,
 ) -> LogitFit:
     """Fit once, with draws from the exact posterior; takes what :func:`pairscale.models.bayes.fit_btl` takes.
@@ -125,16 +128,18 @@ def fit_logits(
         near_stop: require the stricter effective sample size.
         gate: other limits than the default ones.
         repeats: how to count repeats of a pair, as in :func:`pairscale.models.bayes.fit_btl`.
+        known: per item, a number known beforehand, as there; what it is worth has the prior N(0, 2²).
         progress: show a bar when standard error is a terminal.
     """
     del warm
     if len(ids) > _MOST_SAMPLED:
         near = fit_logits_laplace(
-            rows, ids, model_variant, settings, seed, prior_sd=prior_sd, near_stop=near_stop, gate=gate, repeats=repeats
-        )
+            rows, ids, model_variant, settings, seed, prior_sd=prior_sd, near_stop=near_stop, gate=gate,
+            repeats=repeats, known=known,
+        )  # fmt: skip
         return replace(near, notices=(*near.notices, notice(_MANY)))
     settings = settings or MCMCSettings()
-    read = _read(rows, ids, model_variant, prior_sd, repeats)
+    read = _read(rows, ids, model_variant, prior_sd, repeats, known)
     rng = generator(seed)
     model = read.model
     density = LogitDensity(read.logits, model)
@@ -153,7 +158,8 @@ def fit_logits(
     posterior = Posterior.from_chains(tuple(read.names), drawn.theta, None, parameters.get("b"), drawn.diagnostics)
     spread = np.exp(parameters["t"]).ravel() if model.prior_sd is None else None
     how = "lock-step HMC", f"pairscale {__version__} logits"
-    return read.fit(posterior, drawn.diagnostics, spread, np.exp(parameters["s"]).ravel(), how, seed)
+    worth = parameters["g"].ravel() if "g" in parameters else None
+    return read.fit(posterior, drawn.diagnostics, spread, np.exp(parameters["s"]).ravel(), worth, how, seed)
 
 
 def fit_logits_laplace(
@@ -168,22 +174,25 @@ def fit_logits_laplace(
     near_stop: bool = False,
     gate: DiagnosticsGate | None = None,
     repeats: Repeats = "learned",
+    known: Sequence[float] | Floats | None = None,
 ) -> LogitFit:
     """Fit once, by a normal approximation; takes what :func:`fit_logits` takes, and needs neither settings nor warm."""
     del settings, warm
-    read = _read(rows, ids, model_variant, prior_sd, repeats)
+    read = _read(rows, ids, model_variant, prior_sd, repeats, known)
     gate = DiagnosticsGate.for_items(len(read.names)) if gate is None else gate
     required = gate.ess_bulk_min_near_stop if near_stop else gate.ess_bulk_min
     size = max(N_DRAWS, 2 * math.ceil(required / 2))
     x, judge = draw_around(read.target, size, generator(seed))
     n = len(read.names)
     diagnostics = gate.judge(divergences=0, max_rhat=1.0, min_ess_bulk=float(size), near_stop=near_stop)
-    theta = x[:, :n] - x[:, :n].mean(axis=1, keepdims=True)
+    theta = read.target.abilities(x)
+    theta = theta - theta.mean(axis=1, keepdims=True)
     b = x[:, n].copy() if read.model.position else None
     posterior = Posterior(tuple(read.names), theta, None, b, 1, diagnostics)
     learned = np.exp(judge["t"]) if "t" in judge else None
     approximated = "normal approximation", f"pairscale {__version__} logits laplace"
-    return read.fit(posterior, diagnostics, learned, np.exp(judge["s"]), approximated, seed)
+    worth = None if known is None else x[:, -1].copy()
+    return read.fit(posterior, diagnostics, learned, np.exp(judge["s"]), worth, approximated, seed)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -204,7 +213,7 @@ class _Read:
 
     def fit(
         self, posterior: Posterior, diagnostics: Diagnostics, prior_sd: Floats | None, error: Floats,
-        how: tuple[str, str], seed: int | None,
+        slope: Floats | None, how: tuple[str, str], seed: int | None,
     ) -> LogitFit:  # fmt: skip
         """The result."""
         n = len(self.names)
@@ -226,6 +235,7 @@ class _Read:
             n_unique_pairs=len(np.unique(answers.pair)),
             prior_sd=prior_sd,
             error=error,
+            slope=slope,
             repeat_agreement=self.agreement,
             notices=self._said(),
             provenance=Provenance(how[0], self.options, seed, {"comparisons": digest[:16]}),
@@ -245,9 +255,10 @@ class _Read:
 
 
 def _read(
-    rows: pl.DataFrame, ids: Sequence[str], variant: Variant, prior_sd: float | Literal["learned"], repeats: Repeats
-) -> _Read:
-    model = replace(judge_parameters(variant, prior_sd), lapse=False)
+    rows: pl.DataFrame, ids: Sequence[str], variant: Variant, prior_sd: float | Literal["learned"], repeats: Repeats,
+    beforehand: Sequence[float] | Floats | None = None,
+) -> _Read:  # fmt: skip
+    model = replace(judge_parameters(variant, prior_sd, beforehand), lapse=False)
     names = pl.Series(list(ids), dtype=pl.String)
     first, second = numbered(rows["ID1"], names), numbered(rows["ID2"], names)
     first_won = rows["better_id"] == rows["ID1"]
@@ -268,7 +279,7 @@ def _read(
     if repeats == "learned" and again:
         for _ in range(_ROUNDS):
             center, _ = around_center(target)
-            b = float(center.mean[-1]) if model.position else 0.0
+            b = float(center.mean[len(names)]) if model.position else 0.0
             before, rho = rho, shared_error(answers, b, math.exp(target.lapse(center.judge)))
             logits = replace(answers, times=repeat_weights(first, second, len(names), rho))
             target = _target(logits, model)

@@ -5,22 +5,31 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
 from pairscale.adaptive.goals import require_goal, top_of
-from pairscale.adaptive.presets import OURS, Preset, resolve_preset, with_goal
+from pairscale.adaptive.presets import OURS, Preset, answering_by, resolve_preset, with_goal
 from pairscale.adaptive.selectors import OwnSelector, selector_for
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.jobs import run_tasks, values_of
-from pairscale.core.options import ProgressMode, optional, require_int, require_number, require_probability
+from pairscale.core.options import (
+    ProgressMode,
+    optional,
+    require_choice,
+    require_int,
+    require_list,
+    require_number,
+    require_probability,
+)
+from pairscale.models.sampling import Answer
 from pairscale.runtime import Progress
 from pairscale.simulation.run import MOST_PER_ITEM, simulate_run
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import polars as pl
 
@@ -62,6 +71,7 @@ class ComparisonPlan(ReprMixin, table="runs"):
         preset: The settings that the runs started from.
         goal: What the runs were for: ``order`` or ``top:K``.
         top_right: The mean number of texts of the true top K among those that the runs named; None for the order.
+        answer: What was evidence in them: ``winner`` or ``probability``.
     """
 
     n_items: int
@@ -85,6 +95,7 @@ class ComparisonPlan(ReprMixin, table="runs"):
     preset: Preset = OURS
     goal: str = "order"
     top_right: float | None = None
+    answer: str = "winner"
 
     def __str__(self) -> str:
         aim = f"to reliability {self.reliability:g}" if self.reliability is not None else f"to the goal {self.goal}"
@@ -112,6 +123,9 @@ def plan(
     bias: float = 0.0,
     lapse: float = 0.0,
     invalid_rate: float = 0.0,
+    answer: Answer = "winner",
+    error: float | None = None,
+    judge_slopes: Sequence[float] | None = None,
     selector: str | OwnSelector | None = None,
     preset: Preset = OURS,
     price: float | None = None,
@@ -137,6 +151,13 @@ def plan(
         bias: The judge's preference for the first position, in logits.
         lapse: Share of answers that the judge gives at random.
         invalid_rate: Share of questions that the judge declines.
+        answer: What is evidence, as in :func:`rank`: the ``winner``, or the ``probability`` that the judge states. The
+            spread ``sd`` is then that of the judge's logits.
+        error: With ``answer="probability"``: the scale of the errors of the judge's logits, 1 by default. A trial tells
+            it: ``ps.fit(trial, "bayes", answer="probability").fit.error``. Errors belong to the pair: asking it again
+            tells nothing new.
+        judge_slopes: Of several judges who share the comparisons, as in :func:`rank`: how much of a difference between
+            texts each of them sees, such as ``(1.5, 1, 0.5, 0)``. ``sd`` is for a judge of slope 1.
         selector: What chooses the pairs, as in :func:`rank`.
         preset: The settings to start from, as in :func:`rank`: ``pairscale`` or ``pairwiseLLM``.
         price: Price of one question, in any currency.
@@ -174,12 +195,14 @@ def plan(
     size = None if top is None else max(1, round(top * simulated / n))
     settings = with_goal("order" if size is None else f"top:{size}", None, wanted)
     target = None if size is not None else 0.9 if wanted is None else wanted
-    adaptive, btl = resolve_preset(preset, settings, {} if target is None else {"eap_reliability_min": target})
+    given = answering_by(answer, {} if target is None else {"eap_reliability_min": target})
+    error, slopes = _judging(answer, error, judge_slopes, given)
+    adaptive, btl = resolve_preset(preset, settings, given)
     selector = selector_for(selector, settings.get("goal", "order"))
     options = {
         "n_items": simulated, "selector": selector, "ability_sd": sd, "bias": bias, "lapse": lapse,
         "invalid_rate": invalid_rate, "concurrency": concurrency, "checkpoints": (), "adaptive_config": adaptive,
-        "btl_config": btl,
+        "btl_config": btl, "error": error, "judge_slopes": slopes,
     }  # fmt: skip
     done = []
     with Progress(seeds, 0, show=progress, label="simulating") as bar:
@@ -187,7 +210,7 @@ def plan(
             done.append(one)
             bar.count(failed=one.error is not None, cost=None)
     runs = values_of(done, "run")
-    found = _plan(n, target, runs, price, seconds, concurrency)
+    found = replace(_plan(n, target, runs, price, seconds, concurrency), answer=answer)
     if top is None or size is None:
         return replace(found, preset=preset)
     said = () if size == top else (f"they were for the top {size:,} of {simulated:,}: about the same share",)
@@ -197,6 +220,25 @@ def plan(
 
 def _simulated(options: Mapping[str, Any]) -> SimulatedRun:
     return simulate_run(**options)
+
+
+def _judging(
+    answer: Answer, error: float | None, slopes: Sequence[float] | None, btl: dict[str, Any]
+) -> tuple[float | None, list[float] | None]:
+    """The error of the judge's logits and the slopes of several judges, checked; slopes change the settings."""
+    if require_choice(answer, "answer", get_args(Answer)) == "winner" and error is not None:
+        raise InputError("error belongs to answer='probability'; winners are drawn by their true probability")
+    if answer == "probability":
+        if slopes is not None:
+            raise InputError("judge_slopes belongs to answer='winner': slopes are learned from winners")
+        return 1.0 if error is None else require_number(error, "error", above=0), None
+    if slopes is None:
+        return None, None
+    given = require_list(slopes, "judge_slopes", require_number)
+    if len(given) < 2:
+        raise InputError(f"judge_slopes must be those of two judges or more, not {len(given)}")
+    btl["judges"] = "slopes"
+    return None, given
 
 
 def _right(run: SimulatedRun, top: int) -> int:

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
+from scipy.special import stdtrit
 
 from pairscale.adaptive.engine import Engine, Starved
 from pairscale.adaptive.refits import FitFn, RefitOutcome, refit
 from pairscale.adaptive.selectors import POLLITT, OwnSelector
+from pairscale.core.comparisons import panel_member
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.options import optional, require_int, require_list, require_number
@@ -51,6 +53,7 @@ MOST_PER_ITEM = 100
 """A run without a limit of its own ends after so many comparisons per item."""
 
 _TRUTH, _LUCK, _ARRIVAL = 1, 2, 3  # what a stream of random numbers is for
+_DF, _CUT = 4, 5.0  # degrees of freedom of a logit's error, and where logits are cut
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -107,6 +110,8 @@ def simulate_run(
     bias: float = 0.0,
     lapse: float = 0.0,
     invalid_rate: float = 0.0,
+    error: float | None = None,
+    judge_slopes: Sequence[float] | None = None,
     concurrency: int = 1,
     max_comparisons: int | None = None,
     stop_early: bool = True,
@@ -129,6 +134,10 @@ def simulate_run(
         bias: the judge's preference for the first position, in logits.
         lapse: share of answers that are a coin toss.
         invalid_rate: share of questions that it declines.
+        error: the scale of the errors of the judge's logits, Student's t with four degrees of freedom; an error belongs
+            to the pair, and is the same at every repeat. The judge then says a probability with each winner. By
+            default winners are drawn by their true probability.
+        judge_slopes: of several judges who share the comparisons: by how much each of them multiplies a difference.
         concurrency: judgements in flight. Which of them is answered next is left to chance, as if every answer took
             its exponentially distributed time.
         max_comparisons: end there; by default after 100 per item.
@@ -149,7 +158,8 @@ def simulate_run(
     """
     n, seed = require_int(n_items, "n_items", least=2), require_int(seed, "seed", least=0)
     truth = _truth(n, seed, ability_sd, abilities)
-    judge = _Judge(truth, seed, bias, lapse, invalid_rate)
+    slopes = None if judge_slopes is None else require_list(judge_slopes, "judge_slopes", require_number)
+    judge = _Judge(truth, seed, bias, lapse, invalid_rate, error, slopes)
     limit = optional(require_int, max_comparisons, "max_comparisons", least=1) or MOST_PER_ITEM * n
     marks = (
         range(n, limit + 1, n)
@@ -182,16 +192,34 @@ def simulate_run(
 class _Judge:
     """Answers by the truth and by luck that depends on the pair and on how often it was asked, not on when."""
 
-    def __init__(self, truth: Floats, seed: int, bias: float, lapse: float, invalid_rate: float) -> None:
-        like = SimulatedJudge("truth", bias=bias, lapse=lapse, invalid_rate=invalid_rate)  # validates them
+    def __init__(
+        self,
+        truth: Floats,
+        seed: int,
+        bias: float,
+        lapse: float,
+        invalid_rate: float,
+        error: float | None = None,
+        slopes: Sequence[float] | None = None,
+    ) -> None:
+        like = SimulatedJudge("truth", bias=bias, lapse=lapse, invalid_rate=invalid_rate, error=error)  # validates them
+        self._error, self._slopes = like.error, slopes
         self.truth, self._seed, self._n = truth, seed, len(truth)
         self._bias, self._lapse, self._invalid = like.bias, like.lapse, like.invalid_rate
         self._asked: dict[int, int] = {}
         self._luck: list[Floats] = []  # per asking, a number for every pair
         self._silence: list[Floats] = []
 
-    def answer(self, first: int, second: int) -> int | None:
-        """1 when the first wins, 0 when the second does, None when it declines."""
+    def name(self, first: int, second: int) -> str | None:
+        """The name of the one who answers; None where there is one judge."""
+        return None if self._slopes is None else f"judge {self.member(first, second) + 1}"
+
+    def member(self, first: int, second: int) -> int:
+        """Who of several judges answers."""
+        return 0 if self._slopes is None else panel_member(str(first), str(second), len(self._slopes))
+
+    def answer(self, first: int, second: int) -> tuple[int | None, float | None]:
+        """1 when the first wins, 0 when the second does, None when it declines; and the probability it states."""
         i, j = (first, second) if first < second else (second, first)
         pair = i * (2 * self._n - i - 1) // 2 + j - i - 1
         turn = self._asked.get(pair, 0)
@@ -199,11 +227,23 @@ class _Judge:
         while turn >= len(self._luck):
             self._draw()
         if self._invalid and self._silence[turn][pair] < self._invalid:
-            return None
-        d = self.truth[first] - self.truth[second] + self._bias
+            return None, None
+        slope = 1.0 if self._slopes is None else self._slopes[self.member(first, second)]
+        d = slope * (self.truth[first] - self.truth[second]) + self._bias
+        if self._error is not None:
+            return self._stated(d, pair, 1 if first == i else -1)
         chance = (1 - self._lapse) * 0.5 * (1 + math.tanh(d / 2)) + self._lapse / 2
         luck = self._luck[turn][pair]  # low is good for the item of the lower number
-        return int(luck < chance) if first == i else int(luck >= 1 - chance)
+        return (int(luck < chance) if first == i else int(luck >= 1 - chance)), None
+
+    def _stated(self, d: float, pair: int, side: int) -> tuple[int, float]:
+        """The winner and the probability of a judge whose logit has an error that belongs to the pair."""
+        assert self._error is not None  # noqa: S101 - it is asked for by it
+        away = side * self._error * float(stdtrit(_DF, self._luck[0][pair]))
+        if self._lapse and self._luck[0][pair - 1] < self._lapse:  # another pair's number: it goes by the error alone
+            d = 0.0
+        logit = min(_CUT, max(-_CUT, d + away))
+        return int(logit > 0), 0.5 * (1 + math.tanh(logit / 2))
 
     def _draw(self) -> None:
         rng = np.random.default_rng((self._seed, _LUCK, len(self._luck)))
@@ -278,8 +318,10 @@ class _Drive:
         engine = self._engine
         at = 0 if len(engine.open) == 1 else int(self._arrival.integers(len(engine.open)))
         proposal = engine.open[sorted(engine.open)[at]]
-        y = self._judge.answer(proposal.first, proposal.second)
-        engine.record(proposal.step_id, y, invalid_reason=None if y is not None else "simulated refusal")
+        y, stated = self._judge.answer(proposal.first, proposal.second)
+        who = self._judge.name(proposal.first, proposal.second) if y is not None else None
+        reason = None if y is not None else "simulated refusal"
+        engine.record(proposal.step_id, y, invalid_reason=reason, probability=stated, judge=who)
         if y is not None and engine.committed in self._marks:
             estimates = {"mu": engine.ledger.mu, "map": self._map.fit(engine.ledger.history)}
             figures: dict[str, Any] = {"comparisons": engine.committed}
