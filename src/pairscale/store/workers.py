@@ -6,6 +6,7 @@ writes the outcome, or when its worker's connection is gone. Nothing here goes b
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from pairscale._version import __version__
 from pairscale.core.errors import StoreBusyError, StoreConnectionError, StoreError, StoreMismatchError
 from pairscale.core.notices import notice
+from pairscale.store._database import open_address, write_json
 from pairscale.store._lock import whoami
 from pairscale.store._postgres import LOCK_ID, explain, schema_key
 from pairscale.store._schema import attempts, comparisons
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
     from pairscale.store.runfile import RunFile
 
-__all__ = ["Grant", "Job", "Lease", "Leased", "WorkerSession", "worker_table", "working_count"]
+__all__ = ["Grant", "Job", "Lease", "Leased", "WorkerSession", "open_shared", "worker_table", "working_count"]
 
 _SETUP, _MAIN, _WORKERS = LOCK_ID + 1, LOCK_ID + 2, LOCK_ID + 3
 _LOOK_S = 1.0  # between looks at the other workers
@@ -405,6 +407,16 @@ class WorkerSession:
     def lock_main(self, connection: Connection) -> None:
         """Let no other worker write to the chain ``main`` in this transaction."""
         connection.execute(select(func.pg_advisory_xact_lock(_MAIN, self._schema)))
+
+
+def open_shared(where: str | os.PathLike[str] | None) -> RunFile:
+    """Open a run for writing: in a PostgreSQL database as one of several workers, elsewhere as the one that writes."""
+    from pairscale.store.runfile import RunFile, open_run
+
+    if str(where).startswith("postgresql"):
+        engine = open_address(str(where), {"json_serializer": write_json, "pool_pre_ping": True})
+        return RunFile(engine, "the database", WorkerSession(engine)).prepared(write=True)
+    return open_run(where, write=True)
 
 
 def _worker_row(number: int, who: str, spent: float) -> dict[str, Any]:
