@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import polars as pl
-from sqlalchemy import and_, delete, func, insert, inspect, select, text, update
+from sqlalchemy import and_, delete, func, insert, inspect, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from pairscale._version import __version__
@@ -26,7 +26,7 @@ from pairscale.store._database import open_address, write_json
 from pairscale.store._lock import whoami
 from pairscale.store._postgres import LOCK_ID, explain, schema_key
 from pairscale.store._schema import attempts, comparisons
-from pairscale.store._worker_tables import ALIVE, BEGIN_WRITE, GRACE_S, LEASE, coordination, leases, workers
+from pairscale.store._worker_tables import ALIVE, BEGIN_WRITE, LEASE, LONG_AGO, coordination, leases, workers
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection, Engine
@@ -337,8 +337,7 @@ class WorkerSession:
         connection.execute(update(workers).where(is_there, w.missed_at.is_not(None)).values(missed_at=None))
         away = (~is_there, w.worker != 0, w.ended_at.is_(None))
         connection.execute(update(workers).where(*away, w.missed_at.is_(None)).values(missed_at=func.now()))
-        long_ago = func.now() - text(f"interval '{GRACE_S} seconds'")
-        gone = select(w.worker).where(w.ended_at.is_not(None) | (and_(*away) & (w.missed_at < long_ago)))
+        gone = select(w.worker).where(w.ended_at.is_not(None) | (and_(*away) & (w.missed_at < LONG_AGO)))
         connection.execute(update(leases).where(leases.c.worker.in_(gone)).values(worker=None, priority=1))
         ended = update(workers).where(w.worker.in_(gone), w.ended_at.is_(None))
         connection.execute(ended.values(ended_at=w.missed_at, granted=w.spent))
