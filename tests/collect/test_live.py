@@ -275,10 +275,10 @@ def test_a_full_disk_keeps_what_was_answered(tmp_path):
     from pairscale.collect import live
 
     run = tmp_path / "run.db"
-    real = live.open_run
+    real = live.open_shared
 
-    def small(where, *, write):
-        store = real(where, write=write)
+    def small(where):
+        store = real(where)
 
         @event.listens_for(store._engine, "begin")
         def limit(connection):
@@ -289,7 +289,7 @@ def test_a_full_disk_keeps_what_was_answered(tmp_path):
     judge = Counting(lambda pair: ps.Verdict.win(1, content="x" * 20_000))
     acknowledged = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(live, "open_run", small)
+        patch.setattr(live, "open_shared", small)
         with pytest.raises(StoreFullError):
             submit(PAIRS, judge, run=run, concurrency=1, on_answer=lambda row: acknowledged.append(row["custom_id"]))
     assert 0 < len(acknowledged) < PAIRS.height

@@ -12,8 +12,8 @@ import pairscale as ps
 from pairscale.core.errors import StoreBusyError, StoreConnectionError, StoreError, StoreMismatchError
 from pairscale.people.watch import look_at
 from pairscale.store import workers as workers_module
-from pairscale.store.runfile import open_run, open_shared
-from pairscale.store.workers import Job, worker_table
+from pairscale.store.runfile import open_run
+from pairscale.store.workers import Job, open_shared, worker_table
 
 pytestmark = pytest.mark.slow
 
@@ -95,26 +95,56 @@ def test_a_worker_that_is_stopped_gives_its_pairs_back(address, tmp_path):
     assert whole(address) == sum(asked.values())  # also those that were interrupted
 
 
-def test_a_server_that_is_killed(tmp_path):
+def worn_out(server, notes, *, n_texts, every_s, workers=4, concurrency=16, latency=0.5):
+    """A run through which a worker is killed again and again, each time another one starts, and once the server."""
+    address, kills, is_restarted = server.create(f"worn{n_texts}"), 0, False
+    n_pairs = n_texts * (n_texts - 1) // 2
+    given = {"n_texts": n_texts, "concurrency": concurrency, "latency": latency}
+    processes = [start(address, notes, **given) for _ in range(workers)]
+    wait_for(notes, n_pairs // 20)
+    while sum(asked_in(notes).values()) < n_pairs * 0.9:
+        time.sleep(every_s)
+        if all(process.poll() is not None for process in processes):
+            break
+        processes[0].kill()
+        processes.pop(0).communicate()
+        kills += 1
+        processes.append(start(address, notes, **given))
+        if not is_restarted and sum(asked_in(notes).values()) > n_pairs / 2:
+            server.stop()
+            time.sleep(2)
+            server.start()
+            is_restarted = True
+    found = finished(processes)
+    assert [one.get("error") for one in found] == [None] * workers
+    asked, attempts = asked_in(notes), whole(address, n_pairs)
+    twice, lost = sum(asked.values()) - len(asked), sum(asked.values()) - attempts
+    print(f"\n{n_pairs:,} pairs, {kills} kills, server killed: {is_restarted}; asked again: {twice}, "
+          f"answers of killed workers that were open: {lost}")  # fmt: skip
+    assert len(asked) == n_pairs
+    assert is_restarted
+    assert lost <= kills * concurrency  # what was open when its worker was killed; everything else is recorded
+    assert twice <= (kills + workers) * concurrency
+
+
+def own_server():
     from tools.postgres import PostgresServer
 
     try:
-        server = PostgresServer()
+        return PostgresServer()
     except OSError as error:
-        pytest.skip(str(error))
-    with server:
-        address, notes = server.create("run"), tmp_path / "notes"
-        processes = [start(address, notes, latency=0.2) for _ in range(3)]
-        wait_for(notes, 40)
-        server.stop()
-        time.sleep(1)
-        server.start()
-        found = finished(processes)
-        assert [one.get("error") for one in found] == [None] * 3
-        asked = asked_in(notes)
-        assert len(asked) == N_PAIRS
-        assert sum(asked.values()) - len(asked) <= 12
-        assert whole(address) == sum(asked.values())  # every answer that was paid for is there
+        return pytest.skip(str(error))
+
+
+def test_workers_and_the_server_are_killed(tmp_path):
+    with own_server() as server:
+        worn_out(server, tmp_path / "notes", n_texts=40, every_s=4, workers=3, concurrency=8, latency=0.3)
+
+
+@pytest.mark.validate
+def test_workers_and_the_server_are_killed_for_long(tmp_path):
+    with own_server() as server:
+        worn_out(server, tmp_path / "notes", n_texts=201, every_s=10)
 
 
 @pytest.mark.parametrize("bounded", [True, False])

@@ -11,7 +11,8 @@ from dataclasses import replace
 import pytest
 
 import pairscale as ps
-from pairscale.core.errors import InputError, StoreFullError
+from pairscale.core.errors import InputError, StoreConnectionError, StoreFullError
+from pairscale.store import policies
 from pairscale.store.policies import GroupCommitWriter
 from pairscale.store.runfile import open_run
 from pairscale.store.writer import Asked, Entry
@@ -20,12 +21,13 @@ from pairscale.store.writer import Asked, Entry
 class Written:
     """Stands in for a run file: its transactions are calls of a function."""
 
-    def __init__(self, commit):
+    def __init__(self, commit, reconnect=None):
         self.writer, self.commit = self, commit
+        self.worker, self.reconnect = reconnect, reconnect  # of several workers in a database
 
 
-def writer_of(commit, **options):
-    return GroupCommitWriter(Written(commit), **options)
+def writer_of(commit, reconnect=None, **options):
+    return GroupCommitWriter(Written(commit, reconnect), **options)
 
 
 def test_everything_is_written_in_order_before_its_future_is_done():
@@ -39,6 +41,56 @@ def test_everything_is_written_in_order_before_its_future_is_done():
 
     asyncio.run(main())
     assert written == list(range(101))
+
+
+class Lost:
+    """A database that does not answer for so many times, and is reached again by connecting again."""
+
+    def __init__(self, times):
+        self.times, self.written, self.is_connected = times, [], True
+
+    def commit(self, entries):
+        if self.times:
+            self.times -= 1
+            self.is_connected = False
+            raise StoreConnectionError("gone")
+        assert self.is_connected
+        self.written.extend(entries)
+
+    def reconnect(self):
+        self.is_connected = True
+
+
+def test_a_database_that_is_lost_is_tried_again_and_nothing_is_lost(monkeypatch, caplog):
+    monkeypatch.setattr(policies, "_AGAIN_S", 0.001)
+    lost = Lost(3)
+
+    async def main():
+        async with writer_of(lost.commit, lost.reconnect) as writer:
+            await asyncio.gather(*(writer.write(number) for number in range(10)))
+            assert lost.written == list(range(10))
+            lost.times = 1
+            writer.put(10)  # and the block is left
+
+    asyncio.run(main())
+    assert lost.written == list(range(11))
+    assert "gone. Trying again for 2 minutes; 10 answers wait" in caplog.text
+    assert "the database answers again" in caplog.text
+
+
+@pytest.mark.parametrize("is_worker", [False, True])
+def test_a_database_that_stays_lost_ends_the_run(monkeypatch, is_worker):
+    monkeypatch.setattr(policies, "_AGAIN_S", 0.001)
+    monkeypatch.setattr(policies, "_PATIENCE_S", 0.01)
+    lost = Lost(10**9)
+
+    async def main():
+        async with writer_of(lost.commit, lost.reconnect if is_worker else None) as writer:
+            with pytest.raises(StoreConnectionError, match="gone"):
+                await writer.write(1)
+
+    asyncio.run(main())
+    assert (lost.times < 10**9 - 1) is is_worker  # a run that one process writes alone has lost its lock
 
 
 def test_a_failure_reaches_the_one_that_waits_and_the_next_are_written():
@@ -184,7 +236,7 @@ def test_a_process_that_does_not_wait_for_the_loop_loses_nothing(busy, tmp_path)
             Path(file).write_text("".join(map(str, what)))
 
         class RunFile:
-            pass
+            worker = None
 
         RunFile.writer, RunFile.commit = RunFile, staticmethod(write)
 

@@ -38,7 +38,8 @@ from pairscale.runtime import (
 )
 from pairscale.runtime.shared_budget import SharedBudget
 from pairscale.store.policies import GroupCommitWriter
-from pairscale.store.runfile import RunFile, open_run, open_shared
+from pairscale.store.runfile import RunFile, open_run
+from pairscale.store.workers import open_shared
 from pairscale.store.writer import Asked, Entry
 
 if TYPE_CHECKING:

@@ -21,10 +21,10 @@ from sqlalchemy import (
     text,
 )
 
-__all__ = ["ALIVE", "BEGIN_WRITE", "GRACE_S", "LEASE", "coordination", "leases", "workers"]
+__all__ = ["ALIVE", "BEGIN_WRITE", "LEASE", "LONG_AGO", "coordination", "leases", "workers"]
 
-GRACE_S = 5
-"""Seconds that a worker may be away, as after a restart of the database, before its pairs are given to others."""
+LONG_AGO = text("now() - interval '5 seconds'")
+"""A worker may be away for so long, as after a restart of the database, before its pairs are given to others."""
 
 coordination = MetaData()
 

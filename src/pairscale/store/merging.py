@@ -118,16 +118,17 @@ def _identity(run: str | os.PathLike[str]) -> str:
 
 def _merged(runs: Sequence[str | os.PathLike[str]], path: str | os.PathLike[str]) -> MergeResult:
     with ExitStack() as stack:
+        enter = stack.enter_context
         sources, counts = [], []
         for run in runs:
-            store = stack.enter_context(open_run(run))
-            stack.enter_context(store.snapshot())
+            store = enter(open_run(run))
+            enter(store.snapshot())
             _check_whole(store)
-            connection = stack.enter_context(store.transaction())
+            connection = enter(store.transaction())
             sources.append(Source(Path(without_logins(str(run))).name, connection, digest_of_closing(connection)))
             counts.append(store.counts() | {"labels": store.labels().height})
         _check_adaptive(sources)
-        target = stack.enter_context(open_run(path, write=True))
+        target = enter(open_run(path, write=True))
         if not target.is_empty():
             raise StoreMismatchError(f"{target.name} holds a run already; name a new file")
         with target.writer.changing() as change:

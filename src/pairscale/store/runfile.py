@@ -64,19 +64,11 @@ if TYPE_CHECKING:
 
     from pairscale.core.comparisons import Condition
 
-__all__ = ["PairProgress", "RunFile", "open_run", "open_shared"]
+__all__ = ["PairProgress", "RunFile", "open_run"]
 
 _CHUNK = 5_000
 _ADDRESS = re.compile(r"\w[\w+.-]+:/?[^/\\\s][^\s]*@")  # one that lacks its slashes must not become the name of a file
 _MARKS = {"metadata", "items", "pairs", "attempts"}  # by these a run file of any version is known
-
-
-def open_shared(where: str | os.PathLike[str] | None) -> RunFile:
-    """Open a run for writing: in a PostgreSQL database as one of several workers, elsewhere as the one that writes."""
-    if str(where).startswith("postgresql"):
-        engine = open_address(str(where), {"json_serializer": write_json, "pool_pre_ping": True})
-        return RunFile(engine, "the database", WorkerSession(engine))._prepared(write=True)
-    return open_run(where, write=True)
 
 
 def open_run(where: str | os.PathLike[str] | None, *, write: bool = False) -> RunFile:
@@ -103,17 +95,17 @@ def open_run(where: str | os.PathLike[str] | None, *, write: bool = False) -> Ru
         engine, name = open_address(str(where), options), "the database"
         if engine.dialect.name != "sqlite":
             lock = DatabaseLock(engine) if write and engine.dialect.name == "postgresql" else None
-            return RunFile(engine, name, lock)._prepared(write=write)
+            return RunFile(engine, name, lock).prepared(write=write)
         where = None if engine.url.database == ":memory:" else engine.url.database  # a file, however it is named
     elif _ADDRESS.match(str(where)) and not Path(str(where)).exists():
         raise StoreError(
             "a database address has :// after its first part, as in postgresql+psycopg://user@host/database"
         )
     if where is None:
-        return RunFile(_sqlite.open_memory(**options), "memory", None)._prepared(write=True)
+        return RunFile(_sqlite.open_memory(**options), "memory", None).prepared(write=True)
     path = Path(where)
     engine = _sqlite.open_file(path, _MARKS, write=write, **options)
-    return RunFile(engine, name or str(path), WriterLock(path) if write else None)._prepared(write=write)
+    return RunFile(engine, name or str(path), WriterLock(path) if write else None).prepared(write=write)
 
 
 class RunFile:
@@ -158,7 +150,8 @@ class RunFile:
 
     # Opening
 
-    def _prepared(self, *, write: bool) -> Self:
+    def prepared(self, *, write: bool) -> Self:
+        """Take the right to write, and check the tables, or make them."""
         try:
             if self._lock is not None:
                 self._lock.acquire(self._last_writer())

@@ -6,7 +6,9 @@ writes the outcome, or when its worker's connection is gone. Nothing here goes b
 
 from __future__ import annotations
 
+import os
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -14,7 +16,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import polars as pl
-from sqlalchemy import and_, delete, func, insert, inspect, select, text, update
+from sqlalchemy import and_, delete, func, insert, inspect, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from pairscale._version import __version__
@@ -22,7 +24,8 @@ from pairscale.core.errors import StoreBusyError, StoreConnectionError, StoreErr
 from pairscale.core.notices import notice
 from pairscale.store._lock import whoami
 from pairscale.store._postgres import LOCK_ID, explain, schema_key
-from pairscale.store._worker_tables import ALIVE, BEGIN_WRITE, GRACE_S, LEASE, coordination, leases, workers
+from pairscale.store._worker_tables import ALIVE, BEGIN_WRITE, LEASE, LONG_AGO, coordination, leases, workers
+from pairscale.store.database import open_address, write_json
 from pairscale.store.schema import attempts, comparisons
 
 if TYPE_CHECKING:
@@ -30,9 +33,10 @@ if TYPE_CHECKING:
 
     from pairscale.store.runfile import RunFile
 
-__all__ = ["Grant", "Job", "Lease", "Leased", "WorkerSession", "worker_table", "working_count"]
+__all__ = ["Grant", "Job", "Lease", "Leased", "WorkerSession", "open_shared", "worker_table", "working_count"]
 
 _SETUP, _MAIN, _WORKERS = LOCK_ID + 1, LOCK_ID + 2, LOCK_ID + 3
+_LOOK_S = 1.0  # between looks at the other workers
 _FAR_S = 60  # seconds that a clock may differ before it is said
 _ROUNDING = 1 + 1e-9
 _NOTHING = 1e-9  # US dollars: sums of the same costs in another order may differ by less
@@ -113,6 +117,7 @@ class WorkerSession:
         self._schema = self._number = 0
         self._job: Job | None = None
         self._is_first = False
+        self._seen, self._look_again = (1, 0), 0.0  # how many workers, and what the others have answered; when to look
 
     @property
     def chain(self) -> str:
@@ -208,22 +213,29 @@ class WorkerSession:
                     connection.close()
 
     @contextmanager
-    def _transaction(self) -> Iterator[Connection]:
-        """A transaction of this connection, whose failures are told in words."""
+    def _statements(self) -> Iterator[Connection]:
+        """This connection, each statement a transaction; failures are told in words."""
         with self._turn:
             if self._connection is None:
                 raise StoreConnectionError("the database does not answer; its connection was lost")
             try:
-                self._connection.exec_driver_sql("BEGIN")
                 yield self._connection
-                self._connection.exec_driver_sql("COMMIT")
-            except BaseException as error:
-                with suppress(Exception):
-                    self._connection.exec_driver_sql("ROLLBACK")
-                if not isinstance(error, SQLAlchemyError):
-                    raise
+            except SQLAlchemyError as error:
                 cause = getattr(error, "orig", None) or error
                 raise explain(cause, "the database") or StoreError(f"the database: {cause}") from error
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Connection]:
+        """A transaction of this connection."""
+        with self._statements() as connection:
+            try:
+                connection.exec_driver_sql("BEGIN")
+                yield connection
+                connection.exec_driver_sql("COMMIT")
+            except BaseException:
+                with suppress(Exception):
+                    connection.exec_driver_sql("ROLLBACK")
+                raise
 
     # Joining
 
@@ -302,15 +314,20 @@ class WorkerSession:
             StoreConnectionError: the database does not answer.
         """
         assert self._job is not None  # noqa: S101
-        with self._transaction() as connection:
-            values = {"me": self._number, "n": n, "condition": self._job.condition_id}
+        values = {"me": self._number, "n": n, "condition": self._job.condition_id}
+        with self._statements() as connection:
             found = [Leased(*row) for row in connection.execute(LEASE, values)]
+        if found and time.monotonic() < self._look_again:
+            return Lease(found, False, *self._seen)
+        with self._transaction() as connection:
             is_over = not found and not connection.execute(select(leases.c.pair_id).limit(1)).first()
-            others = [row for row in self._others(connection) if row["missed_at"] is None]
             if not found and not is_over:
                 self._free_lost(connection)
+            others = [row for row in self._others(connection) if row["missed_at"] is None]
             counts = select(func.sum(workers.c.answered)).where(workers.c.worker != self._number)
-            return Lease(found, is_over, 1 + len(others), int(connection.execute(counts).scalar() or 0))
+            self._seen = 1 + len(others), int(connection.execute(counts).scalar() or 0)
+        self._look_again = time.monotonic() + _LOOK_S
+        return Lease(found, is_over, *self._seen)
 
     def _free_lost(self, connection: Connection) -> None:
         """Take their pairs from workers that have been away for a while."""
@@ -320,8 +337,7 @@ class WorkerSession:
         connection.execute(update(workers).where(is_there, w.missed_at.is_not(None)).values(missed_at=None))
         away = (~is_there, w.worker != 0, w.ended_at.is_(None))
         connection.execute(update(workers).where(*away, w.missed_at.is_(None)).values(missed_at=func.now()))
-        long_ago = func.now() - text(f"interval '{GRACE_S} seconds'")
-        gone = select(w.worker).where(w.ended_at.is_not(None) | (and_(*away) & (w.missed_at < long_ago)))
+        gone = select(w.worker).where(w.ended_at.is_not(None) | (and_(*away) & (w.missed_at < LONG_AGO)))
         connection.execute(update(leases).where(leases.c.worker.in_(gone)).values(worker=None, priority=1))
         ended = update(workers).where(w.worker.in_(gone), w.ended_at.is_(None))
         connection.execute(ended.values(ended_at=w.missed_at, granted=w.spent))
@@ -390,6 +406,16 @@ class WorkerSession:
     def lock_main(self, connection: Connection) -> None:
         """Let no other worker write to the chain ``main`` in this transaction."""
         connection.execute(select(func.pg_advisory_xact_lock(_MAIN, self._schema)))
+
+
+def open_shared(where: str | os.PathLike[str] | None) -> RunFile:
+    """Open a run for writing: in a PostgreSQL database as one of several workers, elsewhere as the one that writes."""
+    from pairscale.store.runfile import RunFile, open_run
+
+    if str(where).startswith("postgresql"):
+        engine = open_address(str(where), {"json_serializer": write_json, "pool_pre_ping": True})
+        return RunFile(engine, "the database", WorkerSession(engine)).prepared(write=True)
+    return open_run(where, write=True)
 
 
 def _worker_row(number: int, who: str, spent: float) -> dict[str, Any]:
