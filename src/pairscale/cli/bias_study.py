@@ -72,6 +72,7 @@ def command(
     price: opt.PriceOption = None,
     level: Annotated[float, typer.Option(metavar="SHARE", help="Of the intervals.")] = 0.95,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="The same seed gives the same pairs.")] = 1,
+    n_jobs: opt.NJobs = None,
     published: Annotated[
         bool, typer.Option("--published", help="Show the published study of five templates instead, and ask nothing.")
     ] = False,
@@ -105,7 +106,7 @@ def command(
     study = _study(
         data, judge, template, run, trait, judge_arg, n_pairs, price, level, seed, published,
         {**columns, "encoding": encoding, "strict": strict},
-        concurrency=concurrency, retries=retries, timeout=timeout, max_cost=max_cost,
+        n_jobs=n_jobs, concurrency=concurrency, retries=retries, timeout=timeout, max_cost=max_cost,
     )  # fmt: skip
     biased = int((study.table["p_paired"] < 1 - study.level).sum())
     best = study.ranking.row(0, named=True)
@@ -178,7 +179,7 @@ def _study(
             raise InputError(
                 f"{data} has no column 'direction', so these are not judgements; say who judges with --judge"
             )
-        return template_study(table, level=level)
+        return template_study(table, level=level, n_jobs=options["n_jobs"])
     pairs = _pairs(data, n_pairs, seed, reading, judge)
     factories = {name: _factory(name, trait, judge_arg, price) for name in dict.fromkeys(judge)}
     say_unsaved(run)
