@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import joblib
 import polars as pl
 import pytest
 from scipy.stats import binomtest
@@ -248,3 +249,23 @@ def test_every_display_says_whose_wordings_were_measured(study):
     assert OTHER_WORDINGS in str(study)
     assert "Mercer, S. (2025), pairwiseLLM" in study.source
     assert study.notices == (OTHER_WORDINGS,)
+
+
+def test_cells_may_be_measured_by_several_workers(study):
+    with joblib.parallel_config(backend="threading"):
+        again = template_study(
+            PAIRS, templates=list(BIAS), judge={"one": swayed, "two": firm}, progress=False, n_jobs=2
+        )
+    assert again.table.equals(study.table)
+    assert again.notices == study.notices
+
+
+def test_a_cell_that_cannot_be_measured_is_left_out_and_named(caplog):
+    won, none = ([{"ID1": "a", "ID2": "b", "better_id": better}] for better in ("a", None))
+    good, bad = StudyCell("concise", won, won, judge="one"), StudyCell("weigh", none, none, judge="one")
+    found = template_study([good, bad])
+    assert found.table["template_id"].to_list() == ["concise"]
+    assert "1 of 2 cells failed" in caplog.text
+    assert "weigh one: no pair has a winner in both directions" in caplog.text
+    with pytest.raises(InputError, match="nothing to measure"):
+        template_study([bad])

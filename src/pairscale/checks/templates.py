@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -13,6 +14,7 @@ from pairscale.checks.effect import wilson
 from pairscale.checks.position import PositionalBias, check_positional_bias, compare_orders
 from pairscale.core.display import PlotMixin, ReportMixin
 from pairscale.core.errors import InputError, TableError
+from pairscale.core.jobs import run_tasks, values_of
 from pairscale.core.notices import notice
 from pairscale.core.options import ProgressMode, require_int, require_level
 from pairscale.core.tables import Table, as_text, listed, require_columns, row_numbers, to_frame
@@ -132,6 +134,7 @@ def template_study(
     max_cost: float | None = None,
     progress: ProgressMode = True,
     level: float = 0.95,
+    n_jobs: int | None = None,
 ) -> TemplateStudy:
     """Measure how much each template lets the position sway each judge.
 
@@ -152,6 +155,8 @@ def template_study(
         max_cost: US dollars that the study may spend, all templates, judges and calls together.
         progress: Show progress on standard error.
         level: Level of the intervals.
+        n_jobs: How many templates and judges are measured at once, in processes of their own; -1 for all cores. Asking
+            them is a matter of ``concurrency``. One that cannot be measured is left out, and named in a notice.
 
     Raises:
         InputError: when there is nothing to study, or an argument is missing.
@@ -176,10 +181,9 @@ def template_study(
     if not cells:
         raise InputError("there are no judgements to study")
     rows = []
-    for cell in cells:
-        row, said = _measured(cell, level)
+    for row, said in values_of(list(run_tasks(partial(_measured, level=level), cells, n_jobs)), "cell"):
         rows.append(row)
-        notices += said
+        notices += map(notice, said)
     table = pl.DataFrame(rows, schema=STUDY)
     for names, group in table.group_by(_CELL):
         if group.height > 1:
@@ -248,7 +252,7 @@ def _measured(cell: StudyCell, level: float) -> tuple[dict[str, Any], list[str]]
     row = row_of(check_positional_bias(consistency, n_boot=1, conf_level=level, seed=0))
     row["n_left_out"] = consistency.without_winner + cell.failed
     row |= {column: getattr(cell, column) for column in _CELL}
-    return row, [notice(f"{name}: {message}") for message in consistency.notices]
+    return row, [f"{name}: {message}" for message in consistency.notices]
 
 
 def row_of(bias: PositionalBias) -> dict[str, Any]:

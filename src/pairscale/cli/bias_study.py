@@ -81,6 +81,7 @@ def command(
     asking: Asking = Asking(),
     level: Annotated[float, typer.Option(metavar="SHARE", help="Level of the intervals.")] = 0.95,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="The same seed gives the same pairs.")] = 1,
+    n_jobs: opt.NJobs = None,
     published: _Published = False,
     chart: _Chart = None,
     reading: Reading = Reading(),
@@ -110,7 +111,7 @@ def command(
     elif not judge:
         if template or run or trait or judge_arg:
             raise InputError("--template, --run, --trait and --judge-arg belong to a judge; name one with --judge")
-        study = template_study(_judgements(data), level=level)
+        study = template_study(_judgements(data), level=level, n_jobs=n_jobs)
     else:
         pairs, ids, opening = read_pairs(data, reading, a_col, b_col)
         opening.say(judge)
@@ -120,8 +121,9 @@ def command(
         say_unsaved(run)
         with resumable(run), contextlib.redirect_stdout(sys.stderr):  # what a judge prints is no part of the result
             study = template_study(
-                pairs, templates=template or ["default"], judge=factories, run=run, level=level, **asking.limits
-            )
+                pairs, templates=template or ["default"], judge=factories, run=run, level=level, n_jobs=n_jobs,
+                **asking.limits,
+            )  # fmt: skip
     biased = int((study.table["p_paired"] < 1 - study.level).sum())
     best = study.ranking.row(0, named=True)
     verdict = (
