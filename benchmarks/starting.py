@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 
 TURNS = 7
-COMMAND = "import sys; from pairscale.cli import main; main(sys.argv[1:])"
+COMMAND = "from pairscale.__main__ import start; start()"
 BESIDE = "import numpy, polars"
 BOUNDS = {"--help": 0.25, "rank --help": 0.35, "status run.db": 0.8, "report run.db": 0.8, "fit results.csv": 0.8}
 """CPU seconds that a command on five texts may take on a quiet machine of two cores."""
