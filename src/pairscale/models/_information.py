@@ -14,10 +14,12 @@ Everything is about differences to the mean of all items, where L is singular in
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import scipy
 
-from pairscale.core.arrays import Floats
+from pairscale.core.arrays import WITHOUT_SCIPY, Floats
 from pairscale.models._cholesky import cholesky, cholesky_inverse, cholesky_solve, triangular_inverse
 from pairscale.models._counts import Counts
 
@@ -101,12 +103,23 @@ def pair_sums(counts: Counts, of_first: Floats, of_second: Floats) -> Floats:
 
 def row_sums(counts: Counts, values: Floats) -> Floats:
     """Per item, the sum over the pairs that it is the first of."""
-    return np.asarray(np.bincount(counts.first, values, minlength=counts.n_items), dtype=np.float64)
+    size = counts.n_items
+    if size <= WITHOUT_SCIPY:
+        return np.asarray(np.bincount(counts.first, values, minlength=size), dtype=np.float64)
+    return np.asarray(_sparse(counts, values) @ np.ones(size), dtype=np.float64)
 
 
 def column_sums(counts: Counts, values: Floats) -> Floats:
     """Per item, the sum over the pairs that it is the second of."""
-    return np.asarray(np.bincount(counts.second, values, minlength=counts.n_items), dtype=np.float64)
+    size = counts.n_items
+    if size <= WITHOUT_SCIPY:
+        return np.asarray(np.bincount(counts.second, values, minlength=size), dtype=np.float64)
+    return np.asarray(_sparse(counts, values).T @ np.ones(size), dtype=np.float64)
+
+
+def _sparse(counts: Counts, values: Floats) -> Any:
+    """A matrix of items by items, with a number for each pair."""
+    return scipy.sparse.csr_array((values, counts.column, counts.start), shape=(counts.n_items, counts.n_items))
 
 
 def is_exact(counts: Counts) -> bool:
@@ -284,10 +297,8 @@ def _from_probes(information: Information, flow: Floats, drawn: Floats) -> Float
 
 def _conjugate_gradients(information: Information, right: Floats, accuracy: float) -> Floats:
     """Solutions of mean 0 of (L + t I) x = b for every column b, by conjugate gradients scaled with the diagonal."""
-    from scipy import sparse
-
     counts, size = information.counts, information.counts.n_items
-    upper = sparse.csr_array((information.weights, counts.column, counts.start), shape=(size, size))
+    upper = _sparse(counts, information.weights)
     lower, degree = upper.T, information.degree[:, None]
     solution = np.zeros_like(right)
     residual = right - right.mean(axis=0)
