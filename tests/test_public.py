@@ -107,15 +107,24 @@ print(sorted(n.rpartition(".")[2] for n in sys.modules if n.startswith("pairscal
     assert commands == str([arguments[0]] if arguments[0][0] != "-" else [])
 
 
-_NEVER = "aiohttp altair fastapi pandas pydantic scipy.optimize scipy.stats"
+_NEVER = (
+    "aiohttp altair fastapi pandas pydantic scipy.linalg scipy.optimize scipy.sparse scipy.special scipy.stats "
+    "sqlalchemy.dialects.postgresql"
+)
 
 
 @pytest.mark.parametrize(
     ("arguments", "never"),
     [
         (["status", "run.db"], f"{_NEVER} jinja2 numpy scipy pairscale.models pairscale.runtime pairscale.judges.llm"),
-        (["fit", "results.csv"], f"{_NEVER} jinja2 sqlalchemy pairscale.judges pairscale.store.runfile"),
-        pytest.param(["report", "run.db"], f"{_NEVER} pairscale.judges.llm", marks=pytest.mark.slow),
+        (
+            ["fit", "results.csv", "--out", "scores.csv"],
+            f"{_NEVER} jinja2 sqlalchemy pairscale.judges pairscale.store.runfile",
+        ),
+        (
+            ["report", "run.db", "--out", "page.html"],
+            f"{_NEVER} pairscale.evaluate pairscale.judges.llm pairscale.runtime",
+        ),
     ],
 )
 def test_a_command_imports_nothing_heavy_that_it_does_not_need(arguments, never, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -52,12 +53,15 @@ def test_defaults_by_number_of_items(case: dict[str, Any]) -> None:
 
 
 @by_n
-@pytest.mark.parametrize("early", [True, False])
-@pytest.mark.parametrize("identified", [True, False])
-def test_quotas_by_number_of_items(case: dict[str, Any], early: bool, identified: bool) -> None:
+def test_quotas_by_number_of_items(case: dict[str, Any]) -> None:
     """§4.6.2: quotas with the taper; where decision 4 makes the round smaller, by the same formula from its size."""
+    ours = config(case["N"])
+    for early, identified in product((True, False), repeat=2):
+        require_quotas(case, ours, early=early, identified=identified)
+
+
+def require_quotas(case: dict[str, Any], ours: AdaptiveConfig, *, early: bool, identified: bool) -> None:
     n = case["N"]
-    ours = config(n)
     said = case[f"quotas_round{'1_4' if early else '5plus'}{'_identified' if identified else ''}"]
     for round_id in (1, 4) if early else (5, 99):
         plan = ours.quotas(round_id, n, global_identified=identified)

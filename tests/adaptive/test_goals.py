@@ -301,6 +301,7 @@ def test_the_selector_follows_the_goal_and_another_one_is_told(caplog):
     assert "'pollitt' chooses pairs for the whole order" in caplog.text
 
 
+@pytest.mark.slow
 def test_a_plan_for_the_top():
     found = ps.plan(20, goal="top:3", sd=2.5, seeds=2, progress=False)
     assert found.goal == "top:3"
@@ -319,6 +320,7 @@ def marked(n: int = 30) -> list[dict[str, object]]:
     return [row | {"mark": None if at == 3 else float(TRUTH[at] + noise[at])} for at, row in enumerate(texts(n))]
 
 
+@pytest.mark.slow
 def test_a_run_with_a_column_is_resumed_joined_and_audited(tmp_path, caplog):
     run = tmp_path / "run.db"
     options = {

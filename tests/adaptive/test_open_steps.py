@@ -40,7 +40,7 @@ CHILD = textwrap.dedent("""
 """)
 
 
-@pytest.mark.slow_except("join-1")
+@pytest.mark.slow
 @pytest.mark.parametrize("concurrency", [1, 3])
 @pytest.mark.parametrize("change", ["nothing", "join", "settings"])
 def test_an_open_step_keeps_its_pair(change: str, concurrency: int, tmp_path: Path) -> None:

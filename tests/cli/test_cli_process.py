@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import pairscale as ps
+from pairscale.__main__ import start
 
 _PATIENCE = 600
 """Seconds after which a process is taken to be stuck; nothing here is measured by the clock."""
@@ -31,6 +32,17 @@ def test_help_loads_nothing_heavy(process, args):
     loaded = {name.partition(".")[0] for name in err.splitlines()[-1].split()}
     assert "pairscale" in loaded
     assert not loaded & _HEAVY
+
+
+def test_an_interrupt_while_the_command_is_loading_is_one_line(monkeypatch, capsys):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pairscale.cli.main", interrupted)
+    with pytest.raises(SystemExit) as stopped:
+        start()
+    assert stopped.value.code == 130
+    assert capsys.readouterr().err == "interrupted\n"
 
 
 def test_a_reader_that_goes_away_is_no_catastrophe(process):

@@ -403,13 +403,13 @@ def test_a_notebook_shows_text_and_nothing_else(kind: type[ReprMixin]) -> None:
     assert words.startswith(repr(made(kind)).split("\n")[0].removeprefix("<")[:20])
 
 
-@pytest.mark.parametrize("width", [40, 80, 200])
 @pytest.mark.parametrize("kind", KINDS, ids=named)
-def test_a_terminal_shows_text_and_nothing_else(kind: type[ReprMixin], width: int) -> None:
-    text = rich_text(made(kind), width)
-    assert text.replace("\n", "").isprintable()
-    assert max(map(len, text.splitlines())) <= width
-    assert len(text) < 12_000
+def test_a_terminal_shows_text_and_nothing_else(kind: type[ReprMixin]) -> None:
+    for width in (40, 80, 200):
+        text = rich_text(made(kind), width)
+        assert text.replace("\n", "").isprintable()
+        assert max(map(len, text.splitlines())) <= width
+        assert len(text) < 12_000
 
 
 SHOWS_IDS = [

@@ -535,12 +535,12 @@ def check(template: str, values: list[str]) -> None:
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
-@pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_texts_change_nothing_but_their_own_place(name: str, text: str) -> None:
+def test_hostile_texts_change_nothing_but_their_own_place(name: str) -> None:
     template = get_prompt_template(name)
-    check(template, [text, text, text, text])
     quiet = build_prompt(template, "N", "D", "<<<one>>>", "two")
-    assert build_prompt(template, "N", "D", text, "two") == quiet.replace("<<<one>>>", text)
+    for text in HOSTILE:
+        check(template, [text, text, text, text])
+        assert build_prompt(template, "N", "D", text, "two") == quiet.replace("<<<one>>>", text)
 
 
 def test_a_placeholder_may_come_twice() -> None:

@@ -305,10 +305,9 @@ ATTACKS = [
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-@pytest.mark.parametrize("attack", ATTACKS)
-def test_texts_are_never_altered_and_prompts_are_reproducible(name, attack):
+def test_texts_are_never_altered_and_prompts_are_reproducible(name):
     template = ps.get_prompt_template(name)
-    for texts in ((attack, "Rain."), ("Rain.", attack), (attack, attack)):
+    for texts in (pair for attack in ATTACKS for pair in ((attack, "Rain."), ("Rain.", attack), (attack, attack))):
         prompt = guarded_prompt(template, TRAIT, *texts, PREFIX, SUFFIX)
         assert all(text in prompt for text in texts)
         assert prompt == guarded_prompt(template, TRAIT, *texts, PREFIX, SUFFIX)

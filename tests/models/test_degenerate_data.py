@@ -79,6 +79,7 @@ def check_sampled(ids, pairs, first, variant, prior_sd, settings=SHORT):
 
 
 @pytest.mark.slow_except("two in a row-*", "*-btl_e_b-learned")
+@pytest.mark.slow_except("*-btl-1.0", "*-btl_e_b-learned")
 @pytest.mark.parametrize(("variant", "prior_sd"), MODELS)
 @pytest.mark.parametrize("case", CASES)
 def test_the_sampler_ends(case, variant, prior_sd):
@@ -273,6 +274,7 @@ def work(monkeypatch):
     return counted
 
 
+@pytest.mark.slow_except("*-btl-1.0", "*-btl_e_b-learned")
 @pytest.mark.parametrize(("variant", "prior_sd"), MODELS)
 @pytest.mark.parametrize("case", [*CASES, "nothing"])
 def test_the_normal_approximation_ends(work, case, variant, prior_sd):

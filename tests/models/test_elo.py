@@ -81,6 +81,7 @@ def test_session_as_published(name: str) -> None:
     assert np.corrcoef(both["elo"], both["value"])[0, 1] > 0.99
 
 
+@pytest.mark.slow
 def test_all_sessions_together() -> None:
     """24 distances of one figure have mean 0 and deviation 1: a bias too small for one session would show here."""
     for index, column in (("reliability", "mean_eloR"), ("reliability_weighted", "mean_eloR_weighted")):

@@ -162,6 +162,7 @@ def results(
     return pl.DataFrame({name: names.gather(at) for name, at in columns.items()}), names.to_list(), known, theta
 
 
+@pytest.mark.slow_except("30")
 @pytest.mark.parametrize("n", [30, 210])  # dense, and sparse
 def test_sampler_and_approximation_agree_and_the_column_helps(n):
     rows, ids, known, theta = results(n, 6 * n, 0.8)

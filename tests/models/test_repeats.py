@@ -171,6 +171,7 @@ def test_without_repeats_the_fit_is_the_same_bit_for_bit(fit, variant):
     assert two.repeat_agreement == RepeatAgreement(0.0, "learned", 0, None, None, 0, None)
 
 
+@pytest.mark.slow_except("fit_btl_laplace")
 @pytest.mark.parametrize("fit", [fit_btl, fit_btl_laplace])
 def test_repeats_of_a_repeatable_judge_add_next_to_nothing(fit):
     rows, names = _simulated(2, n_repeats=0)

@@ -86,7 +86,7 @@ def test_what_the_wheel_says_of_itself(wheel: Path) -> None:
     assert str(said.get_payload()).startswith("# pairscale")
     with zipfile.ZipFile(wheel) as archive:
         (points,) = (name for name in archive.namelist() if name.endswith("entry_points.txt"))
-        assert "pairscale = pairscale.cli:main" in archive.read(points).decode()
+        assert "pairscale = pairscale.__main__:start" in archive.read(points).decode()
         assert any(name.endswith("licenses/LICENSE") for name in archive.namelist())
 
 

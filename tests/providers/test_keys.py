@@ -117,15 +117,15 @@ def traces_of(key: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("form", forms_of(PLANTED))
 @pytest.mark.parametrize("around", ["{}", "said {}!", "key={}&x=1", "Basic {}", '"{}"'])
-def test_an_encoded_key_is_hidden(form, around):
+def test_an_encoded_key_is_hidden(around):
     redactor = Redactor([Key(PLANTED)])
-    text = around.format(form)
-    for clean in (redactor.text(text), json.dumps(redactor.document(json.dumps({"m": text}).encode())["m"])):
-        assert "[key]" in clean
-        assert not any(trace in clean for trace in traces_of(PLANTED))
-        assert not any(form[at : at + 12] in clean for at in range(len(form) - 12))
+    for form in forms_of(PLANTED):
+        text = around.format(form)
+        for clean in (redactor.text(text), json.dumps(redactor.document(json.dumps({"m": text}).encode())["m"])):
+            assert "[key]" in clean, form
+            assert not any(trace in clean for trace in traces_of(PLANTED)), form
+            assert not any(form[at : at + 12] in clean for at in range(len(form) - 12)), form
 
 
 @given(st.text(alphabet="abcXYZ019-_.~+/=", min_size=8, max_size=60), st.binary(max_size=9), st.binary(max_size=9))

@@ -17,6 +17,7 @@ import pairscale as ps
 from pairscale.core.errors import InputError
 from pairscale.core.tables import listed
 from pairscale.people import LabelStore, read_cases
+from pairscale.reporting import _attention
 from pairscale.reporting._attention import circular_triads, look_again
 from pairscale.reporting._disguise import silent
 from pairscale.reporting._shell import cell
@@ -207,7 +208,11 @@ def test_circular_triads_are_what_loops_find(games):
     decided = sum(
         all(beats(*two) or beats(*reversed(two)) for two in combinations(three, 2)) for three in combinations(names, 3)
     )
-    assert circular_triads(pl.DataFrame(games, schema=["winner", "loser"], orient="row")) == (circular, decided)
+    rows = pl.DataFrame(games, schema=["winner", "loser"], orient="row")
+    assert circular_triads(rows) == (circular, decided)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_attention, "WITHOUT_SCIPY", 0)
+        assert circular_triads(rows) == (circular, decided)
 
 
 @given(GAMES)

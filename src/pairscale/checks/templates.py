@@ -21,6 +21,7 @@ from pairscale.core.tables import Table, as_text, listed, require_columns, row_n
 from pairscale.pairing.table import as_pairs, swapped
 from pairscale.providers.families import capabilities
 from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT, RunOptions, require_prices, run_sync
+from pairscale.store.marks import STUDY_MARK
 
 if TYPE_CHECKING:
     import os
@@ -55,9 +56,6 @@ STUDY: dict[str, pl.DataType] = {
     "n_left_out": pl.Int64(),
 }
 """The columns of a study's table; the first seven are those of the published studies."""
-
-STUDY_MARK = "template_study"
-"""Under this name a run file keeps what it studies: ``template_id judge condition_id`` of every combination."""
 
 _CELL = ("template_id", "backend", "model", "thinking", "judge")
 _FIGURES = (*_CELL, "prop_consistent", "prop_pos1", "p_paired", "effect", "effect_lower", "effect_upper")

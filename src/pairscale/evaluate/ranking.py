@@ -24,12 +24,12 @@ from pairscale.evaluate.figures import VariantFigures, figures_of
 from pairscale.evaluate.grading import Evaluation
 from pairscale.evaluate.inference.failures import Failures
 from pairscale.evaluate.result import PairwiseRunResult
-from pairscale.evaluate.store import VARIANTS
 from pairscale.evaluate.suite import SuiteLike, as_suite
 from pairscale.evaluate.traces import Trace
 from pairscale.evaluate.variants import VariantLike, make_variant
 from pairscale.evaluate.variants_fit import fit_variants
 from pairscale.runtime import CONCURRENCY, TIMEOUT, RunOptions, awaitable, blocking
+from pairscale.store.marks import VARIANTS
 from pairscale.store.runfile import RunFile, open_run
 from pairscale.store.writer import Entry
 

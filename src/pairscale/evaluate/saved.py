@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pairscale.core.provenance import text_hash
 from pairscale.evaluate.result import PairwiseRunResult
-from pairscale.evaluate.store import RESULTS
+from pairscale.store.marks import RESULTS
 
 if TYPE_CHECKING:
     from pairscale.store.runfile import RunFile

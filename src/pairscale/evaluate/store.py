@@ -25,25 +25,13 @@ from pairscale.evaluate.traces import Trace
 from pairscale.judges.base import Judge, JudgePair, Verdict
 from pairscale.runtime import Question, Recorded
 from pairscale.store.database import scrub_surrogates, write_json
+from pairscale.store.marks import ANSWERS, OUTCOMES, RESULTS, RUNS, TASKS
 from pairscale.store.policies import GroupCommitWriter
 from pairscale.store.runfile import RunFile
 from pairscale.store.schema import items, pairs
 from pairscale.store.writer import Entry
 
-__all__ = [
-    "ANSWERS",
-    "OUTCOMES",
-    "RESULTS",
-    "RUNS",
-    "TASKS",
-    "VARIANTS",
-    "EvaluationStore",
-    "stored_answers",
-    "stored_suite",
-]
-
-ANSWERS, TASKS, OUTCOMES, RUNS = "ab_answers", "ab_tasks", "ab_outcomes", "ab_runs"
-RESULTS, VARIANTS = "ab_results", "ab_variants"
+__all__ = ["EvaluationStore", "stored_answers", "stored_suite"]
 
 
 @dataclass(slots=True)

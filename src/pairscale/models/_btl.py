@@ -10,9 +10,7 @@ they have beyond it, ``r = theta_raw - g x``, so that their prior is the same as
 from __future__ import annotations
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse.linalg import LinearOperator, cg
-from scipy.special import expit, log_expit
+import scipy
 
 from pairscale.core.arrays import Floats, Ints
 from pairscale.models._cells import Cells, JudgeParameters, count_outcomes
@@ -76,7 +74,7 @@ class BTLDensity:
         index = np.concatenate([np.arange(k), np.arange(k)])
         sides = (np.concatenate([cells.winner, cells.loser]), index)
         values = np.concatenate([cells.times, -cells.times])
-        self._incidence = sparse.csr_array((values, sides), shape=(self.n, k))
+        self._incidence = scipy.sparse.csr_array((values, sides), shape=(self.n, k))
         self._signed, self._total = cells.sign * cells.times, float(cells.times.sum())
         # What b and g add to the difference of a cell per unit, and the precision of their priors.
         self.linear: dict[str, Floats] = {"b": cells.sign} if model.position else {}
@@ -90,7 +88,7 @@ class BTLDensity:
 
     def eps(self, x: Floats) -> Floats:
         """The lapse rate of each chain; zero when the model has none."""
-        return np.asarray(expit(x[self.row["u"]])) if self.model.lapse else np.zeros(x.shape[1])
+        return np.asarray(scipy.special.expit(x[self.row["u"]])) if self.model.lapse else np.zeros(x.shape[1])
 
     def abilities(self, x: Floats) -> Floats:
         """The abilities of each column."""
@@ -158,7 +156,7 @@ class BTLDensity:
         times = self.cells.times[block]
         if self.model.lapse:
             return np.asarray(times @ np.log(s / k))
-        return np.asarray(times @ (np.log(s) if near else log_expit(-self._difference(theta, x, block))))
+        return np.asarray(times @ (np.log(s) if near else scipy.special.log_expit(-self._difference(theta, x, block))))
 
     def _prior(self, x: Floats, eps: Floats, in_k: Floats, gradient: Floats, *, value: bool) -> Floats:
         """Add the priors to the gradient; return their log density with the Jacobians of u and t (if ``value``)."""
@@ -182,14 +180,18 @@ class BTLDensity:
             in_u = (1 - eps) * (self._total - in_k / (1 - eps / 2))
             gradient[self.row["u"]] = in_u + alpha * (1 - eps) - beta * eps
             if value:
-                log = log + alpha * log_expit(x[self.row["u"]]) + beta * log_expit(-x[self.row["u"]])
+                log = (
+                    log
+                    + alpha * scipy.special.log_expit(x[self.row["u"]])
+                    + beta * scipy.special.log_expit(-x[self.row["u"]])
+                )
         for name, sd in (("b", POSITION_SD), ("g", SLOPE_SD)):
             if name in self.row:
                 linear = x[self.row[name]]
                 gradient[self.row[name]] = -linear / sd**2
                 if value:
                     log = log - 0.5 * (linear / sd) ** 2
-        return log
+        return np.asarray(log)
 
     # The mode of the abilities, the position and the slope, given the lapse rate and the scale
 
@@ -197,7 +199,7 @@ class BTLDensity:
         """The expected information of each cell at one position (a single column)."""
         eps = self.eps(x)[0]
         d = -self._difference(self.abilities(x), x, slice(None))[:, 0]
-        s = expit(d)
+        s = scipy.special.expit(d)
         p = (1 - eps) * s + eps / 2
         return np.asarray(self.cells.times * ((1 - eps) * s * (1 - s)) ** 2 / np.maximum(p * (1 - p), 1e-300))
 
@@ -259,6 +261,8 @@ class BTLDensity:
 
         size = len(right)
         scale = 1 / np.append(diagonal, [of_linear[name] for name in linear])
+        from scipy.sparse.linalg import LinearOperator, cg
+
         operator = LinearOperator((size, size), matvec=product, dtype=np.float64)
         precondition = LinearOperator((size, size), matvec=lambda v: scale * v.ravel(), dtype=np.float64)
         solution, _ = cg(operator, right, rtol=tolerance, maxiter=500, M=precondition)

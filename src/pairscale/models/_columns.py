@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from pairscale.models._information import FACTOR_LIMIT, covariance
 from pairscale.models.likelihood import RUNAWAY
@@ -84,9 +84,9 @@ class Shared:
     counts: Counts
     start: Floats
     spread: Floats
-    gap: sparse.csr_array
-    sums: sparse.csr_array
-    totals: sparse.csr_array
+    gap: scipy.sparse.csr_array
+    sums: scipy.sparse.csr_array
+    totals: scipy.sparse.csr_array
     position: bool
     ties: bool
     prior: float
@@ -120,7 +120,7 @@ def resampled(counts: Counts, units: Units, weight: Floats) -> ResampledCounts:
     pairs, places = len(counts.times), np.arange(len(units.pair))
 
     def added(values: Floats) -> Floats:
-        matrix = sparse.csr_array((values, (units.pair, places)), shape=(pairs, len(places)))
+        matrix = scipy.sparse.csr_array((values, (units.pair, places)), shape=(pairs, len(places)))
         return np.asarray(matrix @ weight, dtype=np.float64)
 
     tied = None if counts.tied is None else added((units.result == 0.5) * 1.0)
@@ -157,12 +157,12 @@ def both_orders(counts: Counts, times: Floats) -> npt.NDArray[np.bool_]:
     return np.asarray(there.all(axis=0) | (there[turned] & there[place[turned]]).any(axis=0), dtype=np.bool_)
 
 
-def _ends(counts: Counts, second: int) -> sparse.csr_array:
+def _ends(counts: Counts, second: int) -> scipy.sparse.csr_array:
     """Pairs by items: 1 for the first of a pair, ``second`` for the second."""
     places = np.arange(len(counts.first))
     where = (np.concatenate([places, places]), np.concatenate([counts.first, counts.second]))
     values = np.repeat([1.0, float(second)], len(places))
-    return sparse.csr_array((values, where), shape=(len(places), counts.n_items))
+    return scipy.sparse.csr_array((values, where), shape=(len(places), counts.n_items))
 
 
 def share_start(counts: Counts, root: Root, prior: float, eps: float | None) -> Shared | None:

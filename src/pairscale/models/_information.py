@@ -14,12 +14,13 @@ Everything is about differences to the mean of all items, where L is singular in
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from scipy import sparse
-from scipy.linalg import lapack
+import scipy
 
-from pairscale.core.arrays import Floats
+from pairscale.core.arrays import WITHOUT_SCIPY, Floats
+from pairscale.models._cholesky import cholesky, cholesky_inverse, cholesky_solve, triangular_inverse
 from pairscale.models._counts import Counts
 
 __all__ = [
@@ -103,15 +104,22 @@ def pair_sums(counts: Counts, of_first: Floats, of_second: Floats) -> Floats:
 def row_sums(counts: Counts, values: Floats) -> Floats:
     """Per item, the sum over the pairs that it is the first of."""
     size = counts.n_items
-    rows = sparse.csr_array((values, counts.column, counts.start), shape=(size, size))
-    return np.asarray(rows @ np.ones(size), dtype=np.float64)
+    if size <= WITHOUT_SCIPY:
+        return np.asarray(np.bincount(counts.first, values, minlength=size), dtype=np.float64)
+    return np.asarray(_sparse(counts, values) @ np.ones(size), dtype=np.float64)
 
 
 def column_sums(counts: Counts, values: Floats) -> Floats:
     """Per item, the sum over the pairs that it is the second of."""
     size = counts.n_items
-    rows = sparse.csr_array((values, counts.column, counts.start), shape=(size, size))
-    return np.asarray(rows.T @ np.ones(size), dtype=np.float64)
+    if size <= WITHOUT_SCIPY:
+        return np.asarray(np.bincount(counts.second, values, minlength=size), dtype=np.float64)
+    return np.asarray(_sparse(counts, values).T @ np.ones(size), dtype=np.float64)
+
+
+def _sparse(counts: Counts, values: Floats) -> Any:
+    """A matrix of items by items, with a number for each pair."""
+    return scipy.sparse.csr_array((values, counts.column, counts.start), shape=(counts.n_items, counts.n_items))
 
 
 def is_exact(counts: Counts) -> bool:
@@ -123,15 +131,15 @@ def _factor(information: Information) -> tuple[Floats, float] | None:
     """The Cholesky factor of L + t I + ridge 11'/N, and ridge + t; None when rounding has made it singular."""
     counts, weights, degree = information.counts, information.weights, information.degree
     size, ridge = counts.n_items, float(degree.mean())
-    pairs = sparse.csr_array((weights, counts.column, counts.start), shape=(size, size))
     # Only the lower half is read. The first of a pair is mostly the lower number; if not, both halves are filled.
-    matrix = pairs.T.toarray(order="F")
+    matrix = np.zeros((size, size), order="F")
+    matrix[counts.second, counts.first] = weights
     if (counts.first > counts.second).any():
-        matrix += pairs.toarray(order="F")
+        matrix += matrix.T
     np.subtract(ridge / size, matrix, out=matrix)
     matrix[np.diag_indices(size)] += degree
-    factor, failed = lapack.dpotrf(matrix, lower=1, clean=1, overwrite_a=1)
-    return None if failed else (factor, ridge + information.prior)
+    factor = cholesky(matrix)
+    return None if factor is None else (factor, ridge + information.prior)
 
 
 def solve(
@@ -171,7 +179,7 @@ def _inverse_times(information: Information, right: Floats, accuracy: float) -> 
     factored = _factor(information)
     if factored is None:
         return None
-    solution, _ = lapack.dpotrs(factored[0], right, lower=1)
+    solution = cholesky_solve(factored[0], right)
     return np.asarray(solution - solution.mean(axis=0), dtype=np.float64)
 
 
@@ -181,9 +189,8 @@ def covariance(information: Information) -> Covariance | None:
     factored = _factor(information)
     if factored is None:
         return None
-    inverse, _ = lapack.dpotri(factored[0], lower=1, overwrite_c=1)
-    # Only the lower half was written; the inverse of the ridge is no part of the covariance.
-    theta = np.tril(inverse) + np.tril(inverse, -1).T - 1 / (factored[1] * size)
+    # The inverse of the ridge is no part of the covariance.
+    theta = cholesky_inverse(factored[0]) - 1 / (factored[1] * size)
     spread = theta @ information.border
     if not spread.shape[1]:
         return Covariance(theta, spread, information.corner)
@@ -201,7 +208,7 @@ def log_determinant(information: Information) -> float | None:
     value = 2 * float(np.log(np.diag(factored[0])).sum()) - float(np.log(factored[1]))
     if not information.border.shape[1]:
         return value
-    spread, _ = lapack.dpotrs(factored[0], information.border, lower=1)
+    spread = cholesky_solve(factored[0], information.border)
     inner = _inner(information, np.asarray(spread - spread.mean(axis=0), dtype=np.float64))
     return None if inner is None else value - float(np.linalg.slogdet(inner)[1])
 
@@ -256,7 +263,7 @@ def _exact_variances(information: Information) -> Floats | None:
     factored = _factor(information)
     if factored is None:
         return None
-    inverse, _ = lapack.dtrtri(factored[0], lower=1, overwrite_c=1)
+    inverse = triangular_inverse(factored[0])
     # The inverse of L + ridge 11'/N is the pseudo-inverse plus 11'/(ridge N).
     exact = np.einsum("ij,ij->j", inverse, inverse) - 1 / (factored[1] * information.counts.n_items)
     return np.asarray(np.maximum(exact, 0.0), dtype=np.float64)
@@ -291,7 +298,7 @@ def _from_probes(information: Information, flow: Floats, drawn: Floats) -> Float
 def _conjugate_gradients(information: Information, right: Floats, accuracy: float) -> Floats:
     """Solutions of mean 0 of (L + t I) x = b for every column b, by conjugate gradients scaled with the diagonal."""
     counts, size = information.counts, information.counts.n_items
-    upper = sparse.csr_array((information.weights, counts.column, counts.start), shape=(size, size))
+    upper = _sparse(counts, information.weights)
     lower, degree = upper.T, information.degree[:, None]
     solution = np.zeros_like(right)
     residual = right - right.mean(axis=0)

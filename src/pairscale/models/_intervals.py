@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from pairscale.core.errors import FitError
 from pairscale.core.jobs import run_tasks
@@ -64,7 +64,9 @@ def robust_covariance(counts: Counts, units: Units, root: Root) -> Covariance | 
         columns.append(np.full(len(left), size + len(at.extra) - 1))
         values.append(weight * ((units.result == 0.5) - tie[units.pair]))
     shape = (groups, size + len(at.extra))
-    scores = sparse.csr_array((np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))), shape=shape)
+    scores = scipy.sparse.csr_array(
+        (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))), shape=shape
+    )
     at_work(f"robust errors: {groups:,} clusters")
     dense = scores.nnz > 0.05 * groups * shape[1] and groups <= 10 * shape[1]
     meat = scores.toarray().T @ scores.toarray() if dense else (scores.T @ scores).toarray()

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import expit
+import scipy
 
 from pairscale.models._btl import LEARNED_SCALE
 from pairscale.models._information import Information, pair_sums, pair_variances, solve
@@ -114,7 +114,7 @@ def _averages(gap: Floats, variance: Floats) -> tuple[Floats, Floats]:
     sd = np.sqrt(variance)
     p, weight = np.zeros(len(gap)), np.zeros(len(gap))
     for at, share in _NODES:
-        value = expit(gap + at * sd)
+        value = scipy.special.expit(gap + at * sd)
         p += share * value
         weight += share * value * (1 - value)
     return p, weight

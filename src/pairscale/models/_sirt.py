@@ -20,7 +20,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import logit
+import scipy
 
 from pairscale.models._information import solve
 from pairscale.models.likelihood import Root, log_likelihood, make_room, moments, runaways, start_at
@@ -59,7 +59,7 @@ def solve_adjusted(counts: Counts, eps: float, *, position: bool = False, start:
     at, steps, converged = _newton(counts, score, start, room)
     groups = [] if converged else runaways(counts, at.theta)
     if not converged:
-        share = 0.8 * logit(score / counts.comparisons)
+        share = 0.8 * scipy.special.logit(score / counts.comparisons)
         at, steps = _diagonal_steps(counts, score, replace(start, theta=share - share.mean()), room)
     now = moments(counts, at, room=room)
     return Root(

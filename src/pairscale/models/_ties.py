@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from scipy.special import expit
+import scipy
 
 from pairscale.core.arrays import Floats
 from pairscale.models._cells import Cells, JudgeParameters
@@ -43,7 +43,7 @@ def weigh_ties(cells: Cells, ties: int, of: int, model: JudgeParameters) -> Cell
 
     def chances(phi: float) -> Floats:
         found = differences(replace(cells, times=cells.times / phi), free)
-        chance = expit(found.mean[:, None] + np.sqrt(found.variance)[:, None] * NODES)
+        chance = scipy.special.expit(found.mean[:, None] + np.sqrt(found.variance)[:, None] * NODES)
         return np.asarray((1 - found.lapse) * chance + found.lapse / 2)
 
     return replace(cells, times=cells.times / tie_dispersion(cells.times, ties, of, chances))

@@ -18,9 +18,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse.csgraph import connected_components
-from scipy.special import logit
 
 from pairscale.models._counts import connected_parts, pieces
 from pairscale.models._information import (
@@ -34,6 +31,7 @@ from pairscale.models._information import (
     solve,
 )
 from pairscale.models._progress import at_work
+from pairscale.pairing.edges import group_labels
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -296,7 +294,7 @@ def start_at(counts: Counts, *, position: bool = False) -> Parameters:
 def _by_share(counts: Counts) -> Floats:
     """Scores from the shares of wins: drawn to the middle for their noise, and apart for the opponents' spread."""
     share = (counts.wins + 0.5) / (counts.comparisons + 1)
-    odds = logit(share)
+    odds = np.log(share / (1 - share))
     spread = float(np.var(odds))
     noise = min(float(np.mean(1 / ((counts.comparisons + 1) * share * (1 - share)))), spread)
     # With opponents of variance v, the logit of the share is about theta / sqrt(1 + v / 1.7²).
@@ -458,12 +456,11 @@ def one_sided_groups(counts: Counts) -> tuple[list[Ints], list[Ints]]:
     Ford's condition: the likelihood has a maximum when every item can be reached from every other along wins. Where it
     does not hold, the groups that can be reached from each other fall into an order, and this is its top and bottom.
     """
-    size = counts.n_items
     up, down = counts.won > 0, counts.times > counts.won
     winner = np.concatenate([counts.first[up], counts.second[down]])
     loser = np.concatenate([counts.second[up], counts.first[down]])
-    graph = sparse.coo_array((np.ones(len(winner)), (winner, loser)), shape=(size, size))
-    n_groups, label = connected_components(graph, directed=True, connection="strong")
+    label = group_labels(winner, loser, counts.n_items, directed=True)
+    n_groups = int(label.max()) + 1
     if n_groups == 1:
         return [], []
     crossing = label[winner] != label[loser]

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.linalg import lapack
-from scipy.special import expit
+import scipy
 
 if TYPE_CHECKING:
     from pairscale.core.arrays import Floats, Ints
@@ -80,10 +79,10 @@ def prior_mode(
             share /= 2  # too far: the way is right, for the posterior has one top only
             continue
         theta, before, share = moved, height, 1.0
-        p = expit(d)
+        p = scipy.special.expit(d)
         factor = _factor(i, j, times * p * (1 - p), prior, n, known)
         slope = signed_sums(i, j, won - times * p, n) - prior * shrunk(theta, known, prior)
-        step, _ = lapack.dpotrs(factor, slope, lower=1)
+        step, _ = scipy.linalg.lapack.dpotrs(factor, slope, lower=1)
         if np.abs(step).max(initial=0.0) < _DONE:
             break
     return PriorMode(theta, before, p, factor)
@@ -100,5 +99,5 @@ def _factor(i: Ints, j: Ints, weights: Floats, prior: float, n: int, known: Floa
     curvature[np.diag_indices(n)] = np.bincount(i, weights, n) + np.bincount(j, weights, n) + prior
     if known is not None:
         curvature -= np.outer(known, known) * (prior / (SLOPE_SD**-2 / prior + float(known @ known)))
-    factor, _ = lapack.dpotrf(curvature, lower=1, clean=1, overwrite_a=1)
+    factor, _ = scipy.linalg.lapack.dpotrf(curvature, lower=1, clean=1, overwrite_a=1)
     return np.asarray(factor)

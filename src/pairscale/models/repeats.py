@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 import polars as pl
-from scipy.special import expit
+import scipy
 
 from pairscale.core.arrays import Floats, Ints
 from pairscale.core.tables import times_of
@@ -187,7 +187,7 @@ def agreement_by_judge(
             row = at[place[present]]
             to_low = 1.0 if order == 0 else -1.0
             logit[present, order] = to_low * (mean[row, None] + np.sqrt(variance[row])[:, None] * _NODES * to_low)
-        return np.asarray(expit(logit))
+        return np.asarray(scipy.special.expit(logit))
 
     rho, expected = _learned(asked, chances)
     return asked.found(rho, "learned", expected)
@@ -342,7 +342,7 @@ def _chances(asked: _Asked, cells: Cells, model: JudgeParameters) -> Floats:
         mean[present, order] = (to_low * found.mean)[cell]
         sd[present, order] = np.sqrt(found.variance[cell])
     difference = mean[:, :, None] + sd[:, :, None] * _NODES
-    return np.asarray((1 - found.lapse) * expit(difference) + found.lapse / 2)
+    return np.asarray((1 - found.lapse) * scipy.special.expit(difference) + found.lapse / 2)
 
 
 def repeats_per_item(first: Ints, second: Ints, n_items: int, times: Ints | None = None) -> Ints:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from pairscale.core.arrays import Ints
+from pairscale.core.arrays import WITHOUT_SCIPY, Ints
 
 
 def numbered(column: pl.Series, ids: pl.Series) -> Ints:
@@ -35,10 +35,30 @@ def count_cells(first: Ints, second: Ints, n: int, times: Ints | None = None) ->
 
 def linked_groups(first: Ints, second: Ints, n: int) -> list[Ints]:
     """The groups of the numbers below ``n`` that pairs hold together, largest first, then by their first member."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    graph = coo_array((np.ones(len(first)), (first, second)), shape=(n, n))
-    n_groups, label = connected_components(graph, directed=False)
-    members = np.split(np.argsort(label, kind="stable"), np.cumsum(np.bincount(label, minlength=n_groups))[:-1])
+    label = group_labels(first, second, n)
+    members = np.split(np.argsort(label, kind="stable"), np.cumsum(np.bincount(label))[:-1])
     return sorted(members, key=lambda group: (-len(group), group[0]))
+
+
+def group_labels(first: Ints, second: Ints, n: int, *, directed: bool = False) -> Ints:
+    """For each number below ``n``, the number of its group: all that pairs hold together.
+
+    Args:
+        first: the first of each pair.
+        second: the second of each pair.
+        n: how many numbers there are.
+        directed: count as a group only what can be reached both ways, from the first to the second of pairs.
+    """
+    if n > WITHOUT_SCIPY:
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+
+        graph = coo_array((np.ones(len(first)), (first, second)), shape=(n, n))
+        return np.asarray(connected_components(graph, directed=directed, connection="strong")[1], dtype=np.int64)
+    reached = np.eye(n, dtype=bool)
+    reached[first, second] = True
+    if not directed:
+        reached[second, first] = True
+    for _ in range(n.bit_length()):  # each time along paths that are twice as long
+        reached = reached @ reached
+    return np.unique((reached & reached.T).argmax(axis=1), return_inverse=True)[1].astype(np.int64)

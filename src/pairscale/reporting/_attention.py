@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
 
+from pairscale.core.arrays import WITHOUT_SCIPY
 from pairscale.models.fit_statistics import ITEM_WORDS, JUDGE_WORDS, flagged, mean_squares
 
 _MOST = 10
@@ -89,8 +91,6 @@ def circular_triads(rows: pl.DataFrame) -> tuple[int, int]:
     Args:
         rows: ``winner loser``, one row per comparison; the majority of a pair's comparisons decides it.
     """
-    from scipy.sparse import csr_array
-
     ids = pl.concat([rows["winner"], rows["loser"]]).unique(maintain_order=True)
     place = pl.DataFrame({"ID": ids, "at": np.arange(len(ids))})
     numbered = rows.join(place.rename({"ID": "winner", "at": "i"}), on="winner").join(
@@ -98,10 +98,15 @@ def circular_triads(rows: pl.DataFrame) -> tuple[int, int]:
     )
     i, j = numbered["i"].to_numpy(), numbered["j"].to_numpy()
     n = len(ids)
-    won = csr_array((np.ones(len(i)), (i, j)), shape=(n, n))
-    lead = (won - won.T).tocsr()
-    beats = (lead > 0).astype(np.int64)
+    won: Any
+    if n > WITHOUT_SCIPY:
+        from scipy.sparse import csr_array
+
+        won = csr_array((np.ones(len(i)), (i, j)), shape=(n, n))
+    else:
+        won = np.bincount(i * n + j, minlength=n * n).reshape(n, n)
+    beats = (won - won.T > 0).astype(np.int64)
     met = beats + beats.T
-    circular = int((beats @ beats).multiply(beats.T).sum()) // 3
-    decided = int((met @ met).multiply(met).sum()) // 6
+    circular = int(((beats @ beats) * beats.T).sum()) // 3
+    decided = int(((met @ met) * met).sum()) // 6
     return circular, decided

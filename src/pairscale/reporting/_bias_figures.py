@@ -14,7 +14,6 @@ from pairscale.checks.orders import split_orders
 from pairscale.checks.position import PositionalBias, check_positional_bias, compare_orders
 from pairscale.checks.templates import (
     STUDY,
-    STUDY_MARK,
     StudyCell,
     TemplateStudy,
     rank_templates,
@@ -27,6 +26,7 @@ from pairscale.reporting._cases import pair_case, write_cases
 from pairscale.reporting._disguise import other_names, renamed, silent
 from pairscale.reporting._origin import moment, origin_of, without_settings
 from pairscale.store.labels import label_results
+from pairscale.store.marks import STUDY_MARK
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

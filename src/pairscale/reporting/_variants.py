@@ -11,13 +11,13 @@ import polars as pl
 from pairscale._version import __version__
 from pairscale.core.errors import InputError
 from pairscale.evaluate.ranking import VariantsResult, ranked_variants, saved_variants
-from pairscale.evaluate.store import VARIANTS
 from pairscale.reporting._ab_figures import answering_of
 from pairscale.reporting._ab_messages import by_whom, judges_of
 from pairscale.reporting._disguise import other_names
 from pairscale.reporting._origin import moment, origin_of
 from pairscale.reporting._shell import Page, Part, dated, spent, table_of
 from pairscale.reporting.picture import number, percent, score_picture
+from pairscale.store.marks import VARIANTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,7 +11,6 @@ from pairscale.core.files import TABLE_SUFFIXES, write_table
 from pairscale.core.notices import notice
 from pairscale.core.options import require_choice, require_flag, require_suffix
 from pairscale.evaluate.saved import saved_result
-from pairscale.evaluate.store import RESULTS
 from pairscale.reporting.preferences import (
     PreferencePairs,
     as_trl,
@@ -19,6 +18,7 @@ from pairscale.reporting.preferences import (
     preferences_of_ab,
     preferences_of_texts,
 )
+from pairscale.store.marks import RESULTS
 from pairscale.store.reading import read_comparisons
 from pairscale.store.runfile import open_run
 from pairscale.store.transfer import export_results

@@ -11,6 +11,7 @@ from pairscale.core.files import replacing
 from pairscale.reporting._chart_files import require_drawing
 from pairscale.reporting._shell import Facts, render
 from pairscale.store.labels import label_counts
+from pairscale.store.marks import RESULTS, RUNS, STUDY_MARK, VARIANTS
 from pairscale.store.runfile import RunFile, open_run
 
 if TYPE_CHECKING:
@@ -141,9 +142,6 @@ def kind_of(store: RunFile) -> Kind:
     Raises:
         InputError: when it holds only labels of people.
     """
-    from pairscale.checks.templates import STUDY_MARK
-    from pairscale.evaluate.store import RESULTS, RUNS, VARIANTS
-
     if rankings := store.read_log(VARIANTS, last=1):
         compared = store.read_log(RESULTS, last=1)
         return "ab" if compared and compared[0]["result"]["created_at"] > rankings[0]["created_at"] else "variants"

@@ -8,14 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairscale.checks.card import is_judge_card, read_judge_card
 from pairscale.core.addresses import without_login
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.files import TABLE_SUFFIXES, write_table, write_workbook
 from pairscale.core.options import optional, require_choice, require_suffix
-from pairscale.reporting._chart_files import require_drawing
-from pairscale.reporting.page import KINDS, Kind, facts_of, kind_of, page_of, write_page
 from pairscale.store.reading import condition_of
 from pairscale.store.runfile import open_run
 
@@ -23,6 +20,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from pairscale.reporting._shell import Facts
+    from pairscale.reporting.page import Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +119,9 @@ def written_report(
     Raises:
         InputError: If an option does not fit the run.
     """
+    from pairscale.reporting._chart_files import require_drawing
+    from pairscale.reporting.page import page_of, write_page
+
     is_table = out is not None and Path(out).suffix.lower() in TABLE_SUFFIXES
     optional(require_suffix, out, "out", (".html", ".htm", *TABLE_SUFFIXES))
     optional(require_suffix, again, "again", (".jsonl", ".ndjson"))
@@ -145,6 +146,9 @@ def written_report(
 
 
 def _facts(run: str | os.PathLike[str], kind: str | None, condition: str | None) -> Facts:
+    from pairscale.checks.card import is_judge_card, read_judge_card
+    from pairscale.reporting.page import KINDS, facts_of, kind_of
+
     chosen: Any = optional(require_choice, kind, "kind", KINDS)
     if "://" not in str(run) and is_judge_card(run):
         from pairscale.reporting._card import CardFacts

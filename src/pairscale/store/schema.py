@@ -6,6 +6,7 @@ Times are ISO 8601 text in UTC: the same in every database, sortable, and readab
 from __future__ import annotations
 
 from sqlalchemy import (
+    DDL,
     JSON,
     BigInteger,
     Boolean,
@@ -203,7 +204,7 @@ label_questions = Table(
 )
 """A case as one labeller sees it. Until ``held_until``, no other labeller gets the label that is missing."""
 
-_undone_at = Column("undone_at", String(40))
+_ONE_STANDING_LABEL = "CREATE UNIQUE INDEX one_standing_label ON labels (question_id) WHERE undone_at IS NULL"
 labels = Table(
     "labels",
     tables,
@@ -214,15 +215,12 @@ labels = Table(
     Column("comment", Text),
     Column("decision_ms", BigInteger, nullable=False),
     Column("labelled_at", String(40), nullable=False),
-    _undone_at,
+    Column("undone_at", String(40)),
     CheckConstraint("preferred IN ('1', '2', 'tie')", name="a_choice"),
     CheckConstraint("(preferred IS NULL) <> (skipped IS NULL)", name="a_label_or_a_skip"),
-    Index(
-        "one_standing_label",
-        "question_id",
-        unique=True,
-        sqlite_where=_undone_at.is_(None),
-        postgresql_where=_undone_at.is_(None),
-    ),
+    # As a statement: the option `postgresql_where` of an Index makes every start import that dialect with its drivers.
+    listeners=[
+        ("after_create", DDL(_ONE_STANDING_LABEL)),  # type: ignore[no-untyped-call]
+    ],
 )
 """Every answer of a labeller; one that was undone stays, with the time."""

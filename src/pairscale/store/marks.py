@@ -1,0 +1,12 @@
+"""Names of logs and marks in a run file that say what it holds, for readers that need nothing else of its writers."""
+
+from __future__ import annotations
+
+__all__ = ["ANSWERS", "OUTCOMES", "RESULTS", "RUNS", "STUDY_MARK", "TASKS", "VARIANTS"]
+
+STUDY_MARK = "template_study"
+"""Under this name a run file keeps what it studies: ``template_id judge condition_id`` of every combination."""
+
+ANSWERS, TASKS, OUTCOMES, RUNS = "ab_answers", "ab_tasks", "ab_outcomes", "ab_runs"
+RESULTS, VARIANTS = "ab_results", "ab_variants"
+"""The logs of an evaluation; see :mod:`pairscale.evaluate.store`."""
