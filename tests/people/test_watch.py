@@ -46,6 +46,15 @@ def test_it_says_how_the_run_stands(run):
     assert moment.problems == [("refusal", int(tiles["without a valid answer"]))]
 
 
+def test_an_embedded_judge_is_said_to_be_no_grading(run, tmp_path):
+    said = '<p class="banner">Not for grading: lexical is the embedded baseline'
+    texts = [{"ID": name, "text": f"{name} is a word."} for name in ("a", "bb", "ccc")]
+    ps.submit_pairs(ps.make_pairs(texts), "lexical", run=tmp_path / "lexical.db", progress=False)
+    apps = [create_watch_app(str(one)) for one in (tmp_path / "lexical.db", run)]
+    pages = [TestClient(app, base_url="http://localhost").get("/").text for app in apps]
+    assert [said in page for page in pages] == [True, False]
+
+
 def test_labels_of_people_are_counted(run):
     cases = make_cases(3)
     with LabelStore(run, cases, labellers=["ann"], labels_per_case=2) as store:

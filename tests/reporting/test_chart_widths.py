@@ -66,6 +66,17 @@ def opened(browser, reports):
         context.close()
 
 
+@pytest.mark.parametrize("name", ["ranking", "adaptive"])
+def test_no_table_of_a_ranking_is_wider_than_a_phone(opened, name):
+    page = opened(name, 390)
+    over = (
+        "all => all.filter(one => one.offsetParent && one.scrollWidth > one.clientWidth + 1).map(one => one.innerText)"
+    )
+    assert page.eval_on_selector_all(".wide", over) == []
+    assert page.is_visible("text=Left out on a narrow screen")
+    assert opened(name, 1280).is_hidden("text=Left out on a narrow screen")
+
+
 DOTS = {
     "ranking": [N],
     "labels": [N],

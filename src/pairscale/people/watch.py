@@ -18,6 +18,7 @@ from pairscale._version import __version__
 from pairscale.adaptive.messages import STOPS, how_it_stands, top_sought
 from pairscale.adaptive.status import adaptive_status
 from pairscale.adaptive.view import comparisons_at_target
+from pairscale.judges.names import no_grading
 from pairscale.people._guard import Guard
 from pairscale.people._pages import HTML, STATIC, add_errors, page
 from pairscale.reporting.figures import items_so_far
@@ -48,6 +49,7 @@ class Moment:
 
     Attributes:
         title: what it is, in a few words.
+        banner: that this is no grading, where the embedded baseline or a simulated judge has judged.
         state: whether it is running, and why not.
         is_running: whether answers may still come.
         tiles: figures and what they are.
@@ -58,6 +60,7 @@ class Moment:
     """
 
     title: str
+    banner: str
     state: str
     is_running: bool
     tiles: list[tuple[str, str]]
@@ -157,6 +160,7 @@ def look_at(store: RunFile, now: datetime | None = None) -> Moment:
         tiles.append((f"{failed:,}", "without a valid answer"))
     return Moment(
         title=_title(status, conditions),
+        banner=no_grading(conditions["judge_id"].unique(maintain_order=True).to_list()),
         state=state,
         is_running=not ended,
         tiles=tiles,

@@ -271,7 +271,8 @@ def _table(
         cells += [cell(any_of.length_a, kind="n"), cell(any_of.length_b, kind="n")]
         known = facts.shown.get(name) if shown else None
         rows.append({"cells": cells, "preview": "" if known is None else preview(known.task_input)})
-    return {"columns": columns, "rows": rows}
+    minor = [at for at, (name, _) in enumerate(columns) if name.startswith("letters, ")]
+    return {"columns": columns, "rows": rows, "minor": minor}
 
 
 def _packed(facts: ABFacts, cases: Mapping[Case, Mapping[str, PairwiseCase]]) -> str:

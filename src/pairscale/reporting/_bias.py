@@ -142,7 +142,8 @@ def _cells(table: pl.DataFrame) -> Part:
         p = row["p_paired"]
         cells.append(cell(p, kind="n", shown="" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"))
         rows.append({"cells": cells, "preview": ""})
-    return {"columns": columns, "rows": rows}
+    minor = [at for at, (name, _) in enumerate(columns) if name in {"effect", "from", "to", "pairs", "p"}]
+    return {"columns": columns, "rows": rows, "minor": minor}
 
 
 def _figure(value: float | None) -> Part:

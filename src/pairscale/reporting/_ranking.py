@@ -25,6 +25,10 @@ _COLUMNS = {
 }  # fmt: skip
 
 
+_MINOR = frozenset({"se", "lower", "upper", "rank_lower", "rank_upper", "wins", "comparisons"})
+"""What a phone leaves out, so that the columns of the user's own table have room."""
+
+
 def ranking_page(facts: RankingFacts, *, texts: bool) -> Page:
     """Put a ranking into words, pictures and tables."""
     shown = texts and bool(facts.texts)
@@ -34,6 +38,7 @@ def ranking_page(facts: RankingFacts, *, texts: bool) -> Page:
     content: Part = {
         "charts": _charts(facts),
         "columns": [(_COLUMNS.get(name, name), _is_number(facts.items[name])) for name in columns],
+        "minor": [at for at, name in enumerate(columns) if name in _MINOR],
         "rows": [_row(row, columns, facts.texts if shown else {}) for row in facts.items.iter_rows(named=True)],
         "preview": "text" if shown else "",
         "sure": messages.certainty(facts),
