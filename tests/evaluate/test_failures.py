@@ -327,3 +327,10 @@ def test_the_same_answers_twice_are_said_to_be_the_same():
     same = {f"t{n}": "x" for n in range(5)}
     found = ps.ab(same, same, criterion="k", judge=lambda A, B: {"is_valid": True, "Y": 1}, progress=False)
     assert found.verdict("k").endswith("A and B gave the same answers: check that you compare two different variants")
+
+
+def test_answers_may_be_a_mapping_and_anything_else_is_refused_by_name():
+    found = ps.evaluate_pairwise({"t1": "x"}, {"t1": "yy"}, comparators=[Longer()], progress=False)
+    assert found.tally("longer") == (0, 1, 0)
+    with pytest.raises(ps.errors.InputError, match=r"the answers of B must be a file, .* not 3"):
+        ps.evaluate_pairwise({"t1": "x"}, 3, comparators=[Longer()], progress=False)

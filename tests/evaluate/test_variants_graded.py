@@ -7,8 +7,9 @@ import pytest
 
 import pairscale as ps
 from pairscale.core.comparisons import Outcome
+from pairscale.core.provenance import Provenance
 from pairscale.evaluate.board import differences_of
-from pairscale.evaluate.ranking import saved_variants
+from pairscale.evaluate.ranking import ranked_variants, saved_variants
 from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult
 from pairscale.evaluate.variants_fit import fit_variants
 from pairscale.store.runfile import open_run
@@ -92,6 +93,20 @@ def test_a_failed_variant_has_lost_and_other_tasks_are_no_repeats(caplog):
     fit = fit_variants(results, "k", ("w", "x", "y"), 0.95, 1)
     assert fit.theta["ID"][0] == "x"
     assert not [words for words in (*fit.notices, caplog.text) if "repeat" in words]
+
+
+def test_the_best_is_never_one_that_cannot_be_told_apart():
+    """Eight wins of eight: the rank is 1 for certain, but the difference is not shown while three are looked at."""
+    clear = {("w", "x"): [0.0] * 8, ("w", "y"): [1.0] * 8, ("x", "y"): [1.0] * 8}
+    for times in (1, 4):
+        rows = {
+            (result.variant_a, result.variant_b): result
+            for result in results_of({k: v * times for k, v in clear.items()})
+        }
+        found = ranked_variants(("w", "x", "y"), ("k",), rows, None, 0.0, Provenance("test"), level=0.95, seed=1)
+        told_apart = ("x",) in found.groups()
+        assert found.best() == ("x" if told_apart else None)
+        assert told_apart == (times == 4)
 
 
 def graded_judge(A, B):

@@ -15,7 +15,7 @@ from pairscale.evaluate.matching import matched
 from pairscale.evaluate.result import Unmatched
 from pairscale.evaluate.store import EvaluationStore
 from pairscale.evaluate.suite import SuiteLike, Task, as_suite
-from pairscale.evaluate.traces import Trace, TraceRef, TraceSource, as_trace
+from pairscale.evaluate.traces import InMemoryTraceSource, Trace, TraceRef, TraceSource, as_trace
 from pairscale.evaluate.variants import Variant
 from pairscale.judges.function import words_of
 from pairscale.runtime import Budget, close
@@ -123,6 +123,25 @@ def _max_cost(variant: Variant, task: Task) -> float | None:
         return None
 
 
+def _source(given: Any, name: str) -> TraceSource:
+    """Recorded answers as a source.
+
+    Raises:
+        InputError: they are none.
+    """
+    if isinstance(given, str | os.PathLike):
+        return source_at(given)
+    if isinstance(given, Mapping):
+        return InMemoryTraceSource(given)
+    if not all(callable(getattr(given, method, None)) for method in ("list", "load")):
+        raise InputError(
+            f"the answers of {name} must be a file, a folder, a mapping from task to answer or a trace source, "
+            f"not {given!r:.80}"
+        )
+    source: TraceSource = given
+    return source
+
+
 async def paired(
     source_a: TraceSource | str | os.PathLike[str],
     source_b: TraceSource | str | os.PathLike[str],
@@ -137,7 +156,7 @@ async def paired(
         suite: the tasks; without it, they are what the answers say of them.
         names: of the variants.
     """
-    sources = [source_at(one) if isinstance(one, str | os.PathLike) else one for one in (source_a, source_b)]
+    sources = [_source(one, name) for one, name in zip((source_a, source_b), names, strict=True)]
     refs_a, refs_b = [[ref async for ref in source.list()] for source in sources]
     matches, unmatched = matched(refs_a, refs_b, () if suite is None else as_suite(suite), names)
     jobs, left = [], [one for one in unmatched if one.missing != "suite"]

@@ -93,9 +93,12 @@ class VariantsResult(PlotMixin, ReportMixin, table="ranking", charts=("scores", 
         return self.rankings[self.keys[0] if key is None else key]
 
     def best(self, key: str | None = None) -> str | None:
-        """The variant whose rank is 1 with all its interval; None when none stands out so clearly."""
+        """The variant that is shown to be better than all others; None when none stands out so clearly.
+
+        The interval of its rank is 1 alone, and no other variant shares a group with it; see :meth:`groups`.
+        """
         clear = self.ranking(key).filter(pl.col("rank_upper") == 1)["variant"].to_list()
-        return clear[0] if len(clear) == 1 else None
+        return clear[0] if len(clear) == 1 and (clear[0],) in self.groups(key) else None
 
     def differences(self, key: str | None = None) -> pl.DataFrame:
         """The difference of the scores of every two variants; the intervals hold for all of them at once.
