@@ -13,6 +13,7 @@ import pytest
 import pairscale as ps
 from pairscale.core.comparisons import panel_member
 from pairscale.core.errors import InputError
+from pairscale.judges.names import no_grading
 from pairscale.judges.panel import PanelJudge
 from tests.adaptive.running import Tamper, audited
 
@@ -155,4 +156,6 @@ def test_a_panel_may_be_one_text() -> None:
     out = ps.rank(
         SAMPLES, judge="simulated:good,simulated:coin", fit="laplace", progress="none", max_comparisons=30
     )  # fmt: skip
-    assert out.summary["judge_id"].item() == "panel of simulated, simulated (2)"
+    name = out.summary["judge_id"].item()
+    assert name == "panel of simulated, simulated (2)"
+    assert "Not for grading: simulated" in no_grading([name])

@@ -113,7 +113,8 @@ def test_the_summary_says_what_the_claims_rest_on(tmp_path):
     run = tmp_path / "run.db"
     out = ps.rank(samples(6), judge=simulated(), run=run, steps=20, **QUICK)
     row = out.summary.row(0, named=True)
-    assert list(row)[-6:] == ["preset", "goal", "reliability", "judge_id", "position_effect", "repeat_agreement"]
+    names = ["preset", "goal", "reliability", "judge_id", "position_effect", "repeat_agreement", "weak_judges"]
+    assert list(row)[-7:] == names
     last = out.refits.row(-1, named=True)
     assert (row["preset"], row["goal"], row["judge_id"]) == (OURS, "order", simulated().condition.judge_id)
     assert (row["reliability"], row["position_effect"]) == (last["reliability"], last["b_mean"])

@@ -332,7 +332,7 @@ HEALTH = {
 }  # fmt: skip
 
 
-_NONE = ("epsilon_", "b_", "top_wrong", "prior_slope_")
+_NONE = ("epsilon_", "b_", "top_wrong", "prior_slope_", "judge_slopes", "weak_judges")
 
 
 def test_the_row_says_everything_that_is_known() -> None:

@@ -66,7 +66,7 @@ def test_a_run_of_ours_beside_a_session_of_r_is_resumed(tmp_path: Path) -> None:
 def test_the_examples_of_the_manual(tmp_path: Path) -> None:
     folder = tmp_path / "session"
     state = ps.adaptive_rank_start(["a", "b", "c"], seed=3)
-    new = ("pairwiseLLM", "order", None, None, None, None)
+    new = ("pairwiseLLM", "order", None, None, None, None, None)
     assert ps.summarize_adaptive(state).row(0) == (3, 0, 0, 0, False, None, *new)
     assert ps.adaptive_item_log(state).drop("deg", "posA_prop").schema == ITEM_LOG
     assert ps.adaptive_round_log(state).drop("mcmc_cmdstanr_version").schema == ROUND_LOG
@@ -137,7 +137,7 @@ def test_the_calls_of_the_contract(tmp_path: Path) -> None:
     assert hist.rows() == committed.select("A_id", "B_id", pl.col("Y").cast(pl.Float64)).rows()
     assert out.summary.columns == [
         "n_items", "steps_attempted", "committed_pairs", "n_refits", "last_stop_decision", "last_stop_reason",
-        "preset", "goal", "reliability", "judge_id", "position_effect", "repeat_agreement",
+        "preset", "goal", "reliability", "judge_id", "position_effect", "repeat_agreement", "weak_judges",
     ]  # fmt: skip
     assert out.items.columns[:4] == ["refit_id", "ID", "theta_mean", "theta_sd"]
     assert out.output_file is None

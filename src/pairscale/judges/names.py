@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["judged_by", "no_grading"]
+__all__ = ["PANEL_OF", "judged_by", "no_grading"]
+
+PANEL_OF = "panel of "
+"""How the name of a panel begins; the names of its members follow, with commas."""
 
 _BASELINE = "lexical"
 _SIMULATED = "simulated"
@@ -27,13 +30,15 @@ def no_grading(names: Iterable[str | None]) -> str:
     """What to say where the embedded baseline or a simulated judge has judged; nothing for other judges.
 
     Args:
-        names: the judges, as a run calls them (``lexical``) or as the user does (``simulated:theta_true``).
+        names: the judges, as a run calls them (``lexical``) or as the user does (``simulated:theta_true``); of a panel,
+            every member counts.
 
     Example:
         >>> no_grading(["openai:gpt-5.1"])
         ''
     """
-    kinds = {str(name).partition(":")[0] for name in names if name}
+    single = [one for name in names if name for one in str(name).removeprefix(PANEL_OF).split(",")]
+    kinds = {one.strip().partition(":")[0].partition(" (")[0] for one in single}
     said = []
     if _BASELINE in kinds:
         said.append("lexical is the embedded baseline, which counts surface features and does not understand texts")

@@ -9,6 +9,7 @@ from pairscale.core.comparisons import PANEL, Condition, panel_member
 from pairscale.core.errors import InputError
 from pairscale.core.tables import listed
 from pairscale.judges.base import Judge, JudgePair, Verdict, judge_member
+from pairscale.judges.names import PANEL_OF
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,7 +51,7 @@ class PanelJudge:
         traits, templates = {one.trait for one in own}, {one.template_id for one in own}
         settings = {PANEL: list(self.names), "members": [one.condition_id for one in own]}
         return Condition(
-            f"panel of {', '.join(self.names)}", PANEL, None, traits.pop() if len(traits) == 1 else None,
+            f"{PANEL_OF}{', '.join(self.names)}", PANEL, None, traits.pop() if len(traits) == 1 else None,
             templates.pop() if len(templates) == 1 else None, settings,
         )  # fmt: skip
 
