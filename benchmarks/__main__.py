@@ -23,6 +23,7 @@ ALL = (
     "bayes",
     "adaptive",
     "providers",
+    "workers",
 )
 
 
