@@ -35,7 +35,7 @@ NURSERY = textwrap.dedent("""
     from pairscale.collect.batch import _steps, collecting
     from pairscale.providers import gemini_batches
     from pairscale.providers.batch_http import BatchHTTP
-    from pairscale.store.runfile import RunFile
+    from pairscale.store.writer import Writer
 
     def doomed(run, url, form, step, occurrence):
         seen = 0
@@ -64,7 +64,7 @@ NURSERY = textwrap.dedent("""
 
         if step == test.ANY:
             BatchHTTP.call, BatchHTTP.fetch = asked(BatchHTTP.call), asked(BatchHTTP.fetch)
-            RunFile.log, RunFile.record = written(RunFile.log), written(RunFile.record)
+            Writer.commit = written(Writer.commit)
         if form == "gemini by file":
             gemini_batches._INLINE = 100
         _steps.reached, collecting._CHUNK = reached, test.CHUNK
@@ -92,7 +92,7 @@ def nursery():
             """Do everything in a child that kills itself when it has reached a step so often; its exit status."""
             process.stdin.write(json.dumps(order) + "\n")
             process.stdin.flush()
-            assert select.select([process.stdout], [], [], 120)[0], "the child hangs"
+            assert select.select([process.stdout], [], [], 600)[0], "the child hangs"
             return int(process.stdout.readline())
 
         yield doomed
