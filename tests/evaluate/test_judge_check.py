@@ -269,7 +269,8 @@ def test_the_report_and_the_gate_know_the_card(folder):
     )
     bound = lowest_net(found.card, 0.025)
     assert 0 < bound < found.card.measures["net_agreement"].lower + 1e-9
-    assert f"a margin of 20 % of people is a margin of {20 * bound:.1f} % of this judge" in gate.criteria[0].sentence
+    scale = f"a margin of 20 % in the eyes of people is {20 * bound:.1f} % in those of this judge"
+    assert scale in gate.criteria[0].sentence
     assert (gate.margin, gate.criteria[0].level, plain.criteria[0].level) == (0.2, pytest.approx(0.975), 0.95)
     with pytest.raises(InputError, match="a judge card for every criterion, or none; there is none for 'kinder'"):
         ps.gate(old, new, judge=longer, **(options | {"criterion": ["more helpful", "kinder"]}))

@@ -349,14 +349,12 @@ def _mt_bench_games(frame: pl.DataFrame, names: ColumnNames, what: str) -> Resul
     if "probability" in frame.columns:
         stated = read_probabilities(frame["probability"], what)
         frame, turned = frame.with_columns(stated), turned.with_columns((1 - stated).alias("probability"))
-    one, two = names.all("g1_winner", "g2_winner")
-    first = _worded(frame, one, ("model_1", "model_2"), what)
-    second = _worded(turned, two, ("model_2", "model_1"), what)
-    unknown = {
-        word: first.unknown.get(word, 0) + second.unknown.get(word, 0) for word in (*first.unknown, *second.unknown)
-    }
-    table = pl.concat([first.table, second.table])
-    return Results(table, unknown=unknown, remarks=("two comparisons per line, one in each order",))
+    first = _worded(frame, names.all("g1_winner")[0], ("model_1", "model_2"), what)
+    second = _worded(turned, names.all("g2_winner")[0], ("model_2", "model_1"), what)
+    words = {**first.unknown, **second.unknown}
+    unknown = {word: first.unknown.get(word, 0) + second.unknown.get(word, 0) for word in words}
+    remarks = ("two comparisons per line, one in each order",)
+    return Results(pl.concat([first.table, second.table]), unknown=unknown, remarks=remarks)
 
 
 def _alpaca(frame: pl.DataFrame, names: ColumnNames, what: str) -> Results:
