@@ -146,6 +146,8 @@ def test_members_must_differ_and_be_judges() -> None:
     with pytest.raises(InputError, match="two judges or more"):
         PanelJudge([Named("good", 1)])
     assert PanelJudge([Named("good", 1), Named("good", 2)]).names == ("good", "good (2)")
+    with pytest.raises(InputError, match="empty list"):
+        ps.rank(SAMPLES, judge=[], progress="none")
     with pytest.raises(InputError, match="people"):
         ps.rank(SAMPLES, judge="lexical,human", progress="none")
     with pytest.raises(InputError, match="no judge is called"):

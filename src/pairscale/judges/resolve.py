@@ -160,7 +160,9 @@ def judge_with(
             more: dict[str, Any] = {"trait": trait, "template": template, "judge_args": judge_args, "cache": cache}
             more |= {"base_url": base_url, "price": price, "answer": answer}
             return PanelJudge([judge_with(one, **more) for one in several])
-        judge = several[0] if several else ""
+        if not several:
+            raise InputError("judge is an empty list; name one judge or more")
+        judge = several[0]
     assert not isinstance(judge, Sequence) or isinstance(judge, str)  # noqa: S101 - it is one judge now
     settings = dict(optional(require_mapping, judge_args, "judge_args") or {})
     kind = judge.partition(":")[0] if isinstance(judge, str) else None
