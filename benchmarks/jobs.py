@@ -1,4 +1,4 @@
-"""Two workers beside one, for a simulation study and for a bootstrap: ``python -m benchmarks.jobs``.
+"""Two workers beside one, for a simulation study and for a bootstrap: ``python -m benchmarks.jobs [NAME]``.
 
 On a quiet machine the ratio of wall times is the figure. On a busy one it means nothing; the processor time of the
 parent and of the busiest worker then says how fast it could be: ``possible`` is the time of one process divided by
@@ -7,6 +7,7 @@ their sum.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -41,6 +42,8 @@ def run() -> list[dict[str, Any]]:
     }
     rows = []
     for name, work in works.items():
+        if sys.argv[1:] and name not in sys.argv[1:]:
+            continue
         ps.simulate(
             8, selector="random", seeds=4, per_item=2, n_jobs=2, progress=False
         )  # the workers start, and import

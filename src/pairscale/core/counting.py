@@ -14,6 +14,8 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from pairscale.core.columns import ColumnNames
@@ -40,6 +42,7 @@ MOST_IN_MEMORY = 20_000_000
 
 _limit: ContextVar[int] = ContextVar("limit", default=IN_MEMORY)
 _LARGEST = 2**63
+_BLOCK = 10_000_000  # rows that are counted at once
 _MOST_TEXTS = 5_000_000  # different values of one column that are numbered
 
 
@@ -152,8 +155,7 @@ def count_rows(frame: pl.LazyFrame, columns: Sequence[str], what: str) -> pl.Dat
         number = pl.col(name).cast(pl.String).cast(pl.Enum(different)).to_physical().cast(pl.UInt64)
         key = key * (len(different) + 1) + number.fill_null(len(different))
     rest = [name for name in columns if name not in texts]
-    numbered = frame.select(key.alias(_KEY), *rest).group_by(_KEY, *rest).len(TIMES)
-    found = _collected(numbered, what).sort(_KEY, *rest)
+    found = _counted(frame.select(key.alias(_KEY), *rest), what).sort(_KEY, *rest)
     return _named(found, texts).select(*columns, pl.col(TIMES).cast(pl.Int64))
 
 
@@ -170,8 +172,46 @@ def _named(found: pl.DataFrame, texts: dict[str, pl.Series]) -> pl.DataFrame:
     return found.drop(_KEY)
 
 
-def _collected(frame: pl.LazyFrame, what: str) -> pl.DataFrame:
-    return _collect_all([frame], what)[0]
+def _counted(rows: pl.LazyFrame, what: str) -> pl.DataFrame:
+    """The different rows and how often each stands there, in blocks.
+
+    To group all of them at once, Polars would hold more the more rows there are: it adds up at the end what it saw of a
+    group in between.
+    """
+    by = rows.collect_schema().names()
+    found = pl.DataFrame(schema={**rows.collect_schema(), TIMES: pl.Int64()})
+    waiting, height = list[pl.DataFrame](), 0
+
+    def added() -> pl.DataFrame:
+        if len(by) == 1:  # numbers alone are sorted faster, and in less memory, than they are grouped
+            return _merged(found, pl.concat(waiting).to_series().to_numpy())
+        block = pl.concat(waiting).group_by(by).agg(pl.len().cast(pl.Int64).alias(TIMES))
+        return pl.concat([found, block]).group_by(by).agg(pl.col(TIMES).sum())
+
+    try:
+        for batch in rows.collect_batches(maintain_order=False, engine="streaming"):
+            waiting.append(batch)
+            height += batch.height
+            if height >= max(_BLOCK, 2 * found.height):
+                found, height = added(), 0
+                waiting.clear()
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise TableError(f"{what} cannot be read: {first_line(error)}") from None
+    return added() if waiting else found
+
+
+def _merged(found: pl.DataFrame, keys: npt.NDArray[np.uint64]) -> pl.DataFrame:
+    """Different numbers, in order, and how often each stands there, with further ones added."""
+    new, times = np.unique(keys, return_counts=True)
+    old, before = found[_KEY].to_numpy(), found[TIMES].to_numpy()
+    place = np.searchsorted(old, new)
+    known = place < len(old)
+    known[known] = old[place[known]] == new[known]
+    before = before.copy()
+    before[place[known]] += times[known]
+    every = np.concatenate([old, new[~known]])
+    order = np.argsort(every, kind="stable")  # two ordered parts: merged, not sorted
+    return pl.DataFrame({_KEY: every[order], TIMES: np.concatenate([before, times[~known]])[order]})
 
 
 def _collect_all(frames: Sequence[pl.LazyFrame], what: str) -> list[pl.DataFrame]:

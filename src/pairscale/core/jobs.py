@@ -17,7 +17,7 @@ from pairscale.core.errors import InputError, PairscaleError
 from pairscale.core.notices import notice
 from pairscale.core.options import require_int
 
-__all__ = ["Done", "require_jobs", "run_tasks", "values_of"]
+__all__ = ["Done", "n_workers", "require_jobs", "run_tasks", "values_of"]
 
 Task = TypeVar("Task")
 Value = TypeVar("Value")
@@ -50,6 +50,15 @@ def require_jobs(n_jobs: Any) -> int | None:
     if number == 0:
         raise InputError("n_jobs must be a number of workers, or -1 for all cores, not 0")
     return number
+
+
+def n_workers(n_jobs: int | None) -> int:
+    """How many tasks are run at once, as far as joblib knows."""
+    if n_jobs == 1 or (n_jobs is None and "joblib" not in sys.modules):
+        return 1
+    from joblib import effective_n_jobs
+
+    return max(1, int(effective_n_jobs(n_jobs)))
 
 
 def run_tasks(

@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 
 from pairscale.core.errors import FitError
-from pairscale.core.jobs import run_tasks
+from pairscale.core.jobs import n_workers, run_tasks
 from pairscale.models._columns import both_orders, connected_columns, resampled, rounds_at_once, solve_columns
 from pairscale.models._counts import connected_parts, reweighted
 from pairscale.models._information import Covariance, covariance
@@ -17,6 +17,8 @@ from pairscale.models._progress import at_work
 from pairscale.models.likelihood import outcome_probabilities
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pairscale.core.arrays import Floats, Ints
     from pairscale.models._columns import Shared
     from pairscale.models._counts import Counts, Units
@@ -100,11 +102,15 @@ def bootstrap_draws(
     shared = engine.in_columns(counts, root)
     size = _BLOCK if shared is None else min(rounds_at_once(units), _BLOCK)
     blocks = [(done, min(done + size, rounds)) for done in range(0, rounds, size)]
+    # All comparisons are sent with a task, so that a few large tasks per worker are faster than many small ones.
+    workers = n_workers(n_jobs)
+    many = 1 if workers == 1 else -(-len(blocks) // (2 * workers))
+    tasks = [blocks[at : at + many] for at in range(0, len(blocks), many)]
     same = _Bootstrap(counts, units, root.at, engine, shared, seed, smooth)
     draws: list[Floats] = []
     at_work(f"bootstrap: 0 of {rounds:,} rounds")
-    for (_, end), one in zip(blocks, run_tasks(same.fitted, blocks, n_jobs), strict=True):
-        at_work(f"bootstrap: {end:,} of {rounds:,} rounds")
+    for task, one in zip(tasks, run_tasks(same.fitted, tasks, n_jobs), strict=True):
+        at_work(f"bootstrap: {task[-1][1]:,} of {rounds:,} rounds")
         if one.cause is not None and not isinstance(one.cause, FitError):
             raise one.cause
         draws += one.value or []
@@ -129,8 +135,12 @@ class _Bootstrap:
     seed: int
     smooth: bool
 
-    def fitted(self, block: tuple[int, int]) -> list[Floats]:
-        """The estimates of some rounds, from a number to another, without those that have none."""
+    def fitted(self, blocks: Sequence[tuple[int, int]]) -> list[Floats]:
+        """The estimates of some blocks of rounds."""
+        return [row for block in blocks for row in self._together(block)]
+
+    def _together(self, block: tuple[int, int]) -> list[Floats]:
+        """The estimates of the rounds from a number to another, without those that have none."""
         rows = [_drawn(self.units, np.random.default_rng([self.seed, at]), smooth=self.smooth) for at in range(*block)]
         weight = self.units.weight * np.array(rows)
         if self.shared is None:
