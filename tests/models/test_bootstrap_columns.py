@@ -44,7 +44,7 @@ def asked_of(data: pl.DataFrame, **options: Any) -> tuple[Any, ...]:
     """What a fit with these options hands to the bootstrap: counts, units, root, engine, and the kind of draws."""
     caught: list[Any] = []
 
-    def catch(counts: Any, units: Any, root: Any, engine: Any, *_: Any, smooth: bool) -> Any:
+    def catch(counts: Any, units: Any, root: Any, engine: Any, *_: Any, smooth: bool, n_jobs: int | None) -> Any:
         caught.append((counts, units, root, engine, smooth))
         return np.zeros((2, len(root.at.theta) + len(root.at.extra))), 0
 

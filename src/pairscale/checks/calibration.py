@@ -18,13 +18,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
-from scipy.special import expit, stdtrit
+import scipy
 
 from pairscale.checks.effect import wilson
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.options import require_int, require_level
-from pairscale.models.logits import SATURATED
 from pairscale.store.reading import read_comparisons
 
 if TYPE_CHECKING:
@@ -98,7 +97,7 @@ class Calibration(ReprMixin, table="bins"):
         if self.slope is None or self.intercept is None:
             return None
         z = math.log(stated / (1 - stated))
-        return float(expit(self.slope * z + self.intercept) + expit(self.slope * z - self.intercept)) / 2
+        return float(scipy.special.expit(self.slope * z + self.intercept) + scipy.special.expit(self.slope * z - self.intercept)) / 2
 
     @property
     def verdict(self) -> str:
@@ -323,7 +322,7 @@ def _recalibrated(q: Floats, y: Floats, pair: Ints, level: float) -> tuple[_Thre
     if not len(up) or not len(down):
         return nothing, nothing, "the same place was chosen every time"
     if up.min() >= down.max():
-        at = float(expit(up.min()))
+        at = float(scipy.special.expit(up.min()))
         cut = f"the first text is chosen wherever it is given {at:.0%} or more, and never below that"
         return nothing, nothing, "no probability is contradicted" if down.max() <= 0 <= up.min() else cut
     if up.max() <= down.min():
@@ -331,16 +330,16 @@ def _recalibrated(q: Floats, y: Floats, pair: Ints, level: float) -> tuple[_Thre
     x = np.stack([z, np.ones_like(z)], axis=1)
     beta = np.zeros(2)
     for _ in range(_STEPS):
-        p = expit(x @ beta)
+        p = scipy.special.expit(x @ beta)
         information = x.T @ (x * (p * (1 - p))[:, None])
         step = np.linalg.solve(information, x.T @ (y - p))
         beta = beta + step * min(1.0, 1.0 / float(np.abs(step).max() + 1e-300))
         if float(np.abs(step).max()) < 1e-9:
             break
-    p = expit(x @ beta)
+    p = scipy.special.expit(x @ beta)
     inverse = np.linalg.inv(x.T @ (x * (p * (1 - p))[:, None]))
     scores = np.stack([np.bincount(pair, column * (y - p), pairs) for column in x.T], axis=1)
     covariance = inverse @ (scores.T @ scores) @ inverse * pairs / (pairs - 1)
-    half = float(stdtrit(pairs - 2, (1 + level) / 2)) * np.sqrt(np.diag(covariance))
+    half = float(scipy.special.stdtrit(pairs - 2, (1 + level) / 2)) * np.sqrt(np.diag(covariance))
     slope, intercept = ((float(b), float(b - h), float(b + h)) for b, h in zip(beta, half, strict=True))
     return slope, intercept, None

@@ -17,7 +17,6 @@ from pairscale.cli._groups import Asking, Judging, with_groups
 from pairscale.cli._inputs import make_named_judge, run_file, say_reused, show_request
 from pairscale.cli._opening import read_given_pairs, say_judged
 from pairscale.core.addresses import without_login
-from pairscale.core.counting import is_many
 from pairscale.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -75,6 +74,7 @@ def command(
     A judge of your own is a function judge(A, B) in a Python file. A and B have "ID", "text" and the other columns of
     the samples; it returns {"is_valid": True, "Y": 1} when A is better, and "Y": 0 when B is.
     """
+    from pairscale.core.counting import is_many
     from pairscale.judges.base import judge_member
     from pairscale.providers.prices import price_date
 

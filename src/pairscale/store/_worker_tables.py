@@ -7,10 +7,10 @@ the database's clock; the clocks of workers are compared with it, and used for n
 from __future__ import annotations
 
 from sqlalchemy import (
+    DDL,
     Column,
     DateTime,
     Float,
-    Index,
     Integer,
     MetaData,
     Sequence,
@@ -49,14 +49,17 @@ workers = Table(
     Column("granted", Float, nullable=False),  # what it may spend, what it has spent included
 )
 
-_worker = Column("worker", Integer)
+_FREE = "CREATE INDEX leases_that_are_free ON leases (priority, pair_id) WHERE worker IS NULL"
 leases = Table(
     "leases",
     coordination,
     Column("pair_id", Integer, primary_key=True, autoincrement=False),
     Column("priority", SmallInteger, nullable=False),  # 1 for what was asked before
-    _worker,  # who has it; null while it is free
-    Index("leases_that_are_free", "priority", "pair_id", postgresql_where=_worker.is_(None)),
+    Column("worker", Integer),  # who has it; null while it is free
+    # As a statement: the option `postgresql_where` of an Index makes every start import that dialect with its drivers.
+    listeners=[
+        ("after_create", DDL(_FREE)),  # type: ignore[no-untyped-call]
+    ],
 )
 """The pairs that have no outcome yet; a row goes in the transaction that writes the outcome."""
 
