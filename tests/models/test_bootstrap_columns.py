@@ -44,7 +44,7 @@ def asked_of(data: pl.DataFrame, **options: Any) -> tuple[Any, ...]:
     """What a fit with these options hands to the bootstrap: counts, units, root, engine, and the kind of draws."""
     caught: list[Any] = []
 
-    def catch(counts: Any, units: Any, root: Any, engine: Any, *_: Any, smooth: bool, n_jobs: int | None) -> Any:
+    def catch(counts: Any, units: Any, root: Any, engine: Any, *_: Any, smooth: bool, n_jobs: Any) -> Any:
         caught.append((counts, units, root, engine, smooth))
         return np.zeros((2, len(root.at.theta) + len(root.at.extra))), 0
 
@@ -64,7 +64,7 @@ def drawn(asked: tuple[Any, ...], rounds: int, *, together: bool) -> tuple[Any, 
         patch.setattr(FitEngine, "solve", lambda *args: (alone.append(1), solve(*args))[1])
         if not together:
             patch.setattr(FitEngine, "in_columns", lambda *_: None)
-        draws, failed = bootstrap_draws(*given_, rounds, np.random.default_rng(5), smooth=smooth)
+        draws, failed = bootstrap_draws(*given_, rounds, 5, smooth=smooth)
     return draws, failed, len(alone)
 
 

@@ -208,7 +208,7 @@ def test_its_means_and_differences_are_those_of_the_runs(study):
 )
 def test_processes_give_the_same(study, selectors):
     again = simulate(
-        10, selector=selectors, seeds=1, judges={"good": {}}, per_item=5, preset="pairwiseLLM", workers=2,
+        10, selector=selectors, seeds=1, judges={"good": {}}, per_item=5, preset="pairwiseLLM", n_jobs=2,
         progress=False,
     )  # fmt: skip
     there = study.curves.filter(pl.col("selector").is_in(selectors), n_items=10, judge="good", seed=0)

@@ -97,7 +97,13 @@ class Calibration(ReprMixin, table="bins"):
         if self.slope is None or self.intercept is None:
             return None
         z = math.log(stated / (1 - stated))
-        return float(scipy.special.expit(self.slope * z + self.intercept) + scipy.special.expit(self.slope * z - self.intercept)) / 2
+        return (
+            float(
+                scipy.special.expit(self.slope * z + self.intercept)
+                + scipy.special.expit(self.slope * z - self.intercept)
+            )
+            / 2
+        )
 
     @property
     def verdict(self) -> str:
@@ -312,6 +318,8 @@ _Three: TypeAlias = tuple[float | None, float | None, float | None]
 
 def _recalibrated(q: Floats, y: Floats, pair: Ints, level: float) -> tuple[_Three, _Three, str | None]:
     """Slope and intercept with their intervals by pairs, or why there are none."""
+    from pairscale.models.logits import SATURATED
+
     nothing: _Three = (None, None, None)
     with np.errstate(divide="ignore"):
         z = np.clip(np.log(q) - np.log1p(-q), -SATURATED, SATURATED)
