@@ -70,7 +70,7 @@ def test_what_is_piped_gets_no_line(capsys):
 )
 def test_the_long_parts_say_what_they_work_at(options, words, monkeypatch):
     said = []
-    for module in ("_likelihood", "_intervals"):
+    for module in ("likelihood", "_intervals"):
         monkeypatch.setattr(f"pairscale.models.{module}.at_work", said.append)
     rows = [
         {"ID1": a, "ID2": b, "better_id": a, "judge_id": "xy"[n % 2]} for n, (a, b) in enumerate(["ab", "bc", "ca"] * 4)

@@ -97,13 +97,8 @@ class Calibration(ReprMixin, table="bins"):
         if self.slope is None or self.intercept is None:
             return None
         z = math.log(stated / (1 - stated))
-        return (
-            float(
-                scipy.special.expit(self.slope * z + self.intercept)
-                + scipy.special.expit(self.slope * z - self.intercept)
-            )
-            / 2
-        )
+        both = scipy.special.expit([self.slope * z + self.intercept, self.slope * z - self.intercept])
+        return float(both.mean())
 
     @property
     def verdict(self) -> str:

@@ -31,7 +31,7 @@ EXAMPLES = (
     "pairscale fit labels.jsonl --model bayes",
     "pairscale fit votes.jsonl --a-col pair.0 --b-col pair.1 --winner-col vote",
     "pairscale fit results.csv --model bayes --seed 1",
-    "pairscale fit 'parts/*.parquet' --bootstrap 200 --n-jobs -1",
+    "pairscale fit 'parts/*.parquet' --bootstrap 200 --n-jobs 2",
     "pairscale fit run.db --model bayes --answer probability",
     "pairscale fit panel.csv --model bayes --judges slopes",
     "pairscale fit run.db --model elo --runs 100 --json",

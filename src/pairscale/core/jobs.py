@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from pairscale.core.errors import InputError, PairscaleError
+from pairscale.core.errors import PairscaleError
 from pairscale.core.notices import notice
 from pairscale.core.options import require_int
 
@@ -44,12 +44,9 @@ def require_jobs(n_jobs: Any) -> int | None:
     Raises:
         InputError: when it is anything else.
     """
-    if n_jobs is None:
-        return None
-    number = require_int(n_jobs, "n_jobs", least=-1)
-    if number == 0:
-        raise InputError("n_jobs must be a number of workers, or -1 for all cores, not 0")
-    return number
+    if n_jobs is None or (n_jobs == -1 and isinstance(n_jobs, int)):
+        return n_jobs
+    return require_int(n_jobs, "n_jobs", least=1)
 
 
 def n_workers(n_jobs: int | None) -> int:
