@@ -69,7 +69,7 @@ def test_the_judge_errs_as_told():
     for _ in range(20_000):
         i, j = rng.choice(n, 2, replace=False).tolist()
         chance = (1 - lapse) / (1 + math.exp(truth[j] - truth[i] - bias)) + lapse / 2
-        counted[i < j].append((judge.answer(i, j), chance))
+        counted[i < j].append((judge.answer(i, j)[0], chance))
     for answers in counted.values():
         said = [(y, chance) for y, chance in answers if y is not None]
         assert 1 - len(said) / len(answers) == pytest.approx(0.1, abs=0.015)
