@@ -12,16 +12,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from pairscale.core.columns import ColumnNames
 from pairscale.core.errors import FileFormatError, InputError, TableError
 from pairscale.core.results import NO_COLUMNS, ORDER_KNOWN, ResultColumns, read_form
 from pairscale.core.tables import TIMES, first_line, listed
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 __all__ = [
     "IN_MEMORY",
@@ -202,6 +204,8 @@ def _counted(rows: pl.LazyFrame, what: str) -> pl.DataFrame:
 
 def _merged(found: pl.DataFrame, keys: npt.NDArray[np.uint64]) -> pl.DataFrame:
     """Different numbers, in order, and how often each stands there, with further ones added."""
+    import numpy as np  # which reading few results does not need
+
     new, times = np.unique(keys, return_counts=True)
     old, before = found[_KEY].to_numpy(), found[TIMES].to_numpy()
     place = np.searchsorted(old, new)
