@@ -81,7 +81,16 @@ def test_optional_members_and_their_defaults(server):
         None, None, False, False,
     ]  # fmt: skip
     known = {name for name in vars(JudgeCapabilities) if not name.startswith("_")}
-    assert known == {"max_cost_of", "price", "uses_cache", "waits_for_people", "graded", "allow_ties", "aclose", "share_limits"}
+    assert known == {
+        "max_cost_of",
+        "price",
+        "uses_cache",
+        "waits_for_people",
+        "graded",
+        "allow_ties",
+        "aclose",
+        "share_limits",
+    }
     own = known - {"waits_for_people", "graded", "allow_ties"}
     assert set(check_judge_protocol(model(server), ask=False).members) == own
     assert judge_member(bare, "graded") is True

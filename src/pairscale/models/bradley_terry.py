@@ -172,7 +172,6 @@ def fit_bt_model(
     notices = [*decided.notices, *said, *say_copies_of(decided, everyone, agreement)]
     if asked.se and (method.prior_sd != "learned" or agreement is None):
         notices += say_chosen(require_choice(chosen, "chosen", get_args(Chosen)), method)
-
     unjudged, said = _unjudged(expected, counts)
     notices += said
     parts = connected_parts(counts)

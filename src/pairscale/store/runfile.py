@@ -15,9 +15,8 @@ import polars as pl
 from sqlalchemy import Select, Text, cast, func, inspect, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from pairscale._version import __version__
 from pairscale.core.comparisons import with_members
-from pairscale.core.errors import StoreDamagedError, StoreError, StoreGoneError, StoreMismatchError
+from pairscale.core.errors import StoreError, StoreGoneError, StoreMismatchError
 from pairscale.core.provenance import utc_now
 from pairscale.core.tables import listed
 from pairscale.store import _postgres, _sqlite
@@ -32,6 +31,7 @@ from pairscale.store._results import (
     results_query,
     with_samples,
 )
+from pairscale.store._version import MARKS, check_version
 from pairscale.store.chain import heads_of
 from pairscale.store.database import (
     copy_rows,
@@ -45,7 +45,6 @@ from pairscale.store.evidence import damage_behind
 from pairscale.store.labels import LABELS, labels_query
 from pairscale.store.opened import opened_for_writing
 from pairscale.store.schema import (
-    SCHEMA_VERSION,
     attempts,
     blobs,
     comparisons,
@@ -68,7 +67,6 @@ __all__ = ["PairProgress", "RunFile", "open_run"]
 
 _CHUNK = 5_000
 _ADDRESS = re.compile(r"\w[\w+.-]+:/?[^/\\\s][^\s]*@")  # one that lacks its slashes must not become the name of a file
-_MARKS = {"metadata", "items", "pairs", "attempts"}  # by these a run file of any version is known
 
 
 def open_run(where: str | os.PathLike[str] | None, *, write: bool = False) -> RunFile:
@@ -104,7 +102,7 @@ def open_run(where: str | os.PathLike[str] | None, *, write: bool = False) -> Ru
     if where is None:
         return RunFile(_sqlite.open_memory(**options), "memory", None).prepared(write=True)
     path = Path(where)
-    engine = _sqlite.open_file(path, _MARKS, write=write, **options)
+    engine = _sqlite.open_file(path, MARKS, write=write, **options)
     return RunFile(engine, name or str(path), WriterLock(path) if write else None).prepared(write=write)
 
 
@@ -155,7 +153,8 @@ class RunFile:
         try:
             if self._lock is not None:
                 self._lock.acquire(self._last_writer())
-            self._check_version(create=write)
+            with self.transaction() as connection:
+                check_version(connection, self.name, create=write)
             if write:
                 with self.transaction() as connection:
                     set_fact(connection, "writer", f"{whoami()}, since {utc_now()[:19]} UTC")
@@ -174,34 +173,6 @@ class RunFile:
             if not inspect(connection).has_table("metadata"):
                 return "new"
             return str(get_fact(connection, "writer") or "unknown")
-
-    def _check_version(self, *, create: bool) -> None:
-        with self.transaction() as connection:
-            present = set(inspect(connection).get_table_names())
-            if not present and create:
-                tables.create_all(connection)
-                for key, value in (
-                    ("schema_version", SCHEMA_VERSION),
-                    ("created_by", f"pairscale {__version__}"),
-                    ("created_at", utc_now()),
-                ):
-                    set_fact(connection, key, value)
-                return
-            if not present >= _MARKS:
-                raise StoreDamagedError(f"{self.name} is a database but not a run file; name another file")
-            version = get_fact(connection, "schema_version")
-            if version in (1, 2):
-                raise StoreDamagedError(
-                    f"{self.name} was written by pairscale 0.1, whose run files this version does not read; "
-                    "use a new run file"
-                )
-            if version != SCHEMA_VERSION:
-                raise StoreDamagedError(
-                    f"{self.name} has schema version {version}, and this pairscale reads {SCHEMA_VERSION} alone; "
-                    "use the version of pairscale that wrote it"
-                )
-            if missing := tables.tables.keys() - present:
-                raise StoreDamagedError(f"{self.name} lacks {listed(sorted(missing))}; restore it from a copy")
 
     @contextmanager
     def transaction(self, held: Connection | None = None) -> Iterator[Connection]:
