@@ -114,9 +114,8 @@ def adaptive() -> ps.AdaptiveResult:
 def status() -> ps.RunStatus:
     counts = dict.fromkeys(("items", "pairs", "attempts"), 3)
     spending, conditions = pl.DataFrame({"cost": [0.5]}), pl.DataFrame({"judge_id": IDS})
-    return ps.RunStatus(
-        "run.db", counts, {}, None, None, conditions, spending, None, pl.DataFrame(), 0, 0, 0, pl.DataFrame()
-    )
+    none = pl.DataFrame()
+    return ps.RunStatus("run.db", counts, {}, None, None, conditions, spending, None, none, 0, 0, 0, none)
 
 
 def bayes() -> ps.BayesFit:

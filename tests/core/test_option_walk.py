@@ -20,14 +20,14 @@ from pairscale.testing import ProviderSimulator
 WRONG = (float("nan"), -1, True, "3")
 
 RESULTS = """
-Agreement AuditReport BTFit BayesFit BatchResult CaseChange ComparisonPlan CostEstimate EloFit ExportedCases
+Agreement AuditReport BTFit BayesFit BatchResult Calibration CaseChange ComparisonPlan CostEstimate EloFit ExportedCases
 GateCriterion GateResult JudgeCard JudgeCheck
 MultiBatch MultiBatchResult PairSummary PairwiseAgreement PairwiseCase PairwiseRunResult PositionalBias
 ReverseConsistency RunDiff RunStatus Labelling SimulationStudy SubmitResult TemplateStudy Unmatched VariantsResult
 """.split()
 """Classes that functions return: their numbers are computed, not given."""
 
-COUNTED = {"AdaptiveConfig.cap_count", "AdaptiveConfig.quotas", "AdaptiveConfig.round_pairs_effective",
+COUNTED = {"AdaptiveConfig.cap_count", "LLMJudge.share_limits", "AdaptiveConfig.quotas", "AdaptiveConfig.round_pairs_effective",
            "ModelVariant.answer"}  # fmt: skip
 """Methods that a run calls with what it has counted itself."""
 
@@ -35,7 +35,8 @@ DATA = {("fit_bt_model", "weights"), ("fit", "weights")}
 """Numbers that come with the rows of a table, one per row, and are checked with it."""
 
 NEGATIVE = {
-    ("SimulatedJudge", "bias"), ("plan", "bias"), ("simulate", "bias"), ("fit_elo_model", "start"),
+    ("plan", "judge_slopes"), ("SimulatedJudge", "bias"),
+    ("plan", "bias"), ("simulate", "bias"), ("fit_elo_model", "start"),
     ("build_btl_results_data", "iter_start"), ("SimulationStudy.reach", "target"), ("LLMJudge", "seed"),
     ("fit", "n_jobs"), ("fit_bt_model", "n_jobs"), ("plan", "n_jobs"), ("simulate", "n_jobs"),
     ("template_study", "n_jobs"),
@@ -158,6 +159,17 @@ def fitted(**options: Any) -> Any:
     return ps.fit(RESULT, "elo" if "runs" in options else "bt", **engine, **options)
 
 
+def planned(**options: Any) -> Any:
+    """With the form of answers that the option belongs to."""
+    answer = {"answer": "probability"} if "error" in options else {}
+    return ps.plan(**answer, **options)
+
+
+def calibrated(**options: Any) -> Any:
+    said = [row | {"probability": 0.7} for row in RESULT * 4]
+    return ps.check_calibration(said, RESULT, **options)
+
+
 def labelled(**options: Any) -> Any:
     """Asks nobody: standard input is empty."""
     pairs().write_csv("pairs.csv")
@@ -182,7 +194,10 @@ OTHERWISE: dict[str, Callable[..., Any]] = {
     "PairwiseRunResult.calibrated": lambda **o: carded().calibrated("k", **o),
     "SimulationStudy.reach": lambda **o: study().reach(**o),
     "Verdict": lambda **o: ps.Verdict.win(1, **o),
+    "Calibration.agreeing": lambda **o: calibrated().agreeing(**o),
+    "check_calibration": calibrated,
     "label": labelled,
+    "plan": planned,
     "llm_resume_multi_batches": resumed,
 }
 """How to call what is not simply a function of the package."""
@@ -208,6 +223,8 @@ BESIDES: dict[str, Callable[[], dict[str, Any]]] = {
     "PairwiseRunResult.length_controlled": dict,
     "PairwiseRunResult.calibrated": dict,
     "SimulationStudy.reach": dict,
+    "Calibration.agreeing": lambda: {"stated": 0.6},
+    "check_calibration": dict,
     "Trace": lambda: {"output": "Yes."},
     "Verdict": dict,
     "ab": lambda: {

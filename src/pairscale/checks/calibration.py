@@ -23,7 +23,7 @@ import scipy
 from pairscale.checks.effect import wilson
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
-from pairscale.core.options import require_int, require_level
+from pairscale.core.options import require_int, require_level, require_probability
 from pairscale.store.reading import read_comparisons
 
 if TYPE_CHECKING:
@@ -94,6 +94,7 @@ class Calibration(ReprMixin, table="bins"):
 
     def agreeing(self, stated: float) -> float | None:
         """Where the judge gives a text this probability, how often that text is chosen, by the recalibration."""
+        stated = min(max(require_probability(stated, "stated"), 1e-12), 1 - 1e-12)
         if self.slope is None or self.intercept is None:
             return None
         z = math.log(stated / (1 - stated))
