@@ -177,3 +177,11 @@ def test_a_table_without_a_figure_is_replayed_without_it():
     row = {"ID1": "a", "ID2": "b", "better_id": "a", "cost": math.nan, "probability": math.nan, "total_tokens": 12.0}
     done = judged(ps.ReplayJudge([row]))
     assert done.results.select("better_id", "cost", "total_tokens").row(0) == ("a", None, 12)
+
+
+def test_a_function_may_leave_out_is_valid():
+    """``Y`` or ``p`` alone is an answer; a mapping with neither is none."""
+    assert judged(lambda A, B: {"Y": 1}).results["better_id"].to_list() == ["a"]
+    assert judged(lambda A, B: {"p": 0.2}).results["better_id"].to_list() == ["b"]
+    done = judged(lambda A, B: {"winner": "a"})
+    assert "must return a mapping with Y, or with p" in done.failed_pairs["error_message"][0]

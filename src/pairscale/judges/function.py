@@ -34,7 +34,8 @@ class FunctionJudge:
 
     ``A`` is shown first and ``B`` second; both are mappings with ``ID`` (also as ``item_id``), ``text`` and every
     other column of the samples. The function returns ``{"is_valid": bool, "Y": 1 | 0 | None, "invalid_reason": str |
-    None}``: ``Y`` is 1 when A is better, 0 when B is, 0.5 for a tie; ``is_valid`` false is an abstention. Instead of
+    None}``: ``Y`` is 1 when A is better, 0 when B is, 0.5 for a tie; ``is_valid`` false is an abstention, and true when
+    it is left out. Instead of
     ``Y`` it may return ``p``, the probability that A is better: a graded answer, for A above 0.5, for B below, a tie at
     0.5. The mapping may also hold ``cost``, in US dollars, and ``probability`` beside ``Y``. The function may return a
     :class:`Verdict` instead.
@@ -123,10 +124,8 @@ def raised(error: BaseException) -> str:
 def _verdict(answer: Any) -> Verdict:
     if isinstance(answer, Verdict):
         return answer
-    if not isinstance(answer, Mapping) or not {"is_valid", "p"} & set(answer):
-        return Verdict.fail(
-            "invalid_winner", f"the judge must return a mapping with is_valid and Y, or with p, not {answer!r:.80}"
-        )
+    if not isinstance(answer, Mapping) or not {"is_valid", "Y", "p"} & set(answer):
+        return Verdict.fail("invalid_winner", f"the judge must return a mapping with Y, or with p, not {answer!r:.80}")
     cost = answer.get("cost")
     if not answer.get("is_valid", True):
         reason = str(answer.get("invalid_reason") or "the judge gave no valid answer")
