@@ -116,7 +116,9 @@ def worn_out(server, notes, *, n_texts, every_s, workers=4, concurrency=16, late
             server.start()
             is_restarted = True
     found = finished(processes)
-    assert [one.get("error") for one in found] == [None] * workers
+    errors = [one["error"] for one in found if one.get("error")]
+    assert all("the database does not answer" in error for error in errors)  # one that began while it was away
+    assert len(errors) < workers
     asked, attempts = asked_in(notes), whole(address, n_pairs)
     twice, lost = sum(asked.values()) - len(asked), sum(asked.values()) - attempts
     print(f"\n{n_pairs:,} pairs, {kills} kills, server killed: {is_restarted}; asked again: {twice}, "

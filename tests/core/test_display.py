@@ -27,6 +27,7 @@ from rich.console import Console
 import pairscale as ps
 from pairscale.auditing import AuditReport
 from pairscale.batch import BatchAnswers
+from pairscale.collect import live
 from pairscale.core.display import PlotMixin, ReportMixin, ReprMixin, as_cell, printable, text_lines
 from pairscale.core.errors import InputError, MissingExtraError, UnknownNameError
 from pairscale.core.provenance import Provenance
@@ -162,6 +163,7 @@ MADE: dict[type[ReprMixin], Callable[[], Any]] = {
     ps.BayesFit: bayes,
     CalibratedRate: lambda: calibrated_rate(ab_cases(), agreed=50, against=5, undecided=2),
     ps.ComparisonPlan: lambda: ps.plan(12, reliability=0.5, seeds=1, progress=False),
+    ps.Calibration: lambda: ps.check_calibration(comparisons().with_columns(probability=pl.lit(0.7)), comparisons()),
     ControlledRate: lambda: length_controlled(ab_cases()),
     ConfidenceSequence: lambda: confidence_sequence(ab_run().frame()),
     ps.CostEstimate: lambda: ps.estimate_llm_pairs_cost(ps.make_pairs(samples()), "gpt-4.1", offline=True),
@@ -176,6 +178,7 @@ MADE: dict[type[ReprMixin], Callable[[], Any]] = {
     ps.Labelling: lambda: ps.Labelling(pl.DataFrame({"case_id": IDS}), None, "run.db", 3, 9),
     ps.Labels: labels,
     LaplaceFit: lambda: fit_btl_laplace(comparisons(), IDS, "btl", seed=1),
+    ps.MergeResult: lambda: ps.MergeResult("run.db", pl.DataFrame({"source": IDS}), {"items": 3}),
     ps.MultiBatch: lambda: ps.MultiBatch([], pl.DataFrame({"provider": IDS}), Path("run.db"), Path()),
     ps.MultiBatchResult: lambda: ps.MultiBatchResult([], answered(), pl.DataFrame(), pl.DataFrame(), pl.DataFrame()),
     ps.PairSummary: lambda: ps.summarize_pairs(comparisons()),
@@ -207,6 +210,7 @@ MAIN: dict[type[ReprMixin], Callable[[Any], pl.DataFrame]] = {
     BatchAnswers: lambda result: result.results,
     ps.BatchResult: lambda result: result.results,
     ps.BayesFit: logs.summarize_items,
+    ps.Calibration: lambda result: result.bins,
     ps.ComparisonPlan: lambda result: result.runs,
     ConfidenceSequence: lambda result: result.table,
     ps.CostEstimate: lambda result: result.summary,
@@ -215,6 +219,7 @@ MAIN: dict[type[ReprMixin], Callable[[Any], pl.DataFrame]] = {
     ps.JudgeCard: lambda result: result.table,
     ps.Labelling: lambda result: result.labels,
     ps.Labels: lambda result: result.table,
+    ps.MergeResult: lambda result: result.sources,
     ps.MultiBatch: lambda result: result.registry,
     ps.MultiBatchResult: lambda result: result.combined,
     ps.PairSummary: lambda result: result.degrees,
@@ -305,7 +310,7 @@ def test_there_is_an_example_of_each() -> None:
 
     # A dataclass with slots is made twice; the first one is in no module.
     shown = {kind for kind in below(ReprMixin) if vars(sys.modules[kind.__module__]).get(kind.__name__) is kind}
-    assert shown - {ReprMixin, PlotMixin} == set(MADE)
+    assert shown - {ReprMixin, PlotMixin, live._StoredResult} == set(MADE)
     assert {type(made(kind)) for kind in KINDS} == set(MADE)
 
 

@@ -39,10 +39,15 @@ def calibration_parts(found: Sequence[tuple[str, Calibration]]) -> list[Part]:
 def _part(who: str, found: Calibration) -> Part:
     name = _NAMES[found.against]
     label = f"Stated probabilities {name[0].lower()}{name[1:]}; the table holds the same figures"
-    columns = [("stated from", True), ("to", True), ("answers", True), ("stated, mean", True), ("observed", True)]
-    columns += [("from", True), ("to", True)]
+    columns = [("stated", False), ("answers", True), ("mean", True), ("observed", True), ("interval", False)]
     rows = [
-        (percent(row["from"]), percent(row["to"]), f"{row['n']:,}", *(percent(row[key]) for key in _FIGURES))
+        (
+            f"{percent(row['from'])} to {percent(row['to'])}",
+            f"{row['n']:,}",
+            percent(row["stated"]),
+            percent(row["observed"]),
+            f"{percent(row['lower'])} to {percent(row['upper'])}",
+        )
         for row in found.bins.iter_rows(named=True)
     ]
     verdict = found.verdict
@@ -54,9 +59,6 @@ def _part(who: str, found: Calibration) -> Part:
         "figures": _figures(found),
         **table_of(columns, rows),
     }
-
-
-_FIGURES = ("stated", "observed", "lower", "upper")
 
 
 def _figures(found: Calibration) -> list[tuple[str, str]]:

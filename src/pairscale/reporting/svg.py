@@ -186,7 +186,7 @@ def _lines(picture: Lines) -> list[str]:
 
 def _diagram(picture: Diagram) -> list[str]:
     """What was stated from left to right, what was observed from bottom to top."""
-    height, bottom = 300, 34
+    height, bottom = 308, 42
     quarters = (0.0, 0.25, 0.5, 0.75, 1.0)
 
     def up(value: float) -> str:
@@ -196,7 +196,7 @@ def _diagram(picture: Diagram) -> list[str]:
     parts.append(f'<svg class="framed" height="{height}">')
     parts += _levels(((tick, up(tick)) for tick in quarters), None, percent)
     parts += [
-        f'<text class="tick" x="{_share(tick)}" y="{height - 18}" text-anchor="middle">{percent(tick)}</text>'
+        f'<text class="tick" x="{_share(tick)}" y="{height - 20}" text-anchor="middle">{percent(tick)}</text>'
         for tick in quarters
     ]
     parts.append(f'<line class="target" x1="0%" x2="100%" y1="{up(0)}" y2="{up(1)}"/>')
