@@ -55,7 +55,7 @@ class SharedBudget(Budget):
         """Wait until what is granted covers the question, too.
 
         Raises:
-            BudgetExceeded: nothing is left, and nobody has anything to give back.
+            BudgetExceeded: nothing is left, and no other worker has anything to give back.
         """
         is_free = self._is_free(reservation)
         while not is_free:

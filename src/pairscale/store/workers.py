@@ -396,7 +396,7 @@ class WorkerSession:
     def standing(self, connection: Connection, condition_id: str, pairs: Iterable[int]) -> dict[int, str]:
         """The outcomes of pairs that are no longer this worker's.
 
-        Whoever has them now will find them settled, too: in this transaction, or by an answer that it must see.
+        The worker that has them now finds them settled, too: in this transaction, or by an answer that it must see.
         """
         connection.execute(delete(leases).where(leases.c.pair_id.in_(list(pairs))))
         c = comparisons.c
