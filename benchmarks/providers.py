@@ -2,7 +2,7 @@
 
 Everybody who asks is a process of its own, and so are the servers, so that everything measured is the asker's. Ours is
 everything: prompt, request, reply, verdict, and the durable record. The SDK's is its bare asynchronous call with the
-same prompts, and nothing of what comes back is looked at. They take turns, and the least of each counts.
+same prompts, and nothing of what comes back is looked at. They take turns, and the median counts.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
 
-N_TEXTS, N_ASKED, OPEN, ROUNDS = 60, 1_500, 16, 3
+N_TEXTS, N_ASKED, OPEN, ROUNDS = 60, 1_500, 16, 5
 LATENCY_S, N_PACED, OPEN_PACED = 0.05, 6_400, 64
 MODEL, KEY = "gpt-4.1", "none-at-all"
 
@@ -184,8 +185,8 @@ def measured(what: str, url: str, n: int, concurrency: int) -> dict[str, float]:
 def run() -> list[dict[str, object]]:
     with server("simulate") as url:
         turns = [(measured("ours", url, N_ASKED, OPEN), measured("sdk", url, N_ASKED, OPEN)) for _ in range(ROUNDS)]
-    mine, theirs = (min(turn[who]["cpu_ms"] for turn in turns) for who in (0, 1))
-    shares = [turn[0]["cpu_ms"] / turn[1]["cpu_ms"] for turn in turns]
+    mine, theirs = (median(turn[who]["cpu_ms"] for turn in turns) for who in (0, 1))
+    shares = sorted(turn[0]["cpu_ms"] / turn[1]["cpu_ms"] for turn in turns)
     ideal = N_PACED / OPEN_PACED * LATENCY_S
     with server("slow") as url:
         turns = [
@@ -198,15 +199,15 @@ def run() -> list[dict[str, object]]:
         {"what": "the OpenAI SDK's bare call", "figure": f"{theirs:.2f} ms", "aim": ""},
         {
             "what": "the first of the second, turn by turn",
-            "figure": f"{min(shares):.0%} to {max(shares):.0%}",
-            "aim": "below 100%",
+            "figure": f"{median(shares):.0%} (turns: {', '.join(f'{one:.1%}' for one in shares)})",
+            "aim": "35%",
         },
         {
             "what": f"{N_PACED:,} judgements, a {LATENCY_S * 1e3:.0f} ms server, {OPEN_PACED} open: of the ideal rate",
-            "figure": f"{ideal / min(paced):.0%} (turns: {', '.join(f'{ideal / one:.0%}' for one in paced)})",
-            "aim": "85%",
+            "figure": f"{ideal / median(paced):.0%} (turns: {', '.join(f'{ideal / one:.0%}' for one in paced)})",
+            "aim": "80%",
         },
-        {"what": "the HTTP library alone, in turn with it", "figure": f"{ideal / min(fastest):.0%}", "aim": ""},
+        {"what": "the HTTP library alone, in turn with it", "figure": f"{ideal / median(fastest):.0%}", "aim": ""},
     ]
 
 
