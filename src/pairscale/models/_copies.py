@@ -13,7 +13,7 @@ from pairscale.core.tables import times_of
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = ["AS_NEW", "BY_ADDED", "DROP", "MANY", "copies_said", "say_copies"]
+__all__ = ["AS_NEW", "BY_ADDED", "DROP", "MANY", "copies_said", "say_copies", "without_copies"]
 
 DROP = "Leave copies out"
 AS_NEW = (
@@ -51,6 +51,35 @@ def say_copies(rows: pl.DataFrame, others: pl.DataFrame, counted: str = AS_NEW) 
     return [] if said is None else [notice(f"{said}; {counted}")]
 
 
+def without_copies(table: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
+    """The rows of a table that holds several copies of itself, each once, and a notice; any other table as it is.
+
+    How far repeats agree cannot tell such copies: where a pair was asked several times and its answers differed, the
+    copies of these answers differ, too.
+
+    Args:
+        table: comparisons with all columns that tell them apart.
+    """
+    names = _plain(table)
+    if not table.height or times_of(table) is not None or len(names) < table.width:
+        return table, []
+    which = table.hash_rows()
+    counts = which.value_counts()["count"]
+    times = math.gcd(*counts.unique().to_list())
+    if times == 1 or len(counts) < _SOME:
+        return table, []
+    row = pl.int_range(pl.len()).over("which")
+    once = table.filter(pl.DataFrame({"which": which}).select(row % times == 0).to_series())
+    said = f"{_several(table.height, len(counts), times)}; each of them counts once. "
+    return once, [notice(f'{said}Give repeats="independent" to count every row as new evidence')]
+
+
+def _several(rows: int, different: int, times: int) -> str:
+    """That a table was put together from copies of itself."""
+    distinct = "different " if different * times == rows else ""
+    return f"{rows // times:,} {distinct}rows stand {times:,} times each, word for word"
+
+
 def copies_said(rows: pl.DataFrame, others: pl.DataFrame) -> str | None:
     """What there is to say, without how they are counted."""
     asked = rows.select("ID1", "ID2", "better_id")
@@ -76,8 +105,7 @@ def copies_said(rows: pl.DataFrame, others: pl.DataFrame) -> str | None:
     steady = _different(asked.select(pl.exclude("better_id"))) == _different(asked) if ordered else unanimous
     times = math.gcd(*counts.unique().to_list())  # a table that was put together from copies of itself
     if times > 1 and len(counts) > 1 and (steady or not bare or len(counts) >= _SOME):
-        different = "different " if len(counts) * times == n else ""
-        return f"{n // times:,} {different}rows stand {times:,} times each, word for word"
+        return _several(n, len(counts), times)
     if copies and (steady and copies >= _FEW if bare else copies >= _COPIED * n):
         return f"{copies:,} of {n:,} rows repeat another row word for word"
     if unanimous and repeats >= _FEW:

@@ -6,6 +6,7 @@ much repeats of a pair add (:mod:`pairscale.models.repeats`), for the Bayesian m
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
@@ -18,6 +19,7 @@ from pairscale.core.notices import notice
 from pairscale.core.options import ProgressMode, require_choice
 from pairscale.core.tables import as_text, is_blank, listed, times_of
 from pairscale.models._bayes_rows import PROBABILITY, read_graded_rows
+from pairscale.models._copies import without_copies
 from pairscale.models._progress import showing_progress
 from pairscale.models._rows import judge_column
 from pairscale.models.sampling import Answer, Judges
@@ -107,7 +109,8 @@ def fit(
             results say who stood first, else ``btl_e``).
         prior_sd: Of bayes and ``map``: the standard deviation of the scores' prior; ``learned`` by default.
         repeats: How to count repeats of a pair: ``learned`` (the default of bayes and ``map``), ``independent``, or
-            their excess agreement from 0 (each is new evidence) to 1 (none is).
+            their excess agreement from 0 (each is new evidence) to 1 (none is). Unless you give it, the rows of a table
+            that holds several copies of itself, word for word, count once.
         prior: Of bayes: a number that is known of each item beforehand, such as a mark: a column of the run file's
             texts, a mapping from ID to number, or a table or file with ``ID`` and one other column.
         ties: ``half`` (half a win for each; the default of bayes), ``drop`` (the default of bt), or of bt ``davidson``.
@@ -184,18 +187,24 @@ def fit(
         from pairscale.models.elo import fit_elo_model
 
         return fit_elo_model(known.table, runs=100 if runs is None else runs, seed=seed)
+    table, said = known.table, list[str]()
+    if repeats is None and not _has_row_values(weights, cluster):
+        table, said = without_copies(table)
     ours = model == "bayes" or engine == "map"
     counted = repeats if repeats is not None else "learned" if ours else "independent"
     tied = ties if ties is not None else "half" if model == "bayes" else "drop"
     spread = prior_sd if prior_sd is not None else "learned"
+    found: BTFit | BayesFit
     if model == "bayes":
         tied = _require_bayes(tied)
         beforehand = None if prior is None else _beforehand(prior, known.samples)
         if answer == "probability":
-            return _graded(known.table, names, engine, variant, seed, spread, counted, beforehand, progress=progress)
-        if judges == "slopes":
-            return _by_judge(known.table, names, variant, seed, counted, tied, progress=progress)
-        return _pooled(known.table, names, engine, variant, seed, spread, counted, tied, beforehand, progress=progress)
+            found = _graded(table, names, engine, variant, seed, spread, counted, beforehand, progress=progress)
+        elif judges == "slopes":
+            found = _by_judge(table, names, variant, seed, counted, tied, progress=progress)
+        else:
+            found = _pooled(table, names, engine, variant, seed, spread, counted, tied, beforehand, progress=progress)
+        return replace(found, notices=(*said, *found.notices))
     if prior_sd is not None and engine != "map":
         raise InputError(f"prior_sd belongs to model='bayes' and to engine='map', not to engine={engine!r}")
     # Parts that were never compared are fitted one by one, and each alone says too little about a common spread.
@@ -203,8 +212,8 @@ def fit(
 
     fixed = 1.0 if not ours or (separate and prior_sd is None) else spread
     with showing_progress(show=progress):
-        return fit_bt_model(
-            known.table,
+        found = fit_bt_model(
+            table,
             engine=engine,
             ids=names,
             prior_sd=fixed,
@@ -216,6 +225,7 @@ def fit(
             chosen=chosen or known.chosen or "beforehand",
             **of_bt,
         )
+    return replace(found, notices=(*said, *found.notices))
 
 
 def _require_belonging(given: Mapping[str, Any], model: FitModel) -> None:
@@ -253,6 +263,11 @@ def counted_by(
         return None
     named = [weights if weights is not None else "weight", cluster] if model == "bt" else []
     return [name for name in named if isinstance(name, str)]
+
+
+def _has_row_values(*given: str | Sequence[Any] | None) -> bool:
+    """Whether there is one value per row, instead of the name of a column."""
+    return any(value is not None and not isinstance(value, str) for value in given)
 
 
 def _require_columns(table: pl.DataFrame, **given: str | Sequence[Any] | None) -> None:
