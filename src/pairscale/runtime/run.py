@@ -43,7 +43,7 @@ class RunOptions:
         concurrency: Questions open at once.
         retries: How often to ask again after a transient failure.
         retry_wait: Seconds before the first retry, where the provider does not say; doubled each time, with jitter.
-        timeout: Seconds that one answer may take; None for no limit.
+        timeout: Seconds that one answer may take, without waits for a rate limit; None for no limit.
         max_cost: US dollars that the run may spend, all calls and resumptions together; None for no limit.
     """
 
