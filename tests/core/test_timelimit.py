@@ -3,7 +3,7 @@ import asyncio
 import pytest
 from tests.providers.limit_servers import SimulatedLoop
 
-from pairscale.core.timelimit import TimeLimit, TimeLimitError
+from pairscale.core.timelimit import TimeLimit, TimeLimitError, waiting_for_turn
 
 
 async def slept(seconds):
@@ -104,3 +104,55 @@ def test_a_closed_limit_leaves_no_timer():
         return timer.cancelled(), await limit.within(slept(0))
 
     assert asyncio.run(scene()) == (True, 0)
+
+
+def in_no_time(scene):
+    with asyncio.Runner(loop_factory=SimulatedLoop) as runner:
+        return runner.run(scene)
+
+
+async def turn_and_answer(waits, takes):
+    with waiting_for_turn():
+        await asyncio.sleep(waits)
+    return await slept(takes)
+
+
+def test_waiting_for_a_turn_takes_none_of_the_time():
+    async def scene():
+        limit = TimeLimit(10)
+        done = await asyncio.gather(*(limit.within(turn_and_answer(waits, 9)) for waits in (0, 15, 3600)))
+        with pytest.raises(TimeLimitError):
+            await limit.within(turn_and_answer(3600, 11))
+        return done, asyncio.current_task().cancelling()
+
+    assert in_no_time(scene()) == ([9, 9, 9], 0)
+
+
+def test_the_time_runs_when_all_parts_of_a_question_have_had_their_turn():
+    async def parts():
+        return await asyncio.gather(*(turn_and_answer(waits, 60) for waits in (5, 30, 20)))
+
+    async def scene():
+        limit, loop = TimeLimit(10), asyncio.get_running_loop()
+        with pytest.raises(TimeLimitError):
+            await limit.within(parts())
+        return loop.time()
+
+    start = in_no_time(asyncio.sleep(0, 0))
+    assert in_no_time(scene()) - start == pytest.approx(40)
+
+
+def test_a_task_that_is_cancelled_while_it_waits_for_its_turn_stays_cancelled():
+    async def scene():
+        limit = TimeLimit(10)
+        task = asyncio.create_task(limit.within(turn_and_answer(3600, 0)))
+        await asyncio.sleep(60)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return task.cancelled()
+
+    assert in_no_time(scene())
+
+
+def test_without_a_limit_there_is_nothing_to_stop():
+    assert in_no_time(turn_and_answer(3600, 1)) == 1

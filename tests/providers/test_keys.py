@@ -613,3 +613,10 @@ def test_a_key_that_is_not_accepted_is_not_shown(tmp_path):
     assert "key is not accepted" in shown
     assert PLANTED not in shown
     assert PLANTED.encode() not in (tmp_path / "run.db").read_bytes()
+
+
+def test_a_document_that_is_nested_too_deeply_is_a_text_without_keys():
+    nested = b"[" * 100_000 + b'"sk-proj-1234567890abcdefgh"' + b"]" * 100_000
+    found = Redactor().document(nested)
+    assert isinstance(found, str)
+    assert "1234567890" not in found

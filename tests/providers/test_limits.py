@@ -9,8 +9,10 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.providers.limit_servers import SimulatedLoop
 
 from pairscale.core.errors import InputError
+from pairscale.core.timelimit import TimeLimit
 from pairscale.providers.base import LLMRequest
 from pairscale.providers.client import LLMClient, ProviderError
 from pairscale.providers.limits import Breaker, RateLimiter, Ticket, retry_after
@@ -559,3 +561,20 @@ def test_anthropics_filter_is_a_filter():
     client = LLMClient(provider_named("anthropic"), api_key="none-at-all")
     error = client.refused(400, {}, body)
     assert (error.code, error.failure) == ("content_filter", "question")
+
+
+def test_the_wait_for_a_turn_is_no_time_of_the_answer():
+    async def scene():
+        loop = asyncio.get_running_loop()
+        limit, limiter = TimeLimit(10), RateLimiter(1, clock=loop.time)
+        breaker = Breaker("a provider", failures=1, wait=60, clock=loop.time)
+        breaker.failed("HTTP 503", heard=True)
+        start = loop.time()
+        tickets = await asyncio.gather(*(limit.within(limiter.admit()) for _ in range(3)))
+        tried = await limit.within(breaker.admit())
+        return [ticket.at - start for ticket in tickets], tried
+
+    with asyncio.Runner(loop_factory=SimulatedLoop) as runner:
+        moments, tried = runner.run(scene())
+    assert moments == pytest.approx([0, 60, 120], abs=1)
+    assert tried

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.strategies import golden
 
-from pairscale.providers._read import split_thoughts, tokens
+from pairscale.providers._read import number, problem, split_thoughts
 from pairscale.providers.base import Alternative, HTTPCall, LLMReply, LLMRequest, TokenLogprob, Usage
 from pairscale.providers.registry import PROVIDERS, provider_named
 
@@ -466,4 +466,10 @@ def test_errors_in_their_shapes(provider, status, body, message, code):
     + [(said, None) for said in (2**70, 1e30, float("inf"), float("nan"))],
 )
 def test_counts_that_no_run_file_holds_are_none(said, read):
-    assert tokens(said) == read
+    assert number(said) == read
+
+
+@pytest.mark.parametrize("code", [float("nan"), float("inf"), -1, True, "429", 10**30])
+def test_an_error_whose_code_is_no_status_is_read_all_the_same(code):
+    found = problem(429, {"error": {"message": "slow down", "code": code, "status": code}})
+    assert (found.message, found.status) == ("slow down", None)

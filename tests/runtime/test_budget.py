@@ -10,7 +10,8 @@ import pairscale as ps
 from pairscale import Verdict
 from pairscale.core.errors import InputError, JudgeError
 from pairscale.judges.orders import BothOrders
-from pairscale.runtime import Budget, BudgetExceeded, require_prices
+from pairscale.judges.panel import PanelJudge
+from pairscale.runtime import Budget, BudgetExceeded, close, record_prices, recorded_prices, require_prices
 
 
 def run(scene):
@@ -232,3 +233,44 @@ def test_a_price_is_enough_and_judges_without_one_are_left_to_their_answers(limi
     own = ps.make_judge(lambda A, B: {"is_valid": True, "Y": 1})
     require_prices([priced, ps.make_judge("lexical"), own], limit)
     assert caplog.messages == []
+
+
+def model(name, **settings):
+    settings = {"api_key": "k" * 20, "base_url": "http://127.0.0.1:1", **settings}
+    return ps.make_judge(f"openai:{name}", judge_args=settings)
+
+
+def test_the_prices_of_every_member_of_a_panel_are_recorded(tmp_path):
+    panel = PanelJudge([model("gpt-5.1"), model("mine", price={"input": 1, "output": 2}), ps.make_judge("lexical")])
+    with ps.open_run(tmp_path / "run.db", write=True) as store:
+        record_prices(store, [panel])
+        assert [row["model"] for row in store.get_meta("prices")] == ["gpt-5.1", "mine"]
+        assert "2026" in recorded_prices(store)
+
+
+def test_a_limit_needs_the_price_of_every_member_of_a_panel():
+    def own(A, B):
+        return {"Y": 1, "cost": 0.1}
+
+    with pytest.raises(InputError, match="needs the price of openai:no-such-model"):
+        require_prices([PanelJudge([model("no-such-model"), ps.FunctionJudge(own, name="own")])], 1.0)
+
+
+def test_a_member_that_cannot_be_closed_leaves_no_other_open(caplog):
+    class Member:
+        closed = False
+
+        def __init__(self, name):
+            self.condition = ps.Condition(name)
+
+        async def compare(self, pair):
+            return Verdict.win(1)
+
+        async def aclose(self):
+            self.closed = True
+            raise RuntimeError("cannot close")
+
+    members = [Member("one"), Member("two")]
+    run(close(PanelJudge(members)))
+    assert [member.closed for member in members] == [True, True]
+    assert ["one" in caplog.messages[0], "two" in caplog.messages[1]] == [True, True]

@@ -20,7 +20,7 @@ from pairscale.core.provenance import utc_now
 from pairscale.judges.base import Item, Judge, JudgePair, judge_member
 from pairscale.judges.function import in_thread
 from pairscale.models.warm_start import warm_to_bytes
-from pairscale.runtime import Budget, FailureStreak, LogRows, Question, Recorded, Wait
+from pairscale.runtime import Budget, FailureStreak, LogRows, Question, Recorded, Wait, max_cost_of
 from pairscale.store.database import scrub_surrogates
 from pairscale.store.policies import JournalWriter
 from pairscale.store.writer import Entry
@@ -242,12 +242,8 @@ class AdaptiveSource:
 
     def _highest_cost(self) -> float | None:
         """What any question may cost, as the judge says of the two longest texts; None when it does not say."""
-        declared = judge_member(self._judge, "max_cost_of")
-        if declared is None:
-            return None
         longest = sorted(self._samples.values(), key=lambda sample: len(sample["text"].encode()))[-2:]
-        most: float | None = declared(JudgePair(longest[0], longest[-1]))
-        return most
+        return max_cost_of(self._judge, JudgePair(longest[0], longest[-1]))
 
     # The start and the end of a call
 

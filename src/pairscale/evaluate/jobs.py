@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from pairscale.core.errors import InputError, JudgeError
+from pairscale.core.options import optional, require_number
 from pairscale.evaluate.comparators import together
 from pairscale.evaluate.formats.reading import source_at
 from pairscale.evaluate.matching import matched
@@ -17,7 +18,7 @@ from pairscale.evaluate.store import EvaluationStore
 from pairscale.evaluate.suite import SuiteLike, Task, as_suite
 from pairscale.evaluate.traces import InMemoryTraceSource, Trace, TraceRef, TraceSource, as_trace
 from pairscale.evaluate.variants import Variant
-from pairscale.judges.function import words_of
+from pairscale.judges.function import OWN_ERRORS, is_interrupt, words_of
 from pairscale.runtime import Budget, close
 
 __all__ = ["CaseJob", "VariantRunner", "paired"]
@@ -109,7 +110,9 @@ async def _answer(variant: Variant, task: Task, repeat: int) -> Trace:
         said: Any = await variant.answer(task, repeat)
     except JudgeError:
         raise  # it can answer nothing at all
-    except Exception as error:  # noqa: BLE001 - an object of somebody's own may raise anything
+    except OWN_ERRORS as error:  # an object of somebody's own may raise anything
+        if is_interrupt(error):
+            raise
         return Trace(exception=words_of(error))
     return said if isinstance(said, Trace) else Trace(exception=f"a variant must answer with a Trace, not {said!r:.80}")
 
@@ -118,9 +121,13 @@ def _max_cost(variant: Variant, task: Task) -> float | None:
     """What an answer may cost at most, where the variant says so."""
     declared: Callable[[Task], float | None] | None = getattr(variant, "max_cost_of", None)
     try:
-        return None if declared is None else declared(task)
+        most = None if declared is None else declared(task)
     except Exception:  # noqa: BLE001 - the answer will fail as well, and say why
         return None
+    try:
+        return optional(require_number, most, "what it returns", least=0)
+    except InputError as error:
+        raise JudgeError(f"max_cost_of of a variant: {error}") from None
 
 
 def _source(given: Any, name: str) -> TraceSource:

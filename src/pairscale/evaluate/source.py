@@ -32,7 +32,7 @@ from pairscale.evaluate.styles import measures_of
 from pairscale.evaluate.suite import Task
 from pairscale.evaluate.traces import Trace
 from pairscale.judges.base import Judge, JudgePair, Verdict
-from pairscale.judges.function import raised
+from pairscale.judges.function import OWN_ERRORS, is_interrupt, raised
 from pairscale.runtime import Budget, BudgetExceeded, LogRows, Progress, Question, Recorded, Wait, close
 from pairscale.store.database import scrub_surrogates
 
@@ -281,7 +281,9 @@ class CaseSource:
             )
         except (JudgeError, StoreError, BudgetExceeded, _GivenUp):
             raise  # every other case would fail, too
-        except Exception as error:  # noqa: BLE001 - anything else that a comparator raises is the outcome of this case
+        except OWN_ERRORS as error:  # anything else that a comparator raises is the outcome of this case
+            if is_interrupt(error):
+                raise
             words = raised(error)
             if comparator.key not in self._heard:
                 notice(f"the comparator {comparator.key} raised an exception, and the run continues: {words}")

@@ -25,7 +25,11 @@ from pairscale.judges.base import JudgePair, Verdict
 
 _PACKAGE = str(Path(__file__).parents[1])
 
-__all__ = ["FunctionJudge", "in_thread", "raised", "takes", "words_of"]
+__all__ = ["OWN_ERRORS", "FunctionJudge", "in_thread", "is_interrupt", "raised", "takes", "words_of"]
+
+OWN_ERRORS = (Exception, SystemExit, asyncio.CancelledError)
+"""What the code of a user may raise: all of it is data. ``SystemExit`` would end the event loop with everything in it,
+and a ``CancelledError`` would look like Ctrl-C; the latter may be one, see :func:`is_interrupt`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +109,21 @@ class FunctionJudge:
             return Verdict.fail("timeout", words_of(error), failure="transient")
         except ConnectionError as error:
             return Verdict.fail("http_error", words_of(error), failure="transient")
-        except Exception as error:  # noqa: BLE001 - whatever a user's code raises is the outcome of this pair
+        except OWN_ERRORS as error:  # whatever a user's code raises is the outcome of this pair
+            if is_interrupt(error):
+                raise
             return Verdict.fail("judge_error", raised(error))
 
 
 def _is_users(frame: traceback.FrameSummary) -> bool:
     """Whether a line is neither ours nor in the generated ``__init__`` of a data class."""
     return not frame.filename.startswith(_PACKAGE) and (frame.filename, frame.name) != ("<string>", "__init__")
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """Whether the task itself is being cancelled; if not, a ``CancelledError`` is of the code that was called."""
+    task = asyncio.current_task()
+    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
 
 
 def raised(error: BaseException) -> str:
@@ -182,7 +194,7 @@ async def in_thread(call: Callable[[], Any]) -> Any:
     def target() -> None:
         try:
             post(outcome.set_result, call())
-        except StopIteration as error:  # no future takes one, and the caller would wait forever
+        except (StopIteration, GeneratorExit) as error:  # no future takes the one, no coroutine the other
             post(outcome.set_exception, RuntimeError(words_of(error)))
         except BaseException as error:  # noqa: BLE001 - it is raised again where the outcome is awaited
             post(outcome.set_exception, error)

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar, cast
 from pairscale.core.comparisons import Condition, Outcome
 from pairscale.core.errors import PairscaleError
 from pairscale.judges.base import Judge, JudgePair, Verdict
-from pairscale.judges.function import raised
+from pairscale.judges.function import OWN_ERRORS, is_interrupt, raised
 
 __all__ = ["BothOrders", "merge_orders", "merge_preferences", "merge_verdicts", "swapped", "unwrapped"]
 
@@ -56,7 +56,8 @@ def merge_preferences(stated: Sequence[float | None]) -> float | None:
 
 def swapped(pair: JudgePair) -> JudgePair:
     """The same question with the samples in the other order, under a name of its own."""
-    return replace(pair, first=pair.second, second=pair.first, uid=f"{pair.uid}~", is_swapped=True)
+    first, second = dict(pair.second), dict(pair.first)  # of its own, whatever a judge does to the other order's
+    return replace(pair, first=first, second=second, uid=f"{pair.uid}~", is_swapped=True)
 
 
 def merge_verdicts(forward: Verdict, backward: Verdict) -> Verdict:
@@ -129,7 +130,7 @@ class BothOrders:
         if name == "judge":
             raise AttributeError(name)
         found = getattr(self.judge, name)
-        return partial(_of_both, found) if name == "max_cost_of" else found
+        return partial(_of_both, found) if name == "max_cost_of" and found is not None else found
 
     @property
     def condition(self) -> Condition:
@@ -168,7 +169,9 @@ class BothOrders:
                 raise TypeError(f"the judge gave a {type(verdict).__name__}, not a Verdict")
         except PairscaleError:
             raise
-        except Exception as error:  # noqa: BLE001 - a failed judgement is data
+        except OWN_ERRORS as error:  # a failed judgement is data
+            if is_interrupt(error):
+                raise
             return Verdict.fail("judge_error", raised(error))
         return verdict
 

@@ -14,7 +14,7 @@ from pairscale.judges.names import PANEL_OF
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["PanelJudge", "panel_settings", "split_panel"]
+__all__ = ["PanelJudge", "members_of", "panel_settings", "split_panel"]
 
 
 class PanelJudge:
@@ -97,6 +97,11 @@ class PanelJudge:
         for one in self.members:
             if (end := judge_member(one, "aclose")) is not None:
                 await end()
+
+
+def members_of(*judges: Any) -> list[Any]:
+    """Those who are asked: the members in place of a panel, everything else as it is."""
+    return [one for judge in judges for one in (judge.members if isinstance(judge, PanelJudge) else (judge,))]
 
 
 def _named(conditions: Sequence[Condition]) -> list[str]:

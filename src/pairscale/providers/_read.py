@@ -12,7 +12,7 @@ from pairscale.providers.base import Alternative, ProviderProblem, ReplyError, T
 from pairscale.providers.limits import duration, longest_wait
 
 __all__ = [
-    "dollars", "items", "number", "objects", "problem", "refused", "split_thoughts", "token_logprobs", "tokens",
+    "dollars", "items", "number", "objects", "problem", "refused", "split_thoughts", "token_logprobs",
     "visible", "words",
 ]  # fmt: skip
 
@@ -31,12 +31,6 @@ def objects(value: Any) -> list[Mapping[str, Any]]:
 
 def number(value: Any) -> int | None:
     """A whole number from 0 that a run file can hold; None when it is none."""
-    found = int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else -1
-    return found if 0 <= found <= _MOST else None
-
-
-def tokens(value: Any) -> int | None:
-    """A count of tokens; None when it is none, or so large that no sum of such would fit into a run file."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return int(value) if is_number and 0 <= value <= _MOST else None
 

@@ -197,10 +197,10 @@ _ENDS: dict[Any, StopReason] = {
 
 def _usage(usage: Mapping[str, Any]) -> Usage:
     """Anthropic counts apart what it read from a cache and what it wrote to one."""
-    fresh, completion = _read.tokens(usage.get("input_tokens")), _read.tokens(usage.get("output_tokens"))
-    cached = _read.tokens(usage.get("cache_read_input_tokens"))
-    written = _read.tokens(usage.get("cache_creation_input_tokens"))
+    fresh, completion = _read.number(usage.get("input_tokens")), _read.number(usage.get("output_tokens"))
+    cached = _read.number(usage.get("cache_read_input_tokens"))
+    written = _read.number(usage.get("cache_creation_input_tokens"))
     prompt = None if fresh is None else fresh + (cached or 0) + (written or 0)
     total = None if prompt is None or completion is None else prompt + completion
     thoughts = _read.items(usage.get("output_tokens_details")).get("thinking_tokens")
-    return Usage(prompt, completion, total, cached, _read.tokens(thoughts), written)
+    return Usage(prompt, completion, total, cached, _read.number(thoughts), written)

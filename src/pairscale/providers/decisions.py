@@ -70,10 +70,10 @@ def read_decision(body: Any) -> LLMReply:
 def _usage(usage: Mapping[str, Any]) -> Usage:
     prompt = _read.items(usage.get("input_tokens_details"))
     return Usage(
-        _read.tokens(usage.get("input_tokens")),
-        _read.tokens(usage.get("output_tokens")),
-        _read.tokens(usage.get("total_tokens")),
-        _read.tokens(prompt.get("cached_tokens")),
-        _read.tokens(_read.items(usage.get("output_tokens_details")).get("reasoning_tokens")),
-        _read.tokens(prompt.get("cache_write_tokens")),
+        _read.number(usage.get("input_tokens")),
+        _read.number(usage.get("output_tokens")),
+        _read.number(usage.get("total_tokens")),
+        _read.number(prompt.get("cached_tokens")),
+        _read.number(_read.items(usage.get("output_tokens_details")).get("reasoning_tokens")),
+        _read.number(prompt.get("cache_write_tokens")),
     )

@@ -186,13 +186,13 @@ _ENDS: dict[Any, StopReason] = {
 
 def _usage(usage: Mapping[str, Any]) -> Usage:
     """Gemini counts thoughts apart from the answer."""
-    answer, thoughts = _read.tokens(usage.get("candidatesTokenCount")), _read.tokens(usage.get("thoughtsTokenCount"))
+    answer, thoughts = _read.number(usage.get("candidatesTokenCount")), _read.number(usage.get("thoughtsTokenCount"))
     both = None if answer is None and thoughts is None else (answer or 0) + (thoughts or 0)
     return Usage(
-        _read.tokens(usage.get("promptTokenCount")),
+        _read.number(usage.get("promptTokenCount")),
         both,
-        _read.tokens(usage.get("totalTokenCount")),
-        _read.tokens(usage.get("cachedContentTokenCount")),
+        _read.number(usage.get("totalTokenCount")),
+        _read.number(usage.get("cachedContentTokenCount")),
         thoughts,
     )
 

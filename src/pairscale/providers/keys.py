@@ -239,9 +239,9 @@ class Redactor:
         text = content.decode("utf-8", "replace")
         try:
             found = json.loads(text)
-        except ValueError:
+            return self.value(found) if self._may_hold_keys(text) else found
+        except (ValueError, RecursionError):
             return self.text(text)
-        return self.value(found) if self._may_hold_keys(text) else found
 
     def line(self, content: bytes) -> bytes:
         """A line of a file without keys; one without any stays to the letter."""

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from pairscale.core.notices import notice
 from pairscale.core.options import optional, require_number
+from pairscale.core.timelimit import waiting_for_turn
 
 __all__ = ["Breaker", "RateLimiter", "Ticket", "duration", "longest_wait", "retry_after"]
 
@@ -176,7 +177,8 @@ class RateLimiter:
     async def admit(self, tokens: int = 0) -> Ticket:
         """Wait until a request of so many tokens may be sent; requests are admitted in the order of the calls."""
         if self._line or self._wait(tokens) > 0:
-            await self._queue(tokens)
+            with waiting_for_turn():
+                await self._queue(tokens)
         self._last = Ticket(self._last.number + 1, self._clock())
         self._sent.append((self._last.at, tokens))
         self._tokens_sent += tokens
@@ -432,12 +434,15 @@ class Breaker:
         Returns:
             Whether this request is such a try. The caller reports how the request went, and passes this back.
         """
-        while self.is_open:
-            now = self._clock()
-            if now >= self._until and not self._trying:
-                self._trying = True
-                return True
-            await self._sleep(max(0.05, min(1.0, self._until - now)))
+        if self._in_row < self._failures:  # not open
+            return False
+        with waiting_for_turn():
+            while self.is_open:
+                now = self._clock()
+                if now >= self._until and not self._trying:
+                    self._trying = True
+                    return True
+                await self._sleep(max(0.05, min(1.0, self._until - now)))
         return False
 
     def failed(self, reason: str, tried: bool = False, *, heard: bool = False) -> str | None:

@@ -82,7 +82,7 @@ class Ollama:
             raise _read.refused(body, "a reply of Ollama")
         able = self.capabilities(str(call.body.get("model")))
         inside, text = _read.split_thoughts(content, able.think_tags)
-        prompt, completion = _read.tokens(found.get("prompt_eval_count")), _read.tokens(found.get("eval_count"))
+        prompt, completion = _read.number(found.get("prompt_eval_count")), _read.number(found.get("eval_count"))
         return LLMReply(
             text=text,
             stop_reason=_ENDS.get(found.get("done_reason"), "other"),

@@ -231,12 +231,12 @@ def _chat_usage(usage: Mapping[str, Any]) -> Usage:
     cached = prompt.get("cached_tokens", usage.get("cached_tokens"))
     reasoning = _read.items(completion).get("reasoning_tokens", usage.get("reasoning_tokens"))
     return Usage(
-        _read.tokens(usage.get("prompt_tokens")),
-        _read.tokens(usage.get("completion_tokens")),
-        _read.tokens(usage.get("total_tokens")),
-        _read.tokens(cached),
-        _read.tokens(reasoning),
-        _read.tokens(prompt.get("cache_write_tokens")),
+        _read.number(usage.get("prompt_tokens")),
+        _read.number(usage.get("completion_tokens")),
+        _read.number(usage.get("total_tokens")),
+        _read.number(cached),
+        _read.number(reasoning),
+        _read.number(prompt.get("cache_write_tokens")),
     )
 
 
@@ -280,10 +280,10 @@ def read_response(body: Any) -> LLMReply:
 def _response_usage(usage: Mapping[str, Any]) -> Usage:
     prompt = _read.items(usage.get("input_tokens_details"))
     return Usage(
-        _read.tokens(usage.get("input_tokens")),
-        _read.tokens(usage.get("output_tokens")),
-        _read.tokens(usage.get("total_tokens")),
-        _read.tokens(prompt.get("cached_tokens")),
-        _read.tokens(_read.items(usage.get("output_tokens_details")).get("reasoning_tokens")),
-        _read.tokens(prompt.get("cache_write_tokens")),
+        _read.number(usage.get("input_tokens")),
+        _read.number(usage.get("output_tokens")),
+        _read.number(usage.get("total_tokens")),
+        _read.number(prompt.get("cached_tokens")),
+        _read.number(_read.items(usage.get("output_tokens_details")).get("reasoning_tokens")),
+        _read.number(prompt.get("cache_write_tokens")),
     )

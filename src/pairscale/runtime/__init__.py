@@ -1,7 +1,15 @@
 """Ask judges: retries, budget, recording, progress, interrupts and resuming, for every kind of run."""
 
 from pairscale.runtime.asking import Stopwatch, ask_once, ask_unrecorded, close, comparison_of, pause, retrying
-from pairscale.runtime.budget import Budget, BudgetExceeded, Reservation, record_prices, recorded_prices, require_prices
+from pairscale.runtime.budget import (
+    Budget,
+    BudgetExceeded,
+    Reservation,
+    max_cost_of,
+    record_prices,
+    recorded_prices,
+    require_prices,
+)
 from pairscale.runtime.progress import Progress
 from pairscale.runtime.run import CONCURRENCY, RETRIES, TIMEOUT, RunOptions, Runtime
 from pairscale.runtime.source import LogRows, Question, Recorded, Source, Wait
@@ -33,6 +41,7 @@ __all__ = [
     "blocking",
     "close",
     "comparison_of",
+    "max_cost_of",
     "pause",
     "record_prices",
     "recorded_prices",

@@ -17,10 +17,11 @@ from pairscale.core.notices import notice
 from pairscale.core.provenance import utc_now, utc_text
 from pairscale.core.timelimit import TimeLimit, TimeLimitError
 from pairscale.judges.base import Judge, JudgePair, Verdict, judge_member
-from pairscale.judges.function import raised
+from pairscale.judges.function import OWN_ERRORS, is_interrupt, raised
+from pairscale.judges.panel import members_of
 from pairscale.providers.client import ProviderError
 
-__all__ = ["Stopwatch", "ask_once", "ask_unrecorded", "close", "comparison_of", "is_cancelled", "pause", "retrying"]
+__all__ = ["Stopwatch", "ask_once", "ask_unrecorded", "close", "comparison_of", "pause", "retrying"]
 
 T = TypeVar("T")
 _LONGEST_WAIT = 60.0
@@ -76,7 +77,9 @@ async def ask_once(judge: Judge, pair: JudgePair, limit: TimeLimit | None = None
     except TimeLimitError:
         assert limit is not None  # noqa: S101 - it is raised by it alone
         return Verdict.fail("timeout", f"no answer within {limit.seconds:g} seconds", failure="transient")
-    except Exception as error:  # noqa: BLE001 - a failed judgement is data
+    except OWN_ERRORS as error:  # a failed judgement is data
+        if is_interrupt(error):
+            raise
         return Verdict.fail("judge_error", raised(error))
     return verdict
 
@@ -149,20 +152,19 @@ async def close(asked: object) -> None:
 
     One that cannot be closed is told in a line: the answers have arrived by then, and must not be lost with it.
     """
+    for one in members_of(asked):
+        await _close(one)
+
+
+async def _close(asked: object) -> None:
     try:
         aclose = judge_member(asked, "aclose")
         if aclose is not None and inspect.isawaitable(closing := aclose()):
             await closing
-    except (Exception, asyncio.CancelledError) as error:  # whatever it raises, the answers are kept
-        if isinstance(error, asyncio.CancelledError) and is_cancelled():
+    except OWN_ERRORS as error:  # whatever it raises, the answers are kept
+        if is_interrupt(error):
             raise
         notice(f"closing {_name(asked)} failed, and its answers are kept: {raised(error)}")
-
-
-def is_cancelled() -> bool:
-    """Whether this task is being cancelled; if not, a ``CancelledError`` is the judge's own."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 def _name(asked: Any) -> str:

@@ -8,12 +8,23 @@ from dataclasses import dataclass, field
 
 from pairscale.core.errors import InputError, JudgeError
 from pairscale.core.notices import notice
+from pairscale.core.options import optional, require_number
 from pairscale.judges.base import Judge, JudgePair, Verdict, judge_member
+from pairscale.judges.function import raised
+from pairscale.judges.panel import members_of
 from pairscale.providers.prices import price_date, price_note
 from pairscale.store.runfile import RunFile
 from pairscale.store.spending import PRICES_MARK
 
-__all__ = ["Budget", "BudgetExceeded", "Reservation", "record_prices", "recorded_prices", "require_prices"]
+__all__ = [
+    "Budget",
+    "BudgetExceeded",
+    "Reservation",
+    "max_cost_of",
+    "record_prices",
+    "recorded_prices",
+    "require_prices",
+]
 
 _ROUNDING = 1 + 1e-9  # ten times ten cents are a dollar
 
@@ -156,13 +167,29 @@ class Budget:
         return reservation.most is None and reservation.who not in self.highest
 
 
+def max_cost_of(judge: Judge, pair: JudgePair) -> float | None:
+    """What a judge says that a question may cost at most; None when it does not say.
+
+    Raises:
+        JudgeError: it raises an exception instead, or what it says is no amount of money.
+    """
+    declared = judge_member(judge, "max_cost_of")
+    if declared is None:
+        return None
+    try:
+        return optional(require_number, declared(pair), "what it returns", least=0)
+    except Exception as error:  # noqa: BLE001 - whatever it is, the user's code has raised it
+        said = error if isinstance(error, InputError) else f"it raised {raised(error)}"
+        raise JudgeError(f"max_cost_of of the judge {judge.condition.judge_id}: {said}") from None
+
+
 def require_prices(judges: Iterable[Judge], max_cost: float | None) -> None:
     """Refuse a limit on costs for a model without a known price; without a limit, say that costs are unknown.
 
     Raises:
         InputError: the limit would have no effect.
     """
-    unknown = [judge.condition.judge_id for judge in judges if not _has_price(judge)]
+    unknown = [judge.condition.judge_id for judge in members_of(*judges) if not _has_price(judge)]
     for name in dict.fromkeys(unknown):
         how = (
             "give it with --price input=1.25,output=10 (US dollars per million tokens; in Python "
@@ -182,10 +209,12 @@ def record_prices(store: RunFile, judges: Iterable[Judge], variants: Mapping[str
         variants: by name, the variants that answer.
     """
     known = list(store.get_meta(PRICES_MARK) or ())
-    named: list[tuple[str, object]] = [(one.condition.model or one.condition.judge_id, one) for one in judges]
+    asked: list[tuple[str, object]] = [
+        (one.condition.model or one.condition.judge_id, one) for one in members_of(*judges)
+    ]
     found = []
-    for model, asked in (*named, *(variants or {}).items()):
-        price = judge_member(asked, "price")
+    for model, one in (*asked, *(variants or {}).items()):
+        price = judge_member(one, "price")
         if (date := price_date(price)) is not None:
             found.append({"model": model, "as_of": date, **{name: getattr(price, name) for name in _RECORDED}})
     if new := [row for row in found if row not in known]:
@@ -203,7 +232,10 @@ _RECORDED = ("input", "output", "source")
 def _has_price(judge: Judge) -> bool:
     """False when a judge can say what a question may cost, and does not know; one of the user's own need not say."""
     declared = judge_member(judge, "max_cost_of")
-    return declared is None or declared(_ANY_PAIR) is not None
+    try:
+        return declared is None or declared(_ANY_PAIR) is not None
+    except Exception:  # noqa: BLE001 - it knows the texts of the run alone, and will be asked about them
+        return True
 
 
 _ANY_PAIR = JudgePair({"ID": "a", "item_id": "a", "text": ""}, {"ID": "b", "item_id": "b", "text": ""})

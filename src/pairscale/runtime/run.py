@@ -20,7 +20,7 @@ from pairscale.core.options import optional, require_int, require_number
 from pairscale.core.timelimit import TimeLimit
 from pairscale.judges.base import Verdict, judge_member
 from pairscale.runtime.asking import Stopwatch, ask_once, comparison_of, pause
-from pairscale.runtime.budget import Budget, BudgetExceeded, Reservation
+from pairscale.runtime.budget import Budget, BudgetExceeded, Reservation, max_cost_of
 from pairscale.runtime.progress import Progress
 from pairscale.runtime.source import LogRows, Question, Recorded, Source, Wait
 from pairscale.runtime.streak import MOST_ALIKE, FailureStreak
@@ -43,7 +43,7 @@ class RunOptions:
         concurrency: Questions open at once.
         retries: How often to ask again after a transient failure.
         retry_wait: Seconds before the first retry, where the provider does not say; doubled each time, with jitter.
-        timeout: Seconds that one answer may take; None for no limit.
+        timeout: Seconds that one answer may take, without waits for a rate limit; None for no limit.
         max_cost: US dollars that the run may spend, all calls and resumptions together; None for no limit.
     """
 
@@ -243,12 +243,14 @@ class Runtime:
             found = await self._ask(question, turn)
             self.budget.spent += (found[0].cost or 0.0) if found is not None else 0.0
             return found
-        pair = question.pair(turn)
-        declared = judge_member(question.judge, "max_cost_of")
         try:
-            reserved = await self.budget.reserve(question.condition_id, None if declared is None else declared(pair))
+            most = max_cost_of(question.judge, question.pair(turn))
+            reserved = await self.budget.reserve(question.condition_id, most)
         except BudgetExceeded:
             self.stop("max_cost")
+            return None
+        except JudgeError as error:
+            self.stop("judge", error)
             return None
         if self._stop.is_set():  # while it waited for the budget
             self.budget.pay(reserved, None)

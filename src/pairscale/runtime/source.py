@@ -52,8 +52,12 @@ class Question:
     retries: int | None = None
 
     def pair(self, turn: int = 0) -> JudgePair:
-        """The question as the judge sees it, when it is asked for the ``turn``-th time again."""
-        return JudgePair(self.first, self.second, self.uid, self.attempt + turn, self.state, self.occurrence)
+        """The question as the judge sees it, when it is asked for the ``turn``-th time again.
+
+        It is given copies of the samples: what it does to them changes neither the record nor another question.
+        """
+        first, second = dict(self.first), dict(self.second)
+        return JudgePair(first, second, self.uid, self.attempt + turn, self.state, self.occurrence)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,207 @@
+"""Judge functions and judges that do what they should not, whichever way they are asked."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import math
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pairscale as ps
+from pairscale.core.comparisons import Condition
+from pairscale.core.errors import JudgeError
+from pairscale.judges.orders import BothOrders
+from tests.runtime.across import across
+from tests.runtime.workflows import FUNCTIONS, WORKFLOWS, Call, attempts_in, known_judge, outcomes_in
+
+
+def longer(A: Any, B: Any) -> dict[str, Any]:
+    return {"is_valid": True, "Y": int(len(A["text"]) > len(B["text"]))}
+
+
+def exit_in_thread(_A: Any, _B: Any) -> None:
+    sys.exit(3)
+
+
+async def exit_in_loop(_A: Any, _B: Any) -> None:
+    sys.exit(3)
+
+
+async def own_cancellation(_A: Any, _B: Any) -> None:
+    raise asyncio.CancelledError
+
+
+def generator_exit(_A: Any, _B: Any) -> None:
+    raise GeneratorExit
+
+
+ESCAPES: dict[str, tuple[Callable[..., Any], str]] = {
+    "function exits": (exit_in_thread, "SystemExit: 3"),
+    "async function exits": (exit_in_loop, "SystemExit: 3"),
+    "function is cancelled by itself": (own_cancellation, "CancelledError"),
+    "function raises GeneratorExit": (generator_exit, "RuntimeError: GeneratorExit"),
+}
+
+
+def on_fifth(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Judge by length, and do something else on the fifth question."""
+    number = itertools.count(1)
+
+    def judge(A: Any, B: Any) -> Any:
+        return function(A, B) if next(number) == 5 else longer(A, B)
+
+    return judge
+
+
+@across(FUNCTIONS, *ESCAPES)
+def test_whatever_a_function_raises_fails_one_question_and_the_run_continues(
+    workflow: str, event: str, tmp_path: Path
+) -> None:
+    function, words = ESCAPES[event]
+    call = Call(str(tmp_path / "run.db"), function=known_judge(on_fifth(function)))
+    WORKFLOWS[workflow](call)
+    failed = [one for one in attempts_in(call.run) if not one.is_answer]
+    assert [(one["failure"], one["error_code"]) for one in failed] == [("question", "judge_error")]
+    assert failed[0]["error_message"].startswith(words)
+
+
+class Escaping:
+    """A judge that is no function, and of which every question and the closing escape."""
+
+    condition = Condition("escaping", "function", None, None, None, {})
+
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+
+    async def compare(self, pair: ps.JudgePair) -> ps.Verdict:
+        raise self._error
+
+    async def aclose(self) -> None:
+        raise self._error
+
+
+@pytest.mark.parametrize("error", [SystemExit(4), asyncio.CancelledError()], ids=["exit", "cancelled"])
+@pytest.mark.parametrize("wrap", [lambda judge: judge, BothOrders], ids=["plain", "both orders"])
+def test_a_judge_that_always_escapes_is_a_failure_of_the_judge(
+    error: BaseException, wrap: Callable[[Any], Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    call = Call(str(tmp_path / "run.db"), questions=40, n_texts=41, function=wrap(Escaping(error)))
+    with pytest.raises(JudgeError, match=f"10 different questions in a row: {type(error).__name__}"):
+        WORKFLOWS["pairs"](call)
+    assert "closing escaping failed" in caplog.text
+
+
+def test_a_variant_that_exits_has_failed_on_its_task() -> None:
+    def answer(task: ps.Task) -> str:
+        return sys.exit("no answer") if task.task_id == "1" else "an answer"
+
+    tasks = ps.Suite.from_list([{"input": "Say something.", "task_id": f"{at}"} for at in range(3)])
+    judge = ps.pairwise_judge(longer, criterion="longer", key="longer")
+    done = ps.run_pairwise(tasks, variant_a=answer, variant_b=lambda _: "yes", comparators=[judge], progress=False)
+    assert [case.failed for case in done.cases] == [None, "a", None]
+    assert "SystemExit: no answer" in done.cases[1].reasoning
+
+
+def spoiling(A: Any, B: Any) -> dict[str, Any]:
+    """Judges, and changes what it was given."""
+    said = longer(A, B)
+    A["ID"], B["text"] = "another", "spoilt"
+    A.pop("item_id")
+    return said
+
+
+class Judging:
+    """A function as a judge that is none."""
+
+    condition = Condition("judging", "function", None, None, None, {})
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    async def compare(self, pair: ps.JudgePair) -> ps.Verdict:
+        return ps.Verdict.win(1 if self._function(pair.first, pair.second)["Y"] else 2)
+
+
+@across(FUNCTIONS, "function changes the samples", "judge changes the samples")
+def test_a_judge_that_changes_the_samples_changes_no_record_and_no_other_question(
+    workflow: str, event: str, tmp_path: Path
+) -> None:
+    seen: set[str] = set()
+
+    def judge(A: Any, B: Any) -> dict[str, Any]:
+        seen.update((A["text"], B["text"], A["ID"], B["ID"]))
+        return spoiling(A, B)
+
+    make: Callable[..., Any] = known_judge if event.startswith("function") else Judging
+    call = Call(str(tmp_path / "run.db"), function=make(judge))
+    honest = Call(str(tmp_path / "honest.db"), function=make(longer))
+    WORKFLOWS[workflow](call)
+    WORKFLOWS[workflow](honest)
+    assert sorted(outcomes_in(call.run)) == sorted(outcomes_in(honest.run))
+    assert not seen & {"another", "spoilt"}
+
+
+def test_a_function_that_changes_the_samples_does_not_change_the_other_order() -> None:
+    texts = []
+
+    def judge(A: Any, B: Any) -> dict[str, Any]:
+        texts.append((A["text"], B["text"]))
+        return spoiling(A, B)
+
+    done = ps.compare("a", "ab", judge=judge, judge_args={"both_orders": True})
+    assert done["better_id"].to_list() == ["second"]
+    assert sorted(texts) == [("a", "ab"), ("ab", "a")]
+
+
+class Pricing:
+    """A judge of one's own that says what a question may cost."""
+
+    condition = Condition("pricing", "function", None, None, None, {})
+
+    def __init__(self, most: Any) -> None:
+        self._most = most
+
+    def max_cost_of(self, pair: ps.JudgePair) -> Any:
+        return self._most(pair) if callable(self._most) else self._most
+
+    async def compare(self, pair: ps.JudgePair) -> ps.Verdict:
+        return ps.Verdict.win(1 if len(pair.first["text"]) > len(pair.second["text"]) else 2, cost=0.01)
+
+
+COSTS: dict[str, Any] = {"nan": math.nan, "negative": -1.0, "text": "1", "flag": True}
+
+
+@across(FUNCTIONS, *(f"max_cost_of gives {name}" for name in COSTS))
+def test_a_bound_that_is_no_amount_of_money_is_refused(workflow: str, event: str, tmp_path: Path) -> None:
+    judge = Pricing(COSTS[event.rpartition(" ")[2]])
+    call = Call(str(tmp_path / "run.db"), function=judge, options={"max_cost": 1.0})
+    with pytest.raises(JudgeError, match="max_cost_of of the judge pricing: what it returns must be a number of 0 or"):
+        WORKFLOWS[workflow](call)
+
+
+@across(FUNCTIONS, "max_cost_of knows its texts alone")
+def test_a_bound_is_asked_for_about_the_texts_of_the_run(workflow: str, event: str, tmp_path: Path) -> None:
+    def most(pair: ps.JudgePair) -> float:
+        if "[[t" not in pair.first["text"]:
+            raise KeyError(pair.first["ID"])
+        return 0.01
+
+    for run, options in (("free.db", {}), ("run.db", {"max_cost": 1.0})):
+        call = Call(str(tmp_path / run), function=Pricing(most), options=options)
+        WORKFLOWS[workflow](call)
+        assert all(one.is_answer for one in attempts_in(call.run))
+
+
+@across(FUNCTIONS, "max_cost_of raises")
+def test_a_bound_that_raises_is_said_with_its_line(workflow: str, event: str, tmp_path: Path) -> None:
+    def most(_pair: ps.JudgePair) -> float:
+        raise ZeroDivisionError("no price")
+
+    call = Call(str(tmp_path / "run.db"), function=Pricing(most), options={"max_cost": 1.0})
+    with pytest.raises(JudgeError, match=r"it raised ZeroDivisionError: no price \(test_events_of_functions\.py:\d+\)"):
+        WORKFLOWS[workflow](call)
