@@ -17,10 +17,10 @@ from pairscale.core.notices import notice
 from pairscale.core.provenance import utc_now, utc_text
 from pairscale.core.timelimit import TimeLimit, TimeLimitError
 from pairscale.judges.base import Judge, JudgePair, Verdict, judge_member
-from pairscale.judges.function import raised
+from pairscale.judges.function import ends_run, raised
 from pairscale.providers.client import ProviderError
 
-__all__ = ["Stopwatch", "ask_once", "ask_unrecorded", "close", "comparison_of", "is_cancelled", "pause", "retrying"]
+__all__ = ["Stopwatch", "ask_once", "ask_unrecorded", "close", "comparison_of", "pause", "retrying"]
 
 T = TypeVar("T")
 _LONGEST_WAIT = 60.0
@@ -76,8 +76,10 @@ async def ask_once(judge: Judge, pair: JudgePair, limit: TimeLimit | None = None
     except TimeLimitError:
         assert limit is not None  # noqa: S101 - it is raised by it alone
         return Verdict.fail("timeout", f"no answer within {limit.seconds:g} seconds", failure="transient")
-    except Exception as error:  # noqa: BLE001 - a failed judgement is data
-        return Verdict.fail("judge_error", raised(error))
+    except BaseException as error:
+        if ends_run(error):
+            raise
+        return Verdict.fail("judge_error", raised(error))  # a failed judgement is data
     return verdict
 
 
@@ -153,16 +155,10 @@ async def close(asked: object) -> None:
         aclose = judge_member(asked, "aclose")
         if aclose is not None and inspect.isawaitable(closing := aclose()):
             await closing
-    except (Exception, asyncio.CancelledError) as error:  # whatever it raises, the answers are kept
-        if isinstance(error, asyncio.CancelledError) and is_cancelled():
+    except BaseException as error:
+        if ends_run(error):
             raise
         notice(f"closing {_name(asked)} failed, and its answers are kept: {raised(error)}")
-
-
-def is_cancelled() -> bool:
-    """Whether this task is being cancelled; if not, a ``CancelledError`` is the judge's own."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 def _name(asked: Any) -> str:
