@@ -32,6 +32,18 @@ def shy(A, B):
     return {**longer(A, B), "is_valid": min(len(A["text"]), len(B["text"])) % 3 > 0, "invalid_reason": "no idea"}
 
 
+def ends(A, B):
+    raise SystemExit(0)
+
+
+def ending(task):
+    raise SystemExit(0)
+
+
+def answers(task):
+    return "x" * 20
+
+
 def slow(A, B):
     time.sleep(0.02)
     return longer(A, B)
@@ -110,6 +122,20 @@ def test_wrong_usage_is_2_and_what_cannot_run_is_1(cli, answers, monkeypatch, ar
     assert done.code == code
     assert words in " ".join(done.err.split())
     assert done.out == ""
+
+
+def test_code_that_calls_sys_exit_does_not_pass_the_gate(cli, answers):
+    Path("ended.py").write_text("raise SystemExit(0)")
+    Path("suite.jsonl").write_text("".join(json.dumps({"input": f"Question {n}?"}) + "\n" for n in range(20)))
+    variants = ("--variant-a", "judges:answers", "--variant-b", "judges:ending")
+    for given, code, words in (
+        ((*GATE, "long.jsonl", "--judge", "judges:ends"), 1, "SystemExit: 0"),
+        ((*GATE, "long.jsonl", "--judge", "ended:judge"), 1, "ended cannot be imported: SystemExit: 0"),
+        (("gate", "suite.jsonl", *variants, "--judge", "judges:longer"), 3, "B is worse than A: it won 0.0 %"),
+    ):
+        done = cli(*given, "--criterion", "says more", "--concurrency", "1")
+        assert done.code == code, done.err
+        assert words in done.out + done.err
 
 
 def test_answers_that_cannot_be_compared_are_refused_before_a_judge_is_asked(cli, answers):

@@ -1,6 +1,8 @@
 """A variant that fails has not won: the ways to count failures, the bounds, and that every figure uses one rule."""
 
+import asyncio
 import json
+import sys
 
 import polars as pl
 import pytest
@@ -72,6 +74,87 @@ def test_a_variant_that_dies_on_ninety_of_a_hundred_tasks_has_not_won():
     )
     assert "no verdict" in str(found)
     assert "B: failed 90 of 100 (90 %), median latency" in found.summary()
+
+
+class Ended(BaseException):
+    """What some libraries raise so that no ``except Exception`` takes it."""
+
+
+def raises_all_kinds(kind):
+    if kind == "exit":
+        sys.exit(0)
+    raise {"cancelled": asyncio.CancelledError, "base": Ended, "stop": StopIteration}[kind]
+
+
+@pytest.mark.parametrize("kind", ["exit", "cancelled", "base", "stop"])
+@pytest.mark.parametrize("is_async", [False, True])
+def test_whatever_a_variant_raises_it_has_failed_and_no_case_is_left_out(kind, is_async):
+    def variant(task):
+        if place(task) < 9:
+            raises_all_kinds(kind)
+        return "y" * 30
+
+    async def asynchronous(task):
+        return variant(task)
+
+    found = ps.run_pairwise(
+        suite_of(10),
+        variant_a=answering("x" * 20),
+        variant_b=asynchronous if is_async else variant,
+        comparators=[Longer()],
+        progress=False,
+    )
+    assert found.tally("longer") == (9, 1, 0)
+    assert found.variants[1].failures == 9
+    assert found.bounds("longer") == (pytest.approx(0.1), 1.0)
+
+
+@pytest.mark.parametrize("kind", ["exit", "cancelled", "base"])
+def test_whatever_a_comparator_or_a_judge_raises_is_no_outcome_of_that_case(kind):
+    class Raising(Longer):
+        async def compare(self, *, task, **given):
+            if place(task) == 1:
+                raises_all_kinds(kind)
+            return await super().compare(task=task, **given)
+
+    def judge(A, B):
+        if A["input"].startswith("Question 1?"):
+            raises_all_kinds(kind)
+        return {"Y": int(len(A["text"]) > len(B["text"]))}
+
+    async def asynchronous(A, B):
+        return judge(A, B)
+
+    for comparator in (
+        Raising(),
+        ps.pairwise_judge(judge, criterion="longer", key="longer"),
+        ps.pairwise_judge(asynchronous, criterion="longer", key="longer"),
+    ):
+        found = compare(n=3, comparators=[comparator])
+        assert found.counts("longer") == {"win": 2, "tie": 0, "flip": 0, "abstention": 0, "error": 1}
+
+
+def test_answers_that_cannot_be_read_are_not_left_out():
+    class Source(ps.InMemoryTraceSource):
+        async def load(self, ref):
+            if ref.task_id == "t1":
+                raise asyncio.CancelledError
+            return await super().load(ref)
+
+    answers = {"t0": "one", "t1": "two"}
+    with pytest.raises(InputError, match="CancelledError"):
+        ps.evaluate_pairwise(answers, Source(answers), comparators=[Longer()], progress=False)
+
+
+def test_a_comparator_that_returns_something_else_is_said_at_once(caplog):
+    class Wrong(Longer):
+        async def compare(self, **given):
+            return "b"
+
+    assert compare(n=3, comparators=[Wrong()]).counts("longer")["error"] == 3
+    said = [record.message for record in caplog.records]
+    assert len(said) == 1
+    assert "a comparator must return a PairwiseOutcome, not 'b'" in said[0]
 
 
 def test_few_failures_leave_the_verdict():

@@ -321,6 +321,42 @@ def test_plain_json(tmp_path, content):
     assert [(one.task_id, one.trace.output) for one in found] == [("t1", "Yes.")]
 
 
+@pytest.mark.parametrize(
+    ("output", "text", "failure"),
+    [
+        ([{"type": "text", "text": "Paris"}, {"type": "text", "text": "France"}], "Paris\nFrance", None),
+        ({"role": "assistant", "content": "Paris"}, "Paris", None),
+        ([{"role": "user", "content": "Q?"}, {"role": "assistant", "content": "Paris"}], "Paris", None),
+        ({"choices": [{"message": {"role": "assistant", "content": "Paris"}}]}, "Paris", None),
+        ({"choices": [{"message": {"content": None, "refusal": "I cannot."}}]}, "", "refusal: I cannot."),
+        ({"object": "response", "output": [{"type": "reasoning"}, {"type": "message", "role": "assistant",
+          "content": [{"type": "output_text", "text": "Paris"}]}]}, "Paris", None),
+        ({"candidates": [{"content": {"parts": [{"text": "Paris"}], "role": "model"}}]}, "Paris", None),
+        ([{"role": "user", "content": "Q?"}], "", "the assistant did not answer"),
+        ({"city": "Paris"}, '{"city": "Paris"}', None),
+        (["Paris", "Rome"], '["Paris", "Rome"]', None),
+    ],
+)  # fmt: skip
+def test_an_output_that_is_a_reply_is_read_as_its_words(tmp_path, output, text, failure):
+    asked = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Capital?"}]
+    path = write(tmp_path / "a.jsonl", [{"task_id": "t", "input": asked, "output": output}])
+    ((_, trace),) = loaded(ps.read_outputs(path))
+    assert (trace.output, trace.failure, trace.metadata["input"]) == (text, failure, "Capital?")
+
+
+def test_a_reply_with_several_answers_is_refused(tmp_path):
+    path = write(tmp_path / "a.jsonl", [{"task_id": "t", "output": {"choices": [{"text": "a"}, {"text": "b"}]}}])
+    with pytest.raises(InputError, match=r"row 1: output holds 2 answers; name one of them"):
+        ps.read_outputs(path)
+
+
+def test_a_refusal_is_a_failure_that_says_so(tmp_path):
+    talk = [{"role": "user", "content": "Q?"}, {"role": "assistant", "content": None, "refusal": "I cannot."}]
+    path = write(tmp_path / "a.jsonl", [{"id": "t", "messages": talk}])
+    ((_, trace),) = loaded(ps.read_outputs(path))
+    assert trace.failure == "refusal: I cannot."
+
+
 def test_paths_name_what_is_nested(tmp_path):
     rows = [{"meta": {"case": 7}, "io": {"in": "Q?", "out": ["x", {"said": "Yes."}]}}]
     path = write(tmp_path / "x.jsonl", rows)

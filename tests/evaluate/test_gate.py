@@ -203,3 +203,47 @@ def test_a_baseline_keeps_everything_of_an_answer(tmp_path):
         read_baseline(path)
     with pytest.raises(InputError, match="no answer to record"):
         write_baseline([], path, source="a.jsonl", name="main")
+
+
+def longer(A, B):
+    return {"Y": int(len(A["text"]) > len(B["text"]))}
+
+
+def gated(a, b=None, **options):
+    return ps.gate(a, b, criterion="says more", judge=longer, fixed=True, progress=False, **options)
+
+
+def test_tasks_are_paired_as_in_ab(tmp_path):
+    def write(name, rows):
+        path = tmp_path / name
+        path.write_text(json.dumps(rows), "utf-8")
+        return path
+
+    count = range(12)
+    a = write("a.json", [{"instruction": f"Question {n}?", "output": "x", "generator": "a"} for n in count])
+    b = write("b.json", [{"instruction": f"Question {n}? ", "output": "y" * 9, "generator": "b"} for n in count])
+    assert gated(a, b).criteria[0].n == 12, "files without names are paired by the text of the task"
+    baseline = tmp_path / "baseline.json"
+    gated(a, baseline=baseline, update_baseline=True)
+    assert gated(b, baseline=baseline).criteria[0].rate == 1.0
+    composed, decomposed = (
+        {f"K{one}se {n}": text for n in count} for one, text in (("\u00e4", "x"), ("a\u0308", "yy"))
+    )
+    assert gated(composed, decomposed).criteria[0].n == 12
+    others = write("c.json", [{"id": f"c{n}", "input": f"Question {n}?", "output": "y" * 9} for n in count])
+    named = write("d.json", [{"id": f"d{n}", "input": f"Question {n}?", "output": "x"} for n in count[:11]])
+    with pytest.raises(InputError, match="B has no answer to 1 of the 12 tasks of A: 'c11'"):
+        gated(others, named)
+    with pytest.raises(InputError, match=r"no task in common \(A has 't1', B has 't2'\)"):
+        gated({"t1": "x"}, {"t2": "x"})
+
+
+def test_a_baseline_leaves_no_answer_out(tmp_path):
+    class Source(ps.InMemoryTraceSource):
+        async def list(self):
+            yield ps.TraceRef("0", "t0")
+            yield ps.TraceRef("1")
+
+    source = Source({"t0": "x", "t1": "y"})
+    with pytest.raises(InputError, match="trace 1 has no task_id and no input"):
+        gated(source, baseline=tmp_path / "baseline.json", update_baseline=True)

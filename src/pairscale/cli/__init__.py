@@ -135,7 +135,9 @@ class _CommandGroup(TyperGroup):
             if stop.code == _TERMINATED:
                 say("terminated")
                 raise typer.Exit(_TERMINATED) from None
-            raise
+            # Not ours: the user's code called sys.exit(). Its code 0 would say that the work is done.
+            say(f"error: the work was ended by sys.exit({'' if stop.code is None else repr(stop.code)})")
+            raise typer.Exit(1) from None
 
 
 class _Command(TyperCommand):

@@ -167,13 +167,13 @@ def _report(found: ps.PairwiseRunResult, dates: str) -> None:
     asked = f"{found.asked:,} questions asked now" if found.asked else "all known already, nothing asked"
     say(f"{cases:,} cases, {asked}{f', ${found.cost:.4f}{dates}' if found.cost else ''}")
     for words, which in (
-        ("not compared, because A or B has no answer", [one for one in found.unmatched if one.repeat == 1]),
-        ("duplicates not compared, because the other has no answer", [o for o in found.unmatched if o.repeat > 1]),
+        ("task{} not compared, because A or B has no answer", [one for one in found.unmatched if one.repeat == 1]),
+        ("duplicate{} not compared, because the other has no answer", [o for o in found.unmatched if o.repeat > 1]),
     ):
         if which:
             shown = ", ".join(dict.fromkeys(printable(one.task_id) for one in which[:5]))
             more = f" and {len(which) - 5:,} more" if len(which) > 5 else ""
-            say(f"note: {len(which):,} {words}: {shown}{more}")
+            say(f"note: {len(which):,} {words.format('s' * (len(which) != 1))}: {shown}{more}")
     for key in found.keys[:1]:
         if words := failures_words(found, key):
             say(f"note: {printable(words)}")

@@ -14,7 +14,9 @@ from pairscale.core.errors import FileFormatError, InputError
 from pairscale.core.files import replacing
 from pairscale.core.provenance import Provenance, fingerprint
 from pairscale.core.tables import listed
-from pairscale.evaluate.traces import InMemoryTraceSource, Trace, TraceSource
+from pairscale.evaluate.matching import name_of_input
+from pairscale.evaluate.suite import as_words, id_key, input_key
+from pairscale.evaluate.traces import InMemoryTraceSource, Trace, TraceRef, TraceSource
 
 __all__ = ["Baseline", "loaded", "read_baseline", "require_same_answers", "require_same_inputs", "write_baseline"]
 
@@ -48,8 +50,21 @@ class Baseline:
 
 
 async def loaded(source: TraceSource) -> list[tuple[str, Trace]]:
-    """All answers of a source with their tasks; those that name no task are left out."""
-    return [(ref.task_id, await source.load(ref)) async for ref in source.list() if ref.task_id is not None]
+    """All answers of a source with the names of their tasks; one that has none is named by its text.
+
+    Raises:
+        InputError: an answer has neither a name nor a text of its task.
+    """
+    return [(_name(ref), await source.load(ref)) async for ref in source.list()]
+
+
+def _name(ref: TraceRef) -> str:
+    if ref.task_id is not None:
+        return ref.task_id
+    if isinstance(asked := ref.metadata.get("input"), str) and asked.strip():
+        return name_of_input(asked)
+    where = ref.metadata.get("where") or f"trace {ref.trace_id}"
+    raise InputError(f"{where} has no task_id and no input, by which answers are paired")
 
 
 def write_baseline(
@@ -140,14 +155,16 @@ def require_same_inputs(a: list[tuple[str, Trace]], b: list[tuple[str, Trace]]) 
     Raises:
         InputError: that names the tasks.
     """
-    asked = {task: trace.metadata["input"] for task, trace in a if trace.metadata.get("input") is not None}
-    apart = {
-        task: None
-        for task, trace in b
-        if task in asked and trace.metadata.get("input") is not None and trace.metadata["input"] != asked[task]
-    }
+    asked, apart = {id_key(task): key for task, trace in a if (key := _asked(trace))}, dict[str, None]()
+    for task, trace in b:
+        if (key := _asked(trace)) and asked.get(id_key(task), key) != key:
+            apart[task] = None
     if apart:
         raise InputError(
             f"A and B answered different inputs under the same task_id: {listed(list(apart), 5)}; have both answer the "
             "same tasks, and record the baseline again if there is one"
         )
+
+
+def _asked(trace: Trace) -> str:
+    return input_key(as_words(trace.metadata.get("input")))

@@ -18,9 +18,11 @@ from pairscale.evaluate.baseline import (
     write_baseline,
 )
 from pairscale.evaluate.formats.reading import source_at
-from pairscale.evaluate.gate_options import GateOptions, Missing
+from pairscale.evaluate.gate_options import GateOptions
 from pairscale.evaluate.inference.gate import cases_to_decide
-from pairscale.evaluate.traces import Trace
+from pairscale.evaluate.matching import matched
+from pairscale.evaluate.suite import as_suite
+from pairscale.evaluate.traces import InMemoryTraceSource, Trace, TraceRef
 from pairscale.evaluate.verbs import AnswerColumns, read_sides
 from pairscale.runtime import run_sync
 
@@ -97,9 +99,7 @@ def read_given(
         answers_a = list(known.answers)
     if tasks is None:
         require_same_inputs(answers_a, answers_b)
-    _require_common(answers_a, answers_b, names)
-    _require_all(answers_a, answers_b, options.missing, names, tasks)
-    _tell_size(len({task for task, _ in answers_a} & {task for task, _ in answers_b}), options, names, tell)
+    _tell_size(_require_pairs(answers_a, answers_b, options, names, tasks), options, names, tell)
     return Given(a if known is None else known.source, b if both else a, tasks, variants, known)
 
 
@@ -131,39 +131,33 @@ def _origin(given: Any) -> str:
     return Path(given).name if isinstance(given, str | Path) else type(given).__name__
 
 
-def _require_common(a: list[tuple[str, Trace]], b: list[tuple[str, Trace]], names: tuple[str, str]) -> None:
-    tasks_a, tasks_b = (list(dict.fromkeys(task for task, _ in side)) for side in (a, b))
-    if set(tasks_a).isdisjoint(tasks_b):
-        has = [
-            f"{name} has {listed(tasks, 3) or 'none'}" for name, tasks in zip(names, (tasks_a, tasks_b), strict=True)
-        ]
+def _require_pairs(
+    a: list[tuple[str, Trace]], b: list[tuple[str, Trace]], options: GateOptions, names: tuple[str, str], tasks: Any
+) -> int:
+    """How many tasks can be compared; refuse a B that lacks answers, as they may be those that it failed on."""
+
+    async def refs_of(answers: list[tuple[str, Trace]]) -> list[TraceRef]:
+        return [ref async for ref in InMemoryTraceSource(answers).list()]
+
+    refs_a, refs_b = run_sync(lambda: refs_of(a)), run_sync(lambda: refs_of(b))
+    matches, _ = matched(refs_a, refs_b, () if tasks is None else as_suite(tasks), names, tell=lambda _words: None)
+    wanted = [one for one in matches if one.a]
+    lacking = [one.name for one in wanted if not one.b]
+    if lacking and options.missing != "excluded":
         raise InputError(
-            f"{names[0]} and {names[1]} have no task in common ({', '.join(has)}); answers are paired by task_id, or "
-            "by the column that id_col= names"
+            f"{names[1]} has no answer to {len(lacking):,} of the {len(wanted):,} tasks of {names[0]}: "
+            f"{listed(lacking, 5)}; if it failed on them, add them with an empty output, so that they count as "
+            "failures; if they are no longer asked, give missing=excluded"
         )
-
-
-def _require_all(
-    a: list[tuple[str, Trace]], b: list[tuple[str, Trace]], missing: Missing, names: tuple[str, str], tasks: Any
-) -> None:
-    """Refuse a B that lacks answers: they may be those that it failed on."""
-    wanted = {task for task, _ in a} if tasks is None else {task for task, _ in a} & {one.task_id for one in tasks}
-    there = {task for task, _ in b}
-    lacking = [task for task in dict.fromkeys(task for task, _ in a) if task in wanted and task not in there]
-    if not lacking or missing == "excluded":
-        return
-    raise InputError(
-        f"{names[1]} has no answer to {len(lacking):,} of the {len(wanted):,} tasks of {names[0]}: "
-        f"{listed(lacking, 5)}; if it failed on them, add them with an empty output, so that they count as failures; "
-        "if they are no longer asked, give missing=excluded"
-    )
+    return len(wanted) - len(lacking)
 
 
 def _tell_size(tasks: int, options: GateOptions, names: tuple[str, str], tell: Callable[[str], object]) -> None:
     """Say before a judge is asked when the suite is too small for the margin."""
     needed = cases_to_decide(options.margin, level=options.rule.level, fixed=options.fixed)
     if needed is not None and tasks < needed:
+        many = f"{tasks:,} task{'s' * (tasks != 1)}"
         tell(
-            f"note: {tasks:,} tasks can show that {names[1]} is worse, but hardly that it is not, with a margin of "
+            f"note: {many} can show that {names[1]} is worse, but hardly that it is not, with a margin of "
             f"{100 * options.margin:g} %: that takes about {needed:,} tasks without ties, fewer with ties"
         )

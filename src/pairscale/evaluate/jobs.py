@@ -18,7 +18,7 @@ from pairscale.evaluate.store import EvaluationStore
 from pairscale.evaluate.suite import SuiteLike, Task, as_suite
 from pairscale.evaluate.traces import InMemoryTraceSource, Trace, TraceRef, TraceSource, as_trace
 from pairscale.evaluate.variants import Variant
-from pairscale.judges.function import OWN_ERRORS, is_interrupt, words_of
+from pairscale.judges.function import ends_run, words_of
 from pairscale.runtime import Budget, close
 
 __all__ = ["CaseJob", "VariantRunner", "paired"]
@@ -110,8 +110,8 @@ async def _answer(variant: Variant, task: Task, repeat: int) -> Trace:
         said: Any = await variant.answer(task, repeat)
     except JudgeError:
         raise  # it can answer nothing at all
-    except OWN_ERRORS as error:  # an object of somebody's own may raise anything
-        if is_interrupt(error):
+    except BaseException as error:  # an object of somebody's own may raise anything
+        if ends_run(error):
             raise
         return Trace(exception=words_of(error))
     return said if isinstance(said, Trace) else Trace(exception=f"a variant must answer with a Trace, not {said!r:.80}")

@@ -9,6 +9,7 @@ from typing import TypeAlias
 from pairscale.core.errors import InputError
 from pairscale.core.notices import notice
 from pairscale.core.provenance import text_hash
+from pairscale.core.tables import listed
 from pairscale.evaluate.result import Unmatched
 from pairscale.evaluate.suite import Task, id_key, input_key
 from pairscale.evaluate.traces import TraceRef
@@ -51,7 +52,11 @@ def name_of_input(given: str) -> str:
 
 
 def matched(
-    refs_a: Sequence[TraceRef], refs_b: Sequence[TraceRef], tasks: Iterable[Task], names: tuple[str, str] = ("A", "B")
+    refs_a: Sequence[TraceRef],
+    refs_b: Sequence[TraceRef],
+    tasks: Iterable[Task],
+    names: tuple[str, str] = ("A", "B"),
+    tell: Callable[[str], object] = notice,
 ) -> tuple[list[Match], list[Unmatched]]:
     """The answers of each task, and those that belong to none.
 
@@ -63,6 +68,7 @@ def matched(
         refs_b: what B has.
         tasks: those of a suite; none without one.
         names: of the variants.
+        tell: Is told what is unusual.
 
     Raises:
         InputError: nothing can be matched.
@@ -71,13 +77,13 @@ def matched(
     sides = (refs_a, refs_b)
     unmatched = []
     if suite:
-        grouped = [_by_suite(refs, suite, name) for refs, name in zip(sides, names, strict=True)]
+        grouped = [_by_suite(refs, suite, name, tell) for refs, name in zip(sides, names, strict=True)]
         order = list(suite)
         shown = {key: key for key in order}
     else:
         key_of, why = _how(sides, names)
         if why:
-            notice(why)
+            tell(why)
         grouped = [_groups(refs, key_of) for refs in sides]
         order = list(dict.fromkeys([*grouped[0], *grouped[1]]))
         shown = {key: _shown_name(key, grouped, by_input=key_of is _by_input) for key in order}
@@ -91,8 +97,8 @@ def matched(
             elif all(one.task_id != ref.task_id for one in unmatched):
                 unmatched.append(Unmatched(ref.task_id, 1, "suite"))
     found = [Match(shown[key], suite.get(key), *(groups.get(key, ()) for groups in grouped)) for key in order]
-    _tell_duplicates(found, names)
-    _tell_inputs(found, names)
+    _tell_duplicates(found, names, tell)
+    _tell_inputs(found, names, tell)
     return found, unmatched
 
 
@@ -130,12 +136,16 @@ def _how(sides: Sequence[Sequence[TraceRef]], names: tuple[str, str]) -> tuple[_
             f"{' and '.join(without)} names no tasks, and no task of {names[0]} and {names[1]} has the same text; name "
             "the column of the tasks' names (id_col=), or of their text (input_col=)"
         )
+    has = ", ".join(f"{name} has {listed(sorted(known), 3)}" for name, known in zip(names, ids, strict=True))
     raise InputError(
-        f"{names[0]} and {names[1]} have no task in common; answers are paired by task_id, else by the text of the task"
+        f"{names[0]} and {names[1]} have no task in common ({has}); answers are paired by task_id, else by the text of "
+        "the task: name the column of the names (id_col=), or of the text (input_col=)"
     )
 
 
-def _by_suite(refs: Sequence[TraceRef], suite: Mapping[str, Task], name: str) -> dict[str, list[TraceRef]]:
+def _by_suite(
+    refs: Sequence[TraceRef], suite: Mapping[str, Task], name: str, tell: Callable[[str], object]
+) -> dict[str, list[TraceRef]]:
     """The answers of one side, by the tasks of a suite."""
     by_id = {id_key(task_id): task_id for task_id in suite}
     found: dict[str, list[TraceRef]] = {}
@@ -149,7 +159,7 @@ def _by_suite(refs: Sequence[TraceRef], suite: Mapping[str, Task], name: str) ->
         if (key := _by_input(ref)) in by_input and key is not None:
             found.setdefault(by_input[key], []).append(ref)
     if found and any(ref.task_id is not None for ref in refs):
-        notice(f"{name} shares no task_id with the suite; its answers are paired by the text of the task")
+        tell(f"{name} shares no task_id with the suite; its answers are paired by the text of the task")
     return found
 
 
@@ -162,7 +172,7 @@ def _shown_name(key: str, grouped: Sequence[Mapping[str, Sequence[TraceRef]]], *
     return name_of_input(key) if by_input else key
 
 
-def _tell_duplicates(found: Sequence[Match], names: tuple[str, str]) -> None:
+def _tell_duplicates(found: Sequence[Match], names: tuple[str, str], tell: Callable[[str], object]) -> None:
     """Say which tasks one side has more often than the other."""
     odd = [one for one in found if one.a and one.b and len(one.a) != len(one.b)]
     if not odd:
@@ -172,7 +182,7 @@ def _tell_duplicates(found: Sequence[Match], names: tuple[str, str]) -> None:
         for one in odd[:_SHOWN]
     ]
     more = f" and {len(odd) - _SHOWN:,} more" if len(odd) > _SHOWN else ""
-    notice(
+    tell(
         f"{len(odd):,} task{'s are' if len(odd) != 1 else ' is'} duplicated on one side: {', '.join(words)}{more}; the "
         "first answers are compared with each other, and those that are left have no partner"
     )
@@ -183,7 +193,7 @@ def _places(refs: Sequence[TraceRef]) -> str:
     return f": {', '.join(known[:_SHOWN])}" if len(refs) > 1 and known else ""
 
 
-def _tell_inputs(found: Sequence[Match], names: tuple[str, str]) -> None:
+def _tell_inputs(found: Sequence[Match], names: tuple[str, str], tell: Callable[[str], object]) -> None:
     """Say where two answers under one name were asked for different things; a suite has the last word on the task."""
     different = []
     for one in found:
@@ -193,7 +203,7 @@ def _tell_inputs(found: Sequence[Match], names: tuple[str, str]) -> None:
     if different:
         shown = ", ".join(map(repr, different[:_SHOWN]))
         more = f" and {len(different) - _SHOWN:,} more" if len(different) > _SHOWN else ""
-        notice(
+        tell(
             f"{names[0]} and {names[1]} were asked different things under the same name in {len(different):,} of "
             f"{len(found):,} tasks ({shown}{more}); judges are shown what {names[0]} was asked: check the names"
         )

@@ -32,7 +32,7 @@ from pairscale.evaluate.styles import measures_of
 from pairscale.evaluate.suite import Task
 from pairscale.evaluate.traces import Trace
 from pairscale.judges.base import Judge, JudgePair, Verdict
-from pairscale.judges.function import OWN_ERRORS, is_interrupt, raised
+from pairscale.judges.function import ends_run, raised
 from pairscale.runtime import Budget, BudgetExceeded, LogRows, Progress, Question, Recorded, Wait, close
 from pairscale.store.database import scrub_surrogates
 
@@ -104,6 +104,7 @@ class CaseSource:
         self._heard: set[str] = set()  # comparators that have said or raised something
         self._open: set[asyncio.Task[None]] = set()
         self._failure: BaseException | None = None
+        self._closing = False
         self._changed: asyncio.Future[None] | None = None
 
     # The source of questions
@@ -137,6 +138,7 @@ class CaseSource:
 
     async def aclose(self) -> None:
         """End the cases that are open, and have comparators close their connections."""
+        self._closing = True
         for task in self._open:
             task.cancel()
         await asyncio.gather(*self._open, return_exceptions=True)
@@ -149,7 +151,10 @@ class CaseSource:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._open.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
+        if task.cancelled():
+            if not self._closing:  # what holds the answers raised it: this case must not be left out silently
+                self._failure = self._failure or InputError("the answers of a case could not be read: CancelledError")
+        elif (error := task.exception()) is not None:
             if isinstance(error, BudgetExceeded):
                 self.stopped = self.stopped or "max_cost"
             elif not isinstance(error, _GivenUp):
@@ -279,10 +284,12 @@ class CaseSource:
             outcome: Any = await comparator.compare(
                 task=task, trace_a=traces[0], trace_b=traces[1], reference_outputs=task.reference_outputs, **more
             )
+            if (said := as_outcome(outcome)) is None:
+                raise TypeError(f"a comparator must return a PairwiseOutcome, not {outcome!r:.80}")
         except (JudgeError, StoreError, BudgetExceeded, _GivenUp):
             raise  # every other case would fail, too
-        except OWN_ERRORS as error:  # anything else that a comparator raises is the outcome of this case
-            if is_interrupt(error):
+        except BaseException as error:  # anything else that a comparator raises is the outcome of this case
+            if ends_run(error):
                 raise
             words = raised(error)
             if comparator.key not in self._heard:
@@ -290,10 +297,6 @@ class CaseSource:
             return PairwiseOutcome.fail(words, detail={"raised": True})
         finally:
             self._heard.add(comparator.key)
-        said = as_outcome(outcome)
-        if said is None:
-            words = f"a comparator must return a PairwiseOutcome, not {outcome!r:.80}"
-            return PairwiseOutcome.fail(words, detail={"raised": True})
         return said
 
 

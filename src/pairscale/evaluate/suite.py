@@ -262,13 +262,13 @@ def id_of(value: Any, where: str) -> str:
 
 
 def id_key(task_id: str) -> str:
-    r"""What two spellings of a name have in common: an accented letter may be one character or two.
+    r"""What two spellings of a name have in common: an accented letter may be one character or two, blanks around it.
 
     Example:
-        >>> id_key("e\u0301tude") == id_key("\u00e9tude")
+        >>> id_key("e\u0301tude ") == id_key("\u00e9tude")
         True
     """
-    return unicodedata.normalize("NFC", task_id)
+    return unicodedata.normalize("NFC", task_id).strip()
 
 
 def input_key(given: str) -> str:

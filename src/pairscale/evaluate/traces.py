@@ -253,8 +253,9 @@ class InMemoryTraceSource:
 
     async def list(self) -> AsyncIterator[TraceRef]:
         """What there is, as it was given."""
-        for at, (task_id, _) in enumerate(self._traces):
-            yield TraceRef(str(at), task_id)
+        for at, (task_id, trace) in enumerate(self._traces):
+            asked = trace.metadata.get("input")
+            yield TraceRef(str(at), task_id, {} if asked is None else {"input": asked})
 
     async def load(self, ref: TraceRef) -> Trace:
         """One of them."""

@@ -20,7 +20,7 @@ from pairscale.evaluate._identity import identity_of
 from pairscale.evaluate.formats.reading import ANSWER_SUFFIXES, source_at
 from pairscale.evaluate.suite import Task, as_words, id_key, input_key
 from pairscale.evaluate.traces import Trace, TraceRef, TraceSource, as_trace
-from pairscale.judges.function import OWN_ERRORS, in_thread, is_interrupt, words_of
+from pairscale.judges.function import ends_run, in_thread, words_of
 from pairscale.judges.resolve import imported
 from pairscale.providers.client import Exchange, ProviderError
 from pairscale.providers.model import Model
@@ -111,10 +111,10 @@ class _Called:
                 if inspect.isawaitable(said):
                     said = await said
             trace = _trace(said)
-        except OWN_ERRORS as error:  # whatever a variant raises is what came of this task
-            if is_interrupt(error):
+        except BaseException as error:
+            if ends_run(error):
                 raise
-            trace = Trace(exception=words_of(error))
+            trace = Trace(exception=words_of(error))  # whatever a variant raises is what came of this task
         took = (time.perf_counter() - start) * 1000
         return trace if trace.duration_ms is not None else replace(trace, duration_ms=round(took, 3))
 

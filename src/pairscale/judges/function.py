@@ -25,11 +25,7 @@ from pairscale.judges.base import JudgePair, Verdict
 
 _PACKAGE = str(Path(__file__).parents[1])
 
-__all__ = ["OWN_ERRORS", "FunctionJudge", "in_thread", "is_interrupt", "raised", "takes", "words_of"]
-
-OWN_ERRORS = (Exception, SystemExit, asyncio.CancelledError)
-"""What the code of a user may raise: all of it is data. ``SystemExit`` would end the event loop with everything in it,
-and a ``CancelledError`` would look like Ctrl-C; the latter may be one, see :func:`is_interrupt`."""
+__all__ = ["FunctionJudge", "ends_run", "in_thread", "raised", "takes", "words_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,21 +105,28 @@ class FunctionJudge:
             return Verdict.fail("timeout", words_of(error), failure="transient")
         except ConnectionError as error:
             return Verdict.fail("http_error", words_of(error), failure="transient")
-        except OWN_ERRORS as error:  # whatever a user's code raises is the outcome of this pair
-            if is_interrupt(error):
+        except BaseException as error:  # whatever a user's code raises is the outcome of this pair
+            if ends_run(error):
                 raise
             return Verdict.fail("judge_error", raised(error))
+
+
+def ends_run(error: BaseException) -> bool:
+    """Whether an exception ends the run: Ctrl-C, or the cancellation of this task.
+
+    Anything else that the user's code raises is what came of one question. That holds for ``sys.exit()``, too, whose
+    code would become the exit code of the command, and for a ``CancelledError`` of its own, such as that of a client
+    whose request was cancelled.
+    """
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        return task is not None and task.cancelling() > 0
+    return isinstance(error, KeyboardInterrupt | GeneratorExit)
 
 
 def _is_users(frame: traceback.FrameSummary) -> bool:
     """Whether a line is neither ours nor in the generated ``__init__`` of a data class."""
     return not frame.filename.startswith(_PACKAGE) and (frame.filename, frame.name) != ("<string>", "__init__")
-
-
-def is_interrupt(error: BaseException) -> bool:
-    """Whether the task itself is being cancelled; if not, a ``CancelledError`` is of the code that was called."""
-    task = asyncio.current_task()
-    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
 
 
 def raised(error: BaseException) -> str:
@@ -194,7 +197,7 @@ async def in_thread(call: Callable[[], Any]) -> Any:
     def target() -> None:
         try:
             post(outcome.set_result, call())
-        except (StopIteration, GeneratorExit) as error:  # no future takes the one, no coroutine the other
+        except (StopIteration, GeneratorExit) as error:  # no future and no coroutine takes one
             post(outcome.set_exception, RuntimeError(words_of(error)))
         except BaseException as error:  # noqa: BLE001 - it is raised again where the outcome is awaited
             post(outcome.set_exception, error)

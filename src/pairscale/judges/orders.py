@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar, cast
 from pairscale.core.comparisons import Condition, Outcome
 from pairscale.core.errors import PairscaleError
 from pairscale.judges.base import Judge, JudgePair, Verdict
-from pairscale.judges.function import OWN_ERRORS, is_interrupt, raised
+from pairscale.judges.function import ends_run, raised
 
 __all__ = ["BothOrders", "merge_orders", "merge_preferences", "merge_verdicts", "swapped", "unwrapped"]
 
@@ -169,8 +169,8 @@ class BothOrders:
                 raise TypeError(f"the judge gave a {type(verdict).__name__}, not a Verdict")
         except PairscaleError:
             raise
-        except OWN_ERRORS as error:  # a failed judgement is data
-            if is_interrupt(error):
+        except BaseException as error:  # a failed judgement is data
+            if ends_run(error):
                 raise
             return Verdict.fail("judge_error", raised(error))
         return verdict

@@ -326,7 +326,7 @@ def imported(module: str, name: str, text: str, what: str = "judge") -> Callable
         if error.name is None or not module.startswith(error.name):
             raise InputError(f"{what} {text!r}: {module} needs {error.name}, which is not installed") from None
         raise UnknownNameError(f"no {what} is called {text!r}: there is no module {module!r} here{known}") from None
-    except Exception as error:  # noqa: BLE001 - whatever a user's module raises, it cannot be used
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a user's module raises, it cannot be used
         raise InputError(f"{what} {text!r}: {module} cannot be imported: {type(error).__name__}: {error}") from None
     function = getattr(found, name, None)
     if not callable(function) and not (what == "judge" and isinstance(function, Judge)):

@@ -17,7 +17,7 @@ from pairscale.core.notices import notice
 from pairscale.core.provenance import utc_now, utc_text
 from pairscale.core.timelimit import TimeLimit, TimeLimitError
 from pairscale.judges.base import Judge, JudgePair, Verdict, judge_member
-from pairscale.judges.function import OWN_ERRORS, is_interrupt, raised
+from pairscale.judges.function import ends_run, raised
 from pairscale.judges.panel import members_of
 from pairscale.providers.client import ProviderError
 
@@ -77,10 +77,10 @@ async def ask_once(judge: Judge, pair: JudgePair, limit: TimeLimit | None = None
     except TimeLimitError:
         assert limit is not None  # noqa: S101 - it is raised by it alone
         return Verdict.fail("timeout", f"no answer within {limit.seconds:g} seconds", failure="transient")
-    except OWN_ERRORS as error:  # a failed judgement is data
-        if is_interrupt(error):
+    except BaseException as error:
+        if ends_run(error):
             raise
-        return Verdict.fail("judge_error", raised(error))
+        return Verdict.fail("judge_error", raised(error))  # a failed judgement is data
     return verdict
 
 
@@ -161,8 +161,8 @@ async def _close(asked: object) -> None:
         aclose = judge_member(asked, "aclose")
         if aclose is not None and inspect.isawaitable(closing := aclose()):
             await closing
-    except OWN_ERRORS as error:  # whatever it raises, the answers are kept
-        if is_interrupt(error):
+    except BaseException as error:
+        if ends_run(error):
             raise
         notice(f"closing {_name(asked)} failed, and its answers are kept: {raised(error)}")
 

@@ -16,7 +16,7 @@ from pairscale.core.comparisons import Condition
 from pairscale.core.errors import InputError, PairscaleError
 from pairscale.core.options import require_flag, require_number
 from pairscale.judges.base import Judge, JudgePair, MemberName, Verdict, judge_member
-from pairscale.judges.function import OWN_ERRORS, is_interrupt, words_of
+from pairscale.judges.function import ends_run, words_of
 from pairscale.judges.resolve import make_judge
 from pairscale.providers.prices import Price
 from pairscale.runtime import run_sync
@@ -262,8 +262,8 @@ async def _close(judge: Any, found: _Findings) -> None:
             found.fault("aclose must be `async def`")
             return
         await closing
-    except OWN_ERRORS as error:  # whatever it raises is a fault
-        if is_interrupt(error):
+    except BaseException as error:
+        if ends_run(error):
             raise
         found.fault(f"aclose raises {words_of(error)}")
 
@@ -284,8 +284,8 @@ async def _one(judge: Any, pair: JudgePair, found: _Findings, timeout: float) ->
         found.fault(f"compare gave no answer within {timeout:g} seconds")
     except PairscaleError as error:
         found.fault(f"compare raises {words_of(error)}, which would end the run")
-    except OWN_ERRORS as error:  # whatever it raises is a fault
-        if is_interrupt(error):
+    except BaseException as error:
+        if ends_run(error):
             raise
         found.fault(f"compare raises {words_of(error)}; it must return Verdict.fail(...) instead")
     else:

@@ -11,7 +11,7 @@ from pairscale.evaluate.formats.messages import are_messages, conversation, word
 from pairscale.evaluate.suite import as_words, id_of, is_missing
 from pairscale.evaluate.traces import Trace
 
-__all__ = ["completions", "is_batch", "is_chat", "read_batch", "read_chat", "requests_of"]
+__all__ = ["completions", "is_batch", "is_chat", "is_reply", "read_batch", "read_chat", "requests_of"]
 
 _IDS = ("task_id", "custom_id", "ID", "id", "question_id", "example_id", "sample_id")
 _ANSWERS = ("response", "output", "completion", "answer", "choices")
@@ -71,7 +71,7 @@ def _chat(document: Document) -> Iterator[Answer]:
             known["input"] = conversation(_messages(row), "").input
             texts = completions(_body(apart[0]))
         else:
-            texts = [(talk.output or "", None if talk.output is not None else "the assistant did not answer")]
+            texts = [(talk.output or "", _unanswered(talk.output, _messages(row)))]
         tokens = _tokens(_body(apart[0])) if apart else _tokens(row)
         for text, failure in texts:
             trace = Trace(text, tokens=tokens, exception=error or failure, metadata=known)
@@ -111,9 +111,13 @@ def completions(body: Any) -> list[tuple[str, str | None]]:  # noqa: PLR0911 - o
     body = parsed(body)
     if isinstance(body, str):
         return [(body, None)]
+    if isinstance(body, Mapping) and (are_messages([body]) or _is_part(body)):
+        body = [body]
     if are_messages(body):
         talk = conversation(body)
-        return [(talk.output or "", None)]
+        return [(talk.output or "", _unanswered(talk.output, body))]
+    if isinstance(body, list) and body and all(map(_is_part, body)):
+        return [(words_of_content(body), None)]
     if not isinstance(body, Mapping):
         return [("", "no answer was recorded")]
     if error := _error(body.get("error")):
@@ -130,13 +134,42 @@ def completions(body: Any) -> list[tuple[str, str | None]]:  # noqa: PLR0911 - o
     return [("", "no answer was recorded")]
 
 
+def is_reply(value: Any) -> bool:
+    """Whether a value is a provider's reply, a message, messages, or the parts of a message: not the words themselves.
+
+    Anything else that is no text, such as a record that a variant was asked for, is an answer as it stands.
+
+    Example:
+        >>> is_reply([{"type": "text", "text": "Paris."}]), is_reply({"city": "Paris"}), is_reply(["Paris", "Rome"])
+        (True, False, False)
+    """
+    if isinstance(value, Mapping):
+        is_body = any(isinstance(value.get(name), list) for name in ("choices", "candidates"))
+        return is_body or value.get("object") == "response" or are_messages([value]) or _is_part(value)
+    return isinstance(value, list) and bool(value) and (are_messages(value) or all(map(_is_part, value)))
+
+
+def _is_part(value: Any) -> bool:
+    kinds = {"text": "text", "output_text": "text", "refusal": "refusal"}
+    return isinstance(value, Mapping) and isinstance(value.get(kinds.get(str(value.get("type")), "")), str)
+
+
 def _choice(choice: Mapping[str, Any]) -> tuple[str, str | None]:
     reason = choice.get("finish_reason", choice.get("finishReason"))
     message = choice.get("message", choice.get("content", choice.get("text")))
     text = words_of_content(message.get("content", message.get("parts")) if isinstance(message, Mapping) else message)
     if reason in {"content_filter", "SAFETY"} and not text.strip():
         return "", f"the provider withheld the answer ({reason})"
-    return text, None
+    return text, _unanswered(text, [message])
+
+
+def _unanswered(output: str | None, messages: Any) -> str | None:
+    """Why the last message is no answer, where that is known: the model refused, or it said nothing."""
+    last = messages[-1] if messages else None
+    refusal = last.get("refusal") if isinstance(last, Mapping) else None
+    if isinstance(refusal, str) and refusal and not (output or "").strip():
+        return f"refusal: {refusal}"
+    return "the assistant did not answer" if output is None else None
 
 
 def _is_said(part: Any) -> bool:

@@ -8,6 +8,8 @@ from typing import Any
 from pairscale.core.errors import FileFormatError, InputError, UnsureColumnError
 from pairscale.core.tables import listed
 from pairscale.evaluate.formats.answers import Answer, Document, first_of
+from pairscale.evaluate.formats.chat import completions, is_reply
+from pairscale.evaluate.formats.messages import are_messages, conversation
 from pairscale.evaluate.suite import as_words, id_of, is_missing
 from pairscale.evaluate.traces import OUTPUT_NAMES, Trace
 
@@ -81,10 +83,13 @@ def _answer(row: dict[str, Any], where: str, has_output: bool) -> Answer:
         )
     given = _one_of(row, ("input",), INPUT_NAMES[1:], None, where)
     value = row.pop(output)
-    if given is not None and given != "input":
-        row["input"] = row.pop(given)
+    if given is not None:
+        asked = row.pop(given)
+        row["input"] = conversation(asked, "").input if are_messages(asked) else asked
     if isinstance(value, str) and value.strip() in {"NaN", "nan"}:
         value = None  # how tables and str() spell a missing value
+    if is_reply(value):
+        value, row = _said(value, row, f"{where}: {output}")
     variant = first_of(row, "generator", "model", "model_id", "variant")
     kept = {name: one for name, one in row.items() if name not in OUTPUT_NAMES}
     others = {name: row[name] for name in OUTPUT_NAMES if name in row}
@@ -92,6 +97,15 @@ def _answer(row: dict[str, Any], where: str, has_output: bool) -> Answer:
     if others:
         trace = Trace.from_dict({**trace.to_dict(), "metadata": {**others, **trace.metadata}}, where)
     return Answer(trace, task_id, None, None if variant is None else as_words(variant), raw, where)
+
+
+def _said(reply: Any, row: dict[str, Any], where: str) -> tuple[str, dict[str, Any]]:
+    """What a message or a provider's reply says, and the row with the reason, where that is no answer."""
+    texts = completions(reply)
+    if len(texts) > 1:
+        raise InputError(f"{where} holds {len(texts)} answers; name one of them (output_col=), as in choices[0].text")
+    text, failure = texts[0]
+    return text, row if failure is None or not is_missing(row.get("exception")) else {**row, "exception": failure}
 
 
 def _task_id(row: dict[str, Any], where: str) -> str:
