@@ -238,14 +238,27 @@ def test_no_module_is_longer_than_one_sitting():
 
 
 def test_no_function_is_longer_than_a_screen():
-    """Without its signature and its docstring, which long lists of options make long."""
-    longest = {}
+    """Without its docstring 80 lines, without its signature as well 70."""
+    longest, whole = {}, {}
     for path in modules():
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                body = node.body[1:] if ast.get_docstring(node) else node.body
-                longest[f"{path.name}: {node.name}"] = node.end_lineno - body[0].lineno + 1 if body else 0
+                described = bool(ast.get_docstring(node))
+                body, lines = node.body[described:], node.end_lineno - node.lineno + 1
+                name = f"{path.name}: {node.name}"
+                longest[name] = node.end_lineno - body[0].lineno + 1 if body else 0
+                whole[name] = lines - described * (node.body[0].end_lineno - node.body[0].lineno + 1)
     assert {name: n for name, n in longest.items() if n > 70} == {}
+    assert {name: n for name, n in whole.items() if n > 80} == {}
+
+
+def test_no_class_name_stands_twice():
+    where = {}
+    for path in modules():
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                where.setdefault(node.name, []).append(str(path.relative_to(SRC)))
+    assert {name: found for name, found in where.items() if len(found) > 1} == {}
 
 
 def test_the_exception_tree_in_the_docstring_is_the_real_one():

@@ -1,5 +1,6 @@
 """The manual's verbs over real HTTP: one pair, many pairs, limits of money, crashes, and an adaptive run."""
 
+import json
 import logging
 import random
 import signal
@@ -13,9 +14,10 @@ import pytest
 
 import pairscale as ps
 from pairscale.core.errors import InputError, JudgeError
-from pairscale.core.tables import RESULTS
+from pairscale.core.tables import COMPARISON_COLUMNS, RESULTS
 from pairscale.testing import Behaviour, Faults, ProviderSimulator
 
+BEFORE = [name for name in RESULTS if name not in COMPARISON_COLUMNS]
 KEY = "sk-simulated-0123456789abcdef"
 TD = ps.trait_description("overall_quality")
 ESSAYS = ps.example_writing_samples
@@ -76,7 +78,7 @@ def test_llm_compare_pair_and_the_functions_of_each_backend(server, backend, mor
     arguments["prompt_template"] = ps.set_prompt_template()
     row = ps.llm_compare_pair(**arguments, backend=backend, include_raw=True, pair_uid="my-pair")
     assert row.height == 1
-    assert row.columns == [*RESULTS, "raw_response"]
+    assert row.columns == [*BEFORE, "raw_response", *COMPARISON_COLUMNS]
     assert row["custom_id"].to_list() == ["my-pair"]
     assert row["better_id"].to_list() == [longer(one_pair())]
     assert row["model"].to_list() == [given["model"]]
@@ -107,10 +109,13 @@ def test_the_arguments_may_stand_in_their_order(server):
 def test_a_pair_without_an_answer_is_a_row_that_says_why(server):
     server.behaviour = Behaviour(malformed_rate=1.0)
     row = ps.llm_compare_pair(**one_pair(), model="gpt-4.1", include_raw=True)
-    assert row.columns == [*RESULTS, "raw_response"]
+    assert row.columns == [*BEFORE, "raw_response", *COMPARISON_COLUMNS]
     assert row["better_id"].to_list() == row["better_sample"].to_list() == [None]
     assert row["outcome"].to_list() == ["error"]
     assert "BETTER_SAMPLE" in row["error_message"][0]
+    assert row["status_code"].item() == 200
+    assert row["content"].item() in json.loads(row["raw_response"].item())["choices"][0]["message"]["content"]
+    assert min(row["total_tokens"].item(), row["cost"].item()) > 0  # what came back was paid for
     with pytest.raises(InputError, match="no setting warmth"):
         ps.llm_compare_pair(**one_pair(), model="gpt-4.1", warmth=3)
 
@@ -135,7 +140,7 @@ def test_submit_pairs_of_each_backend(server, backend, tmp_path):
         workers=4,
     )  # fmt: skip
     assert done.results["better_id"].to_list() == [longer(row) for row in PAIRS.iter_rows(named=True)]
-    assert done.results.columns == [*RESULTS, "raw_response"]
+    assert done.results.columns == [*BEFORE, "raw_response", *COMPARISON_COLUMNS]
     assert done.failed_pairs.height == done.failed_attempts.height == 0
     assert server.served == 20
     assert "raw_response" not in saved.read_text().splitlines()[0]

@@ -11,7 +11,7 @@ import pytest
 
 import pairscale as ps
 from pairscale.core.errors import InputError, TemplateError
-from pairscale.core.tables import RESULTS
+from pairscale.core.tables import COMPARISON_COLUMNS, RESULTS
 from pairscale.models.logs import ITEM_LOG, ROUND_LOG
 from pairscale.testing import Behaviour, ProviderSimulator
 
@@ -54,6 +54,14 @@ def test_bradley_terry_2_is_maximum_likelihood_with_the_first_item_at_0() -> Non
     assert other.theta.filter(ID="c")["theta"].item() == 0
     reduced = ps.fit_bt_model(data, "BradleyTerry2", br=True)
     assert reduced.theta.equals(ps.fit_bt_model(data, engine="firth", reference="a").theta)
+
+
+def test_both_engines_fit_the_example_of_the_manual() -> None:
+    data = ps.build_bt_data(ps.example_writing_pairs)
+    for engine in ("sirt", "BradleyTerry2"):
+        table = ps.summarize_bt_fit(ps.fit_bt_model(data, engine=engine))
+        assert table.columns[:6] == ["ID", "theta", "se", "rank", "engine", "reliability"]
+        assert (table["ID"][0], table["theta"].is_finite().all()) == ("S20", True)
 
 
 def test_arguments_of_sirt(said: Any) -> None:
@@ -221,7 +229,8 @@ def test_batches_have_rows_for_failed_requests(server: Any, backend: str, model:
     assert all(isinstance(json.loads(reply), dict) for reply in table["raw_response"].drop_nulls())
     more = {"anthropic": ["result_type"], "gemini": ["result_type", "thought_signature", "thoughts_token_count"]}
     at = [*RESULTS].index("reasoning_tokens") + 1
-    assert table.columns == [*[*RESULTS][:at], *more.get(backend, []), *[*RESULTS][at:], "raw_response"]
+    paid = ["latency_s", "cost", "raw_response"]
+    assert table.columns == [*[*RESULTS][:at], *more.get(backend, []), *paid, *COMPARISON_COLUMNS]
     assert ps.build_bt_data(table).height == 12 - failed.height
 
 

@@ -82,9 +82,8 @@ class AdaptiveState(PlotMixin, table="_ranking", columns=ITEM_FIGURES, charts=("
             said.append(f"{self.invalid:,} invalid answers")
         if self._rounds:
             reliability = self._rounds[-1]["reliability"][0]
-            said.append(
-                f"{len(self._rounds)} refits, reliability {'-' if reliability is None else f'{reliability:.3f}'}"
-            )
+            refits = f"{len(self._rounds):,} refit{'s' * (len(self._rounds) != 1)}"
+            said.append(f"{refits}, reliability {'-' if reliability is None else f'{reliability:.3f}'}")
         said.append(how_it_stands(self.stop_reason) if self.stop_reason else f"next: {engine.stage}")
         return ", ".join(said)
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float64]
 
-__all__ = ["LEAST_UNITS", "Intervals", "cell_codes", "statistic_rows"]
+__all__ = ["LEAST_UNITS", "IntervalMethod", "cell_codes", "statistic_rows"]
 
 LEAST_UNITS = 20
 """Intervals need so many units: with fewer, they hold the truth less often than their level says, or say nothing."""
@@ -44,7 +44,7 @@ def cell_codes(q: int) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True, slots=True)
-class Intervals:
+class IntervalMethod:
     """How intervals are made.
 
     Attributes:
@@ -100,7 +100,7 @@ class Intervals:
 
 
 def statistic_rows(
-    statistics: Sequence[Statistic], n_units: int, intervals: Intervals, notices: list[str]
+    statistics: Sequence[Statistic], n_units: int, intervals: IntervalMethod, notices: list[str]
 ) -> list[dict[str, Any]]:
     """The statistics with their intervals, as rows; what is missing is added to the notices.
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import polars as pl
 
-from pairscale.checks._agreement_intervals import LEAST_UNITS, Intervals, cell_codes, statistic_rows
+from pairscale.checks._agreement_intervals import LEAST_UNITS, IntervalMethod, cell_codes, statistic_rows
 from pairscale.checks._coefficients import Alpha, Gwet, Kappa, Light, Percent, Statistic
 from pairscale.checks._sides import By, differing_kappas, firsts_of, ways_of
 from pairscale.core.comparisons import OF_ITS_PAIR, key_expressions
@@ -209,12 +209,12 @@ def measure_agreement(
     metrics = ["nominal", *(["ordinal"] if ordered else []), *(["interval"] if values is not None else [])]
     places = np.arange(len(names), dtype=np.float64) if values is None else values
     statistics, by_pair = _statistics(codes, places, kinds, metrics)
-    intervals = Intervals(n_boot, level, seed)
+    intervals = IntervalMethod(n_boot, level, seed)
     if len(raters) == 2:
         cells: list[Statistic | None] = [*_statistics(cell_codes(len(names)), places, kinds, metrics)[0]]
         if (codes < 0).any():
             cells[-1] = None  # AC1 rests on units with one label, too
-        intervals = Intervals(n_boot, level, seed, by_pair["unweighted"][0].cells.sum(axis=0), cells)
+        intervals = IntervalMethod(n_boot, level, seed, by_pair["unweighted"][0].cells.sum(axis=0), cells)
     rows = statistic_rows(statistics, len(codes), intervals, notices)
     notices += _rare(codes, names, rows)
     settings = {"level": level, "n_boot": n_boot, "categories": [str(name) for name in names], "by": chosen}

@@ -69,12 +69,12 @@ class InputFit:
 
     Attributes:
         intercept: tokens of an empty prompt.
-        slope: tokens a byte.
+        slope: tokens per byte.
         r_squared: the share of the tokens' variance that bytes explain; None where there is none to explain.
         residual_sd: standard deviation of the tokens around the line; None with two pairs or fewer.
         n: pairs that it rests on.
         mean_bytes: of their prompts.
-        sum_squares: of the bytes around that mean; 0 when there is no line, but a share of tokens a byte or a mean.
+        sum_squares: of the bytes around that mean; 0 when there is no line, but a share of tokens per byte or a mean.
     """
 
     intercept: float

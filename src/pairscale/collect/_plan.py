@@ -12,7 +12,7 @@ from pairscale.core.comparisons import Condition, key_expressions, occurrence, o
 from pairscale.core.errors import TableError
 from pairscale.core.notices import notice
 from pairscale.core.provenance import fingerprint, utc_now
-from pairscale.core.tables import FAILED, RESULTS, Table, listed
+from pairscale.core.tables import FAILED, RESULTS, Table, listed, result_columns
 from pairscale.judges.base import Judge
 from pairscale.pairing.table import as_pairs
 from pairscale.runtime import Question
@@ -218,8 +218,7 @@ class Plan:
         attempts = self._frame.rename(own).join(attempts, on="pair_id", maintain_order="left_right")
         last = attempts.unique("pair_id", keep="last", maintain_order=True)
         failed = last.join(results, on="pair_id", how="anti", maintain_order="left")
-        columns = [*RESULTS, *(["raw_response"] if raw else [])]
-        return results.select(columns), failed.drop("pair_id"), attempts.drop("pair_id")
+        return results.select(*result_columns(raw=raw)), failed.drop("pair_id"), attempts.drop("pair_id")
 
 
 def say_unnamed(judge: Judge, kept: object) -> None:

@@ -37,6 +37,9 @@ from pairscale.store.runfile import open_run
 if TYPE_CHECKING:
     import os
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from pairscale.core.tables import Table
     from pairscale.providers.prices import Price
 
@@ -127,10 +130,9 @@ def _price_line(row: Mapping[str, Any]) -> str:
 
 
 def _fit_line(fit: Mapping[str, Any]) -> str:
-    said = f"{fit['slope']:.4g} tokens a byte and {fit['intercept']:.4g}" if fit["intercept"] else ""
-    said = said or f"{fit['slope']:.4g} tokens a byte"
+    said = f"{fit['slope']:.4g} tokens per byte" + (f" and {fit['intercept']:.4g}" if fit["intercept"] else "")
     said += "" if fit["r_squared"] is None else f", R2 {fit['r_squared']:.3f}"
-    said += f"; output {fit['output_mean']:,.0f} tokens an answer"
+    said += f"; output {fit['output_mean']:,.0f} tokens per answer"
     return said + ("" if fit["output_sd"] is None else f" (sd {fit['output_sd']:,.0f}, most {fit['output_max']:,.0f})")
 
 
@@ -242,13 +244,10 @@ def estimate_llm_pairs_cost(
         >>> est.summary.select("n_total", "expected_completion_tokens_total").row(0)
         (190, 3800.0)
     """
-    strategy, seed, workers = _strategy(test_strategy), require_seed(seed), require_int(workers, "workers", least=1)
+    strategy, seed = _strategy(test_strategy), require_seed(seed)
     n_test = require_int(n_test, "n_test", least=0 if offline else 1)
-    _check(mode, budget_quantile, batch_discount, bytes_per_token, output_tokens)
-    concurrency = concurrency if concurrency is not None else workers if parallel else 1
-    options = RunOptions(concurrency, retries, retry_wait)
-    optional(require_int, status_every, "status_every", least=1)
-    require_progress(progress)
+    _check(mode, budget_quantile, batch_discount, bytes_per_token, output_tokens, status_every, progress)
+    options = RunOptions(_open_at_once(concurrency, workers, parallel=parallel), retries, retry_wait)
     paid = _paid(cost_per_million_input, cost_per_million_output)
     key = _OFFLINE_KEY if offline and api_key is None else api_key
 
@@ -256,22 +255,20 @@ def estimate_llm_pairs_cost(
         more = settings | ({} if price is None else {"price": price})
         what = choose_trait(trait, trait_name, trait_description)
         if judge is None:
-            return make_llm_judge(
-                backend, model, what, prompt_template, endpoint=endpoint, api_key=key, judge_args=more
-            )
+            of_model: dict[str, Any] = {"endpoint": endpoint, "api_key": key, "judge_args": more}
+            return make_llm_judge(backend, model, what, prompt_template, **of_model)
         said = trait != "overall_quality" or trait_name is not None or trait_description is not None
         return _judge(judge, what if said else None, prompt_template, more, key)
 
     asked = made()
     rates = Rates.of(asked, paid, mode, batch_discount)
-    if rates.own and (judge is None or (isinstance(judge, str) and judge.partition(":")[0] in PROVIDERS)):
+    if rates.own and (judge is None or _is_model(judge)):
         asked = made(rates.price)  # so that the run file remembers the same prices
     study = Study.of(pairs, asked)
     how = {"mode": mode, "n_test": n_test, "test_strategy": strategy, "budget_quantile": budget_quantile}
-    inputs = {"condition": asked.condition.condition_id}
-    provenance = Provenance("estimate_llm_pairs_cost", how | {"offline": offline}, seed, inputs)
-    facts: dict[str, Any] = {"backend": asked.condition.backend, "model": asked.condition.model, "mode": mode}
-    facts |= {"n_total": study.pairs.height}
+    condition, chosen = asked.condition, how | {"offline": offline}
+    provenance = Provenance("estimate_llm_pairs_cost", chosen, seed, {"condition": condition.condition_id})
+    facts = {"backend": condition.backend, "model": condition.model, "mode": mode, "n_total": study.pairs.height}
     if offline:
         each = assumed_output(asked) if output_tokens is None else output_tokens
         left = study.pairs if return_remaining_pairs else None
@@ -284,17 +281,17 @@ def estimate_llm_pairs_cost(
     done, usage = run_sync(lambda: _asked(run, test_pairs, asked, options, more), run=run or save_path)
     found = calibrated(study, rates, pilot, done, usage, budget_quantile)
     row = facts | {"method": "pilot", "test_strategy": strategy, "budget_quantile": budget_quantile}
-    lengths = float(study.bytes[pilot[0]].mean()), float(study.bytes.mean())
-    return CostEstimate(
-        _table(row | totals(found, rates)),
-        found.calibration,
-        test_pairs,
-        done.results if return_test_results else None,
-        study.pairs.filter(pl.Series(found.left)) if return_remaining_pairs else None,
-        done.failed_pairs,
-        (*_pilot_notes(strategy, done, found, lengths), *rates.notes),
-        provenance,
-    )
+    answers = done.results if return_test_results else None
+    left = study.pairs.filter(pl.Series(found.left)) if return_remaining_pairs else None
+    notes = (*_pilot_notes(strategy, done, found, study.bytes, pilot[0]), *rates.notes)
+    table = _table(row | totals(found, rates))
+    return CostEstimate(table, found.calibration, test_pairs, answers, left, done.failed_pairs, notes, provenance)
+
+
+def _open_at_once(concurrency: int | None, workers: int, *, parallel: bool) -> int:
+    """Questions open at once, by our option or by R's two."""
+    workers = require_int(workers, "workers", least=1)
+    return concurrency if concurrency is not None else workers if parallel else 1
 
 
 async def _asked(
@@ -320,9 +317,13 @@ def _judge(
 ) -> Judge:
     if not isinstance(judge, str):
         return make_judge(judge, trait=trait, template=template, judge_args=settings or None)
-    if key is not None and judge.partition(":")[0] in PROVIDERS:
+    if key is not None and _is_model(judge):
         settings.setdefault("api_key", key)
     return make_judge(judge, trait=trait, template=template, judge_args=settings)
+
+
+def _is_model(judge: object) -> bool:
+    return isinstance(judge, str) and judge.partition(":")[0] in PROVIDERS
 
 
 def _paid(
@@ -362,22 +363,30 @@ def _strategy(name: str) -> Strategy:
 
 
 def _check(
-    mode: str, quantile: float, discount: float | None, bytes_per_token: float, output_tokens: float | None
+    mode: str,
+    quantile: float,
+    discount: float | None,
+    bytes_per_token: float,
+    output_tokens: float | None,
+    status_every: int | None,
+    progress: ProgressMode,
 ) -> None:
     require_choice(mode, "mode", ("live", "batch"))
     require_number(quantile, "budget_quantile", least=0.5, below=1)
     optional(require_probability, discount, "batch_discount")
     require_number(bytes_per_token, "bytes_per_token", above=0)
     optional(require_number, output_tokens, "output_tokens", least=0)
+    optional(require_int, status_every, "status_every", least=1)
+    require_progress(progress)
 
 
 def _rough_notes(bytes_per_token: float, output_tokens: float) -> tuple[str, ...]:
-    assumed = f"{bytes_per_token:g} bytes a token and {output_tokens:,.0f} tokens an answer"
+    assumed = f"{bytes_per_token:g} bytes per token and {output_tokens:,.0f} tokens per answer"
     return (f"rough: nothing was asked; it assumes {assumed}, and the budget a third more input and twice the output",)
 
 
 def _pilot_notes(
-    strategy: Strategy, done: SubmitResult, found: Figures, lengths: tuple[float, float]
+    strategy: Strategy, done: SubmitResult, found: Figures, lengths: NDArray[np.int64], pilot: NDArray[np.int64]
 ) -> tuple[str, ...]:
     asked, failed = done.results.height + done.failed_pairs.height, done.failed_pairs.height
     more, error = bool(found.left.any()), found.calibration["relative_error"]
@@ -394,7 +403,7 @@ def _pilot_notes(
             f"answers vary much in length: one standard error of the expected cost is {error:.0%}; a pilot of about "
             f"{min(need, found.left.size):,} would bring it to {_SURE:.0%}"
         )
-    if more and strategy == "first" and abs(lengths[0] / lengths[1] - 1) > _UNLIKE:
+    if more and strategy == "first" and abs(lengths[pilot].mean() / lengths.mean() - 1) > _UNLIKE:
         notes.append(
             "the first pairs are longer or shorter than the others; choose the pilot by stratified_prompt_bytes"
         )

@@ -24,7 +24,7 @@ from pairscale.core.errors import FileFormatError, InputError, JudgeError
 from pairscale.core.failures import Failure, failure_of
 from pairscale.core.files import read_table
 from pairscale.core.notices import notice
-from pairscale.core.tables import FAILED, RESULTS, listed
+from pairscale.core.tables import FAILED, RESULTS, listed, result_columns
 from pairscale.providers.batch_http import BatchHTTP
 from pairscale.providers.batches import ENDED, BatchJob, batch_format
 from pairscale.providers.client import LLMClient, ProviderError
@@ -242,8 +242,7 @@ class _Batch:
         judge = pl.lit(f"{self.provider}:{self.row['model']}")
         outcome = pl.when(pl.col("better_id").is_not_null()).then(pl.lit("win")).otherwise(pl.lit("error"))
         table = table.with_columns(outcome=outcome, judge_id=judge)
-        columns = [*RESULTS, *(["raw_response"] if self._raw else [])]
-        return Segment(self.row, self.state, self.message, table.select(columns))
+        return Segment(self.row, self.state, self.message, table.select(*result_columns(raw=self._raw)))
 
     def failed(self) -> pl.DataFrame:
         """The results without an answer, in the columns of both tables of those."""

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from pairscale.core.comparisons import key_expressions
-from pairscale.core.tables import RESULTS
+from pairscale.core.tables import result_columns
 from pairscale.providers.gemini import thought_signature
 
 ANSWERS = ("win", "tie", "flip")
@@ -68,10 +68,7 @@ def batch_table(
         table = table.with_columns(
             thought_signature=pl.Series(signatures, dtype=pl.String), thoughts_token_count=pl.col("reasoning_tokens")
         )
-    names = list(RESULTS)
-    at = names.index("reasoning_tokens") + 1
-    columns = [*names[:at], *more, *names[at:], *(["raw_response"] if raw else [])]
-    return named_as_in_r(table.select(columns), PREFIXES.get(backend, "EXP"))
+    return named_as_in_r(table.select(*result_columns(raw=raw, more=more)), PREFIXES.get(backend, "EXP"))
 
 
 def signature_of(body: Any) -> str | None:

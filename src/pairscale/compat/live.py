@@ -15,7 +15,7 @@ from pairscale.compat._tables import named_as_in_r
 from pairscale.core.errors import JudgeError
 from pairscale.core.notices import notice
 from pairscale.core.options import ProgressMode, optional, require_int
-from pairscale.core.tables import RESULTS, to_frame
+from pairscale.core.tables import FAILED, result_columns, to_frame
 from pairscale.core.traits import Trait
 from pairscale.providers.keys import KEY_VARIABLES, key_in_environment
 from pairscale.runtime import run_sync
@@ -173,9 +173,10 @@ def llm_compare_pair(
         return done.results
     failed = done.failed_pairs.row(0, named=True)
     row = {"custom_id": uid or f"LIVE_{ID1}_vs_{ID2}", "ID1": ID1, "ID2": ID2, "model": model}
-    row |= {"error_message": f"{failed['error_code']}: {failed['error_message']}", "outcome": failed["outcome"]}
+    row |= {name: failed[name] for name in FAILED}
+    row |= {"error_message": f"{failed['error_code']}: {failed['error_message']}"}
     row |= {"condition_id": done.condition_id, "judge_id": f"{backend}:{model}"}
-    schema = RESULTS | ({"raw_response": pl.String()} if include_raw else {})
+    schema = result_columns(raw=include_raw)
     return pl.DataFrame([{name: row.get(name) for name in schema}], schema=schema)
 
 

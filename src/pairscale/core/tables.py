@@ -24,7 +24,7 @@ SAMPLES: dict[str, pl.DataType] = {"ID": _TEXT, "text": _TEXT}
 """Samples: one row per text; other columns are kept."""
 
 PAIRS: dict[str, pl.DataType] = {"ID1": _TEXT, "text1": _TEXT, "ID2": _TEXT, "text2": _TEXT}
-"""Pairs: one row a question; a column ``name1`` with its ``name2`` describes the two samples and moves with them."""
+"""Pairs: one row per question; a column ``name1`` with its ``name2`` describes the two samples and moves with them."""
 
 COMPARISON_COLUMNS: dict[str, pl.DataType] = {
     "outcome": _TEXT,
@@ -57,7 +57,21 @@ RESULTS: dict[str, pl.DataType] = {
     "cost": _REAL,
     **COMPARISON_COLUMNS,
 }
-"""Results of judging, one row a judged pair."""
+"""Results of judging, one row per judged pair."""
+
+
+def result_columns(*, raw: bool, more: Mapping[str, pl.DataType] | None = None) -> dict[str, pl.DataType]:
+    """The columns of results with those that only some have, in the order of all.
+
+    Args:
+        raw: with ``raw_response``, behind ``cost``.
+        more: what one provider's batches add, behind ``reasoning_tokens``.
+    """
+    behind: dict[str, Mapping[str, pl.DataType]] = {"reasoning_tokens": more or {}}
+    if raw:
+        behind["cost"] = {"raw_response": _TEXT}
+    return {column: kind for name in RESULTS for column, kind in {name: RESULTS[name], **behind.get(name, {})}.items()}
+
 
 ANSWER_COLUMNS = ("ID1", "ID2", "better_id", "outcome", "judge_id", "model", "content", "cost")
 """What is shown of a result where there is not room for everything."""

@@ -5,7 +5,7 @@ The tables are made when they are first asked for:
 - ``example_writing_samples``: 20 short answers to *Why is it hard to change a habit?*, ``ID text quality_score``,
   from very weak (1) to very strong (20);
 - ``example_writing_pairs``: their 190 pairs, ``ID1 ID2 better_id``, as a judge who sees the quality scores through
-  some noise would decide them;
+  some noise would decide them; every text wins and loses at least once, so that every model can be fitted;
 - ``example_writing_results``: the same as canonical results;
 - ``example_writing_samples1000``: 1,000 synthetic essays, ``ID text quality_level theta_true prompt_id model
   created_at``;

@@ -13,7 +13,7 @@ from pairscale.core.encodings import read_bytes
 from pairscale.core.errors import FileFormatError
 from pairscale.core.files import replacing
 from pairscale.core.provenance import text_hash
-from pairscale.evaluate.formats.answers import Answer, Document, read_as
+from pairscale.evaluate.formats.answers import Answer, FileContent, read_as
 from pairscale.evaluate.formats.spans import is_ag2, read_ag2
 from pairscale.evaluate.suite import id_of
 from pairscale.evaluate.traces import OUTPUT_NAMES, Trace, TraceRef
@@ -66,11 +66,11 @@ def is_trace_document(path: Path) -> bool:
 
 
 def _is_ag2(document: dict[str, Any], path: Path) -> bool:
-    return "spans" in document and is_ag2(Document(document, str(path), is_rows=False))
+    return "spans" in document and is_ag2(FileContent(document, str(path), is_rows=False))
 
 
 def _read_ag2(document: dict[str, Any], path: Path) -> Answer:
-    whole = Document(document, str(path), is_rows=False)
+    whole = FileContent(document, str(path), is_rows=False)
     return read_as("a trace of AG2", lambda: read_ag2(whole), str(path))[0]
 
 

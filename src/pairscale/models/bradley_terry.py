@@ -33,7 +33,7 @@ from pairscale.models._counts import Counts, aggregate, connected_parts, named_p
 from pairscale.models._engines import ENGINES, FitEngine
 from pairscale.models._evidence import Chosen, say_chosen, say_copies_of, weigh_evidence
 from pairscale.models._information import PROBE_SEED, is_exact
-from pairscale.models._rows import Ties
+from pairscale.models._rows import Decided, Ties
 from pairscale.models._uncertainty import Interval, Requested, Uncertainty, assess, seed_used
 
 if TYPE_CHECKING:
@@ -161,8 +161,7 @@ def fit_bt_model(
     if position:
         _require_sides(bt_data)
     method = _engine(engine, eps, prior_sd, position, ties)
-    asked = _asked(level, se, interval, covariance, cluster is not None, bootstrap, rank_intervals, seed)
-    asked = replace(asked, n_jobs=require_jobs(n_jobs))
+    asked = _asked(level, se, interval, covariance, cluster is not None, bootstrap, rank_intervals, seed, n_jobs)
     require_choice(unconnected, "unconnected", get_args(Unconnected))
     decided = read_decided(bt_data, ties=ties, weights=weights, cluster=cluster)
     expected = _all_ids(ids, decided.ids)
@@ -181,14 +180,8 @@ def fit_bt_model(
     asked = replace(asked, reference=_place(counts, reference, method))
     method = method.fixed(counts)
     pieces = [counts.part(part) for part in parts] if len(parts) > 1 else [counts]
-    roots: list[Root] = []
-    for piece in pieces:
-        root, said = method.answer(piece)
-        roots.append(root)
-        notices += said
-    known = [assess(piece, root, decided, method, asked) for piece, root in zip(pieces, roots, strict=True)]
-    notices += [text for one in known for text in one.notices]
-
+    roots, known, said = _solved(pieces, decided, method, asked)
+    notices += said
     whole = decided.weight is None and ties == "drop"
     tables = [
         _table(piece, root, one, method, asked.reference, whole=whole)
@@ -199,19 +192,11 @@ def fit_bt_model(
         _say_how(method, solution)
     exact = all(is_exact(piece) for piece in pieces)
     settings = {
-        **method.settings,
-        "level": level,
-        "unconnected": unconnected,
-        "se_mean": ("exact" if exact else "probes") if se else None,
-        "reference": reference,
-        "position": position,
-        "ties": ties,
-        "weights": weights if weights is None or isinstance(weights, str) else "given",
-        "cluster": cluster if cluster is None or isinstance(cluster, str) else "given",
-        "bootstrap": bootstrap,
-        "interval": asked.interval if se else None,
-        "repeats": repeats,
-    }
+        **method.settings, "level": level, "unconnected": unconnected,
+        "se_mean": ("exact" if exact else "probes") if se else None, "reference": reference, "position": position,
+        "ties": ties, "weights": _named(weights), "cluster": _named(cluster), "bootstrap": bootstrap,
+        "interval": asked.interval if se else None, "repeats": repeats,
+    }  # fmt: skip
     order = None if len(tables) > 1 else _order(tables[0], counts)
     return BTFit(
         theta=tables[0] if len(tables) == 1 else _stacked(tables),
@@ -228,6 +213,22 @@ def fit_bt_model(
         prior_sd=method.spread if method.name == "map" else None,
         repeat_agreement=agreement,
     )
+
+
+def _solved(
+    pieces: Sequence[Counts], decided: Decided, method: FitEngine, asked: Requested
+) -> tuple[list[Root], list[Uncertainty], list[str]]:
+    """The maximum of every piece, how sure it is, and the notices of both."""
+    answers = [method.answer(piece) for piece in pieces]
+    roots = [root for root, _ in answers]
+    known = [assess(piece, root, decided, method, asked) for piece, root in zip(pieces, roots, strict=True)]
+    said = [*(notices for _, notices in answers), *(one.notices for one in known)]
+    return roots, known, [text for notices in said for text in notices]
+
+
+def _named(column: str | Sequence[Any] | None) -> str | None:
+    """The column for the provenance; values that were given one by one are only said to be there."""
+    return column if column is None or isinstance(column, str) else "given"
 
 
 def _require_sides(bt_data: Table) -> None:
@@ -312,6 +313,7 @@ def _asked(
     bootstrap: int,
     ranks: bool,
     seed: int | None,
+    n_jobs: int | None,
 ) -> Requested:
     level, bootstrap = require_level(level), require_int(bootstrap, "bootstrap", least=0)
     if bootstrap:
@@ -325,6 +327,7 @@ def _asked(
         raise InputError("se=False leaves nothing for covariance, cluster, bootstrap or rank_intervals to be made of")
     number = require_seed(seed)
     return Requested(
+        n_jobs=require_jobs(n_jobs),
         level=level,
         se=bool(se),
         interval=kind,

@@ -6,9 +6,9 @@ much repeats of a pair add (:mod:`pairscale.models.repeats`), for the Bayesian m
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
 import polars as pl
 
@@ -151,9 +151,8 @@ def fit(
         >>> ps.fit(ps.example_writing_results, engine="map").theta["ID"][0]
         'S20'
     """
-    require_choice(model, "model", get_args(FitModel))
-    require_choice(answer, "answer", get_args(Answer))
-    require_choice(judges, "judges", get_args(Judges))
+    for name, value, choices in (("model", model, FitModel), ("answer", answer, Answer), ("judges", judges, Judges)):
+        require_choice(value, name, get_args(choices))
     of_bt: dict[str, Any] = {
         "position": position, "cluster": cluster, "bootstrap": bootstrap, "reference": reference, "weights": weights,
         "covariance": covariance, "rank_intervals": rank_intervals, "n_jobs": n_jobs,
@@ -165,21 +164,17 @@ def fit(
     }  # fmt: skip
     _require_belonging(given, model)
     require_choice(engine, "engine", _ENGINES[model])
-    if answer == "probability" and ties is not None:
-        raise InputError("ties belongs to answer='winner'; with answer='probability' a tie is a probability of 0.5")
-    _require_slopes(judges, answer, engine, variant, prior_sd, given=prior is not None)
+    _require_together(judges, answer, engine, variant, prior_sd, ties, given=prior is not None)
     known = read_comparisons(
-        data,
-        condition,
-        a_col=a_col,
-        b_col=b_col,
-        winner_col=winner_col,
-        key=key,
+        data, condition, a_col=a_col, b_col=b_col, winner_col=winner_col, key=key,
         keep=counted_by(model, answer=answer, judges=judges, weights=weights, cluster=cluster),
-    )
+    )  # fmt: skip
     _require_columns(known.table, weights=weights, cluster=cluster)
-    if answer == "winner":
-        _say_unused(known.table)
+    _say_unused(known.table, answer)
+    said = list[str]()
+    if model != "elo" and repeats is None and not _has_row_values(weights, cluster):
+        table, said = without_copies(known.table)
+        known = replace(known, table=table)
     if weights is None and "weight" in known.table.columns:
         of_bt["weights"] = _own_weights(model)
     names = known.ids if ids is None else ids
@@ -187,44 +182,27 @@ def fit(
         from pairscale.models.elo import fit_elo_model
 
         return fit_elo_model(known.table, runs=100 if runs is None else runs, seed=seed)
-    table, said = known.table, list[str]()
-    if repeats is None and not _has_row_values(weights, cluster):
-        table, said = without_copies(table)
-    ours = model == "bayes" or engine == "map"
-    counted = repeats if repeats is not None else "learned" if ours else "independent"
-    tied = ties if ties is not None else "half" if model == "bayes" else "drop"
     spread = prior_sd if prior_sd is not None else "learned"
     found: BTFit | BayesFit
     if model == "bayes":
-        tied = _require_bayes(tied)
         beforehand = None if prior is None else _beforehand(prior, known.samples)
-        if answer == "probability":
-            found = _graded(table, names, engine, variant, seed, spread, counted, beforehand, progress=progress)
-        elif judges == "slopes":
-            found = _by_judge(table, names, variant, seed, counted, tied, progress=progress)
-        else:
-            found = _pooled(table, names, engine, variant, seed, spread, counted, tied, beforehand, progress=progress)
+        bayesian = _Bayesian(known.table, names, engine, variant, seed, spread, repeats, ties, beforehand, progress)
+        found = bayesian.fit(answer, judges)
         return replace(found, notices=(*said, *found.notices))
     if prior_sd is not None and engine != "map":
         raise InputError(f"prior_sd belongs to model='bayes' and to engine='map', not to engine={engine!r}")
     # Parts that were never compared are fitted one by one, and each alone says too little about a common spread.
+    fixed = 1.0 if engine != "map" or (separate and prior_sd is None) else spread
+    by_default: Repeats = "learned" if engine == "map" else "independent"
     from pairscale.models.bradley_terry import fit_bt_model
 
-    fixed = 1.0 if not ours or (separate and prior_sd is None) else spread
     with showing_progress(show=progress):
         found = fit_bt_model(
-            table,
-            engine=engine,
-            ids=names,
-            prior_sd=fixed,
-            ties=tied,
-            level=0.95 if level is None else level,
-            seed=seed,
-            unconnected="separate" if separate else "error",
-            repeats=counted,
-            chosen=chosen or known.chosen or "beforehand",
-            **of_bt,
-        )
+            known.table, engine=engine, ids=names, prior_sd=fixed, ties="drop" if ties is None else ties,
+            level=0.95 if level is None else level, seed=seed, unconnected="separate" if separate else "error",
+            repeats=by_default if repeats is None else repeats,
+            chosen=chosen or known.chosen or "beforehand", **of_bt,
+        )  # fmt: skip
     return replace(found, notices=(*said, *found.notices))
 
 
@@ -233,13 +211,6 @@ def _require_belonging(given: Mapping[str, Any], model: FitModel) -> None:
     if wrong := misplaced({name: not _is_unset(value) for name, value in given.items()}, model):
         models = " or ".join(f"model={known!r}" for known in wrong[1])
         raise InputError(f"{wrong[0]} belongs to {models}, not to model={model!r}; leave it out")
-
-
-def _require_bayes(ties: Ties) -> Literal["half", "drop"]:
-    """Refuse what the Bayesian model does not take."""
-    if ties == "davidson":
-        raise InputError("ties='davidson' belongs to model='bt'; the Bayesian model takes 'half' or 'drop'")
-    return ties
 
 
 def counted_by(
@@ -277,30 +248,6 @@ def _require_columns(table: pl.DataFrame, **given: str | Sequence[Any] | None) -
         raise InputError(f"{wrong[0]}: so many comparisons are counted, not read one by one; name a column of theirs")
 
 
-def _pooled(
-    table: pl.DataFrame,
-    ids: Iterable[Any] | None,
-    engine: str,
-    variant: Variant | None,
-    seed: int,
-    prior_sd: float | Literal["learned"],
-    repeats: Repeats,
-    ties: BayesTies,
-    prior: Mapping[str, float] | Table | None,
-    *,
-    progress: ProgressMode,
-) -> BayesFit:
-    """A fit of winners, with all judges pooled."""
-    best = variant or ("btl_e_b" if says_who_stood_first(table) else "btl_e")
-    if engine == "laplace":
-        return _laplace(table, ids, best, seed, prior_sd, repeats, ties, prior)
-    from pairscale.models.bayes import fit_bayes_btl_mcmc
-
-    return fit_bayes_btl_mcmc(
-        table, ids, best, seed=seed, prior_sd=prior_sd, repeats=repeats, ties=ties, prior=prior, progress=progress
-    )
-
-
 def _beforehand(prior: str | Mapping[str, float] | Table, samples: pl.DataFrame | None) -> Mapping[str, float] | Table:
     """What is known beforehand, by ID: a column of the run file's texts, a file, or what was given."""
     if not isinstance(prior, str):
@@ -314,9 +261,9 @@ def _beforehand(prior: str | Mapping[str, float] | Table, samples: pl.DataFrame 
     raise InputError(f"prior: there is no column or file {prior!r}; {has}. Name a file with ID and one other column")
 
 
-def _say_unused(table: pl.DataFrame) -> None:
+def _say_unused(table: pl.DataFrame, answer: Answer) -> None:
     """Say that there are probabilities and only winners are used; those of the baseline are no answers."""
-    if PROBABILITY not in table.columns:
+    if answer != "winner" or PROBABILITY not in table.columns:
         return
     if "judge_id" in table.columns:
         table = table.filter(pl.col("judge_id").ne_missing(_BASELINE))
@@ -328,50 +275,19 @@ def _say_unused(table: pl.DataFrame) -> None:
         )
 
 
-def _graded(
-    table: pl.DataFrame,
-    ids: Iterable[Any] | None,
-    engine: str,
-    variant: Variant | None,
-    seed: int,
-    prior_sd: float | Literal["learned"],
-    repeats: Repeats,
-    prior: Mapping[str, float] | Table | None,
-    *,
-    progress: ProgressMode,
-) -> BayesFit:
-    """A fit of probabilities."""
-    from pairscale.models.bayes import gathered
-    from pairscale.models.known import known_by_id
-    from pairscale.models.logits import fit_logits, fit_logits_laplace
-
-    rows, names, said = read_graded_rows(table, ids)
-    best = variant or ("btl_b" if says_who_stood_first(rows) else "btl")
-    if best not in ("btl", "btl_b"):
-        raise InputError(
-            f"variant={best!r} has lapses; with answer='probability' use 'btl' or 'btl_b', which have outliers instead"
-        )
-    rows = rows.select("ID1", "ID2", "better_id", PROBABILITY)
-    given: dict[str, Any] = {"seed": seed, "prior_sd": prior_sd, "repeats": repeats}
-    given["known"] = None if prior is None else known_by_id(prior, names)
-    if engine == "laplace":
-        said.append(notice(_APPROXIMATE))
-        found = fit_logits_laplace(rows, names, best, **given)
-    else:
-        found = fit_logits(rows, names, best, **given, progress=progress)
-    return gathered([found], [*said, *found.notices])
-
-
-def _require_slopes(
+def _require_together(
     judges: Judges,
     answer: Answer,
     engine: str,
     variant: Variant | None,
     prior_sd: float | Literal["learned"] | None,
+    ties: Ties | None,
     *,
     given: bool,
 ) -> None:
-    """Refuse what a fit of slopes does not take."""
+    """Refuse what a fit of probabilities or of slopes does not take."""
+    if answer == "probability" and ties is not None:
+        raise InputError("ties belongs to answer='winner'; with answer='probability' a tie is a probability of 0.5")
     if judges != "slopes":
         return
     wrong = {
@@ -386,43 +302,6 @@ def _require_slopes(
         raise InputError(
             f"variant={variant!r} has lapses; with judges='slopes' use 'btl' or 'btl_b', which have slopes instead"
         )
-
-
-def _by_judge(
-    table: pl.DataFrame,
-    ids: Iterable[Any] | None,
-    variant: Variant | None,
-    seed: int,
-    repeats: Repeats,
-    ties: BayesTies,
-    *,
-    progress: ProgressMode,
-) -> BayesFit:
-    """A fit with a slope and a position effect for each judge."""
-    from pairscale.models._bayes_rows import read_rows
-    from pairscale.models._copies import AS_NEW, BY_ADDED, say_copies
-    from pairscale.models.bayes import gathered
-    from pairscale.models.judge_slopes import fit_slopes
-
-    ordered = says_who_stood_first(table)
-    if variant == "btl_b" and not ordered:
-        raise InputError(
-            "results list winners and losers without saying who stood first, so there is no position effect to "
-            "estimate; use variant='btl'"
-        )
-    rows, names, said = read_rows(table, ids, ties)
-    said += say_copies(rows, rows, AS_NEW if repeats == "independent" else BY_ADDED)
-    column = judge_column(rows)
-    if column is None:
-        raise InputError("judges='slopes' needs a column judge_id or judge that says who judged; there is neither")
-    who = as_text(rows[column], "results")
-    if blank := int(is_blank(who).sum()):
-        raise InputError(f"judges='slopes': column {column!r} is empty in {blank:,} of {rows.height:,} rows")
-    rows = rows.select("ID1", "ID2", "better_id", who.alias("judge_id"))
-    found = fit_slopes(
-        rows, names, seed=seed, position=ordered and variant != "btl", repeats=repeats, progress=progress
-    )
-    return gathered([found], [*said, *found.notices])
 
 
 def _own_weights(model: FitModel) -> str | None:
@@ -444,25 +323,114 @@ def misplaced(given: Mapping[str, bool], model: str) -> tuple[str, tuple[str, ..
     return None if wrong is None else (wrong, _OF_MODEL[wrong])
 
 
-def _laplace(
-    table: pl.DataFrame,
-    ids: Iterable[Any] | None,
-    variant: Variant,
-    seed: int,
-    prior_sd: float | Literal["learned"],
-    repeats: Repeats,
-    ties: BayesTies,
-    prior: Mapping[str, float] | Table | None,
-) -> BayesFit:
-    from pairscale.models._bayes_rows import read_rows
-    from pairscale.models._copies import AS_NEW, BY_ADDED, say_copies
-    from pairscale.models.bayes import gathered
-    from pairscale.models.known import known_by_id
-    from pairscale.models.laplace import fit_btl_laplace
+@dataclass(frozen=True, slots=True)
+class _Bayesian:
+    """A fit of the Bayesian model: the comparisons, and the options of :func:`fit`."""
 
-    rows, names, said = read_rows(table, ids, ties)
-    said += say_copies(rows, rows, AS_NEW if repeats == "independent" else BY_ADDED)
-    said.append(notice(_APPROXIMATE))
-    known = None if prior is None else known_by_id(prior, names)
-    found = fit_btl_laplace(rows, names, variant, seed=seed, prior_sd=prior_sd, repeats=repeats, known=known)
-    return gathered([found], said)
+    table: pl.DataFrame
+    ids: Iterable[Any] | None
+    engine: str
+    variant: Variant | None
+    seed: int
+    prior_sd: float | Literal["learned"]
+    repeats: Repeats | None
+    ties: Ties | None
+    prior: Mapping[str, float] | Table | None
+    progress: ProgressMode
+
+    def fit(self, answer: Answer, judges: Judges) -> BayesFit:
+        """The fit of winners or of probabilities, with a slope for each judge or without."""
+        if self.ties == "davidson":
+            raise InputError("ties='davidson' belongs to model='bt'; the Bayesian model takes 'half' or 'drop'")
+        if answer == "probability":
+            return self._graded()
+        return self._by_judge() if judges == "slopes" else self._pooled()
+
+    @property
+    def _counted(self) -> Repeats:
+        return "learned" if self.repeats is None else self.repeats
+
+    @property
+    def _tied(self) -> BayesTies:
+        return "half" if self.ties is None else cast("BayesTies", self.ties)
+
+    def _pooled(self) -> BayesFit:
+        """A fit of winners, with all judges pooled."""
+        best = self.variant or ("btl_e_b" if says_who_stood_first(self.table) else "btl_e")
+        if self.engine == "laplace":
+            return self._pooled_laplace(best)
+        from pairscale.models.bayes import fit_bayes_btl_mcmc
+
+        return fit_bayes_btl_mcmc(
+            self.table, self.ids, best, seed=self.seed, prior_sd=self.prior_sd, repeats=self._counted, ties=self._tied,
+            prior=self.prior, progress=self.progress,
+        )  # fmt: skip
+
+    def _pooled_laplace(self, variant: Variant) -> BayesFit:
+        from pairscale.models.bayes import gathered
+        from pairscale.models.laplace import fit_btl_laplace
+
+        rows, names, said = self._rows()
+        said.append(notice(_APPROXIMATE))
+        given: dict[str, Any] = {"prior_sd": self.prior_sd, "repeats": self._counted, "known": self._known(names)}
+        return gathered([fit_btl_laplace(rows, names, variant, seed=self.seed, **given)], said)
+
+    def _graded(self) -> BayesFit:
+        """A fit of probabilities."""
+        from pairscale.models.bayes import gathered
+        from pairscale.models.logits import fit_logits, fit_logits_laplace
+
+        rows, names, said = read_graded_rows(self.table, self.ids)
+        best = self.variant or ("btl_b" if says_who_stood_first(rows) else "btl")
+        if best not in ("btl", "btl_b"):
+            raise InputError(
+                f"variant={best!r} has lapses; with answer='probability' use 'btl' or 'btl_b', which have outliers "
+                "instead"
+            )
+        rows = rows.select("ID1", "ID2", "better_id", PROBABILITY)
+        given: dict[str, Any] = {"seed": self.seed, "prior_sd": self.prior_sd, "repeats": self._counted}
+        given["known"] = self._known(names)
+        if self.engine == "laplace":
+            said.append(notice(_APPROXIMATE))
+            found = fit_logits_laplace(rows, names, best, **given)
+        else:
+            found = fit_logits(rows, names, best, **given, progress=self.progress)
+        return gathered([found], [*said, *found.notices])
+
+    def _by_judge(self) -> BayesFit:
+        """A fit with a slope and a position effect for each judge."""
+        from pairscale.models.bayes import gathered
+        from pairscale.models.judge_slopes import fit_slopes
+
+        ordered = says_who_stood_first(self.table)
+        if self.variant == "btl_b" and not ordered:
+            raise InputError(
+                "results list winners and losers without saying who stood first, so there is no position effect to "
+                "estimate; use variant='btl'"
+            )
+        rows, names, said = self._rows()
+        column = judge_column(rows)
+        if column is None:
+            raise InputError("judges='slopes' needs a column judge_id or judge that says who judged; there is neither")
+        who = as_text(rows[column], "results")
+        if blank := int(is_blank(who).sum()):
+            raise InputError(f"judges='slopes': column {column!r} is empty in {blank:,} of {rows.height:,} rows")
+        rows = rows.select("ID1", "ID2", "better_id", who.alias("judge_id"))
+        found = fit_slopes(
+            rows, names, seed=self.seed, position=ordered and self.variant != "btl", repeats=self._counted,
+            progress=self.progress,
+        )  # fmt: skip
+        return gathered([found], [*said, *found.notices])
+
+    def _rows(self) -> tuple[pl.DataFrame, list[str], list[str]]:
+        """The comparisons, the items and the notices; rows that stand twice are among the last."""
+        from pairscale.models._bayes_rows import read_rows
+        from pairscale.models._copies import AS_NEW, BY_ADDED, say_copies
+
+        rows, names, said = read_rows(self.table, self.ids, self._tied)
+        return rows, names, [*said, *say_copies(rows, rows, AS_NEW if self._counted == "independent" else BY_ADDED)]
+
+    def _known(self, names: Sequence[str]) -> Any:
+        from pairscale.models.known import known_by_id
+
+        return None if self.prior is None else known_by_id(self.prior, names)

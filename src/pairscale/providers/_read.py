@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pairscale.core.failures import telling_code
-from pairscale.providers.base import Alternative, ProviderProblem, ReplyError, TokenLogprob
+from pairscale.providers.base import Alternative, ProviderProblem, ReplyError, TokenLogprob, Usage
 from pairscale.providers.limits import duration, longest_wait
 
 __all__ = [
-    "dollars", "items", "number", "objects", "problem", "refused", "split_thoughts", "token_logprobs",
-    "visible", "words",
+    "dollars", "items", "number", "objects", "problem", "refused", "responses_usage", "split_thoughts",
+    "token_logprobs", "visible", "words",
 ]  # fmt: skip
 
 _MOST = 2**53
@@ -39,6 +39,20 @@ def dollars(value: Any) -> float | None:
     """A cost in US dollars; None when it is none."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return float(value) if is_number and 0 <= value <= _MOST else None
+
+
+def responses_usage(reply: Mapping[str, Any]) -> Usage:
+    """The tokens of a reply of OpenAI's endpoints for responses and for decisions."""
+    usage = items(reply.get("usage"))
+    prompt = items(usage.get("input_tokens_details"))
+    return Usage(
+        number(usage.get("input_tokens")),
+        number(usage.get("output_tokens")),
+        number(usage.get("total_tokens")),
+        number(prompt.get("cached_tokens")),
+        number(items(usage.get("output_tokens_details")).get("reasoning_tokens")),
+        number(prompt.get("cache_write_tokens")),
+    )
 
 
 def words(parts: Iterable[Any], between: str = "") -> str | None:

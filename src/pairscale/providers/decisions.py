@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from pairscale.core.errors import InputError
 from pairscale.providers import _read, _write
-from pairscale.providers.base import CHOICE_KEY, HTTPCall, LLMReply, LLMRequest, Usage
+from pairscale.providers.base import CHOICE_KEY, HTTPCall, LLMReply, LLMRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    pass
 
 __all__ = ["DECISIONS", "decisions_call", "read_decision"]
 
@@ -52,7 +52,7 @@ def read_decision(body: Any) -> LLMReply:
     answers = _read.objects(found.get("answers"))
     if not answers:
         raise _read.refused(body, "a decision")
-    answer, usage = answers[0], _usage(_read.items(found.get("usage")))
+    answer, usage = answers[0], _read.responses_usage(found)
     known: dict[str, Any] = {"model": found.get("model"), "object_type": "decision", "usage": usage, "raw": body}
     if answer.get("type") == "refusal":
         return LLMReply(text="", stop_reason="refusal", **known)
@@ -65,15 +65,3 @@ def read_decision(body: Any) -> LLMReply:
         if isinstance(one.get("probability"), int | float) and not isinstance(one.get("probability"), bool)
     }
     return LLMReply(text=json.dumps({CHOICE_KEY: answer["choice"]}), probabilities=probabilities or None, **known)
-
-
-def _usage(usage: Mapping[str, Any]) -> Usage:
-    prompt = _read.items(usage.get("input_tokens_details"))
-    return Usage(
-        _read.number(usage.get("input_tokens")),
-        _read.number(usage.get("output_tokens")),
-        _read.number(usage.get("total_tokens")),
-        _read.number(prompt.get("cached_tokens")),
-        _read.number(_read.items(usage.get("output_tokens_details")).get("reasoning_tokens")),
-        _read.number(prompt.get("cache_write_tokens")),
-    )

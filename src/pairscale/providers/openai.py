@@ -269,21 +269,9 @@ def read_response(body: Any) -> LLMReply:
         thoughts=_read.words(thoughts, "\n\n"),
         model=found.get("model"),
         object_type=found.get("object"),
-        usage=_response_usage(_read.items(found.get("usage"))),
+        usage=_read.responses_usage(found),
         logprobs=tuple(one for row in rows for one in row or ()) or None,
         refusal=refusal,
         service_tier=_read.words([found.get("service_tier")]),
         raw=body,
-    )
-
-
-def _response_usage(usage: Mapping[str, Any]) -> Usage:
-    prompt = _read.items(usage.get("input_tokens_details"))
-    return Usage(
-        _read.number(usage.get("input_tokens")),
-        _read.number(usage.get("output_tokens")),
-        _read.number(usage.get("total_tokens")),
-        _read.number(prompt.get("cached_tokens")),
-        _read.number(_read.items(usage.get("output_tokens_details")).get("reasoning_tokens")),
-        _read.number(prompt.get("cache_write_tokens")),
     )

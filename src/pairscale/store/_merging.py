@@ -11,7 +11,7 @@ from pairscale.store._hashes import sha256
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
-__all__ = ["MERGES", "Source", "expanded", "identity", "in_ranges", "renumbered"]
+__all__ = ["MERGES", "MergedRun", "expanded", "identity", "in_ranges", "renumbered"]
 
 MERGES = "merges"
 """The log with one row per run file that was merged: ``source digest numbers logs originals``."""
@@ -21,7 +21,7 @@ _PAIR_NUMBERS: Mapping[str, Sequence[str]] = {"batches": ("pair_ids", "pairs", "
 
 
 @dataclass(slots=True)
-class Source:
+class MergedRun:
     """One of the run files that are merged.
 
     Attributes:
@@ -77,7 +77,7 @@ def expanded(ranges: Iterable[Sequence[int]]) -> dict[int, int]:
     return {new + at: old + at for old, new, n in ranges for at in range(n)}
 
 
-def renumbered(log: str, row: dict[str, Any], source: Source, conditions: dict[str, str]) -> dict[str, Any]:
+def renumbered(log: str, row: dict[str, Any], source: MergedRun, conditions: dict[str, str]) -> dict[str, Any]:
     """A row of a log with the new numbers of its pairs.
 
     Args:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pairscale.core.errors import StoreMismatchError
 from pairscale.store import _sqlite
-from pairscale.store._merging import Source
+from pairscale.store._merging import MergedRun
 from pairscale.store.database import letter_rows
 from pairscale.store.schema import label_cases, label_questions, labellers, labels
 
@@ -29,7 +29,7 @@ class MergedLabels:
         self._labels: dict[tuple[Any, ...], Row] = {}
         self._standing: dict[int, tuple[tuple[Any, ...], str]] = {}  # by question: which label, and of which file
 
-    def add(self, source: Source) -> None:
+    def add(self, source: MergedRun) -> None:
         """Enter the labels of a run file.
 
         Raises:
@@ -58,7 +58,7 @@ class MergedLabels:
         for row in letter_rows(source.connection, labels):
             self._label(source, row)
 
-    def _question(self, source: Source, row: Row, *, is_answered: bool) -> None:
+    def _question(self, source: MergedRun, row: Row, *, is_answered: bool) -> None:
         labeller = source.numbers["labellers"][row["labeller_id"]]
         case = source.numbers["label_cases"][row["case_number"]]
         new = row | {"question_id": len(self._questions) + 1, "labeller_id": labeller, "case_number": case}
@@ -73,7 +73,7 @@ class MergedLabels:
             source.keep("label_questions", row)
         known["done"] = known["done"] or row["done"]
 
-    def _label(self, source: Source, row: Row) -> None:
+    def _label(self, source: MergedRun, row: Row) -> None:
         question = source.numbers["label_questions"][row["question_id"]]
         new = row | {"label_id": len(self._labels) + 1, "question_id": question}
         key = (question, *(row[name] for name in row if name not in {"label_id", "question_id", "undone_at"}))
@@ -87,7 +87,7 @@ class MergedLabels:
             raise self._twice(source, question)
         self._standing[question] = key, source.name
 
-    def _twice(self, source: Source, question: int) -> StoreMismatchError:
+    def _twice(self, source: MergedRun, question: int) -> StoreMismatchError:
         (labeller, case) = next(key for key, row in self._questions.items() if row["question_id"] == question)
         person = next(name for name, row in self._people.items() if row["labeller_id"] == labeller)
         name = next(name for name, row in self._cases.items() if row["case_number"] == case)

@@ -24,7 +24,7 @@ from pairscale.core.errors import InputError, StoreDamagedError, StoreMismatchEr
 from pairscale.core.notices import notice
 from pairscale.core.tables import listed
 from pairscale.store._hashes import UNHASHED_FACTS
-from pairscale.store._merging import MERGES, Source, identity, renumbered
+from pairscale.store._merging import MERGES, MergedRun, identity, renumbered
 from pairscale.store._merging_labels import MergedLabels
 from pairscale.store.chain import MERGED, Change, canonical, digest_of_closing
 from pairscale.store.database import Written, letter_rows, set_fact
@@ -125,7 +125,7 @@ def _merged(runs: Sequence[str | os.PathLike[str]], path: str | os.PathLike[str]
             enter(store.snapshot())
             _check_whole(store)
             connection = enter(store.transaction())
-            sources.append(Source(Path(without_logins(str(run))).name, connection, digest_of_closing(connection)))
+            sources.append(MergedRun(Path(without_logins(str(run))).name, connection, digest_of_closing(connection)))
             counts.append(store.counts() | {"labels": store.labels().height})
         _check_adaptive(sources)
         target = enter(open_run(path, write=True))
@@ -156,9 +156,9 @@ def _check_whole(store: RunFile) -> None:
         )
 
 
-def _check_adaptive(sources: Sequence[Source]) -> None:
+def _check_adaptive(sources: Sequence[MergedRun]) -> None:
     """Refuse adaptive runs that are not one run, copied at some moment."""
-    longest: tuple[Source, dict[str, list[str]]] | None = None
+    longest: tuple[MergedRun, dict[str, list[str]]] | None = None
     for source in sources:
         found: dict[str, list[str]] = {}
         for row in letter_rows(source.connection, logs):
@@ -186,7 +186,7 @@ class _Standing:
 
     attempt_id: int
     is_answer: bool
-    owners: list[tuple[Source, Row]]
+    owners: list[tuple[MergedRun, Row]]
 
 
 class _Merging:
@@ -205,7 +205,7 @@ class _Merging:
         self._facts: dict[str, tuple[Any, str]] = {}
         self._labels = MergedLabels()
 
-    def write(self, sources: Sequence[Source]) -> None:
+    def write(self, sources: Sequence[MergedRun]) -> None:
         for source in sources:
             self._add_items(source)
             self._add_conditions(source)
@@ -231,7 +231,7 @@ class _Merging:
 
     # Texts and conditions
 
-    def _add_items(self, source: Source) -> None:
+    def _add_items(self, source: MergedRun) -> None:
         new = []
         changed: list[str] = []
         for row in letter_rows(source.connection, items):
@@ -257,7 +257,7 @@ class _Merging:
             )
         self._insert(items, new)
 
-    def _add_conditions(self, source: Source) -> None:
+    def _add_conditions(self, source: MergedRun) -> None:
         for row in letter_rows(source.connection, conditions):
             known = self._conditions.get(row["condition_id"])
             if known is None:
@@ -274,7 +274,7 @@ class _Merging:
 
     # Pairs, attempts and comparisons
 
-    def _add_judged(self, source: Source) -> None:
+    def _add_judged(self, source: MergedRun) -> None:
         old_pairs = {row["pair_id"]: row for row in letter_rows(source.connection, pairs)}
         self._add_pairs(source, old_pairs)
         earlier = {key: list(numbers) for key, numbers in self._attempts.items()}
@@ -297,7 +297,7 @@ class _Merging:
         for row in settled:
             self._settle(source, row)
 
-    def _add_pairs(self, source: Source, old: Mapping[int, Row]) -> None:
+    def _add_pairs(self, source: MergedRun, old: Mapping[int, Row]) -> None:
         numbers = source.numbers["pairs"] = {}
         new, others = [], 0
         for number, row in old.items():
@@ -318,7 +318,7 @@ class _Merging:
             notice(f"{others:,} pairs have other columns in {source.name}; those of the first file are kept")
         self._insert(pairs, new)
 
-    def _add_repeat(self, source: Source, condition_id: str, row: Row) -> None:
+    def _add_repeat(self, source: MergedRun, condition_id: str, row: Row) -> None:
         """Enter a pair once more, because it has another answer already."""
         number = len(self._pairs) + 1
         name = next(name for n in range(2, number + 2) if (name := f"{row['custom_id']}/{n}") not in self._pairs)
@@ -326,7 +326,7 @@ class _Merging:
         self._insert(pairs, [self._pairs[name]])
         source.repeats[condition_id, row["pair_id"]] = number
 
-    def _add_attempts(self, source: Source, old_pairs: Mapping[int, Row], shared: Mapping[int, int]) -> None:
+    def _add_attempts(self, source: MergedRun, old_pairs: Mapping[int, Row], shared: Mapping[int, int]) -> None:
         numbers = source.numbers["attempts"] = {}
 
         def new() -> Iterable[Row]:
@@ -341,7 +341,7 @@ class _Merging:
 
         self._insert(attempts, new())
 
-    def _settle(self, source: Source, row: Row) -> None:
+    def _settle(self, source: MergedRun, row: Row) -> None:
         """Let an outcome stand, or give way to the one that an earlier file has."""
         pair, is_answer = source.pair(row["condition_id"], row["pair_id"]), row["outcome"] in _ANSWERS
         attempt = source.numbers["attempts"][row["attempt_id"]]
@@ -358,7 +358,7 @@ class _Merging:
                 owner.keep("comparisons", own)
         self._standing[row["condition_id"], pair] = _Standing(attempt, is_answer, [(source, row)])
 
-    def _write_comparisons(self, sources: Sequence[Source]) -> None:
+    def _write_comparisons(self, sources: Sequence[MergedRun]) -> None:
         for source in sources:
             source.numbers["comparisons"] = {}
 
@@ -373,7 +373,7 @@ class _Merging:
 
     # Logs, bytes and facts
 
-    def _add_logs(self, source: Source) -> None:
+    def _add_logs(self, source: MergedRun) -> None:
         ends: dict[str, int] = {}
         batches: dict[str, str] = {}
         new: list[Row] = []
@@ -406,7 +406,7 @@ class _Merging:
             elif self._blobs[key] != row["data"]:
                 raise StoreMismatchError(f"{source.name} has other bytes {row['name']!r} than a file before it")
 
-    def _add_facts(self, source: Source) -> None:
+    def _add_facts(self, source: MergedRun) -> None:
         for row in letter_rows(source.connection, metadata):
             key, value = row["key"], json.loads(row["value"])
             if key in UNHASHED_FACTS:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from pairscale.collect.batch.registry import RegistryEntry, pairs_named
-from pairscale.core.tables import FAILED, RESULTS
+from pairscale.core.tables import FAILED, result_columns
 
 if TYPE_CHECKING:
     from pairscale.store.runfile import RunFile
@@ -34,9 +34,8 @@ def results_of(
         failures.append(store.failed_attempts(condition_id).filter(is_mine))
     if not answers:
         answers, failures = [store.results(raw=raw).clear()], [store.failed_attempts().clear()]
-    columns = [*RESULTS, *(["raw_response"] if raw else [])]
     failed = pl.concat(failures).select("custom_id", "ID1", "ID2", *FAILED, "condition_id")
-    return pl.concat(answers).select(columns), failed
+    return pl.concat(answers).select(*result_columns(raw=raw)), failed
 
 
 def rest_of(store: RunFile, chosen: Sequence[RegistryEntry]) -> pl.DataFrame:

@@ -17,7 +17,7 @@ _LEFT_OUT = {"Fallback", "moveFrom", "del"}  # the same shapes once more; text t
 _OFF = {"0", "false", "off"}
 
 
-class _Body(Paragraphs):
+class _DocxBody(Paragraphs):
     """The runs of text of a part, a line per paragraph."""
 
     def __init__(self) -> None:
@@ -66,13 +66,13 @@ def read_docx(content: bytes) -> Document:
     names = parts.names()
     if _BODY not in names:
         raise Unreadable("it is a zip file, but not a Word file")
-    body = _Body()
+    body = _DocxBody()
     parse(parts.pieces(_BODY), body)
     texts = [body.text().rstrip("\n")]
     notes = []
     for name in _NOTES:
         if name in names:
-            more = _Body()
+            more = _DocxBody()
             parse(parts.pieces(name), more)
             if more.text().strip():
                 texts.append(more.text().strip())

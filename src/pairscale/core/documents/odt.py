@@ -16,7 +16,7 @@ _LEFT_OUT = {"tracked-changes", "annotation", "note-citation", "hidden-text", "h
 _SPACE = re.compile(r"[ \t\r\n]+")
 
 
-class _Body(Paragraphs):
+class _OdtBody(Paragraphs):
     """The paragraphs of the body, and those of its notes behind them."""
 
     def __init__(self) -> None:
@@ -94,7 +94,7 @@ def read_odt(content: bytes) -> Document:
         raise Unreadable("it is a zip file, but not an OpenDocument text")
     if b"encryption-data" in b"".join(parts.pieces("META-INF/manifest.xml") if _has_manifest(parts) else ()):
         raise Unreadable("it is protected by a password")
-    body = _Body()
+    body = _OdtBody()
     parse(parts.pieces(_BODY), body)
     return Document(body.text())
 

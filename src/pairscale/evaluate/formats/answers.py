@@ -15,7 +15,7 @@ from pairscale.evaluate.traces import Trace
 
 __all__ = [
     "Answer",
-    "Document",
+    "FileContent",
     "Format",
     "Read",
     "first_of",
@@ -50,8 +50,8 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
-    """What a file holds, before anybody knows what it means.
+class FileContent:
+    """What a file holds, before its format is known.
 
     Attributes:
         content: what the JSON says; of a table or of JSON lines, a list of rows.
@@ -64,7 +64,7 @@ class Document:
     is_rows: bool
 
 
-Read: TypeAlias = Callable[[Document], Sequence[Answer]]
+Read: TypeAlias = Callable[[FileContent], Sequence[Answer]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Format:
     """
 
     name: str
-    fits: Callable[[Document], bool]
+    fits: Callable[[FileContent], bool]
     read: Read
 
 
@@ -103,7 +103,7 @@ def read_as(name: str, read: Callable[[], Sequence[Answer]], path: str) -> list[
         ) from None
 
 
-def rows_of(document: Document) -> list[Mapping[str, Any]]:
+def rows_of(document: FileContent) -> list[Mapping[str, Any]]:
     """The rows of a document if it is a list of objects, or the one object that it is; else none."""
     content = document.content
     found = content if isinstance(content, list) else [content]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pairscale.core.errors import FileFormatError
-from pairscale.evaluate.formats.answers import Answer, Document, first_of, rows_of
+from pairscale.evaluate.formats.answers import Answer, FileContent, first_of, rows_of
 from pairscale.evaluate.formats.messages import joined_turns
 from pairscale.evaluate.suite import as_words, id_of
 from pairscale.evaluate.traces import Trace
@@ -21,13 +21,13 @@ __all__ = [
 ]
 
 
-def is_alpaca(document: Document) -> bool:
+def is_alpaca(document: FileContent) -> bool:
     """Whether it is AlpacaEval's ``model_outputs.json``."""
     rows = rows_of(document)
     return bool(rows) and all({"instruction", "output", "generator"} <= set(row) for row in rows)
 
 
-def read_alpaca(document: Document) -> list[Answer]:
+def read_alpaca(document: FileContent) -> list[Answer]:
     """The answers of AlpacaEval; they have no names, and are paired by the instruction."""
     found = []
     for number, row in enumerate(rows_of(document), start=1):
@@ -42,7 +42,7 @@ def read_alpaca(document: Document) -> list[Answer]:
     return found
 
 
-def is_mt_answers(document: Document) -> bool:
+def is_mt_answers(document: FileContent) -> bool:
     """Whether it is a file of MT-bench's ``model_answer``."""
     rows = rows_of(document)
     return bool(rows) and all("question_id" in row and _has_turns(row.get("choices")) for row in rows)
@@ -56,7 +56,7 @@ def _has_turns(choices: Any) -> bool:
     )
 
 
-def read_mt_answers(document: Document) -> list[Answer]:
+def read_mt_answers(document: FileContent) -> list[Answer]:
     """The answers of MT-bench: all turns of a choice are one answer, and several choices are repeats."""
     found = []
     for number, row in enumerate(rows_of(document), start=1):
@@ -86,13 +86,13 @@ def _is_error(turn: str) -> bool:
     return turn.strip() == "$ERROR$"
 
 
-def is_mt_questions(document: Document) -> bool:
+def is_mt_questions(document: FileContent) -> bool:
     """Whether it is MT-bench's ``question.jsonl``."""
     rows = rows_of(document)
     return bool(rows) and all("question_id" in row and isinstance(row.get("turns"), list) for row in rows)
 
 
-def mt_questions(document: Document) -> list[dict[str, Any]]:
+def mt_questions(document: FileContent) -> list[dict[str, Any]]:
     """The questions of MT-bench as tasks.
 
     Raises:

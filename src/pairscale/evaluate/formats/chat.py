@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pairscale.core.errors import FileFormatError
-from pairscale.evaluate.formats.answers import Answer, Document, first_of, parsed, plain_number, rows_of
+from pairscale.evaluate.formats.answers import Answer, FileContent, first_of, parsed, plain_number, rows_of
 from pairscale.evaluate.formats.messages import are_messages, conversation, words_of_content
 from pairscale.evaluate.suite import as_words, id_of, is_missing
 from pairscale.evaluate.traces import Trace
@@ -20,19 +20,19 @@ _PLAIN = str | int | float
 _BODIES = {"choices", "output", "content", "candidates", "output_text"}
 
 
-def is_chat(document: Document) -> bool:
+def is_chat(document: FileContent) -> bool:
     """Whether all rows hold messages, at the top or in a request."""
     rows = rows_of(document)
     return bool(rows) and all(are_messages(_messages(row)) for row in rows)
 
 
-def is_batch(document: Document) -> bool:
+def is_batch(document: FileContent) -> bool:
     """Whether all rows are results of a batch of OpenAI or Anthropic."""
     rows = rows_of(document)
     return bool(rows) and all("custom_id" in row and _is_result(row) for row in rows)
 
 
-def requests_of(document: Document) -> list[dict[str, Any]]:
+def requests_of(document: FileContent) -> list[dict[str, Any]]:
     """The tasks of chat rows, for a suite: ``task_id`` and ``input`` each."""
     return [
         {"task_id": id_of(first_of(row, *_IDS), document.path), "input": conversation(_messages(row)).input}
@@ -40,7 +40,7 @@ def requests_of(document: Document) -> list[dict[str, Any]]:
     ]
 
 
-def read_chat(document: Document) -> list[Answer]:
+def read_chat(document: FileContent) -> list[Answer]:
     """The answers of chat rows.
 
     Raises:
@@ -55,7 +55,7 @@ def read_chat(document: Document) -> list[Answer]:
     return found
 
 
-def _chat(document: Document) -> Iterator[Answer]:
+def _chat(document: FileContent) -> Iterator[Answer]:
     rows = rows_of(document)
     talks = [conversation(_messages(row)) for row in rows]
     if all(talk.output is None and not _apart(row) for row, talk in zip(rows, talks, strict=True)):
@@ -78,7 +78,7 @@ def _chat(document: Document) -> Iterator[Answer]:
             yield Answer(trace, task_id, talk.asked, None if variant is None else str(variant), row, where)
 
 
-def read_batch(document: Document) -> list[Answer]:
+def read_batch(document: FileContent) -> list[Answer]:
     """The answers of a batch; a request that failed is a failure."""
     found = []
     for number, row in enumerate(rows_of(document), start=1):

@@ -8,7 +8,7 @@ from typing import Any
 from pairscale.core.errors import FileFormatError
 from pairscale.evaluate.formats.answers import (
     Answer,
-    Document,
+    FileContent,
     first_of,
     parsed,
     plain_number,
@@ -38,7 +38,7 @@ _ANSWER_KEYS = ("output", "answer", "response", "result", "text", "content", "co
 # promptfoo
 
 
-def is_promptfoo(document: Document) -> bool:
+def is_promptfoo(document: FileContent) -> bool:
     """Whether it is what ``promptfoo eval -o FILE.json`` writes, or ``-o FILE.jsonl``."""
     rows = _promptfoo_rows(document)
     return bool(rows) and all(
@@ -46,7 +46,7 @@ def is_promptfoo(document: Document) -> bool:
     )
 
 
-def _promptfoo_rows(document: Document) -> Sequence[Any]:
+def _promptfoo_rows(document: FileContent) -> Sequence[Any]:
     content = document.content
     if isinstance(content, Mapping) and isinstance(content.get("results"), Mapping):
         found = content["results"].get("results")
@@ -54,7 +54,7 @@ def _promptfoo_rows(document: Document) -> Sequence[Any]:
     return rows_of(document)
 
 
-def read_promptfoo(document: Document) -> list[Answer]:
+def read_promptfoo(document: FileContent) -> list[Answer]:
     """The answers of promptfoo; each provider with each prompt is a variant, and a test is known by its variables."""
     rows = _promptfoo_rows(document)
     several = len({_prompt_of(row) for row in rows}) > 1, len({_provider_of(row) for row in rows}) > 1
@@ -117,13 +117,13 @@ def _wrapped(given: Mapping[str, Any]) -> str:
 # LangSmith
 
 
-def is_langsmith(document: Document) -> bool:
+def is_langsmith(document: FileContent) -> bool:
     """Whether the rows are runs of LangSmith."""
     rows = rows_of(document)
     return bool(rows) and all({"run_type", "inputs", "outputs"} <= set(row) for row in rows)
 
 
-def read_langsmith(document: Document) -> list[Answer]:
+def read_langsmith(document: FileContent) -> list[Answer]:
     """The answers of runs; parts of other runs are left out, and the example of a dataset is the task."""
     rows = rows_of(document)
     tops = [row for row in rows if is_missing(row.get("parent_run_id"))]
@@ -159,13 +159,13 @@ _OBSERVATIONS = {
 _TRACE_MARKS = {"sessionId", "userId", "htmlPath", "totalCost", "bookmarked", "observations", "projectId", "release"}
 
 
-def is_langfuse(document: Document) -> bool:
+def is_langfuse(document: FileContent) -> bool:
     """Whether the rows are traces or observations of Langfuse."""
     rows = _langfuse_rows(document)
     return bool(rows) and (all(map(_is_trace, rows)) or all(map(_is_observation, rows)))
 
 
-def _langfuse_rows(document: Document) -> Sequence[Mapping[str, Any]]:
+def _langfuse_rows(document: FileContent) -> Sequence[Mapping[str, Any]]:
     content = document.content
     if isinstance(content, Mapping) and isinstance(content.get("data"), list):  # a page of the API
         return [row for row in content["data"] if isinstance(row, Mapping)]
@@ -180,7 +180,7 @@ def _is_observation(row: Mapping[str, Any]) -> bool:
     return {"traceId", "startTime"} <= set(row) and row.get("type") in _OBSERVATIONS
 
 
-def read_langfuse(document: Document) -> list[Answer]:
+def read_langfuse(document: FileContent) -> list[Answer]:
     """The answers of traces, or of the observations that belong to no other."""
     rows = _langfuse_rows(document)
     if all(map(_is_trace, rows)):

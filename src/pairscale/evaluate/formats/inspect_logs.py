@@ -11,7 +11,7 @@ from typing import Any
 from pairscale.core.documents.kinds import Unreadable
 from pairscale.core.documents.parts import Parts
 from pairscale.core.errors import FileFormatError
-from pairscale.evaluate.formats.answers import Answer, Document, plain_number
+from pairscale.evaluate.formats.answers import Answer, FileContent, plain_number
 from pairscale.evaluate.formats.chat import completions
 from pairscale.evaluate.formats.messages import are_messages, conversation
 from pairscale.evaluate.suite import as_words, id_of
@@ -25,7 +25,7 @@ _HEADERS = ("header.json", "_journal/start.json")  # a run that was killed has n
 _ATTACHED = "attachment://"
 
 
-def is_inspect_log(document: Document) -> bool:
+def is_inspect_log(document: FileContent) -> bool:
     """Whether it is a log in JSON."""
     log = document.content
     return (
@@ -36,7 +36,7 @@ def is_inspect_log(document: Document) -> bool:
     )
 
 
-def read_inspect_log(document: Document) -> list[Answer]:
+def read_inspect_log(document: FileContent) -> list[Answer]:
     """The answers of a log in JSON.
 
     Raises:

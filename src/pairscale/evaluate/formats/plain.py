@@ -7,7 +7,7 @@ from typing import Any
 
 from pairscale.core.errors import FileFormatError, InputError, UnsureColumnError
 from pairscale.core.tables import listed
-from pairscale.evaluate.formats.answers import Answer, Document, first_of
+from pairscale.evaluate.formats.answers import Answer, FileContent, first_of
 from pairscale.evaluate.formats.chat import completions, is_reply
 from pairscale.evaluate.formats.messages import are_messages, conversation
 from pairscale.evaluate.suite import as_words, id_of, is_missing
@@ -22,7 +22,7 @@ INPUT_NAMES = ("input", "instruction", "prompt", "question", "query", "task")
 """What the column of the tasks is called, the first of them before the others."""
 
 
-def plain_rows(document: Document) -> list[dict[str, Any]]:
+def plain_rows(document: FileContent) -> list[dict[str, Any]]:
     """The rows of a document: a list of objects, the only list of objects in one, or an object by id.
 
     Raises:

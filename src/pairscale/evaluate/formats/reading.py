@@ -15,7 +15,7 @@ from pairscale.core.paths import picked
 from pairscale.core.tables import listed
 from pairscale.evaluate.folders import DirectoryTraceSource, is_trace_document
 from pairscale.evaluate.formats import benchmarks, chat, exports, inspect_logs, spans
-from pairscale.evaluate.formats.answers import Answer, Document, Format, read_as
+from pairscale.evaluate.formats.answers import Answer, FileContent, Format, read_as
 from pairscale.evaluate.formats.plain import plain_rows, read_plain
 from pairscale.evaluate.suite import as_words, id_of, is_missing
 from pairscale.evaluate.traces import OUTPUT_NAMES, InMemoryTraceSource, TraceRef, TraceSource
@@ -289,24 +289,24 @@ def source_at(path: str | os.PathLike[str]) -> TraceSource:
 # Files
 
 
-def _document(path: str | os.PathLike[str], wanted: Sequence[str], encoding: str | None) -> Document:
+def _document(path: str | os.PathLike[str], wanted: Sequence[str], encoding: str | None) -> FileContent:
     suffix = Path(path).suffix.lower()
     if suffix not in ANSWER_SUFFIXES:
         raise FileFormatError(f"{path}: a file of answers must end in {listed(sorted(ANSWER_SUFFIXES), 20)}")
     if suffix == ".json":
-        return Document(read_json(path, encoding=encoding), str(path), is_rows=False)
+        return FileContent(read_json(path, encoding=encoding), str(path), is_rows=False)
     text = ("task_id", "input", "reference", "reference_outputs", "tags", *OUTPUT_NAMES, *wanted)
-    return Document(read_rows(path, text=text, encoding=encoding), str(path), is_rows=True)
+    return FileContent(read_rows(path, text=text, encoding=encoding), str(path), is_rows=True)
 
 
-def _is_row_wise(document: Document, named: Mapping[str, str]) -> bool:
+def _is_row_wise(document: FileContent, named: Mapping[str, str]) -> bool:
     """Whether the user named what is a column of the rows, so that they are read by it."""
     if "output" not in named or not isinstance(document.content, list):
         return False
     return any(not is_missing(_picked(row, named["output"])) for row in document.content)
 
 
-def _plain(document: Document, named: Mapping[str, str], path: str) -> AnswerFile:
+def _plain(document: FileContent, named: Mapping[str, str], path: str) -> AnswerFile:
     rows = plain_rows(document)
     _require_columns(rows, tuple(named.values()), path)
     answers = read_plain([_with_ours(row, named) for row in rows], path, has_output="output" in named)

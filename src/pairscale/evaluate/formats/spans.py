@@ -16,7 +16,7 @@ from typing import Any
 from pairscale.core.errors import FileFormatError
 from pairscale.evaluate.formats.answers import (
     Answer,
-    Document,
+    FileContent,
     first_of,
     parsed,
     plain_number,
@@ -63,13 +63,13 @@ _KINDS = {"invoke_agent": "agent", "create_agent": "agent", "execute_tool": "too
 # The shapes
 
 
-def is_otlp(document: Document) -> bool:
+def is_otlp(document: FileContent) -> bool:
     """Whether it is OTLP in JSON: one document, or one per line, as the collector's file exporter writes them."""
     rows = rows_of(document)
     return bool(rows) and all(isinstance(first_of(row, "resourceSpans", "batches"), list) for row in rows)
 
 
-def is_ag2(document: Document) -> bool:
+def is_ag2(document: FileContent) -> bool:
     """Whether it is a trace as AG2 saves it, or several of them."""
     rows = rows_of(document)
     return bool(rows) and all(
@@ -77,7 +77,7 @@ def is_ag2(document: Document) -> bool:
     )
 
 
-def is_sdk_spans(document: Document) -> bool:
+def is_sdk_spans(document: FileContent) -> bool:
     """Whether the rows are spans with attributes, as ``ReadableSpan.to_json`` and Phoenix write them."""
     rows = rows_of(document)
     return bool(rows) and all(_is_span(row) and _trace_id(row) for row in rows)
@@ -98,7 +98,7 @@ def _trace_id(row: Mapping[str, Any]) -> str:
 # The answers
 
 
-def read_otlp(document: Document) -> list[Answer]:
+def read_otlp(document: FileContent) -> list[Answer]:
     """The answers of OTLP documents."""
     spans = []
     for row in rows_of(document):
@@ -111,7 +111,7 @@ def read_otlp(document: Document) -> list[Answer]:
     return list(_answers(spans, document.path))
 
 
-def read_ag2(document: Document) -> list[Answer]:
+def read_ag2(document: FileContent) -> list[Answer]:
     """The answers of traces that AG2 saved."""
     found = []
     for number, row in enumerate(rows_of(document), start=1):
@@ -129,7 +129,7 @@ def read_ag2(document: Document) -> list[Answer]:
     return found
 
 
-def read_sdk_spans(document: Document) -> list[Answer]:
+def read_sdk_spans(document: FileContent) -> list[Answer]:
     """The answers of spans that stand in rows."""
     return list(_answers([_from_plain(row, "") for row in rows_of(document)], document.path))
 
