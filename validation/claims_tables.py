@@ -170,7 +170,7 @@ def tables(cells: Sequence[Cell], rows: dict[str, list[Row]]) -> str:
     least, most = min(one.runs for one in shown), max(one.runs for one in shown)
     asked = sum(min(one.runs, one.cell.runs) for one in found), sum(cell.runs for cell in cells)
     parts = [
-        f"{asked[0]:,} of {asked[1]:,} runs of our preset so far, {least} to {most} per cell. "
+        f"{asked[0]:,} of {asked[1]:,} runs of our preset, {least} to {most} per cell. "
         + " ".join(_together(shown, rows, wrong=wrong) for wrong in (False, True)),
         _OF_RELIABILITY,
         _table(shown, {"": lambda one: f"{one.off.told('+.3f')} ({one.true:.3f})"}),
@@ -197,7 +197,7 @@ def tables(cells: Sequence[Cell], rows: dict[str, list[Row]]) -> str:
         parts.append("\n".join(misses))
     if doubts:
         parts += [
-            f"**Not decided yet** in {len(doubts)}: the mean is beyond the bound, and its interval holds it.",
+            f"**Near the bound** in {len(doubts)}: the mean is beyond it, and the interval of the mean holds it.",
             "\n".join(doubts),
         ]
     return "\n\n".join(part if "|" in part or "\n" in part else fill(part, _WIDTH) for part in parts)
