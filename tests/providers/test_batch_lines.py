@@ -58,7 +58,6 @@ def test_any_document_is_a_line_or_none(provider, document, tmp_path_factory):
         "nonsense",
         '"text"',
         "\x00",
-        '{"key": "k-1", "error": {"code": Infinity}, "custom_id": "k-1", "response": {"status_code": Infinity}}',
     ],
 )
 def test_lines_that_are_hard_to_read(raw, tmp_path):
@@ -66,6 +65,16 @@ def test_lines_that_are_hard_to_read(raw, tmp_path):
     path.write_text(f"{raw}\n", "utf-8")
     for provider in BATCH_PROVIDERS:
         assert next(line for _, line in read_lines(path, batch_format(provider))).startswith("line 1: ")
+
+
+@pytest.mark.parametrize("provider", ["openai", "gemini", "together"])
+def test_an_error_with_a_status_that_is_no_number_stays_an_error_of_its_request(provider, tmp_path):
+    path = tmp_path / "results.jsonl"
+    path.write_text(
+        '{"key": "k-1", "error": {"code": Infinity}, "custom_id": "k-1", "response": {"status_code": Infinity}}\n'
+    )
+    [(_, line)] = read_lines(path, batch_format(provider))
+    assert (line.custom_id, line.kind, line.status) == ("k-1", "errored", None)
 
 
 @pytest.mark.parametrize("status", [10**30, -1, "200", True])

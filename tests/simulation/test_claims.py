@@ -56,7 +56,7 @@ def test_a_mean_beyond_its_bound_whose_interval_holds_it_is_not_decided():
     found = figures(CLEAN, runs_of(CLEAN, n=3, theta=0.929))
     assert found.missed == ()
     assert found.doubtful == (f"covers {found.theta.told('.3f')} of the scores (at least 0.93)",)
-    assert "**Not decided yet** in 1" in tables([CLEAN], {CLEAN.name: runs_of(CLEAN, n=3, theta=0.929)})
+    assert "**Near the bound** in 1" in tables([CLEAN], {CLEAN.name: runs_of(CLEAN, n=3, theta=0.929)})
 
 
 def test_judges_that_the_model_does_not_fit_have_a_lower_bound():
