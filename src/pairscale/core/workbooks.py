@@ -13,19 +13,26 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
+from pairscale.core.arrays import Ints
 from pairscale.core.documents.parts import largest_expansion
 from pairscale.core.errors import FileFormatError
 
 _MOST_CELLS = 20_000_000
-_PIECE = 2**16
+_PIECE = 2**18
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
 _STORED, _DEFLATED = 0, 8
-_PLACE = re.compile(rb"""<(?:\w+:)?(?:c|row)\s[^<]*?\br\s*=\s*["']([A-Za-z]{0,3})([0-9]{1,7})["']""")
-_IS_CELL = re.compile(rb"<(?:\w+:)?(?:c|row)\s")
+_PLACE = re.compile(rb"""<(?:[\w.-]+:)?(?:c|row)\s[^<]*?\br\s*=\s*["']([A-Za-z]{0,3})([0-9]{1,7})["']""")
+_IS_CELL = re.compile(rb"<(?:[\w.-]+:)?(?:c|row)\s")
 _LONGEST_TAG = 2**20
-_MERGED = re.compile(rb"""<(?:\w+:)?mergeCell\s[^<>]*?\bref\s*=\s*["']([A-Z0-9:]{1,30})["'][^<>]*>""")
+_USUAL_CELL, _USUAL_ROW = b'<c r="', b'<row r="'
+_PREFIXED = (b":c", b":row")
+_MERGED = re.compile(rb"""<(?:[\w.-]+:)?mergeCell\s[^<>]*?\bref\s*=\s*["']([A-Z0-9:]{1,30})["'][^<>]*>""")
 _MOST_MERGED = 100
 _OTHER_FORMATS = re.compile(r"(?:^|/)content\.xml$|sheets?/[^/]*\.bin$", re.IGNORECASE)  # ods and xlsb
 
@@ -100,6 +107,20 @@ def _pieces(content: bytes, member: zipfile.ZipInfo) -> Iterator[bytes]:
         return  # its reader says so
 
 
+@dataclass(frozen=True, slots=True)
+class _Signs:
+    """How rows, or columns, are numbered: in digits from 0, or in letters from 1 in upper or lower case."""
+
+    base: int
+    zero: int
+    least: int
+    longest: int
+    mask: int = 0xFF
+
+
+_DIGITS, _LETTERS = _Signs(10, ord("0"), 0, 7), _Signs(26, ord("A") - 1, 1, 3, mask=0xDF)
+
+
 class _Sheet:
     """How far the cells of a part of a workbook reach, if it has any."""
 
@@ -116,21 +137,58 @@ class _Sheet:
             FileFormatError: the table would have too many cells.
         """
         text = self._tag + piece
-        if len(self.merged) < _MOST_MERGED:
+        start = max(text.rfind(b"<"), 0)
+        text, self._tag = text[:start], text[start:]
+        if len(self.merged) < _MOST_MERGED and b"mergeCell" in text:
             self.merged += [place.decode("ascii") for place in _MERGED.findall(text)]
-        for column, row in _PLACE.findall(text):
-            self._rows, self._columns = max(self._rows, int(row)), max(self._columns, _number_of(column))
+        reach = _usual_reach(text) if _is_usual(text) else _reach(text)
+        self._rows, self._columns = max(self._rows, reach[0]), max(self._columns, reach[1])
         if (cells := self._rows * self._columns) > _MOST_CELLS:
             raise FileFormatError(
                 f"{self._path} has a cell in row {self._rows:,} and one in column {self._columns:,}, which makes a "
                 f"table of {cells:,} cells; delete the rows and columns behind the table, or save it as csv"
             )
-        start = text.rfind(b"<")
-        self._tag = text[start:] if start >= 0 else b""
         if len(self._tag) > _LONGEST_TAG:
             if _IS_CELL.match(self._tag):
                 raise FileFormatError(f"{self._path} is not an Excel workbook with a table: it is damaged")
             self._tag = b""
+
+
+def _is_usual(text: bytes) -> bool:
+    """Whether every cell and row begins as almost all programs write it, and no other spelling need be looked for."""
+    if any(mark in text for mark in _PREFIXED):
+        return False
+    return all(text.count(usual[:-4]) == text.count(usual) for usual in (_USUAL_CELL, _USUAL_ROW))
+
+
+def _usual_reach(text: bytes) -> tuple[int, int]:
+    """The last row and the last column of cells in the usual spelling, all at once: a workbook has millions of them."""
+    content = np.frombuffer(text + bytes(16), dtype=np.uint8)
+    cells = np.flatnonzero((content[:-2] == ord("<")) & (content[1:-1] == ord("c")) & (content[2:] == ord(" ")))
+    rows = [int(row) for row in re.findall(rb'<row r="([0-9]{1,7})"', text)]
+    if not len(cells):
+        return max(rows, default=0), 0
+    column, behind = _numbers(content, cells + len(_USUAL_CELL), _LETTERS)
+    row, _ = _numbers(content, behind, _DIGITS)
+    return max(int(row.max()), *rows, 0), int(column.max())
+
+
+def _numbers(content: npt.NDArray[np.uint8], place: Ints, signs: _Signs) -> tuple[Ints, Ints]:
+    """The numbers that begin at these places, and where they end."""
+    number = np.zeros(len(place), np.int64)
+    there = np.ones(len(place), bool)
+    for _ in range(signs.longest):
+        value = (content[place] & signs.mask).astype(np.int64) - signs.zero
+        there &= (value >= signs.least) & (value < signs.least + signs.base)
+        number = np.where(there, signs.base * number + value, number)
+        place = place + there
+    return number, place
+
+
+def _reach(text: bytes) -> tuple[int, int]:
+    """The last row and the last column, whatever the spelling."""
+    found = _PLACE.findall(text)
+    return max((int(row) for _, row in found), default=0), max((_number_of(column) for column, _ in found), default=0)
 
 
 def _number_of(column: bytes) -> int:
