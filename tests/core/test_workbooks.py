@@ -14,7 +14,7 @@ import pytest
 
 import pairscale as ps
 from pairscale.core.errors import FileFormatError
-from pairscale.core.files import read_table, write_table
+from pairscale.core.files import read_table, write_table, write_workbook
 from pairscale.core.workbooks import _Sheet, check_workbook
 
 CELL = '<c r="{0}" t="inlineStr"><is><t>{1}</t></is></c>'
@@ -204,3 +204,67 @@ def test_a_damaged_archive_is_an_error_in_words(tmp_path, damage):
         "is compressed in a way",
     )
     assert all(words.startswith(tuple(f"{path} {start}" for start in known)) for words in said)
+
+
+LONG = "The river rose two metres in a night, and nobody slept."
+
+
+def openpyxl_like(path, *rows: str):
+    return workbook(path, (HEAD + "".join(rows) + FOOT).encode())
+
+
+def test_further_sheets_are_named(tmp_path, caplog):
+    path = tmp_path / "two.xlsx"
+    frame = pl.DataFrame({"ID": ["a", "b"], "text": ["x", "y"]})
+    write_workbook({"Class 7a": frame, "Class 7b": frame, "Old": frame}, path)
+    assert ps.read_samples(path).height == 2
+    assert "the first sheet, 'Class 7a', is read; not read: 'Class 7b', 'Old'" in caplog.text
+
+
+def test_a_header_that_names_two_columns_alike_is_refused(tmp_path):
+    path = tmp_path / "twice.xlsx"
+    names = "".join(CELL.format(f"{at}1", name) for at, name in zip("ABC", ["ID", "text", "ID"], strict=True))
+    rows = "".join(f'<row r="{n}">{"".join(CELL.format(f"{at}{n}", at * n) for at in "ABC")}</row>' for n in (2, 3))
+    with pytest.raises(FileFormatError, match="the header has 'ID' more than once; rename one"):
+        read_table(openpyxl_like(path, f'<row r="1">{names}</row>', rows))
+    frame = pl.DataFrame({"ID": ["a"], "text": ["x"], "text_1": ["y"]})
+    write_table(frame, tmp_path / "other.xlsx")
+    assert read_table(tmp_path / "other.xlsx").equals(frame)
+
+
+def test_columns_without_a_name_are_numbered_as_in_csv(tmp_path):
+    head = f'<row r="1">{CELL.format("A1", "ID")}{CELL.format("C1", "text")}</row>'
+    row = f'<row r="2">{CELL.format("A2", "a")}{CELL.format("B2", "7")}{CELL.format("C2", "x")}</row>'
+    assert read_table(openpyxl_like(tmp_path / "x.xlsx", head, row)).columns == ["ID", "column_2", "text"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "n"),
+    [
+        ("<c r='C2'><f>A1</f><v></v></c>", 1),
+        ("<c r='C2'><f>A1</f><v/></c>", 1),
+        ("<c r='C2'><f>A1</f></c>", 1),
+        ("<c r='C2'><f>A1</f><v>5</v></c>", 0),
+        ("<c r='C2' t=\"str\"><f>A1</f><v></v></c>", 0),  # a text of no characters
+    ],
+)
+def test_formulas_that_were_never_computed_are_said(tmp_path, caplog, cell, n):
+    head = f'<row r="1">{CELL.format("A1", "ID")}{CELL.format("B1", "text")}{CELL.format("C1", "total")}</row>'
+    row = f'<row r="2">{CELL.format("A2", "a")}{CELL.format("B2", "x")}{cell}</row>'
+    read_table(openpyxl_like(tmp_path / "x.xlsx", head, row))
+    assert caplog.text.count("a formula without a value: such cells are empty") == n
+
+
+def test_a_title_above_the_header_is_no_header(tmp_path):
+    title = f'<row r="1">{CELL.format("A1", "Essays of class 7")}</row>'
+    rows = [f'<row r="{n}">{CELL.format(f"A{n}", f"s{n}")}{CELL.format(f"B{n}", LONG + str(n))}</row>' for n in (3, 4)]
+    names = f'<row r="2">{CELL.format("A2", "student")}{CELL.format("B2", "essay")}</row>'
+    path = openpyxl_like(tmp_path / "x.xlsx", title, names, *rows)
+    with pytest.raises(
+        ps.errors.TableError, match=r"'column_2' has no name in the first row.*delete what stands above"
+    ):
+        ps.read_samples(path)
+    csv = tmp_path / "x.csv"
+    csv.write_text("Essays of class 7;\nstudent;essay\n" + "".join(f"s{n};{LONG}{n}\n" for n in range(3)), "utf-8")
+    with pytest.raises(ps.errors.TableError, match="'column_2' has no name in the first row"):
+        ps.read_samples(csv)

@@ -143,7 +143,7 @@ def _no_samples(path: Path) -> str:
     if not os.path.exists(path):  # noqa: PTH110 (somebody may give a text instead of its file)
         return f"{_brief(path)}: no such file or folder"
     if path.suffix.lower() in DOCUMENT_SUFFIXES:
-        return f"{path} is one text; give the folder that holds all of them"
+        return f"{path} is one text; give the folder that holds all of them (a table ends in .csv, .tsv or .xlsx)"
     return f"{path}: give a folder or zip archive of texts, or a table in {listed(TABLE_SUFFIXES, 20)}"
 
 

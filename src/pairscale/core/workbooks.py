@@ -1,4 +1,4 @@
-"""Whether an Excel workbook can be read within bounded memory, found out before it is parsed.
+"""Excel workbooks: whether one can be read within bounded memory, found out before it is parsed; and its table.
 
 A workbook is a zip file of XML. A small one may expand to gigabytes, and one stray cell far away may make a table of
 billions of empty ones. Both are seen by decompressing it piece by piece and keeping nothing; what its directory says
@@ -8,20 +8,28 @@ about sizes is not relied upon.
 from __future__ import annotations
 
 import io
+import logging
 import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from pairscale.core.arrays import Ints
 from pairscale.core.documents.parts import largest_expansion
-from pairscale.core.errors import FileFormatError
+from pairscale.core.errors import FileFormatError, MissingExtraError
+from pairscale.core.notices import notice
+from pairscale.core.tables import first_line, listed
+
+if TYPE_CHECKING:
+    import fastexcel
 
 _MOST_CELLS = 20_000_000
 _PIECE = 2**18
@@ -34,25 +42,88 @@ _USUAL_CELL, _USUAL_ROW = b'<c r="', b'<row r="'
 _PREFIXED = (b":c", b":row")
 _MERGED = re.compile(rb"""<(?:[\w.-]+:)?mergeCell\s[^<>]*?\bref\s*=\s*["']([A-Z0-9:]{1,30})["'][^<>]*>""")
 _MOST_MERGED = 100
+_NO_VALUE = re.compile(rb"<(?:[\w.-]+:)?c(\s[^<>]*)><f[^<>]*>[^<]*</f>(?:<v\s*/>|<v></v>|</c>)")
+_UNNAMED = re.compile(r"__UNNAMED__(\d+)")
+_NUMBERED = re.compile(r"(.*)_\d+", re.DOTALL)
 _OTHER_FORMATS = re.compile(r"(?:^|/)content\.xml$|sheets?/[^/]*\.bin$", re.IGNORECASE)  # ods and xlsb
 
 
-def check_workbook(content: bytes, path: Path) -> list[str]:
+def read_workbook(content: bytes, path: Path) -> pl.DataFrame:
+    """The table of the first sheet of a workbook; what may be missed in it is said.
+
+    Args:
+        content: the file.
+        path: its name, for messages.
+
+    Raises:
+        FileFormatError: as :func:`check_workbook`; it is no workbook, or two columns have the same name.
+        MissingExtraError: without the package that reads Excel files.
+    """
+    try:
+        import fastexcel
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("reading an Excel file", "excel") from error
+    logging.getLogger("fastexcel").setLevel(logging.ERROR)  # it warns of every empty column
+    seen = check_workbook(content, path)
+    if seen.merged:
+        where = listed(seen.merged)
+        notice(f"{path} has merged cells, {where}: the value is in the first of them, and the others are empty")
+    if seen.formulas:
+        cells = "a formula without a value" if seen.formulas == 1 else f"{seen.formulas:,} formulas without a value"
+        notice(f"{path} has {cells}: such cells are empty; open it in a spreadsheet program and save it again")
+    try:
+        book = fastexcel.read_excel(content)
+        if len(book.sheet_names) > 1:
+            first, *others = book.sheet_names
+            notice(
+                f"{path}: the first sheet, {first!r}, is read; not read: {listed(others)} (save one as csv to read it)"
+            )
+        frame = pl.read_excel(io.BytesIO(content), infer_schema_length=None)
+        _require_own_names(frame.columns, lambda: book.load_sheet(0, header_row=None, n_rows=1), path)
+    except (fastexcel.FastExcelError, pl.exceptions.PolarsError) as error:
+        raise FileFormatError(f"{path} is not an Excel workbook with a table: {first_line(error)}") from None
+    return frame.rename(
+        {name: f"column_{int(at[1]) + 1}" for name in frame.columns if (at := _UNNAMED.fullmatch(name))}
+    )
+
+
+def _require_own_names(columns: Sequence[str], first_row: Callable[[], fastexcel.ExcelSheet], path: Path) -> None:
+    """Refuse names that stand in the header twice: the reader has numbered them."""
+    numbered = [name for name in columns if (at := _NUMBERED.fullmatch(name)) and at[1] in columns]
+    if not numbered:
+        return
+    names = [str(cell) for cell in first_row().to_polars().row(0)]
+    if twice := sorted({name for name in names if names.count(name) > 1} - {"None"}):
+        raise FileFormatError(f"{path}: the header has {listed(twice)} more than once; rename one")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was seen while a workbook was checked.
+
+    Attributes:
+        merged: where cells are merged, such as ``C2:C4``.
+        formulas: how many formulas have no value, because no spreadsheet program has computed them.
+    """
+
+    merged: list[str]
+    formulas: int
+
+
+def check_workbook(content: bytes, path: Path) -> Seen:
     """Refuse a workbook that would take too much memory to read; what is no zip file is left to its reader.
 
     Args:
         content: the file.
         path: its name, for messages.
 
-    Returns:
-        Where cells are merged, such as ``C2:C4``.
-
     Raises:
         FileFormatError: it expands to too much, or its cells are too far apart.
     """
     merged: list[str] = []
+    formulas = 0
     if not content.startswith(b"PK"):
-        return merged
+        return Seen(merged, formulas)
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             members = archive.infolist()
@@ -77,7 +148,8 @@ def check_workbook(content: bytes, path: Path) -> list[str]:
                 raise too_large
             sheet.read(piece)
         merged += dict.fromkeys(sheet.merged)
-    return merged
+        formulas += sheet.formulas
+    return Seen(merged, formulas)
 
 
 def _pieces(content: bytes, member: zipfile.ZipInfo) -> Iterator[bytes]:
@@ -128,6 +200,7 @@ class _Sheet:
         self._path = path
         self._rows = self._columns = 0
         self.merged: list[str] = []
+        self.formulas = 0
         self._tag = b""  # the beginning of one that a piece has ended in
 
     def read(self, piece: bytes) -> None:
@@ -141,6 +214,8 @@ class _Sheet:
         text, self._tag = text[:start], text[start:]
         if len(self.merged) < _MOST_MERGED and b"mergeCell" in text:
             self.merged += [place.decode("ascii") for place in _MERGED.findall(text)]
+        if b"</f>" in text:
+            self.formulas += sum(b't="str"' not in cell for cell in _NO_VALUE.findall(text))
         reach = _usual_reach(text) if _is_usual(text) else _reach(text)
         self._rows, self._columns = max(self._rows, reach[0]), max(self._columns, reach[1])
         if (cells := self._rows * self._columns) > _MOST_CELLS:
