@@ -244,3 +244,26 @@ def test_bad_input_is_refused_in_one_line(labels, options, message):
     assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)
     assert issubclass(TableError, InputError)
+
+
+def test_results_under_other_names():
+    votes = [
+        {"x": a, "y": b, "won": winner, "judge": who}
+        for a, b in (("p", "q"), ("q", "r"), ("p", "r"))
+        for who, winner in (("ann", a), ("bob", b if b == "q" else a))
+    ]
+    found = agreement(votes, a_col="x", b_col="y", winner_col="won", n_boot=0)
+    assert (found.n_units, found.n_raters) == (3, 2)
+    assert found.table["estimate"][0] == pytest.approx(2 / 3)
+    with pytest.raises(InputError, match="belong to results"):
+        agreement(votes, a_col="x", b_col="y", winner_col="won", rater="judge", n_boot=0)
+
+
+def test_a_matrix_of_wins_is_no_table_of_raters():
+    with pytest.raises(InputError, match="a matrix of wins, which does not say who judged"):
+        agreement({"": ["a", "b"], "a": [0, 3], "b": [4, 0]}, n_boot=0)
+
+
+def test_columns_that_are_taken_for_raters_are_named(caplog):
+    agreement({"ann": ["a", "a", "b"], "bob": ["a", "b", "b"]}, n_boot=0)
+    assert "one column per rater: 'ann', 'bob'" in caplog.text

@@ -423,3 +423,17 @@ def test_permissions_and_links_stay(tmp_path):
     assert link.is_symlink()
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     assert read_table(path)["ID"].to_list() == ["new"]
+
+
+@pytest.mark.parametrize("line", ["sep=;\n", '"sep=;"\r\n', "sep=;;\n"])
+def test_the_line_that_tells_excel_the_separator(tmp_path, line):
+    path = tmp_path / "x.csv"
+    path.write_bytes((line + "ID;text\na;1,5\n").encode("utf-8-sig"))
+    assert read_table(path).rows() == [("a", "1,5")]
+
+
+def test_pandas_other_forms_of_json_are_refused_with_the_way_out(tmp_path):
+    path = tmp_path / "x.json"
+    path.write_text('{"ID": {"0": "a"}, "text": {"0": "x"}}', "utf-8")
+    with pytest.raises(FileFormatError, match='orient="records"'):
+        read_table(path)

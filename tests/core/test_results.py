@@ -489,3 +489,16 @@ def test_the_second_game_of_mt_bench_turns_the_probability_too():
     ]
     with pytest.raises(TableError, match="probability takes numbers from 0 to 1"):
         read_form([lines[0] | {"probability": 7}])
+
+
+@pytest.mark.parametrize("name", ["Freq", "n", "wins", "Count"])
+def test_a_column_of_counts_is_not_passed_over(name):
+    """R's as.data.frame(table(winner, loser)) has one row per pair that happened, however often."""
+    table = {"winner": ["a", "b", "a"], "loser": ["b", "a", "c"], name: [7, 2, 3]}
+    with pytest.raises(TableError, match=f"column '{name}' may say how often each row happened.*'weight'"):
+        read_form(table)
+    with pytest.raises(TableError, match="how often each row happened"):
+        read_form({"x": ["a"], "y": ["b"], "won": ["a"], name: [2]}, columns=ResultColumns("x", "y", "won"))
+    for harmless in ([1, 1, 1], [1, 2, 3], [5, 6, 7]):  # each happened once; the numbers of the rows
+        assert read_form({**table, name: harmless}).table.height == 3
+    assert read_form({**table, "weight": [1, 1, 1]}).table.height == 3

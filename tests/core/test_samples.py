@@ -19,6 +19,7 @@ import pairscale as ps
 from pairscale.core import samples as module
 from pairscale.core.errors import FileFormatError, InputError, TableError
 from pairscale.core.files import TABLE_SUFFIXES, write_table
+from pairscale.core.samples import with_kept
 
 FRAME = pl.DataFrame(
     {
@@ -519,3 +520,12 @@ def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):
 def test_what_is_no_table_is_refused(source):
     with pytest.raises(TableError, match=r"^samples"):
         ps.read_samples(source)
+
+
+def test_bytes_reach_judges_and_no_table():
+    rows = [{"ID": name, "text": "It rose.", "picture": name.encode(), "class": "7a"} for name in "ab"]
+    found = ps.inspect_samples(rows)
+    assert "'picture' holds neither text nor numbers: judges get it, tables leave it out" in found.notes
+    assert found.samples["picture"].to_list() == [b"a", b"b"]
+    items, names = with_kept(pl.DataFrame({"ID": ["a", "b"]}), found.samples)
+    assert (items.columns, names) == (["ID", "class"], ["class"])

@@ -303,3 +303,34 @@ def test_tables_of_a_spreadsheet_program(caplog):
     assert any("Windows-1252" in line and "'Zoë'" in line for line in said)
     merged = "has merged cells, 'C2:C4': the value is in the first of them, and the others are empty"
     assert sum(merged in line for line in said) == 1
+
+
+class _Unmarked(zipfile.ZipInfo):
+    """A member whose name is not marked as UTF-8, as older programs write it."""
+
+    codec = "utf-8"
+
+    def _encodeFilenameFlags(self):  # noqa: N802 - zipfile's own
+        return self.filename.encode(self.codec), self.flag_bits
+
+
+def test_names_that_macos_spells_in_its_own_way_are_those_of_tables(tmp_path, caplog):
+    with zipfile.ZipFile(tmp_path / "mac.zip", "w") as archive:
+        archive.writestr(_Unmarked("Zoe\u0308.txt"), "One.")
+        archive.writestr("__MACOSX/._Zoe\u0308.txt", b"\0\5\x16\7")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "Zoe\u0308.txt").write_text("One.", "utf-8")
+    for source in (tmp_path / "mac.zip", folder):
+        assert ps.read_samples(source).rows() == [("Zoë", "One.")]
+    assert not caplog.text
+
+
+def test_names_of_an_archive_that_are_guessed_are_said(tmp_path, caplog):
+    member = _Unmarked("Øre.txt")
+    member.codec = "cp850"
+    with zipfile.ZipFile(tmp_path / "windows.zip", "w") as archive:
+        archive.writestr(member, "One.")
+        archive.writestr("Plain.txt", "Two.")
+    assert ps.read_samples(tmp_path / "windows.zip")["ID"].to_list() == ["Plain", "¥re"]
+    assert "1 with other letters than a to z were read as IBM 437, such as '¥re.txt'" in caplog.text

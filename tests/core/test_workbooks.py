@@ -6,14 +6,16 @@ import struct
 import subprocess
 import sys
 import zipfile
+from contextlib import suppress
+from pathlib import Path
 
 import polars as pl
 import pytest
 
 import pairscale as ps
 from pairscale.core.errors import FileFormatError
-from pairscale.core.files import read_table, write_table
-from pairscale.core.workbooks import check_workbook
+from pairscale.core.files import read_table, write_table, write_workbook
+from pairscale.core.workbooks import _Sheet, check_workbook
 
 CELL = '<c r="{0}" t="inlineStr"><is><t>{1}</t></is></c>'
 ROWS = '<row r="{0}"><c r="A{0}" t="inlineStr"><is><t>{1}</t></is></c></row>'
@@ -115,7 +117,7 @@ def test_a_stray_cell_far_away_is_named(tmp_path, place, column):
         f'<c s="{"1" * 1_100_000}" r="XFD1048576"><v>1</v></c>',
     ],
 )
-@pytest.mark.parametrize("before", [0, 65_500, 65_530])
+@pytest.mark.parametrize("before", [0, 262_107, 262_137])
 def test_a_stray_cell_is_seen_however_it_is_written(tmp_path, cell, before):
     sheet = (
         f"{HEAD[:21]}<!--{' ' * before}-->{HEAD[21:]}<row r='1'><c r='A1'/></row><row r='1048576'>{cell}</row>{FOOT}"
@@ -123,6 +125,24 @@ def test_a_stray_cell_is_seen_however_it_is_written(tmp_path, cell, before):
     path = workbook(tmp_path / "stray.xlsx", sheet.encode())
     with pytest.raises(FileFormatError, match=r"17,179,869,184 cells|is damaged"):
         read_table(path)
+
+
+@pytest.mark.parametrize("start", ["<c r=", "<c s='1' r=", "<x:c r="])
+def test_both_ways_to_find_the_last_cell_find_the_same(start):
+    """Cells in the usual spelling are read all at once, others one by one."""
+    draw = random.Random(1)
+    for _ in range(50):
+        rows = [draw.randint(1, 1_048_576) for _ in range(draw.randint(0, 20))]
+        columns = ["".join(draw.choices("AZaxfd", k=draw.randint(1, 3))) for _ in rows]
+        text = "".join(f'{start}"{a}{n}" t="n"><v>1</v></c>' for a, n in zip(columns, rows, strict=True)).encode()
+        for last in (b"", b'<row r="77">', b"<row r='77'>"):
+            number = max(
+                (sum(26**at * (ord(x) - 64) for at, x in enumerate(a.upper()[::-1])) for a in columns), default=0
+            )
+            sheet = _Sheet(Path("x.xlsx"))
+            with suppress(FileFormatError):
+                sheet.read(text + last + b"<")
+            assert (sheet._rows, sheet._columns) == (max([*rows, 77 * bool(last)]), number)
 
 
 def test_a_text_that_looks_like_a_cell_is_a_text(tmp_path):
@@ -184,3 +204,67 @@ def test_a_damaged_archive_is_an_error_in_words(tmp_path, damage):
         "is compressed in a way",
     )
     assert all(words.startswith(tuple(f"{path} {start}" for start in known)) for words in said)
+
+
+LONG = "The river rose two metres in a night, and nobody slept."
+
+
+def openpyxl_like(path, *rows: str):
+    return workbook(path, (HEAD + "".join(rows) + FOOT).encode())
+
+
+def test_further_sheets_are_named(tmp_path, caplog):
+    path = tmp_path / "two.xlsx"
+    frame = pl.DataFrame({"ID": ["a", "b"], "text": ["x", "y"]})
+    write_workbook({"Class 7a": frame, "Class 7b": frame, "Old": frame}, path)
+    assert ps.read_samples(path).height == 2
+    assert "the first sheet, 'Class 7a', is read; not read: 'Class 7b', 'Old'" in caplog.text
+
+
+def test_a_header_that_names_two_columns_alike_is_refused(tmp_path):
+    path = tmp_path / "twice.xlsx"
+    names = "".join(CELL.format(f"{at}1", name) for at, name in zip("ABC", ["ID", "text", "ID"], strict=True))
+    rows = "".join(f'<row r="{n}">{"".join(CELL.format(f"{at}{n}", at * n) for at in "ABC")}</row>' for n in (2, 3))
+    with pytest.raises(FileFormatError, match="the header has 'ID' more than once; rename one"):
+        read_table(openpyxl_like(path, f'<row r="1">{names}</row>', rows))
+    frame = pl.DataFrame({"ID": ["a"], "text": ["x"], "text_1": ["y"]})
+    write_table(frame, tmp_path / "other.xlsx")
+    assert read_table(tmp_path / "other.xlsx").equals(frame)
+
+
+def test_columns_without_a_name_are_numbered_as_in_csv(tmp_path):
+    head = f'<row r="1">{CELL.format("A1", "ID")}{CELL.format("C1", "text")}</row>'
+    row = f'<row r="2">{CELL.format("A2", "a")}{CELL.format("B2", "7")}{CELL.format("C2", "x")}</row>'
+    assert read_table(openpyxl_like(tmp_path / "x.xlsx", head, row)).columns == ["ID", "column_2", "text"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "n"),
+    [
+        ("<c r='C2'><f>A1</f><v></v></c>", 1),
+        ("<c r='C2'><f>A1</f><v/></c>", 1),
+        ("<c r='C2'><f>A1</f></c>", 1),
+        ("<c r='C2'><f>A1</f><v>5</v></c>", 0),
+        ("<c r='C2' t=\"str\"><f>A1</f><v></v></c>", 0),  # a text of no characters
+    ],
+)
+def test_formulas_that_were_never_computed_are_said(tmp_path, caplog, cell, n):
+    head = f'<row r="1">{CELL.format("A1", "ID")}{CELL.format("B1", "text")}{CELL.format("C1", "total")}</row>'
+    row = f'<row r="2">{CELL.format("A2", "a")}{CELL.format("B2", "x")}{cell}</row>'
+    read_table(openpyxl_like(tmp_path / "x.xlsx", head, row))
+    assert caplog.text.count("a formula without a value: such cells are empty") == n
+
+
+def test_a_title_above_the_header_is_no_header(tmp_path):
+    title = f'<row r="1">{CELL.format("A1", "Essays of class 7")}</row>'
+    rows = [f'<row r="{n}">{CELL.format(f"A{n}", f"s{n}")}{CELL.format(f"B{n}", LONG + str(n))}</row>' for n in (3, 4)]
+    names = f'<row r="2">{CELL.format("A2", "student")}{CELL.format("B2", "essay")}</row>'
+    path = openpyxl_like(tmp_path / "x.xlsx", title, names, *rows)
+    with pytest.raises(
+        ps.errors.TableError, match=r"'column_2' has no name in the first row.*delete what stands above"
+    ):
+        ps.read_samples(path)
+    csv = tmp_path / "x.csv"
+    csv.write_text("Essays of class 7;\nstudent;essay\n" + "".join(f"s{n};{LONG}{n}\n" for n in range(3)), "utf-8")
+    with pytest.raises(ps.errors.TableError, match="'column_2' has no name in the first row"):
+        ps.read_samples(csv)

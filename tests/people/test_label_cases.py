@@ -10,8 +10,9 @@ import pairscale as ps
 from pairscale.core.errors import InputError, StoreError, TableError
 from pairscale.core.files import write_table
 from pairscale.evaluate.manifest import MANIFEST
-from pairscale.people import Case, read_cases
+from pairscale.people import Case, LabelStore, read_cases
 from pairscale.people.cases import reading_length
+from pairscale.store.reading import read_comparisons
 
 
 def test_a_manifest_without_its_key(tmp_path):
@@ -104,3 +105,16 @@ def test_files_that_are_none(tmp_path):
 def test_the_length_for_a_reader():
     assert reading_length("abc é") == 5
     assert reading_length("課本 a") == 3 + 3 + 2
+
+
+def test_names_and_classes_of_pairs_reach_the_ranking_by_labels(tmp_path):
+    samples = [{"ID": name, "text": f"{name} rose.", "class": kind} for name, kind in zip("abc", "xyx", strict=True)]
+    pairs = write_table(ps.make_pairs(samples), tmp_path / "pairs.csv")
+    cases = read_cases(pairs)
+    assert {case.ID1: case.columns_1 for case in cases} == {"a": {"class": "x"}, "b": {"class": "y"}}
+    with LabelStore(tmp_path / "labels.db", cases) as store:
+        ann = store.add_labeller("ann")
+        for _ in cases:
+            store.answer(ann, store.next(ann).question_id, "1")
+    known = read_comparisons(tmp_path / "labels.db").samples  # what `pairscale fit` takes its other columns from
+    assert dict(known.select("ID", "class").iter_rows()) == {"a": "x", "b": "y", "c": "x"}

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import io
+import re
+
+import polars as pl
 import pytest
+from pypdf import PdfReader
 from tests.reporting.chart_places import PLACES, charts_within
 from tests.reporting.runs import ab_run, bias_study, ranking_run, samples
 
@@ -142,6 +147,32 @@ def test_on_paper_every_dot_is_on_the_sheet(opened):
         page.emulate_media(media="print")
         charts = charts_within(page, 680)
         assert sum(chart["dots"] for chart in charts) == dots
+
+
+def test_every_sheet_of_a_long_table_names_its_columns(opened):
+    """As the browser prints it: a button in the header of a table would stand on the first sheet alone."""
+    sheets = [sheet.extract_text() for sheet in PdfReader(io.BytesIO(opened("200 texts", 1280).pdf())).pages]
+    with_rows = [text for text in sheets if len(re.findall(r"[−-]?\d\.\d\d", text)) > 40]
+    assert len(with_rows) > 3
+    assert all("score" in text and "wins" in text for text in with_rows)
+
+
+def test_paper_leaves_out_the_beginning_of_texts_where_names_need_the_room(browser, tmp_path):
+    texts = ps.example_writing_samples.head(4).select("ID", "text", name="ID", grade=pl.lit(7))
+    ps.judge(ps.make_pairs(texts), judge="lexical", run=tmp_path / "r.db", progress=False)
+    page = browser.new_page()
+    page.goto(write_report(tmp_path / "r.db").as_uri())
+    for media, seen in (("screen", True), ("print", False)):
+        page.emulate_media(media=media)
+        assert page.locator("td.preview").first.is_visible() is seen
+        assert page.get_by_text("Left out on paper: text.").is_visible() is not seen
+    page.close()
+
+
+def test_a_command_is_whole_on_a_phone(opened):
+    page = opened("bias", 390)
+    for block in page.locator("pre").all():
+        assert block.evaluate("e => e.scrollWidth <= e.clientWidth")
 
 
 def test_the_places_are_the_same_in_the_dark(opened):

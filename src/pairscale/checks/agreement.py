@@ -23,7 +23,7 @@ from pairscale.core.files import TABLE_SUFFIXES, read_table
 from pairscale.core.notices import notice
 from pairscale.core.options import require_int, require_level, require_seed
 from pairscale.core.provenance import Provenance
-from pairscale.core.results import read_form, text_columns
+from pairscale.core.results import ResultColumns, is_matrix, read_form, text_columns
 from pairscale.core.tables import Table, as_text, id_text, listed, require_columns, require_ids, to_frame
 from pairscale.store.runfile import open_run
 
@@ -98,6 +98,9 @@ def agreement(
     categories: Sequence[Any] | None = None,
     by: By | None = None,
     key: str | os.PathLike[str] | None = None,
+    a_col: str | None = None,
+    b_col: str | None = None,
+    winner_col: str | None = None,
     level: float = 0.95,
     n_boot: int = 1000,
     seed: int | None = 1,
@@ -132,6 +135,9 @@ def agreement(
             default by variant where the key is known, else by position, and a notice says so.
         key: Of labels of cases: the key that says which variant stands first. By default the labels' own column
             ``first_variant``, or the key beside the file.
+        a_col: Of results under other names: the column of the first text of a pair.
+        b_col: The column of the second text.
+        winner_col: The column that says who won.
         level: Level of the intervals.
         n_boot: How many bootstrap resamples of the units; 0 for no intervals but Wilson's. It takes 20 units.
         seed: Seed of the resampling; None for different random numbers each time.
@@ -150,8 +156,8 @@ def agreement(
         [0.8, 0.615, 0.64, 0.6]
     """
     found = measure_agreement(
-        labels, unit=unit, rater=rater, label=label, categories=categories, by=by, key=key, level=level, n_boot=n_boot,
-        seed=seed, encoding=encoding,
+        labels, unit=unit, rater=rater, label=label, categories=categories, by=by, key=key, a_col=a_col, b_col=b_col,
+        winner_col=winner_col, level=level, n_boot=n_boot, seed=seed, encoding=encoding,
     )  # fmt: skip
     for words in found.notices:
         notice(words)
@@ -167,6 +173,9 @@ def measure_agreement(
     categories: Sequence[Any] | None = None,
     by: By | None = None,
     key: str | os.PathLike[str] | None = None,
+    a_col: str | None = None,
+    b_col: str | None = None,
+    winner_col: str | None = None,
     level: float = 0.95,
     n_boot: int = 1000,
     seed: int | None = 1,
@@ -178,7 +187,9 @@ def measure_agreement(
     named = (("unit", unit), ("rater", rater), ("label", label))
     table = _read(labels, encoding)
     if not any(given for _, given in named):
-        table = _of_results(table)
+        table = _of_results(table, ResultColumns(a_col, b_col, winner_col))
+    elif a_col or b_col or winner_col:
+        raise InputError("a_col, b_col and winner_col belong to results; unit, rater and label to labels")
     columns = {name: given or _column(table, name) for name, given in named}
     notices: list[str] = []
     chosen: By | None = None
@@ -311,16 +322,21 @@ def _text_columns(frame: pl.DataFrame) -> set[str]:
     return named | (text_columns(frame) - set(frame.columns[:1]))
 
 
-def _of_results(table: pl.DataFrame) -> pl.DataFrame:
+def _of_results(table: pl.DataFrame, columns: ResultColumns) -> pl.DataFrame:
     """Results of several judges as labels: each pair is a unit, each judge a rater, and the label is who won."""
     there = set(table.columns)
-    if set(_LABELS.values()) <= there or {"rater", "label"} <= there:
+    if not columns and (set(_LABELS.values()) <= there or {"rater", "label"} <= there):
         return table
     try:
-        read_form(table.clear())  # by the names of the columns alone: figures of raters could look like anything
+        if not columns:
+            read_form(table.clear())  # by the names of the columns alone: figures of raters could look like anything
     except TableError:
+        if is_matrix(table):
+            raise InputError("labels: read as a matrix of wins, which does not say who judged") from None
+        raters = [name for name in table.columns if name != "unit"]
+        notice(f"read as one row per unit and one column per rater: {listed(raters, 12)}")
         return table
-    found = read_form(table, "labels")
+    found = read_form(table, "labels", columns)
     judge = next((name for name in ("judge_id", "judge") if name in found.table.columns), None)
     if judge is None:
         raise InputError(

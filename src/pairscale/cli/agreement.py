@@ -16,6 +16,7 @@ EXAMPLES = (
     "pairscale agreement labels.jsonl --key cases.key.jsonl",
     "pairscale agreement labels.jsonl --by position",
     "pairscale agreement marks.csv --unit essay --rater name --label mark",
+    "pairscale agreement votes.csv --a-col x --b-col y --winner-col won",
     "pairscale agreement grades.csv --unit essay --categories fail,pass,good",
 )
 
@@ -26,7 +27,8 @@ def command(
         typer.Argument(
             metavar="LABELS",
             help="A run file with labels, or a table with a unit, a rater and a label per row, as `pairscale label` "
-            "writes it, or with a column per rater.",
+            "writes it, or with a column per rater; or results that say who judged, of any form that `pairscale fit` "
+            "takes.",
         ),
     ],
     unit: Annotated[
@@ -53,6 +55,9 @@ def command(
         str | None,
         typer.Option(metavar="FILE", help="For labels of cases: the key that says which variant stands first."),
     ] = None,
+    a_col: opt.ACol = None,
+    b_col: opt.BCol = None,
+    winner_col: opt.WinnerCol = None,
     level: Annotated[float, typer.Option(min=0, max=1, metavar="P", help="Level of the intervals.")] = 0.95,
     n_boot: Annotated[
         int, typer.Option(min=0, metavar="N", help="Bootstrap resamples of the units; 0 for no such intervals.")
@@ -74,7 +79,8 @@ def command(
     wanted = None if categories is None else [part.strip() for part in categories.split(",")]
     found = ps.agreement(
         labels, unit=unit, rater=rater, label=label, categories=wanted, by=by,  # type: ignore[arg-type]
-        key=key, level=level, n_boot=n_boot, seed=seed, encoding=encoding,
+        key=key, a_col=a_col, b_col=b_col, winner_col=winner_col, level=level, n_boot=n_boot, seed=seed,
+        encoding=encoding,
     )  # fmt: skip
     document = {
         "n_units": found.n_units,

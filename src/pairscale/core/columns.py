@@ -24,6 +24,7 @@ Column = int | str
 _LONG = 40  # characters of the median cell: names, classes, dates and grades have fewer
 _LOOKED_AT = 1000
 _TEXT_NAMES = ("text", "essay", "response", "answer", "output", "content", "body", "document", "abstract", "writing")
+_UNNAMED = re.compile(r"column_\d+")  # as columns are called that have no name in their file
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
@@ -100,6 +101,8 @@ def _text_column(frame: pl.DataFrame, ids: str | None, what: str) -> tuple[str, 
     others = [name for name in frame.columns if name != ids]
     if not others:
         raise _one_column(frame, what)
+    if unnamed := [name for name in others if _UNNAMED.fullmatch(name) and is_long(frame[name])]:
+        raise _no_header(frame, unnamed, "text_col", what)
     long = [name for name in others if is_long(frame[name])]
     if len(long) == 1:
         return long[0], "the only column with long texts"
@@ -121,6 +124,8 @@ def _id_column(frame: pl.DataFrame, texts: str, what: str) -> tuple[str, str]:
     others = [name for name in frame.columns if name != texts]
     named = [name for name in others if "id" in (word.lower() for word in _WORDS.findall(name))]
     unique = [name for name in others if _is_key(frame[name])]
+    if unnamed := [name for name in unique if _UNNAMED.fullmatch(name) and name != frame.columns[0]]:
+        raise _no_header(frame, unnamed, "id_col", what)  # the first may be R's names of rows
     for found, why in (([name for name in named if name in unique], "by its name"), (unique, "the only one")):
         if len(found) == 1:
             return found[0], why if why == "by its name" else _only(others)
@@ -140,6 +145,14 @@ def _id_column(frame: pl.DataFrame, texts: str, what: str) -> tuple[str, str]:
 
 def _one_column(frame: pl.DataFrame, what: str) -> TableError:
     return TableError(f"{what}: there is one column, {frame.columns[0]!r}; it needs one of ids and one of texts")
+
+
+def _no_header(frame: pl.DataFrame, unnamed: Sequence[str], argument: str, what: str) -> TableError:
+    """No question: what stands above the names would be read as a text."""
+    return TableError(
+        f"{what}: {listed(unnamed)} has no name in the first row, which should name the columns; delete what stands "
+        f"above them, or name the column ({argument}=): all columns: {listed(frame.columns, 20)}"
+    )
 
 
 def _only(others: Sequence[str]) -> str:

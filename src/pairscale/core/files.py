@@ -8,7 +8,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import logging
 import math
 import os
 import re
@@ -25,11 +24,10 @@ import polars as pl
 
 from pairscale.core.columns import Column, with_paths
 from pairscale.core.encodings import read_bytes, read_text
-from pairscale.core.errors import FileFormatError, MissingExtraError
-from pairscale.core.notices import notice
+from pairscale.core.errors import FileFormatError
 from pairscale.core.sheets import for_excel, write_sheets
 from pairscale.core.tables import CANONICAL, FAILED, RESULTS, TEXT_COLUMNS, first_line, listed, to_frame
-from pairscale.core.workbooks import check_workbook
+from pairscale.core.workbooks import read_workbook
 
 TextColumns = Sequence[str] | Callable[[pl.DataFrame], Collection[str]]
 """Names of columns, or a function that picks them from a file's table before cells became numbers."""
@@ -124,13 +122,17 @@ _BLOCK = 20_000
 _HEAD = 100_000
 _LONGEST_CELL = 2**31 - 1
 _QUOTED = re.compile(r'"[^"]*"')
+_SAID_SEPARATOR = re.compile(r'"?sep=([,;\t|])"?[ ,;\t|]*\r?\n')
+"""The line above the header by which Excel is told the separator."""
 
 
 def _read_delimited(path: Path, text: TextColumns, encoding: str | None, _paths: _Paths) -> pl.DataFrame:
     content = read_text(path, encoding)
     if not content.strip():
         raise FileFormatError(f"{path} is empty; a table has named columns")
-    separator = "\t" if path.suffix.lower() == ".tsv" else _separator(content)
+    if said := _SAID_SEPARATOR.match(content):
+        content = content[said.end() :]
+    separator = said[1] if said else "\t" if path.suffix.lower() == ".tsv" else _separator(content)
     records = _records(content, separator, path)
     header = _header(next(records), path)
     blocks = [pl.DataFrame(schema=dict.fromkeys(header, pl.String))]
@@ -227,7 +229,10 @@ def _json(document: str, path: Path, line: int) -> Any:
 
 def _from_rows(rows: Any, path: Path, text: TextColumns, paths: _Paths) -> pl.DataFrame:
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise FileFormatError(f'{path} must hold JSON objects, one per row, such as {{"ID": "a", "text": "…"}}')
+        raise FileFormatError(
+            f'{path} must hold JSON objects, one per row, such as {{"ID": "a", "text": "…"}}'
+            + (', in a list (pandas writes it with orient="records")' if isinstance(rows, dict) else "")
+        )
     rows = with_paths(rows, paths, str(path))
     columns = list(dict.fromkeys(name for row in rows for name in row))
     if not columns:
@@ -255,19 +260,7 @@ def _read_parquet(path: Path, _text: TextColumns, _encoding: str | None, _paths:
 
 
 def _read_excel(path: Path, _text: TextColumns, _encoding: str | None, _paths: _Paths) -> pl.DataFrame:
-    try:
-        import fastexcel
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("reading an Excel file", "excel") from error
-    logging.getLogger("fastexcel").setLevel(logging.ERROR)  # it warns of every empty column
-    content = read_bytes(path)
-    if merged := check_workbook(content, path):
-        where = listed(merged)
-        notice(f"{path} has merged cells, {where}: the value is in the first of them, and the others are empty")
-    try:
-        return pl.read_excel(io.BytesIO(content), infer_schema_length=None)
-    except (fastexcel.FastExcelError, pl.exceptions.PolarsError) as error:
-        raise FileFormatError(f"{path} is not an Excel workbook with a table: {first_line(error)}") from None
+    return read_workbook(read_bytes(path), path)
 
 
 _READERS: dict[str, Callable[[Path, TextColumns, str | None, _Paths], pl.DataFrame]] = {

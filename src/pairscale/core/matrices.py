@@ -1,12 +1,15 @@
-"""Matrices of wins: one row and one column per text, and in each cell how often the row beat the column."""
+"""Wins that are counted: matrices, with in each cell how often the row beat the column; and columns of counts."""
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 import polars as pl
 
 from pairscale.core.errors import TableError
 from pairscale.core.tables import id_text, is_blank, listed
 
+_COUNTS = {"freq", "frequency", "count", "counts", "n", "times", "wins", "n_wins"}
 _MOST_WINS = 5_000_000  # rows that a matrix of counts may become
 
 
@@ -18,6 +21,29 @@ def is_matrix(frame: pl.DataFrame) -> bool:
     if kind.is_nested() or kind in {pl.Object, pl.Binary} or frame.height > 2 * frame.width:
         return False
     return not set(id_text(frame.to_series(0))).isdisjoint(frame.columns[1:])
+
+
+def require_no_counts(frame: pl.DataFrame, known: Collection[str], what: str) -> None:
+    """Refuse a column that seems to say how often each comparison happened, as R's tables of frequencies have it.
+
+    Args:
+        frame: the comparisons.
+        known: the columns whose meaning is known.
+        what: the table's name, for messages.
+
+    Raises:
+        TableError: that names the column.
+    """
+    for name in frame.columns:
+        column = frame[name]
+        if name in known or "weight" in frame.columns or not column.dtype.is_integer() or name.lower() not in _COUNTS:
+            continue
+        is_numbering = 1 < len(column) and column.null_count() == 0 and bool((column.diff().drop_nulls() == 1).all())
+        if not is_numbering and (column.drop_nulls() != 1).any():
+            raise TableError(
+                f"{what}: column {name!r} may say how often each row happened, but every row counts once; rename it to "
+                "'weight' if it does, or leave it out"
+            )
 
 
 def matrix_wins(frame: pl.DataFrame, what: str) -> pl.DataFrame:

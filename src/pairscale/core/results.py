@@ -14,7 +14,7 @@ import polars as pl
 
 from pairscale.core.columns import ColumnNames, loose_name
 from pairscale.core.errors import TableError
-from pairscale.core.matrices import is_matrix, matrix_wins
+from pairscale.core.matrices import is_matrix, matrix_wins, require_no_counts
 from pairscale.core.notices import notice
 from pairscale.core.paths import column_by_path
 from pairscale.core.tables import (
@@ -200,6 +200,7 @@ class _Form:
 
 def _read(frame: pl.DataFrame, names: ColumnNames, form: _Form, what: str) -> Results:
     sides = form.present(names)[:2]
+    require_no_counts(frame, form.present(names), what)
     found = form.read(_with_ids(frame, (sides[0], sides[1]), what), names, what)
     table = found.table if form.is_ordered else _unordered(found.table)
     return replace(found, table=_with_judge(table, names), form=form.name, columns=form.present(names))
@@ -413,6 +414,7 @@ def _given(frame: pl.DataFrame, names: ColumnNames, columns: ResultColumns, what
     first, second = sides if sides[0] is not None else _known_sides(frame, names, what)
     if verdict is None:
         verdict = _known_verdict(frame, names, what)
+    require_no_counts(frame, (str(first), str(second), str(verdict)), what)
     one, two, said = (column_by_path(frame, str(name), what) for name in (first, second, verdict))
     # Without the columns of other forms, or it could be read again in another way.
     rest = frame.drop([name for name in frame.columns if loose_name(name) in _FORM_COLUMNS or name in (first, second)])

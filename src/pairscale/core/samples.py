@@ -143,7 +143,7 @@ def _no_samples(path: Path) -> str:
     if not os.path.exists(path):  # noqa: PTH110 (somebody may give a text instead of its file)
         return f"{_brief(path)}: no such file or folder"
     if path.suffix.lower() in DOCUMENT_SUFFIXES:
-        return f"{path} is one text; give the folder that holds all of them"
+        return f"{path} is one text; give the folder that holds all of them (a table ends in .csv, .tsv or .xlsx)"
     return f"{path}: give a folder or zip archive of texts, or a table in {listed(TABLE_SUFFIXES, 20)}"
 
 
@@ -165,8 +165,17 @@ def _reported(frame: pl.DataFrame, choice: ColumnChoice, source: str, kind: str,
         f"column {choice.ids}{reasons.get('id_col', '')}",
         f"column {choice.texts}{reasons.get('text_col', '')}",
         kept,
-        tuple(unusual_texts(samples)),
+        (*unusual_texts(samples), *_said_opaque(samples)),
     )
+
+
+def _opaque(samples: pl.DataFrame) -> list[str]:
+    return [name for name, kind in samples.schema.items() if kind in {pl.Binary, pl.Object}]
+
+
+def _said_opaque(samples: pl.DataFrame) -> list[str]:
+    names = _opaque(samples)
+    return [f"{listed(names)} holds neither text nor numbers: judges get it, tables leave it out"] if names else []
 
 
 def _of_files(path: Path, encoding: str | None) -> SamplesReport:
@@ -330,13 +339,13 @@ _LONGEST_NAME = 200
 def with_kept(items: pl.DataFrame, samples: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
     """A table of items with the other columns of their samples behind it, and the names of these.
 
-    A column whose name the table has already is called ``sample_NAME``.
+    A column whose name the table has already is called ``sample_NAME``; one that no file could hold is left out.
 
     Args:
         items: one row per item, with ``ID``.
         samples: the samples, with ``ID``, ``text`` and the other columns.
     """
-    others = [name for name in samples.columns if name not in {"ID", "text"}]
+    others = [name for name in samples.columns if name not in {"ID", "text", *_opaque(samples)}]
     named = {name: f"sample_{name}" if name in items.columns else name for name in others}
     named = {name: new for name, new in named.items() if new not in items.columns}
     if not named or "ID" not in items.columns:

@@ -27,6 +27,7 @@ MISSING_EXTRA = "needs an optional package: pip install 'pairscale[documents]'"
 _TABLES = {"csv", "tsv", "jsonl", "ndjson", "json", "parquet", "xlsx", "xls", "ods"}
 _ARCHIVES = {"zip", "7z", "rar", "tar", "gz", "tgz", "bz2", "xz"}
 _WRITING = {"doc", "rtf", "pages", "wpd", "wps", "dot", "dotx", "fodt", "ott", "sxw", "epub", "tex"}
+_IS_UTF8 = 0x800  # of a name in a zip archive
 _LEFT_BEHIND = {"thumbs.db", "desktop.ini", "__macosx"}
 
 
@@ -104,13 +105,12 @@ def read_folder(path: Path, encoding: str | None = None) -> Texts:
             except Unreadable as reason:
                 files.append(FileRead(entry.name, kind, reason=str(reason)))
                 continue
-            uid = PurePosixPath(entry.name).stem
-            same = normalize("NFC", uid)
-            if same in names:
+            uid = normalize("NFC", PurePosixPath(entry.name).stem)  # macOS spells é in two characters, tables in one
+            if uid in names:
                 raise FileFormatError(
-                    f"{path}: {names[same]} and {entry.name} would have the same id {uid!r}; rename one, or take it out"
+                    f"{path}: {names[uid]} and {entry.name} would have the same id {uid!r}; rename one, or take it out"
                 )
-            names[same] = entry.name
+            names[uid] = entry.name
             texts[uid] = (entry.name, document.text)
             note = "; ".join(document.notes) or None
             size = len(document.text)
@@ -234,13 +234,29 @@ def _of_archive(path: Path) -> Iterator[_Entry]:
         raise FileFormatError(f"{path}: {reason}") from None
     except OSError as error:
         raise FileFormatError(f"{path} cannot be read: {error.strerror}") from None
-    members = [(PurePosixPath(info.filename.replace("\\", "/")), info) for info in parts.members if not info.is_dir()]
+    named = [(*_name(info), info) for info in parts.members if not info.is_dir()]
+    if guessed := [name for name, is_guess, _ in named if is_guess]:
+        notice(
+            f"{path} does not say in which encoding its names are; {len(guessed):,} with other letters than a to z "
+            f"were read as IBM 437, such as {guessed[0]!r}; if that is wrong, pack it again with UTF-8 names"
+        )
+    members = [(PurePosixPath(name.replace("\\", "/")), info) for name, _, info in named]
     members = [(name, info) for name, info in members if not any(map(_is_left_behind, name.parts))]
     tops = {name.parts[0] for name, _ in members if len(name.parts) > 1}
     is_wrapped = len(tops) == 1 and all(len(name.parts) > 1 for name, _ in members)
     for name, info in sorted(members, key=lambda member: member[0]):
         why = _is_no_text(name, info, depth=2 if is_wrapped else 1)
         yield _Entry(str(name) if why else name.name, why, lambda most, info=info: parts.read(info, most))  # type: ignore[misc]
+
+
+def _name(info: ZipInfo) -> tuple[str, bool]:
+    """The name of a member, and whether its encoding is a guess: macOS writes UTF-8 without saying so."""
+    if info.filename.isascii() or info.flag_bits & _IS_UTF8:
+        return info.filename, False
+    try:
+        return info.filename.encode("cp437").decode("utf-8"), False
+    except UnicodeError:
+        return info.filename, True
 
 
 def _is_no_text(name: PurePosixPath, info: ZipInfo, depth: int) -> str | None:

@@ -127,7 +127,10 @@ def read_labels(path: str | os.PathLike[str], *, key_file: str | os.PathLike[str
     """
     rows = _label_rows(path)
     if rows and not any("case_id" in row for row in rows):
-        raise FileFormatError(f"{path} has no column 'case_id'; labels have case_id and preferred")
+        raise FileFormatError(
+            f"{path} has no column 'case_id'; labels have case_id and preferred (of a table of results, "
+            f"`pairscale import {path} RUN --samples TEXTS` makes a run file)"
+        )
     if rows and not any("preferred" in row for row in rows):
         raise FileFormatError(f"{path} has no column 'preferred'; each label is 1, 2 or tie")
     key = _key(Path(path), rows, key_file)

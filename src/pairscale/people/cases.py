@@ -6,7 +6,7 @@ import json
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unicodedata import east_asian_width
@@ -43,6 +43,8 @@ class Case:
         response_2: the second.
         ID1: the first sample, where the texts are samples; None for a case of a manifest.
         ID2: the second.
+        columns_1: what else is known of the first sample: a name, a class. Labellers do not see it.
+        columns_2: likewise.
     """
 
     case_id: str
@@ -53,6 +55,8 @@ class Case:
     response_2: str
     ID1: str | None = None
     ID2: str | None = None
+    columns_1: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False, kw_only=True)
+    columns_2: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False, kw_only=True)
 
     @property
     def digest(self) -> str:
@@ -153,9 +157,16 @@ def _checked(cases: Iterable[Case], path: str | os.PathLike[str]) -> list[Case]:
 def _from_pairs(table: pl.DataFrame, criterion: str) -> list[Case]:
     from pairscale.pairing.table import as_pairs
 
-    rows = as_pairs(table).iter_rows(named=True)
-    pairs = [(row.get("pair_uid") or row.get("custom_id"), *(row[name] for name in PAIRS)) for row in rows]
-    return _each_once(pairs, criterion)
+    given = as_pairs(table)
+    sides = [name[:-1] for name in given.columns if name[-1:] == "1" and f"{name[:-1]}2" in given.columns]
+    more = [name for name in sides if f"{name}1" not in PAIRS]
+    pairs: list[tuple[str | None, str, str, str, str]] = []
+    columns: dict[str, Mapping[str, Any]] = {}
+    for row in given.iter_rows(named=True):
+        pairs.append((row.get("pair_uid") or row.get("custom_id"), *(row[name] for name in PAIRS)))
+        for side in "12":
+            columns[row[f"ID{side}"]] = {name: row[f"{name}{side}"] for name in more}
+    return _each_once(pairs, criterion, columns)
 
 
 def _from_run(run: str | os.PathLike[str], criterion: str | None) -> list[Case]:
@@ -199,7 +210,11 @@ def _named(trait: str | None) -> str:
         return str(trait)
 
 
-def _each_once(pairs: Iterable[tuple[str | None, str, str, str, str]], criterion: str) -> list[Case]:
+def _each_once(
+    pairs: Iterable[tuple[str | None, str, str, str, str]],
+    criterion: str,
+    columns: Mapping[str, Mapping[str, Any]] | None = None,
+) -> list[Case]:
     """One case for every two samples, so that no labeller is asked the same question in the other order."""
     seen: set[frozenset[str]] = set()
     cases: list[Case] = []
@@ -212,7 +227,9 @@ def _each_once(pairs: Iterable[tuple[str | None, str, str, str, str]], criterion
         seen.add(both)
         name = uid or f"{first}:{second}"
         shown = clean_text(text_1), clean_text(text_2)
-        cases.append(Case(clean_text(name), clean_text(name), criterion, "", *shown, first, second))
+        one, two = ((columns or {}).get(sample, {}) for sample in (first, second))
+        name = clean_text(name)
+        cases.append(Case(name, name, criterion, "", *shown, first, second, columns_1=one, columns_2=two))
     if again:
         notice(f"{again:,} pairs are repeated, some in the other order; each is labelled once")
     return cases

@@ -230,9 +230,11 @@ class LabelStore:
     def _enter_items(self, cases: Iterable[Case]) -> None:
         """Add the samples that cases are about, as far as the run file does not know them."""
         texts: dict[str, str] = {}
+        more: dict[str, Mapping[str, Any]] = {}
         for case in cases:
             if case.ID1 is not None and case.ID2 is not None:
                 texts |= {case.ID1: case.response_1, case.ID2: case.response_2}
+                more |= {case.ID1: case.columns_1, case.ID2: case.columns_2}
         if not texts:
             return
         known = {name: clean_text(text) for name, text in self.run.items().select("ID", "text").iter_rows()}
@@ -240,7 +242,9 @@ class LabelStore:
             raise StoreMismatchError(
                 f"{self.name} holds another text for {listed(changed)}; restore the text, or use another run file"
             )
-        self.run.add_items({"ID": name, "text": text} for name, text in texts.items() if name not in known)
+        self.run.add_items(
+            {**more[name], "ID": name, "text": text} for name, text in texts.items() if name not in known
+        )
 
     # Labellers
 

@@ -150,7 +150,7 @@ def kind_of(store: RunFile) -> Kind:
     if label_counts(store) is not None and not store.counts()["comparisons"]:
         raise InputError(
             f"{store.name} holds labels of people and no comparisons of a judge, so there is nothing to report; "
-            f"`pairscale agreement {store.name}` and `pairscale label {store.name} --status` show the labels"
+            f"`pairscale fit {store.name}` ranks by the labels, `pairscale agreement {store.name}` compares labellers"
         )
     return "bias" if store.get_meta(STUDY_MARK) is not None else "ranking"
 

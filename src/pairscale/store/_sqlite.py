@@ -15,6 +15,7 @@ from sqlalchemy import URL, create_engine, event
 from sqlalchemy.pool import StaticPool
 
 from pairscale.core.errors import StoreBusyError, StoreDamagedError, StoreError, StoreFullError
+from pairscale.core.files import TABLE_SUFFIXES
 from pairscale.core.notices import notice
 
 if TYPE_CHECKING:
@@ -164,7 +165,13 @@ def _check(path: Path, expected: set[str], *, write: bool) -> None:
         raise StoreError(f"{path} cannot be opened: {error.strerror}") from None
     if not size and write:
         return
-    foreign = StoreDamagedError(f"{path} is not a run file; name another file (it was left as it is)")
+    is_table = path.suffix.lower() in TABLE_SUFFIXES
+    way = (
+        f"`pairscale import {path} RUN --samples TEXTS` makes one of a table of results"
+        if is_table
+        else "name another file"
+    )
+    foreign = StoreDamagedError(f"{path} is not a run file; {way} (it was left as it is)")
     if not size:
         raise foreign
     try:

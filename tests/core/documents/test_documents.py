@@ -105,6 +105,7 @@ def test_a_scan_has_no_text(reader):
         ("<p>שלום".encode("utf-16"), "שלום"),
         (b"<pre>  a\n  b</pre><p>c\n  d", "a\n  b\nc d"),
         (b"<table><tr><td>1<td>2<tr><td>3</table>", "1\t2\n3"),
+        (b"<table>\n<tr>\n<th> a </th>\n<th>b</th>\n</tr>\n</table>", "a\tb"),  # as pandoc writes it
         (b"no markup at all", "no markup at all"),
         (b"<!doctype html [<!ENTITY x SYSTEM 'file:///etc/passwd'>]><p>&x;", "]>\n&x;"),
     ],
@@ -147,6 +148,28 @@ def test_hidden_and_moved_text_is_left_out(reader):
     found = reader.read("docx", word(body))
     assert found.text == "Seen too\ttab"
     assert found.notes == ("hidden text was left out (21 characters)",)
+
+
+def test_what_is_no_text_on_the_page_is_said(reader):
+    text = "<w:p><w:r><w:t>Text</w:t></w:r></w:p>"
+    picture = "<w:p><w:r><w:drawing><p:pic xmlns:p='urn:p'/></w:drawing></w:r></w:p>"
+    old = f"<mc:Fallback>{picture}</mc:Fallback>"
+    symbols = (
+        "<w:p><w:r><w:t>5 </w:t><w:sym w:font='Arial' w:char='20AC'/><w:sym w:font='Symbol' w:char='F061'/></w:r></w:p>"
+    )
+    assert reader.read("docx", word(text + picture + old)).notes == ("its pictures were not read",)
+    found = reader.read("docx", word(picture + symbols + "<w:r><w:sym w:char='D800'/><w:sym/></w:r>"))
+    assert (found.text, found.notes) == ("\n5 €", ("its pictures and symbols of special fonts were not read",))
+    assert reader.read("docx", word(text)).notes == ()
+
+
+def test_formulas_of_an_odt_are_said(reader):
+    """As pandoc and LibreOffice write them: in a part of their own."""
+    frame = "<draw:frame xmlns:draw='urn:d'><draw:object/><draw:image/></draw:frame>"
+    body = f"<o:doc xmlns:o='urn:o' xmlns:t='urn:t'><o:body><o:text><t:p>A {frame}b</t:p></o:text></o:body></o:doc>"
+    found = reader.read("odt", packed({"content.xml": body}))
+    assert found.text == "A b"
+    assert found.notes == ("its pictures and formulas, charts or other objects were not read",)
 
 
 def test_macros_are_never_read_and_that_is_said(reader):
@@ -267,6 +290,14 @@ CATALOG, PAGES = "<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Cou
 
 def test_a_pdf_by_hand(reader):
     assert reader.read("pdf", pdf(CATALOG, PAGES, PAGE, FONT, stream(SAYS))).text == "Hello there"
+
+
+def test_ligatures_are_the_letters_that_were_typed(reader):
+    font = "<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding<</Differences[102/fi]>>>>"
+    assert (
+        reader.read("pdf", pdf(CATALOG, PAGES, PAGE, font, stream(SAYS.replace(b"Hello", b"f ne")))).text
+        == "fi ne there"
+    )
 
 
 def test_a_page_that_expands_to_a_gigabyte(reader):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from pairscale.core.documents.kinds import Document, Unreadable
@@ -15,10 +16,17 @@ _NOTES = ("word/footnotes.xml", "word/endnotes.xml")
 _MACROS = "word/vbaProject.bin"
 _LEFT_OUT = {"Fallback", "moveFrom", "del"}  # the same shapes once more; text that was moved away; deleted text
 _OFF = {"0", "false", "off"}
+_PRIVATE = range(0xE000, 0xF900)  # what a character means there, its font alone says
+_UNREAD = {
+    "pic": "pictures", "imagedata": "pictures", "chart": "charts", "OLEObject": "embedded objects",
+    "symbol": "symbols of special fonts",
+}  # fmt: skip
 
 
 class _DocxBody(Paragraphs):
     """The runs of text of a part, a line per paragraph."""
+
+    unread = _UNREAD
 
     def __init__(self) -> None:
         super().__init__()
@@ -36,8 +44,17 @@ class _DocxBody(Paragraphs):
             self._is_hidden = given.get("val", "true").lower() not in _OFF
         elif name == "t":
             self._is_text = True
+        elif name == "sym" and not self._is_hidden:
+            self._symbol(given.get("char", ""))
         elif parent == "r" and not self._is_hidden:
             self.write({"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "\u2011"}.get(name, ""))
+
+    def _symbol(self, code: str) -> None:
+        number = int(code, 16) if re.fullmatch("[0-9A-Fa-f]{2,4}", code) else _PRIVATE.start
+        if number in _PRIVATE or 0xD800 <= number < _PRIVATE.start or number < ord(" "):
+            self.notes[_UNREAD["symbol"]] = 1
+        else:
+            self.write(chr(number))
 
     def end(self, name: str) -> None:
         if self._skipped:
@@ -76,6 +93,7 @@ def read_docx(content: bytes) -> Document:
             parse(parts.pieces(name), more)
             if more.text().strip():
                 texts.append(more.text().strip())
+    notes += body.left_out()
     if body.notes.get("hidden"):
         notes.append(f"hidden text was left out ({body.notes['hidden']:,} characters)")
     if _MACROS in names:

@@ -37,8 +37,9 @@ class _Page(HTMLParser):
             self._inside.append(tag)
         elif tag in _BLOCKS:
             self._lines.append([])
-        elif tag in {"td", "th"} and self._lines[-1]:
-            self._lines[-1].append("\t")
+        elif tag in {"td", "th"}:
+            before = "".join(self._lines[-1]).strip(" ")
+            self._lines[-1] = [before, "\t"] if before else []
         if tag == "pre":
             self._kept_space += 1
 
@@ -60,7 +61,11 @@ class _Page(HTMLParser):
         self._size += len(data)
         if self._size > LONGEST_TEXT:
             raise Unreadable(f"its text has more than {LONGEST_TEXT:,} characters")
-        self._lines[-1].append(data if self._kept_space else _SPACE.sub(" ", data))
+        if not self._kept_space:
+            data = _SPACE.sub(" ", data)
+            data = data.lstrip(" ") if self._lines[-1][-1:] == ["\t"] else data  # the source's own, between cells
+        if data:
+            self._lines[-1].append(data)
 
     def text(self) -> str:
         """Its lines; several empty ones in a row are none."""

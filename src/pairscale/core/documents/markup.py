@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar
 from xml.sax import SAXException
 from xml.sax.handler import ContentHandler, feature_namespaces
 
@@ -19,7 +20,10 @@ class Paragraphs(ContentHandler):
 
     Attributes:
         notes: how many pieces of each kind were left out.
+        unread: what stands on the page and is no text, by the name of its element.
     """
+
+    unread: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,12 +47,19 @@ class Paragraphs(ContentHandler):
         """What was collected."""
         return "".join(self._written)
 
+    def left_out(self) -> list[str]:
+        """What stands on the page and was not read, in words."""
+        kinds = [kind for kind in dict.fromkeys(self.unread.values()) if self.notes.get(kind)]
+        return [f"its {' and '.join(kinds)} were not read"] if kinds else []
+
     # Names are a namespace and a name, which is enough where one format is read.
 
     def startElementNS(self, name: tuple[str | None, str], _qname: str | None, attrs: Any) -> None:  # noqa: N802
         """As the parser calls it; formats define :meth:`start`."""
         if len(self._path) >= _DEEPEST:
             raise Unreadable("its parts are nested too deeply")
+        if (kind := self.unread.get(name[1])) is not None:
+            self.notes[kind] = self.notes.get(kind, 0) + 1
         self.start(name[1], {key[1]: value for key, value in attrs.items()})
         self._path.append(name[1])
 

@@ -13,11 +13,14 @@ __all__ = ["read_odt"]
 
 _BODY = "content.xml"
 _LEFT_OUT = {"tracked-changes", "annotation", "note-citation", "hidden-text", "hidden-paragraph", "forms", "scripts"}
+_UNREAD = {"image": "pictures", "object": "formulas, charts or other objects"}
 _SPACE = re.compile(r"[ \t\r\n]+")
 
 
 class _OdtBody(Paragraphs):
     """The paragraphs of the body, and those of its notes behind them."""
+
+    unread = _UNREAD
 
     def __init__(self) -> None:
         super().__init__()
@@ -96,7 +99,7 @@ def read_odt(content: bytes) -> Document:
         raise Unreadable("it is protected by a password")
     body = _OdtBody()
     parse(parts.pieces(_BODY), body)
-    return Document(body.text())
+    return Document(body.text(), notes=tuple(body.left_out()))
 
 
 def _has_manifest(parts: Parts) -> bool:

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 __all__ = ["read_pdf"]
 
 _MOST_PAGES = 2_000
+_LIGATURES = str.maketrans(
+    {"\ufb00": "ff", "\ufb01": "fi", "\ufb02": "fl", "\ufb03": "ffi", "\ufb04": "ffl", "\ufb05": "st", "\ufb06": "st"}
+)
+"""Shapes of the typesetter's, which no one has typed."""
 _PAINTS = re.compile(rb"(?<![\w/])(?:Do|BI|sh|[fF]\*?|[bB]\*?|[sS])(?![\w*])")
 """The operators of PDF that put an image, a shading or a path on the page."""
 
@@ -37,7 +41,7 @@ def read_pdf(content: bytes) -> Document:
         if count > _MOST_PAGES:
             raise Unreadable(f"it has {count:,} pages; at most {_MOST_PAGES:,} are read")
         for page in reader.pages:
-            texts.append(page.extract_text().strip())
+            texts.append(page.extract_text().translate(_LIGATURES).strip())
             skipped += not texts[-1] and _is_painted(page)
             if sum(map(len, texts)) > LONGEST_TEXT:
                 raise Unreadable(f"its text has more than {LONGEST_TEXT:,} characters")
