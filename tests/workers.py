@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pairscale as ps
 
-__all__ = ["asked_in", "pairs_of", "start"]
+__all__ = ["asked_in", "pairs_of", "start", "texts_of"]
 
 ROOT = Path(__file__).parents[1]
 
@@ -19,7 +19,7 @@ _SCRIPT = """
 import asyncio, json, os, sys
 import pairscale as ps
 from pairscale.core.errors import PairscaleError
-from tests.workers import pairs_of
+from tests.workers import pairs_of, texts_of
 
 given = json.loads(sys.argv[1])
 
@@ -36,34 +36,56 @@ class Noted:
     async def compare(self, pair):
         os.write(self._notes, f"{os.getpid()} {pair.uid}\\n".encode())
         await asyncio.sleep(given["latency"])
-        number = int(pair.first["ID"])
+        number = int(pair.first["text"].split()[1])
         if given["fails"] and number % given["fails"] == 0:
             return ps.Verdict.fail("refusal", "no", failure="question", cost=0.01)
-        return ps.Verdict.win(1 if number > int(pair.second["ID"]) else 2, cost=0.01)
+        return ps.Verdict.win(1 if number >= int(pair.second["text"].split()[1]) else 2, cost=0.01)
 
 judge = Noted()
 if not given["bounded"]:
     del Noted.max_cost_of
+asking = {"run": given["run"], "concurrency": given["concurrency"], "max_cost": given["max_cost"]}
+
+def judged():
+    result = ps.submit_pairs(pairs_of(given["n_texts"], given["text"]), judge, progress=False, **asking)
+    return {"asked": result.asked, "answered": result.results.height, "failed": result.failed_pairs.height}
+
+def ranked():
+    found = ps.rank(texts_of(given["n_texts"], given["text"]), judge=judge, fit="laplace", progress="none",
+                    steps=given["steps"], seed=given["seed"], **asking)
+    return {"committed": found.summary["committed_pairs"].item(), "steps": found.summary["steps_attempted"].item(),
+            "items": found.items["ID"].to_list()}
+
+def compared():
+    sides = [[{"task_id": row["ID"], "input": row["ID"], "output": f"{row['text']} {side}"}
+              for row in texts_of(given["n_texts"], given["text"])] for side in "ab"]
+    found = ps.ab(*sides, judge=judge, criterion="better", progress=False, **asking)
+    return {"cases": len(found.cases), "asked": found.asked}
+
 try:
-    pairs = pairs_of(given["n_texts"], given["text"])
-    result = ps.submit_pairs(pairs, judge, run=given["run"], concurrency=given["concurrency"], progress=False,
-                             max_cost=given["max_cost"])
+    said = {"judge": judged, "rank": ranked, "ab": compared}[given["verb"]]()
 except PairscaleError as error:
     print(json.dumps({"error": f"{type(error).__name__}: {error}"}), flush=True)
     sys.exit(1)
-print(json.dumps({"asked": result.asked, "answered": result.results.height, "failed": result.failed_pairs.height}))
+print(json.dumps(said), flush=True)
 """
+
+
+def texts_of(n_texts: int, text: str = "text") -> list[dict[str, str]]:
+    """So many texts."""
+    return [{"ID": f"{n:04d}", "text": f"{text} {n}"} for n in range(n_texts)]
 
 
 def pairs_of(n_texts: int, text: str = "text"):
     """All pairs of so many texts."""
-    return ps.make_pairs([{"ID": f"{n:04d}", "text": f"{text} {n}"} for n in range(n_texts)])
+    return ps.make_pairs(texts_of(n_texts, text))
 
 
 def start(run: str, notes: Path, **more) -> subprocess.Popen[str]:
     """A worker; its standard output is a line of JSON."""
     given = {"run": run, "notes": str(notes), "latency": 0.05, "n_texts": 20, "concurrency": 4, "max_cost": None}
-    given |= {"fails": 0, "bounded": True, "template": "default", "text": "text"} | more
+    given |= {"fails": 0, "bounded": True, "template": "default", "text": "text"}
+    given |= {"verb": "judge", "steps": None, "seed": 1} | more
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
     return subprocess.Popen(
         [sys.executable, "-c", _SCRIPT, json.dumps(given)],

@@ -13,7 +13,8 @@ from pairscale.core.errors import StoreBusyError, StoreConnectionError, StoreErr
 from pairscale.people.watch import look_at
 from pairscale.store import workers as workers_module
 from pairscale.store.runfile import open_run
-from pairscale.store.workers import Job, open_shared, worker_table
+from pairscale.store.worker_table import worker_table
+from pairscale.store.workers import Job, open_shared
 
 pytestmark = pytest.mark.slow
 
