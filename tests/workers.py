@@ -39,6 +39,8 @@ class Noted:
         number = int(pair.first["text"].split()[1])
         if given["fails"] and number % given["fails"] == 0:
             return ps.Verdict.fail("refusal", "no", failure="question", cost=0.01)
+        if given["verb"] == "ab":
+            return ps.Verdict.win(1 if pair.first["text"].endswith("a") else 2, cost=0.01)
         return ps.Verdict.win(1 if number >= int(pair.second["text"].split()[1]) else 2, cost=0.01)
 
 judge = Noted()
@@ -57,10 +59,12 @@ def ranked():
             "items": found.items["ID"].to_list()}
 
 def compared():
-    sides = [[{"task_id": row["ID"], "input": row["ID"], "output": f"{row['text']} {side}"}
-              for row in texts_of(given["n_texts"], given["text"])] for side in "ab"]
-    found = ps.ab(*sides, judge=judge, criterion="better", progress=False, **asking)
-    return {"cases": len(found.cases), "asked": found.asked}
+    texts = texts_of(given["n_texts"], given["text"])
+    sides = [{row["ID"]: f"{row['text']} {side}" for row in texts} for side in "ab"]
+    found = ps.evaluate_pairwise(*sides, progress=False, concurrency=given["concurrency"], run=given["run"],
+        comparators=[ps.pairwise_judge(judge, criterion="better", key="better")], max_cost=given["max_cost"])
+    return {"cases": len(found.cases), "wins": sum(case.winner == "a" for case in found.cases),
+            "stopped": found.stopped}
 
 try:
     said = {"judge": judged, "rank": ranked, "ab": compared}[given["verb"]]()

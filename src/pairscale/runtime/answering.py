@@ -38,22 +38,25 @@ def open_session(run: str, concurrency: int) -> Iterator[LeadSession]:
     """The place of this process among those that share a run."""
     session = LeadSession(run)
     session.concurrency = concurrency
+    try:
+        yield session
+    finally:
+        session.end("interrupted")
+
+
+async def _connect(session: LeadSession) -> None:
+    """Connect; a database that is away, as in a restart, is tried again for as long as a running process does."""
     until, is_told = time.monotonic() + PATIENCE_S, False
     while True:
         try:
-            session.connect()
-            break
+            return await asyncio.get_running_loop().run_in_executor(None, session.connect)
         except StoreConnectionError as error:
             if time.monotonic() > until:
                 raise
             if not is_told:
                 notice(f"{error}. Trying again for {PATIENCE_S / 60:g} minutes")
                 is_told = True
-        time.sleep(AGAIN_S)
-    try:
-        yield session
-    finally:
-        session.end("interrupted")
+        await asyncio.sleep(AGAIN_S)
 
 
 @contextmanager
@@ -112,6 +115,7 @@ async def take_part(session: LeadSession, how: Answering) -> Leader | None:
         StoreError: the process that led has failed.
         StoreMismatchError: this process has other texts, another judge or other settings.
     """
+    await _connect(session)
     while not await patiently(session, session.try_lead):
         if how.refusal is not None:
             raise how.refusal

@@ -1,0 +1,134 @@
+"""Several processes on one A/B run in a PostgreSQL database: one works on the cases, all judge."""
+
+import json
+import signal
+import time
+from collections import Counter
+
+import pytest
+from tests.workers import asked_in, start
+
+import pairscale as ps
+from pairscale.store.runfile import open_run
+from pairscale.store.worker_table import worker_table
+
+pytestmark = pytest.mark.slow
+
+N = 40
+COST = 0.01
+
+
+def comparing(address, notes, **more):
+    given = {"verb": "ab", "n_texts": N, "latency": 0.3, "concurrency": 2}
+    return start(address, notes, **given | more)
+
+
+def finished(processes):
+    found = []
+    for process in processes:
+        out, told = process.communicate(timeout=600)
+        assert out, told
+        found.append(json.loads(out) | {"told": told})
+    return found
+
+
+def wait_for(condition):
+    until = time.monotonic() + 600
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def asked(notes):
+    return sum(asked_in(notes).values()) if notes.exists() else 0
+
+
+def by_process(notes):
+    return Counter(line.split(" ", 1)[0] for line in notes.read_text().splitlines()) if notes.exists() else Counter()
+
+
+def leader_of(address, processes):
+    found = []
+
+    def is_led():
+        with open_run(address) as store:
+            found[:] = worker_table(store).filter(state="leading")["who"].to_list()
+        return found
+
+    wait_for(is_led)
+    return next(process for process in processes if process.pid == int(found[0].split()[1]))
+
+
+def whole(address):
+    report = ps.audit(address)
+    assert report.passed, report
+    with open_run(address) as store:
+        counts = store.counts()
+        with store.transaction() as connection:
+            assert connection.exec_driver_sql("SELECT count(*) FROM questions").scalar() == 0
+    assert counts["comparisons"] == counts["pairs"] == 2 * N  # both orders
+    return counts["attempts"]
+
+
+def test_the_judging_is_shared(address, tmp_path):
+    notes = tmp_path / "notes"
+    found = finished([comparing(address, notes) for _ in range(3)])
+    assert [(one.get("error"), one["cases"], one["wins"]) for one in found] == [(None, N, N)] * 3
+    assert asked_in(notes).total() == whole(address) == 2 * N
+    assert len(by_process(notes)) == 3
+    assert ps.status(address).workers["answered"].sum() == 2 * N
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_another_process_takes_the_lead(address, tmp_path, how):
+    notes = tmp_path / "notes"
+    processes = [comparing(address, notes) for _ in range(3)]
+    leader = leader_of(address, processes)
+    wait_for(lambda: asked(notes) > 20)
+    leader.send_signal(how)
+    leader.communicate(timeout=600)
+    found = finished([process for process in processes if process is not leader])
+    assert [(one.get("error"), one["cases"], one["wins"]) for one in found] == [(None, N, N)] * 2
+    assert asked(notes) - 2 * N <= 4  # its open calls, and answers that were on their way to the disk
+    assert whole(address) <= asked(notes) + 8  # interrupted ones are attempts, too
+
+
+def test_a_worker_and_the_server_are_killed(tmp_path):
+    from tools.postgres import PostgresServer
+
+    notes = tmp_path / "notes"
+    with PostgresServer() as server:
+        address = server.create("killed")
+        processes = [comparing(address, notes) for _ in range(3)]
+        leader = leader_of(address, processes)
+        killed = next(process for process in processes if process is not leader)
+        wait_for(lambda: by_process(notes)[str(killed.pid)] > 2)
+        killed.kill()
+        killed.communicate()
+        server.stop()
+        time.sleep(2)
+        server.start()
+        found = finished([process for process in processes if process is not killed])
+        assert [(one.get("error"), one["cases"], one["wins"]) for one in found] == [(None, N, N)] * 2
+        assert asked(notes) - 2 * N <= 2 * 3
+        whole(address)
+
+
+def test_one_budget_and_one_job_for_all(address, tmp_path):
+    notes = tmp_path / "notes"
+    processes = [comparing(address, notes, max_cost=0.4, latency=0.6) for _ in range(2)]
+    leader_of(address, processes)
+    others = {
+        "works on this run with other cases, and this process has 40 cases": {"text": "other"},
+        "template concise": {"template": "concise"},
+        "max_cost $0.4, and this process has none": {"max_cost": None},
+    }
+    for words, given in others.items():
+        (found,) = finished([comparing(address, tmp_path / "none", **{"max_cost": 0.4} | given)])
+        assert words in found["error"]
+    assert not asked(tmp_path / "none")
+    found = finished(processes)
+    assert [(one.get("error"), one["stopped"]) for one in found] == [(None, "max_cost")] * 2
+    with open_run(address) as store:
+        assert 0.4 - 2 * 2 * COST <= store.spent() <= 0.4 + 1e-9
+        assert asked(notes) == round(store.spent() / COST)
