@@ -6,12 +6,27 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
 import pairscale as ps
+from pairscale.core.errors import StoreError
+from pairscale.store.runfile import open_run
+from pairscale.store.worker_table import worker_table
 
-__all__ = ["asked_in", "pairs_of", "start", "texts_of"]
+__all__ = [
+    "asked",
+    "asked_in",
+    "by_process",
+    "end_all",
+    "finished",
+    "leader_of",
+    "pairs_of",
+    "start",
+    "texts_of",
+    "wait_for",
+]
 
 ROOT = Path(__file__).parents[1]
 
@@ -91,10 +106,68 @@ def start(run: str, notes: Path, **more) -> subprocess.Popen[str]:
     given |= {"fails": 0, "bounded": True, "template": "default", "text": "text"}
     given |= {"verb": "judge", "steps": None, "seed": 1} | more
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
-    return subprocess.Popen(
+    process = subprocess.Popen(
         [sys.executable, "-c", _SCRIPT, json.dumps(given)],
         cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
+    _STARTED.append(process)
+    return process
+
+
+_STARTED: list[subprocess.Popen[str]] = []
+
+
+def end_all() -> None:
+    """End the processes that a test has left."""
+    while _STARTED:
+        process = _STARTED.pop()
+        if process.returncode is None:
+            process.kill()
+            process.communicate()
+
+
+def finished(processes) -> list[dict]:
+    """What each process says at its end, and what it told on the way."""
+    found = []
+    for process in processes:
+        out, told = process.communicate(timeout=600)
+        assert out, told
+        found.append(json.loads(out) | {"told": told})
+    return found
+
+
+def wait_for(condition) -> None:
+    """Wait until something is so."""
+    until = time.monotonic() + 600
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def leader_of(address: str, processes) -> subprocess.Popen[str]:
+    """The process that leads a run, as soon as one does."""
+    found: list[str] = []
+
+    def is_led() -> bool:
+        try:
+            with open_run(address) as store:
+                found[:] = worker_table(store).filter(state="leading")["who"].to_list()
+        except StoreError:  # it is not there yet
+            return False
+        return bool(found)
+
+    wait_for(is_led)
+    return next(process for process in processes if process.pid == int(found[0].split()[1]))
+
+
+def asked(notes: Path) -> int:
+    """How often all of them were asked."""
+    return asked_in(notes).total() if notes.exists() else 0
+
+
+def by_process(notes: Path) -> Counter[str]:
+    """How often each process was asked."""
+    return Counter(line.split(" ", 1)[0] for line in notes.read_text().splitlines()) if notes.exists() else Counter()
 
 
 def asked_in(notes: Path) -> Counter[str]:

@@ -1,9 +1,7 @@
 """Several processes on one adaptive run in a PostgreSQL database: one chooses, all answer, any of them may die."""
 
-import json
 import signal
 import time
-from collections import Counter
 
 import pytest
 
@@ -15,12 +13,18 @@ from pairscale.store.runfile import open_run
 from pairscale.store.schema import SCHEMA_VERSION
 from pairscale.store.worker_table import worker_table
 from pairscale.store.workers import Job
-from tests.workers import asked_in, start, texts_of
+from tests.workers import asked, asked_in, by_process, end_all, finished, leader_of, start, texts_of, wait_for
 
 pytestmark = pytest.mark.slow
 
 STEPS = 60
 COST = 0.01
+
+
+@pytest.fixture(autouse=True)
+def _none_left():
+    yield
+    end_all()
 
 
 def later(A, B):
@@ -32,45 +36,6 @@ def ranking(address, notes, **more):
     return start(address, notes, **given | more)
 
 
-def finished(processes):
-    """What each process says at its end, and what it told on the way."""
-    found = []
-    for process in processes:
-        out, told = process.communicate(timeout=600)
-        assert out, told
-        found.append(json.loads(out) | {"told": told})
-    return found
-
-
-def wait_for(condition):
-    until = time.monotonic() + 600
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.05)
-
-
-def asked(notes):
-    return sum(asked_in(notes).values()) if notes.exists() else 0
-
-
-def by_process(notes):
-    return Counter(line.split(" ", 1)[0] for line in notes.read_text().splitlines())
-
-
-def leader_of(address, processes):
-    """The process that leads."""
-    found = []
-
-    def is_led():
-        with open_run(address) as store:
-            found[:] = worker_table(store).filter(state="leading")["who"].to_list()
-        return found
-
-    wait_for(is_led)
-    number = int(found[0].split()[1])
-    return next(process for process in processes if process.pid == number)
-
-
 def whole(address, steps=STEPS):
     """The run, complete, each step with its answer, all as logged, and every choice reproduced."""
     report = ps.audit(address)
@@ -80,23 +45,23 @@ def whole(address, steps=STEPS):
         rows = store.read_log("step_log")
         with store.transaction() as connection:
             assert connection.exec_driver_sql("SELECT count(*) FROM questions").scalar() == 0  # none is left behind
-    assert [row["step_id"] for row in rows] == sorted(row["step_id"] for row in rows) or counts["comparisons"]
-    assert counts["comparisons"] == len(rows) == steps
+    assert len(rows) == steps
+    assert counts["comparisons"] == sum(row["status"] != "starved" for row in rows)
     return counts["attempts"]
 
 
 def test_one_chooses_and_all_answer(address, tmp_path):
     notes = tmp_path / "notes"
-    found = finished([ranking(address, notes, n_texts=30, steps=100) for _ in range(3)])
+    found = finished([ranking(address, notes, n_texts=30, steps=80) for _ in range(3)])
     assert [one.get("error") for one in found] == [None] * 3
     assert len({tuple(one["items"]) for one in found}) == 1
     assert asked_in(notes) == dict.fromkeys(asked_in(notes), 1)
     assert len(by_process(notes)) == 3  # everyone has answered
-    assert whole(address, 100) == asked(notes) == 100
+    assert whole(address, 80) == asked(notes) > 70
     table = ps.status(address).workers
     assert table["state"].to_list() == ["ended"] * 3
-    assert table["answered"].sum() == 100
-    assert table["cost"].sum() == pytest.approx(100 * COST)
+    assert table["answered"].sum() == asked(notes)
+    assert table["cost"].sum() == pytest.approx(asked(notes) * COST)
     with open_run(address) as store:
         opened = [row["concurrency"] for row in store.read_log("adaptive_events") if row["event"] == "workers"]
     assert max(opened) == 6  # two each
@@ -291,7 +256,7 @@ def test_clocks_do_not_matter(address, tmp_path, monkeypatch):
     assert table["clock_s"][1] == pytest.approx(3600, abs=60)
     session.end()
     (found,) = finished([process])
-    assert found["committed"] == STEPS
+    assert found["steps"] == STEPS
     whole(address)
 
 

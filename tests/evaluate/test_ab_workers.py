@@ -1,16 +1,13 @@
 """Several processes on one A/B run in a PostgreSQL database: one works on the cases, all judge."""
 
-import json
 import signal
 import time
-from collections import Counter
 
 import pytest
-from tests.workers import asked_in, start
+from tests.workers import asked, asked_in, by_process, end_all, finished, leader_of, start, wait_for
 
 import pairscale as ps
 from pairscale.store.runfile import open_run
-from pairscale.store.worker_table import worker_table
 
 pytestmark = pytest.mark.slow
 
@@ -18,45 +15,15 @@ N = 40
 COST = 0.01
 
 
+@pytest.fixture(autouse=True)
+def _none_left():
+    yield
+    end_all()
+
+
 def comparing(address, notes, **more):
     given = {"verb": "ab", "n_texts": N, "latency": 0.3, "concurrency": 2}
     return start(address, notes, **given | more)
-
-
-def finished(processes):
-    found = []
-    for process in processes:
-        out, told = process.communicate(timeout=600)
-        assert out, told
-        found.append(json.loads(out) | {"told": told})
-    return found
-
-
-def wait_for(condition):
-    until = time.monotonic() + 600
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.05)
-
-
-def asked(notes):
-    return sum(asked_in(notes).values()) if notes.exists() else 0
-
-
-def by_process(notes):
-    return Counter(line.split(" ", 1)[0] for line in notes.read_text().splitlines()) if notes.exists() else Counter()
-
-
-def leader_of(address, processes):
-    found = []
-
-    def is_led():
-        with open_run(address) as store:
-            found[:] = worker_table(store).filter(state="leading")["who"].to_list()
-        return found
-
-    wait_for(is_led)
-    return next(process for process in processes if process.pid == int(found[0].split()[1]))
 
 
 def whole(address):

@@ -37,6 +37,7 @@ from pairscale.runtime import (
     require_prices,
 )
 from pairscale.runtime.shared_budget import SharedBudget
+from pairscale.runtime.sharing import when_it_answers
 from pairscale.store.policies import GroupCommitWriter
 from pairscale.store.runfile import RunFile, open_run
 from pairscale.store.workers import Job, open_shared
@@ -203,7 +204,7 @@ async def submit_pairs(
     judge = make_judge(judge, trait=trait, template=template, judge_args=judge_args, judge_call_args=judge_call_args)
     say_unnamed(judge, run or save_path)
     require_prices([judge], max_cost)
-    with open_shared(run) as store:
+    with await when_it_answers(partial(open_shared, run)) as store:
         return await submit_into(
             store, pairs, judge, options, progress=progress, status_every=status_every, save_path=save_path,
             include_raw=include_raw, on_answer=on_answer, again=run,

@@ -14,14 +14,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pairscale.core.errors import JudgeError, PairscaleError, StoreConnectionError, StoreError
+from pairscale.core.errors import JudgeError, PairscaleError, StoreError
 from pairscale.core.notices import notice
 from pairscale.core.timelimit import TimeLimit
 from pairscale.judges.base import Item, Judge, JudgePair, Verdict, judge_member
 from pairscale.runtime.asking import ask_once, close
-from pairscale.runtime.sharing import LOOK_S, POLL_S, patiently, written_verdict
+from pairscale.runtime.sharing import LOOK_S, POLL_S, patiently, when_it_answers, written_verdict
 from pairscale.runtime.sync import Terminated
-from pairscale.store.policies import AGAIN_S, PATIENCE_S
 from pairscale.store.questions import Leader, LeadSession, OpenQuestion, leading
 from pairscale.store.workers import Job
 
@@ -42,21 +41,6 @@ def open_session(run: str, concurrency: int) -> Iterator[LeadSession]:
         yield session
     finally:
         session.end("interrupted")
-
-
-async def _connect(session: LeadSession) -> None:
-    """Connect; a database that is away, as in a restart, is tried again for as long as a running process does."""
-    until, is_told = time.monotonic() + PATIENCE_S, False
-    while True:
-        try:
-            return await asyncio.get_running_loop().run_in_executor(None, session.connect)
-        except StoreConnectionError as error:
-            if time.monotonic() > until:
-                raise
-            if not is_told:
-                notice(f"{error}. Trying again for {PATIENCE_S / 60:g} minutes")
-                is_told = True
-        await asyncio.sleep(AGAIN_S)
 
 
 @contextmanager
@@ -115,7 +99,7 @@ async def take_part(session: LeadSession, how: Answering) -> Leader | None:
         StoreError: the process that led has failed.
         StoreMismatchError: this process has other texts, another judge or other settings.
     """
-    await _connect(session)
+    await when_it_answers(session.connect)
     while not await patiently(session, session.try_lead):
         if how.refusal is not None:
             raise how.refusal

@@ -12,18 +12,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pairscale.core.comparisons import Outcome
 from pairscale.core.errors import StoreConnectionError, StoreError
+from pairscale.core.notices import notice
 from pairscale.core.timelimit import TimeLimit
 from pairscale.judges.base import Item, Judge, Verdict, judge_member
 from pairscale.runtime.asking import ask_once
 from pairscale.runtime.source import Question
 from pairscale.store.database import storable, write_json
+from pairscale.store.policies import AGAIN_S, PATIENCE_S
 from pairscale.store.questions import HandedOut, Key, LeadSession, name_of
 from pairscale.store.workers import WorkerSession
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["LOOK_S", "POLL_S", "QuestionSharing", "patiently", "verdict_of", "written_verdict"]
+__all__ = ["LOOK_S", "POLL_S", "QuestionSharing", "patiently", "verdict_of", "when_it_answers", "written_verdict"]
 
 T = TypeVar("T")
 
@@ -49,6 +51,21 @@ async def patiently(worker: WorkerSession, ask: Callable[[], T]) -> T:
                 raise
             call = again
         await asyncio.sleep(LOOK_S)
+
+
+async def when_it_answers(connect: Callable[[], T]) -> T:
+    """Connect to a database; one that is away, as in a restart, is tried for as long as a running process does."""
+    until, is_told = time.monotonic() + PATIENCE_S, False
+    while True:
+        try:
+            return connect()
+        except StoreConnectionError as error:
+            if time.monotonic() > until:
+                raise
+            if not is_told:
+                notice(f"{error}. Trying again for {PATIENCE_S / 60:g} minutes")
+                is_told = True
+        await asyncio.sleep(AGAIN_S)
 
 
 def written_verdict(verdict: Verdict) -> str:
@@ -173,10 +190,12 @@ class QuestionSharing:
             while True:
                 await self._turn()
                 busy = any(not one.answer.done() for one in self._waiting.values())
+                # Not wait_for: in Python 3.11, it may swallow the cancellation that ends this.
+                woken = asyncio.ensure_future(self._wake.wait())
                 try:
-                    await asyncio.wait_for(self._wake.wait(), POLL_S if busy else LOOK_S)
-                except TimeoutError:
-                    continue
+                    await asyncio.wait([woken], timeout=POLL_S if busy else LOOK_S)
+                finally:
+                    woken.cancel()
         except asyncio.CancelledError:
             with suppress(StoreError):
                 self._session.count(int(self._counted[0]), int(self._counted[1]), self._counted[2])
