@@ -31,7 +31,7 @@ __all__ = [
 ROOT = Path(__file__).parents[1]
 
 _SCRIPT = """
-import asyncio, json, os, sys
+import asyncio, json, os, sys, time
 import pairscale as ps
 from pairscale.core.errors import PairscaleError
 from tests.workers import pairs_of, texts_of
@@ -59,6 +59,12 @@ class Noted:
         return ps.Verdict.win(1 if number >= int(pair.second["text"].split()[1]) else 2, cost=0.01)
 
 judge = Noted()
+if given["together"]:  # begin when so many processes are ready
+    ready = given["notes"] + ".ready"
+    os.makedirs(ready, exist_ok=True)
+    open(os.path.join(ready, str(os.getpid())), "w").close()
+    while len(os.listdir(ready)) < given["together"]:
+        time.sleep(0.02)
 if not given["bounded"]:
     del Noted.max_cost_of
 asking = {"run": given["run"], "concurrency": given["concurrency"], "max_cost": given["max_cost"]}
@@ -104,7 +110,7 @@ def start(run: str, notes: Path, **more) -> subprocess.Popen[str]:
     """A worker; its standard output is a line of JSON."""
     given = {"run": run, "notes": str(notes), "latency": 0.05, "n_texts": 20, "concurrency": 4, "max_cost": None}
     given |= {"fails": 0, "bounded": True, "template": "default", "text": "text"}
-    given |= {"verb": "judge", "steps": None, "seed": 1} | more
+    given |= {"verb": "judge", "steps": None, "seed": 1, "together": 0} | more
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
     process = subprocess.Popen(
         [sys.executable, "-c", _SCRIPT, json.dumps(given)],

@@ -39,7 +39,7 @@ def whole(address):
 
 def test_the_judging_is_shared(address, tmp_path):
     notes = tmp_path / "notes"
-    found = finished([comparing(address, notes) for _ in range(3)])
+    found = finished([comparing(address, notes, latency=0.5, together=3) for _ in range(3)])
     assert [(one.get("error"), one["cases"], one["wins"]) for one in found] == [(None, N, N)] * 3
     assert asked_in(notes).total() == whole(address) == 2 * N
     assert len(by_process(notes)) == 3
@@ -49,9 +49,9 @@ def test_the_judging_is_shared(address, tmp_path):
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_another_process_takes_the_lead(address, tmp_path, how):
     notes = tmp_path / "notes"
-    processes = [comparing(address, notes) for _ in range(3)]
+    processes = [comparing(address, notes, latency=1.0, together=3) for _ in range(3)]
     leader = leader_of(address, processes)
-    wait_for(lambda: asked(notes) > 20)
+    wait_for(lambda: len(by_process(notes)) == 3)
     leader.send_signal(how)
     leader.communicate(timeout=600)
     found = finished([process for process in processes if process is not leader])
@@ -66,7 +66,7 @@ def test_a_worker_and_the_server_are_killed(tmp_path):
     notes = tmp_path / "notes"
     with PostgresServer() as server:
         address = server.create("killed")
-        processes = [comparing(address, notes) for _ in range(3)]
+        processes = [comparing(address, notes, latency=0.5, together=3) for _ in range(3)]
         leader = leader_of(address, processes)
         killed = next(process for process in processes if process is not leader)
         wait_for(lambda: by_process(notes)[str(killed.pid)] > 2)
@@ -81,9 +81,8 @@ def test_a_worker_and_the_server_are_killed(tmp_path):
         whole(address)
 
 
-def test_one_budget_and_one_job_for_all(address, tmp_path):
-    notes = tmp_path / "notes"
-    processes = [comparing(address, notes, max_cost=0.4, latency=0.6) for _ in range(2)]
+def test_a_process_with_something_else_is_refused(address, tmp_path):
+    processes = [comparing(address, tmp_path / "notes", max_cost=0.4, latency=3_000.0)]
     leader_of(address, processes)
     others = {
         "works on this run with other cases, and this process has 40 cases": {"text": "other"},
@@ -94,7 +93,11 @@ def test_one_budget_and_one_job_for_all(address, tmp_path):
         (found,) = finished([comparing(address, tmp_path / "none", **{"max_cost": 0.4} | given)])
         assert words in found["error"]
     assert not asked(tmp_path / "none")
-    found = finished(processes)
+
+
+def test_one_budget_for_all(address, tmp_path):
+    notes = tmp_path / "notes"
+    found = finished([comparing(address, notes, max_cost=0.4, latency=0.5, together=2) for _ in range(2)])
     assert [(one.get("error"), one["stopped"]) for one in found] == [(None, "max_cost")] * 2
     with open_run(address) as store:
         assert 0.4 - 2 * 2 * COST <= store.spent() <= 0.4 + 1e-9

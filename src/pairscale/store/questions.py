@@ -154,13 +154,15 @@ class LeadSession(WorkerSession):
         self._role = "leads"
         with self._transaction() as connection:
             make_tables(connection)
+            is_new = not self._number
             self._number_of_own(connection)
             q = questions.c
             is_lost = or_(q.worker.is_(None), q.worker == self._number)
             if not self._check(connection, job):
-                connection.execute(delete(workers))
-                connection.execute(delete(leases))
                 is_lost = or_(true())
+                if is_new:
+                    connection.execute(delete(workers))
+                    connection.execute(delete(leases))
             connection.execute(delete(questions).where(q.answer.is_(None), is_lost))
             before = update(workers).where(workers.c.role == "leads", workers.c.worker != self._number)
             connection.execute(before.values(role="led", ended_at=func.coalesce(workers.c.ended_at, func.now())))
