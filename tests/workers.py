@@ -6,20 +6,35 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
 import pairscale as ps
+from pairscale.core.errors import StoreError
+from pairscale.store.runfile import open_run
+from pairscale.store.worker_table import worker_table
 
-__all__ = ["asked_in", "pairs_of", "start"]
+__all__ = [
+    "asked",
+    "asked_in",
+    "by_process",
+    "end_all",
+    "finished",
+    "leader_of",
+    "pairs_of",
+    "start",
+    "texts_of",
+    "wait_for",
+]
 
 ROOT = Path(__file__).parents[1]
 
 _SCRIPT = """
-import asyncio, json, os, sys
+import asyncio, json, os, sys, time
 import pairscale as ps
 from pairscale.core.errors import PairscaleError
-from tests.workers import pairs_of
+from tests.workers import pairs_of, texts_of
 
 given = json.loads(sys.argv[1])
 
@@ -36,39 +51,129 @@ class Noted:
     async def compare(self, pair):
         os.write(self._notes, f"{os.getpid()} {pair.uid}\\n".encode())
         await asyncio.sleep(given["latency"])
-        number = int(pair.first["ID"])
+        number = int(pair.first["text"].split()[1])
         if given["fails"] and number % given["fails"] == 0:
             return ps.Verdict.fail("refusal", "no", failure="question", cost=0.01)
-        return ps.Verdict.win(1 if number > int(pair.second["ID"]) else 2, cost=0.01)
+        if given["verb"] == "ab":
+            return ps.Verdict.win(1 if pair.first["text"].endswith("a") else 2, cost=0.01)
+        return ps.Verdict.win(1 if number >= int(pair.second["text"].split()[1]) else 2, cost=0.01)
 
 judge = Noted()
+if given["together"]:  # begin when so many processes are ready
+    ready = given["notes"] + ".ready"
+    os.makedirs(ready, exist_ok=True)
+    open(os.path.join(ready, str(os.getpid())), "w").close()
+    while len(os.listdir(ready)) < given["together"]:
+        time.sleep(0.02)
 if not given["bounded"]:
     del Noted.max_cost_of
+asking = {"run": given["run"], "concurrency": given["concurrency"], "max_cost": given["max_cost"]}
+
+def judged():
+    result = ps.submit_pairs(pairs_of(given["n_texts"], given["text"]), judge, progress=False, **asking)
+    return {"asked": result.asked, "answered": result.results.height, "failed": result.failed_pairs.height}
+
+def ranked():
+    found = ps.rank(texts_of(given["n_texts"], given["text"]), judge=judge, fit="laplace", progress="none",
+                    steps=given["steps"], seed=given["seed"], **asking)
+    return {"committed": found.summary["committed_pairs"].item(), "steps": found.summary["steps_attempted"].item(),
+            "items": found.items["ID"].to_list()}
+
+def compared():
+    texts = texts_of(given["n_texts"], given["text"])
+    sides = [{row["ID"]: f"{row['text']} {side}" for row in texts} for side in "ab"]
+    found = ps.evaluate_pairwise(*sides, progress=False, concurrency=given["concurrency"], run=given["run"],
+        comparators=[ps.pairwise_judge(judge, criterion="better", key="better")], max_cost=given["max_cost"])
+    return {"cases": len(found.cases), "wins": sum(case.winner == "a" for case in found.cases),
+            "stopped": found.stopped}
+
 try:
-    pairs = pairs_of(given["n_texts"], given["text"])
-    result = ps.submit_pairs(pairs, judge, run=given["run"], concurrency=given["concurrency"], progress=False,
-                             max_cost=given["max_cost"])
+    said = {"judge": judged, "rank": ranked, "ab": compared}[given["verb"]]()
 except PairscaleError as error:
     print(json.dumps({"error": f"{type(error).__name__}: {error}"}), flush=True)
     sys.exit(1)
-print(json.dumps({"asked": result.asked, "answered": result.results.height, "failed": result.failed_pairs.height}))
+print(json.dumps(said), flush=True)
 """
+
+
+def texts_of(n_texts: int, text: str = "text") -> list[dict[str, str]]:
+    """So many texts."""
+    return [{"ID": f"{n:04d}", "text": f"{text} {n}"} for n in range(n_texts)]
 
 
 def pairs_of(n_texts: int, text: str = "text"):
     """All pairs of so many texts."""
-    return ps.make_pairs([{"ID": f"{n:04d}", "text": f"{text} {n}"} for n in range(n_texts)])
+    return ps.make_pairs(texts_of(n_texts, text))
 
 
 def start(run: str, notes: Path, **more) -> subprocess.Popen[str]:
     """A worker; its standard output is a line of JSON."""
     given = {"run": run, "notes": str(notes), "latency": 0.05, "n_texts": 20, "concurrency": 4, "max_cost": None}
-    given |= {"fails": 0, "bounded": True, "template": "default", "text": "text"} | more
+    given |= {"fails": 0, "bounded": True, "template": "default", "text": "text"}
+    given |= {"verb": "judge", "steps": None, "seed": 1, "together": 0} | more
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
-    return subprocess.Popen(
+    process = subprocess.Popen(
         [sys.executable, "-c", _SCRIPT, json.dumps(given)],
         cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
+    _STARTED.append(process)
+    return process
+
+
+_STARTED: list[subprocess.Popen[str]] = []
+
+
+def end_all() -> None:
+    """End the processes that a test has left."""
+    while _STARTED:
+        process = _STARTED.pop()
+        if process.returncode is None:
+            process.kill()
+            process.communicate()
+
+
+def finished(processes) -> list[dict]:
+    """What each process says at its end, and what it told on the way."""
+    found = []
+    for process in processes:
+        out, told = process.communicate(timeout=600)
+        assert out, told
+        found.append(json.loads(out) | {"told": told})
+    return found
+
+
+def wait_for(condition) -> None:
+    """Wait until something is so."""
+    until = time.monotonic() + 600
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def leader_of(address: str, processes) -> subprocess.Popen[str]:
+    """The process that leads a run, as soon as one does."""
+    found: list[str] = []
+
+    def is_led() -> bool:
+        try:
+            with open_run(address) as store:
+                found[:] = worker_table(store).filter(state="leading")["who"].to_list()
+        except StoreError:  # it is not there yet
+            return False
+        return bool(found)
+
+    wait_for(is_led)
+    return next(process for process in processes if process.pid == int(found[0].split()[1]))
+
+
+def asked(notes: Path) -> int:
+    """How often all of them were asked."""
+    return asked_in(notes).total() if notes.exists() else 0
+
+
+def by_process(notes: Path) -> Counter[str]:
+    """How often each process was asked."""
+    return Counter(line.split(" ", 1)[0] for line in notes.read_text().splitlines()) if notes.exists() else Counter()
 
 
 def asked_in(notes: Path) -> Counter[str]:

@@ -62,7 +62,7 @@ class Lost:
 
 
 def test_a_database_that_is_lost_is_tried_again_and_nothing_is_lost(monkeypatch, caplog):
-    monkeypatch.setattr(policies, "_AGAIN_S", 0.001)
+    monkeypatch.setattr(policies, "AGAIN_S", 0.001)
     lost = Lost(3)
 
     async def main():
@@ -80,8 +80,8 @@ def test_a_database_that_is_lost_is_tried_again_and_nothing_is_lost(monkeypatch,
 
 @pytest.mark.parametrize("is_worker", [False, True])
 def test_a_database_that_stays_lost_ends_the_run(monkeypatch, is_worker):
-    monkeypatch.setattr(policies, "_AGAIN_S", 0.001)
-    monkeypatch.setattr(policies, "_PATIENCE_S", 0.01)
+    monkeypatch.setattr(policies, "AGAIN_S", 0.001)
+    monkeypatch.setattr(policies, "PATIENCE_S", 0.01)
     lost = Lost(10**9)
 
     async def main():

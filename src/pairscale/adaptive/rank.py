@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,8 @@ from pairscale.adaptive.live import (
     reconfigure,
 )
 from pairscale.adaptive.presets import resolve_preset
-from pairscale.adaptive.selectors import OwnSelector
+from pairscale.adaptive.refits import fit_name
+from pairscale.adaptive.selectors import OwnSelector, named_selector, selector_name
 from pairscale.adaptive.session import (
     adaptive_rank_resume,
     adaptive_rank_start,
@@ -29,6 +31,7 @@ from pairscale.adaptive.session import (
     reading,
     writing,
 )
+from pairscale.adaptive.sharing import ranked_together
 from pairscale.adaptive.state import AdaptiveState, beliefs_of, summarize_adaptive
 from pairscale.core.display import PlotMixin, ReportMixin
 from pairscale.core.errors import InputError, JudgeError, StoreMismatchError
@@ -41,6 +44,7 @@ from pairscale.judges.base import Judge
 from pairscale.models.judge_slopes import MOST_ITEMS
 from pairscale.models.known import known_numbers
 from pairscale.models.logs import ITEM_FIGURES, summarize_items, summarize_refits
+from pairscale.runtime.answering import can_share
 
 if TYPE_CHECKING:
     import os
@@ -104,6 +108,7 @@ def rank_samples(
     With ``keep_columns``, the other columns of the samples stand behind the ranking; the manual's has its own alone.
     """
     gone = [without] if isinstance(without, str) else [str(name) for name in without]
+    selector = named_selector(selector)
     adaptive, btl = resolve_preset(preset, adaptive_config, btl_config)
     settings: dict[str, Any] = {
         "seed": require_int(seed, "seed", least=0),
@@ -119,24 +124,38 @@ def rank_samples(
             f"slopes of several judges are for up to {MOST_ITEMS:,} texts, and these are {samples.height:,}; pool the "
             "judges: btl_config judges='pooled'"
         )
-    if adaptive_session_exists(run):
-        if not resume:
-            raise InputError(f"{run} holds a run already; give resume=True to continue with it, or name another file")
-        state = adaptive_rank_resume(run=run, selector=selector)
-        _same_settings(state, settings)
-        _same_samples(state, samples, gone)
-        reconfigure(state, settings["adaptive_config"], settings["btl_config"])
-    else:
-        state = adaptive_rank_start(samples, run=run, persist_item_log=persist_item_log, selector=selector, **settings)
-    withdraw_items(state, gone)
     save = save_outputs or output_file is not None
+    result = partial(_result, save=save, output_file=output_file, raw=include_raw, keep=keep_columns)
     options.setdefault("closing_refit", True)
-    try:
-        adaptive_rank_run_live(state, judge, n_steps, fit_fn, persist_item_log=persist_item_log, **options)
-    except JudgeError as error:
-        error.result = _result(state, save, output_file, raw=include_raw, keep=keep_columns)
-        raise
-    return _result(state, save, output_file, raw=include_raw, keep=keep_columns)
+
+    def rank(options: dict[str, Any]) -> AdaptiveResult:
+        if adaptive_session_exists(run):
+            if not resume:
+                raise InputError(
+                    f"{run} holds a run already; give resume=True to continue with it, or name another file"
+                )
+            state = adaptive_rank_resume(run=run, selector=selector)
+            _same_settings(state, settings)
+            _same_samples(state, samples, gone)
+            reconfigure(state, settings["adaptive_config"], settings["btl_config"])
+        else:
+            state = adaptive_rank_start(
+                samples, run=run, persist_item_log=persist_item_log, selector=selector, **settings
+            )
+        withdraw_items(state, gone)
+        try:
+            adaptive_rank_run_live(state, judge, n_steps, fit_fn, persist_item_log=persist_item_log, **options)
+        except JudgeError as error:
+            error.result = result(state)
+            raise
+        return result(state)
+
+    if run is None or not can_share(run, [judge]):
+        return rank(options)
+    same = [settings, selector_name(selector), gone, n_steps, fit_name(fit_fn)]
+    return ranked_together(
+        run, samples, judge, same, options, rank, lambda: result(adaptive_rank_resume(run=run, selector=selector))
+    )
 
 
 def _same_settings(state: AdaptiveState, settings: Mapping[str, Any]) -> None:
@@ -225,7 +244,7 @@ def withdraw_items(state: AdaptiveState, ids: Sequence[str]) -> None:
 
 
 def _result(
-    state: AdaptiveState, save: bool, output_file: str | os.PathLike[str] | None, *, raw: bool, keep: bool
+    state: AdaptiveState, *, save: bool, output_file: str | os.PathLike[str] | None, raw: bool, keep: bool
 ) -> AdaptiveResult:
     summary, refits = summarize_adaptive(state), summarize_refits(state)
     items = summarize_items(state, sort_by="theta_mean")

@@ -92,6 +92,7 @@ class AdaptiveSource:
         self._state, self._engine, self._judge, self._condition_id = state, state.engine, judge, condition_id
         self._journal, self._view, self._limits, self._budget = journal, view, limits, budget
         self._concurrency, self._fit_fn, self._clock = concurrency, fit_fn, clock
+        self._is_sequential = concurrency == 1  # then a question is written down with its answer
         self.deadline = None if limits.max_minutes is None else clock() + 60 * limits.max_minutes
         self._begun = 0
         self._asking: set[int] = set()
@@ -176,7 +177,7 @@ class AdaptiveSource:
                 self._begun += 1
                 self._journal.put(Entry(rows=self._logged(dict(found.row))))
                 continue
-            if self._concurrency > 1:
+            if not self._is_sequential:
                 self._journal.put(Entry(rows=[("adaptive_open", found.fields)]))
             return self._question(found)
         return None
@@ -199,7 +200,7 @@ class AdaptiveSource:
             occurrence=occurrence,
             state=self._state,
             columns={"step_id": step_id},
-            open_rows=[("adaptive_open", proposal.fields)] if self._concurrency == 1 else (),  # else it is there
+            open_rows=[("adaptive_open", proposal.fields)] if self._is_sequential else (),  # else it is there
         )
 
     def _logged(self, row: dict[str, Any]) -> LogRows:
@@ -253,6 +254,21 @@ class AdaptiveSource:
         self._engine.failures_in_row = 0
         self.fit_if_due()
 
+    def open_up(self, concurrency: int) -> None:
+        """Have so many questions open from now on, because other processes come or go; the log says so."""
+        if self._is_sequential:
+            self._write_open()
+            self._is_sequential = False
+        self._concurrency = concurrency
+        self._engine.refit_lag = 0 if concurrency == 1 else concurrency
+        self._journal.event(
+            event_of("workers", self._engine, concurrency=concurrency, refit_lag=self._engine.refit_lag)
+        )
+
+    def _write_open(self) -> None:
+        for proposal in self._engine.open.values():
+            self._journal.put(Entry(rows=[("adaptive_open", proposal.fields)]))
+
     async def interrupt(self) -> None:
         """End a refit that is running."""
         if self._fitting is not None:
@@ -273,9 +289,8 @@ class AdaptiveSource:
     def end(self, reason: str | None) -> None:
         """Log why a call ended, and what is still open: the next call asks it first."""
         self._state.ended = reason
-        if self._concurrency == 1:  # else it was written before it was asked
-            for proposal in self._engine.open.values():
-                self._journal.put(Entry(rows=[("adaptive_open", proposal.fields)]))
+        if self._is_sequential:  # else it was written before it was asked
+            self._write_open()
         self._journal.event(event_of("end", self._engine, reason=reason))
 
     # Refits

@@ -103,7 +103,7 @@ def _show(found: ps.RunStatus) -> None:
 def _show_workers(workers: pl.DataFrame) -> None:
     import polars as pl
 
-    working = workers.filter(pl.col("state") == "working").height
+    working = workers.filter(pl.col("state").is_in(["working", "leading"])).height
     typer.echo(f"\n{working:,} of {workers.height:,} workers are working\n")
     moment = pl.col("seen_at").str.head(19).str.replace("T", " ").alias("last seen (UTC)")
     show_table(workers.select("worker", "who", "state", "asked", "answered", "cost", "leased", moment), digits=4)
@@ -132,7 +132,7 @@ def _follow(run: str) -> None:
     from pairscale.adaptive.status import adaptive_status
     from pairscale.runtime import recorded_prices
     from pairscale.store.labels import label_counts
-    from pairscale.store.workers import working_count
+    from pairscale.store.worker_table import working_count
 
     said = ""
     while True:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pairscale.collect._plan import Plan, make_plan, named_pairs, plan_digest, say_unnamed
 from pairscale.collect._saved import SavedResults
-from pairscale.collect.shared import LeasedPairs, job_of, shared_budget
+from pairscale.collect.shared import LeasedPairs, shared_budget
 from pairscale.core.counting import is_many
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import JudgeError
@@ -37,9 +37,10 @@ from pairscale.runtime import (
     require_prices,
 )
 from pairscale.runtime.shared_budget import SharedBudget
+from pairscale.runtime.sharing import when_it_answers
 from pairscale.store.policies import GroupCommitWriter
 from pairscale.store.runfile import RunFile, open_run
-from pairscale.store.workers import open_shared
+from pairscale.store.workers import Job, open_shared
 from pairscale.store.writer import Asked, Entry
 
 if TYPE_CHECKING:
@@ -203,7 +204,7 @@ async def submit_pairs(
     judge = make_judge(judge, trait=trait, template=template, judge_args=judge_args, judge_call_args=judge_call_args)
     say_unnamed(judge, run or save_path)
     require_prices([judge], max_cost)
-    with open_shared(run) as store:
+    with await when_it_answers(partial(open_shared, run)) as store:
         return await submit_into(
             store, pairs, judge, options, progress=progress, status_every=status_every, save_path=save_path,
             include_raw=include_raw, on_answer=on_answer, again=run,
@@ -251,7 +252,7 @@ async def submit_into(
         again: where the run file can be opened later, so that many results are read when they are asked for.
     """
     named = named_pairs(pairs)
-    job = job_of(judge.condition, plan_digest(named), named.height, options.max_cost) if store.worker else None
+    job = Job.of(judge.condition, plan_digest(named), named.height, options.max_cost) if store.worker else None
     if store.worker is not None and job is not None:
         store.worker.check(job)
     plan = make_plan(store, named, judge.condition)

@@ -3,62 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from pairscale.core.errors import StoreConnectionError
 from pairscale.judges.base import Judge, judge_member
 from pairscale.runtime import Budget, LogRows, Progress, Question, Recorded, Wait
 from pairscale.runtime.shared_budget import SharedBudget
-from pairscale.store.workers import Grant, Job, Lease, WorkerSession
+from pairscale.runtime.sharing import LOOK_S, patiently
+from pairscale.store.workers import Grant, Lease, WorkerSession
 
 if TYPE_CHECKING:
     from pairscale.collect._plan import Plan
-    from pairscale.core.comparisons import Condition
 
-__all__ = ["LeasedPairs", "job_of", "shared_budget"]
-
-T = TypeVar("T")
-
-_LOOK_S = 1.0  # seconds between looks for pairs of workers that are gone
-_PATIENCE_S = 150.0  # for a database that does not answer; longer than the writer's, which tries to reach it
-
-
-def job_of(condition: Condition, plan_digest: str, n_pairs: int, max_cost: float | None) -> Job:
-    """What all workers must agree on."""
-    named = {"trait": condition.trait, "template": condition.template_id}
-    words = [condition.judge_id, *(f"{name} {value}" for name, value in named.items() if value)]
-    return Job(condition.condition_id, ", ".join(words), plan_digest, n_pairs, max_cost)
+__all__ = ["LeasedPairs", "shared_budget"]
 
 
 def shared_budget(known: Budget, worker: WorkerSession) -> SharedBudget:
     """The budget of a run file as this worker's part of it."""
 
     async def grant(least: float, most: float) -> Grant:
-        return await _patiently(worker, lambda: worker.grant(least, most))
+        return await patiently(worker, lambda: worker.grant(least, most))
 
     return SharedBudget(known.limit, known.spent, known.highest, known.prices, grant=grant)
-
-
-async def _patiently(worker: WorkerSession, ask: Callable[[], T]) -> T:
-    """Ask the database in a thread; while it does not answer, connect and ask again."""
-    until = time.monotonic() + _PATIENCE_S
-
-    def again() -> T:
-        worker.reconnect()
-        return ask()
-
-    call = ask
-    while True:
-        try:
-            return await asyncio.get_running_loop().run_in_executor(None, call)
-        except StoreConnectionError:
-            if time.monotonic() > until:
-                raise
-            call = again
-        await asyncio.sleep(_LOOK_S)
 
 
 class LeasedPairs:
@@ -117,7 +84,7 @@ class LeasedPairs:
             await asyncio.gather(self._looking, return_exceptions=True)
 
     async def _look(self) -> None:
-        found: Lease = await _patiently(self._worker, lambda: self._worker.lease(self._block))
+        found: Lease = await patiently(self._worker, lambda: self._worker.lease(self._block))
         self._ready.extend(self._plan.leased(self._judge, found.pairs, self._repeats))
         if found.workers != self._workers:
             self._workers = found.workers
@@ -130,4 +97,4 @@ class LeasedPairs:
             self._is_over = True
         elif not found.pairs and not self._ready:
             await self._budget.give_back()
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(LOOK_S)

@@ -89,6 +89,7 @@ class CaseSource:
         self._store, self._comparators, self._jobs = store, comparators, jobs
         self._takes = {one.key: frozenset(inspect.signature(one.compare).parameters) for one in comparators}
         self._concurrency, self._on_case, self._progress = concurrency, on_case, progress
+        self._own = asyncio.Semaphore(concurrency)  # what no other process does for this one
         self.order = _order(jobs, seed, shuffled=stop_rule is not None)
         self._places = deque(enumerate(self.order))
         self._failures = failures
@@ -135,6 +136,11 @@ class CaseSource:
                 self._store.take(question, recorded)
                 answer.set_result(recorded)
         return ()
+
+    def open_up(self, concurrency: int) -> None:
+        """Work on so many cases at once from now on, because other processes come or go."""
+        self._concurrency = concurrency
+        self._tell()
 
     async def aclose(self) -> None:
         """End the cases that are open, and have comparators close their connections."""
@@ -195,7 +201,8 @@ class CaseSource:
             self.stopped = self.stopped or "decided"
 
     async def _cases(self, job: CaseJob) -> tuple[list[PairwiseCase], tuple[Trace, Trace]]:
-        task, *traces = await job.load()
+        async with self._own:
+            task, *traces = await job.load()
         why = [trace.failure for trace in traces]
         failed = failed_sides(*why)
         if self._store.is_kept:
@@ -267,7 +274,8 @@ class CaseSource:
         reserved = await self._budget.reserve(f"comparator:{comparator.key}", None, is_variant=True)
         said: PairwiseOutcome | None = None
         try:
-            said = await self._said(comparator, task, traces, more)
+            async with self._own:
+                said = await self._said(comparator, task, traces, more)
         finally:
             cost = None if said is None else said.cost
             is_answer = said is not None and said.outcome is not None and said.outcome.is_answer

@@ -28,7 +28,7 @@ from pairscale.runtime import recorded_prices
 from pairscale.store.labels import label_counts
 from pairscale.store.runfile import open_run
 from pairscale.store.schema import attempts, comparisons
-from pairscale.store.workers import working_count
+from pairscale.store.worker_table import working_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

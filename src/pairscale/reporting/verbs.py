@@ -239,7 +239,7 @@ def status(run: str | os.PathLike[str]) -> RunStatus:
     from pairscale.collect.taken_over import count_taken_over
     from pairscale.store.evidence import closing_of
     from pairscale.store.labels import label_counts
-    from pairscale.store.workers import worker_table
+    from pairscale.store.worker_table import worker_table
 
     with open_run(run) as store:
         batches = entries(store)

@@ -22,6 +22,7 @@ from pairscale.judges.base import Verdict, judge_member
 from pairscale.runtime.asking import Stopwatch, ask_once, comparison_of, pause
 from pairscale.runtime.budget import Budget, BudgetExceeded, Reservation, max_cost_of
 from pairscale.runtime.progress import Progress
+from pairscale.runtime.sharing import QuestionSharing
 from pairscale.runtime.source import LogRows, Question, Recorded, Source, Wait
 from pairscale.runtime.streak import MOST_ALIKE, FailureStreak
 from pairscale.store.policies import GroupCommitWriter, JournalWriter
@@ -75,6 +76,7 @@ class Runtime:
         progress: what is shown.
         deadline: when to stop asking, by ``clock``.
         clock: seconds that never go back.
+        sharing: hands questions out to other processes; None when this one asks them all.
 
     Attributes:
         asked: attempts of this call, without answers from the cache.
@@ -93,6 +95,7 @@ class Runtime:
         progress: Progress | None = None,
         deadline: float | None = None,
         clock: Callable[[], float] = time.monotonic,
+        sharing: QuestionSharing | None = None,
     ) -> None:
         self.asked, self.cached, self.saved = 0, 0, 0.0
         self.stopped: str | None = None
@@ -103,6 +106,8 @@ class Runtime:
         self._failure: PairscaleError | None = None
         self._streaks: dict[str, FailureStreak] = {}
         self._open = 0
+        self._sharing = sharing
+        self._tasks: list[asyncio.Task[None]] = []
         self._hold: asyncio.Future[None] | None = None
         self._jitter = random.Random(0)  # noqa: S311 - spreads retries, keeps no secret
 
@@ -114,20 +119,39 @@ class Runtime:
             StoreError: the run file cannot be written.
         """
         self._outcome, self._stop = asyncio.Event(), asyncio.Event()
-        workers: list[asyncio.Task[None]] = []
+        self._ended = asyncio.get_running_loop().create_future()
+        handing = None if self._sharing is None else asyncio.create_task(self._sharing.run())
         try:
-            workers += [asyncio.create_task(self._work()) for _ in range(self._options.concurrency)]
-            await asyncio.gather(*workers)
+            self.grow(self._options.concurrency)
+            await self._ended
         finally:
-            for task in workers:
+            started = [*self._tasks, *([] if handing is None else [handing])]
+            for task in started:
                 task.cancel()
-            await asyncio.gather(*workers, return_exceptions=True)
+            await asyncio.gather(*started, return_exceptions=True)
             if self._limit is not None:
                 self._limit.close()
         if self.stopped == "max_cost":
             self.tell_budget()
         if self._failure is not None:
             raise self._failure
+
+    def grow(self, concurrency: int) -> None:
+        """Have at least so many questions open at once from now on, as far as the source has them."""
+        for _ in range(concurrency - len(self._tasks)):
+            task = asyncio.create_task(self._work())
+            self._tasks.append(task)
+            task.add_done_callback(self._task_ended)
+
+    def _task_ended(self, task: asyncio.Task[None]) -> None:
+        if self._ended.done():
+            return
+        if task.cancelled():
+            self._ended.cancel()
+        elif (error := task.exception()) is not None:
+            self._ended.set_exception(error)
+        elif all(one.done() for one in self._tasks):
+            self._ended.set_result(None)
 
     def tell_budget(self) -> None:
         """Say that the budget ended the run."""
@@ -222,6 +246,10 @@ class Runtime:
                     "judge", JudgeError(f"{message}. Every answer is stored; run the same call again to continue")
                 )
                 break
+            if self._sharing is not None and self._sharing.was_given_up(question, turn) and not self._stop.is_set():
+                await self._record(question, values)  # its worker left; that is no failure of the judge
+                turn, retries = turn + 1, retries + 1
+                continue
             if verdict.failure != "transient" or turn == retries:
                 await self._finish(question, verdict, values)
                 return True
@@ -274,7 +302,10 @@ class Runtime:
         number, watch = question.attempt + turn, Stopwatch()
         limit = None if judge_member(question.judge, "waits_for_people") else self._limit
         try:
-            verdict = await ask_once(question.judge, question.pair(turn), limit)
+            if self._sharing is None:
+                verdict = await ask_once(question.judge, question.pair(turn), limit)
+            else:
+                verdict = await self._sharing.ask(question, turn, limit)
         except asyncio.CancelledError:  # it may be paid for all the same
             stopped = Verdict.fail("cancelled", "interrupted before the answer came", failure="transient")
             self._writer.put(self._entry(question, watch.attempt(stopped, number), None, question.open_rows))

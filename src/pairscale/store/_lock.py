@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection, Engine
 
 __all__ = ["DatabaseLock", "WriterLock", "whoami"]
+
+_AGAIN_S = 0.1
 
 
 def whoami() -> str:
@@ -52,10 +55,15 @@ class WriterLock:
 
 
 class DatabaseLock:
-    """The same for a run in a PostgreSQL database: an advisory lock of the schema, which goes with its connection."""
+    """The same for a run in a PostgreSQL database: an advisory lock of the schema, which goes with its connection.
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    Args:
+        engine: of the database.
+        patience: seconds to wait for it.
+    """
+
+    def __init__(self, engine: Engine, patience: float = 0.0) -> None:
+        self._engine, self._patience = engine, patience
         self._held: Connection | None = None
 
     def acquire(self, last_writer: str) -> None:
@@ -63,7 +71,11 @@ class DatabaseLock:
         try:
             held = self._held = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
             held.detach()  # to close it is to end it
-            taken = held.execute(select(func.pg_try_advisory_lock(LOCK_ID, schema_key(held)))).scalar()
+            until, key = time.monotonic() + self._patience, schema_key(held)
+            while not (taken := held.execute(select(func.pg_try_advisory_lock(LOCK_ID, key))).scalar()):
+                if time.monotonic() >= until:
+                    break
+                time.sleep(_AGAIN_S)
         except SQLAlchemyError as error:
             self.release()
             cause = getattr(error, "orig", None) or error

@@ -1,6 +1,7 @@
-"""What the workers of one run keep in its PostgreSQL database: who is there, and which pairs are whose.
+"""What the workers of one run keep in its PostgreSQL database: who is there, which pairs and questions are whose.
 
-It is no evidence: these tables are cleared when the first worker begins, and no export has them. All times are those of
+It is no evidence: these tables are cleared when the first worker begins (an answer that is not written down yet stays
+until it is), and no export has them. All times are those of
 the database's clock; the clocks of workers are compared with it, and used for nothing.
 """
 
@@ -21,7 +22,10 @@ from sqlalchemy import (
     text,
 )
 
-__all__ = ["ALIVE", "BEGIN_WRITE", "LEASE", "LONG_AGO", "coordination", "leases", "workers"]
+__all__ = [
+    "ALIVE", "ASK", "BEGIN_WRITE", "LEASE", "LONG_AGO", "REPLACE", "TAKE", "coordination", "leases", "questions",
+    "workers",
+]  # fmt: skip
 
 LONG_AGO = text("now() - interval '5 seconds'")
 """A worker may be away for so long, as after a restart of the database, before its pairs are given to others."""
@@ -36,7 +40,11 @@ workers = Table(
     Column("version", Text),
     Column("condition_id", String(64)),
     Column("judge", Text),  # the condition, in words
-    Column("plan", String(64)),  # of all pairs
+    Column("plan", String(64)),  # of all pairs, texts or cases
+    Column("settings", String(64)),
+    Column("role", Text),  # "leads", "answers", or null where all do the same
+    Column("concurrency", Integer),
+    Column("ending", Text),  # of one that led: "done", "interrupted", or what went wrong
     Column("max_cost", Float),
     Column("clock_s", Float),  # how far its clock is ahead of the database's
     Column("joined_at", DateTime(timezone=True)),
@@ -63,7 +71,20 @@ leases = Table(
 )
 """The pairs that have no outcome yet; a row goes in the transaction that writes the outcome."""
 
-for _name in ("workers", "attempts", "comparisons"):
+questions = Table(
+    "questions",
+    coordination,
+    Column("name", String(64), primary_key=True),  # of the question: its condition and its pair
+    Column("number", Integer, nullable=False),  # another one each time that it is asked
+    Column("judged_by", String(64), nullable=False),
+    Column("question", Text, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("worker", Integer),  # who has it; null while it is free
+    Column("answer", Text),
+)
+"""The open questions of the process that leads; a row goes in the transaction that writes the attempt down."""
+
+for _name in ("workers", "attempts", "comparisons", "questions"):
     Sequence(f"pairscale_{_name}", metadata=coordination)
 
 ALIVE = text("""
@@ -92,3 +113,22 @@ BEGIN_WRITE = """
         array(SELECT nextval('pairscale_comparisons')::int FROM generate_series(1, %(n_settled)s))
 """
 """What every transaction of answers begins with: leases end, counters grow, and rows get their numbers."""
+
+REPLACE = text("""
+    DELETE FROM questions
+    WHERE name = :name AND (number = :again OR question <> :question OR judged_by <> :judged_by)
+""")
+ASK = text("""
+    INSERT INTO questions (name, number, judged_by, question, attempt)
+    VALUES (:name, nextval('pairscale_questions'), :judged_by, :question, :attempt)
+    ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING number
+""")
+"""Hand out a question; one that is there already keeps its worker and its answer."""
+
+TAKE = text("""
+    UPDATE questions SET worker = :me WHERE name IN (
+        SELECT name FROM questions WHERE worker IS NULL AND answer IS NULL AND judged_by = ANY(:judges)
+        ORDER BY number LIMIT :n FOR UPDATE SKIP LOCKED
+    )
+    RETURNING number, judged_by, question, attempt
+""")

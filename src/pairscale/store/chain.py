@@ -128,6 +128,11 @@ class ChainWriter:
         """Read the end of the chain again before the next entry, because a transaction failed."""
         self._head = None
 
+    @property
+    def known_head(self) -> tuple[int, str] | None:
+        """The same as :meth:`head`, as far as it is known without reading."""
+        return self._head
+
     def head(self, connection: Connection) -> tuple[int, str]:
         """The number of entries and the last hash."""
         if self._head is None:

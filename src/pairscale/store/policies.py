@@ -27,9 +27,9 @@ from pairscale.store.writer import Entry, check_entry
 if TYPE_CHECKING:
     from pairscale.store.runfile import RunFile
 
-__all__ = ["GroupCommitWriter", "JournalWriter"]
+__all__ = ["AGAIN_S", "PATIENCE_S", "GroupCommitWriter", "JournalWriter"]
 
-_AGAIN_S, _PATIENCE_S = 1.0, 120.0  # between tries to reach a database that does not answer, and in all
+AGAIN_S, PATIENCE_S = 1.0, 120.0  # between tries to reach a database that does not answer, and in all
 
 
 class GroupCommitWriter:
@@ -59,7 +59,7 @@ class GroupCommitWriter:
         self._patience, self._usual = patience, 0.0
         self._in_thread = False
         self._turn = threading.Lock()
-        self._reconnect = None if run_file.worker is None else run_file.reconnect
+        self._reconnect = run_file.reconnect if run_file.can_reconnect else None
         self._lost_since = 0.0
 
     async def __aenter__(self) -> Self:
@@ -83,7 +83,7 @@ class GroupCommitWriter:
         """Wait until everything is on the disk."""
         self._write_all()
         while self._waiting:  # for a database that does not answer
-            time.sleep(_AGAIN_S)
+            time.sleep(AGAIN_S)
             self._write_all()
 
     def put(self, entry: Entry) -> None:
@@ -94,7 +94,7 @@ class GroupCommitWriter:
         if self._usual <= self._patience:
             self._write_all()
             if self._waiting:
-                self._loop.call_later(_AGAIN_S, self._due)
+                self._loop.call_later(AGAIN_S, self._due)
         elif not self._in_thread:
             self._in_thread = True
             self._loop.run_in_executor(None, self._write_all).add_done_callback(self._back)
@@ -102,7 +102,7 @@ class GroupCommitWriter:
     def _back(self, _done: asyncio.Future[None]) -> None:
         self._in_thread = False
         if self._waiting and self._lost_since:
-            self._loop.call_later(_AGAIN_S, self._due)
+            self._loop.call_later(AGAIN_S, self._due)
         elif self._waiting:
             self._due()
 
@@ -123,8 +123,8 @@ class GroupCommitWriter:
         now = time.monotonic()
         if not self._lost_since:
             self._lost_since, self._usual = now, 1.0
-            notice(f"{error}. Trying again for {_PATIENCE_S / 60:g} minutes; {len(taken):,} answers wait")
-        if now - self._lost_since > _PATIENCE_S:
+            notice(f"{error}. Trying again for {PATIENCE_S / 60:g} minutes; {len(taken):,} answers wait")
+        if now - self._lost_since > PATIENCE_S:
             return False
         self._waiting.extendleft(reversed(taken))
         return True
@@ -199,6 +199,7 @@ class JournalWriter:
 
     def __init__(self, run_file: RunFile) -> None:
         self._writer, self._name = run_file.writer, run_file.name
+        self._reconnect = run_file.reconnect if run_file.can_reconnect else None
         check_end(run_file)
         self._changed = threading.Condition()
         self._waiting: list[Entry] = []
@@ -264,7 +265,7 @@ class JournalWriter:
         while batch := self._taken():
             failure: BaseException | None = None
             try:
-                self._writer.commit(batch)
+                self._commit(batch)
             except BaseException as error:  # noqa: BLE001 - it is raised by the next call
                 failure = error
             with self._changed:
@@ -274,6 +275,26 @@ class JournalWriter:
                 if failure is not None and not isinstance(failure, StoreGoneError):
                     self._waiting.clear()
                     return
+
+    def _commit(self, batch: Sequence[Entry]) -> None:
+        """Write; while a database does not answer, connect and try again."""
+        until = 0.0
+        while True:
+            try:
+                if until and self._reconnect is not None:
+                    self._reconnect()
+                self._writer.commit(batch)
+            except StoreConnectionError as error:
+                if self._reconnect is None or (until and time.monotonic() > until):
+                    raise
+                if not until:
+                    until = time.monotonic() + PATIENCE_S
+                    notice(f"{error}. Trying again for {PATIENCE_S / 60:g} minutes")
+                time.sleep(AGAIN_S)
+                continue
+            if until:
+                notice("the database answers again; everything is written")
+            return
 
     def _taken(self) -> list[Entry]:
         """Everything that waits, as soon as anything does; nothing when the journal is closed."""

@@ -16,7 +16,7 @@ from sqlalchemy import Select, Text, cast, func, inspect, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from pairscale.core.comparisons import with_members
-from pairscale.core.errors import StoreError, StoreGoneError, StoreMismatchError
+from pairscale.core.errors import StoreBusyError, StoreConnectionError, StoreError, StoreGoneError, StoreMismatchError
 from pairscale.core.provenance import utc_now
 from pairscale.core.tables import listed
 from pairscale.store import _postgres, _sqlite
@@ -44,6 +44,7 @@ from pairscale.store.database import (
 from pairscale.store.evidence import damage_behind
 from pairscale.store.labels import LABELS, labels_query
 from pairscale.store.opened import opened_for_writing
+from pairscale.store.questions import LeadSession, leads
 from pairscale.store.schema import (
     attempts,
     blobs,
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
 __all__ = ["PairProgress", "RunFile", "open_run"]
 
 _CHUNK = 5_000
+_PATIENCE_S = 10.0  # for one that looks at the run of a process that leads, or has just left it
 _ADDRESS = re.compile(r"\w[\w+.-]+:/?[^/\\\s][^\s]*@")  # one that lacks its slashes must not become the name of a file
 
 
@@ -92,8 +94,12 @@ def open_run(where: str | os.PathLike[str] | None, *, write: bool = False) -> Ru
     if "://" in str(where):
         engine, name = open_address(str(where), options), "the database"
         if engine.dialect.name != "sqlite":
-            lock = DatabaseLock(engine) if write and engine.dialect.name == "postgresql" else None
-            return RunFile(engine, name, lock).prepared(write=write)
+            session = leads(where) if write else None
+            patience = 0.0 if session is None else _PATIENCE_S
+            lock = DatabaseLock(engine, patience) if write and engine.dialect.name == "postgresql" else None
+            opened = RunFile(engine, name, lock)
+            opened.questions = session
+            return opened.prepared(write=write)
         where = None if engine.url.database == ":memory:" else engine.url.database  # a file, however it is named
     elif _ADDRESS.match(str(where)) and not Path(str(where)).exists():
         raise StoreError(
@@ -114,6 +120,7 @@ class RunFile:
         self._engine = engine
         self._lock = lock
         self.worker = lock if isinstance(lock, WorkerSession) else None  # one of several that write
+        self.questions: LeadSession | None = None  # of one that others help
         self._connection: Connection | None = None  # of the writer
         self._identity: tuple[int, int] | None = None  # of the file, so that its loss is noticed
         self._saved: Path | None = None  # the copy that was saved then
@@ -192,8 +199,13 @@ class RunFile:
             explained = _sqlite.explain(cause, self.name) or _postgres.explain(cause, self.name)
             raise explained or StoreError(f"{self.name}: {cause}") from error
 
+    @property
+    def can_reconnect(self) -> bool:
+        """Whether the connections may be lost and opened again."""
+        return isinstance(self._lock, WorkerSession | DatabaseLock)
+
     def reconnect(self) -> None:
-        """Open the connections of a worker again, after they were lost."""
+        """Open the connections to a database again, after they were lost."""
         with self._turn, suppress(SQLAlchemyError):
             if self._connection is not None:
                 self._connection.invalidate()
@@ -201,6 +213,12 @@ class RunFile:
             self._engine.dispose()
         if self.worker is not None:
             self.worker.reconnect()
+        elif isinstance(self._lock, DatabaseLock):
+            self._lock.release()
+            try:
+                self._lock.acquire("perhaps this one, by the connection that was lost")
+            except StoreBusyError as error:
+                raise StoreConnectionError(str(error)) from None
         with self._turn, self.transaction():
             self._connection = self._engine.connect()
 

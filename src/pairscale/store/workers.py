@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-import polars as pl
 from sqlalchemy import and_, delete, func, insert, inspect, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -24,16 +23,17 @@ from pairscale.core.errors import StoreBusyError, StoreConnectionError, StoreErr
 from pairscale.core.notices import notice
 from pairscale.store._lock import whoami
 from pairscale.store._postgres import LOCK_ID, explain, schema_key
-from pairscale.store._worker_tables import ALIVE, BEGIN_WRITE, LEASE, LONG_AGO, coordination, leases, workers
+from pairscale.store._worker_tables import ALIVE, BEGIN_WRITE, LEASE, LONG_AGO, coordination, leases, questions, workers
 from pairscale.store.database import open_address, write_json
 from pairscale.store.schema import attempts, comparisons
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection, Engine
 
+    from pairscale.core.comparisons import Condition
     from pairscale.store.runfile import RunFile
 
-__all__ = ["Grant", "Job", "Lease", "Leased", "WorkerSession", "open_shared", "worker_table", "working_count"]
+__all__ = ["Grant", "Job", "Lease", "Leased", "WorkerSession", "make_tables", "open_shared", "worker_locks"]
 
 _SETUP, _MAIN, _WORKERS = LOCK_ID + 1, LOCK_ID + 2, LOCK_ID + 3
 _LOOK_S = 1.0  # between looks at the other workers
@@ -51,9 +51,11 @@ class Job:
     Attributes:
         condition_id: of the judge.
         judge: the condition, in words.
-        plan: digest of all pairs.
+        plan: digest of all pairs, texts or cases.
         n_pairs: how many.
         max_cost: US dollars that the run may spend.
+        what: what they are.
+        settings: digest of whatever else has to be the same.
     """
 
     condition_id: str
@@ -61,6 +63,15 @@ class Job:
     plan: str
     n_pairs: int
     max_cost: float | None
+    what: str = "pairs"
+    settings: str | None = None
+
+    @classmethod
+    def of(cls, condition: Condition, plan: str, n_pairs: int, max_cost: float | None, **more: str) -> Job:
+        """The job of one judge."""
+        named = {"trait": condition.trait, "template": condition.template_id}
+        words = [condition.judge_id, *(f"{name} {value}" for name, value in named.items() if value)]
+        return cls(condition.condition_id, ", ".join(words), plan, n_pairs, max_cost, **more)
 
 
 class Leased(NamedTuple):
@@ -117,6 +128,8 @@ class WorkerSession:
         self._schema = self._number = 0
         self._job: Job | None = None
         self._is_first = False
+        self._role: str | None = None
+        self.concurrency: int | None = None
         self._seen, self._look_again = (1, 0), 0.0  # how many workers, and what the others have answered; when to look
 
     @property
@@ -152,9 +165,9 @@ class WorkerSession:
         if not self._one(func.pg_try_advisory_lock_shared(LOCK_ID, self._schema)):
             self.release()
             raise StoreBusyError(
-                f"the database is being written by another run ({last_writer}) that works alone, such as adaptive "
-                "ranking or labelling; several processes can share `pairscale judge` only. Wait for it, stop it, or "
-                "use another database"
+                f"the database is being written by another run ({last_writer}), such as adaptive ranking, an A/B run "
+                "or labelling; only processes with the same command share a run. Wait for it, stop it, or use another "
+                "database"
             )
         if self._is_first:
             self._one(func.pg_advisory_unlock(LOCK_ID, self._schema))
@@ -167,7 +180,7 @@ class WorkerSession:
         """Make what workers need, and let the next one begin; the run file's own tables are there."""
         with self._transaction() as connection:
             if self._is_first:
-                coordination.create_all(connection)
+                make_tables(connection)
                 for name, column in (("attempts", attempts.c.attempt_id), ("comparisons", comparisons.c.comparison_id)):
                     after = select(func.coalesce(func.max(column), 0) + 1).scalar_subquery()
                     connection.execute(select(func.setval(f"pairscale_{name}", after, False)))
@@ -177,7 +190,7 @@ class WorkerSession:
 
     @property
     def _own(self) -> int:
-        return (_WORKERS ^ self._schema) & 0x7FFFFFFF
+        return worker_locks(self._schema)
 
     def reconnect(self) -> None:
         """Take the same place again after the connection was lost."""
@@ -256,8 +269,8 @@ class WorkerSession:
             if differing:
                 raise StoreMismatchError(
                     f"{other['who']} works on this run with {differing[0]}, and this process has {differing[1]}; all "
-                    "workers of a run need the same pairs, judge and settings. Start it with the same arguments, or "
-                    "wait until the others are done"
+                    f"workers of a run need the same {job.what}, judge and settings. Start it with the same arguments, "
+                    "or wait until the others are done"
                 )
         return bool(others)
 
@@ -300,9 +313,10 @@ class WorkerSession:
         ahead = float((datetime.now(UTC) - now).total_seconds())
         row = _worker_row(self._number, whoami(), 0.0) | {"condition_id": job.condition_id, "judge": job.judge}
         row |= {"plan": job.plan, "max_cost": job.max_cost, "clock_s": ahead, "version": __version__}
-        known = update(workers).where(workers.c.worker == self._number).values(missed_at=None, ended_at=None)
+        role = {"role": self._role, "settings": job.settings, "concurrency": self.concurrency}
+        known = update(workers).where(workers.c.worker == self._number).values(missed_at=None, ended_at=None, **role)
         if connection.execute(known).rowcount == 0:
-            connection.execute(insert(workers).values(**row, joined_at=func.now(), seen_at=func.now()))
+            connection.execute(insert(workers).values(**row, **role, joined_at=func.now(), seen_at=func.now()))
         return ahead
 
     # Leases
@@ -339,6 +353,8 @@ class WorkerSession:
         connection.execute(update(workers).where(*away, w.missed_at.is_(None)).values(missed_at=func.now()))
         gone = select(w.worker).where(w.ended_at.is_not(None) | (and_(*away) & (w.missed_at < LONG_AGO)))
         connection.execute(update(leases).where(leases.c.worker.in_(gone)).values(worker=None, priority=1))
+        lost = questions.c.worker.in_(gone) & questions.c.answer.is_(None)
+        connection.execute(update(questions).where(lost).values(worker=None))
         ended = update(workers).where(w.worker.in_(gone), w.ended_at.is_(None))
         connection.execute(ended.values(ended_at=w.missed_at, granted=w.spent))
 
@@ -408,6 +424,19 @@ class WorkerSession:
         connection.execute(select(func.pg_advisory_xact_lock(_MAIN, self._schema)))
 
 
+def worker_locks(schema: int) -> int:
+    """What tells the locks of the workers of a schema from all others."""
+    return (_WORKERS ^ schema) & 0x7FFFFFFF
+
+
+def make_tables(connection: Connection) -> None:
+    """Make the tables that workers need; those of another version hold nothing that is needed."""
+    found, names = inspect(connection), {column.name for column in workers.c}
+    if found.has_table("workers") and {column["name"] for column in found.get_columns("workers")} != names:
+        coordination.drop_all(connection, [workers, leases])
+    coordination.create_all(connection)
+
+
 def open_shared(where: str | os.PathLike[str] | None) -> RunFile:
     """Open a run for writing: in a PostgreSQL database as one of several workers, elsewhere as the one that writes."""
     from pairscale.store.runfile import RunFile, open_run
@@ -429,7 +458,9 @@ def _difference(job: Job, other: Mapping[str, Any]) -> tuple[str, str] | None:
     if other["condition_id"] != job.condition_id:
         return str(other["judge"]), job.judge if job.judge != other["judge"] else f"other settings of {job.judge}"
     if other["plan"] != job.plan:
-        return "other pairs", f"{job.n_pairs:,} pairs"
+        return f"other {job.what}", f"{job.n_pairs:,} {job.what}"
+    if other["settings"] != job.settings:
+        return "other settings", "its own"
     if other["max_cost"] != job.max_cost:
         return f"max_cost {_money(other['max_cost'])}", _money(job.max_cost)
     return None
@@ -437,54 +468,3 @@ def _difference(job: Job, other: Mapping[str, Any]) -> tuple[str, str] | None:
 
 def _money(limit: float | None) -> str:
     return "none" if limit is None else f"${limit:g}"
-
-
-_SHOWN = {
-    "worker": pl.Int64(),
-    "who": pl.String(),
-    "state": pl.String(),
-    "asked": pl.Int64(),
-    "answered": pl.Int64(),
-    "cost": pl.Float64(),
-    "leased": pl.Int64(),
-    "joined_at": pl.String(),
-    "seen_at": pl.String(),
-    "clock_s": pl.Float64(),
-}
-
-
-def worker_table(run_file: RunFile) -> pl.DataFrame:
-    """The workers of the run that is, or was last, shared: ``worker who state asked answered cost leased`` and times.
-
-    ``state`` is ``working``, ``ended`` or ``gone`` (its connection is, and so its process may be). ``clock_s`` is how
-    far its clock is ahead of the database's.
-    """
-    with run_file.transaction() as connection:
-        if connection.dialect.name != "postgresql" or not inspect(connection).has_table("workers"):
-            return pl.DataFrame(schema=_SHOWN)
-        own = (_WORKERS ^ schema_key(connection)) & 0x7FFFFFFF
-        alive = set(connection.execute(ALIVE, {"schema": own}).scalars())
-        counts = connection.execute(select(leases.c.worker, func.count()).group_by(leases.c.worker))
-        held = {worker: n for worker, n in counts}  # noqa: C416 - rows are no pairs for the type checker
-        rows = (
-            connection.execute(select(workers).where(workers.c.worker > 0).order_by(workers.c.worker)).mappings().all()
-        )
-    return pl.DataFrame(
-        [
-            {
-                **{name: row[name] for name in ("worker", "who", "asked", "answered", "clock_s")},
-                "state": "ended" if row["ended_at"] else "working" if row["worker"] in alive else "gone",
-                "cost": row["spent"],
-                "leased": held.get(row["worker"], 0),
-                "joined_at": row["joined_at"].astimezone(UTC).isoformat(),
-                "seen_at": row["seen_at"].astimezone(UTC).isoformat(),
-            }
-            for row in rows
-        ],
-        schema=_SHOWN,
-    )
-
-
-def working_count(run_file: RunFile) -> int:
-    """How many workers are there; 0 also for a run that one process writes alone."""
-    return worker_table(run_file).filter(pl.col("state") == "working").height

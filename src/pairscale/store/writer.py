@@ -96,6 +96,7 @@ class Writer:
         self._own: ChainWriter | None = None  # of one of several workers, for its answers
         # The end of that chain if the last transaction was written, and what it holds:
         self._in_doubt: tuple[tuple[int, str], set[tuple[Any, ...]]] | None = None
+        self._unsure: _Unsure | None = None  # the same of one that writes alone
 
     def renumber(self) -> None:
         """Count the rows again before the next write, because something else has written to the run file."""
@@ -150,11 +151,17 @@ class Writer:
         if worker is not None and all(entry.is_answer for entry in entries):
             self._commit_shared(worker, entries)
             return
+        unsure, self._unsure = self._unsure, None
+        before, after, questions = self._chain.known_head, None, self._run_file.questions
+        answered: list[Any] = []
         try:
             with self._run_file.writing() as connection:
                 if worker is not None:
                     worker.lock_main(connection)
                     self.renumber()
+                if unsure is not None:
+                    entries = unsure.left(entries, self._chain.head(connection))
+                    before, unsure = self._chain.head(connection), None
                 if self._numbers is None:
                     self._numbers = _Numbers.read(connection)
                 group = _Group(self._numbers.copied(), connection)
@@ -162,9 +169,18 @@ class Writer:
                     group.add(entry)
                 links = group.write(connection)
                 self._chain.append(connection, links)
+                if questions is not None:
+                    answered = questions.written_down(connection, entries)
+                after = self._chain.known_head
+        except StoreConnectionError:
+            self._unsure = unsure or _Unsure(before, after, entries)
+            self.renumber()
+            raise
         except BaseException:  # written (StoreGoneError) or not: count again
             self.renumber()
             raise
+        for key in answered:
+            del questions.taken[key]  # type: ignore[union-attr]
         self._numbers = group.numbers
         if self._run_file.in_snapshot:  # a larger transaction, which may fail later
             self.renumber()
@@ -205,6 +221,37 @@ class Writer:
         for one in asked:
             group.add(Entry(one))
         own.append(connection, group.write(connection))
+
+
+@dataclass(frozen=True, slots=True)
+class _Unsure:
+    """A transaction of which it is not known whether it was written, because the connection was lost.
+
+    Attributes:
+        before: the end of the chain before it, where that is known.
+        after: the end of the chain behind it; None when it cannot have been written.
+        entries: what it holds.
+    """
+
+    before: tuple[int, str] | None
+    after: tuple[int, str] | None
+    entries: Sequence[Entry]
+
+    def left(self, entries: Sequence[Entry], head: tuple[int, str]) -> Sequence[Entry]:
+        """The entries that are not written, given the end of the chain as it is now.
+
+        Raises:
+            StoreMismatchError: another process has written meanwhile.
+        """
+        if self.after is not None and head == self.after:
+            written = set(map(id, self.entries))
+            return [entry for entry in entries if id(entry) not in written]
+        if self.before is not None and head != self.before:
+            raise StoreMismatchError(
+                "the connection to the database was lost, and another process has continued the run since. Run the "
+                "same call again to take part"
+            )
+        return entries
 
 
 def _named(asked: Asked) -> tuple[Any, ...]:
