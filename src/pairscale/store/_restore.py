@@ -1,30 +1,51 @@
-"""An exported run in an empty run file: with its own numbers, so that its hash chain still holds."""
+"""An exported run in an empty run file: with its own numbers, so that its hash chain still holds.
+
+Everything is entered in blocks. What is held of all rows is their hashes, and which row of the results table belongs to
+which comparison.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import polars as pl
+from sqlalchemy import delete, select, update
 
 from pairscale.core.errors import StoreMismatchError
 from pairscale.core.notices import notice
 from pairscale.core.tables import listed
 from pairscale.store._companion import companion_rows, enter_rest
 from pairscale.store._records import item_row
-from pairscale.store.database import prepared_insert
+from pairscale.store._results import results_query
 from pairscale.store.evidence import LEFT_OUT, expected_hashes
 from pairscale.store.schema import attempts, chain, comparisons, conditions, items, pairs
 
 if TYPE_CHECKING:
+    from sqlalchemy import Table
+    from sqlalchemy.engine import Connection
+
+    from pairscale.store._hashes import HashTable, Key
+    from pairscale.store.chain import Change
     from pairscale.store.runfile import RunFile
 
-__all__ = ["COPIED", "restore"]
+__all__ = ["BLOCK", "COPIED", "restore"]
+
+BLOCK = 50_000
+"""Rows of a results table that are in memory at a time."""
 
 COPIED = ("error_message", "status_code", "model", "object_type", "thoughts", "content", "prompt_tokens",
           "completion_tokens", "total_tokens", "prompt_cached_tokens", "reasoning_tokens", "latency_s",
           "cost")  # fmt: skip
 """The columns of an attempt that a results table has."""
+
+_DECIDED = ("outcome", "better_id", "probability")
+_KEY = ("custom_id", "condition_id")
+_ENTRIES = 50  # of a chain, each with up to 5,000 hashes, that are in memory at a time
+_NAMED = 5_000  # rows that one query or statement names
 
 Row = Mapping[str, Any]
 
@@ -36,32 +57,33 @@ class _Known:
         differing: rows that are not as the chain has them.
     """
 
-    def __init__(self, expected: Mapping[str, Mapping[tuple[Any, ...], bytes]]) -> None:
+    def __init__(self, expected: Mapping[str, HashTable]) -> None:
         self._expected = expected
-        self._entered: dict[str, set[tuple[Any, ...]]] = {name: set() for name in LEFT_OUT}
-        self.differing: dict[str, list[tuple[Any, ...]]] = {}
+        self.differing: dict[str, set[Key]] = {}
 
     def has(self, part: str, link: list[Any]) -> bool:
         """Whether a row needs no entry of the chain: it has one, or it is not as it was, which the audit must find."""
-        *key, digest = link
-        expected = self._expected[part].get(tuple(key))
-        if part in LEFT_OUT:
-            self._entered[part].add(tuple(key))
-        if expected is None or expected == bytes.fromhex(digest):
-            return expected is not None
-        if part in LEFT_OUT:
-            return False
-        self.differing.setdefault(part, []).append(tuple(key))
-        return True
+        key, digest = tuple(link[:-1]), bytes.fromhex(link[-1])
+        if part in LEFT_OUT:  # what stays was left out of the export
+            return self._expected[part].pop(key, None) == digest
+        expected = self._expected[part].get(key)
+        if expected is not None and expected != digest:
+            self.differing.setdefault(part, set()).add(key)
+        elif part in self.differing:
+            self.differing[part].discard(key)
+        return expected is not None
 
-    def left_out(self) -> Iterator[tuple[str, list[tuple[Any, ...]]]]:
-        """By part, the rows of which the export has left it out."""
+    def left_out(self) -> Iterator[tuple[str, list[Key]]]:
+        """By part, some at a time, the rows of which the export has left it out."""
         for part in sorted(LEFT_OUT):
-            if missing := [key for key in self._expected[part] if key not in self._entered[part]]:
-                yield part, missing
+            missing = iter(self._expected[part])
+            while keys := list(islice(missing, _NAMED)):
+                yield part, keys
 
 
-def restore(store: RunFile, path: Path, results: Iterable[Row], samples: Iterable[Row]) -> tuple[int, set[int]]:
+def restore(
+    store: RunFile, path: Path, results: Callable[[], Iterator[pl.DataFrame]], samples: Iterable[Row]
+) -> tuple[int, pl.DataFrame | None]:
     """Enter an exported run into an empty run file.
 
     Where the results table says something else than the file beside it, the table holds, and the audit finds it.
@@ -69,69 +91,121 @@ def restore(store: RunFile, path: Path, results: Iterable[Row], samples: Iterabl
     Args:
         store: open for writing, and empty.
         path: the file beside the results.
-        results: the rows of the results table.
+        results: gives the results table in blocks, from its first row on, whenever it is called.
         samples: the texts.
 
     Returns:
-        How many comparisons were entered, and the places of the results that they are from.
+        How many comparisons were entered, and the results that none of them is from; None when there are none.
 
     Raises:
         StoreMismatchError: that names the samples whose text was another when they were judged.
     """
-    given = {(row.get("custom_id"), row.get("condition_id")): (at, row) for at, row in enumerate(results)}
     with store.writer.changing() as change:
-        prepared_insert(chain, change.connection.dialect).execute(change.connection, companion_rows(path, "chain"))
+        change.insert(chain, companion_rows(path, "chain"), _ENTRIES)
         known = _Known(expected_hashes(change.connection))
         change.links.skip, change.about["imported"] = known.has, path.name
         change.insert(items, map(item_row, samples))
         if changed := known.differing.get("items"):
             raise StoreMismatchError(
-                f"{listed([name for (name,) in changed])} had another text when the exported run judged it; "
+                f"{listed([name for (name,) in sorted(changed)])} had another text when the exported run judged it; "
                 "give the texts of that time"
             )
-        change.insert(conditions, companion_rows(path, "condition"))
-        named = list(companion_rows(path, "pair"))
-        change.insert(pairs, named)
-        names = {row["pair_id"]: row for row in named}
-        settled = {row["attempt_id"]: row for row in companion_rows(path, "comparison")}
-        asked = {
-            number: given.get((names[row["pair_id"]]["custom_id"], row["condition_id"]))
-            for number, row in settled.items()
-        }
-        models = {row["condition_id"]: row["model"] for row in companion_rows(path, "condition")}
-        change.insert(
-            attempts,
-            (_merged(row, asked.get(row["attempt_id"]), models) for row in companion_rows(path, "attempt")),
-        )
-        entered = [(row, found) for number, row in settled.items() if (found := asked[number]) is not None]
-        change.insert(comparisons, (_outcome(row, found[1], names[row["pair_id"]]) for row, found in entered))
+        for table, kind in ((conditions, "condition"), (pairs, "pair"), (attempts, "attempt")):
+            change.insert(table, companion_rows(path, kind))
+        change.insert(comparisons, companion_rows(path, "comparison"))
+        entered, missing, rest = _let_hold(change, results)
         enter_rest(change, path)
         for part, keys in known.left_out():
             change.links.remove(part, keys)
+            change.finish()
     store.writer.renumber()
-    if differing := sum(map(len, known.differing.values())) + len(settled) - len(entered):
+    if differing := sum(map(len, known.differing.values())) + missing:
         notice(f"{differing:,} rows are not those of the exported run; `pairscale audit {store.name}` names them")
-    return len(entered), {at for _, (at, _) in entered}
+    return entered, rest
 
 
-def _merged(row: Row, found: tuple[int, Row] | None, models: Mapping[str, Any]) -> dict[str, Any]:
-    """An attempt with what the results table says otherwise."""
-    if found is None:
-        return dict(row)
-    said = dict(found[1])
-    if row["model"] is None and said.get("model") == models.get(row["condition_id"]):
-        said["model"] = None
-    return dict(row) | {name: said[name] for name in COPIED if name in said and not _same(row[name], said[name])}
+def _let_hold(change: Change, results: Callable[[], Iterator[pl.DataFrame]]) -> tuple[int, int, pl.DataFrame | None]:
+    """Change what was entered to what the results table says, and remove the comparisons that it does not have."""
+    there = _standing(change.connection)
+    keys = [_keys(block) for block in results()]
+    given = pl.concat([there.clear().select(_KEY), *keys]).with_row_index("place").unique(_KEY, keep="last")
+    gone = there.join(given, on=_KEY, how="anti")["comparison_id"].to_list()
+    for begin in range(0, len(gone), _NAMED):
+        change.connection.execute(
+            delete(comparisons).where(comparisons.c.comparison_id.in_(gone[begin : begin + _NAMED]))
+        )
+    found = there.join(given, on=_KEY).select("place", "comparison_id", "attempt_id").sort("place")
+    del there, given
+    rest, begin = list[pl.DataFrame](), 0
+    for block in results():
+        mine = found.filter(pl.col("place").is_between(begin, begin + block.height, closed="left"))
+        places = mine["place"] - begin
+        for start in range(0, mine.height, _NAMED):
+            few = slice(start, start + _NAMED)
+            _correct(change, mine[few], block[places[few]])
+        if mine.height < block.height:
+            rest.append(block.filter(~pl.int_range(pl.len()).is_in(places.implode())))
+        begin += block.height
+    return found.height, len(gone), pl.concat(rest, how="diagonal_relaxed") if rest else None
 
 
-def _outcome(row: Row, said: Row, pair: Row) -> dict[str, Any]:
-    """A comparison with what the results table says otherwise."""
-    changed = {
-        name: said[name] for name in ("outcome", "better_id", "probability") if not _same(row[name], said.get(name))
-    }
-    if "better_id" in changed:
-        changed["winner_pos"] = {pair["ID1"]: 1, pair["ID2"]: 2}.get(changed["better_id"])
-    return dict(row) | changed
+def _standing(connection: Connection) -> pl.DataFrame:
+    """Every comparison that was entered: ``comparison_id attempt_id custom_id condition_id``."""
+    c = comparisons.c
+    query = select(c.comparison_id, c.attempt_id, pairs.c.custom_id, c.condition_id)
+    query = query.join_from(comparisons, pairs, pairs.c.pair_id == c.pair_id).order_by(c.comparison_id)
+    whole, text = pl.Int64(), pl.String()
+    schema = {"comparison_id": whole, "attempt_id": whole, "custom_id": text, "condition_id": text}
+    blocks = connection.execution_options(stream_results=True).execute(query).partitions(BLOCK)
+    parts = [_short(pl.DataFrame(list(map(tuple, block)), schema=schema, orient="row")) for block in blocks]
+    return pl.concat([_short(pl.DataFrame(schema=schema)), *parts])
+
+
+def _keys(block: pl.DataFrame) -> pl.DataFrame:
+    """What tells the rows of a results table from each other; empty where it does not say."""
+    missing = [pl.lit(None, pl.String).alias(name) for name in _KEY if name not in block.columns]
+    return _short(block.with_columns(missing).select(pl.col(_KEY).cast(pl.String)))
+
+
+def _short(keys: pl.DataFrame) -> pl.DataFrame:
+    """The few different conditions as numbers of a list."""
+    return keys.with_columns(pl.col("condition_id").cast(pl.Categorical))
+
+
+def _correct(change: Change, mine: pl.DataFrame, block: pl.DataFrame) -> None:
+    """Change the comparisons of some rows of the results table where they differ from these rows."""
+    c = comparisons.c
+    query, schema = results_query(None, raw=False)
+    query = query.add_columns(c.comparison_id).where(c.comparison_id.in_(mine["comparison_id"].to_list()))
+    found = change.connection.execute(query)
+    stored = pl.DataFrame(list(map(tuple, found)), schema={**schema, "comparison_id": pl.Int64()}, orient="row")
+    stored = mine.join(stored, on="comparison_id", how="left", maintain_order="left")
+    names = [name for name in (*COPIED, *_DECIDED) if name in block.columns]
+    different = pl.Series([False], dtype=pl.Boolean).new_from_index(0, block.height)
+    for name in names:
+        ours, theirs = stored[name], block[name]
+        if ours.dtype != theirs.dtype:
+            ours, theirs = ours.cast(pl.String), theirs.cast(pl.String, strict=False)
+        different |= ours.ne_missing(theirs)
+    for at in different.arg_true():
+        _correct_row(change, stored.row(at, named=True), block.row(at, named=True), names)
+
+
+def _correct_row(change: Change, stored: Row, said: Row, names: Sequence[str]) -> None:
+    changed = {name: said[name] for name in names if not _same(stored[name], said[name])}
+    attempt = {name: value for name, value in changed.items() if name in COPIED}
+    outcome = {name: value for name, value in changed.items() if name in _DECIDED}
+    if "better_id" in outcome:
+        outcome["winner_pos"] = {stored["ID1"]: 1, stored["ID2"]: 2}.get(outcome["better_id"])
+    _change_row(change, attempts, stored["attempt_id"], attempt)
+    _change_row(change, comparisons, stored["comparison_id"], outcome)
+
+
+def _change_row(change: Change, table: Table, number: int, values: Row) -> None:
+    if values:
+        (key,) = table.primary_key
+        change.connection.execute(update(table).where(key == number).values(**values))
+        change.changed(table, [number], [table.name])
 
 
 def _same(ours: Any, theirs: Any) -> bool:

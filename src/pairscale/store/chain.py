@@ -179,14 +179,14 @@ class Change:
         self.about: dict[str, Any] = {}
         self._writer = writer
 
-    def insert(self, table: Table, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Write rows; columns that a row does not have are empty."""
+    def insert(self, table: Table, rows: Iterable[Mapping[str, Any]], size: int = _CHUNK) -> None:
+        """Write rows, so many at a time; columns that a row does not have are empty."""
         empty = dict.fromkeys(column.name for column in table.c)
         statement = prepared_insert(table, self.connection.dialect)
         block: list[dict[str, Any]] = []
         for row in rows:
             block.append({**empty, **row})
-            if len(block) >= _CHUNK:
+            if len(block) >= size:
                 self._insert(statement, block)
                 block = []
         self._insert(statement, block)

@@ -15,7 +15,7 @@ from sqlalchemy import func, select
 
 from pairscale.core.errors import PairscaleError, StoreDamagedError, StoreError
 from pairscale.core.provenance import text_hash
-from pairscale.store._hashes import HASHED, PARTS, UNHASHED_FACTS, Part, sha256
+from pairscale.store._hashes import HASHED, PARTS, UNHASHED_FACTS, HashTable, Key, Part, sha256
 from pairscale.store.chain import CLOSED, MAIN, MERGED, digest_of_closing, digest_of_heads, stored_rows
 from pairscale.store.database import get_fact, raw_rows
 from pairscale.store.schema import attempts, chain, comparisons, items, label_cases, label_questions, labels, pairs
@@ -96,9 +96,6 @@ class Evidence:
     removed: dict[str, set[tuple[Any, ...]]] = field(default_factory=dict[str, set[tuple[Any, ...]]])
 
 
-Key = tuple[Any, ...]
-
-
 @dataclass(frozen=True, slots=True)
 class Unless:
     """What is not compared with the chain, because it is known to have changed since.
@@ -142,7 +139,7 @@ def closing_of(run_file: RunFile) -> str | None:
         return digest_of_closing(connection)
 
 
-def expected_hashes(connection: Connection) -> dict[str, dict[Key, bytes]]:
+def expected_hashes(connection: Connection) -> dict[str, HashTable]:
     """By part and key, the hash that a row has by the chain."""
     ledger = _Ledger()
     ledger.read(connection)
@@ -159,7 +156,7 @@ class _Ledger:
     def __init__(self, unless: Unless | None = None) -> None:
         self.evidence = Evidence()
         self._unless = unless or Unless()
-        self.expected: dict[str, dict[Key, bytes]] = {part.name: {} for part in PARTS}
+        self.expected = {part.name: HashTable() for part in PARTS}
         self._hashes: dict[str, list[str]] = {}
         self._closings: list[tuple[str, int, Any]] = []
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from pairscale.core.comparisons import Condition, key_expressions, occurrence
+from pairscale.core.counting import scanned, scanned_rows
 from pairscale.core.errors import TableError
 from pairscale.core.files import write_parquet_blocks, write_table
 from pairscale.core.notices import notice
 from pairscale.core.provenance import fingerprint, utc_now
-from pairscale.core.results import ORDER_KNOWN, ResultColumns
+from pairscale.core.results import ORDER_KNOWN, ResultColumns, read_form
 from pairscale.core.samples import read_samples
 from pairscale.core.tables import RESULTS, Table, listed
 from pairscale.store._companion import (
@@ -26,13 +28,16 @@ from pairscale.store._companion import (
     named_pairs,
     write_companion,
 )
-from pairscale.store._restore import COPIED, restore
+from pairscale.store._restore import BLOCK, COPIED, restore
 from pairscale.store._results import result_blocks
 from pairscale.store.reading import read_results
 from pairscale.store.runfile import RunFile, open_run
 from pairscale.store.writer import Asked, Entry
 
 __all__ = ["export_results", "import_run"]
+
+_OURS = ("condition_id", "judge_id", "model", "trait", "template_id")
+_COMMITTED = 5_000  # comparisons that are made into rows at a time
 
 
 def export_results(run: str | os.PathLike[str], path: str | os.PathLike[str]) -> Path:
@@ -113,30 +118,56 @@ def import_run(
     if isinstance(path, str | os.PathLike):
         beside = companion_of(Path(path))
         beside = beside if beside.exists() else None
-    found = read_results(path, ResultColumns(a_col, b_col, winner_col))
-    if found.form is not None or found.unknown:
-        notice(found.line)
-    frame = _sided(found.table)
-    named = {} if beside is None else named_pairs(beside)
-    for name in ("condition_id", "judge_id", "model", "trait", "template_id", "outcome"):
-        if name not in frame.columns:
-            frame = frame.with_columns(pl.lit(None, pl.String).alias(name))
+    columns = ResultColumns(a_col, b_col, winner_col)
     with open_run(run, write=True) as store, store.snapshot():  # one transaction: what is refused leaves nothing
-        new, is_restored = 0, False
+        new, frame, is_restored = 0, None, False
         if beside is not None and is_whole(beside) and store.is_empty():
-            new, taken = restore(store, beside, frame.iter_rows(named=True), _given(beside, frame, samples))
+            blocks = _in_blocks(path, columns)
+            new, frame = restore(store, beside, blocks, _given(beside, blocks, samples))
             is_restored = True
-            frame = frame.filter(~pl.int_range(pl.len()).is_in(list(taken)))
         else:
+            frame = _read(path, columns)
             about = set() if beside is None else labelled_items(beside)
             _add_samples(store, {*frame["ID1"], *frame["ID2"], *about}, samples)
-        for _, group in frame.group_by(
-            "condition_id", "judge_id", "model", "trait", "template_id", maintain_order=True
-        ):
-            new += _add_group(store, group, named)
+        if frame is not None:
+            new += _add(store, frame, {} if beside is None else named_pairs(beside))
         if beside is not None and not is_restored:
             enter_companion(store, beside)
     return new
+
+
+def _read(path: Table | str | os.PathLike[str], columns: ResultColumns) -> pl.DataFrame:
+    """A results table in memory; its form is said where it is not ours."""
+    found = read_results(path, columns)
+    if found.form is not None or found.unknown:
+        notice(found.line)
+    return _sided(found.table)
+
+
+def _in_blocks(path: Any, columns: ResultColumns) -> Callable[[], Iterator[pl.DataFrame]]:
+    """What gives a results table block by block; a Parquet file of ours is read so, others are in memory."""
+    lazy = None if columns else scanned(path)
+    names = [] if lazy is None else lazy.collect_schema().names()
+    if lazy is None or not {"ID1", "ID2", "better_id", *_OURS} <= set(names) or ORDER_KNOWN in names:
+        frame = _read(path, columns)
+        return lambda: frame.iter_slices(BLOCK)
+    rows = scanned_rows(lazy, str(path))[0]
+
+    def blocks() -> Iterator[pl.DataFrame]:
+        for begin in range(0, max(rows, 1), BLOCK):
+            what = f"{path}, rows counted from {begin + 1:,}" if rows > BLOCK else str(path)
+            yield read_form(lazy.slice(begin, BLOCK).collect(), what).table
+
+    return blocks
+
+
+def _add(store: RunFile, frame: pl.DataFrame, named: Mapping[str, Mapping[str, Any]]) -> int:
+    """Enter comparisons, condition by condition."""
+    for name in (*_OURS, "outcome"):
+        if name not in frame.columns:
+            frame = frame.with_columns(pl.lit(None, pl.String).alias(name))
+    groups = frame.group_by(*_OURS, maintain_order=True)
+    return sum(_add_group(store, group, named) for _, group in groups)
 
 
 def _sided(frame: pl.DataFrame) -> pl.DataFrame:
@@ -156,13 +187,17 @@ def _sided(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(one, two).drop(ORDER_KNOWN)
 
 
-def _given(beside: Path, frame: pl.DataFrame, samples: Table | str | os.PathLike[str] | None) -> list[dict[str, Any]]:
+def _given(
+    beside: Path, blocks: Callable[[], Iterator[pl.DataFrame]], samples: Table | str | os.PathLike[str] | None
+) -> Iterable[dict[str, Any]]:
     """The samples, which must hold every text that the run is about."""
-    rows = [] if samples is None else read_samples(samples).to_dicts()
-    needed = {*frame["ID1"], *frame["ID2"], *labelled_items(beside)}
-    needed |= {row[name] for row in companion_rows(beside, "pair") for name in ("ID1", "ID2")}
-    _require_texts(needed, {row["ID"] for row in rows})
-    return rows
+    frame = pl.DataFrame(schema={"ID": pl.String}) if samples is None else read_samples(samples)
+    needed = labelled_items(beside)
+    for block in blocks():
+        needed.update(block["ID1"].unique(), block["ID2"].unique())
+    needed.update(row[name] for row in companion_rows(beside, "pair") for name in ("ID1", "ID2"))
+    _require_texts(needed, set(frame["ID"]))
+    return frame.iter_rows(named=True)
 
 
 def _require_texts(needed: set[str], known: set[str]) -> None:
@@ -191,14 +226,16 @@ def _add_group(store: RunFile, group: pl.DataFrame, named: Mapping[str, Mapping[
     numbers = store.add_pairs(_pair(row, named) for row in numbered.iter_rows(named=True))
     progress = store.progress(condition_id)
     settled = progress.answered | progress.failed
-    answers = [
+    answers = (
         Entry(_asked(row, number, condition_id))
         for row, number in zip(group.iter_rows(named=True), numbers, strict=True)
         if number not in settled
-    ]
-    if answers:
-        store.writer.commit(answers)
-    return len(answers)
+    )
+    new = 0
+    while some := list(islice(answers, _COMMITTED)):
+        store.writer.commit(some)
+        new += len(some)
+    return new
 
 
 def _pair(row: Mapping[str, Any], named: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
