@@ -12,6 +12,8 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import brentq
+from scipy.stats import norm
 
 import pairscale as ps
 from pairscale.adaptive.engine import Engine, Starved
@@ -58,7 +60,9 @@ def slow_top(mean, covariance, top, i, j):
     """What a comparison of i and j removes of the errors that count for the top, one text after the other."""
     n = len(mean)
     order = sorted(mean, reverse=True)
-    cut = (order[top - 1] + order[top]) / 2
+    between = (order[top - 1] + order[top]) / 2
+    above = brentq(lambda at: sum(norm.sf(at, mean[k], covariance[k, k] ** 0.5) for k in range(n)) - top, -50, 50)
+    cut = (between + above) / 2
     share = [normal_density(mean[k] - cut, covariance[k, k]) for k in range(n)]
     share = [one / sum(share) for one in share]
     total = 0.0
@@ -299,6 +303,37 @@ def test_the_selector_follows_the_goal_and_another_one_is_told(caplog):
     assert not caplog.text
     ps.adaptive_rank_start(["a", "b", "c"], adaptive_config={"goal": "top:1"})
     assert "'pollitt' chooses pairs for the whole order" in caplog.text
+
+
+def start_of(n: int, goal: str, selector: str, refuses: int = -1) -> list[tuple[int, int]]:
+    """The pairs of the warm start; the judge gives no valid answer on one text."""
+    engine = Engine([f"t{at}" for at in range(n)], seed=3, selector=selector, adaptive_config={"goal": goal})
+    asked = []
+    while engine.stage == "warm_start":
+        found = engine.propose()
+        assert found is not None
+        assert not isinstance(found, Starved)
+        asked.append((found.first, found.second))
+        engine.record(found.step_id, None if refuses in asked[-1] else 1)
+    return asked
+
+
+@pytest.mark.parametrize("n", [9, 10])
+def test_a_run_for_the_top_begins_with_half_of_the_chain(n):
+    chain = {frozenset(pair) for pair in start_of(n, "order", "information")}
+    pairs = start_of(n, "top:2", "information")
+    assert len(chain) == n - 1
+    assert len(pairs) == (n + 1) // 2
+    assert {frozenset(pair) for pair in pairs} <= chain
+    assert {item for pair in pairs for item in pair} == set(range(n))
+    for selector in ("pollitt", "random", "nearest"):  # they do not aim, so they begin as always
+        assert len(start_of(n, "top:2", selector)) == n - 1
+
+
+def test_a_text_without_an_answer_does_not_hold_up_the_start_of_a_run_for_the_top():
+    asked = start_of(10, "top:2", "information", refuses=4)
+    assert len(asked) == 5
+    assert sum(4 in pair for pair in asked) == 1
 
 
 @pytest.mark.slow

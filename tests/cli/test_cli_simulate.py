@@ -5,6 +5,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+import pairscale as ps
+
 SELECTORS = "'pollitt', 'random', 'nearest', 'information'"
 
 SMALL = ("simulate", "--items", 10, "--seeds", 2, "--per-item", 3, "--bias", 0.3, "--lapse", 0.05)
@@ -76,3 +78,15 @@ def test_plan_needs_the_number_of_items(cli):
     assert cli("plan", "--items", 5, "--reliability", 1.5).lines == [
         "error: --reliability must be a number above 0 and below 1, not 1.5"
     ]
+
+
+def test_the_estimate_of_check_judge_is_that_of_the_answer_form(cli, tmp_path):
+    (tmp_path / "texts.csv").write_text("ID,text,truth\n" + "".join(f"t{n},text {n},{n}\n" for n in range(8)), "utf-8")
+    options = ["check-judge", tmp_path / "texts.csv", "--judge", "simulated:truth", "--n-pairs", "2"]
+    seen = {}
+    for answer in ("winner", "probability"):
+        shown = cli(*options, "--reliability", "0.7", "--answer", answer, "--json").json["plan"]
+        wanted = ps.plan(8, reliability=0.7, answer=answer, price=0.0, progress=False)
+        assert (shown["answer"], shown["comparisons"]) == (answer, wanted.comparisons)
+        seen[answer] = wanted.comparisons
+    assert seen["probability"] != seen["winner"]

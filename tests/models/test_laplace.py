@@ -176,6 +176,21 @@ def test_one_that_wins_always_and_one_that_never_does(variant: Any) -> None:
     assert 1 < found.items.theta_mean[0] < 6
 
 
+def test_what_no_comparison_ties_together_does_not_run_away() -> None:
+    """A pair apart from the others, twice the same winner: with a wide prior its winner came out last (-1.0 ± 7.3)."""
+    told = (
+        "26>28 01<07 03<29 11>17 21>23 16>30 20>24 02<15 12>25 04<10 05>08 00<09 14<18 13<22 06<27 19>06 22>13 07>05 "
+        "09>10 29>03 11>12 15<16 18>20 21>26 22<29 07<09 16>11 18<21 27<19 20<18"
+    )
+    sides = [(one[:2], one[3:], one[:2] if one[2] == ">" else one[3:]) for one in told.split()]
+    rows = pl.DataFrame(sides, schema=["ID1", "ID2", "better_id"], orient="row")
+    ids = [f"{number:02d}" for number in range(31)]
+    items = fit_btl_laplace(rows, ids, "btl_e_b", seed=1, prior_sd="learned", repeats="learned").posterior.items
+    assert items.theta_mean[29] > 1
+    assert items.theta_mean[3] < 0
+    assert max(items.theta_sd) < 3.5
+
+
 @pytest.mark.slow
 def test_many_upsets() -> None:
     """Where a lapse makes the density not concave."""

@@ -1,4 +1,9 @@
-"""The warm start (§3.1): a shuffled chain through all items, mended where the judge will not answer."""
+"""The warm start (§3.1): a shuffled chain through all items, mended where the judge will not answer.
+
+Where the pairs that follow are chosen for the top K, every other link of the chain is enough: each item is compared
+once, and half of them have won. Which of them to look at next is better chosen than left to chance, and the prior
+holds together what no comparison does.
+"""
 
 from __future__ import annotations
 
@@ -21,16 +26,25 @@ _LINKS = 3  # comparisons that tie an item to the others when it joins late
 class WarmStart:
     """Comparisons that come before all choosing, so that everything is connected.
 
+    Args:
+        n_items: how many items there are.
+        rng: random numbers.
+        is_chain: whether everything must be connected; if not, each item is compared once.
+
     Attributes:
         queue: the pairs still to be asked, in their order.
         unlinked: links that nothing could stand in for: of the pairs between the two parts, all are given up.
     """
 
-    def __init__(self, n_items: int, rng: np.random.Generator) -> None:
+    def __init__(self, n_items: int, rng: np.random.Generator, *, is_chain: bool = True) -> None:
         chain = rng.permutation(n_items).tolist()
-        self.queue: list[tuple[int, int]] = list(pairwise(chain))
+        links = list(pairwise(chain))
+        if not is_chain:
+            links = links[::2] + (links[-1:] if n_items % 2 else [])
+        self.queue: list[tuple[int, int]] = links
         self.unlinked: list[tuple[int, int]] = []
         self._links: list[tuple[int, int]] = list(self.queue)  # answered, open or waiting: what holds all together
+        self._is_chain = is_chain
         self._position: Ints = np.empty(n_items, dtype=np.int64)
         self._position[chain] = np.arange(n_items)
         self._open = 0
@@ -62,6 +76,8 @@ class WarmStart:
 
     def _replace(self, link: tuple[int, int], ledger: Ledger) -> None:
         self._links.remove(link)
+        if not self._is_chain:
+            return  # what is known too little of will be chosen
         ends = np.array(self._links, dtype=np.int64).reshape(-1, 2)
         part = {item: group for group in linked_groups(ends[:, 0], ends[:, 1], ledger.n) for item in group.tolist()}
         left, right = np.sort(part[link[0]]), np.sort(part[link[1]])

@@ -111,7 +111,8 @@ class Engine(Refitting):
         self._agreement = 0.0
         self._passed: list[LagPoint] = []
         self._health = Health()
-        self._warm = WarmStart(len(ids), np.random.default_rng((self.seed, 0)))
+        is_aimed = self.config.top is not None and self.selector == "information"
+        self._warm = WarmStart(len(ids), np.random.default_rng((self.seed, 0)), is_chain=not is_aimed)
         self._round = Round(0, len(ids), {}, None)
         self._complete: Round | None = None
         self._boundary = BoundarySlots()

@@ -8,10 +8,12 @@ A goal decides two things: which errors of the scores count when the next pair i
 
     w / (1 + w v) * sum over k of omega_k (C x)_k²
 
-For the *top K*, scores count as distances to the cut, the place between the K-th text and the next: its score is that
-of the texts in proportion to how likely each is to be there, and C is the covariance of the distances. ``omega_k =
-phi(d_k / s_k) / s_k``, with the mean d_k and the standard deviation s_k of the distance, is how dense the belief of
-text k is at the cut: only texts that may be on either side of it count.
+For the *top K*, scores count as distances to the cut, the place between the K-th text and the next. Two places may be
+meant: that between the K-th and the next of the expected scores, and the one above which K texts are expected, which is
+higher as long as little is known, as expected scores are drawn to the middle. The cut is half-way between the two. Its
+score is that of the texts in proportion to how likely each is to be there, and C is the covariance of the distances.
+``omega_k = phi(d_k / s_k) / s_k``, with the mean d_k and the standard deviation s_k of the distance, is how dense the
+belief of text k is at the cut: only texts that may be on either side of it count.
 
 For the *ranks* of all texts, ``omega_k`` is the square of how densely the others stand around text k, on average over
 what is believed of them: an error of its score costs as many ranks as there are texts within it.
@@ -27,6 +29,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import ndtr
 
 if TYPE_CHECKING:
     from pairscale.adaptive.ledger import Flags
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ErrorWeights", "expected_wrong", "rank_errors", "top_errors", "top_figures", "top_probabilities"]
 
+_HALVED = 40  # times, to find a place on the scale
 _NOTHING = 1e-9  # of the largest weight: what is below counts for nothing
 
 
@@ -82,8 +86,9 @@ def top_errors(mean: Floats, covariance: Floats, top: int, there: Flags) -> Erro
     among = np.sort(mean[there])[::-1]
     if top >= len(among):
         return None
-    distance = mean - (among[top - 1] + among[top]) / 2
     variance = np.diag(covariance)
+    between = (among[top - 1] + among[top]) / 2
+    distance = mean - (between + _expected_above(mean[there], np.sqrt(variance[there]), top)) / 2
     cut = np.where(there, _density(distance, variance), 0.0)
     if not cut.any():  # far from everything: the nearest text is the cut
         cut[np.argmin(np.where(there, np.abs(distance), np.inf))] = 1.0
@@ -93,6 +98,19 @@ def top_errors(mean: Floats, covariance: Floats, top: int, there: Flags) -> Erro
     weights = np.where(there, _density(distance, apart), 0.0)
     weights[weights < _NOTHING * weights.max()] = 0.0
     return ErrorWeights(weights, cut) if weights.any() else None
+
+
+def _expected_above(mean: Floats, sd: Floats, top: int) -> float:
+    """The score above which so many texts are expected."""
+    usable = np.maximum(sd, 1e-9)
+    low, high = float((mean - 8 * usable).min()), float((mean + 8 * usable).max())
+    for _ in range(_HALVED):
+        middle = (low + high) / 2
+        if float(ndtr((mean - middle) / usable).sum()) > top:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
 
 
 def rank_errors(mean: Floats, covariance: Floats) -> ErrorWeights:

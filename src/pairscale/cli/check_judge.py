@@ -127,13 +127,14 @@ def command(
         plan = ps.plan(
             found.n_items,
             reliability=reliability,
+            answer=answer,
             bias=_effect(found),
             price=found.cost_each,
             seconds=found.seconds_each,
         )
     document = _document(found)
     if plan is not None:
-        document |= {"plan": {"comparisons": plan.comparisons, "cost": plan.cost}}
+        document |= {"plan": {"answer": plan.answer, "comparisons": plan.comparisons, "cost": plan.cost}}
     if is_card and out is not None:
         say(f"wrote the judge card to {found.save_card(out)}")
     emit(document, found.card.table, as_json=as_json, out=None if is_card else out, show=lambda: _show(found, plan))
@@ -193,6 +194,8 @@ def _show(found: JudgeCheck, plan: Any) -> None:
     if plan is not None:
         typer.echo(f"whole study     {plan}")
         typer.echo("                if the texts are close; texts far apart need fewer, see `pairscale plan --sd 2`")
+        if plan.answer == "probability":
+            typer.echo("                by probabilities with errors of about 1 logit; see `pairscale plan --error`")
 
 
 def _of_card(card: ps.JudgeCard) -> list[str]:

@@ -23,6 +23,7 @@ __all__ = ["OUT", "Normal", "Target"]
 OUT = 2.0  # the judge's parameters are looked at so many standard deviations either way
 _WITH_TAU = 2
 _NODES = ((0.0, 2 / 3), (math.sqrt(3), 1 / 6), (-math.sqrt(3), 1 / 6))  # Gauss-Hermite: exact up to fifth powers
+_LONGEST = 2.0  # step of an ability, in standard deviations of its prior
 _WIDEST = 8.0  # of the logarithm of a learned spread: beyond, matrices are no longer positive
 
 
@@ -201,11 +202,17 @@ class Target:
             since: the distribution whose evidence that of this one is counted from, where there is no determinant.
         """
         eps, precision = self.lapse(judge), self.precision(judge)
+        longest = _LONGEST / math.sqrt(precision[0])
 
         def stepped(spread: Floats | None) -> tuple[Floats, Any]:
             _, slope, curvature, _ = self.averages(mean, spread, eps)
-            factor = self.factor(curvature, precision)
-            return mean + self.solved(factor, self.gradient(slope, mean, precision)), factor
+            factor, right = self.factor(curvature, precision), self.gradient(slope, mean, precision)
+            step = self.solved(factor, right)
+            if (furthest := float(np.abs(step[: self.n]).max())) > longest:  # not on its way, as in mode()
+                factor = self.factor(np.maximum(curvature, 0.0), precision)
+                step = self.solved(factor, right)
+                furthest = float(np.abs(step[: self.n]).max())
+            return mean + step * min(1.0, longest / max(furthest, 1e-300)), factor
 
         for _ in range(steps):
             mean, held = stepped(spread)

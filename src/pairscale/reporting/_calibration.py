@@ -24,7 +24,11 @@ _TO_READ = (
     "for the text shown first; it is larger where there are more, and has an interval. A slope below 1 is a judge that "
     "is more certain than it should be."
 )
-_OWN = " Agreement with itself shows how consistent a judge is, not whether it is right."
+_OWN = (
+    " Agreement with itself shows how consistent a judge is, not whether it is right. A judge that gives the same pair "
+    "the same answer every time, as models do at temperature 0, agrees with itself however wrong its probabilities "
+    "are: for such a judge this diagram says little."
+)
 
 
 def calibration_parts(found: Sequence[tuple[str, Calibration]]) -> list[Part]:
