@@ -47,7 +47,7 @@ def decode(data: bytes, name: str, encoding: str | None = None, *, tell: Callabl
     """Bytes as text: what ``encoding`` says, else a byte order mark, else UTF-8, else Windows-1252 with a notice.
 
     The last guess is made only for bytes that look like Western European text; anything else is refused, because a
-    wrong guess would put garbled letters before a judge without anybody noticing.
+    wrong guess would show garbled letters to a judge unnoticed.
 
     Args:
         data: the bytes.
