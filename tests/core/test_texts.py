@@ -144,7 +144,8 @@ def test_every_other_file_is_listed_with_its_reason(tmp_path, caplog):
         "more.zip": "an archive; unpack it, or give it instead of the folder if it is a zip file",
         "empty.txt": "it is empty: there is no text in it",
         "really.txt": "its content is a PDF file, not txt; rename it to .pdf",
-        "cyrillic.txt": "it is not UTF-8 text; save it as UTF-8, or name its encoding (encoding=)",
+        "cyrillic.txt": "it is not UTF-8 text; save it as UTF-8, or name its encoding, where that is an option "
+        "(encoding=)",
         "scan.pdf": "no text layer: it is a scan or a picture; make one with OCR, or type the text",
         "drafts": "a folder; subfolders are not read, so name it instead to read its files",
     }

@@ -52,7 +52,7 @@ class Agreement(ReprMixin, table="table"):
     """How far raters agree.
 
     Attributes:
-        table: one row a statistic: ``statistic weights estimate lower upper interval n_units``. ``interval`` says how
+        table: one row per statistic: ``statistic weights estimate lower upper interval n_units``. ``interval`` says how
             it was made: ``wilson``, ``dirichlet`` (of two raters: tables of labels that the observed one may have come
             from), ``bootstrap`` (percentiles, units drawn with replacement), or null where there is none: fewer than 20
             units were labelled, or all labels of more than two raters agree. ``n_units`` are the units it rests on.

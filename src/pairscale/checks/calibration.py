@@ -103,7 +103,7 @@ class Calibration(ReprMixin, table="bins"):
 
     @property
     def verdict(self) -> str:
-        """What it comes to, in a sentence or two."""
+        """The finding, in a sentence or two."""
         whose, one = _WORDS[self.against]
         about = f"{self.n:,} answers on {self.n_pairs:,} pairs"
         if self.n_pairs < FEW:

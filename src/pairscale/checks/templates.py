@@ -92,11 +92,11 @@ class TemplateStudy(PlotMixin, ReportMixin, table="table", columns=_FIGURES, cha
     """Templates by judges, measured in both orders.
 
     Attributes:
-        table: one row a template and judge, with the columns of :data:`STUDY`. ``consistent_*`` and ``pos1_*`` are
+        table: one row per template and judge, with the columns of :data:`STUDY`. ``consistent_*`` and ``pos1_*`` are
             Wilson intervals; that of ``prop_pos1`` counts the comparisons as independent and is too wide where a judge
             is consistent. ``n_both_first`` pairs went to the first position in both orders, ``n_both_second`` to the
             second; ``p_paired`` is the exact sign test between the two, ``effect`` the position effect in logits.
-        ranking: one row a template: ``rank template_id n_judges mean_consistent worst_pos1`` (the largest distance of
+        ranking: one row per template: ``rank template_id n_judges mean_consistent worst_pos1`` (the largest distance of
             ``prop_pos1`` from one half) ``n_significant`` (judges with ``p_sample1_overall`` below 1 - level) and
             ``n_significant_paired``. Ranked by consistency, then by ``worst_pos1``.
         level: Level of the intervals.
@@ -254,7 +254,7 @@ def _measured(cell: StudyCell, level: float) -> tuple[dict[str, Any], list[str]]
 
 
 def row_of(bias: PositionalBias) -> dict[str, Any]:
-    """What a check of one template with one judge comes to in a study's table."""
+    """The row of a study's table for one template and one judge."""
     row, level = bias.summary.row(0, named=True), bias.effect.level
     kept = {column: row[column] for column in STUDY if column in row}
     kept["consistent_lower"], kept["consistent_upper"] = wilson(
@@ -300,7 +300,7 @@ def _asked(
     forward = forward.drop("pair_uid", "custom_id", strict=False)
     reverse = swapped(forward, np.ones(forward.height, dtype=bool))
     factories = judge if isinstance(judge, Mapping) else {"": judge}
-    # All judges first: a template that does not exist should be told before anything is paid for.
+    # All judges first: a template that does not exist should be refused before anything is paid for.
     judges = [(who, template, make_judge(make(template))) for who, make in factories.items() for template in templates]
     notices = []
     for name in factories:

@@ -1,4 +1,4 @@
-"""What a command was told, kept in its run file: every setting that held, by the line, a study file or a default.
+"""The settings of a command, kept in its run file: every one that applied, by the line, a study file or a default.
 
 They are written before the command's first answer, so that they outlive its process. Keys and tokens are left out.
 Paths are relative to the run file, so that they hold when its folder moves.

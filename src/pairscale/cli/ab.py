@@ -123,8 +123,8 @@ def command(
     output) has lost it, unless --failures says otherwise. The verdict rests on the cases with a winner; there is none
     where it would depend on how failures count.
 
-    With --run, every answer and every verdict is kept as it comes. Run the same line again after a crash or Ctrl-C: it
-    asks only what is missing. With another --judge, the same answers are graded without running the variants again.
+    With --run, every answer and every verdict is kept as it comes. Run the same command again after a crash or Ctrl-C:
+    it asks only what is missing. With another --judge, the same answers are graded without running the variants again.
     """
     from pairscale.evaluate.verbs import AnswerColumns, compared
     from pairscale.providers.prices import price_date, price_note

@@ -71,7 +71,7 @@ def submit(
 ) -> None:
     """Create the batches that these pairs need, and return at once.
 
-    Pairs that have an answer, or are in a batch that is under way, are left out: the same line again pays for nothing
+    Pairs that have an answer, or are in a batch that is under way, are left out: the same command pays for nothing
     twice, also after a crash. The batches are in the run file; continue with `pairscale batch resume RUN`.
     """
     table, opening = read_given_pairs(pairs, encoding=encoding, a_col=a_col, b_col=b_col)
@@ -125,7 +125,7 @@ def resume(
     as_json: opt.Json = False,
     out: opt.Out = None,
 ) -> None:
-    """Continue where anybody stopped: create what was only prepared, wait for all batches, and take them in.
+    """Continue where an earlier call stopped: create what was only prepared, wait for all batches, and take them in.
 
     It may be interrupted at any time, and called from another machine that has the run file and the key.
     """

@@ -48,7 +48,7 @@ _Template = Annotated[
 _Run = Annotated[
     str | None,
     typer.Option(
-        metavar="FILE", callback=run_file, help="The run file of all answers; the same line resumes the study."
+        metavar="FILE", callback=run_file, help="The run file of all answers; the same command resumes the study."
     ),
 ]
 _JudgeArg = Annotated[

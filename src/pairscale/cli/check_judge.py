@@ -47,7 +47,7 @@ _Key = Annotated[
 _Criterion = Annotated[str | None, typer.Option(metavar="TEXT", help="Which criterion of a manifest that has several.")]
 _Run = Annotated[
     str | None,
-    typer.Option(metavar="FILE", callback=run_file, help="The run file; the same line asks nothing twice."),
+    typer.Option(metavar="FILE", callback=run_file, help="The run file; the same command asks nothing twice."),
 ]
 _NPairs = Annotated[
     int | None,

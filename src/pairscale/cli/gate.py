@@ -123,6 +123,7 @@ def command(
     junit: _Junit = None,
     save: _Save = None,
     columns: AnswerCols = AnswerCols(),
+    encoding: opt.Encoding = None,
     as_json: opt.Json = False,
     out: opt.Out = None,
 ) -> None:
@@ -165,8 +166,8 @@ def command(
     ):  # what is printed meanwhile is no part of the result
         found = gated(
             a, b, options=options, judge=judge, seed=seed, judge_args=settings_of(judge_arg), judge_card=judge_card,
-            base_url=base_url, save=save, progress=True, columns=AnswerColumns(**vars(columns)), tell=open_with,
-            paid=paid.extend, **variants.arguments, **asking.arguments,
+            base_url=base_url, save=save, progress=True, columns=AnswerColumns(**vars(columns), encoding=encoding),
+            tell=open_with, paid=paid.extend, **variants.arguments, **asking.arguments,
         )  # fmt: skip
     dates = sorted({day for one in paid if (day := price_date(getattr(one, "price", None)))})
     _report(found, price_note(dates))

@@ -50,7 +50,7 @@ def command(
         typer.Option(
             metavar="FILE",
             callback=run_file,
-            help="The run file: every answer is kept there, and the same line resumes it.",
+            help="The run file: every answer is kept there, and the same command resumes it.",
         ),
     ] = None,
     judging: Judging = Judging(),
@@ -68,7 +68,7 @@ def command(
 ) -> None:
     """Have pairs judged, and keep every answer.
 
-    Every answer is on the disk before it is used. Run the same line again after a crash or Ctrl-C: it asks only what
+    Every answer is on the disk before it is used. Run the same command again after a crash or Ctrl-C: it asks only what
     is missing for this judge, trait and settings. Another judge may use the same run file; it starts from nothing.
 
     A judge of your own is a function judge(A, B) in a Python file. A and B have "ID", "text" and the other columns of

@@ -1,6 +1,6 @@
 """The arithmetic of a cost estimate: which pairs to try, what they say of the others, and how sure that is.
 
-Nothing here asks anybody. Numbers go in (bytes, tokens), numbers come out.
+Nothing here asks a judge. Numbers go in (bytes, tokens), numbers come out.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def find_class_list(folder: Path, ids: Sequence[str], files: tuple[FileRead, ...
 def _with_reason(
     files: tuple[FileRead, ...], table: FileRead, found: dict[str, list[int | None]], n: int
 ) -> tuple[FileRead, ...]:
-    """Say how near the table comes to naming every text."""
+    """Say how many of the texts the table names."""
     counts = {name: len({at for at in places if at is not None}) for name, places in found.items()}
     if not counts:
         return files

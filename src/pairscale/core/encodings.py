@@ -47,7 +47,7 @@ def decode(data: bytes, name: str, encoding: str | None = None, *, tell: Callabl
     """Bytes as text: what ``encoding`` says, else a byte order mark, else UTF-8, else Windows-1252 with a notice.
 
     The last guess is made only for bytes that look like Western European text; anything else is refused, because a
-    wrong guess would put garbled letters before a judge without anybody noticing.
+    wrong guess would show garbled letters to a judge unnoticed.
 
     Args:
         data: the bytes.
@@ -61,7 +61,8 @@ def decode(data: bytes, name: str, encoding: str | None = None, *, tell: Callabl
     text = _unmarked(data, name, tell) if encoding is None else _as_named(data, name, encoding)
     if "\0" in text:
         raise FileFormatError(
-            f"{name} is not a text file (it holds zero bytes); save it as UTF-8 text, or name its encoding (encoding=)"
+            f"{name} is not a text file (it holds zero bytes); save it as UTF-8 text, or name its encoding, where that "
+            "is an option (encoding=)"
         )
     return text.removeprefix("\ufeff")
 
@@ -94,11 +95,13 @@ def _western(data: bytes, name: str, tell: Callable[[str], object]) -> str:
             text = ""
     letters = re.sub(r"(.)\1+", r"\1", text.lower())  # an "Ääääh" is Western too
     if not text or _FOREIGN.search(letters):
-        raise FileFormatError(f"{name} is not UTF-8 text; save it as UTF-8, or name its encoding (encoding=)")
+        raise FileFormatError(
+            f"{name} is not UTF-8 text; save it as UTF-8, or name its encoding, where that is an option (encoding=)"
+        )
     shown = re.search(r"\w*[^\x00-\x7f]\w*", text)
     tell(
         f"{name} is not UTF-8; it was read as Windows-1252, for example {shown and shown[0]!r} "
-        "(if that is wrong, name its encoding with encoding=)"
+        "(if that is wrong, save it as UTF-8, or name its encoding where that is an option: encoding=)"
     )
     return text
 

@@ -81,6 +81,7 @@ def gate(
     output_col: str | None = None,
     a_col: str | None = None,
     b_col: str | None = None,
+    encoding: str | None = None,
     progress: ProgressMode = True,
 ) -> GateResult:
     """May B take the place of A? Compare them task by task until that is decided.
@@ -142,6 +143,7 @@ def gate(
         output_col: The column of the answers, or its path in JSON, where it is not ``output``.
         a_col: With one file that holds the answers of both: the column of A's, or its path in JSON.
         b_col: The same for B.
+        encoding: The encoding of text files that are not UTF-8.
         progress: Show progress on standard error.
 
     Returns:
@@ -169,7 +171,7 @@ def gate(
         suite=suite, run=run, swap=swap, repeats=repeats, concurrency=concurrency,
         retries=retries, timeout=timeout, max_cost=max_cost, price=price, seed=seed, judge_args=judge_args,
         judge_card=judge_card, base_url=base_url, save=save, progress=progress,
-        columns=AnswerColumns(id_col, input_col, output_col, a_col, b_col),
+        columns=AnswerColumns(id_col, input_col, output_col, a_col, b_col, encoding),
         options=GateOptions.of(
             criterion, fail_if=fail_if, margin=margin, level=level, fixed=fixed, failures=failures, missing=missing,
             max_errors=max_errors, baseline=baseline, update_baseline=update_baseline, summary=summary,

@@ -157,8 +157,8 @@ class LabelComparator:
 
     Attributes:
         key: what the figures stand under.
-        labels: one row a label that can be used.
-        problems: one row a label that cannot: ``row case_id labeller preferred problem``.
+        labels: one row per label that can be used.
+        problems: one row per label that cannot: ``row case_id labeller preferred problem``.
     """
 
     remember = False  # the file may be corrected, and grow
@@ -185,7 +185,7 @@ class LabelComparator:
         """Which is better, as most labellers said."""
         rows = self._cases.get((task.task_id, repeat), [])
         if not rows:
-            return PairwiseOutcome.abstain("nobody has labelled this case", detail={"missing": True})
+            return PairwiseOutcome.abstain("no one has labelled this case", detail={"missing": True})
         shown = {"a": (trace_a.output, trace_b.output), "b": (trace_b.output, trace_a.output)}
         others = [row for row in rows if row["answers"] not in {None, answers_digest(*shown[row["first_variant"]])}]
         if others:

@@ -46,8 +46,8 @@ def pairwise_judge(
     A win counts only when both orders name the same answer. When each order names another, that is a *flip*, and the
     place that the judge preferred is kept. A win in one order and a tie in the other is a *tie*: the judge did not
     stand by its preference, and it did not turn it round either. When one order has no answer, neither has the case: an
-    error, or an abstention when the judge declined. Two answers that are the same to the letter are a tie, and nobody
-    is asked.
+    error, or an abstention when the judge declined. Two answers with exactly the same text are a tie, and no judge is
+    asked.
 
     A judge that states a probability (a function that returns ``p``, a :class:`LLMJudge` with ``logprobs``) is graded:
     the case has a ``preference``, the probability that B is better, averaged over both orders. The hard verdict of an

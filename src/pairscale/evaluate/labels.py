@@ -79,8 +79,8 @@ class Labels(ReprMixin, table="table"):
     """Labels that were read.
 
     Attributes:
-        table: one row a label that can be used, with the columns of :data:`LABELS`.
-        problems: one row a line that cannot, with the columns of :data:`PROBLEMS`.
+        table: one row per label that can be used, with the columns of :data:`LABELS`.
+        problems: one row per line that cannot, with the columns of :data:`PROBLEMS`.
         missing: cases of the key without a label.
     """
 

@@ -202,7 +202,7 @@ def _require_kept(before: Mapping[str, Mapping[str, Any]], key: Iterable[Mapping
     if lost:
         raise InputError(
             f"{target} was exported before, with other answers or other cases: {listed(lost)}; labels of those would "
-            "be lost. Name another file, or remove the old manifest and its key if nobody has labelled it"
+            "be lost. Name another file, or remove the old manifest and its key if it has not been labelled"
         )
 
 

@@ -58,7 +58,7 @@ class VariantsResult(PlotMixin, ReportMixin, table="ranking", charts=("scores", 
         keys: the comparators' keys.
         results: by pair ``(a, b)`` of names, the cases and figures of the two.
         fits: by key, the Bradley-Terry fit.
-        rankings: by key, one row a variant, the best first: ``theta`` with its interval, the rank with its interval,
+        rankings: by key, one row per variant, the best first: ``theta`` with its interval, the rank with its interval,
             and how its cases came out. A variant without an answered case has no score.
         stopped: why it ended before all cases were asked: ``max_cost``, or None.
         cost: what this call spent, in US dollars.

@@ -64,7 +64,7 @@ class FitEngine:
         return self.name == "sirt" and not self.position and self.ties != "davidson"
 
     def solve(self, counts: Counts, start: Parameters | None = None) -> Root:
-        """Where the engine comes to rest; look at ``converged``."""
+        """The solution that the engine found; look at ``converged``."""
         if self.name == "sirt":
             return solve_adjusted(counts, self.eps, position=self.position, start=start)
         start = start or start_at(counts, position=self.position)

@@ -106,7 +106,8 @@ def fit_bt_model(
             under other names, or results of any shape that :func:`pairscale.build_bt_data` takes. Rows without a winner
             are left out, with a notice.
         engine: ``sirt``, ``mle``, ``map`` or ``firth``; ``auto`` is ``sirt``.
-        ids: all items there are, to be told which were never compared. Every id of the data must then be among them.
+        ids: all items there are, so that those that were never compared are reported. Every id of the data must
+            then be among them.
         eps: the adjustment of the wins for ``sirt``, above 0 and at most 0.5.
         prior_sd: for ``map``: the standard deviation of the prior, or ``learned`` from the comparisons, where the
             evidence for it is largest.

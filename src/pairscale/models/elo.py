@@ -57,7 +57,7 @@ class EloRuns:
         games: decisions, the same in every order.
         k: the most points that a decision can move.
         start: the rating that every item starts with.
-        per_run: one row an order: ``run``, ``reliability``, ``reliability_weighted`` (null where no decision was
+        per_run: one row per order: ``run``, ``reliability``, ``reliability_weighted`` (null where no decision was
             between unequal items), and ``foreseen``, the number of decisions between unequal items.
     """
 
@@ -234,7 +234,7 @@ def _averaged(games: Ints, n_items: int, gains: Ints, runs: int, seed: int) -> t
 
 
 def _blocks(games: Ints, runs: int, block: int, seed: int) -> Iterator[Ints]:
-    """The games in random orders, one row an order, so many orders at a time; every order has a seed of its own."""
+    """The games in random orders, one row per order, so many orders at a time; every order has a seed of its own."""
     for first in range(0, runs, block):
         numbers = range(first, min(first + block, runs))
         yield np.stack([np.random.default_rng([seed, number]).permutation(games) for number in numbers])

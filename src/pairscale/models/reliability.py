@@ -166,7 +166,7 @@ class SplitHalf(ReprMixin, table="splits"):
         lower: the 2.5th percentile over splits.
         upper: the 97.5th percentile over splits.
         full: ``correlation`` stepped up to the whole data by the Spearman-Brown formula; None when it is not above -1.
-        splits: one row a split that could be used: ``split``, ``correlation``, ``items`` (those that both halves
+        splits: one row per split that could be used: ``split``, ``correlation``, ``items`` (those that both halves
             scored), ``separation_1``, ``separation_2`` (sd(theta) / sqrt(mean(se²)) of these items in each half).
         unconnected: splits that could not be used, because the comparisons of a half fall into parts.
         too_few: splits that could not be used, because fewer than three items were in both halves, or a half gave

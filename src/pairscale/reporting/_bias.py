@@ -77,7 +77,7 @@ def bias_page(facts: BiasFacts, *, texts: bool) -> Page:
 
 
 def _charts(table: pl.DataFrame) -> list[tuple[str, Picture]]:
-    """The effect with its interval: a row a template, or where there are several judges, a chart a template."""
+    """The effect with its interval: one row per template, or where there are several judges, a chart per template."""
     known = table.drop_nulls("effect").with_columns(judge_name())
     single = known["who"].n_unique() == 1
     groups = (

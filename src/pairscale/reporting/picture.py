@@ -171,7 +171,7 @@ class Diagram:
 
 
 Picture: TypeAlias = Intervals | Shares | Lines | Diagram
-"""A chart, before anybody draws it."""
+"""A chart, before it is drawn."""
 
 
 def score_picture(rows: Sequence[Mapping[str, Any]]) -> Intervals:

@@ -115,7 +115,7 @@ class BatchManager(BatchRun):
         append(store, [event("wish", key, **wishes) for key in news])
 
     async def resume(self) -> list[RegistryEntry]:
-        """Create the batches that were prepared and not created when somebody was interrupted."""
+        """Create the batches that were prepared and not created when an earlier call was interrupted."""
         with self._open(write=True) as store:
             waiting = [entry.key for entry in self._entries(store) if entry.open and entry.batch_id is None]
             await self._place_all(store, waiting)

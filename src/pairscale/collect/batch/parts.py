@@ -51,7 +51,7 @@ class BatchPart:
 
 
 def custom_id(key: str, pair_id: int, *, turned: bool = False) -> str:
-    """A request's name: the batch's key and the pair's number, which say nothing to anybody else."""
+    """A request's name: the batch's key and the pair's number, which mean nothing outside the run file."""
     return f"{key}-{pair_id}{_TURNED if turned else ''}"
 
 

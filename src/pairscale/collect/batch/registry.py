@@ -1,4 +1,4 @@
-"""What the run file knows of batches: a log of what happened, read back as one entry a batch.
+"""What the run file knows of batches: a log of what happened, read back as one entry per batch.
 
 Every event is on the disk before the next thing is done. A batch is *prepared* (its key and its pairs are fixed),
 *uploaded*, *created* (the provider's id is known), *seen* in some state, *recorded* (these pairs' results are in the
@@ -64,7 +64,7 @@ class RegistryEntry:
         message: why it failed.
         recorded: the pairs whose results are in the run file.
         collected_at: when the last of them was.
-        cancel_asked: whether somebody asked for its end.
+        cancel_asked: whether it was asked to end.
         foreign: batches that were taken for this one and are not.
         bad_lines: lines of the results that cannot be read.
         metadata: names and values that go to the provider.

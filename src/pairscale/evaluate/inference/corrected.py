@@ -190,7 +190,7 @@ class ScoreMoments:
 
     @classmethod
     def of(cls, y: Floats, f: Floats, other: Floats) -> ScoreMoments:
-        """From scores, a row a data set."""
+        """From scores, one row per data set."""
         n, others = y.shape[1], other.shape[1]
         mean_y, mean_f = y.mean(axis=1), f.mean(axis=1)
         cross = (y * f).mean(axis=1) - mean_y * mean_f

@@ -82,7 +82,7 @@ def log_capital(mean: Floats, values: Floats, counts: Floats) -> Floats:
     Args:
         mean: the means that are doubted, each between 0 and 1 exclusively.
         values: the scores that occur.
-        counts: how often each did: a row a mean, a column a value.
+        counts: how often each did: one row per mean, one column per value.
     """
     q, shares = portfolio(int(counts.sum(axis=1).max()))
     up, down = 1 / mean[:, None], 1 / (1 - mean[:, None])
@@ -98,7 +98,7 @@ def split_scores(values: Floats, counts: Floats) -> tuple[Floats, Floats]:
 
     Args:
         values: the scores that occur.
-        counts: how often each did, a row a look.
+        counts: how often each did, one row per look.
     """
     places = values * _GRID
     below = np.minimum(np.floor(places + _EDGE), _GRID - 1).astype(np.int64)
@@ -214,8 +214,9 @@ class ConfidenceSequence(ReprMixin, table="table"):
     """The intervals after each task, true at all times together.
 
     Attributes:
-        table: a row a look: ``look task_id score mean lower upper decided``. ``score`` is the mean over the cases of
-            the task, ``mean`` that of all scores so far. ``decided`` says whether ½ was outside at this look or before.
+        table: one row per look: ``look task_id score mean lower upper decided``. ``score`` is the mean over the cases
+            of the task, ``mean`` that of all scores so far. ``decided`` says whether ½ was outside at this look or
+            before.
         mean: after the last look; None without one.
         ci: the interval then.
         better: ``b`` or ``a`` when it is decided, None otherwise.

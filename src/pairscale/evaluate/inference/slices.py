@@ -30,7 +30,7 @@ class Slices(ReprMixin, table="table"):
     """B's win rate in each slice of the cases.
 
     Attributes:
-        table: a row a slice: ``slice``, the counts of :class:`~pairscale.evaluate.inference.WinRate`, ``rate``, the
+        table: one row per slice: ``slice``, the counts of :class:`~pairscale.evaluate.inference.WinRate`, ``rate``, the
             interval ``lower`` and ``upper`` of this slice alone, and ``joint_lower`` and ``joint_upper``, which hold
             the rates of all slices at once. Cases without a tag are the slice null.
         by: the column that it is sliced by.

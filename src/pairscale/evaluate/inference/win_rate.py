@@ -149,8 +149,8 @@ def win_rate(
     the bootstrap draws whole tasks.
 
     Args:
-        cases: ``task_id``, ``outcome``, ``winner``; a row a case. Graded cases have ``preference``, too, or alone with
-            ``task_id``.
+        cases: ``task_id``, ``outcome``, ``winner``; one row per case. Graded cases have ``preference``, too, or alone
+            with ``task_id``.
         ties: ``half``, or ``excluded`` for the decided cases alone, which is always a rate of hard verdicts.
         interval: ``wilson``, ``bootstrap`` or ``betting``.
         level: of the interval.
