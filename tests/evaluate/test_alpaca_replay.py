@@ -63,8 +63,8 @@ def test_rates_at_equal_length_are_close_to_the_published_ones(models, found):
 def test_where_few_answers_are_of_equal_length_it_says_so(found):
     gamed = found["gpt4_gamed"]
     assert gamed.overlap < 0.05 * gamed.n
-    assert any("rests mostly on the model" in notice for notice in gamed.notices)
-    assert any("not the usual one" in notice for notice in gamed.notices)
+    assert any("is mostly a guess" in notice for notice in gamed.notices)
+    assert any("does not count here as it usually does" in notice for notice in gamed.notices)
     assert not found["claude-2.1"].notices
 
 
