@@ -71,7 +71,7 @@ def test_the_verdict_of_recorded_answers(cli, answers):
     assert done.code == 0
     assert done.out.splitlines()[0] == BETTER
     assert "imported" not in done.out
-    assert "note: 1 not compared, because A or B has no answer: t7" in done.err
+    assert "note: 1 task not compared, because A or B has no answer: t7" in done.err
     again = cli(*FILES, "--judge", "vary:longer", "--run", "ab.db", "--name-a", "old", "--name-b", "new")
     assert again.out.startswith("new is better")
     with ps.open_run("ab.db") as store:
@@ -98,7 +98,7 @@ def test_the_rate_at_equal_style(cli, answers):
     done = cli(*FILES, "--judge", "vary:longer", *styles)
     assert done.code == 0
     assert "at equal length, headers, lists, bold: B wins" in done.out
-    assert "effect of length: +" in done.out
+    assert "effect of length: of two equally good answers, the one with far more of it wins" in done.out
     assert "note: " in done.out
     found = cli(*FILES, "--judge", "vary:longer", *styles, "--json").json["controlled"]["says more"]
     assert [one["name"] for one in found["effects"]] == ["length", "headers", "lists", "bold"]
@@ -342,5 +342,5 @@ def test_encoding_and_duplicates_on_the_command_line(cli, answers):
     done = cli(*asked, "--encoding", "cp1251")
     assert done.code == 0
     assert "1 task is duplicated on one side: 't1' (1 in A, 2 in B: row 1, row 2)" in done.err
-    assert "note: 1 duplicates not compared, because the other has no answer: t1" in done.err
+    assert "note: 1 duplicate not compared, because the other has no answer: t1" in done.err
     assert "because A or B has no answer" not in done.err

@@ -149,6 +149,9 @@ def test_answers_that_cannot_be_compared_are_refused_before_a_judge_is_asked(cli
     assert cli(*GATE, "half.jsonl", *HOW, "--missing", "excluded").code == 3
     Path("other.jsonl").write_text("".join(row.replace('"t', '"u', 3).replace("uask_id", "task_id") for row in rows))
     done = cli(*GATE, "other.jsonl", *HOW)
+    assert (done.code, "A and B share no task_id; answers are paired by the text" in done.err) == (3, True), "as in ab"
+    Path("other.jsonl").write_text(Path("other.jsonl").read_text().replace("Question", "Query"))
+    done = cli(*GATE, "other.jsonl", *HOW)
     assert (done.code, "no task in common (A has 't0'" in done.err, "--id-col" in done.err) == (1, True, True)
     Path("moved.jsonl").write_text("".join(rows).replace("Question 3?", "Question 4?"))
     done = cli(*GATE, "moved.jsonl", *HOW)
@@ -345,6 +348,8 @@ def test_the_action_runs_the_gate(shell, answers):
     assert shell(step["run"], **{**variables, "GATE_B": "long.jsonl"}).returncode == 0
     assert shell(step["run"], **{**variables, "GATE_B": "none.jsonl"}).returncode == 1
     assert Path("out.txt").read_text().splitlines()[-2:] == ["verdict=", "exit-code=1"]
+    unset = shell(step["run"], **{**variables, "GATE_B": ""})
+    assert (unset.returncode, "an argument is empty" in unset.stderr) == (2, True), "not the current folder"
 
 
 @pytest.mark.slow

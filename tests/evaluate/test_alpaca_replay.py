@@ -1,6 +1,6 @@
 """AlpacaEval again: our rates of 12 models beside the published ones, each model alone against the baseline."""
 
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import polars as pl
@@ -63,8 +63,8 @@ def test_rates_at_equal_length_are_close_to_the_published_ones(models, found):
 def test_where_few_answers_are_of_equal_length_it_says_so(found):
     gamed = found["gpt4_gamed"]
     assert gamed.overlap < 0.05 * gamed.n
-    assert any("rests mostly on the model" in notice for notice in gamed.notices)
-    assert any("not the usual one" in notice for notice in gamed.notices)
+    assert any("is mostly a guess" in notice for notice in gamed.notices)
+    assert any("does not count here as it usually does" in notice for notice in gamed.notices)
     assert not found["claude-2.1"].notices
 
 
@@ -103,3 +103,20 @@ def test_the_replay_beside_the_published_rates(models, found):
         assert rho >= 0.975
         assert distance <= 2
         assert these[at] < 20
+    print_halves(list(models), rates, theirs)
+
+
+def print_halves(names, rates, theirs):
+    """Choose the pull on three of the six families, and look at the other three, in all 20 ways."""
+    family = np.array([next(one for one in FAMILIES if name.startswith(one)) for name in names])
+    distances, gamed = [], []
+    for chosen in combinations(FAMILIES, 3):
+        inside = np.isin(family, chosen)
+        best = min(rates, key=lambda one, inside=inside: np.abs(rates[one] - theirs)[inside].mean())
+        distances.append(np.abs(rates[best] - theirs)[~inside].mean())
+        gamed += list(rates[best][~inside & (family == "gpt4_gamed")])
+    over = sum(one > 2 for one in distances)
+    print(f"halves: mean difference {np.mean(distances):.2f}, at most {max(distances):.2f}, above 2 in {over} of "
+          f"{len(distances)}; gamed at most {max(gamed):.1f}")  # fmt: skip
+    assert np.mean(distances) <= 2
+    assert max(gamed) < 20

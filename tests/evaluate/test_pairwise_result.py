@@ -1,6 +1,7 @@
 """Results: figures by hand, agreement, differences between runs, files, and the verdict in words."""
 
 import json
+import math
 
 import pytest
 
@@ -43,8 +44,8 @@ def test_a_run_of_errors_has_no_rate():
     found = result(k="eeexx")
     assert found.win_rate("k").rate is None
     assert found.verdict("k") == (
-        "nothing is decided, as no case has a winner (2 abstentions, 3 errors); look at why the judge gave no answer, "
-        "and run the same command again"
+        "nothing is decided, as no case has a winner (2 abstentions, 3 errors); the judge gave no answer in 5 of 5 "
+        "cases: look at why, and run the same command again"
     )
 
 
@@ -64,7 +65,7 @@ def test_the_directions_of_flips():
 
 
 LONG = "in the long run)"
-FEW = "compare more tasks (about 200 are enough if one of them wins 60 %), or choose by cost"
+FEW = "compare more tasks (about 200 are enough if the better one wins 60 %), or choose by cost"
 NONE = "nothing is decided, as no case has a winner"
 
 
@@ -194,3 +195,31 @@ def test_the_summary_names_everything():
     assert lines[0].startswith("B (B) against A (A), 9 cases")
     assert "model and human agree on 89 % of 9 cases" in found.summary()
     assert repr(found).startswith("<PairwiseRunResult run: model: B is better")
+
+
+def test_a_few_wins_are_not_called_better():
+    """Wilson's interval alone would call equal variants different in 12 % of comparisons of four cases."""
+    for n in range(1, 41):
+        called = sum(
+            math.comb(n, wins)
+            for wins in range(n + 1)
+            if "is better" in result(k="b" * wins + "a" * (n - wins)).verdict("k")
+        )
+        assert called / 2**n <= 0.05, n
+    assert result(k="bbbb").verdict("k") == (
+        "no difference shown: B won 4 of 4 cases with a winner (100 %; equal variants have a result like this in 12 of "
+        f"100 comparisons); {FEW}"
+    )
+    assert result(k="bbbbbb").verdict("k").startswith("B is better: it won 6 of 6")
+
+
+def test_a_judge_that_leaves_many_cases_open_is_said_before_the_choice():
+    assert (
+        result(k="b" * 10 + "e" * 90)
+        .verdict("k")
+        .endswith(
+            "before you choose B: the judge gave no answer in 90 of 100 cases: look at why, and run "
+            "the same command again"
+        )
+    )
+    assert result(k="b" * 95 + "e" * 5).verdict("k").endswith("; choose B")

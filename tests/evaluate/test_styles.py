@@ -141,7 +141,7 @@ def test_a_failed_variant_has_no_length_and_is_left_out():
 def test_the_page_says_what_markdown_has_to_do_with_it(result, tmp_path):
     page = result.report(tmp_path / "ab.html").read_text("utf-8")
     assert "At equal length, headers, lists, bold B would win" in page
-    assert "What far more of each is worth, in logits: length" in page
+    assert "Length: of two equally good answers, the one with far more of it wins" in page
     unasked = replace(result, control=()).report(tmp_path / "plain.html").read_text("utf-8")
     assert "At equal length, headers, lists, bold B would win" in unasked  # the answers have lists
 

@@ -158,6 +158,9 @@ class _Command(TyperCommand):
         return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        for before, text in zip(["--", *args], args, strict=False):
+            if not text and (before == "--" or not before.startswith("-")):  # as a path, it would be this folder
+                raise typer.BadParameter("an argument is empty; is a variable of your script not set?")
         own = {parameter.name for parameter in self.params}
         takes_data = any(p.name == "data" and p.param_type_name == "argument" for p in self.params)
         if takes_data and not ctx.resilient_parsing and any(text.endswith(".toml") for text in args):

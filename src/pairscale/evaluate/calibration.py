@@ -144,8 +144,8 @@ def calibrated_lines(found: CalibratedRate, name: str) -> list[str]:
     """
     lines = []
     if found.rate is not None and found.ci is not None and found.raw_rate is not None and found.net_ci is not None:
-        ends = f"{found.level * 100:g} % interval {found.ci[0] * 100:.0f} to {found.ci[1] * 100:.0f}"
-        net = f"{found.net_agreement:.2f} ({found.net_ci[0]:.2f} to {found.net_ci[1]:.2f})"
+        ends = f"{found.level * 100:g} % sure: {found.ci[0] * 100:.0f} to {found.ci[1] * 100:.0f} %"
+        net = f"{found.net_agreement:.2f} ({found.net_ci[0]:.2f} to {found.net_ci[1]:.2f}; 1 would be always, 0 a coin)"
         judge = f"the judge says {found.raw_rate * 100:.0f} %"
         lines = [
             f"as people would see it, by the judge card: {name} wins {found.rate * 100:.0f} % ({ends}); {judge}",

@@ -61,7 +61,7 @@ def sentence_of(found: GateCriterion, run: PairwiseRunResult, rule: GateRule) ->
     graded = any(case.preference is not None for case in run.of(found.key))
     won = f"{percent(found.rate)} of {_cases(found, run)}"
     won = (
-        f"on average it is preferred with {percent(found.rate)} over {_cases(found, run)}"
+        f"on average the judge puts {percent(found.rate)} on it over {_cases(found, run)}"
         if graded
         else f"it won {won}"
     )

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import polars as pl
 
+from pairscale.checks.effect import sign_test
 from pairscale.evaluate.calibration import calibrated_lines
 from pairscale.evaluate.inference.failures import WAY_WORDS, Failures, agreed_better, ways_to_count
 from pairscale.evaluate.inference.sequence import confidence_sequence
 from pairscale.evaluate.inference.win_rate import FEW_GRADED, few_graded, win_rate
 
 if TYPE_CHECKING:
-    from pairscale.evaluate.inference.control import ControlledRate
+    from pairscale.evaluate.inference.control import ControlledRate, StyleEffect
     from pairscale.evaluate.inference.win_rate import WinRate
     from pairscale.evaluate.result import PairwiseRunResult
 
 __all__ = [
     "bounds_words",
     "controlled_lines",
+    "effect_words",
     "failures_words",
     "graded_words",
     "summary_of",
@@ -31,6 +34,7 @@ _FLIPPED = "the order of the answers decided"
 _UNDECIDED = (("ties", "tie"), ("flips", "flip"))
 _UNANSWERED = (("abstentions", "abstention"), ("errors", "error"))
 _OFTEN = 0.1  # of the cases: failures that are worth a look before anything else
+_RARE = 0.05
 _ENOUGH = ((200, "60 %"), (800, "55 %"))
 """Cases with a winner that show a win rate of so much, four times out of five."""
 _COUNTED = {"loss": "counted as lost", "shown": "the judge saw “(no answer)”", "excluded": "left out"}
@@ -100,7 +104,14 @@ def _finding(cases: pl.DataFrame, *, sequential: bool) -> _Finding | None:
         return None
     better = "b" if rate.ci[0] > 0.5 else "a" if rate.ci[1] < 0.5 else None
     wins = None if rate.graded else (rate.wins, rate.losses)
+    if better is not None and wins is not None and rate.tasks == rate.n and _chance_of(wins) > _RARE:
+        better = None  # with a few cases, the interval claims more than it may
     return _Finding(rate.rate, rate.ci, better, rate.n, wins, sequential=False, graded=rate.graded)
+
+
+def _chance_of(wins: tuple[int, int]) -> float:
+    """How often equal variants have a result at least as uneven as this one: the exact sign test."""
+    return sign_test(wins[0], sum(wins)) or 0.0
 
 
 def _sentence(found: _Finding, names: tuple[str, str]) -> str:
@@ -111,9 +122,11 @@ def _sentence(found: _Finding, names: tuple[str, str]) -> str:
     start = "no difference shown" if found.better is None else f"{names[whose]} is better"
     looks = ", however often you look" if found.sequential else ""
     sure = f"95 % sure{looks}: {_end(ci[0])} to {_end(ci[1])} % in the long run"
+    if found.better is None and found.wins is not None and not ci[0] <= 0.5 <= ci[1]:
+        sure = f"equal variants have a result like this in {100 * _chance_of(found.wins):.0f} of 100 comparisons"
     if found.graded:
-        of = _count(found.n, "task" if found.sequential else "graded case")
-        liked = f"on average over {of}, {subject} is preferred with {100 * rate:.0f} %"
+        of, whom = _count(found.n, "task" if found.sequential else "graded case"), names[whose]
+        liked = f"on average over {of}, the judge puts {100 * rate:.0f} % on {whom}"
         return f"{start}: {liked} (50 % would be even; {sure})"
     if found.wins is None:
         won = f"{subject} won {100 * rate:.0f} % of {_count(found.n, 'task')}"
@@ -130,29 +143,40 @@ def _end(share: float) -> str:
 
 def _advice(run: PairwiseRunResult, key: str, found: _Finding, names: tuple[str, str]) -> str:
     """What to do next, where there is a finding that holds however failures count."""
+    unanswered = _unanswered(run, key)
     if found.better is not None:
         chosen = names["ab".index(found.better)]
-        missing = _missing(run, run.frame(key), found)
+        missing = "; ".join(part for part in (_missing(run, run.frame(key), found), unanswered) if part)
         if missing:
             return f"before you choose {chosen}: {missing}"
         other = names[1 - names.index(chosen)]
         often = _failures(run, key)[names.index(other)] >= _OFTEN * found.n
         return f"choose {chosen}, or find out why {other} failed" if often else f"choose {chosen}"
-    if max(_failures(run, key)) >= _OFTEN * found.n:
-        return _failures_advice(run, key)
+    if unanswered or max(_failures(run, key)) >= _OFTEN * found.n:
+        return unanswered or _failures_advice(run, key)
     if run.stopped == "max_cost":
         return "the run stopped at max_cost: raise it, and run the same command again"
     for enough, share in _ENOUGH:
         if found.n < enough:
-            return f"compare more tasks (about {enough} are enough if one of them wins {share}), or choose by cost"
+            return f"compare more tasks (about {enough} are enough if the better one wins {share}), or choose by cost"
     return "the difference is small, if there is one: choose by cost and speed"
+
+
+def _unanswered(run: PairwiseRunResult, key: str) -> str:
+    """What to do where the judge left many cases without an answer: these need not be like the others."""
+    asked = [case for case in run.of(key) if case.failed is None or run.failures == "shown"]
+    silent = sum(not case.outcome.is_answer for case in asked)
+    if silent <= max(1, _OFTEN * len(asked)):
+        return ""
+    cases = f"{silent:,} of {_count(len(asked), 'case')}"
+    return f"the judge gave no answer in {cases}: look at why, and run the same command again"
 
 
 def _undecided_advice(run: PairwiseRunResult, key: str) -> str:
     """What to do next, where no case has a winner."""
     counts = run.counts(key)
-    if any(_failures(run, key)):
-        return _failures_advice(run, key)
+    if (unanswered := _unanswered(run, key)) or any(_failures(run, key)):
+        return unanswered or _failures_advice(run, key)
     if counts["error"] or counts["abstention"]:
         return "look at why the judge gave no answer, and run the same command again"
     if counts["tie"] and all(case.detail.get("identical") for case in run.of(key)):
@@ -179,7 +203,7 @@ def _depends(known: dict[Failures, _Finding], names: tuple[str, str]) -> str:
 
 def _share(found: _Finding, name: str) -> str:
     if found.graded:
-        return f"{name} is preferred with {100 * found.rate:.0f} % on average"
+        return f"the judge puts {100 * found.rate:.0f} % on {name} on average"
     of = _count(found.n, "task") if found.wins is None else f"{_count(found.n, 'case')} with a winner"
     return f"{name} won {100 * found.rate:.0f} % of {of}"
 
@@ -303,8 +327,9 @@ def graded_words(run: PairwiseRunResult, key: str) -> list[str]:
     hard = run.win_rate(key, graded=False)
     if not mean.graded or mean.rate is None or hard.rate is None:
         return []
-    of = f"the mean preference of {_count(mean.n, 'graded case')}"
-    lines = [f"the win rate is {of}; by hard verdicts, {run.variant_b} won {hard.rate * 100:.1f} %"]
+    b = run.variant_b
+    strength = f"how strongly the judge prefers {b} on average over {_count(mean.n, 'graded case')}"
+    lines = [f"the win rate is {strength}; counting only which answer is ahead, {b} won {hard.rate * 100:.1f} %"]
     return [*lines, few_graded(mean.tasks)] if mean.tasks < FEW_GRADED and not run.sequential else lines
 
 
@@ -330,15 +355,22 @@ def controlled_lines(found: ControlledRate, name: str) -> list[str]:
         if not one.differing:
             lines += [f"effect of {one.name}: not known, no answers differ in it"]
             continue
-        worth = f"effect of {one.name}: {one.effect:+.2f} logits{_between(one.ci)} for far more of it"
+        worth = f"effect of {one.name}: {effect_words(one)}"
         means = f"on average {one.mean_a:.4g} (A) and {one.mean_b:.4g} (B)"
         lines += [f"{worth}; {means}; nearly equal in {one.overlap:,} of {found.n:,} cases"]
     return [*lines, *(f"note: {notice}" for notice in found.notices)]
 
 
 def _ends(ci: tuple[float, float] | None, level: float) -> str:
-    return "" if ci is None else f" ({level * 100:g} % interval {ci[0] * 100:.0f} to {ci[1] * 100:.0f})"
+    return "" if ci is None else f" ({level * 100:g} % sure: {ci[0] * 100:.0f} to {ci[1] * 100:.0f} %)"
 
 
-def _between(ci: tuple[float, float] | None) -> str:
-    return "" if ci is None else f" ({ci[0]:+.2f} to {ci[1]:+.2f})"
+def effect_words(one: StyleEffect) -> str:
+    """What a style is worth, as the chance of an answer that is as good and has far more of it."""
+    ends = "" if one.ci is None else f" (95 % sure: {_chance(one.ci[0]):.0f} to {_chance(one.ci[1]):.0f} %)"
+    return f"of two equally good answers, the one with far more of it wins {_chance(one.effect):.0f} %{ends}"
+
+
+def _chance(logit: float) -> float:
+    """The chance in per cent that belongs to a logit."""
+    return 50 * (1 + math.tanh(logit / 2))

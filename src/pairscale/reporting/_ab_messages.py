@@ -8,6 +8,7 @@ from pairscale._version import __version__
 from pairscale.core.comparisons import Outcome
 from pairscale.evaluate.calibration import calibrated_lines
 from pairscale.evaluate.inference.control import MARKDOWN
+from pairscale.evaluate.wording import effect_words
 from pairscale.reporting.picture import percent
 
 if TYPE_CHECKING:
@@ -148,19 +149,14 @@ def styles(run: PairwiseRunResult, key: str) -> list[str]:
     found = run.controlled(key, names)
     if found.rate is None:
         return [sentence("; ".join(found.notices))]
-    effects = "; ".join(f"{one.name} {one.effect:+.2f}{_between(one.ci)}" for one in found.effects if one.differing)
+    effects = " ".join(sentence(f"{one.name}: {effect_words(one)}") for one in found.effects if one.differing)
     notices = "".join(f" {sentence(notice)}" for notice in found.notices)
     won = f"{run.variant_b} would win {percent(found.rate)}{_ends(found, found.ci)}"
-    worth = f"What far more of each is worth, in logits: {effects}."
-    return [f"At equal {', '.join(found.control)} {won}. {worth}{notices}"]
+    return [f"At equal {', '.join(found.control)} {won}. {effects}{notices}"]
 
 
 def _ends(found: ControlledRate, ci: tuple[float, float] | None) -> str:
-    return "" if ci is None else f" ({100 * found.level:g} % interval {100 * ci[0]:.0f} to {100 * ci[1]:.0f})"
-
-
-def _between(ci: tuple[float, float] | None) -> str:
-    return "" if ci is None else f" ({ci[0]:+.2f} to {ci[1]:+.2f})"
+    return "" if ci is None else f" ({100 * found.level:g} % sure: {100 * ci[0]:.0f} to {100 * ci[1]:.0f} %)"
 
 
 def corrected(run: PairwiseRunResult) -> list[str]:

@@ -51,6 +51,7 @@ _FEW_SHARE, _FEW = 0.1, 10
 _LEAST = 3
 _TENTHS = 2.5631  # from the 10th to the 90th percentile of a standard normal variable
 _LENGTHS = ("length_a", "length_b")
+_HAVE = "to know it, compare answers of similar"
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,14 +301,14 @@ def _overlap_notice(overlap: int, n: int, names: Sequence[str]) -> list[str]:
         return []
     what = _and(names)
     if not overlap:
-        return [f"no case has answers of nearly equal {what}: the rate at equal {what} rests on the model alone"]
+        return [f"no case has answers of nearly equal {what}: the rate at equal {what} is a guess; {_HAVE} {what}"]
     few = f"only {overlap:,} of {n:,} cases have answers of nearly equal {what}"
-    return [f"{few}: the rate at equal {what} rests mostly on the model"]
+    return [f"{few}: the rate at equal {what} is mostly a guess; {_HAVE} {what}"]
 
 
 def _conflict(rate: float, ci: tuple[float, float], alone: float, names: Sequence[str]) -> list[str]:
     """Whether the slope within these cases, hardly shrunk, says something else."""
     if ci[0] <= alone <= ci[1] and (rate - 0.5) * (alone - 0.5) >= 0:
         return []
-    effect = f"the effect of {_and(names)} within these cases is not the usual one"
-    return [f"{effect}; taken as it is, the rate would be {alone * 100:.0f} %"]
+    effect = f"{_and(names)} does not count here as it usually does"
+    return [f"{effect}; by these cases alone, the rate would be {alone * 100:.0f} %, so do not rely on either figure"]

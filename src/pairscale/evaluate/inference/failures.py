@@ -37,7 +37,7 @@ Failed: TypeAlias = Literal["a", "b", "both"]
 FAILURES: tuple[Failures, ...] = ("loss", "shown", "excluded")
 WAY_WORDS: dict[Failures, str] = {
     "loss": "a failure is a loss",
-    "shown": "the comparator decides, who is shown “(no answer)”",
+    "shown": "the judge decides, who is shown “(no answer)”",
     "excluded": "cases with a failure are left out",
 }
 """The ways to count in words, behind "if"."""
