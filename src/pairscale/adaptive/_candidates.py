@@ -57,7 +57,8 @@ def _drawn(total: int, cap: int, rng: np.random.Generator) -> Ints:
         return np.arange(total)
     drawn = np.empty(0, dtype=np.int64)
     if total >= 8 * cap:  # few come twice: leaving those out is faster than a draw that never does
-        drawn = np.sort(rng.integers(total, size=cap + cap // 8))
+        drawn = rng.integers(total, size=cap + cap // 8)
+        drawn = np.sort(drawn.astype(np.uint32)).astype(np.int64) if total < 2**32 else np.sort(drawn)
         drawn = drawn[np.concatenate([[True], drawn[1:] != drawn[:-1]])]
     if len(drawn) < cap:
         return np.sort(rng.choice(total, cap, replace=False, shuffle=False))

@@ -155,7 +155,7 @@ def run_attempt(scene: Scene, i: Ints, j: Ints, routing: Routing, rng: np.random
     worth = np.where(seen > 0, 1 - ledger.discount, 1.0) if ledger.discount else None
     kept = _not_too_often(config, seen, t, worth, over, routing.max_obs)
     if not kept.all():
-        i, j, t, over = i[kept], j[kept], t[kept], over[kept]
+        i, j, t, over, seen = i[kept], j[kept], t[kept], over[kept], seen[kept]
     fields["n_candidates_after_duplicates"] = len(i)
     fields["star_cap_rejects"] = fields["star_cap_reject_items"] = 0
     reason = None
@@ -164,11 +164,11 @@ def run_attempt(scene: Scene, i: Ints, j: Ints, routing: Routing, rng: np.random
         left = ~over | passing
         fields["star_cap_rejects"] = int((~left).sum())
         fields["star_cap_reject_items"] = int(capped[np.unique(np.concatenate([i[~left], j[~left]]))].sum())
-        i, j, t, over = i[left], j[left], t[left], over[left]
+        i, j, t, over, seen = i[left], j[left], t[left], over[left], seen[left]
     fields["n_candidates_after_star_caps"] = fields["n_candidates_scored"] = len(i)
     if not len(i):
         return Attempt(None, fields)
-    at = _chosen(scene, i, j, t, routing, rng, fields)
+    at = _chosen(scene, i, j, t, seen, routing, rng, fields)
     if at is None:
         return Attempt(None, fields)
     fields["star_override_used"] = bool(over[at])
@@ -236,11 +236,18 @@ def _overrides(scene: Scene, i: Ints, j: Ints, t: Floats, over: Flags, routing: 
 
 
 def _chosen(
-    scene: Scene, i: Ints, j: Ints, t: Floats, routing: Routing, rng: np.random.Generator, fields: dict[str, Any]
+    scene: Scene,
+    i: Ints,
+    j: Ints,
+    t: Floats,
+    seen: npt.NDArray[np.uint8],
+    routing: Routing,
+    rng: np.random.Generator,
+    fields: dict[str, Any],
 ) -> int | None:
     """Coverage quota, exploring, or the greatest utility (§7.5)."""
     ledger, config = scene.ledger, scene.config
-    score, draws = _penalised(ledger, config, i, j, t), routing.draws
+    score, draws = _penalised(ledger, config, i, j, t, seen), routing.draws
     if draws.covers(ledger, config):
         fields.update(is_explore_step=True, explore_reason="coverage_quota_override")
         rare = ledger.degree < 2
@@ -260,10 +267,12 @@ def _chosen(
     return _best(score, None)
 
 
-def _penalised(ledger: Ledger, config: AdaptiveConfig, i: Ints, j: Ints, t: Floats) -> Floats:
+def _penalised(
+    ledger: Ledger, config: AdaptiveConfig, i: Ints, j: Ints, t: Floats, seen: npt.NDArray[np.uint8]
+) -> Floats:
     """What the best pair has most of: utility, or any other falling function of ``|t|``."""
     if ledger.discount:
-        utility = _utility(t) * np.where(ledger.seen[i, j] > 0, 1 - ledger.discount, 1.0)
+        utility = _utility(t) * np.where(seen > 0, 1 - ledger.discount, 1.0)
     elif config.degree_alpha:
         utility = _utility(t)
     else:

@@ -8,7 +8,7 @@ import numpy as np
 
 from pairscale.adaptive._changes import Changes
 from pairscale.adaptive._health import Health
-from pairscale.adaptive._repeats import ENOUGH_REPEATS, REVERSE, all_asked, reversible
+from pairscale.adaptive._repeats import ENOUGH_REPEATS, REVERSE, all_asked, has_reversible
 from pairscale.adaptive.refits import Belief, LagPoint, RefitRequest
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Refitting(Changes):
     @property
     def _reverses_next(self) -> bool:
         """Whether the next step asks an earlier pair again in the other order."""
-        return self._is_reversal_due and bool(len(reversible(self.ledger)[0]))
+        return self._is_reversal_due and has_reversible(self.ledger)
 
     @property
     def _is_reversal_due(self) -> bool:

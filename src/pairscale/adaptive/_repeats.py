@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pairscale.core.arrays import Ints
+
 if TYPE_CHECKING:
     from pairscale.adaptive.ledger import Ledger
-    from pairscale.core.arrays import Ints
 
 __all__ = [
     "ENOUGH_REPEATS",
@@ -19,6 +20,7 @@ __all__ = [
     "RepeatCounts",
     "all_asked",
     "draw_reversed",
+    "has_reversible",
     "reversible",
 ]
 
@@ -35,6 +37,7 @@ ENOUGH_REPEATS = 30
 """Repeats that there must be before anything is decided on how they agree."""
 
 _FLIP_LEVEL = 0.95
+_FEW = 1_000  # pairs that are looked at together
 _HALF = 32  # bits of a pair's code that hold its second item
 
 
@@ -58,7 +61,8 @@ class RepeatCounts:
     n_same_order: int = 0
     n_agreeing: int = 0
     points_of_first: float = 0.0
-    _once: list[int] = field(default_factory=list[int])  # codes of the pairs with one answer
+    _once: Ints = field(default_factory=lambda: np.empty(1024, dtype=np.int64))  # codes of the pairs with one answer
+    _n_once: int = 0  # how many there are
     _place: dict[int, int] = field(default_factory=dict[int, int])  # where a code is among them
     _last: dict[tuple[int, int], float] = field(default_factory=dict[tuple[int, int], float])  # Y, by first and second
 
@@ -92,18 +96,27 @@ class RepeatCounts:
         self._last[a, b] = y
         code = (min(a, b) << _HALF) + max(a, b)
         if times == 0:
-            self._place[code] = len(self._once)
-            self._once.append(code)
+            if self._n_once == len(self._once):
+                self._once = np.concatenate([self._once, np.empty_like(self._once)])
+            self._place[code] = self._n_once
+            self._once[self._n_once] = code
+            self._n_once += 1
         elif (at := self._place.pop(code, None)) is not None:
-            moved = self._once.pop()
+            self._n_once -= 1
+            moved = int(self._once[self._n_once])
             if moved != code:
                 self._once[at] = moved
                 self._place[moved] = at
 
-    def asked_once(self) -> tuple[Ints, Ints]:
-        """The pairs with one answer, as two arrays of items."""
-        codes = np.array(self._once, dtype=np.int64)
+    def asked_once(self, begin: int = 0, end: int | None = None) -> tuple[Ints, Ints]:
+        """The pairs with one answer, or a part of them, as two arrays of items."""
+        codes = self._once[: self._n_once][begin:end]
         return codes >> _HALF, codes & ((1 << _HALF) - 1)
+
+    @property
+    def n_once(self) -> int:
+        """How many pairs have one answer."""
+        return self._n_once
 
     def columns(self, committed: int) -> dict[str, Any]:
         """The columns of the round log."""
@@ -130,11 +143,16 @@ class RepeatCounts:
         return surely_above(self.n_flips, self.n_reversed, share, _FLIP_LEVEL)
 
 
-def reversible(ledger: Ledger) -> tuple[Ints, Ints]:
-    """The pairs that were asked once and may be asked now, as two arrays of items."""
-    i, j = ledger.repeats.asked_once()
+def reversible(ledger: Ledger, begin: int = 0, end: int | None = None) -> tuple[Ints, Ints]:
+    """The pairs that were asked once, or a part of them, that may be asked now, as two arrays of items."""
+    i, j = ledger.repeats.asked_once(begin, end)
     free = ~(ledger.closed[i, j] | ledger.set_aside[i] | ledger.set_aside[j])
     return i[free], j[free]
+
+
+def has_reversible(ledger: Ledger) -> bool:
+    """Whether there is one; nearly always among the first."""
+    return any(len(reversible(ledger, at, at + _FEW)[0]) for at in range(0, ledger.repeats.n_once, _FEW))
 
 
 def draw_reversed(ledger: Ledger, rng: np.random.Generator) -> tuple[int, int] | None:

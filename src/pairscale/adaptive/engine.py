@@ -18,7 +18,7 @@ from pairscale.adaptive._proposal import Proposal, Starved
 from pairscale.adaptive._refitting import Refitting
 from pairscale.adaptive._repeats import EXHAUSTED, REVERSE, draw_reversed
 from pairscale.adaptive._round import STAGES, BoundarySlots, Round
-from pairscale.adaptive._strata import anchor_items, best_first, strata_by_rank
+from pairscale.adaptive._strata import anchor_items, best_first, best_first_again, strata_by_rank
 from pairscale.adaptive._warm_start import WarmStart
 from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
 from pairscale.adaptive.ledger import FIRST_ANSWERS, Ledger
@@ -135,6 +135,7 @@ class Engine(Refitting):
             )
         self._number_of = {name: number for number, name in enumerate(self.ids)}
         self._by_id: Ints = np.array(sorted(range(n), key=self.ids.__getitem__), dtype=np.int64)
+        self._order = self._by_id  # the items by TrueSkill mean, when they were last looked at
         self._id_place: Ints = np.empty(n, dtype=np.int64)
         self._id_place[self._by_id] = np.arange(n)
         self._strata = strata_by_rank(n, self.config)
@@ -312,7 +313,10 @@ class Engine(Refitting):
         }
 
     def _scene(self) -> Scene:
-        order = best_first(self.ledger.mu, self._by_id)
+        order = best_first_again(self.ledger.mu, self._order, self._id_place)
+        if order is None:
+            order = best_first(self.ledger.mu, self._by_id)
+        self._order = order
         rank, stratum = np.empty_like(order), np.empty_like(order)
         rank[order] = np.arange(1, len(order) + 1)
         stratum[order] = self._strata

@@ -86,6 +86,17 @@ def likely_worst(draws: Floats, count: int) -> Ints:
     half, n_params = len(draws) // 2, draws.shape[2]
     if n_params <= count or half < _LEAST_DRAWS // 2:
         return np.arange(n_params)
+    width = max(64, BLOCK // (len(draws) * draws.shape[1]))
+    parts = [_suspicion(draws[:, :, start : start + width], half) for start in range(0, n_params, width)]
+    worst = [np.argpartition(-figure, count)[:count] for figure in np.concatenate(parts, axis=1)]
+    return np.unique(np.concatenate(worst))
+
+
+def _suspicion(draws: Floats, half: int) -> Floats:
+    """Of some parameters: how far apart half chains are, how draws follow draws, and how far apart half chains spread.
+
+    Infinite where it cannot be told.
+    """
     centred = draws - draws.mean(axis=(0, 1))
     lagged = np.einsum("dcp,dcp->p", centred[1:], centred[:-1])
     suspects = []
@@ -99,8 +110,7 @@ def likely_worst(draws: Floats, count: int) -> Ints:
             suspects.append(np.einsum("cp,cp->p", halves, halves) / scale)
             if not folded:
                 suspects.append(lagged / scale)
-    worst = [np.argpartition(-np.nan_to_num(figure, nan=np.inf), count)[:count] for figure in suspects]
-    return np.unique(np.concatenate(worst))
+    return np.asarray(np.nan_to_num(np.stack(suspects), nan=np.inf))
 
 
 def _figures(draws: npt.ArrayLike, *, rhat: bool, ess: bool) -> tuple[Floats, Floats]:

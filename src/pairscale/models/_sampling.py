@@ -32,10 +32,14 @@ if TYPE_CHECKING:
     from pairscale.models._logit_density import LogitDensity, Whitened
     from pairscale.models.sampling import MCMCSettings
 
-__all__ = ["FIRST_LAPSE", "PATH", "Begun", "Sampled", "Warm", "sampled", "warmed_up", "whitened"]
+__all__ = ["FIRST_LAPSE", "MANY", "PATH", "Begun", "Sampled", "Warm", "sampled", "warmed_up", "whitened"]
 
 FIRST_LAPSE = 0.07  # where the search for coordinates begins; the prior's mean is 0.09
 _TEACH = 100  # so many draws of the warm-up can teach other coordinates
+MANY = 5_000
+"""Of more items, draws are kept in single precision and once: a copy of them all would be a gigabyte."""
+_AT_A_TIME = 50  # transitions, of so many items
+_TAUGHT = 2_000  # draws that a later fit of so many items learns from
 _SUSPECTS = 24  # of each kind are judged before all the others
 PATH = 1.7  # a little more than a quarter turn of a unit normal: means and spreads both mix well
 _COLD = "the step size collapsed with the start of the earlier fit; the fit began without it"
@@ -78,21 +82,27 @@ class Sampled:
     """The draws of a fit.
 
     Attributes:
-        draws: (draws, chains, parameters), abilities as they were drawn.
-        theta: (draws, chains, items), centred.
+        draws: (draws, chains, parameters), abilities as they were drawn, less ``shift``.
+        theta: (draws, chains, items), centred; of many items, the same memory as ``draws``.
         diagnostics: what the gate said.
         accept: the mean acceptance.
+        shift: (draws, chains, 1), what was taken from the abilities of a draw to centre them; zero of few items.
     """
 
     draws: Floats
     theta: Floats
     diagnostics: Diagnostics
     accept: float
+    shift: Floats
 
     def warm_start(self, ids: tuple[str, ...], model: JudgeParameters, begun: Begun) -> Warm:
         """What a later fit can start from."""
-        every_other = self.draws[::2]
+        step = 2 if len(ids) <= MANY else max(2, self.draws.shape[0] * self.draws.shape[1] // _TAUGHT)
+        every_other = self.draws[::step]
         flat = every_other.reshape(-1, every_other.shape[2]).T  # parameters as rows
+        if len(ids) > MANY:
+            flat = flat.astype(np.float64)
+            flat[: len(ids)] += self.shift[::step].ravel()
         assert isinstance(begun.coordinates, Coordinates)  # noqa: S101 - only these can be learned
         return Warm(ids, model, self.draws[-1].T, *begun.coordinates.learn(flat), begun.sampler.step)
 
@@ -207,19 +217,15 @@ def sampled(
     The parameters that look worst are judged first. If one of them does not pass, the whole does not, and its figures
     say how many draws are missing.
     """
-    sampler, coordinates = begun.sampler, begun.coordinates
-    parts: list[Floats] = []
+    density, most = begun.coordinates.posterior, settings.extend * settings.iter_sampling
+    n, planned = density.n, settings.iter_sampling
+    draws = _room(0, settings.chains, density)
+    shift = np.zeros((0, settings.chains, 1))
     divergences, accepted = 0, 0.0
-    n, most = coordinates.posterior.n, settings.extend * settings.iter_sampling
-    planned = settings.iter_sampling
     while True:
-        done = sampler.advance(planned - len(parts), adapt=False, on_draw=tick)
-        accepted += done.accept * len(done.positions)
-        parts += [coordinates.to_x(z).T for z in done.positions]
-        divergences += done.divergences
-        draws = np.stack(parts)  # draws, chains, parameters
-        theta = _abilities(coordinates.posterior, draws)
-        theta = theta - theta.mean(axis=2, keepdims=True)
+        draws, more, accept = _with_more(draws, begun, planned, tick)
+        divergences, accepted = divergences + more, accepted + accept
+        theta, shift = _centred(density, draws, shift)
         judge = draws[:, :, n:]
         final = planned == most
         if not final:
@@ -229,8 +235,45 @@ def sampled(
         if final or diagnostics.diagnostics_pass:
             diagnostics = diagnose([theta, judge], divergences, n, near_stop, gate=gate)
             if final or diagnostics.diagnostics_pass:
-                return Sampled(draws, theta, diagnostics, accepted / planned)
+                return Sampled(draws, theta, diagnostics, accepted / planned, shift)
         planned = min(_enough(planned, diagnostics), most)
+
+
+def _with_more(draws: Floats, begun: Begun, planned: int, tick: Callable[[], None]) -> tuple[Floats, int, float]:
+    """So many draws of each chain, the first of them as they are; divergences and the sum of acceptances of the others.
+
+    Of many items, transitions are made some at a time: their positions are doubles.
+    """
+    grown = _room(planned, draws.shape[1], begun.coordinates.posterior)
+    at, divergences, accepted = len(draws), 0, 0.0
+    grown[:at] = draws
+    while at < planned:
+        n = planned - at if begun.coordinates.posterior.n <= MANY else min(_AT_A_TIME, planned - at)
+        done = begun.sampler.advance(n, adapt=False, on_draw=tick)
+        accepted += done.accept * n
+        divergences += done.divergences
+        for z in done.positions:
+            grown[at] = begun.coordinates.to_x(z).T
+            at += 1
+    return grown, divergences, accepted
+
+
+def _room(planned: int, chains: int, density: BTLDensity | LogitDensity | SlopeDensity) -> Floats:
+    """Room for draws (draws, chains, parameters); sums depend on what lies beside what, to the last bit."""
+    if density.n > MANY:
+        return np.empty((planned, chains, density.size), dtype=np.float32)
+    return np.empty((planned, density.size, chains)).transpose(0, 2, 1)
+
+
+def _centred(density: BTLDensity | LogitDensity | SlopeDensity, draws: Floats, shift: Floats) -> tuple[Floats, Floats]:
+    """The abilities of draws, centred, and what was taken from them in ``draws``: of many items, they are one array."""
+    theta = _abilities(density, draws)
+    mean = theta.mean(axis=2, keepdims=True, dtype=np.float64)
+    if density.n <= MANY or not np.shares_memory(theta, draws):
+        return theta - mean, np.zeros((len(draws), *shift.shape[1:]))
+    theta -= mean
+    mean[: len(shift)] += shift  # what is left of the mean of those that were centred before is rounding
+    return theta, mean
 
 
 def _abilities(density: BTLDensity | LogitDensity | SlopeDensity, draws: Floats) -> Floats:

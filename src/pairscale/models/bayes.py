@@ -297,6 +297,7 @@ def fit_btl(
         expit(judge["u"]) if "u" in judge else None,
         judge.get("b"),
         diagnostics,
+        in_place=True,
     )
     inputs = {"comparisons": _digest(cells)}
     groups = [group for group in linked_groups(cells.winner, cells.loser, len(names)) if len(group) > 1]

@@ -29,6 +29,7 @@ from pairscale._version import __version__
 from pairscale.core.display import ReprMixin
 from pairscale.core.provenance import Provenance
 from pairscale.models._btl import Cells, JudgeParameters
+from pairscale.models._convergence import BLOCK
 from pairscale.models._normal import OUT, Normal, Target
 from pairscale.models._normal_sparse import SparseTarget
 from pairscale.models.bayes import judge_parameters
@@ -211,17 +212,24 @@ def draw_around(target: Target, size: int, rng: np.random.Generator) -> tuple[Fl
     noise, variance = target.noise(center.factor, size // 2, rng)
     noise = np.concatenate([noise.T, -noise.T])
     noise *= np.sqrt(variance / np.einsum("si,si->i", noise, noise) * (size - 1))
-    mean, log_sd = np.zeros(target.size), np.zeros(target.size)
     judge = np.tile(center.judge, (size, 1))
+    curves: list[tuple[Floats, list[Floats], list[Floats]]] = []  # per axis: places, and how means and widths move
     for direction in axes.T:
         ends, axis = _ends(target, center, direction)
         z = _from_density(center, ends, axis, size // 2, rng)
         judge += z[:, None] * axis
-        mean = mean + _curve(z, *(end.mean - center.mean for end in ends))
-        log_sd = log_sd + _curve(z, *(0.5 * np.log(end.variance / center.variance) for end in ends))
-    noise *= np.exp(log_sd)
-    noise += mean
-    noise += center.mean
+        widened = [0.5 * np.log(end.variance / center.variance) for end in ends]
+        curves.append((z, [end.mean - center.mean for end in ends], widened))
+    height = max(1, BLOCK // target.size)
+    for start in range(0, size, height):  # of ten thousand items, every array of all draws is a gigabyte
+        rows = slice(start, start + height)
+        mean, log_sd = np.zeros(target.size), np.zeros(target.size)
+        for z, moved, widened in curves:
+            mean = mean + _curve(z[rows], *moved)
+            log_sd = log_sd + _curve(z[rows], *widened)
+        noise[rows] *= np.exp(log_sd)
+        noise[rows] += mean
+        noise[rows] += center.mean
     return noise, dict(zip(target.names, judge.T, strict=True))
 
 

@@ -73,7 +73,7 @@ class Posterior:
 
     Attributes:
         ids: the items.
-        theta: of shape (draws, items), each draw with mean 0.
+        theta: of shape (draws, items), each draw with mean 0; of thousands of items in single precision.
         epsilon: the lapse rate of each draw; None when the model has none.
         b: the position bias of each draw; None when the model has none.
         chains: how many chains the draws come from.
@@ -117,6 +117,8 @@ class Posterior:
         epsilon: npt.NDArray[Any] | None = None,
         b: npt.NDArray[Any] | None = None,
         diagnostics: Diagnostics | None = None,
+        *,
+        in_place: bool = False,
     ) -> Posterior:
         """A posterior from arrays by draw and chain; each draw of theta is centred.
 
@@ -126,12 +128,15 @@ class Posterior:
             epsilon: of shape (draws, chains).
             b: of shape (draws, chains).
             diagnostics: what the gate said of them.
+            in_place: keep ``theta`` itself, centred, in its precision; nothing else may use it.
         """
         if theta.ndim != 3:
             raise InputError(f"theta must have the shape (draws, chains, items), not {theta.shape}")
         chains = theta.shape[1]
         rows = theta.reshape(-1, theta.shape[2])
-        centred = np.subtract(rows, rows.mean(axis=1, keepdims=True, dtype=np.float64), dtype=np.float64)
+        into = rows if in_place else None
+        mean = rows.mean(axis=1, keepdims=True, dtype=np.float64)
+        centred = np.subtract(rows, mean, into, dtype=np.float64, casting="same_kind")
         flat_epsilon, flat_b = (
             None if x is None else np.asarray(x, dtype=np.float64).reshape(-1) for x in (epsilon, b)
         )
@@ -158,7 +163,8 @@ class Posterior:
         ranks = _draw_ranks(self.theta)
         rank_mean, rank_sd, p_top = np.empty(self.n_items), np.empty(self.n_items), np.empty(self.n_items)
         rank = {name: np.empty(self.n_items) for name in _RANK_LEVELS}
-        for block, rows in _columns(ranks):
+        for block, doubled in _columns(ranks):
+            rows = doubled / 2
             rank_mean[block], rank_sd[block] = rows.mean(axis=1), rows.std(axis=1, ddof=1)
             p_top[block] = (rows <= _top(self.n_items)).mean(axis=1)
             _fill_quantiles(rank, block, rows, _RANK_LEVELS)
@@ -299,8 +305,13 @@ def _expected_r2(theta: Floats, mean: Floats) -> float | None:
     size = float(centred @ centred)
     if size <= 0:
         return None
-    along, squares = theta @ centred, theta.var(axis=1) * theta.shape[1]
-    return float(np.mean(along**2 / np.maximum(squares * size, 1e-300)))
+    height = len(theta) if theta.dtype == np.float64 else max(1, BLOCK // theta.shape[1])
+    parts = []
+    for start in range(0, len(theta), height):
+        rows = theta[start : start + height].astype(np.float64, copy=False)
+        along, squares = rows @ centred, rows.var(axis=1) * rows.shape[1]
+        parts.append(along**2 / np.maximum(squares * size, 1e-300))
+    return float(np.mean(np.concatenate(parts)))
 
 
 def _columns(draws: npt.NDArray[Any]) -> Iterator[tuple[slice, Floats]]:
@@ -320,11 +331,11 @@ def _fill_quantiles(into: dict[str, Floats], block: slice, rows: Floats, levels:
         into[name][block] = low + (high - low) * (last * level - below)
 
 
-def _draw_ranks(theta: Floats) -> npt.NDArray[np.float32]:
-    """The rank of each item in each draw, 1 the highest; single precision holds them and their halves exactly."""
+def _draw_ranks(theta: Floats) -> npt.NDArray[Any]:
+    """Twice the rank of each item in each draw, 1 the highest; equal ones share their average rank."""
     n_items = theta.shape[1]
-    table = np.arange(2, 2 * n_items + 1) / 2
-    ranks = np.empty(theta.shape, dtype=np.float32)
+    table = np.arange(2.0, 2 * n_items + 1)
+    ranks = np.empty(theta.shape, dtype=np.uint16 if n_items < 2**15 else np.float32)
     height = max(1, BLOCK // n_items)
     for start in range(0, len(theta), height):
         ranks[start : start + height] = by_rank(-theta[start : start + height], table)
