@@ -141,8 +141,13 @@ def replay(store: RunFile, state: AdaptiveState, events: list[dict[str, Any]]) -
 def unanswered(store: RunFile, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The proposals that were asked and are not among the rows of the step log; each once, as it was asked last."""
     answered = {row["step_id"] for row in rows}
-    waiting = {row["step_id"]: row for row in store.read_log("adaptive_open")}
-    return [row for step_id, row in waiting.items() if step_id not in answered]
+    asked = logs.c.log == "adaptive_open"
+    with store.transaction() as connection:
+        steps = select(logs.c.data["step_id"].as_integer(), logs.c.row).where(asked).order_by(logs.c.row)
+        last = {step_id: number for step_id, number in connection.execute(steps) if step_id not in answered}
+        found = select(logs.c.row, logs.c.data).where(asked, logs.c.row.in_(last.values()))
+        proposals = {number: dict(data) for number, data in connection.execute(found)}
+    return [proposals[number] for number in last.values()]
 
 
 def in_order(

@@ -17,6 +17,7 @@ stays one. All functions work on numbers and, element by element, on arrays.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ from scipy.special import erfcx, ndtr
 from pairscale.core.arrays import Floats
 from pairscale.core.errors import InputError
 
-__all__ = ["BETA", "MU", "SIGMA", "Beliefs", "update", "update_tie", "win_probability"]
+__all__ = ["BETA", "MU", "SIGMA", "Beliefs", "chance_of", "update", "update_one", "update_tie", "win_probability"]
 
 MU = 25.0
 """What is believed of an item before its first comparison: the mean."""
@@ -94,6 +95,36 @@ def update(
         mu_loser=mu_l - s_l * (s_l / c) * v,
         sigma_loser=_narrowed(s_l, s_w, c, rest, beta),
     )
+
+
+_NOISE = math.sqrt(2) * BETA
+_HALF_NORMAL = math.sqrt(2 / math.pi)
+
+
+def update_one(mu_winner: float, sigma_winner: float, mu_loser: float, sigma_loser: float) -> Beliefs:
+    """:func:`update` of single numbers, the same to the last bit: a run does it for every answer, and when replayed."""
+    c = float(np.hypot(np.hypot(sigma_winner, sigma_loser), _NOISE))
+    t = (mu_winner - mu_loser) / c if 0 < c < math.inf else math.nan
+    if not (t >= -_FAR and sigma_winner > 0 and sigma_loser > 0):
+        return update(mu_winner, sigma_winner, mu_loser, sigma_loser)
+    v = _HALF_NORMAL / float(erfcx(-t / math.sqrt(2)))
+    rest = min(max(1 - v * (v + t), 0.0), 1.0)
+    narrowed = []
+    for own, other in ((sigma_winner, sigma_loser), (sigma_loser, sigma_winner)):
+        stays = (other / c) * (other / c) + 2 * ((BETA / c) * (BETA / c))
+        narrowed.append(min(own, own * math.sqrt(stays + (own / c) * (own / c) * rest)))
+    moved_winner = mu_winner + sigma_winner * (sigma_winner / c) * v
+    moved_loser = mu_loser - sigma_loser * (sigma_loser / c) * v
+    return Beliefs(*map(np.asarray, (moved_winner, narrowed[0], moved_loser, narrowed[1])))
+
+
+def chance_of(mu_i: float, sigma_i: float, mu_j: float, sigma_j: float) -> float:
+    """:func:`win_probability` of single numbers, the same to the last bit."""
+    c = float(np.hypot(np.hypot(sigma_i, sigma_j), _NOISE))
+    t = (mu_i - mu_j) / c if 0 < c < math.inf else math.nan
+    if not (math.isfinite(t) and sigma_i > 0 and sigma_j > 0):
+        return float(win_probability(mu_i, sigma_i, mu_j, sigma_j))
+    return float(ndtr(t))
 
 
 def update_tie(mu_i: npt.ArrayLike, sigma_i: npt.ArrayLike, mu_j: npt.ArrayLike, sigma_j: npt.ArrayLike) -> Beliefs:

@@ -127,8 +127,8 @@ def restore(
 def _let_hold(change: Change, results: Callable[[], Iterator[pl.DataFrame]]) -> tuple[int, int, pl.DataFrame | None]:
     """Change what was entered to what the results table says, and remove the comparisons that it does not have."""
     there = _standing(change.connection)
-    keys = (_keys(block) for block in results())
-    given = pl.concat([_keys(pl.DataFrame()), *keys]).with_row_index("place").unique(_KEY, keep="last")
+    keys = [_keys(block) for block in results()]
+    given = pl.concat([there.clear().select(_KEY), *keys]).with_row_index("place").unique(_KEY, keep="last")
     gone = there.join(given, on=_KEY, how="anti")["comparison_id"].to_list()
     for begin in range(0, len(gone), _NAMED):
         change.connection.execute(
@@ -163,11 +163,8 @@ def _standing(connection: Connection) -> pl.DataFrame:
 
 def _keys(block: pl.DataFrame) -> pl.DataFrame:
     """What tells the rows of a results table from each other; empty where it does not say."""
-    return _short(
-        block.select(
-            (pl.col(name) if name in block.columns else pl.lit(None)).cast(pl.String).alias(name) for name in _KEY
-        )
-    )
+    missing = [pl.lit(None, pl.String).alias(name) for name in _KEY if name not in block.columns]
+    return _short(block.with_columns(missing).select(pl.col(_KEY).cast(pl.String)))
 
 
 def _short(keys: pl.DataFrame) -> pl.DataFrame:

@@ -33,6 +33,7 @@ __all__ = [
     "get_fact",
     "letter_rows",
     "open_address",
+    "parse_rows",
     "prepared_insert",
     "raw_rows",
     "read_columns",
@@ -159,9 +160,7 @@ def read_columns(blocks: Iterable[Sequence[str]]) -> dict[str, list[Any]]:
     columns: dict[str, list[Any]] = {}
     done = 0
     for texts in blocks:
-        # A few at a time: one by one, every name is made again for every row; many at once, the cache overflows.
-        few = (f"[{','.join(texts[start : start + 20])}]" for start in range(0, len(texts), 20))
-        rows = [row for text in few for row in json.loads(text)]
+        rows = parse_rows(texts)
         for name in sorted(set().union(*rows) - columns.keys()):
             columns[name] = [None] * done
         done += len(rows)
@@ -172,6 +171,13 @@ def read_columns(blocks: Iterable[Sequence[str]]) -> dict[str, list[Any]]:
             for name, values in columns.items():
                 values.extend([row.get(name) for row in rows])
     return columns
+
+
+def parse_rows(texts: Sequence[str]) -> list[dict[str, Any]]:
+    """Rows from their JSON, which share their names."""
+    # A few at a time: one by one, every name is made again for every row; many at once, the cache overflows.
+    few = (f"[{','.join(texts[start : start + 20])}]" for start in range(0, len(texts), 20))
+    return [row for text in few for row in json.loads(text)]
 
 
 def scrub_surrogates(value: Any) -> Any:

@@ -37,6 +37,7 @@ from pairscale.store.database import (
     copy_rows,
     get_fact,
     open_address,
+    parse_rows,
     read_columns,
     set_fact,
     write_json,
@@ -407,9 +408,9 @@ class RunFile:
 
     def read_log(self, name: str, *, last: int | None = None) -> list[dict[str, Any]]:
         """The rows of a named log, in order; all, or the last so many."""
-        query = select(logs.c.data).where(logs.c.log == name).order_by(logs.c.row.desc()).limit(last)
+        query = select(cast(logs.c.data, Text)).where(logs.c.log == name).order_by(logs.c.row.desc()).limit(last)
         with self.transaction() as connection:
-            return [dict(row.data) for row in connection.execute(query)][::-1]
+            return parse_rows([data for (data,) in connection.execute(query)][::-1])
 
     def log_counts(self, name: str, field: str) -> dict[str, int]:
         """How many rows of a named log have each value of a text field."""
