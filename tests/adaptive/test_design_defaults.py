@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pairscale.adaptive._strata import anchor_items, best_first, strata_by_rank
+from pairscale.adaptive._strata import anchor_items, best_first, best_first_again, strata_by_rank
 from pairscale.adaptive.config import AdaptiveConfig, BTLConfig
 from pairscale.adaptive.engine import Engine
 from pairscale.core.errors import InputError
@@ -296,3 +296,19 @@ def test_a_seed_is_a_whole_number(seed: Any) -> None:
 def test_one_item_cannot_be_ranked() -> None:
     with pytest.raises(InputError, match="two texts"):
         Engine(["a"])
+
+
+def test_the_order_of_before_gives_the_same_order() -> None:
+    """Step by step, with scores that few items have alone: where ids have to tell, all are sorted."""
+    rng = np.random.default_rng(1)
+    n, asked_ids = 40, 0
+    score, by_id = np.full(n, 25.0), rng.permutation(n)
+    id_place = np.argsort(by_id)
+    order = by_id
+    for _ in range(300):
+        score[rng.integers(n, size=2)] = rng.integers(20, 30, size=2)
+        again = best_first_again(score, order, id_place)
+        asked_ids += again is None
+        order = best_first(score, by_id) if again is None else again
+        assert order.tolist() == best_first(score, by_id).tolist()
+    assert 0 < asked_ids < 300

@@ -441,3 +441,25 @@ def test_simulation_based_calibration(variant, prior_sd):
         print(f"\n{variant}, prior {prior_sd}, {name}: p of uniform ranks {p:.3f}, 90 % intervals cover {share:.3f}")
         assert p > 1e-4
         assert stats.binomtest(int(covered[name].sum()), covered.height, 0.9).pvalue > 1e-4
+
+
+def test_draws_of_many_items_are_kept_once_in_single_precision(monkeypatch):
+    """The same draws as of few items, but for their precision; so is what a later fit starts from."""
+    _, first, second, won = simulated(12, 150, seed=4)
+    rows, ids = table(12, first, second, won)
+    settings = MCMCSettings(iter_warmup=60, iter_sampling=70, extend=3)  # not enough: the plan is extended
+    few = fit_btl(rows, ids, settings=settings, seed=1, prior_sd="learned")
+    monkeypatch.setattr("pairscale.models._sampling.MANY", 11)
+    many = fit_btl(rows, ids, settings=settings, seed=1, prior_sd="learned")
+    assert few.posterior.n_draws > 70 * settings.chains
+    assert (few.posterior.theta.dtype, many.posterior.theta.dtype) == (np.float64, np.float32)
+    np.testing.assert_allclose(many.posterior.theta, few.posterior.theta, atol=1e-6)
+    np.testing.assert_allclose(many.prior_sd, few.prior_sd, rtol=1e-6)
+    assert many.accept == pytest.approx(few.accept)
+    assert many.diagnostics.max_rhat == pytest.approx(few.diagnostics.max_rhat, abs=1e-4)
+    ours, theirs = many.posterior.items, few.posterior.items
+    np.testing.assert_allclose(ours.theta_mean, theirs.theta_mean, atol=1e-6)
+    np.testing.assert_allclose(ours.rank_mean, theirs.rank_mean, atol=0.01)
+    np.testing.assert_allclose(many._warm.center, few._warm.center, atol=1e-5)
+    again = fit_btl(rows, ids, settings=settings, seed=2, prior_sd="learned", warm=many)
+    np.testing.assert_allclose(again.posterior.items.theta_mean, theirs.theta_mean, atol=0.2)

@@ -126,3 +126,21 @@ def test_no_belief_at_all(numbers: tuple[float, float, float, float]) -> None:
 def test_beta_must_be_above_zero() -> None:
     with pytest.raises(InputError, match="beta"):
         update(0, 1, 0, 1, beta=0)
+
+
+@given(MEANS, SIGMAS, MEANS, SIGMAS)
+def test_single_numbers_give_the_same_bits(mu_i: float, sigma_i: float, mu_j: float, sigma_j: float) -> None:
+    assert module.update_one(mu_i, sigma_i, mu_j, sigma_j) == update(mu_i, sigma_i, mu_j, sigma_j)
+    assert module.chance_of(mu_i, sigma_i, mu_j, sigma_j) == win_probability(mu_i, sigma_i, mu_j, sigma_j)
+
+
+@pytest.mark.parametrize("at", range(4))
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, 0.0])
+def test_single_numbers_are_refused_alike(at: int, wrong: float) -> None:
+    numbers = [MU, SIGMA, MU, SIGMA]
+    numbers[at] = wrong
+    if wrong == 0 and at % 2 == 0:
+        return
+    for function in (module.update_one, module.chance_of):
+        with pytest.raises(InputError):
+            function(*numbers)

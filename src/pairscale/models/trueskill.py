@@ -105,7 +105,7 @@ def update_one(mu_winner: float, sigma_winner: float, mu_loser: float, sigma_los
     """:func:`update` of single numbers, the same to the last bit: a run does it for every answer, and when replayed."""
     c = float(np.hypot(np.hypot(sigma_winner, sigma_loser), _NOISE))
     t = (mu_winner - mu_loser) / c if 0 < c < math.inf else math.nan
-    if not (t >= -_FAR and sigma_winner > 0 and sigma_loser > 0):
+    if not (-_FAR <= t < math.inf and sigma_winner > 0 and sigma_loser > 0):
         return update(mu_winner, sigma_winner, mu_loser, sigma_loser)
     v = _HALF_NORMAL / float(erfcx(-t / math.sqrt(2)))
     rest = min(max(1 - v * (v + t), 0.0), 1.0)
