@@ -450,6 +450,7 @@ def test_draws_of_many_items_are_kept_once_in_single_precision(monkeypatch):
     settings = MCMCSettings(iter_warmup=60, iter_sampling=70, extend=3)  # not enough: the plan is extended
     few = fit_btl(rows, ids, settings=settings, seed=1, prior_sd="learned")
     monkeypatch.setattr("pairscale.models._sampling.MANY", 11)
+    monkeypatch.setattr("pairscale.models._sampling._TAUGHT", 10**6)
     many = fit_btl(rows, ids, settings=settings, seed=1, prior_sd="learned")
     assert few.posterior.n_draws > 70 * settings.chains
     assert (few.posterior.theta.dtype, many.posterior.theta.dtype) == (np.float64, np.float32)

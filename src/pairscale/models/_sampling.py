@@ -39,7 +39,7 @@ _TEACH = 100  # so many draws of the warm-up can teach other coordinates
 MANY = 5_000
 """Of more items, draws are kept in single precision and once: a copy of them all would be a gigabyte."""
 _AT_A_TIME = 50  # transitions, of so many items
-_TAUGHT = 2_000  # draws that a later fit of so many items learns from
+_TAUGHT = 500  # draws that a later fit of so many items learns from
 _SUSPECTS = 24  # of each kind are judged before all the others
 PATH = 1.7  # a little more than a quarter turn of a unit normal: means and spreads both mix well
 _COLD = "the step size collapsed with the start of the earlier fit; the fit began without it"
