@@ -11,7 +11,7 @@ import pytest
 
 import pairscale as ps
 from pairscale.checks import _agreement_intervals
-from pairscale.checks._agreement_intervals import Intervals, cell_codes
+from pairscale.checks._agreement_intervals import IntervalMethod, cell_codes
 from pairscale.checks._coefficients import Kappa
 
 SEED = 20261120
@@ -100,7 +100,7 @@ def coverage(prevalence, n, kappa, runs, seed):
         estimate = of_cells(table[None, :].astype(float))[0]
         if np.isnan(estimate):
             continue
-        lower, upper = Intervals(1, 0.95, 1, table.astype(float), [of_cells]).by_table()[0]
+        lower, upper = IntervalMethod(1, 0.95, 1, table.astype(float), [of_cells]).by_table()[0]
         held += times * (min(lower, estimate) <= kappa <= max(upper, estimate))
         width += times * (upper - lower)
         defined += times

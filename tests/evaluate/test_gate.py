@@ -189,6 +189,17 @@ def test_a_judge_that_answers_too_little_raises_with_what_there_is(tmp_path):
     assert "<error" in (tmp_path / "gate.xml").read_text()
 
 
+def test_files_of_another_encoding_are_named_as_in_ab(tmp_path):
+    for name, answer in (("a", "Größe."), ("b", "Größe, und warum.")):
+        rows = "".join(f"t{n};Frage {n};{answer}\n" for n in range(20))
+        (tmp_path / f"{name}.csv").write_bytes(f"task_id;input;output\n{rows}".encode("utf-16-le"))
+    files = (tmp_path / "a.csv", tmp_path / "b.csv")
+    with pytest.raises(InputError, match="name its encoding"):
+        ps.gate(*files, criterion="says more", **HOW)
+    found = ps.gate(*files, criterion="says more", fail_if="not-better", encoding="utf-16-le", **HOW)
+    assert (found.verdict, found.passed) == ("better", True)
+
+
 def test_a_baseline_keeps_everything_of_an_answer(tmp_path):
     path = tmp_path / "deep" / "base.json"
     answers = [("t1", ps.Trace("Rome.", cost=0.1, metadata={"input": "Italy?", "n": 1.0})), ("t1", ps.Trace("Roma.")),
