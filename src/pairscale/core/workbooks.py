@@ -18,11 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-from pairscale.core.arrays import Ints
 from pairscale.core.documents.parts import largest_expansion
 from pairscale.core.errors import FileFormatError, MissingExtraError
 from pairscale.core.notices import notice
@@ -30,6 +27,10 @@ from pairscale.core.tables import first_line, listed
 
 if TYPE_CHECKING:
     import fastexcel
+    import numpy as np
+    import numpy.typing as npt
+
+    from pairscale.core.arrays import Ints
 
 _MOST_CELLS = 20_000_000
 _PIECE = 2**18
@@ -238,6 +239,8 @@ def _is_usual(text: bytes) -> bool:
 
 def _usual_reach(text: bytes) -> tuple[int, int]:
     """The last row and the last column of cells in the usual spelling, all at once: a workbook has millions of them."""
+    import numpy as np  # here alone: most commands read no workbook
+
     content = np.frombuffer(text + bytes(16), dtype=np.uint8)
     cells = np.flatnonzero((content[:-2] == ord("<")) & (content[1:-1] == ord("c")) & (content[2:] == ord(" ")))
     rows = [int(row) for row in re.findall(rb'<row r="([0-9]{1,7})"', text)]
@@ -250,6 +253,8 @@ def _usual_reach(text: bytes) -> tuple[int, int]:
 
 def _numbers(content: npt.NDArray[np.uint8], place: Ints, signs: _Signs) -> tuple[Ints, Ints]:
     """The numbers that begin at these places, and where they end."""
+    import numpy as np
+
     number = np.zeros(len(place), np.int64)
     there = np.ones(len(place), bool)
     for _ in range(signs.longest):
