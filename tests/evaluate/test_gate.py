@@ -258,3 +258,17 @@ def test_a_baseline_leaves_no_answer_out(tmp_path):
     source = Source({"t0": "x", "t1": "y"})
     with pytest.raises(InputError, match="trace 1 has no task_id and no input"):
         gated(source, baseline=tmp_path / "baseline.json", update_baseline=True)
+
+
+def test_no_report_of_an_earlier_gate_stays(tmp_path):
+    def interrupted(A, B):
+        raise KeyboardInterrupt
+
+    a, b = {f"t{n}": "x" for n in range(20)}, {f"t{n}": "yy" for n in range(20)}
+    files = {"summary": tmp_path / "gate.md", "junit": tmp_path / "gate.xml"}
+    gated(a, b, **files)
+    assert "passed" in files["summary"].read_text()
+    with pytest.raises(KeyboardInterrupt):
+        ps.gate(a, b, criterion="says more", judge=interrupted, progress=False, **files)
+    assert "could not run" in files["summary"].read_text()
+    assert 'errors="1"' in files["junit"].read_text()

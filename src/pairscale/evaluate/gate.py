@@ -18,6 +18,7 @@ from pairscale.evaluate.gate_result import GateResult, gate_criterion
 from pairscale.evaluate.inference.failures import Failures
 from pairscale.evaluate.inference.gate import FailIf
 from pairscale.evaluate.verbs import AnswerColumns, compared
+from pairscale.judges.function import words_of
 from pairscale.runtime import CONCURRENCY, RETRIES, TIMEOUT
 
 if TYPE_CHECKING:
@@ -232,8 +233,8 @@ def gated(
             criterion=options.criteria, stop_when=None if options.fixed else options.rule,
             tell=lambda more: tell([*lines, *more]), **others,
         )  # fmt: skip
-    except PairscaleError as error:  # so that no report of an earlier run stays in its place
-        _finish(None, str(error), options, None)
+    except BaseException as error:  # so that no report of an earlier run stays in its place, on Ctrl-C neither
+        _finish(None, str(error) if isinstance(error, PairscaleError) else words_of(error), options, None)
         raise
     paid(result.paid)
     return _finish(result.result, _problem(result.result, options), options, given.baseline)
