@@ -432,7 +432,8 @@ def base_url_of(provider: Provider, given: str | None) -> str:
         url = url.replace(parts.netloc, f"{parts.netloc}:11434", 1)
     if provider.name == "together" and not parts.path.rstrip("/").endswith("/v1"):
         url = joined(url, "/v1")  # its SDK has /v1 in the paths since version 3, and had it in the address before
-    if parts.username or parts.password or parts.fragment or without_logins(url) != url:  # also in a misspelt one
+    base = url.partition("?")[0]
+    if parts.username or parts.password or parts.fragment or without_logins(base) != base:  # also in a misspelt one
         raise InputError("an address must not hold a user, a password, nor anything behind #; give a key instead")
     if any(_SECRET.search(name) or name == "sig" for name, _ in parse_qsl(query, keep_blank_values=True)):
         raise InputError("an address must not hold a key behind ?; give api_key, or set its environment variable")
