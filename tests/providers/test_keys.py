@@ -620,3 +620,25 @@ def test_a_document_that_is_nested_too_deeply_is_a_text_without_keys():
     found = Redactor().document(nested)
     assert isinstance(found, str)
     assert "1234567890" not in found
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https//ann:{}@host/v1", "http:/ann:{}@host/v1", "http//ann:{}@host/v1", "//ann:{}@host/v1", "ann:{}@host/v1",
+        "https:ann:{}@host/v1", "http://http://ann:{}@host/v1", "htps://ann:{}@host/v1",
+    ],
+)  # fmt: skip
+def test_a_password_in_an_address_is_refused_and_not_shown_however_it_is_misspelt(address):
+    secret = "pAssw0rd-1234567890"
+    with pytest.raises(InputError) as refused:
+        ps.make_judge("compatible:m", judge_args={"base_url": address.format(secret), "api_key": "k" * 20})
+    assert secret not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "address", ["https://host/accounts/a@b.org/v1", "http://host:8000/a@b/v1", "http://h/v1?api-version=a@b"]
+)
+def test_an_address_may_hold_an_at_sign_that_is_no_login(address):
+    judge = ps.make_judge("compatible:m", judge_args={"base_url": address, "api_key": "k" * 20})
+    assert judge.client.base_url == address

@@ -4,6 +4,7 @@ import contextlib
 import datetime as dt
 import decimal
 import json
+import math
 import multiprocessing
 import os
 import sqlite3
@@ -582,3 +583,47 @@ def test_a_log_that_json_cannot_hold_is_refused_rather_than_kept_as_something_el
         with pytest.raises((TypeError, ps.errors.PairscaleError)):
             store.log("mine", [{"a": {("b", "c"): 1}}])
         assert store.read_log("mine") == []
+
+
+@pytest.mark.parametrize("run", [5, True, math.nan, [1], b"run.db", "", " ", "a\0b"])
+def test_what_is_no_name_of_a_file_is_no_run_in_any_function(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    texts = [{"ID": str(at), "text": "text " * at} for at in range(1, 6)]
+    pairs = ps.make_pairs(texts)
+    answers = {str(at): "text " * at for at in range(3)}
+    calls = [
+        lambda: ps.open_run(run, write=True),
+        lambda: ps.judge(pairs, judge="lexical", run=run, progress=False),
+        lambda: ps.rank(texts, judge="lexical", run=run, progress=False),
+        lambda: ps.adaptive_rank(texts, judge="lexical", run=run, progress="none"),
+        lambda: ps.adaptive_rank_resume(run=run),
+        lambda: ps.ab(answers, answers, criterion="better", judge="lexical", run=run, progress=False),
+        lambda: ps.check_judge(texts, "lexical", n_pairs=3, run=run, progress=False),
+        lambda: ps.template_study(pairs, templates=["default"], judge=lambda _: "lexical", run=run, progress=False),
+    ]
+    for call in calls:
+        with pytest.raises(InputError, match=r"^run must be a file or the address of a database, not "):
+            call()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_name_that_is_too_long_is_told_in_words(tmp_path):
+    for write in (True, False):
+        with pytest.raises(StoreError, match="cannot be opened: File name too long"):
+            ps.open_run(tmp_path / ("x" * 300), write=write)
+
+
+@pytest.mark.parametrize("flag", [math.nan, 2, "no", "False", None])
+def test_a_flag_is_true_or_false_in_every_function(flag):
+    texts = [{"ID": str(at), "text": "text " * at} for at in range(1, 6)]
+    pairs = ps.make_pairs(texts)
+    results = ps.judge(pairs, judge="lexical", progress=False).results
+    calls = {
+        "include_raw": lambda **more: ps.submit_pairs(pairs, "lexical", progress=False, **more),
+        "resume save_outputs persist_item_log": lambda **more: ps.adaptive_rank(texts, judge="lexical", **more),
+        "separate covariance rank_intervals": lambda **more: ps.fit(results, **more),
+    }
+    for names, call in calls.items():
+        for name in names.split():
+            with pytest.raises(InputError, match=f"^{name} must be True or False, not "):
+                call(**{name: flag})

@@ -23,6 +23,7 @@ from pairscale.adaptive.state import AdaptiveState, as_items, beliefs_of
 from pairscale.adaptive.status import has_begun, n_items
 from pairscale.adaptive.step_log import STEP_LOG
 from pairscale.core.errors import InputError, StoreDamagedError, StoreError, StoreMismatchError
+from pairscale.core.options import require_run
 from pairscale.core.provenance import utc_now
 from pairscale.core.tables import listed
 from pairscale.models.known import known_numbers
@@ -66,7 +67,7 @@ def run_path(session_dir: Where | None, run: Where | None) -> str | None:
     """The run file that ``run`` names, or that a session folder holds (made when it is missing)."""
     _one_of(session_dir, run)
     if run is not None:
-        return str(run)
+        return require_run(run)
     if session_dir is None:
         return None
     folder = Path(session_dir)
@@ -244,7 +245,7 @@ def adaptive_rank_resume(
         <AdaptiveState: 3 items, 0 comparisons, 0 steps, next: warm_start>
     """
     _one_of(session_dir, run)
-    where = str(run) if run is not None else _existing(session_dir)
+    where = require_run(run) if run is not None else _existing(session_dir)
     with open_run(where) as store, store.snapshot():
         session_facts(store, where)
         _check_chain(store, where)

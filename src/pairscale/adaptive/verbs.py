@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pairscale.adaptive.presets import OURS, Preset, answering_by, stopping_at, with_goal
 from pairscale.adaptive.rank import AdaptiveResult, rank_samples
 from pairscale.adaptive.selectors import OwnSelector, selector_for
-from pairscale.core.options import ProgressMode, optional, require_int
+from pairscale.core.options import ProgressMode, optional, require_int, require_run
 from pairscale.core.samples import read_samples
 from pairscale.core.traits import Trait
 from pairscale.judges.base import Judge
@@ -136,7 +136,7 @@ def rank(
     settings = with_goal(goal, adaptive_config, reliability)
     btl = panel_settings(asked, answering_by(answer, stopping_at(reliability, btl_config)), preset)
     return rank_samples(
-        samples, asked, limit, fit, run=None if run is None else str(run), without=without, preset=preset, prior=prior,
+        samples, asked, limit, fit, run=optional(require_run, run, "run"), without=without, preset=preset, prior=prior,
         seed=seed, selector=selector_for(selector, settings.get("goal", "order")), adaptive_config=settings,
         btl_config=btl, progress=progress, concurrency=concurrency, retries=retries,
         timeout=timeout, max_comparisons=max_comparisons, max_cost=max_cost, max_minutes=max_minutes, keep_columns=True,

@@ -14,6 +14,7 @@ through.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from numbers import Integral, Real
@@ -201,6 +202,14 @@ def require_path(value: Any, name: str) -> Path:
     if isinstance(value, Path) or (isinstance(value, str) and value.strip() and "\0" not in value):
         return Path(value)
     raise _refused(name, "a file or a folder", value)
+
+
+def require_run(value: Any, name: str = "run") -> str:
+    """A run file, as a text or a path, or the address of a database."""
+    found = os.fspath(value) if isinstance(value, str | os.PathLike) else None
+    if isinstance(found, str) and found.strip() and "\0" not in found:
+        return found
+    raise _refused(name, "a file or the address of a database", value)
 
 
 def require_suffix(value: Any, name: str, suffixes: Iterable[str]) -> Path:

@@ -20,7 +20,7 @@ from urllib.request import getproxies, proxy_bypass
 from weakref import WeakKeyDictionary
 
 from pairscale._version import __version__
-from pairscale.core.addresses import without_login
+from pairscale.core.addresses import without_login, without_logins
 from pairscale.core.encoders import json_encoder
 from pairscale.core.errors import InputError
 from pairscale.core.failures import Failure, concerns_content, failure_of
@@ -432,7 +432,8 @@ def base_url_of(provider: Provider, given: str | None) -> str:
         url = url.replace(parts.netloc, f"{parts.netloc}:11434", 1)
     if provider.name == "together" and not parts.path.rstrip("/").endswith("/v1"):
         url = joined(url, "/v1")  # its SDK has /v1 in the paths since version 3, and had it in the address before
-    if parts.username or parts.password or parts.fragment:
+    base = url.partition("?")[0]
+    if parts.username or parts.password or parts.fragment or without_logins(base) != base:  # also in a misspelt one
         raise InputError("an address must not hold a user, a password, nor anything behind #; give a key instead")
     if any(_SECRET.search(name) or name == "sig" for name, _ in parse_qsl(query, keep_blank_values=True)):
         raise InputError("an address must not hold a key behind ?; give api_key, or set its environment variable")

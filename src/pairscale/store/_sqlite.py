@@ -49,9 +49,13 @@ def open_file(path: Path, expected: set[str], *, write: bool, **options: Any) ->
     Raises:
         StoreError: when the folder is missing, or the file is something else, or there is none to read.
     """
-    if not write and not path.exists():
+    try:
+        is_there, is_folder = path.exists(), path.is_dir()
+    except OSError as error:  # a name that is too long
+        raise StoreError(f"{path} cannot be opened: {error.strerror}") from None
+    if not write and not is_there:
         raise StoreError(f"{path}: no such run file")
-    if path.is_dir():
+    if is_folder:
         raise StoreError(f"{path} is a folder; name a run file in it, such as {path / 'run.db'}")
     if not path.parent.is_dir():
         raise StoreError(f"{path}: the folder {path.parent} does not exist; create it first")

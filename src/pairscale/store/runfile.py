@@ -17,6 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from pairscale.core.comparisons import with_members
 from pairscale.core.errors import StoreBusyError, StoreConnectionError, StoreError, StoreGoneError, StoreMismatchError
+from pairscale.core.options import optional, require_run
 from pairscale.core.provenance import utc_now
 from pairscale.core.tables import listed
 from pairscale.store import _postgres, _sqlite
@@ -90,6 +91,7 @@ def open_run(where: str | os.PathLike[str] | None, *, write: bool = False) -> Ru
         ...     store.items().rows()
         [('a', 'It rains.')]
     """
+    where = optional(require_run, where, "run")
     options = {"json_serializer": write_json}
     name = None
     if "://" in str(where):
@@ -133,7 +135,7 @@ class RunFile:
         return self
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        damage = None if error is None or self._connection is not None else damage_behind(self, error)
+        damage = None if error is None else damage_behind(self, error)
         self.close()
         if damage is not None:
             raise damage from error
