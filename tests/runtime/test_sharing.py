@@ -1,6 +1,7 @@
 """The process that leads a run hands questions out; here with a table in memory instead of a database."""
 
 import asyncio
+import time
 
 import pytest
 
@@ -120,6 +121,26 @@ def test_what_no_worker_takes_is_asked_here_after_all():
     _, judge, _, counts = run(table)
     assert (judge.most, sorted(judge.asked)) == (1, [f"q{at}" for at in range(4)])
     assert (counts["comparisons"], table.rows) == (4, {})
+
+
+def test_a_question_that_is_taken_back_has_its_place():
+    """While the table is asked, another question must not take the place that one comes back for."""
+
+    class Slow(Table):
+        def take_back(self, n, numbers):
+            found = super().take_back(n, numbers)
+            time.sleep(0.05)
+            return found
+
+    class Quick(Judge):
+        async def compare(self, pair):
+            self.asked.append(pair.uid)
+            await asyncio.sleep(0.01)
+            return ps.Verdict.win(1)
+
+    _, judge, _, counts = run(Slow(workers=4), n=40, judge=Quick())
+    assert sorted(judge.asked) == sorted(f"q{at}" for at in range(40))
+    assert counts["comparisons"] == 40
 
 
 def test_a_worker_that_leaves_is_no_failure_of_the_judge():

@@ -230,7 +230,11 @@ class QuestionSharing:
             for number, answer in found.items():
                 self._deliver(out.pop(number), number, verdict_of(answer))
         if out and (free := self._most - self._here) > 0:
-            back = await patiently(self._session, lambda: self._session.take_back(free, out))
+            self._here += free  # no other question may have these places meanwhile
+            try:
+                back = await patiently(self._session, lambda: self._session.take_back(free, out))
+            finally:
+                self._here -= free
             self._ask_here(out[number] for number in back)
 
     def _ask_here(self, ones: Any) -> None:
