@@ -173,9 +173,7 @@ def adaptive_rank_run_live(
             call = {"concurrency": concurrency, "refit_lag": state.engine.refit_lag, **asdict(limits)}
             call |= {"condition_id": condition_id, "judged_by": asked.condition.condition_id, "fit_fn": state.fit_fn}
             journal.event(event_of("call", state.engine, **call))
-            sharing = None
-            if store.questions is not None:
-                sharing = question_sharing(store.questions, source, journal, asked, lambda: runtime)
+            sharing = question_sharing(store.questions, source, journal, asked, lambda: runtime)
             runtime = Runtime(source, journal, asking, budget=budget, deadline=source.deadline, sharing=sharing)
             with resumable(state.where):
                 closing = n_steps != 1 if closing_refit is None else closing_refit

@@ -79,10 +79,14 @@ def _refusal(judge: Judge) -> InputError | None:
 
 
 def question_sharing(
-    session: LeadSession, source: AdaptiveSource, journal: JournalWriter, judge: Judge, runtime: Callable[[], Runtime]
+    session: LeadSession | None,
+    source: AdaptiveSource,
+    journal: JournalWriter,
+    judge: Judge,
+    runtime: Callable[[], Runtime],
 ) -> QuestionSharing | None:
-    """What hands out the questions of a run that this process leads; None when the judge needs this process."""
-    if session.job is None or _refusal(judge) is not None:
+    """What hands out the questions of a run that this process leads; None when no other process may answer."""
+    if session is None or session.job is None or _refusal(judge) is not None:
         return None
 
     def more(concurrency: int) -> None:

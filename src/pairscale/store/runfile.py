@@ -34,29 +34,12 @@ from pairscale.store._results import (
 )
 from pairscale.store._version import MARKS, check_version
 from pairscale.store.chain import heads_of
-from pairscale.store.database import (
-    copy_rows,
-    get_fact,
-    open_address,
-    parse_rows,
-    read_columns,
-    set_fact,
-    write_json,
-)
+from pairscale.store.database import copy_rows, get_fact, open_address, parse_rows, read_columns, set_fact, write_json
 from pairscale.store.evidence import damage_behind
 from pairscale.store.labels import LABELS, labels_query
 from pairscale.store.opened import opened_for_writing
 from pairscale.store.questions import LeadSession, leads
-from pairscale.store.schema import (
-    attempts,
-    blobs,
-    comparisons,
-    conditions,
-    items,
-    logs,
-    pairs,
-    tables,
-)
+from pairscale.store.schema import attempts, blobs, comparisons, conditions, items, logs, pairs, tables
 from pairscale.store.spending import PRICES_MARK, SPENDING, USAGE, dated_spending, spending_query, usage_query
 from pairscale.store.workers import WorkerSession
 from pairscale.store.writer import Entry, Writer
