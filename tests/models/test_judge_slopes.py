@@ -301,7 +301,8 @@ def test_slopes_rank_better_than_pooling_and_name_the_judge_who_guesses() -> Non
 def test_a_data_set_of_the_calibration_is_the_one_that_is_kept() -> None:
     [kept] = [row for row in slopes_calibration.kept() if row["number"] == 0]
     made = slopes_calibration.calibrated(0)
-    assert made == pytest.approx({name: value for name, value in kept.items() if name != "made_by"}, abs=0.15)
+    for name in slopes_calibration.PARAMETERS:  # another machine's rounding makes other draws
+        assert made[name] == pytest.approx(kept[name], abs=0.15), name
 
 
 @pytest.mark.validate
