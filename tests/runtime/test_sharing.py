@@ -1,7 +1,7 @@
 """The process that leads a run hands questions out; here with a table in memory instead of a database."""
 
 import asyncio
-import time
+import threading
 
 import pytest
 
@@ -125,22 +125,31 @@ def test_what_no_worker_takes_is_asked_here_after_all():
 
 def test_a_question_that_is_taken_back_has_its_place():
     """While the table is asked, another question must not take the place that one comes back for."""
+    entered, may_go = threading.Event(), threading.Event()
 
     class Slow(Table):
         def take_back(self, n, numbers):
             found = super().take_back(n, numbers)
-            time.sleep(0.05)
+            entered.set()
+            may_go.wait()
             return found
 
-    class Quick(Judge):
-        async def compare(self, pair):
-            self.asked.append(pair.uid)
+    async def ask():
+        judge = Judge()
+        first, second, third = Questions(judge, 3).left
+        sharing = QuestionSharing(Slow(workers=2), set(), [judge])
+        handing = asyncio.create_task(sharing.run())
+        asked = [asyncio.create_task(sharing.ask(one, 0, None)) for one in (first, second)]
+        while not entered.is_set():
             await asyncio.sleep(0.01)
-            return ps.Verdict.win(1)
+        asked.append(asyncio.create_task(sharing.ask(third, 0, None)))
+        await asyncio.sleep(0)
+        may_go.set()
+        done, _ = await asyncio.wait(asked, timeout=60)
+        handing.cancel()
+        return len(done), judge.most
 
-    _, judge, _, counts = run(Slow(workers=4), n=40, judge=Quick())
-    assert sorted(judge.asked) == sorted(f"q{at}" for at in range(40))
-    assert counts["comparisons"] == 40
+    assert asyncio.run(ask()) == (3, 1)
 
 
 def test_a_worker_that_leaves_is_no_failure_of_the_judge():
