@@ -23,7 +23,7 @@ class Written:
 
     def __init__(self, commit, reconnect=None):
         self.writer, self.commit = self, commit
-        self.worker, self.reconnect = reconnect, reconnect  # of several workers in a database
+        self.reconnect, self.can_reconnect = reconnect, reconnect is not None  # of a database
 
 
 def writer_of(commit, reconnect=None, **options):
@@ -236,7 +236,7 @@ def test_a_process_that_does_not_wait_for_the_loop_loses_nothing(busy, tmp_path)
             Path(file).write_text("".join(map(str, what)))
 
         class RunFile:
-            worker = None
+            can_reconnect = False
 
         RunFile.writer, RunFile.commit = RunFile, staticmethod(write)
 
