@@ -224,6 +224,7 @@ def test_one_function_in_two_forms() -> None:
     [
         ({"run": "a.db", "save_path": "b.csv"}, "are in a.db"),
         ({"save_path": "b.csv"}, "are in b.csv"),
+        ({"run": "postgresql+psycopg://ann:it's ?secret@host/db"}, "are in postgresql+psycopg://host/db."),
         ({}, "Nothing was kept"),
     ],
 )

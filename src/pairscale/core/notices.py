@@ -9,11 +9,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
+from pairscale.core.addresses import without_logins
+
 _LOG = logging.getLogger("pairscale")
 
 
 def notice(message: str) -> str:
-    """Say ``message`` once on the ``pairscale`` logger and return it, so that a result can carry it too."""
+    """Say ``message`` once on the ``pairscale`` logger and return it, so that a result can carry it too.
+
+    As in an error, no user and no password of an address is said.
+    """
+    message = without_logins(message)
     _LOG.warning("%s", message)
     return message
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import Any, Final, NoReturn, ParamSpec, TypeVar
 
+from pairscale.core.addresses import without_login
 from pairscale.core.notices import notice
 
 __all__ = ["Terminated", "awaitable", "blocking", "resumable", "run_sync", "terminable"]
@@ -101,7 +102,7 @@ def resumable(run: object | None) -> Iterator[None]:
         if not getattr(stop, "is_told", False):
             stop.is_told = True  # type: ignore[union-attr]
             what = "terminated" if isinstance(stop, Terminated) else "interrupted"
-            kept = f"The answers so far are in {run}. Run the same call again to resume."
+            kept = f"The answers so far are in {without_login(str(run))}. Run the same call again to resume."
             notice(f"{what}. {'Nothing was kept.' if run is None else kept}")
         raise
 

@@ -19,6 +19,7 @@ LOCK_ID = 0x70616972
 """What tells the lock of a run from those of other programs in the same database."""
 
 _STARTING = re.compile(r"starting up|shutting down|recovery|terminating connection")
+_NO_HOST = re.compile(r"resolve host|translate host name")
 _ADVICE: dict[str, tuple[type[StoreError], str]] = {
     "25006": (StoreError, "may only be read (a replica, or set to read-only); name one that can be written"),
     "42501": (StoreError, "does not let this user do it; ask its owner for the right to create tables and to write"),
@@ -43,6 +44,8 @@ def explain(error: BaseException, name: str) -> StoreError | None:
         return kind(f"{name} {advice}: {line}")
     if "FATAL:" in said and not _STARTING.search(said):
         return StoreError(f"{name} cannot be opened: {said.partition('FATAL:')[2].strip().partition(chr(10))[0]}")
+    if _NO_HOST.search(said):
+        return StoreError(f"{name} has an address without a server ({line}); check its host")
     is_lost = type(error).__name__ in {"OperationalError", "InterfaceError", "AdminShutdown", "CrashShutdown"}
     if is_lost or code.startswith(("08", "57P")):
         return StoreConnectionError(
