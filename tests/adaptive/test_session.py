@@ -420,11 +420,11 @@ def test_a_killed_run_still_knows_its_judge(tmp_path: Path) -> None:
     run = tmp_path / "run.db"
 
     def judge(A: Any, B: Any) -> Any:
-        raise SystemExit
+        raise KeyboardInterrupt
 
     state = ps.adaptive_rank_start(samples(5), run=run)
     go(state, 3)
-    with pytest.raises(SystemExit):
+    with pytest.raises(KeyboardInterrupt):
         go(state, 3, ps.FunctionJudge(judge, name="simulated"))
     with pytest.raises(StoreMismatchError):
         go(ps.adaptive_rank_resume(run=run), 3, "lexical")

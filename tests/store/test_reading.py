@@ -145,7 +145,8 @@ def test_pairs_without_answers_are_not_results(people):
 
 def test_imported_winners_have_drawn_sides(tmp_path, caplog):
     ids = SAMPLES["ID"].to_list()
-    rows = [{"winner": one, "loser": two, "judge": "ann"} for one in ids for two in ids if one < two] * 4
+    won = [{"winner": one, "loser": two, "judge": "ann"} for one in ids for two in ids if one < two]
+    rows = [row | {"day": day} for day in range(4) for row in won]
     run = tmp_path / "run.db"
     assert ps.import_run(rows, run, SAMPLES) == 60
     first = ps.open_run(run).results().select(pl.col("ID1") == pl.col("better_id")).to_series()
