@@ -8,7 +8,7 @@ import pytest
 import pairscale as ps
 from pairscale.core.errors import InputError, StoreBusyError, StoreDamagedError, StoreError, StoreMismatchError
 from pairscale.store import questions as questions_module
-from pairscale.store.questions import LeadSession
+from pairscale.store.questions import LeadLostError, LeadSession
 from pairscale.store.runfile import open_run
 from pairscale.store.schema import SCHEMA_VERSION
 from pairscale.store.worker_table import worker_table
@@ -309,10 +309,13 @@ def test_who_leads(address):
     one._drop()  # as when it dies
     wait_for(lambda: two.leader().is_lost)
     assert two.try_lead()
+    with pytest.raises(LeadLostError, match="another process leads this run now"):
+        one.reconnect()
     assert two.begin(job) == {"n1"}
     assert two.answers([two.hand_out([given])["n1"]]) == {number: "said"}
     again = questions_module.HandedOut("n1", "c", "{}", 2, number)
     assert two.hand_out([again])["n1"] > number
     two.end("done")
+    one.end()
     with open_run(address) as store:
         assert worker_table(store)["state"].to_list() == ["ended", "ended"]

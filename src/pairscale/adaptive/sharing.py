@@ -58,12 +58,13 @@ def ranked_together(
     )  # fmt: skip
     how = Answering(job, [judge], items.__getitem__, options.get("timeout"), options.get("max_minutes"))
     how.refusal = _refusal(judge)
-    with open_session(run, int(options.get("concurrency") or 1)) as session:
-        session.job = job
-        if run_sync(lambda: take_part(session, how), run=run) is not None:
-            return read()
-        with lead(session):
-            return rank({**options, "max_minutes": how.minutes_left})
+    while True:
+        with open_session(run, int(options.get("concurrency") or 1)) as session:
+            session.job = job
+            if run_sync(lambda: take_part(session, how), run=run) is not None:
+                return read()
+            with lead(session):
+                return rank({**options, "max_minutes": how.minutes_left})
 
 
 def _refusal(judge: Judge) -> InputError | None:

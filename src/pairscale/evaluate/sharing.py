@@ -55,9 +55,11 @@ async def compared_together(
         conditions[0], fingerprint(list(shown)), len(shown), options.max_cost, what="cases",
         settings=fingerprint([same, keys, [one.condition_id for one in conditions]]),
     )  # fmt: skip
-    with open_session(str(settings.run), options.concurrency) as session:
-        session.job = job
-        if await take_part(session, Answering(job, judges, timeout=options.timeout)) is None:
+    while True:
+        with open_session(str(settings.run), options.concurrency) as session:
+            session.job = job
+            if await take_part(session, Answering(job, judges, timeout=options.timeout)) is not None:
+                break
             with lead(session):
                 return await compare()
     with open_run(settings.run) as store:

@@ -21,7 +21,7 @@ from pairscale.judges.base import Item, Judge, JudgePair, Verdict, judge_member
 from pairscale.runtime.asking import ask_once, close
 from pairscale.runtime.sharing import LOOK_S, POLL_S, patiently, when_it_answers, written_verdict
 from pairscale.runtime.sync import Terminated
-from pairscale.store.questions import Leader, LeadSession, OpenQuestion, leading
+from pairscale.store.questions import Leader, LeadLostError, LeadSession, OpenQuestion, leading
 from pairscale.store.workers import Job
 
 __all__ = ["Answering", "can_share", "lead", "open_session", "take_part"]
@@ -45,10 +45,17 @@ def open_session(run: str, concurrency: int) -> Iterator[LeadSession]:
 
 @contextmanager
 def lead(session: LeadSession) -> Iterator[None]:
-    """Inside the block, this process leads; the others learn how it ended."""
+    """Inside the block, this process leads; the others learn how it ended.
+
+    When another process took the lead while the database was away, the block ends without an error: help that one.
+    """
     try:
         with leading(session):
             yield
+    except LeadLostError as error:
+        notice(f"{error}; this process helps it")
+        session.end("interrupted")
+        return
     except (KeyboardInterrupt, Terminated, asyncio.CancelledError, GeneratorExit):
         session.end("interrupted")
         raise

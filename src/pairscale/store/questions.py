@@ -13,12 +13,12 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import delete, func, inspect, or_, select, true, update
+from sqlalchemy import delete, func, inspect, or_, select, text, true, update
 
 from pairscale.core.errors import StoreBusyError, StoreError
 from pairscale.core.provenance import fingerprint
 from pairscale.store._postgres import LOCK_ID
-from pairscale.store._worker_tables import ALIVE, ASK, LONG_AGO, REPLACE, TAKE, leases, questions, workers
+from pairscale.store._worker_tables import ALIVE, ASK, IS_YOUNG, LONG_AGO, REPLACE, TAKE, leases, questions, workers
 from pairscale.store.database import open_address, write_json
 from pairscale.store.workers import Job, WorkerSession, make_tables
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pairscale.store.writer import Entry
 
-__all__ = ["HandedOut", "LeadSession", "Leader", "OpenQuestion", "leading", "leads", "name_of"]
+__all__ = ["HandedOut", "LeadLostError", "LeadSession", "Leader", "OpenQuestion", "leading", "leads", "name_of"]
 
 _LEAD = LOCK_ID + 4
 
@@ -84,6 +84,10 @@ def name_of(condition_id: str, uid: str) -> str:
     return fingerprint([condition_id, uid], 64)
 
 
+class LeadLostError(StoreBusyError):
+    """Another process took the lead while the connection of this one was lost; what it had answered is kept."""
+
+
 class LeadSession(WorkerSession):
     """The place of one process among those that share a run: it leads, or it answers.
 
@@ -104,19 +108,28 @@ class LeadSession(WorkerSession):
         self._connect(lambda: None)
 
     def try_lead(self) -> bool:
-        """Take the lead, unless another process has it."""
-        with self._statements():
+        """Take the lead, unless another process has it, or had it before the database was restarted a moment ago."""
+        with self._statements() as connection:
+            if not self._leads and self._may_return(connection):
+                return False
             self._leads = self._leads or bool(self._one(func.pg_try_advisory_lock(_LEAD, self._schema)))
         return self._leads
+
+    def _may_return(self, connection: Connection) -> bool:
+        """Whether the process that led may be on its way back: its lock went with the database."""
+        is_young = connection.execute(text(f"SELECT {IS_YOUNG} AND to_regclass('workers') IS NOT NULL")).scalar()
+        if not is_young:
+            return False
+        w = workers.c
+        led = (w.role == "leads", w.worker != self._number, w.ended_at.is_(None))
+        recent = or_(w.missed_at.is_(None), w.missed_at >= LONG_AGO)
+        return connection.execute(select(w.worker).where(*led, recent)).first() is not None
 
     def _lock_again(self) -> None:
         self.reconnects += 1
         if self._leads and not self._one(func.pg_try_advisory_lock(_LEAD, self._schema)):
             self._leads = False
-            raise StoreBusyError(
-                "the connection to the database was lost, and another process leads this run now. Start the same "
-                "command again to help it"
-            )
+            raise LeadLostError("the connection to the database was lost, and another process leads this run now")
         if self._number:
             self._one(func.pg_advisory_lock(self._own, self._number))
         if self._job is not None:
