@@ -23,13 +23,14 @@ from sqlalchemy import (
 )
 
 __all__ = [
-    "ALIVE", "ASK", "BEGIN_WRITE", "IS_YOUNG", "LEASE", "LONG_AGO", "REPLACE", "TAKE", "coordination", "leases",
+    "ALIVE", "ASK", "BEGIN_WRITE", "JUST_STARTED", "LEASE", "LONG_AGO", "REPLACE", "TAKE", "coordination", "leases",
     "questions", "workers",
 ]  # fmt: skip
 
-IS_YOUNG = "pg_postmaster_start_time() > now() - interval '60 seconds'"
+_IS_YOUNG = "pg_postmaster_start_time() > now() - interval '60 seconds'"
+JUST_STARTED = text(f"SELECT {_IS_YOUNG} AND to_regclass('workers') IS NOT NULL")
 """Whether the database has just been started, so that workers may still be on their way back to it."""
-LONG_AGO = text(f"now() - CASE WHEN {IS_YOUNG} THEN interval '20 seconds' ELSE interval '5 seconds' END")
+LONG_AGO = text(f"now() - CASE WHEN {_IS_YOUNG} THEN interval '20 seconds' ELSE interval '5 seconds' END")
 """A worker may be away for so long before its pairs are given to others, longer after a restart of the database."""
 
 coordination = MetaData()

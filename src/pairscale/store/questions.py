@@ -13,12 +13,12 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import delete, func, inspect, or_, select, text, true, update
+from sqlalchemy import delete, func, inspect, or_, select, true, update
 
 from pairscale.core.errors import StoreBusyError, StoreError
 from pairscale.core.provenance import fingerprint
 from pairscale.store._postgres import LOCK_ID
-from pairscale.store._worker_tables import ALIVE, ASK, IS_YOUNG, LONG_AGO, REPLACE, TAKE, leases, questions, workers
+from pairscale.store._worker_tables import ALIVE, ASK, JUST_STARTED, LONG_AGO, REPLACE, TAKE, leases, questions, workers
 from pairscale.store.database import open_address, write_json
 from pairscale.store.workers import Job, WorkerSession, make_tables
 
@@ -117,8 +117,7 @@ class LeadSession(WorkerSession):
 
     def _may_return(self, connection: Connection) -> bool:
         """Whether the process that led may be on its way back: its lock went with the database."""
-        is_young = connection.execute(text(f"SELECT {IS_YOUNG} AND to_regclass('workers') IS NOT NULL")).scalar()
-        if not is_young:
+        if not connection.execute(JUST_STARTED).scalar():
             return False
         w = workers.c
         led = (w.role == "leads", w.worker != self._number, w.ended_at.is_(None))
