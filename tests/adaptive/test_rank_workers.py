@@ -251,7 +251,8 @@ def test_clocks_do_not_matter(address, tmp_path, monkeypatch):
     leader = session.leader()
     assert leader.ending is None
     assert not leader.is_lost
-    table = worker_table(open_run(address))
+    with open_run(address) as store:
+        table = worker_table(store)
     assert table["state"].to_list() == ["leading", "working"]
     assert table["clock_s"][1] == pytest.approx(3600, abs=60)
     session.end()

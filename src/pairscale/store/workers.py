@@ -154,6 +154,9 @@ class WorkerSession:
                 held.exec_driver_sql(f"SET tcp_keepalives_{name} = {value}")
             self._schema = schema_key(held)
             then()
+        except StoreError:
+            self._drop()
+            raise
         except SQLAlchemyError as error:
             self._drop()
             cause = getattr(error, "orig", None) or error
