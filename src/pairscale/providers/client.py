@@ -19,6 +19,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 from weakref import WeakKeyDictionary
 
+import orjson
+
 from pairscale._version import __version__
 from pairscale.core.addresses import without_login, without_logins
 from pairscale.core.encoders import json_encoder
@@ -194,7 +196,7 @@ class LLMClient:
         return True
 
     async def _send(self, call: HTTPCall) -> tuple[int, Mapping[str, str], Any, float]:
-        data = _written(call.body).encode()
+        data = _body(call.body)
         tried = await self._breaker.admit()
         try:
             ticket = await self.limiter.admit(len(data) // _BYTES_A_TOKEN)
@@ -407,6 +409,14 @@ def _login_of(url: str | None) -> list[Key]:
     parts = urlsplit(url or "")
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
     return [Key(password), Key(f"{user}:{password}")] if password else []
+
+
+def _body(body: Mapping[str, Any]) -> bytes:
+    """A body as it is sent."""
+    try:
+        return orjson.dumps(body)
+    except TypeError:  # numbers beyond 64 bits
+        return _written(body).encode()
 
 
 def base_url_of(provider: Provider, given: str | None) -> str:
