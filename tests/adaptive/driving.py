@@ -76,7 +76,7 @@ def drive(
     """Until so many steps were proposed, the run stops or pauses; open answers are waited for."""
     run = run or Run(engine)
     propose = propose or Engine.propose
-    engine.refit_lag = 0 if concurrency == 1 else concurrency
+    engine.set_lag(concurrency)
     while True:
         while len(engine.open) < concurrency and engine.steps < steps and not (engine.is_failing or engine.is_flipping):
             found = propose(engine)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
 from typing import Any
 
 import numpy as np
 import pytest
 
+import pairscale as ps
 from pairscale.adaptive.engine import Engine, Proposal
 from pairscale.core.errors import InputError
+from pairscale.models.laplace import fit_btl_laplace
 from tests.adaptive.driving import (
     Run,
     ask,
@@ -23,6 +27,7 @@ from tests.adaptive.driving import (
     replay,
 )  # fmt: skip
 from tests.adaptive.reference import connected
+from tests.adaptive.running import better, samples
 
 # Refits
 
@@ -75,6 +80,37 @@ def test_a_refit_takes_effect_a_fixed_number_of_commits_later() -> None:
         engine.record(ask(engine).step_id, 1)
     assert engine.must_apply
     assert len(engine.pending.history) == 11
+
+
+@pytest.mark.parametrize(
+    ("apart", "concurrency", "lag"),
+    [(100, 1, 0), (100, 8, 8), (999, 8, 8), (1_000, 8, 100), (5_000, 8, 500), (5_000, 1, 0), (1_000, 200, 200)],
+)
+def test_refits_far_apart_have_more_time(apart: int, concurrency: int, lag: int) -> None:
+    engine = Engine(names(12), seed=1, btl_config={"refit_pairs_target": apart})
+    engine.set_lag(concurrency)
+    assert engine.refit_lag == lag
+
+
+@pytest.mark.slow
+def test_questions_continue_while_a_long_refit_runs() -> None:
+    """The first refit ends only after 90 more answers than it holds; with a lag of the two open, it would never end."""
+    asked, enough = itertools.count(1), threading.Event()
+
+    def counting(A: Any, B: Any) -> dict[str, Any]:
+        if next(asked) == 1_090:
+            enough.set()
+        return better(A, B)
+
+    def slow(rows: Any, ids: Any, **settings: Any) -> Any:
+        assert enough.wait(60), "the questions stopped"
+        return fit_btl_laplace(rows, ids, **settings)
+
+    found = ps.adaptive_rank(
+        samples(60), judge=counting, n_steps=1_300, concurrency=2, progress="none", fit_fn=slow,
+        btl_config={"refit_pairs_target": 1_000},
+    )  # fmt: skip
+    assert found.refits["total_pairs_done"][0] == 1_000
 
 
 def test_anchors_follow_the_last_passing_posterior() -> None:

@@ -405,7 +405,7 @@ def test_replay(case: Case, data: st.DataObject) -> None:
     places = sorted(states)
     for at in data.draw(st.lists(st.sampled_from(places), min_size=1, max_size=3), label="taken up after rows"):
         fresh = case.engine()
-        fresh.refit_lag = 0 if case.concurrency == 1 else case.concurrency
+        fresh.set_lag(case.concurrency)
         replay(fresh, run, waiting=waiting[at], until=at)
         assert state_of(fresh) == states[at]
         for logged in following[at]:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Refitting"]
 
+LONG_APART = 1_000  # comparisons between two refits, from which on a refit may take longer than the open answers
+
 
 class Refitting(Changes):
     """The part of the engine that refits; see :class:`pairscale.adaptive.engine.Engine` for its attributes."""
@@ -36,6 +38,16 @@ class Refitting(Changes):
 
     def _refresh_anchors(self, score: Floats) -> None:
         raise NotImplementedError
+
+    def set_lag(self, concurrency: int) -> None:
+        """Let a refit take effect later, so that questions continue while it runs; with one open at a time, at once.
+
+        It has as many answers' time as there are questions open. Where refits are 1,000 comparisons or more apart, they
+        take long, and have a tenth of that.
+        """
+        apart = self.btl.refit_pairs_target
+        share = apart // 10 if apart >= LONG_APART else 0
+        self.refit_lag = 0 if concurrency == 1 else max(concurrency, share)
 
     @property
     def must_apply(self) -> bool:

@@ -169,7 +169,7 @@ def adaptive_rank_run_live(
             if stopped is not None:  # a process that died before left the scores behind the answers
                 run_sync(source.close)
                 return state
-            state.engine.refit_lag = 0 if concurrency == 1 else concurrency
+            state.engine.set_lag(concurrency)
             call = {"concurrency": concurrency, "refit_lag": state.engine.refit_lag, **asdict(limits)}
             call |= {"condition_id": condition_id, "judged_by": asked.condition.condition_id, "fit_fn": state.fit_fn}
             journal.event(event_of("call", state.engine, **call))

@@ -260,7 +260,7 @@ class AdaptiveSource:
             self._write_open()
             self._is_sequential = False
         self._concurrency = concurrency
-        self._engine.refit_lag = 0 if concurrency == 1 else concurrency
+        self._engine.set_lag(concurrency)
         self._journal.event(
             event_of("workers", self._engine, concurrency=concurrency, refit_lag=self._engine.refit_lag)
         )

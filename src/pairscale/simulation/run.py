@@ -278,7 +278,7 @@ class _Drive:
         self.refits: list[dict[str, Any]] = []
         self.stopped_at: int | None = None
         self.asked = 0
-        engine.refit_lag = 0 if concurrency == 1 else concurrency
+        engine.set_lag(concurrency)
 
     def run(self) -> str:
         """Until nothing is left to do; and why that is so."""
