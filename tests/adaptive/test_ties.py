@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -170,3 +171,14 @@ def test_a_report_counts_ties_as_comparisons(tmp_path: Any) -> None:
     assert facts.comparisons == result.state.engine.committed == facts_of_result(result).comparisons
     assert facts.health is not None
     assert facts.health["outcomes"]["tie"] > 0
+
+
+@pytest.mark.parametrize(("wins", "said"), [(0, True), (1, False)])
+def test_answers_that_are_all_ties_are_said(wins: int, said: bool, caplog: pytest.LogCaptureFixture) -> None:
+    asked = itertools.count()
+
+    def judge(A: Any, B: Any) -> dict[str, Any]:
+        return {"is_valid": True, "Y": 1 if next(asked) < wins else 0.5}
+
+    rank(8, judge, n_steps=20, **HALF)
+    assert ("answers are ties, so the order of the texts means nothing" in caplog.text) is said

@@ -237,6 +237,8 @@ def _run(
         raise JudgeError(_NO_PROBABILITIES)
     if closing or source.stopped:
         run_sync(source.close)
+    if (n := source.n_without_winner) is not None:
+        notice(f"all {n:,} answers are ties, so the order of the texts means nothing; try another judge")
 
 
 _NO_PROBABILITIES = (

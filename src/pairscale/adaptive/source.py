@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairscale.adaptive.engine import Proposal, Starved
+from pairscale.adaptive.ledger import TIE
 from pairscale.adaptive.refits import FitFn, RefitOutcome, RefitRequest, refit
 from pairscale.adaptive.session import event_of
 from pairscale.core.files import write_table
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from pairscale.adaptive.view import View
 
 __all__ = ["AdaptiveSource", "RunLimits", "uid_of"]
+
+_FEW = 5  # answers that may all be ties by chance
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,6 +325,12 @@ class AdaptiveSource:
     def stopped(self) -> bool:
         """Whether the run has stopped for good."""
         return self._engine.stop_reason is not None
+
+    @property
+    def n_without_winner(self) -> int | None:
+        """The number of answers when none of them, of five or more, has a winner; else None."""
+        won = self._engine.ledger.history[:, 2]
+        return len(won) if len(won) >= _FEW and bool((won == TIE).all()) else None
 
     async def close(self) -> None:
         """Fit once more if comparisons came in since the last refit. It guides no choice of a later call."""
