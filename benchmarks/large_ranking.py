@@ -27,13 +27,24 @@ def _samples(texts: int) -> list[dict[str, Any]]:
 
 def rank(folder: Path, texts: int, comparisons: int) -> dict[str, Any]:
     import pairscale as ps
+    from pairscale.adaptive import source
 
     samples, judge = _samples(texts), ps.SimulatedJudge("theta_true", seed=1)
+    plain, spent = source.refit, [0.0]
+
+    def refit(*args: Any, **named: Any) -> Any:  # in a thread of its own
+        start = time.thread_time()
+        try:
+            return plain(*args, **named)
+        finally:
+            spent[0] += time.thread_time() - start
+
+    source.refit = refit
     out = ps.rank(
         samples, judge=judge, run=folder / "run.db", concurrency=8, max_comparisons=comparisons, reliability=1.0,
         progress=False,
     )  # fmt: skip
-    return {"comparisons": out.state.engine.committed, "refits": out.refits.height}
+    return {"comparisons": out.state.engine.committed, "refits": out.refits.height, "refits_cpu_s": round(spent[0], 1)}
 
 
 def resume(folder: Path, _texts: int, _comparisons: int) -> dict[str, Any]:
