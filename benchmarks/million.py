@@ -1,12 +1,13 @@
 """A run of a million pairs, step by step: submit, resume in the middle, export, import, fit, report.
 
-``python -m benchmarks.million [PAIRS]`` runs each step in a process of its own, with an instant judge, so that
-everything measured is ours; the folder is deleted at the end.
+``python -m benchmarks.million [PAIRS]`` runs each step in a process of its own, and the provider simulator in another,
+so that everything measured is ours; the folder is deleted at the end.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -15,6 +16,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from benchmarks.providers import server
 
 TEXTS = 2_000
 STEPS = ("prepare", "submit", "resume", "nothing", "export", "import", "compare", "fit", "report", "status")
@@ -44,7 +47,9 @@ def _submit(folder: Path, share: float) -> Any:
 
     pairs = pl.read_parquet(folder / "pairs.parquet")
     part = pairs.head(int(pairs.height * share))
-    judge = ps.SimulatedJudge("theta_true", seed=1)
+    judge = ps.make_judge(
+        "openai:gpt-4.1", judge_args={"base_url": os.environ["SIMULATOR_URL"], "api_key": "none-at-all", "cache": False}
+    )
     return ps.submit_pairs(part, judge, run=folder / "run.db", concurrency=64, progress=False)
 
 
@@ -131,10 +136,11 @@ def measure(step: str, folder: Path, n_pairs: int) -> dict[str, Any]:
 def run(n_pairs: int = 100_000) -> list[dict[str, Any]]:
     rows = []
     Path("build").mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="million-", dir="build") as folder:
+    with tempfile.TemporaryDirectory(prefix="million-", dir="build") as folder, server("simulate") as url:
+        known = os.environ | {"SIMULATOR_URL": url, "NO_PROXY": "*"}
         for step in STEPS:
             command = [sys.executable, "-m", "benchmarks.million", step, folder, str(n_pairs)]
-            done = subprocess.run(command, check=False, capture_output=True, text=True)
+            done = subprocess.run(command, check=False, capture_output=True, text=True, env=known)
             if done.returncode:
                 print(step, done.stderr[-3000:], flush=True)
                 continue
