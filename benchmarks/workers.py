@@ -1,7 +1,8 @@
 """Several workers on one run in PostgreSQL: their rate beside one worker's, and processor time beside SQLite's.
 
 The server is set up from Debian's packages in a temporary folder. Each worker is a process of its own, whose judge
-waits and answers, so that everything measured is ours.
+waits and answers, so that everything measured is ours. Three roads: given pairs (``judge``), an adaptive ranking
+(``rank``), where one process chooses and all answer, and an A/B comparison (``ab``).
 """
 
 from __future__ import annotations
@@ -15,14 +16,13 @@ from pathlib import Path
 from typing import Any
 
 LATENCY_S, CONCURRENCY, WORKERS = 0.5, 16, 4
-SIZE, INSTANT_SIZE = 4_000, 10_000
+SIZES, INSTANT_SIZE = {"judge": 4_000, "rank": 1_600, "ab": 1_600}, 10_000
+N_TEXTS = 500
 
 
-def work(run: str, n_pairs: int, latency: float, concurrency: int) -> dict[str, float]:
+def work(verb: str, run: str, size: int, latency: float, concurrency: int) -> dict[str, float]:
     """One worker: what it asked, when its first and last answers came, and its processor time."""
     import asyncio
-
-    import polars as pl
 
     import pairscale as ps
 
@@ -34,41 +34,55 @@ def work(run: str, n_pairs: int, latency: float, concurrency: int) -> dict[str, 
         async def compare(self, pair: ps.JudgePair) -> ps.Verdict:
             if latency:
                 await asyncio.sleep(latency)
-                moments.append(time.time())
-            return ps.Verdict.win(1)
+            moments.append(time.time())
+            return ps.Verdict.win(1 if str(pair.first["text"]) > str(pair.second["text"]) else 2)
 
-    n_items = 500
-    first = [n % n_items for n in range(n_pairs)]
-    second = [(n + 1 + n // n_items) % n_items for n in range(n_pairs)]
-    texts = [f"{n} " * 600 for n in range(n_items)]
-    pairs = pl.DataFrame(
-        {
-            "ID1": [f"S{n:04d}" for n in first],
-            "text1": [texts[n] for n in first],
-            "ID2": [f"S{n:04d}" for n in second],
-            "text2": [texts[n] for n in second],
-        }
-    )
     cpu = time.process_time()
-    result = ps.submit_pairs(pairs, Waiting(), run=run, concurrency=concurrency, progress=False)
+    asking: dict[str, Any] = {"judge": Waiting(), "run": run, "concurrency": concurrency, "progress": False}
+    if verb == "judge":
+        ps.submit_pairs(_pairs(size), asking.pop("judge"), **asking)
+    elif verb == "rank":
+        samples = [{"ID": f"S{n:04d}", "text": f"{n:04d} " * 600} for n in range(N_TEXTS)]
+        ps.rank(samples, max_comparisons=size, reliability=1.0, **asking)
+    else:
+        a, b = ({str(n): f"{side} {n} " * 300 for n in range(size // 2)} for side in "AB")
+        ps.ab(a, b, criterion="better", **asking)  # in both orders
     cpu = time.process_time() - cpu
-    return {"asked": result.asked, "cpu_s": cpu, "first": min(moments, default=0.0), "last": max(moments, default=0.0)}
+    return {"asked": len(moments), "cpu_s": cpu, "first": min(moments, default=0.0), "last": max(moments, default=0.0)}
 
 
-def started(run: str, *given: float) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "benchmarks.workers", run, *map(str, given)]
+def _pairs(size: int) -> Any:
+    import polars as pl
+
+    first = [n % N_TEXTS for n in range(size)]
+    second = [(n + 1 + n // N_TEXTS) % N_TEXTS for n in range(size)]
+    texts = [f"{n} " * 600 for n in range(N_TEXTS)]
+    sides = {"1": first, "2": second}
+    return pl.DataFrame(
+        {f"ID{side}": [f"S{n:04d}" for n in there] for side, there in sides.items()}
+        | {f"text{side}": [texts[n] for n in there] for side, there in sides.items()}
+    )
+
+
+def started(verb: str, run: str, *given: float) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "benchmarks.workers", verb, run, *map(str, given)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
-def together(run: str, workers: int, *given: float) -> dict[str, Any]:
+def together(verb: str, run: str, workers: int, *given: float) -> dict[str, Any]:
     """Several workers at once; the rate counts from the first answer to the last."""
-    children = [started(run, *given) for _ in range(workers)]
+    children = [started(verb, run, *given) for _ in range(workers)]
     found = [json.loads(child.communicate()[0]) for child in children]
     asked = sum(one["asked"] for one in found)
     busy = [one for one in found if one["asked"]]
     seconds = max(one["last"] for one in busy) - min(one["first"] for one in busy)
     ms = round(sum(one["cpu_s"] for one in found) / asked * 1e3, 3)
-    return {"asked": asked, "per_second": round(asked / seconds, 1) if seconds else None, "cpu_ms_per_pair": ms}
+    return {
+        "verb": verb,
+        "asked": asked,
+        "per_second": round(asked / seconds, 1) if seconds else None,
+        "cpu_ms_per_pair": ms,
+    }
 
 
 def run() -> list[dict[str, Any]]:
@@ -79,17 +93,17 @@ def run() -> list[dict[str, Any]]:
         for turn in range(3):
             for store in ("SQLite", "PostgreSQL"):
                 where = server.create(f"instant{turn}") if store == "PostgreSQL" else str(Path(folder) / f"{turn}.db")
-                rows.append({"store": store, "workers": 1} | together(where, 1, INSTANT_SIZE, 0, 64))
-        for workers in (1, WORKERS):
-            found = together(server.create(f"waiting{workers}"), workers, SIZE, LATENCY_S, CONCURRENCY)
-            rows.append({"store": "PostgreSQL", "workers": workers} | found)
+                rows.append({"store": store, "workers": 1} | together("judge", where, 1, INSTANT_SIZE, 0, 64))
+        for verb, size in SIZES.items():
+            for workers in (1, WORKERS):
+                found = together(verb, server.create(f"{verb}{workers}"), workers, size, LATENCY_S, CONCURRENCY)
+                rows.append({"store": "PostgreSQL", "workers": workers} | found)
     return rows
 
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        print(
-            json.dumps(work(sys.argv[1], *(kind(x) for kind, x in zip((int, float, int), sys.argv[2:], strict=True))))
-        )
+        verb, where, *given = sys.argv[1:]
+        print(json.dumps(work(verb, where, *(kind(x) for kind, x in zip((int, float, int), given, strict=True)))))
     else:
         print(json.dumps(run(), indent=2))
