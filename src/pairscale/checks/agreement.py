@@ -23,7 +23,7 @@ from pairscale.core.errors import InputError, TableError
 from pairscale.core.files import TABLE_SUFFIXES, read_table
 from pairscale.core.notices import notice
 from pairscale.core.options import require_int, require_level, require_seed
-from pairscale.core.provenance import Provenance
+from pairscale.core.provenance import Provenance, fingerprint
 from pairscale.core.results import ORDER_KNOWN, ResultColumns, is_matrix, read_form, text_columns
 from pairscale.core.tables import Table, as_text, id_text, listed, require_columns, require_ids, to_frame
 from pairscale.store.runfile import open_run
@@ -325,7 +325,7 @@ def _text_columns(frame: pl.DataFrame) -> set[str]:
 
 
 def _of_results(table: pl.DataFrame, columns: ResultColumns) -> pl.DataFrame:
-    """Results of several judges as labels: each pair is a unit, each judge a rater, and the label is who won."""
+    """Results of several judges as labels: each pair is a unit, each judge a rater, the label which of them won."""
     there = set(table.columns)
     if not columns and (set(_LABELS.values()) <= there or {"rater", "label"} <= there):
         return table
@@ -345,11 +345,25 @@ def _of_results(table: pl.DataFrame, columns: ResultColumns) -> pl.DataFrame:
             f"labels: read as comparisons ({', '.join(found.columns)}), but no column judge_id or judge says who judged"
         )
     tie = pl.when(pl.col("outcome") == "tie").then(pl.lit("tie")) if "outcome" in found.table.columns else None
-    winner = pl.when(OF_ITS_PAIR).then(pl.col("better_id"))
+    winner = pl.when(OF_ITS_PAIR).then(_winner(found.table))
     said = found.table.with_columns(label=winner if tie is None else winner.otherwise(tie)).drop_nulls("label")
     units, unit = _units(said, judge)
-    notice(f"{found.line}; each {unit} is a unit, and each {judge} a rater")
+    notice(f"{found.line}; each {unit} is a unit, each {judge} a rater, and the label says which of the two won")
     return said.select(units, rater=judge, label="label")
+
+
+def _winner(table: pl.DataFrame) -> pl.Expr:
+    """Who won, by name if there are only two; else which side of the pair, 1 or 2, as chance draws sides for each pair.
+
+    By name, each of many texts would be a label of its own. No label would then seem to agree by chance.
+    """
+    sides = table.select(low=pl.min_horizontal("ID1", "ID2"), high=pl.max_horizontal("ID1", "ID2"))
+    if pl.concat([sides["low"], sides["high"]]).n_unique() <= 2:
+        return pl.col("better_id")
+    drawn = {pair: int(fingerprint(list(pair))[:8], 16) % 2 for pair in sides.unique().iter_rows()}
+    turned = pl.Series([drawn[pair] for pair in sides.iter_rows()], dtype=pl.Int8)
+    is_low = pl.col("better_id") == pl.lit(sides["low"])
+    return pl.when(is_low == pl.lit(turned == 1)).then(pl.lit("1")).otherwise(pl.lit("2"))
 
 
 def _units(table: pl.DataFrame, judge: str) -> tuple[pl.Series, str]:

@@ -221,6 +221,8 @@ def facts_of_results(known: Comparisons, origin: Mapping[str, str]) -> RankingFa
         named = [pl.col(name) for name in _JUDGES[1:] if name in table.columns]
         told = table.select(pl.col(judge).alias("judge_id"), *named).unique(maintain_order=True).drop_nulls("judge_id")
         judges = pl.concat([judges, told.cast(pl.String)], how="diagonal")
+        own_name = pl.col("model") == pl.col("judge_id")  # a person has no model
+        judges = judges.with_columns(model=pl.when(own_name).then(None).otherwise("model"))
     return RankingFacts(
         texts=_texts(known.samples) if has_texts else {},
         judges=judges,

@@ -207,7 +207,11 @@ def _of_results(
     """Results that are in no run file: labels of two variants, or comparisons of texts, which make a ranking."""
     if kind not in {None, "ab", "ranking"}:
         raise InputError(f"kind={kind!r} belongs to run files; results make a ranking, and labels with a key ab")
-    of_variants = kind != "ranking" and isinstance(results, str | os.PathLike) and labels_variants(results, reading.key)
+    of_variants = (
+        kind != "ranking"
+        and isinstance(results, str | os.PathLike)
+        and labels_variants(results, reading.key, reading.encoding)
+    )
     if kind == "ab" and not of_variants:
         raise InputError("kind='ab' belongs to labels of two variants; these are results, which make a ranking")
     if of_variants:

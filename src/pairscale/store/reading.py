@@ -54,14 +54,17 @@ def is_run(path: str | os.PathLike[str]) -> bool:
     return "://" in str(path) or Path(path).suffix.lower() not in TABLE_SUFFIXES
 
 
-def labels_variants(path: str | os.PathLike[str], key: str | os.PathLike[str] | None = None) -> bool:
+def labels_variants(
+    path: str | os.PathLike[str], key: str | os.PathLike[str] | None = None, encoding: str | None = None
+) -> bool:
     """Whether a file holds labels of two variants, and not of texts with ids.
 
     Args:
         path: the file.
         key: of labels, see :func:`read_comparisons`.
+        encoding: of a text file that is not UTF-8.
     """
-    rows = [] if is_pattern(path) else read_rows(path)
+    rows = [] if is_pattern(path) else read_rows(path, encoding=encoding)
     if not rows or not {"case_id", "preferred"} <= rows[0].keys():
         return False
     if all(row.get("ID1") and row.get("ID2") for row in rows):
