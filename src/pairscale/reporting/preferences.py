@@ -229,7 +229,7 @@ def as_trl(table: pl.DataFrame, *, conversational: bool, implicit_prompt: bool) 
     """Preference pairs in one of TRL's forms: plain or as messages, with a prompt of their own or inside the texts."""
     has_prompt = table["prompt"].null_count() == 0 and table.height > 0
     if not has_prompt or implicit_prompt:
-        start = pl.col("prompt").fill_null("") if implicit_prompt and not conversational else pl.lit("")
+        start = _opening() if implicit_prompt and not conversational else pl.lit("")
         texts = {name: pl.concat_str(start, pl.col(name)) for name in ("chosen", "rejected")}
     else:
         texts = {name: pl.col(name) for name in ("chosen", "rejected")}
@@ -239,6 +239,12 @@ def as_trl(table: pl.DataFrame, *, conversational: bool, implicit_prompt: bool) 
     first = {"prompt": _messages(["prompt"]) if conversational else pl.col("prompt")}
     kept = {} if implicit_prompt or not has_prompt else first
     return table.select(**kept, **texts, **{name: pl.col(name) for name in PREFERENCES[3:]})
+
+
+def _opening() -> pl.Expr:
+    """The prompt as the beginning of a text; a blank line follows it unless it ends in a blank itself."""
+    prompt = pl.col("prompt")
+    return pl.when(prompt.str.contains(r"\S\z")).then(prompt + "\n\n").otherwise(prompt.fill_null(""))
 
 
 def _messages(columns: list[str]) -> pl.Expr:
