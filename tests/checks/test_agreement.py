@@ -259,6 +259,24 @@ def test_results_under_other_names():
         agreement(votes, a_col="x", b_col="y", winner_col="won", rater="judge", n_boot=0)
 
 
+def test_judges_of_many_texts_who_toss_a_coin_agree_by_chance_alone():
+    """A text of each pair is a label of its own otherwise, and kappa is near 0.5 here."""
+    rng = np.random.default_rng(5)
+    rows = [
+        {"ID1": f"t{at:03}", "ID2": f"t{at + 1:03}", "better_id": f"t{at + int(rng.integers(2)):03}", "judge": judge}
+        for at in range(400)
+        for judge in ("ann", "bob")
+    ]
+    found = agreement(rows, n_boot=0)
+    assert found.categories == ("1", "2")
+    table = dict(found.table.select("statistic", "estimate").iter_rows())
+    assert table["percent_agreement"] == pytest.approx(0.5, abs=0.1)
+    assert table["cohen_kappa"] == pytest.approx(0, abs=0.15)
+    assert table["krippendorff_alpha"] == pytest.approx(0, abs=0.15)
+    turned = [{**row, "ID1": row["ID2"], "ID2": row["ID1"]} for row in rows]  # the order says nothing about it
+    assert agreement(turned, n_boot=0).table.equals(found.table)
+
+
 def test_a_matrix_of_wins_is_no_table_of_raters():
     with pytest.raises(InputError, match="a matrix of wins, which does not say who judged"):
         agreement({"": ["a", "b"], "a": [0, 3], "b": [4, 0]}, n_boot=0)

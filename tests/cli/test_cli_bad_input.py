@@ -256,7 +256,7 @@ def test_what_nobody_foresaw_is_still_one_line(cli, monkeypatch, folder):
         ),
         (("--repeats", "1.5"), "repeats must be a number from 0 to 1, not 1.5"),
         (("--model", "bayes", "--chosen", "adaptive"), "--chosen belongs to --model bt"),
-        (("--model", "bayes", "--ties", "davidson"), "ties='davidson' belongs to model='bt'"),
+        (("--model", "bayes", "--ties", "davidson"), "--ties davidson belongs to --model bt"),
         (("--runs", "5"), "--runs belongs to --model elo"),
         (("--variant", "btl"), "--variant belongs to --model bayes"),
         (("--model", "bayes", "--reference", "ann"), "--reference belongs to --model bt"),

@@ -8,8 +8,8 @@ import pytest
 from scipy.special import expit
 
 import pairscale as ps
+from pairscale.core.copies import copies_said
 from pairscale.core.errors import FitError, InputError
-from pairscale.models._copies import copies_said
 from pairscale.models._counts import aggregate
 from pairscale.models._learned_spread import learned_spread
 from pairscale.models._rows import read_decided

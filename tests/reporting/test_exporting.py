@@ -107,6 +107,11 @@ def test_the_forms_of_trl(run):
     }
 
 
+def test_a_prompt_inside_of_a_text_does_not_touch_its_first_word(run):
+    ps.export(run, "pairs.jsonl", kind="preferences", prompt="Write!", implicit_prompt=True)
+    assert {row["chosen"] for row in lines(Path("pairs.jsonl"))} == {f"Write!\n\n{TEXTS[name]}" for name in "cd"}
+
+
 def test_without_a_prompt_there_is_no_such_column(run, caplog):
     ps.export(run, "pairs.jsonl", kind="preferences")
     assert "prompt" not in lines(Path("pairs.jsonl"))[0]

@@ -1,5 +1,6 @@
 """The report of a run: its figures against loops, and pages that stay deaf to what texts would have them do."""
 
+import io
 import json
 import math
 import re
@@ -493,8 +494,19 @@ def test_labels_of_people_have_a_section(tmp_path):
     assert "L1</td>" in shared
 
 
-def test_a_run_with_nothing_but_labels(tmp_path):
+def test_a_run_with_nothing_but_labels(tmp_path, monkeypatch):
+    run = tmp_path / "pairs.db"
     ps.make_pairs(ps.synthetic_essays(3, seed=1)).write_csv(tmp_path / "pairs.csv")
-    LabelStore(tmp_path / "run.db", read_cases(tmp_path / "pairs.csv")).close()
-    with pytest.raises(InputError, match="holds labels of people and no comparisons of a judge"):
-        write_report(tmp_path / "run.db")
+    LabelStore(run, read_cases(tmp_path / "pairs.csv")).close()
+    with pytest.raises(InputError, match="holds no comparisons yet"):
+        write_report(run)
+    monkeypatch.setattr("sys.stdin", io.StringIO("1\n2\n1\n"))
+    ps.label(tmp_path / "pairs.csv", labellers="ann", terminal=True)
+    page = ps.report(run).read_text("utf-8")
+    require_valid(page)
+    assert "Judged by ann" in page
+    assert "3 of 3 labels of 3 cases are in the run file." in page
+    table = ps.report(run, out=tmp_path / "people.csv", condition="people").read_text("utf-8")
+    assert table.splitlines()[0].startswith("rank,rank_lower")
+    shared = ps.report(run, out=tmp_path / "shared.html", pseudonyms=True).read_text("utf-8")
+    assert "ann" not in re.sub(r"<style.*?</style>|<script.*?</script>", "", shared, flags=re.DOTALL)

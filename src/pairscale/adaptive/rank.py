@@ -41,6 +41,7 @@ from pairscale.core.options import require_flag, require_int
 from pairscale.core.samples import with_kept
 from pairscale.core.tables import listed
 from pairscale.judges.base import Judge
+from pairscale.judges.names import no_grading
 from pairscale.models.judge_slopes import MOST_ITEMS
 from pairscale.models.known import known_numbers
 from pairscale.models.logs import ITEM_FIGURES, summarize_items, summarize_refits
@@ -76,6 +77,12 @@ class AdaptiveResult(PlotMixin, ReportMixin, table="items", columns=ITEM_FIGURES
     items: pl.DataFrame
     logs: dict[str, Any]
     output_file: Path | None = None
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """Who judged, and whether that was a judgement at all."""
+        who = self.state.judge_id
+        return () if who is None else (f"judged by {who}. {no_grading([who])}".rstrip(),)
 
     def __repr__(self) -> str:
         return f"<AdaptiveResult: {self.state}>"

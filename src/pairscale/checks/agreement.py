@@ -16,14 +16,15 @@ import polars as pl
 from pairscale.checks._agreement_intervals import LEAST_UNITS, IntervalMethod, cell_codes, statistic_rows
 from pairscale.checks._coefficients import Alpha, Gwet, Kappa, Light, Percent, Statistic
 from pairscale.checks._sides import By, differing_kappas, firsts_of, ways_of
+from pairscale.core.columns import TASK_COLUMNS, judge_column
 from pairscale.core.comparisons import OF_ITS_PAIR, key_expressions
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError, TableError
 from pairscale.core.files import TABLE_SUFFIXES, read_table
 from pairscale.core.notices import notice
 from pairscale.core.options import require_int, require_level, require_seed
-from pairscale.core.provenance import Provenance
-from pairscale.core.results import ResultColumns, is_matrix, read_form, text_columns
+from pairscale.core.provenance import Provenance, fingerprint
+from pairscale.core.results import ORDER_KNOWN, ResultColumns, is_matrix, read_form, text_columns
 from pairscale.core.tables import Table, as_text, id_text, listed, require_columns, require_ids, to_frame
 from pairscale.store.runfile import open_run
 
@@ -187,7 +188,7 @@ def measure_agreement(
     named = (("unit", unit), ("rater", rater), ("label", label))
     table = _read(labels, encoding)
     if not any(given for _, given in named):
-        table = _of_results(table, ResultColumns(a_col, b_col, winner_col))
+        table = _of_results(table, ResultColumns(a_col, b_col, winner_col, encoding))
     elif a_col or b_col or winner_col:
         raise InputError("a_col, b_col and winner_col belong to results; unit, rater and label to labels")
     columns = {name: given or _column(table, name) for name, given in named}
@@ -296,6 +297,7 @@ def _rare(codes: NDArray[np.int64], names: Sequence[Any], rows: Sequence[Mapping
 
 # Labels in.
 
+_TURN = "turn"  # of a conversation, in MT-bench
 _LABELS = {"unit": "case_id", "rater": "labeller", "label": "preferred"}
 
 
@@ -323,7 +325,7 @@ def _text_columns(frame: pl.DataFrame) -> set[str]:
 
 
 def _of_results(table: pl.DataFrame, columns: ResultColumns) -> pl.DataFrame:
-    """Results of several judges as labels: each pair is a unit, each judge a rater, and the label is who won."""
+    """Results of several judges as labels: each pair is a unit, each judge a rater, the label which of them won."""
     there = set(table.columns)
     if not columns and (set(_LABELS.values()) <= there or {"rater", "label"} <= there):
         return table
@@ -337,16 +339,53 @@ def _of_results(table: pl.DataFrame, columns: ResultColumns) -> pl.DataFrame:
         notice(f"read as one row per unit and one column per rater: {listed(raters, 12)}")
         return table
     found = read_form(table, "labels", columns)
-    judge = next((name for name in ("judge_id", "judge") if name in found.table.columns), None)
+    judge = judge_column(found.table)
     if judge is None:
         raise InputError(
             f"labels: read as comparisons ({', '.join(found.columns)}), but no column judge_id or judge says who judged"
         )
-    notice(f"{found.line}; each pair is a unit, and each {judge} a rater")
     tie = pl.when(pl.col("outcome") == "tie").then(pl.lit("tie")) if "outcome" in found.table.columns else None
-    winner = pl.when(OF_ITS_PAIR).then(pl.col("better_id"))
-    _, pair = key_expressions("ID1", "ID2")
-    return found.table.select(unit=pair, rater=judge, label=winner if tie is None else winner.otherwise(tie))
+    winner = pl.when(OF_ITS_PAIR).then(_winner(found.table))
+    said = found.table.with_columns(label=winner if tie is None else winner.otherwise(tie)).drop_nulls("label")
+    units, unit = _units(said, judge)
+    notice(f"{found.line}; each {unit} is a unit, each {judge} a rater, and the label says which of the two won")
+    return said.select(units, rater=judge, label="label")
+
+
+def _winner(table: pl.DataFrame) -> pl.Expr:
+    """Who won, by name if there are only two; else which side of the pair, 1 or 2, as chance draws sides for each pair.
+
+    By name, each of many texts would be a label of its own. No label would then seem to agree by chance.
+    """
+    sides = table.select(low=pl.min_horizontal("ID1", "ID2"), high=pl.max_horizontal("ID1", "ID2"))
+    if pl.concat([sides["low"], sides["high"]]).n_unique() <= 2:
+        return pl.col("better_id")
+    drawn = {pair: int(fingerprint(list(pair))[:8], 16) % 2 for pair in sides.unique().iter_rows()}
+    turned = pl.Series([drawn[pair] for pair in sides.iter_rows()], dtype=pl.Int8)
+    is_low = pl.col("better_id") == pl.lit(sides["low"])
+    return pl.when(is_low == pl.lit(turned == 1)).then(pl.lit("1")).otherwise(pl.lit("2"))
+
+
+def _units(table: pl.DataFrame, judge: str) -> tuple[pl.Series, str]:
+    """What tells the questions of a judge apart, and its name: the pair; else its task, turn and order as well."""
+    ordered, pair = key_expressions("ID1", "ID2")
+    known = [name for name in (*TASK_COLUMNS, _TURN) if name in table.columns and not table[name].dtype.is_nested()]
+    more = {name: pl.col(name).cast(pl.String).fill_null("") for name in known}
+    if ORDER_KNOWN not in table.columns:
+        more["order"] = ordered
+    parts = dict[str, pl.Expr]()
+    for name, part in {"pair": pair, **more}.items():
+        parts[name] = part
+        asked = table.select(unit=pl.concat_str(*parts.values(), separator="\n"), rater=judge)
+        again = asked.is_duplicated()
+        if not again.any():
+            return asked["unit"], " and ".join(parts)
+    row = table.filter(again).row(0, named=True)
+    raise TableError(
+        f"labels: {row[judge]!r} judges {row['ID1']!r} and {row['ID2']!r} more than once, and no column of "
+        f"{listed((*TASK_COLUMNS, _TURN))} tells these questions apart; keep one of them, or call the column that "
+        "tells them apart question_id"
+    )
 
 
 def _column(table: pl.DataFrame, role: str) -> str:

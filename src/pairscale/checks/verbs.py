@@ -34,6 +34,7 @@ def bias(
     a_col: str | None = None,
     b_col: str | None = None,
     winner_col: str | None = None,
+    encoding: str | None = None,
 ) -> PositionalBias:
     """Tell whether a judge favours a position.
 
@@ -50,6 +51,7 @@ def bias(
         a_col: Of tables: the column of the text that stood first, or its path where values are nested.
         b_col: Of tables: the column of the second text.
         winner_col: Of tables: the column that says who won.
+        encoding: Of tables: the encoding of a text file that is not UTF-8.
 
     Returns:
         A :class:`PositionalBias` with ``verdict``, ``summary``, ``details`` and ``effect`` (in logits; above 0 the
@@ -68,7 +70,9 @@ def bias(
     """
     n_boot, level = require_int(n_boot, "n_boot", least=1), require_level(level)
     seed = require_int(seed, "seed", least=0)
-    read = partial(read_comparisons, condition=condition, a_col=a_col, b_col=b_col, winner_col=winner_col)
+    read = partial(
+        read_comparisons, condition=condition, a_col=a_col, b_col=b_col, winner_col=winner_col, encoding=encoding
+    )
     consistency = compute_reverse_consistency(*_orders(forward, reverse, read))
     return check_positional_bias(consistency, n_boot=n_boot, conf_level=level, seed=seed)
 

@@ -61,8 +61,8 @@ _PYTHON = (
     ("key belongs to labels=", "--key belongs to --labels"),
     ("a_col and b_col belong together", "--a-col and --b-col belong together"),
     (
-        "a_col, b_col, winner_col and key belong to tables",
-        "--a-col, --b-col, --winner-col and --key belong to tables",
+        "a_col, b_col, winner_col, key and encoding belong to tables",
+        "--a-col, --b-col, --winner-col, --key and --encoding belong to tables",
     ),
     (
         "judge human stands alone; people and models are compared with labels",
@@ -86,12 +86,13 @@ _PYTHON = (
     ("fail_if must", "--fail-if must"),
 )
 _ARGUMENT = re.compile(
-    r"\b(condition|encoding|id_col|text_col|input_col|output_col|a_col|b_col|winner_col|key|n_pairs|share)=(?=(\w?))"
+    r"\b(condition|encoding|id_col|text_col|input_col|output_col|a_col|b_col|winner_col|key|n_pairs|samples|share)=(?=(\w?))"
 )
+_CHOICE = re.compile(r"\b(answer|by|engine|judges|kind|model|prior_sd|repeats|ties|variant)=(['\"])(\w+)\2")
 _REFUSED = re.compile(
     r"^(again|base_url|batch_size|bootstrap|cache|concurrency|condition|eps|id_col|interactive|interval|invalid_rate|kind|prompt|input_col|conversational|implicit_prompt"
     r"|labels_per_case|lapse|level|manifest|margin|max_comparisons|max_cost|max_errors|max_minutes|missing|failures|junit|summary|n_boot|n_jobs|n_pairs|out|output_tokens|per_item"
-    r"|pilot|price|quantile|reliability|repeats|retries|runs|sd|seconds|seed|segments|share|text_col|timeout)"
+    r"|pilot|price|quantile|reliability|repeats|retries|runs|sd|seconds|seed|segments|share|text_col|timeout|samples|a_col|b_col|winner_col|encoding)"
     r"(?=( as a position)? must be | belongs to | needs | chooses | is for |: )"
 )
 
@@ -116,6 +117,7 @@ def in_shell(message: str) -> str:
     """What a function says of its arguments, in the names that the command has for them."""
     for python, option in _PYTHON:
         message = message.replace(python, option)
+    message = _CHOICE.sub(lambda match: f"--{match[1].replace('_', '-')} {match[3]}", message)
     message = _ARGUMENT.sub(lambda match: f"--{match[1].replace('_', '-')}{' ' * bool(match[2])}", message)
     return _REFUSED.sub(lambda match: f"--{match[1].replace('_', '-')}", message)
 

@@ -68,6 +68,16 @@ class Reading:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class ResultCols:
+    """How a table of results is read."""
+
+    a_col: opt.ACol = None
+    b_col: opt.BCol = None
+    winner_col: opt.WinnerCol = None
+    encoding: opt.Encoding = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Variants:
     """What is compared, and how often."""
 

@@ -74,6 +74,10 @@ WinnerCol = Annotated[
 ]
 
 
+SamplesOfResults = Annotated[
+    str | None,
+    typer.Option("--samples", metavar="DATA", help="For results in a table: the texts, a table or a folder."),
+]
 WhichColumns = Annotated[
     Literal["short", "all"] | None,
     typer.Option(

@@ -9,6 +9,7 @@ import typer
 import pairscale as ps
 from pairscale.cli import _options as opt
 from pairscale.cli._common import emit, show_table
+from pairscale.cli._groups import ResultCols, with_groups
 
 EXAMPLES = (
     "pairscale agreement run.db",
@@ -21,6 +22,7 @@ EXAMPLES = (
 )
 
 
+@with_groups
 def command(
     labels: Annotated[
         str,
@@ -55,15 +57,12 @@ def command(
         str | None,
         typer.Option(metavar="FILE", help="For labels of cases: the key that says which variant stands first."),
     ] = None,
-    a_col: opt.ACol = None,
-    b_col: opt.BCol = None,
-    winner_col: opt.WinnerCol = None,
+    columns: ResultCols = ResultCols(),
     level: Annotated[float, typer.Option(min=0, max=1, metavar="P", help="Level of the intervals.")] = 0.95,
     n_boot: Annotated[
         int, typer.Option(min=0, metavar="N", help="Bootstrap resamples of the units; 0 for no such intervals.")
     ] = 1000,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the bootstrap.")] = 1,
-    encoding: opt.Encoding = None,
     as_json: opt.Json = False,
     out: opt.Out = None,
 ) -> None:
@@ -79,8 +78,7 @@ def command(
     wanted = None if categories is None else [part.strip() for part in categories.split(",")]
     found = ps.agreement(
         labels, unit=unit, rater=rater, label=label, categories=wanted, by=by,  # type: ignore[arg-type]
-        key=key, a_col=a_col, b_col=b_col, winner_col=winner_col, level=level, n_boot=n_boot, seed=seed,
-        encoding=encoding,
+        key=key, level=level, n_boot=n_boot, seed=seed, **vars(columns),
     )  # fmt: skip
     document = {
         "n_units": found.n_units,

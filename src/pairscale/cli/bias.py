@@ -9,6 +9,7 @@ import typer
 import pairscale as ps
 from pairscale.cli import _options as opt
 from pairscale.cli._common import emit, show_table
+from pairscale.cli._groups import ResultCols, with_groups
 
 if TYPE_CHECKING:
     import polars as pl
@@ -20,6 +21,7 @@ EXAMPLES = (
 )
 
 
+@with_groups
 def command(
     forward: Annotated[
         str,
@@ -38,9 +40,7 @@ def command(
         str | None,
         typer.Option(metavar="NAME", help="If the run file has several: the judge or the condition to use."),
     ] = None,
-    a_col: opt.ACol = None,
-    b_col: opt.BCol = None,
-    winner_col: opt.WinnerCol = None,
+    columns: ResultCols = ResultCols(),
     as_json: opt.Json = False,
     out: opt.Out = None,
 ) -> None:
@@ -52,10 +52,7 @@ def command(
 
     The effect is in logits: 0 is none, above 0 the first position is favoured. --out writes one row per pair.
     """
-    bias = ps.bias(
-        forward, reverse, n_boot=n_boot, level=level, seed=seed, condition=condition, a_col=a_col, b_col=b_col,
-        winner_col=winner_col,
-    )  # fmt: skip
+    bias = ps.bias(forward, reverse, n_boot=n_boot, level=level, seed=seed, condition=condition, **vars(columns))
     consistency = bias.consistency
     assert consistency is not None  # noqa: S101 - the verb compares two orders
     row = bias.summary.row(0, named=True)

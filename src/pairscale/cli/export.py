@@ -11,17 +11,23 @@ import typer
 import pairscale as ps
 from pairscale.cli import _options as opt
 from pairscale.cli._common import say
+from pairscale.cli._groups import ResultCols, with_groups
 
 EXAMPLES = (
     "pairscale export run.db --out comparisons.csv",
     "pairscale export run.db --kind preferences --out pairs.jsonl",
     "pairscale export run.db --kind preferences --input-col q --out p.jsonl",
+    "pairscale export arena.csv --out results.csv",
     "pairscale export ab.db --kind preferences --out pairs.parquet",
 )
 
 
+@with_groups
 def command(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="The run file.")],
+    run: Annotated[
+        str,
+        typer.Argument(metavar="RUN", help="The run file, or results of any form that `pairscale fit` takes."),
+    ],
     out: Annotated[
         Path,
         typer.Option(
@@ -51,6 +57,9 @@ def command(
     implicit_prompt: Annotated[
         bool, typer.Option("--implicit-prompt", help="For preferences: put the prompt into both texts.")
     ] = False,
+    samples: opt.SamplesOfResults = None,
+    columns: ResultCols = ResultCols(),
+    key: opt.Key = None,
     as_json: opt.Json = False,
 ) -> None:
     """Write a run to a table: all of its comparisons, or preference pairs for training.
@@ -65,7 +74,7 @@ def command(
     """
     written = ps.export(
         run, out, kind=kind, condition=condition, prompt=prompt, input_col=input_col,
-        conversational=conversational, implicit_prompt=implicit_prompt,
+        conversational=conversational, implicit_prompt=implicit_prompt, samples=samples, key=key, **vars(columns),
     )  # fmt: skip
     say(f"written: {written}")
     if as_json:

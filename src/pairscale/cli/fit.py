@@ -13,7 +13,7 @@ import pairscale as ps
 from pairscale.cli import _options as opt
 from pairscale.cli._common import chart_file, emit, say, show_table
 from pairscale.cli._fit_shown import shown_fit
-from pairscale.cli._groups import with_groups
+from pairscale.cli._groups import ResultCols, with_groups
 from pairscale.core.errors import InputError
 from pairscale.core.options import require_number_or
 
@@ -200,9 +200,7 @@ def command(
     of_model: OfModel = OfModel(),
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same figures.")] = 1,
     condition: _Condition = None,
-    a_col: opt.ACol = None,
-    b_col: opt.BCol = None,
-    winner_col: opt.WinnerCol = None,
+    columns_of: ResultCols = ResultCols(),
     key: opt.Key = None,
     chart: _Chart = None,
     chart_kind: _ChartKind = "scores",
@@ -240,9 +238,7 @@ def command(
     known = read_comparisons(
         results,
         condition,
-        a_col=a_col,
-        b_col=b_col,
-        winner_col=winner_col,
+        **vars(columns_of),
         key=key,
         aloud=False,
         keep=None if needs_rows else keep,

@@ -78,6 +78,7 @@ def command(
     ] = None,
     a_col: opt.ACol = None,
     b_col: opt.BCol = None,
+    encoding: opt.Encoding = None,
     as_json: opt.Json = False,
     out: opt.Out = None,
 ) -> None:
@@ -95,7 +96,7 @@ def command(
     found = ps.label(
         source, run=run, labellers=labellers, labels_per_case=labels_per_case, instructions=instructions,
         criterion=criterion, ties=ties, plain=plain, host=host, port=port, url=url, owner_token=owner_token,
-        terminal=terminal, status=status, seed=seed, a_col=a_col, b_col=b_col,
+        terminal=terminal, status=status, seed=seed, a_col=a_col, b_col=b_col, encoding=encoding,
     )  # fmt: skip
     _report(found, as_json, out)
     if found.done < found.wanted and not status:

@@ -9,6 +9,7 @@ import typer
 
 from pairscale.cli import _options as opt
 from pairscale.cli._common import emit, say
+from pairscale.cli._groups import ResultCols, with_groups
 
 EXAMPLES = (
     "pairscale report run.db",
@@ -17,18 +18,21 @@ EXAMPLES = (
     "pairscale report run.db --out ranking.xlsx",
     "pairscale report run.db --again again.jsonl",
     "pairscale report run.db --kind bias",
+    "pairscale report session.csv --samples essays",
     "pairscale report labels.jsonl --condition openai:gpt-5.1",
     "pairscale report run.db --interactive",
     "pairscale report judge-card.json",
 )
 
 
+@with_groups
 def command(
     run: Annotated[
         str,
         typer.Argument(
             metavar="RUN",
-            help="The run file: a ranking, a bias study or an A/B run; labels with their key; or a judge card.",
+            help="The run file: a ranking, a bias study or an A/B run; results of any form that `pairscale fit` takes; "
+            "labels of two variants with their key; or a judge card.",
         ),
     ],
     out: Annotated[
@@ -48,7 +52,10 @@ def command(
     ] = None,
     condition: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The judge, or the beginning of a condition, when there are several."),
+        typer.Option(
+            metavar="NAME",
+            help="The judge, or the beginning of a condition, if there are several; people. For labels: the criterion.",
+        ),
     ] = None,
     without_texts: Annotated[
         bool, typer.Option("--without-texts", help="Leave the texts and the judge's words out.")
@@ -63,6 +70,9 @@ def command(
     interactive: Annotated[
         bool, typer.Option("--interactive", help="Charts that can be pointed at, searched and zoomed; adds 0.9 MB.")
     ] = False,
+    samples: opt.SamplesOfResults = None,
+    columns: ResultCols = ResultCols(),
+    key: opt.Key = None,
     as_json: opt.Json = False,
 ) -> None:
     """Write a run as one HTML page that opens from the disk and loads nothing.
@@ -72,16 +82,19 @@ def command(
     judge; of an A/B run, which variant is better, case by case. And of each what it cost, what to look at again, and a
     paragraph on the method.
 
+    Results that are in no run file, such as a session of comparative judgement or the votes of an arena, make a ranking
+    with the fit of texts and judges; texts are shown if you give them with --samples.
+
     Of an A/B run with labels of people, and of a file of labels in which a labeller is a judge, the page holds the
     judge against people: a table of who said what, their agreement, and the cases in which they differ.
 
     With --without-texts and --pseudonyms the page can be shared: it then holds no text, and no name of one.
     """
-    from pairscale.reporting.verbs import written_report
+    from pairscale.reporting.verbs import ResultsReading, written_report
 
     made = written_report(
         run, out=out, title=title, kind=kind, condition=condition, without_texts=without_texts, pseudonyms=pseudonyms,
-        again=again, interactive=interactive,
+        again=again, interactive=interactive, reading=ResultsReading(samples, **vars(columns), key=key),
     )  # fmt: skip
     say(f"written: {made.path}")
     if again is not None:

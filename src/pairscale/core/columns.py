@@ -26,6 +26,11 @@ _LOOKED_AT = 1000
 _TEXT_NAMES = ("text", "essay", "response", "answer", "output", "content", "body", "document", "abstract", "writing")
 _UNNAMED = re.compile(r"column_\d+")  # as columns are called that have no name in their file
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+TASK_COLUMNS = ("task_id", "question_id", "instruction")
+"""What two variants were compared on: the same two on another task are another question."""
+
+JUDGE_COLUMNS = ("judge_id", "judge")
+"""Who judged, in our results and in those of others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,3 +230,8 @@ class ColumnNames:
     def all(self, *names: str) -> tuple[str, ...]:
         """Those that are there, as they are written."""
         return tuple(found for name in names if (found := self.find(name)) is not None)
+
+
+def judge_column(frame: pl.DataFrame) -> str | None:
+    """The column that says who judged: ``judge_id`` as in our results, else ``judge``; None when there is neither."""
+    return next((name for name in JUDGE_COLUMNS if name in frame.columns), None)

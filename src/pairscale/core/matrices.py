@@ -47,7 +47,7 @@ def require_no_counts(frame: pl.DataFrame, known: Collection[str], what: str) ->
 
 
 def matrix_wins(frame: pl.DataFrame, what: str) -> pl.DataFrame:
-    """Wins by row and column, as one comparison per win: ``ID1 ID2 better_id``.
+    """Wins by row and column, as one comparison per win: ``ID1 ID2 better_id``, and ``win``, its number in the cell.
 
     Raises:
         TableError: when rows and columns are not the same texts, or a cell is no number of wins.
@@ -77,4 +77,5 @@ def matrix_wins(frame: pl.DataFrame, what: str) -> pl.DataFrame:
     if (total := long["wins"].sum()) > _MOST_WINS:
         raise TableError(f"{what}: {total:,.0f} wins are too many for one row each; give a column weight instead")
     table = long.select(pl.exclude("wins").repeat_by(pl.col("wins").cast(pl.Int64))).explode("ID1", "ID2").drop_nulls()
-    return table.with_columns(better_id="ID1")
+    # The number tells a win from the others of its cell: they were counted, so they are no copies of a row.
+    return table.with_columns(better_id="ID1", win=pl.int_range(1, pl.len() + 1).over("ID1", "ID2"))

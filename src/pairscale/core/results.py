@@ -48,17 +48,21 @@ ORDER_KNOWN = "order_known"
 
 @dataclass(frozen=True, slots=True)
 class ResultColumns:
-    """The columns that a user has named: their names, or paths such as ``answer.0.id`` where values are nested.
+    """What a user says about a file of results: columns, or paths such as ``answer.0.id`` where values are nested.
+
+    It is true if a column is named.
 
     Attributes:
         a_col: the first text.
         b_col: the second text.
         winner_col: who won.
+        encoding: of a text file that is not UTF-8.
     """
 
     a_col: str | None = None
     b_col: str | None = None
     winner_col: str | None = None
+    encoding: str | None = None
 
     def __bool__(self) -> bool:
         return any(name is not None for name in (self.a_col, self.b_col, self.winner_col))

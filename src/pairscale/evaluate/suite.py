@@ -142,7 +142,8 @@ class Suite(ReprMixin, table="_tasks"):
             InputError: when a task has no ``input``, or two have the same ``task_id``.
         """
         where = source or name
-        read = [_task(given, f"{where}, task {number}") for number, given in enumerate(tasks, start=1)]
+        advice = _NAME_COLUMNS if source else ""
+        read = [_task(given, f"{where}, task {number}", advice) for number, given in enumerate(tasks, start=1)]
         filled = [task if task.task_id else replace(task, task_id=f"task-{at:04d}") for at, task in enumerate(read)]
         return cls(tuple(filled), name, source)
 
@@ -218,7 +219,10 @@ def as_suite(suite: SuiteLike | Any) -> Suite:
     )
 
 
-def _task(given: Any, where: str) -> Task:
+_NAME_COLUMNS = "; name its column with input_col= (and columns with answers of both variants with a_col= and b_col=)"
+
+
+def _task(given: Any, where: str, advice: str) -> Task:
     if isinstance(given, Task):
         task = given
     elif isinstance(given, str):
@@ -231,7 +235,7 @@ def _task(given: Any, where: str) -> Task:
     else:
         raise InputError(f"{where} is a {type(given).__name__}; give a Task, a mapping with 'input', or a text")
     if is_missing(task.inputs.get("input")):
-        raise InputError(f"{where} has no 'input', the text that the variants are given")
+        raise InputError(f"{where} has no 'input', the text that the variants are given{advice}")
     return task
 
 

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["PANEL_OF", "judged_by", "no_grading"]
+__all__ = ["PANEL_OF", "is_judge", "judged_by", "no_grading"]
 
 PANEL_OF = "panel of "
 """How the name of a panel begins; the names of its members follow, with commas."""
 
 _BASELINE = "lexical"
 _SIMULATED = "simulated"
+
+
+def is_judge(name: str) -> bool:
+    """Whether a name is that of a judge who is no person, such as ``lexical`` or ``openai:gpt-5.1``."""
+    from pairscale.providers.registry import PROVIDERS
+
+    return name in {_BASELINE, _SIMULATED} or (":" in name and name.partition(":")[0] in PROVIDERS)
 
 
 def judged_by(names: Iterable[str | None]) -> str:

@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 
 from pairscale.core.comparisons import says_who_stood_first
+from pairscale.core.copies import AS_NEW, MANY, say_copies
 from pairscale.core.notices import notice
 from pairscale.models._cells import JudgeParameters, count_outcomes
-from pairscale.models._copies import AS_NEW, MANY, say_copies
 from pairscale.models.repeats import RepeatAgreement, repeat_agreement, repeat_weights
 from pairscale.models.sampling import Repeats, require_repeats
 

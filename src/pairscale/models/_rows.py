@@ -18,7 +18,7 @@ from pairscale.core.results import is_matrix
 from pairscale.core.tables import Table, as_text, is_blank, require_columns, row_numbers, times_of, to_frame, unnumbered
 from pairscale.pairing.edges import numbered
 
-__all__ = ["Decided", "Ties", "judge_column", "read_decided"]
+__all__ = ["Decided", "Ties", "read_decided"]
 
 Places: TypeAlias = npt.NDArray[np.int32]
 
@@ -124,11 +124,6 @@ def read_decided(
         notices=tuple(said),
         table=table if kept.all() else table.filter(kept),
     )
-
-
-def judge_column(frame: pl.DataFrame) -> str | None:
-    """The column that says who judged: ``judge_id`` as in our results, else ``judge``; None when there is neither."""
-    return next((name for name in ("judge_id", "judge") if name in frame.columns), None)
 
 
 def _number_of(which: npt.NDArray[np.bool_], times: Ints | None) -> int:

@@ -18,6 +18,7 @@ from scipy.special import expit
 
 from pairscale.core.arrays import Floats, Ints
 from pairscale.core.comparisons import says_who_stood_first
+from pairscale.core.copies import AS_NEW, BY_ADDED, say_copies
 from pairscale.core.display import PlotMixin, ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.notices import notice
@@ -31,7 +32,6 @@ from pairscale.core.provenance import Provenance
 from pairscale.core.tables import TIMES, Table
 from pairscale.models._bayes_rows import BayesTies, read_rows, sizes_of
 from pairscale.models._btl import BTLDensity, Cells, JudgeParameters
-from pairscale.models._copies import AS_NEW, BY_ADDED, say_copies
 from pairscale.models._sampling import Warm, sampled, warmed_up
 from pairscale.models._sampling_bar import SamplingBar
 from pairscale.models.diagnostics import Diagnostics, DiagnosticsGate

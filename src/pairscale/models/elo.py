@@ -26,13 +26,13 @@ import polars as pl
 
 from pairscale.core.arrays import Ints
 from pairscale.core.comparisons import as_comparisons, decided
+from pairscale.core.copies import DROP, say_copies
 from pairscale.core.display import PlotMixin
 from pairscale.core.errors import FitError
 from pairscale.core.notices import notice
 from pairscale.core.options import require_int, require_number, require_seed
 from pairscale.core.provenance import Provenance, fingerprint
 from pairscale.core.tables import Table, listed, to_frame
-from pairscale.models._copies import DROP, say_copies
 from pairscale.models._counts import named_parts
 from pairscale.pairing.edges import linked_groups, numbered
 

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import polars as pl
 
+from pairscale.core.columns import judge_column
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import FitError, InputError
 from pairscale.core.notices import notice
 from pairscale.core.tables import Table, listed, to_frame
-from pairscale.models._rows import judge_column, read_decided
+from pairscale.models._rows import read_decided
 from pairscale.models.likelihood import outcome_probabilities
 
 if TYPE_CHECKING:

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
 import polars as pl
 
+from pairscale.core.columns import judge_column
 from pairscale.core.comparisons import says_who_stood_first
+from pairscale.core.copies import without_copies
 from pairscale.core.errors import InputError
 from pairscale.core.files import read_table
 from pairscale.core.notices import notice
 from pairscale.core.options import ProgressMode, require_choice, require_flag
 from pairscale.core.tables import as_text, is_blank, listed, times_of
 from pairscale.models._bayes_rows import PROBABILITY, read_graded_rows
-from pairscale.models._copies import without_copies
 from pairscale.models._progress import showing_progress
-from pairscale.models._rows import judge_column
 from pairscale.models.sampling import Answer, Judges
 from pairscale.store.reading import read_comparisons
 
@@ -73,6 +73,7 @@ def fit(
     a_col: str | None = None,
     b_col: str | None = None,
     winner_col: str | None = None,
+    encoding: str | None = None,
     key: str | Path | None = None,
     runs: int | None = None,
     seed: int = 1,
@@ -122,6 +123,7 @@ def fit(
         a_col: Of a table: the column of the first text, or its path (``pair.0.id``) where values are nested.
         b_col: Of a table: the column of the second text.
         winner_col: Of a table: the column that says who won.
+        encoding: Of a table: the encoding of a text file that is not UTF-8.
         key: Of labels that do not say what they compare: the key of their manifest, or their table of pairs.
         runs: Of elo: the number of random orders, 100 by default.
         seed: The same seed gives the same figures.
@@ -168,7 +170,7 @@ def fit(
     require_choice(engine, "engine", _ENGINES[model])
     _require_together(judges, answer, engine, variant, prior_sd, ties, given=prior is not None)
     known = read_comparisons(
-        data, condition, a_col=a_col, b_col=b_col, winner_col=winner_col, key=key,
+        data, condition, a_col=a_col, b_col=b_col, winner_col=winner_col, encoding=encoding, key=key,
         keep=counted_by(model, answer=answer, judges=judges, weights=weights, cluster=cluster),
     )  # fmt: skip
     _require_columns(known.table, weights=weights, cluster=cluster)
@@ -426,8 +428,8 @@ class _Bayesian:
 
     def _rows(self) -> tuple[pl.DataFrame, list[str], list[str]]:
         """The comparisons, the items and the notices; rows that stand twice are among the last."""
+        from pairscale.core.copies import AS_NEW, BY_ADDED, say_copies
         from pairscale.models._bayes_rows import read_rows
-        from pairscale.models._copies import AS_NEW, BY_ADDED, say_copies
 
         rows, names, said = read_rows(self.table, self.ids, self._tied)
         return rows, names, [*said, *say_copies(rows, rows, AS_NEW if self._counted == "independent" else BY_ADDED)]

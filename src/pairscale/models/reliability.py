@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 
 from pairscale.core.arrays import Ints
+from pairscale.core.columns import judge_column
 from pairscale.core.comparisons import as_comparisons, decided
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import FitError, InputError, TableError
@@ -25,7 +26,6 @@ from pairscale.core.notices import notice
 from pairscale.core.options import require_choice, require_int, require_number, require_seed
 from pairscale.core.provenance import Provenance, fingerprint
 from pairscale.core.tables import Table, listed, require_ids
-from pairscale.models._rows import judge_column
 from pairscale.models.bradley_terry import fit_bt_model
 from pairscale.pairing.edges import linked_groups, numbered
 

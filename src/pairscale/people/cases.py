@@ -82,6 +82,7 @@ def read_cases(
     criterion: str | None = None,
     a_col: str | None = None,
     b_col: str | None = None,
+    encoding: str | None = None,
 ) -> list[Case]:
     """The cases of a manifest, a table of pairs or a run file.
 
@@ -94,6 +95,7 @@ def read_cases(
         criterion: in what one may be better, for pairs; a run file knows its trait, and a manifest its criteria.
         a_col: of pairs, the column of the first text, where it is not ``text1``.
         b_col: of pairs, the column of the second text, where it is not ``text2``.
+        encoding: of a text file that is not UTF-8.
 
     Raises:
         InputError: that names the file, and the rows or ids that are wrong.
@@ -102,11 +104,11 @@ def read_cases(
     if "://" in str(source) or path.suffix.lower() not in TABLE_SUFFIXES:
         return _checked(_from_run(source, criterion), source)
     if a_col is not None or b_col is not None:
-        pairs = read_given_pairs(path, a_col=a_col, b_col=b_col)
+        pairs = read_given_pairs(path, encoding=encoding, a_col=a_col, b_col=b_col)
         return _checked(_from_pairs(pairs, criterion or DEFAULT_CRITERION), path)
-    rows = read_rows(path, text=MANIFEST)
+    rows = read_rows(path, text=MANIFEST, encoding=encoding)
     if rows and rows[0].keys() >= PAIRS.keys():
-        return _checked(_from_pairs(read_table(path), criterion or DEFAULT_CRITERION), path)
+        return _checked(_from_pairs(read_table(path, encoding=encoding), criterion or DEFAULT_CRITERION), path)
     if rows and not {"case_id", "response_1", "response_2"} & rows[0].keys():
         raise InputError(to_rank(source))
     if criterion is not None:

@@ -73,6 +73,7 @@ def label(
     seed: int | None = None,
     a_col: str | None = None,
     b_col: str | None = None,
+    encoding: str | None = None,
 ) -> Labelling:
     """Have people label pairs, blinded, in the browser or in the terminal: which of the two is better?
 
@@ -100,6 +101,7 @@ def label(
         seed: Seed of sides and orders; a random one by default.
         a_col: Of a file of pairs, the column of the first text, where it is not ``text1``.
         b_col: Of a file of pairs, the column of the second text, where it is not ``text2``.
+        encoding: Encoding of a text file that is not UTF-8.
 
     Returns:
         A :class:`Labelling` with ``labels``, ``overview``, ``done`` and ``wanted``.
@@ -124,7 +126,7 @@ def label(
         raise InputError("give terminal or status, not both")
     if Path(source).is_dir():
         raise InputError(to_rank(source))
-    cases = read_cases(source, criterion=criterion, a_col=a_col, b_col=b_col)
+    cases = read_cases(source, criterion=criterion, a_col=a_col, b_col=b_col, encoding=encoding)
     names, kept = labeller_names(labellers), str(labels_file(source) if run is None else run)
     if in_terminal and len(names) > 1:
         raise InputError("only one person can label in a terminal; give one name in labellers")

@@ -26,6 +26,7 @@ class Attention:
         n_circular: triads of items of which each beats the next (by majority of their answers).
         n_triads: triads in which all three pairs were decided.
         judges: judges that decide against the scores, where there are several: ``judge_id infit comparisons``.
+        judge_fit: how each judge fits the scores: ``judge_id comparisons infit outfit misfit reason``.
     """
 
     surprises: pl.DataFrame
@@ -34,6 +35,7 @@ class Attention:
     n_circular: int
     n_triads: int
     judges: pl.DataFrame
+    judge_fit: pl.DataFrame
 
     def pairs(self) -> pl.DataFrame:
         """The surprising pairs as ``ID1 ID2``, to be asked again."""
@@ -66,23 +68,30 @@ def look_again(items: pl.DataFrame, decided: pl.DataFrame) -> Attention:
     width = pl.col("rank_upper") - pl.col("rank_lower")
     vague = items.filter(width > 0).sort(width, descending=True, maintain_order=True).head(_MOST // 2)
     both = pl.concat([rows.select("p", "q", ID="winner"), rows.select("p", "q", ID="loser")])
+    judge_fit = _fit(rows, "judge_id", JUDGE_WORDS)
     return Attention(
         surprises=surprises.select("winner", "loser", "p", "judge_id"),
-        misfits=_misfits(both, "ID", ITEM_WORDS).head(_MOST),
+        misfits=_misfits(_fit(both, "ID", ITEM_WORDS), ITEM_WORDS).head(_MOST),
         vague=vague.select("ID", "rank_lower", "rank_upper"),
         n_circular=n_circular,
         n_triads=n_triads,
-        judges=_misfits(rows, "judge_id", JUDGE_WORDS),
+        judges=_misfits(judge_fit, JUDGE_WORDS),
+        judge_fit=judge_fit,
     )
 
 
-def _misfits(rows: pl.DataFrame, name: str, words: tuple[str, str]) -> pl.DataFrame:
-    """Those that go against the scores: the winner was expected to win with p, the residual is 1 - p, or q."""
+def _misfits(fit: pl.DataFrame, words: tuple[str, str]) -> pl.DataFrame:
+    """Those that go against the scores."""
+    return fit.filter(pl.col("reason") == words[0]).select(fit.columns[0], "infit", "comparisons")
+
+
+def _fit(rows: pl.DataFrame, name: str, words: tuple[str, str]) -> pl.DataFrame:
+    """How each fits the scores: the winner was expected to win with p, the residual is 1 - p, or q."""
     known = rows[name].unique(maintain_order=True)
     number = rows[name].replace_strict(known, np.arange(len(known)), return_dtype=pl.Int64()).to_numpy()
     p, q = rows["p"].to_numpy(), rows["q"].to_numpy()
     table = mean_squares(number, q**2, p * q, len(known)).insert_column(0, known)
-    return flagged(table, name, words).filter(pl.col("reason") == words[0]).select(name, "infit", "comparisons")
+    return flagged(table, name, words)
 
 
 def circular_triads(rows: pl.DataFrame) -> tuple[int, int]:

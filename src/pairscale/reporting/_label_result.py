@@ -14,14 +14,15 @@ from pairscale.evaluate.comparators import PairwiseOutcome
 from pairscale.evaluate.labels import read_labels
 from pairscale.evaluate.majority import majority
 from pairscale.evaluate.result import PairwiseCase, PairwiseRunResult
-from pairscale.providers.registry import PROVIDERS
+from pairscale.judges.names import is_judge
 
-_EMBEDDED = ("lexical", "simulated")
 PEOPLE = "people"
 """The key of people's labels, beside those of judges."""
 
 
-def result_of_labels(path: str | os.PathLike[str], judge: str | None = None) -> PairwiseRunResult:
+def result_of_labels(
+    path: str | os.PathLike[str], judge: str | None = None, key_file: str | os.PathLike[str] | None = None
+) -> PairwiseRunResult:
     """Labels as the result of a comparison.
 
     With a judge among the labellers there is a comparator for the judge and one for people, by majority; without one,
@@ -30,18 +31,19 @@ def result_of_labels(path: str | os.PathLike[str], judge: str | None = None) -> 
     Args:
         path: the labels; see :func:`pairscale.read_labels`.
         judge: the labeller that is a judge; by default those that are called like one, such as ``openai:gpt-5.1``.
+        key_file: the key, where it does not lie beside the labels.
 
     Raises:
         InputError: If there are no labels, or no labeller has the name of the judge.
         FileFormatError: If the labels or their key cannot be read.
     """
-    labels = read_labels(path)
+    labels = read_labels(path, key_file=key_file)
     if labels.table.is_empty():
         raise InputError(f"{path} holds no label that can be used; `pairscale agreement {path}` says why")
     who = labels.table["labeller"].unique(maintain_order=True).to_list()
     if judge is not None and judge not in who:
         raise InputError(f"no labeller is called {judge!r}; there are {listed(who)}")
-    judges = [judge] if judge is not None else [name for name in who if _is_judge(name)]
+    judges = [judge] if judge is not None else [name for name in who if is_judge(name)]
     criteria = labels.table["criterion"].unique(maintain_order=True).to_list()
     cases: list[PairwiseCase] = []
     keys: dict[str, None] = {}
@@ -57,10 +59,6 @@ def result_of_labels(path: str | os.PathLike[str], judge: str | None = None) -> 
                     cases.append(_case(key, said, is_judge=group in judges))
     settings = {"labels": str(path), "unusable": labels.problems.height or None}
     return PairwiseRunResult("labels", tuple(cases), tuple(keys), provenance=Provenance("read_labels", settings))
-
-
-def _is_judge(name: str) -> bool:
-    return name in _EMBEDDED or (":" in name and name.partition(":")[0] in PROVIDERS)
 
 
 def _by_case(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, int], list[Mapping[str, Any]]]:

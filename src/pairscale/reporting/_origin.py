@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from pairscale.store.runfile import RunFile
 
 _SETTINGS = "settings"
+RESULTS_READ = "read"
+"""What was read of results that are in no run file."""
 _COVERED = (
     "It covers every text, question, answer, cost and log of the run file: if you keep it elsewhere, "
     "pairscale audit RUN --digest DIGEST finds any later change."
@@ -46,4 +48,8 @@ def origin_of(store: RunFile) -> dict[str, str]:
 
 def without_settings(provenance: Mapping[str, str]) -> dict[str, str]:
     """The same without what may name files and people."""
-    return {name: value for name, value in provenance.items() if name not in {_SETTINGS, "to repeat it"}}
+    return {
+        name: value
+        for name, value in provenance.items()
+        if name not in {_SETTINGS, "to repeat it", RESULTS_READ, "results"}
+    }

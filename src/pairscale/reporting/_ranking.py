@@ -25,6 +25,7 @@ _COLUMNS = {
 }  # fmt: skip
 
 
+_MOST_JUDGES = 200
 _MINOR = frozenset({"se", "lower", "upper", "rank_lower", "rank_upper", "wins", "comparisons"})
 """What a phone leaves out, so that the columns of the user's own table have room."""
 
@@ -45,6 +46,7 @@ def ranking_page(facts: RankingFacts, *, texts: bool) -> Page:
         "convergence": _convergence(facts),
         "refits": _refits(facts),
         "judge": list(messages.judge(facts).items()),
+        "judges": _judges(facts),
         "calibration": calibration_parts(facts.calibrations),
         "graph": messages.graph(facts),
     }
@@ -73,7 +75,7 @@ def ranking_page(facts: RankingFacts, *, texts: bool) -> Page:
         nothing=nothing if found is not None else "",
         spending=spent(facts.spending, facts.comparisons, "decided comparisons"),
         packed=packed_pairs(list(place), facts.texts, facts.judgements) if shown else "",
-        can_label=found is not None and found.surprises.height > 0,
+        can_label=bool(facts.texts) and found is not None and found.surprises.height > 0,
         judges=facts.judges["judge_id"].to_list(),
     )
 
@@ -132,6 +134,19 @@ def _refits(facts: RankingFacts) -> Part:
     names = ("total_pairs_done", "reliability", "rho_rank")
     found = [] if facts.refits is None else facts.refits.select(names).rows()
     return table_of(columns, [(n, number(one, 3), number(two, 3)) for n, one, two in found])
+
+
+def _judges(facts: RankingFacts) -> Part | None:
+    """How each of several judges fits the scores."""
+    fit = None if facts.attention is None else facts.attention.judge_fit
+    if fit is None or fit.height < 2:
+        return None
+    rows = fit.select("judge_id", "comparisons", "infit", "outfit", "reason").rows()
+    columns = [("judge", False), ("comparisons", True), ("infit", True), ("outfit", True), ("remark", False)]
+    more = f" The {_MOST_JUDGES:,} of {len(rows):,} with the highest infit are listed." * (len(rows) > _MOST_JUDGES)
+    shown = [(who, n, number(infit, 2), number(outfit, 2), why or "") for who, n, infit, outfit, why in rows]
+    lead = f"Infit and outfit are around 1 if a judge decides as the scores predict, and above 1 if against them.{more}"
+    return {"lead": lead, **table_of(columns, shown[:_MOST_JUDGES])}
 
 
 def _again(facts: RankingFacts, place: Mapping[str, int]) -> list[Part]:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
+from pairscale.core.copies import NUMBER_ROWS, without_copies
+from pairscale.core.counting import is_pattern
 from pairscale.core.errors import InputError
 from pairscale.core.files import TABLE_SUFFIXES, write_table
 from pairscale.core.notices import notice
 from pairscale.core.options import require_choice, require_flag, require_suffix
+from pairscale.core.tables import Table
 from pairscale.evaluate.saved import saved_result
 from pairscale.reporting.preferences import (
     PreferencePairs,
@@ -18,8 +22,9 @@ from pairscale.reporting.preferences import (
     preferences_of_ab,
     preferences_of_texts,
 )
+from pairscale.reporting.results import ResultsReading
 from pairscale.store.marks import RESULTS
-from pairscale.store.reading import read_comparisons
+from pairscale.store.reading import Comparisons, is_run, read_comparisons
 from pairscale.store.runfile import open_run
 from pairscale.store.transfer import export_results
 
@@ -28,7 +33,7 @@ ExportKind: TypeAlias = Literal["results", "preferences"]
 
 
 def export(
-    run: str | os.PathLike[str],
+    run: Table | str | os.PathLike[str],
     path: str | os.PathLike[str],
     *,
     kind: ExportKind = "results",
@@ -37,6 +42,12 @@ def export(
     input_col: str | None = None,
     conversational: bool = False,
     implicit_prompt: bool = False,
+    samples: Table | str | os.PathLike[str] | None = None,
+    a_col: str | None = None,
+    b_col: str | None = None,
+    winner_col: str | None = None,
+    encoding: str | None = None,
+    key: str | os.PathLike[str] | None = None,
 ) -> Path:
     """Write a run to a table: csv, tsv, jsonl, json, parquet or xlsx, by its ending.
 
@@ -50,14 +61,22 @@ def export(
     the task is the prompt.
 
     Args:
-        run: The run file.
+        run: The run file, or results of any form that :func:`pairscale.fit` takes, which are written as ``ID1 ID2
+            better_id`` and the columns they came with.
         path: The table to write.
         kind: ``results`` or ``preferences``.
-        condition: Of preferences: the judge or the condition, ``people`` or ``all``; of an A/B run the comparator.
+        condition: Of preferences: the judge or the condition, ``people`` or ``all``; of an A/B run the comparator; of
+            labels the criterion.
         prompt: Of preferences: the prompt that all texts answer.
         input_col: Of preferences: the column of the texts that holds the prompt of each.
         conversational: Of preferences: write messages with roles instead of plain text.
         implicit_prompt: Of preferences: put the prompt into both texts instead of a column of its own.
+        samples: Of preferences from results in a table: the texts.
+        a_col: Of results in a table: the column of the first text of a pair, or its path where values are nested.
+        b_col: Of results in a table: the column of the second text.
+        winner_col: Of results in a table: the column that says who won.
+        encoding: Of results in a table: the encoding of text files that are not UTF-8.
+        key: Of labels that do not say what they compare: the key of their manifest, or their table of pairs.
 
     Returns:
         The file that was written.
@@ -80,21 +99,40 @@ def export(
     conversational = require_flag(conversational, "conversational")
     implicit_prompt = require_flag(implicit_prompt, "implicit_prompt")
     require_suffix(path, "path", TABLE_SUFFIXES)
+    reading = ResultsReading(samples, a_col, b_col, winner_col, encoding, key)
+    named = run if isinstance(run, str | os.PathLike) and is_run(run) and not is_pattern(run) else None
+    if named is not None:
+        reading.require_none("a run file knows its columns and its texts")
     if kind == "results":
         given = {
-            "condition": condition, "prompt": prompt, "input_col": input_col, "conversational": conversational or None,
+            "condition": condition if named is not None else None, "samples": samples, "prompt": prompt,
+            "input_col": input_col, "conversational": conversational or None,
             "implicit_prompt": implicit_prompt or None,
         }  # fmt: skip
         if wrong := next((name for name, value in given.items() if value is not None), None):
             raise InputError(f"{wrong} belongs to kind='preferences', not to kind='results'; leave it out")
-        return export_results(run, path)
-    found = _preferences(run, condition, prompt, input_col)
+        if named is not None:
+            return export_results(named, path)
+        return write_table(_of_results(reading, run, condition).table, path)
+    if named is not None:
+        found = _preferences(named, condition, prompt, input_col)
+    elif samples is None:
+        raise InputError("preferences are pairs of texts, and results in a table have none; give them with samples=")
+    else:
+        known = _of_results(reading, run, condition)
+        assert known.samples is not None  # noqa: S101 - they were given
+        found = preferences_of_texts(known.table, known.samples, (), prompt, input_col)
     notice(found.line)
     if not found.table.height:
         raise InputError("there is no preference to export: no pair has a winner")
     if found.table["prompt"].null_count():
         notice("without a prompt: TRL takes such pairs as having theirs inside (name it with prompt= or input_col=)")
     return write_table(as_trl(found.table, conversational=conversational, implicit_prompt=implicit_prompt), path)
+
+
+def _of_results(reading: ResultsReading, results: Table | str | os.PathLike[str], condition: str | None) -> Comparisons:
+    known = reading.comparisons(results, condition)
+    return replace(known, table=without_copies(known.table, NUMBER_ROWS)[0])
 
 
 def _preferences(

@@ -12,16 +12,21 @@ from pairscale.adaptive.config import AdaptiveConfig
 from pairscale.adaptive.status import adaptive_status
 from pairscale.checks.calibration import Calibration, calibrations_of
 from pairscale.collect.taken_over import count_taken_over, taken_over_line
+from pairscale.core.columns import TASK_COLUMNS, judge_column
+from pairscale.core.comparisons import OF_ITS_PAIR, Outcome
+from pairscale.core.copies import without_copies
 from pairscale.core.errors import InputError
-from pairscale.core.results import read_form
+from pairscale.core.results import ORDER_KNOWN, read_form
 from pairscale.core.samples import with_kept
-from pairscale.models.bradley_terry import Chosen, fit_bt_model
+from pairscale.judges.names import is_judge
+from pairscale.models.bradley_terry import BTFit, Chosen, fit_bt_model
+from pairscale.models.fitting import fit as fit_comparisons
 from pairscale.models.logs import ITEM_LOG
 from pairscale.pairing.graph import summarize_pairs
 from pairscale.reporting._attention import Attention, look_again
 from pairscale.reporting._cases import pair_case, write_cases
 from pairscale.reporting._disguise import other_names, renamed, silent
-from pairscale.reporting._origin import moment, origin_of, without_settings
+from pairscale.reporting._origin import RESULTS_READ, moment, origin_of, without_settings
 from pairscale.store.labels import label_results
 
 if TYPE_CHECKING:
@@ -29,8 +34,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pairscale.adaptive.rank import AdaptiveResult
-    from pairscale.models.bradley_terry import BTFit
     from pairscale.reporting._shell import Page
+    from pairscale.store.reading import Comparisons
     from pairscale.store.runfile import RunFile
 
 _WORDS = ("ID1", "ID2", "outcome", "better_id", "judge_id", "probability", "content", "thoughts")
@@ -62,6 +67,7 @@ class RankingFacts:
         n_groups: groups without a comparison between them.
         kept: columns of ``items`` that came with the texts, such as a name or a class.
         calibrations: who stated probabilities, and how right they are, against people and against the other order.
+        people: who of the judges is a person, whose name a page that is shared leaves out.
     """
 
     items: pl.DataFrame
@@ -84,6 +90,7 @@ class RankingFacts:
     n_groups: int = 1
     kept: Sequence[str] = ()
     calibrations: Sequence[tuple[str, Calibration]] = ()
+    people: Sequence[str] = ()
 
     def rows(self, *, texts: bool) -> pl.DataFrame:  # noqa: ARG002 - there are none in it
         """What goes into a spreadsheet: the items."""
@@ -98,20 +105,28 @@ class RankingFacts:
     def disguised(self) -> RankingFacts:
         """The same facts with other names for the texts."""
         other, found = other_names(self.items["ID"]), self.attention
+        who = {name: name for name in self.judges["judge_id"]} | other_names(self.people, "J")
         return replace(
             self,
+            judges=renamed(self.judges, who, "judge_id"),
+            people=(),
+            calibrations=[(who.get(name, name), one) for name, one in self.calibrations],
             items=renamed(self.items.drop(self.kept), other, "ID"),
             kept=(),
-            judgements=None if self.judgements is None else renamed(self.judgements, other, "ID1", "ID2", "better_id"),
+            judgements=None
+            if self.judgements is None
+            else _renamed(renamed(self.judgements, other, "ID1", "ID2", "better_id"), who),
             texts={other[name]: text for name, text in self.texts.items() if name in other},
             attention=found
             and replace(
                 found,
-                surprises=renamed(found.surprises, other, "winner", "loser"),
+                surprises=_renamed(renamed(found.surprises, other, "winner", "loser"), who),
                 misfits=renamed(found.misfits, other, "ID"),
                 vague=renamed(found.vague, other, "ID"),
+                judges=_renamed(found.judges, who),
+                judge_fit=_renamed(found.judge_fit, who),
             ),
-            notices=silent(self.notices, other),
+            notices=silent(self.notices, [*other, *self.people]),
             provenance=without_settings(self.provenance),
         )
 
@@ -121,6 +136,11 @@ class RankingFacts:
         surprising = [] if self.attention is None else self.attention.pairs().rows()
         pairs = dict.fromkeys((min(pair), max(pair)) for pair in surprising)
         return write_cases([pair_case(*pair, self.texts, trait) for pair in pairs], path)
+
+
+def _renamed(table: pl.DataFrame, who: Mapping[str, str]) -> pl.DataFrame:
+    """A table under the other names of judges; what is no name of one stays."""
+    return table.with_columns(pl.col("judge_id").replace(dict(who)))
 
 
 def facts_of_run(store: RunFile, condition_id: str | None = None) -> RankingFacts:
@@ -170,6 +190,65 @@ def facts_of_run(store: RunFile, condition_id: str | None = None) -> RankingFact
         **_judged(items, judgements, more.get("refits"), ties=ties),
         **more,
     )
+
+
+def facts_of_results(known: Comparisons, origin: Mapping[str, str]) -> RankingFacts:
+    """What there is to say of comparisons that no run of ours has asked for: a table of any form, or people's labels.
+
+    Args:
+        known: the comparisons, with the texts where they are known.
+        origin: where they come from, for the end of the page.
+
+    Raises:
+        InputError: when nothing was decided.
+    """
+    table, copies = without_copies(known.table)
+    judge = judge_column(table)
+    judgements = _judgements(table, judge)
+    decided = judgements.filter(pl.col("outcome") == "win")
+    if not decided.height:
+        raise InputError("no comparison has a winner, so there is nothing to report")
+    linked = summarize_pairs(decided.select("ID1", "ID2")).connected  # ranks need one scale
+    # No column of another tool decides what a comparison counts, unless it is called weight.
+    fit = fit_comparisons(table, ids=known.ids, rank_intervals=linked, separate=not linked, chosen=known.chosen)
+    assert isinstance(fit, BTFit)  # noqa: S101 - the default model
+    items, kept = _items_of(fit.theta), list[str]()
+    if known.samples is not None:
+        items, kept = with_kept(items, known.samples)
+    has_texts = known.samples is not None and "text" in known.samples.columns
+    judges = pl.DataFrame(schema=dict.fromkeys(_JUDGES, pl.String()))
+    if judge is not None:
+        named = [pl.col(name) for name in _JUDGES[1:] if name in table.columns]
+        told = table.select(pl.col(judge).alias("judge_id"), *named).unique(maintain_order=True).drop_nulls("judge_id")
+        judges = pl.concat([judges, told.cast(pl.String)], how="diagonal")
+        own_name = pl.col("model") == pl.col("judge_id")  # a person has no model
+        judges = judges.with_columns(model=pl.when(own_name).then(None).otherwise("model"))
+    return RankingFacts(
+        texts=_texts(known.samples) if has_texts else {},
+        judges=judges,
+        reliability=fit.reliability,
+        model=fit.engine,
+        provenance={RESULTS_READ: known.line, **origin},
+        notices=[*copies, *fit.notices],
+        n_groups=len(fit.components),
+        kept=kept,
+        calibrations=_calibrated(judgements),
+        people=[name for name in judges["judge_id"].unique(maintain_order=True) if not is_judge(name)],
+        **_judged(items, judgements, None, ties=False),
+    )
+
+
+def _judgements(table: pl.DataFrame, judge: str | None) -> pl.DataFrame:
+    """Comparisons with the columns that a run has, the task, and whether it is known who stood first."""
+    said = pl.col("outcome").cast(pl.String) if "outcome" in table.columns else pl.lit(None, pl.String)
+    none = pl.when(said.is_in([*Outcome]) & (said != Outcome.WIN)).then(said).otherwise(pl.lit(str(Outcome.ABSTENTION)))
+    found = table.with_columns(outcome=pl.when(OF_ITS_PAIR).then(pl.lit(str(Outcome.WIN))).otherwise(none))
+    who = pl.lit("judge") if judge is None else pl.col(judge).cast(pl.String).fill_null("judge")
+    found = found.with_columns(who.alias("judge_id"))
+    missing = {"probability": pl.Float64(), "content": pl.String(), "thoughts": pl.String(), ORDER_KNOWN: pl.Boolean()}
+    empty = [pl.lit(None, kind).alias(name) for name, kind in missing.items() if name not in found.columns]
+    tasks = [name for name in TASK_COLUMNS if name in found.columns][:1]
+    return found.with_columns(empty).select(*_WORDS, *tasks, pl.col(ORDER_KNOWN).fill_null(value=True))
 
 
 def _calibrated(judgements: pl.DataFrame, people: pl.DataFrame | None = None) -> list[tuple[str, Calibration]]:
@@ -351,15 +430,17 @@ def _health(judgements: pl.DataFrame, decided: pl.DataFrame, refits: pl.DataFram
     """How the judge behaved: valid answers, first position, the same question asked again."""
     from pairscale.checks.effect import wilson
 
-    n = decided.height
-    first = int((decided["better_id"] == decided["ID1"]).sum())
+    sided = decided.filter(ORDER_KNOWN) if ORDER_KNOWN in decided.columns else decided
+    n = sided.height
+    first = int((sided["better_id"] == sided["ID1"]).sum())
+    asked = ["judge_id", *(name for name in TASK_COLUMNS if name in decided.columns)]
     pair = decided.select(
-        "judge_id",
+        *asked,
         a=pl.min_horizontal("ID1", "ID2"),
         b=pl.max_horizontal("ID1", "ID2"),
         won=(pl.col("better_id") == pl.min_horizontal("ID1", "ID2")).cast(pl.Int64()),
     )
-    again = pair.group_by("judge_id", "a", "b").agg(n=pl.len(), won=pl.col("won").sum()).filter(pl.col("n") > 1)
+    again = pair.group_by(*asked, "a", "b").agg(n=pl.len(), won=pl.col("won").sum()).filter(pl.col("n") > 1)
     # Of two answers to the same question, drawn without replacement: how often are they the same?
     same = (
         again["won"] * (again["won"] - 1) + (again["n"] - again["won"]) * (again["n"] - again["won"] - 1)
@@ -370,8 +451,8 @@ def _health(judgements: pl.DataFrame, decided: pl.DataFrame, refits: pl.DataFram
     return {
         "answers": judgements.height,
         "outcomes": {name: outcomes.get(name, 0) for name in ("win", "tie", "flip", "abstention", "error")},
-        "first": first / n,
-        "first_interval": wilson(first, n, 0.95),
+        "first": first / n if n else None,
+        "first_interval": wilson(first, n, 0.95) if n else None,
         "repeated": again.height,
         "consistent": float(np.sum(same) / np.sum(two)) if again.height else None,
         "lapse": last.get("epsilon_mean"),

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pairscale.reporting.figures import RankingFacts
 
 _TIED_NAMES = 3
+_NAMED_JUDGES = 5
 _TO_READ = (
     "To read a score: a text that is one logit above another wins 73 of 100 careful comparisons with it, two logits "
     "above it 88, three 95."
@@ -155,16 +156,16 @@ def judge(facts: RankingFacts) -> dict[str, str]:
     for row in facts.judges.iter_rows(named=True):
         named = {"trait": row["trait"], "template": row["template_id"]}
         parts = [row["model"], *(f"{kind} {name}" for kind, name in named.items() if name)]
-        said[row["judge_id"]] = ", ".join(part for part in parts if part) or "no settings"
+        settings = ", ".join(part for part in parts if part)
+        if settings or facts.judges.height == 1:  # of several, there is a table
+            said[row["judge_id"]] = settings or "no settings"
     if facts.refits is not None:
         said |= panel_slopes(facts.refits.row(-1, named=True))
     if health is None:
         return said
     words = {"win": "decided", "tie": "ties", "flip": "flips", "abstention": "without an answer", "error": "failed"}
     said["answers"] = ", ".join(f"{count:,} {words[name]}" for name, count in health["outcomes"].items() if count)
-    low, high = health["first_interval"]
-    lean = "no lean to a position" if low <= 0.5 <= high else f"leans to the {'first' if low > 0.5 else 'second'} text"
-    said["position"] = f"the text shown first won {health['first']:.1%} (95 % interval {low:.1%} to {high:.1%}): {lean}"
+    said["position"] = _position(health)
     if health["bias"] is not None:
         low, high = health["bias_interval"]
         bias = f"{number(health['bias'])} logits ({number(low)} to {number(high)})"
@@ -179,6 +180,15 @@ def judge(facts: RankingFacts) -> dict[str, str]:
     if health["n_reversed"]:
         said["the other order"] = flips(health["n_flips"], health["n_reversed"])
     return said
+
+
+def _position(health: Mapping[str, Any]) -> str:
+    """How often the text shown first won."""
+    if health["first"] is None:
+        return "not known: the results do not say who stood first"
+    low, high = health["first_interval"]
+    lean = "no lean to a position" if low <= 0.5 <= high else f"leans to the {'first' if low > 0.5 else 'second'} text"
+    return f"the text shown first won {health['first']:.1%} (95 % interval {low:.1%} to {high:.1%}): {lean}"
 
 
 def graph(facts: RankingFacts) -> str:
@@ -220,6 +230,7 @@ def method(facts: RankingFacts) -> Sequence[str]:
         trait = f" for “{row['trait']}”" if row["trait"] else ""
         template = f" with the prompt template “{row['template_id']}”" if row["template_id"] else ""
         judged.append(f"{row['judge_id']}{trait}{template}")
+    judged = judged if len(judged) <= _NAMED_JUDGES else [f"{len(judged):,} judges"]
     pairs = f" of {facts.graph['pairs']:,} different pairs" if facts.graph is not None else ""
     text = (
         f"{n:,} texts were compared in pairs by {'; '.join(judged) or 'a judge'}: {facts.comparisons:,} comparisons"

@@ -12,6 +12,7 @@ from pairscale.reporting._chart_files import require_drawing
 from pairscale.reporting._shell import Facts, render
 from pairscale.store.labels import label_counts
 from pairscale.store.marks import RESULTS, RUNS, STUDY_MARK, VARIANTS
+from pairscale.store.reading import read_comparisons
 from pairscale.store.runfile import RunFile, open_run
 
 if TYPE_CHECKING:
@@ -99,13 +100,13 @@ def write_report(
 
 
 def page_of(run: str | None) -> Path:
-    """Where the page of a run file goes by default: beside it.
+    """Where the page of a file goes by default: beside it.
 
     Raises:
         InputError: when it is no file.
     """
     if run is None or not Path(run).is_file():
-        raise InputError("name the file to write the report to; only that of a run file has a place of its own")
+        raise InputError("name the file to write the report to; only that of a file has a place of its own, beside it")
     return Path(run).with_suffix(".html")
 
 
@@ -137,36 +138,30 @@ def write_page(
 
 
 def kind_of(store: RunFile) -> Kind:
-    """What a run file holds.
-
-    Raises:
-        InputError: when it holds only labels of people.
-    """
+    """What a run file holds."""
     if rankings := store.read_log(VARIANTS, last=1):
         compared = store.read_log(RESULTS, last=1)
         return "ab" if compared and compared[0]["result"]["created_at"] > rankings[0]["created_at"] else "variants"
     if store.log_length(RESULTS) or store.log_length(RUNS):
         return "ab"
-    if label_counts(store) is not None and not store.counts()["comparisons"]:
-        raise InputError(
-            f"{store.name} holds labels of people and no comparisons of a judge, so there is nothing to report; "
-            f"`pairscale fit {store.name}` ranks by the labels, `pairscale agreement {store.name}` compares labellers"
-        )
     return "bias" if store.get_meta(STUDY_MARK) is not None else "ranking"
 
 
-def facts_of(store: RunFile, kind: Kind | None = None, condition_id: str | None = None) -> Facts:
+def facts_of(
+    store: RunFile, kind: Kind | None = None, condition_id: str | None = None, people: str | None = None
+) -> Facts:
     """What there is to say of a run file.
 
     Args:
         store: the run file.
         kind: what it is read as; what it is when None.
         condition_id: which answers count; None for all.
+        people: of a ranking by people's labels: ``people``, or the criterion.
 
     Raises:
         InputError: when there is nothing to say of it.
     """
-    facts = _facts_of_run(store, kind or kind_of(store), condition_id)
+    facts = _facts_of_run(store, kind or kind_of(store), condition_id, people)
     counts = label_counts(store)
     if counts is None:
         return facts
@@ -175,7 +170,7 @@ def facts_of(store: RunFile, kind: Kind | None = None, condition_id: str | None 
     return FactsWithLabels(facts, with_key(store.labels(), store.name), counts)
 
 
-def _facts_of_run(store: RunFile, kind: Kind, condition_id: str | None) -> Facts:
+def _facts_of_run(store: RunFile, kind: Kind, condition_id: str | None, people: str | None) -> Facts:
     if kind in {"ab", "variants"}:
         from pairscale.reporting._ab_figures import ab_of_run
         from pairscale.reporting._variants import variants_of_run
@@ -189,8 +184,13 @@ def _facts_of_run(store: RunFile, kind: Kind, condition_id: str | None) -> Facts
         from pairscale.reporting._bias_figures import bias_of_run
 
         return bias_of_run(store, condition_id)
-    from pairscale.reporting.figures import facts_of_run
+    from pairscale.reporting._origin import origin_of
+    from pairscale.reporting.figures import facts_of_results, facts_of_run
 
+    of_people = label_counts(store) is not None and not store.counts()["comparisons"]
+    if people is not None or of_people:
+        with store.snapshot():
+            return facts_of_results(read_comparisons(store, people), origin_of(store))
     return facts_of_run(store, condition_id)
 
 

@@ -31,6 +31,7 @@ score of the chosen text is above that of the rejected one, in logits. ``both_or
 asked and agree; null where one was.
 """
 
+_DIGITS = 9  # of a margin: equal scores differ by less, and that is no preference
 _SCHEMA: dict[str, Any] = dict.fromkeys(PREFERENCES, pl.String()) | {
     "probability": pl.Float64(),
     "margin": pl.Float64(),
@@ -86,7 +87,7 @@ def preferences_of_texts(
     groups: dict[tuple[str, str], dict[str, list[dict[str, Any]]]] = {}
     for row in results.iter_rows(named=True):
         one, two = sorted((row["ID1"], row["ID2"]))
-        groups.setdefault((one, two), {}).setdefault(str(row.get("judge_id")), []).append(row)
+        groups.setdefault((one, two), {}).setdefault(str(row.get("judge_id", row.get("judge"))), []).append(row)
     left_out: Counter[str] = Counter()
     rows: list[dict[str, Any]] = []
     for (one, two), judges in groups.items():
@@ -100,7 +101,8 @@ def preferences_of_texts(
         else:
             loser = two if winner == one else one
             answers = [row for judged in judges.values() for row in judged]
-            margin = theta[winner] - theta[loser] if winner in theta and loser in theta else None
+            known = winner in theta and loser in theta
+            margin = round(theta[winner] - theta[loser], _DIGITS) + 0.0 if known else None
             values = (
                 prompts.get(one), texts[winner], texts[loser], _probability(answers, winner), margin,
                 _both_orders(judges.values(), both), winner, loser,
@@ -227,7 +229,7 @@ def as_trl(table: pl.DataFrame, *, conversational: bool, implicit_prompt: bool) 
     """Preference pairs in one of TRL's forms: plain or as messages, with a prompt of their own or inside the texts."""
     has_prompt = table["prompt"].null_count() == 0 and table.height > 0
     if not has_prompt or implicit_prompt:
-        start = pl.col("prompt").fill_null("") if implicit_prompt and not conversational else pl.lit("")
+        start = _opening() if implicit_prompt and not conversational else pl.lit("")
         texts = {name: pl.concat_str(start, pl.col(name)) for name in ("chosen", "rejected")}
     else:
         texts = {name: pl.col(name) for name in ("chosen", "rejected")}
@@ -237,6 +239,12 @@ def as_trl(table: pl.DataFrame, *, conversational: bool, implicit_prompt: bool) 
     first = {"prompt": _messages(["prompt"]) if conversational else pl.col("prompt")}
     kept = {} if implicit_prompt or not has_prompt else first
     return table.select(**kept, **texts, **{name: pl.col(name) for name in PREFERENCES[3:]})
+
+
+def _opening() -> pl.Expr:
+    """The prompt as the beginning of a text; a blank line follows it unless it ends in a blank itself."""
+    prompt = pl.col("prompt")
+    return pl.when(prompt.str.contains(r"\S\z")).then(prompt + "\n\n").otherwise(prompt.fill_null(""))
 
 
 def _messages(columns: list[str]) -> pl.Expr:

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
+
+import polars as pl
 
 from pairscale.core.addresses import without_login
+from pairscale.core.counting import is_pattern
 from pairscale.core.display import ReprMixin
 from pairscale.core.errors import InputError
 from pairscale.core.files import TABLE_SUFFIXES, write_table, write_workbook
 from pairscale.core.options import optional, require_choice, require_suffix
-from pairscale.store.reading import condition_of
+from pairscale.reporting.results import ResultsReading
+from pairscale.store.reading import PEOPLE, condition_of, is_run, labels_variants
 from pairscale.store.runfile import open_run
 
 if TYPE_CHECKING:
-    import polars as pl
-
+    from pairscale.core.tables import Table
     from pairscale.reporting._shell import Facts
     from pairscale.reporting.page import Kind
 
@@ -39,7 +42,7 @@ class WrittenReport:
 
 
 def report(
-    run: str | os.PathLike[str],
+    run: Table | str | os.PathLike[str],
     *,
     out: str | os.PathLike[str] | None = None,
     title: str | None = None,
@@ -49,6 +52,12 @@ def report(
     pseudonyms: bool = False,
     again: str | os.PathLike[str] | None = None,
     interactive: bool = False,
+    samples: Table | str | os.PathLike[str] | None = None,
+    a_col: str | None = None,
+    b_col: str | None = None,
+    winner_col: str | None = None,
+    encoding: str | None = None,
+    key: str | os.PathLike[str] | None = None,
 ) -> Path:
     """Write a run as one HTML page that opens from the disk and loads nothing.
 
@@ -57,18 +66,26 @@ def report(
     holds no text, and no name of one.
 
     Args:
-        run: The run file: a ranking, a study of position bias, an A/B run or a ranking of variants. Or a file of labels
-            with their key: a labeller that is called like a judge (or that ``condition`` names) is held against people.
-            Or a judge card (``.json``).
+        run: The run file: a ranking, a study of position bias, an A/B run or a ranking of variants. Or results of any
+            form that :func:`pairscale.fit` takes, which make a ranking. Or a file of labels of two variants with their
+            key: a labeller that is called like a judge (or that ``condition`` names) is held against people. Or a judge
+            card (``.json``).
         out: The page to write, or by its ending a table; an ``.xlsx`` file has a sheet each for the ranking, the
             comparisons and the method. By default a page beside the run file.
         title: What was asked.
         kind: What to read the run as: ``ranking``, ``bias``, ``ab`` or ``variants``; by default what it is.
-        condition: The judge, or the beginning of a condition, if there are several.
+        condition: The judge, or the beginning of a condition, if there are several; ``people`` for their labels. Of
+            labels: the criterion.
         without_texts: Leave the texts and the judge's words out.
         pseudonyms: Call the texts or tasks T1, T2 and so on, in random order.
         again: A ``.jsonl`` file to write what to look at again to, as cases for labellers.
         interactive: Draw charts that can be searched and zoomed as well; adds 0.9 MB and needs altair.
+        samples: Of results: the texts, if the page is to show them, as :func:`pairscale.read_samples` takes them.
+        a_col: Of results: the column of the first text of a pair, or its path where values are nested.
+        b_col: Of results: the column of the second text.
+        winner_col: Of results: the column that says who won.
+        encoding: Of results: the encoding of a text file that is not UTF-8.
+        key: Of labels that do not say what they compare: the key of their manifest, or their table of pairs.
 
     Returns:
         The file that was written.
@@ -88,11 +105,12 @@ def report(
     return written_report(
         run, out=out, title=title, kind=kind, condition=condition, without_texts=without_texts, pseudonyms=pseudonyms,
         again=again, interactive=interactive,
+        reading=ResultsReading(samples, a_col, b_col, winner_col, encoding, key),
     ).path  # fmt: skip
 
 
 def written_report(
-    run: str | os.PathLike[str],
+    run: Table | str | os.PathLike[str],
     *,
     out: str | os.PathLike[str] | None,
     title: str | None,
@@ -102,11 +120,12 @@ def written_report(
     pseudonyms: bool,
     again: str | os.PathLike[str] | None,
     interactive: bool,
+    reading: ResultsReading,
 ) -> WrittenReport:
     """What :func:`report` does, with what the page holds.
 
     Args:
-        run: The run file.
+        run: The run file, or results.
         out: The file to write.
         title: What was asked.
         kind: What to read the run as.
@@ -115,11 +134,13 @@ def written_report(
         pseudonyms: Leave the names out.
         again: A file for the cases to look at again.
         interactive: Draw interactive charts.
+        reading: How results are read.
 
     Raises:
         InputError: If an option does not fit the run.
     """
     from pairscale.reporting._chart_files import require_drawing
+    from pairscale.reporting.figures import RankingFacts
     from pairscale.reporting.page import page_of, write_page
 
     is_table = out is not None and Path(out).suffix.lower() in TABLE_SUFFIXES
@@ -129,8 +150,11 @@ def written_report(
         raise InputError(f"interactive is for the charts of a page, and {out} is a table; leave one of the two out")
     if interactive:
         require_drawing("interactive")
-    facts = _facts(run, kind, condition)
-    target = page_of(str(run)) if out is None else Path(out)
+    named = str(run) if isinstance(run, str | os.PathLike) else None
+    facts = _facts(run, kind, condition, reading)
+    if again is not None and isinstance(facts, RankingFacts) and not facts.texts:
+        raise InputError("again writes texts for people to label, and results in a table have none; give samples=")
+    target = page_of(named) if out is None else Path(out)
     shown = facts.disguised() if pseudonyms else facts
     items = shown.rows(texts=not without_texts)
     if is_table and target.suffix.lower() == ".xlsx":
@@ -140,29 +164,30 @@ def written_report(
     elif is_table:
         write_table(items, target)
     else:
-        named = None if pseudonyms else str(run)
-        write_page(shown, target, title=title, texts=not without_texts, run=named, interactive=interactive)
+        source = None if pseudonyms else named
+        write_page(shown, target, title=title, texts=not without_texts, run=source, interactive=interactive)
     return WrittenReport(target, items, None if again is None else shown.write_again(Path(again)))
 
 
-def _facts(run: str | os.PathLike[str], kind: str | None, condition: str | None) -> Facts:
+def _facts(
+    run: Table | str | os.PathLike[str], kind: str | None, condition: str | None, reading: ResultsReading
+) -> Facts:
     from pairscale.checks.card import is_judge_card, read_judge_card
     from pairscale.reporting.page import KINDS, facts_of, kind_of
 
     chosen: Any = optional(require_choice, kind, "kind", KINDS)
+    if not isinstance(run, str | os.PathLike) or is_pattern(run):
+        return _of_results(run, chosen, condition, reading)
     if "://" not in str(run) and is_judge_card(run):
         from pairscale.reporting._card import CardFacts
 
         if kind is not None or condition is not None:
             raise InputError("kind and condition choose what to read of a run file; a judge card is one thing")
+        reading.require_none("a judge card is one thing")
         return CardFacts(read_judge_card(run))
-    if "://" not in str(run) and Path(run).suffix.lower() in TABLE_SUFFIXES:
-        if chosen not in {None, "ab"}:
-            raise InputError(f"{run} is read as labels of two variants; kind={chosen!r} belongs to run files")
-        from pairscale.reporting._ab_figures import ab_of_result
-        from pairscale.reporting._label_result import result_of_labels
-
-        return ab_of_result(result_of_labels(run, condition))
+    if not is_run(run):
+        return _of_results(run, chosen, condition, reading)
+    reading.require_none("a run file knows its columns and its texts")
     with open_run(run) as store:
         chosen = chosen or kind_of(store)
         if chosen in {"ab", "variants"}:
@@ -170,8 +195,35 @@ def _facts(run: str | os.PathLike[str], kind: str | None, condition: str | None)
                 raise InputError("condition chooses a judge of a ranking or a study; an A/B run shows all of its own")
             return facts_of(store, chosen)
         # A study is about all of its judges; a ranking of several needs a choice.
+        if chosen == "ranking" and (condition == PEOPLE or not store.counts()["comparisons"]):
+            return facts_of(store, chosen, people=condition)
         all_of_them = chosen == "bias" and condition is None
         return facts_of(store, chosen, None if all_of_them else condition_of(store, condition))
+
+
+def _of_results(
+    results: Table | str | os.PathLike[str], kind: str | None, condition: str | None, reading: ResultsReading
+) -> Facts:
+    """Results that are in no run file: labels of two variants, or comparisons of texts, which make a ranking."""
+    if kind not in {None, "ab", "ranking"}:
+        raise InputError(f"kind={kind!r} belongs to run files; results make a ranking, and labels with a key ab")
+    of_variants = (
+        kind != "ranking"
+        and isinstance(results, str | os.PathLike)
+        and labels_variants(results, reading.key, reading.encoding)
+    )
+    if kind == "ab" and not of_variants:
+        raise InputError("kind='ab' belongs to labels of two variants; these are results, which make a ranking")
+    if of_variants:
+        from pairscale.reporting._ab_figures import ab_of_result
+        from pairscale.reporting._label_result import result_of_labels
+
+        replace(reading, key=None).require_none("labels of two variants have their own columns")
+        return ab_of_result(result_of_labels(cast("str", results), condition, reading.key))
+    from pairscale.reporting.figures import facts_of_results
+
+    named = {"results": str(results)} if isinstance(results, str | os.PathLike) else {}
+    return facts_of_results(reading.comparisons(results, condition), named)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 
     from pairscale.store.runfile import RunFile
 
-__all__ = ["Comparisons", "condition_of", "is_run", "read_comparisons", "read_results"]
+__all__ = ["PEOPLE", "Comparisons", "condition_of", "is_run", "labels_variants", "read_comparisons", "read_results"]
 
-_PEOPLE = "people"
+PEOPLE = "people"
+"""The condition of people's labels in a run file that judges have answered in, too."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,6 +54,28 @@ def is_run(path: str | os.PathLike[str]) -> bool:
     return "://" in str(path) or Path(path).suffix.lower() not in TABLE_SUFFIXES
 
 
+def labels_variants(
+    path: str | os.PathLike[str], key: str | os.PathLike[str] | None = None, encoding: str | None = None
+) -> bool:
+    """Whether a file holds labels of two variants, and not of texts with ids.
+
+    Args:
+        path: the file.
+        key: of labels, see :func:`read_comparisons`.
+        encoding: of a text file that is not UTF-8.
+    """
+    rows = [] if is_pattern(path) else read_rows(path, encoding=encoding)
+    if not rows or not {"case_id", "preferred"} <= rows[0].keys():
+        return False
+    if all(row.get("ID1") and row.get("ID2") for row in rows):
+        return False
+    return key is None or _names_variants(key)
+
+
+def _names_variants(key: str | os.PathLike[str]) -> bool:
+    return any("first_variant" in row for row in read_rows(key)[:1])
+
+
 def read_comparisons(
     data: Table | str | Path | RunFile,
     condition: str | None = None,
@@ -61,6 +84,7 @@ def read_comparisons(
     b_col: str | None = None,
     winner_col: str | None = None,
     key: str | os.PathLike[str] | None = None,
+    encoding: str | None = None,
     aloud: bool = True,
     keep: Sequence[str] | None = None,
 ) -> Comparisons:
@@ -74,6 +98,7 @@ def read_comparisons(
         b_col: the column of the second text.
         winner_col: the column that says who won.
         key: of labels that do not say what they compare: the key of their manifest, or their table of pairs.
+        encoding: of a text file that is not UTF-8.
         aloud: say by a notice what was read, if its form is one of another tool.
         keep: of Parquet files, LazyFrames and run files of more than 200,000 comparisons, count the different ones
             instead of reading all: the two texts and who won, and these columns. None reads all of them.
@@ -81,13 +106,15 @@ def read_comparisons(
     Raises:
         InputError: If the results cannot be read, or a choice is missing or belongs to another kind of file.
     """
-    columns = ResultColumns(a_col, b_col, winner_col)
+    columns = ResultColumns(a_col, b_col, winner_col, encoding)
     is_open = _is_open(data)
     if is_open or (isinstance(data, str | os.PathLike) and is_run(data) and not is_pattern(data)):
         from pairscale.store.runfile import open_run
 
-        if columns or key is not None:
-            raise InputError("a_col, b_col, winner_col and key belong to tables; a run file knows its columns")
+        if columns or key is not None or encoding is not None:
+            raise InputError(
+                "a_col, b_col, winner_col, key and encoding belong to tables; a run file knows its columns"
+            )
         if is_open:
             return _of_run(cast("RunFile", data), condition, keep)
         with open_run(cast("str", data)) as store:
@@ -126,7 +153,7 @@ def read_results(
 
 
 def _read_file(path: Path, columns: ResultColumns) -> pl.DataFrame:
-    return read_table(path, text=partial(text_columns, given=columns))
+    return read_table(path, text=partial(text_columns, given=columns), encoding=columns.encoding)
 
 
 def _with_answers(table: pl.DataFrame, what: str, columns: ResultColumns) -> pl.DataFrame:
@@ -205,7 +232,7 @@ def _named_cases(labels: pl.DataFrame, what: str, key: str | os.PathLike[str] | 
 
 def _cases_of(labels: pl.DataFrame, what: str, key: str | os.PathLike[str] | None) -> Mapping[str, tuple[str, str]]:
     """The two texts of each case; of a manifest, the variants a and b."""
-    if key is not None and not any("first_variant" in row for row in read_rows(key)[:1]):
+    if key is not None and not _names_variants(key):
         return _cases_of_pairs(read_table(key), str(key))
     found = read_key(key) if key is not None else known_key(Path(what), labels.to_dicts())
     if found is None:
@@ -258,8 +285,8 @@ def _is_open(data: object) -> bool:
 def _of_run(store: RunFile, condition: str | None, keep: Sequence[str] | None = None) -> Comparisons:
     conditions = store.conditions()
     is_judge = condition in conditions["judge_id"].to_list() if conditions.height else False
-    if (conditions.height == 0 or condition == _PEOPLE) and not is_judge:
-        labels = _of_people(store, condition if condition != _PEOPLE else None)
+    if (conditions.height == 0 or condition == PEOPLE) and not is_judge:
+        labels = _of_people(store, condition if condition != PEOPLE else None)
         if labels is not None:
             return labels
     from pairscale.store.counting import count_results

@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from pairscale.core.comparisons import Condition, key_expressions, occurrence
+from pairscale.core.copies import NUMBER_ROWS, without_copies
 from pairscale.core.counting import scanned, scanned_rows
 from pairscale.core.errors import TableError
 from pairscale.core.files import write_parquet_blocks, write_table
@@ -74,6 +75,11 @@ def export_results(run: str | os.PathLike[str], path: str | os.PathLike[str]) ->
         else:
             target = write_table(store.results().select(*RESULTS, "received_at"), path)
         write_companion(store, target)
+        if not store.counts()["comparisons"] and (labels := store.labels().height):
+            notice(
+                f"the table has no rows: the run file holds {labels:,} labels of people and no comparisons of a judge. "
+                f"The labels as a table: `pairscale label {store.name} --status --out labels.jsonl`"
+            )
     return target
 
 
@@ -85,6 +91,7 @@ def import_run(
     a_col: str | None = None,
     b_col: str | None = None,
     winner_col: str | None = None,
+    encoding: str | None = None,
 ) -> int:
     """Enter the comparisons of a results table (also one that the R package wrote) into a run file.
 
@@ -100,6 +107,7 @@ def import_run(
         a_col: The column of the first text, or its path where values are nested; by default by its name.
         b_col: The column of the second text.
         winner_col: The column that says who won.
+        encoding: Encoding of text files that are not UTF-8.
 
     Returns:
         How many comparisons were new; what is there already stays as it is.
@@ -118,17 +126,18 @@ def import_run(
     if isinstance(path, str | os.PathLike):
         beside = companion_of(Path(path))
         beside = beside if beside.exists() else None
-    columns = ResultColumns(a_col, b_col, winner_col)
+    texts = None if samples is None else read_samples(samples, encoding=encoding)
+    columns = ResultColumns(a_col, b_col, winner_col, encoding)
     with open_run(run, write=True) as store, store.snapshot():  # one transaction: what is refused leaves nothing
         new, frame, is_restored = 0, None, False
         if beside is not None and is_whole(beside) and store.is_empty():
             blocks = _in_blocks(path, columns)
-            new, frame = restore(store, beside, blocks, _given(beside, blocks, samples))
+            new, frame = restore(store, beside, blocks, _given(beside, blocks, texts))
             is_restored = True
         else:
             frame = _read(path, columns)
             about = set() if beside is None else labelled_items(beside)
-            _add_samples(store, {*frame["ID1"], *frame["ID2"], *about}, samples)
+            _add_samples(store, {*frame["ID1"], *frame["ID2"], *about}, texts)
         if frame is not None:
             new += _add(store, frame, {} if beside is None else named_pairs(beside))
         if beside is not None and not is_restored:
@@ -137,11 +146,11 @@ def import_run(
 
 
 def _read(path: Table | str | os.PathLike[str], columns: ResultColumns) -> pl.DataFrame:
-    """A results table in memory; its form is said where it is not ours."""
+    """A results table in memory, without copies of itself; its form is said where it is not ours."""
     found = read_results(path, columns)
     if found.form is not None or found.unknown:
         notice(found.line)
-    return _sided(found.table)
+    return _sided(without_copies(found.table, NUMBER_ROWS)[0])
 
 
 def _in_blocks(path: Any, columns: ResultColumns) -> Callable[[], Iterator[pl.DataFrame]]:
@@ -188,10 +197,10 @@ def _sided(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _given(
-    beside: Path, blocks: Callable[[], Iterator[pl.DataFrame]], samples: Table | str | os.PathLike[str] | None
+    beside: Path, blocks: Callable[[], Iterator[pl.DataFrame]], samples: pl.DataFrame | None
 ) -> Iterable[dict[str, Any]]:
     """The samples, which must hold every text that the run is about."""
-    frame = pl.DataFrame(schema={"ID": pl.String}) if samples is None else read_samples(samples)
+    frame = pl.DataFrame(schema={"ID": pl.String}) if samples is None else samples
     needed = labelled_items(beside)
     for block in blocks():
         needed.update(block["ID1"].unique(), block["ID2"].unique())
@@ -205,9 +214,9 @@ def _require_texts(needed: set[str], known: set[str]) -> None:
         raise TableError(f"results: the text of {listed(unknown)} is not known; give samples=")
 
 
-def _add_samples(store: RunFile, needed: set[str], samples: Table | str | os.PathLike[str] | None) -> None:
+def _add_samples(store: RunFile, needed: set[str], samples: pl.DataFrame | None) -> None:
     if samples is not None:
-        store.add_items(read_samples(samples).iter_rows(named=True))
+        store.add_items(samples.iter_rows(named=True))
     _require_texts(needed, set(store.items()["ID"]))
 
 

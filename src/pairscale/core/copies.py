@@ -7,13 +7,24 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from pairscale.core.columns import JUDGE_COLUMNS, TASK_COLUMNS
 from pairscale.core.notices import notice
 from pairscale.core.tables import times_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = ["AS_NEW", "BY_ADDED", "DROP", "MANY", "copies_said", "say_copies", "without_copies"]
+__all__ = [
+    "AS_NEW",
+    "BY_ADDED",
+    "DROP",
+    "KEEP_ALL",
+    "MANY",
+    "NUMBER_ROWS",
+    "copies_said",
+    "say_copies",
+    "without_copies",
+]
 
 DROP = "Leave copies out"
 AS_NEW = (
@@ -24,12 +35,15 @@ AS_NEW = (
 BY_ADDED = "they count by what they add"
 """How a model counts that goes by the agreement of repeats."""
 
-_JUDGES = ("judge_id", "judge")
-_TASKS = ("task_id", "question_id")  # two items are compared on each: what they did there is another question
+KEEP_ALL = 'Give repeats="independent" to count every row as new evidence'
+"""What to do about copies in a fit."""
+NUMBER_ROWS = "Add a column that tells them apart, such as the number of the row, to keep every row"
+"""What to do about copies elsewhere."""
+
 _ANSWERS = {
     "ID1", "ID2", "A_id", "B_id", "object1", "object2", "winner", "loser", "candidate_chosen", "candidate_not_chosen",
     "better_id", "better_sample", "result", "winner_pos", "outcome", "text1", "text2", "pair_uid", "unordered_key",
-    "ordered_key", *_JUDGES,
+    "ordered_key", *JUDGE_COLUMNS,
 }  # fmt: skip
 _SOME = 8  # different rows; that all of fewer stand an even number of times may be chance
 _MARKED = 0.9
@@ -51,7 +65,7 @@ def say_copies(rows: pl.DataFrame, others: pl.DataFrame, counted: str = AS_NEW) 
     return [] if said is None else [notice(f"{said}; {counted}")]
 
 
-def without_copies(table: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
+def without_copies(table: pl.DataFrame, keep: str = KEEP_ALL) -> tuple[pl.DataFrame, list[str]]:
     """The rows of a table that holds several copies of itself, each once, and a notice; any other table as it is.
 
     How far repeats agree cannot tell such copies: where a pair was asked several times and its answers differed, the
@@ -59,6 +73,7 @@ def without_copies(table: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
 
     Args:
         table: comparisons with all columns that tell them apart.
+        keep: what to do to count every row, for the notice.
     """
     names = _plain(table)
     if not table.height or times_of(table) is not None or len(names) < table.width:
@@ -71,7 +86,7 @@ def without_copies(table: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
     row = pl.int_range(pl.len()).over("which")
     once = table.filter(pl.DataFrame({"which": which}).select(row % times == 0).to_series())
     said = f"{_several(table.height, len(counts), times)}; each of them counts once. "
-    return once, [notice(f'{said}Give repeats="independent" to count every row as new evidence')]
+    return once, [notice(f"{said}{keep}")]
 
 
 def _several(rows: int, different: int, times: int) -> str:
@@ -83,7 +98,7 @@ def _several(rows: int, different: int, times: int) -> str:
 def copies_said(rows: pl.DataFrame, others: pl.DataFrame) -> str | None:
     """What there is to say, without how they are counted."""
     asked = rows.select("ID1", "ID2", "better_id")
-    for role, known in (("judge", _JUDGES), ("task", _TASKS)):
+    for role, known in (("judge", JUDGE_COLUMNS), ("task", TASK_COLUMNS)):
         if name := next((name for name in known if name in _plain(others)), None):
             asked = asked.with_columns(others[name].cast(pl.String).alias(role))
     keys = [pl.min_horizontal("ID1", "ID2").alias("low"), pl.max_horizontal("ID1", "ID2").alias("high")]
