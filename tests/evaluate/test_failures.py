@@ -1,9 +1,9 @@
 """A variant that fails has not won: the ways to count failures, the bounds, and that every figure uses one rule."""
 
 import asyncio
-import threading
 import json
 import sys
+import threading
 
 import polars as pl
 import pytest

@@ -51,7 +51,7 @@ _PYTHON = (
     ("; or define one with custom_description", ""),
     ("bt_data", "the results"),
     ("manifest with a suite needs run=", "--manifest with a suite needs --run"),
-    ("variant, prompt, repeats and variant_timeout belong", "--variant, --prompt, --repeats and --variant-timeout belong"),
+    ("variant, prompt, repeats and variant_timeout", "--variant, --prompt, --repeats and --variant-timeout"),
     ("a suite needs variant_", "a suite needs --variant-"),
     ("suite belongs to two", "--suite belongs to two"),
     ("give terminal or status, not both", "give --terminal or --status, not both"),

@@ -52,9 +52,10 @@ async def run_pairwise(
     run file before it is used. After a crash or Ctrl-C, run the same call again: it asks only what is missing or
     failed. With other comparators, it compares the same answers without running the variants again.
 
-    A variant fails when it raises, when its output is empty or missing, or past ``variant_timeout``. It has then lost that case under every
-    comparator, and no comparator is asked (``failures="loss"``). A comparator that fails gives no outcome. Only a
-    ``JudgeError``, such as a wrong key, ends the run. The same call tries a failed task again.
+    A variant fails when it raises, when its output is empty or missing, or when it takes longer than
+    ``variant_timeout``. It has then lost that case under every comparator, and no comparator is asked
+    (``failures="loss"``). A comparator that fails gives no outcome. Only a ``JudgeError``, such as a wrong key, ends the
+    run. The same call tries a failed task again.
 
     Args:
         suite: The tasks: a :class:`Suite`, a file, a list of tasks, or a suite of AG2.

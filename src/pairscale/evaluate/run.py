@@ -98,7 +98,8 @@ async def compare_variants(
     if not can_compare_together(settings):
         return await compare()
     shown = [task.digest for task in suite]
-    same = [names, {name: one.identity for name, one in made.items()}, repeats, settings.variant_timeout, *settings.choices()]
+    identities = {name: one.identity for name, one in made.items()}
+    same = [names, identities, repeats, settings.variant_timeout, *settings.choices()]
     return await compared_together(settings, shown, same, compare)
 
 
