@@ -54,8 +54,8 @@ async def run_pairwise(
 
     A variant fails when it raises, when its output is empty or missing, or when it takes longer than
     ``variant_timeout``. It has then lost that case under every comparator, and no comparator is asked
-    (``failures="loss"``). A comparator that fails gives no outcome. Only a ``JudgeError``, such as a wrong key, ends the
-    run. The same call tries a failed task again.
+    (``failures="loss"``). A comparator that fails gives no outcome. Only a ``JudgeError``, such as a wrong key, ends
+    the run. The same call tries a failed task again.
 
     Args:
         suite: The tasks: a :class:`Suite`, a file, a list of tasks, or a suite of AG2.

@@ -201,7 +201,8 @@ def ab(
         prompts=(prompt_a, prompt_b), names=(name_a, name_b), suite=suite, run=run, swap=swap, repeats=repeats,
         concurrency=concurrency, retries=retries, timeout=timeout,
         variant_timeout=variant_timeout, max_cost=max_cost, price=price, failures=failures, stop_when=stop_when,
-        seed=seed, control=control, judge_args=judge_args, judge_card=judge_card, base_url=base_url, manifest=manifest, save=save, progress=progress,
+        seed=seed, control=control, judge_args=judge_args, judge_card=judge_card,
+        base_url=base_url, manifest=manifest, save=save, progress=progress,
         columns=AnswerColumns(id_col, input_col, output_col, a_col, b_col, encoding),
     )  # fmt: skip
     found.write_manifest()
