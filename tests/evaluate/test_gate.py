@@ -272,3 +272,11 @@ def test_no_report_of_an_earlier_gate_stays(tmp_path):
         ps.gate(a, b, criterion="says more", judge=interrupted, progress=False, **files)
     assert "could not run" in files["summary"].read_text()
     assert 'errors="1"' in files["junit"].read_text()
+
+
+@pytest.mark.parametrize(("tasks", "verdict"), [(1, "inconclusive"), (4, "inconclusive"), (5, "worse")])
+def test_a_gate_of_fixed_size_needs_five_losses_of_five(tasks, verdict):
+    """Equal variants lose four of four in 6 % of pull requests, and five of five in 3 %."""
+    found = gated({f"t{n}": "long" for n in range(tasks)}, {f"t{n}": "x" for n in range(tasks)})
+    assert found.verdict == verdict
+    assert found.criteria[0].losses == tasks

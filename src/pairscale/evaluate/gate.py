@@ -108,7 +108,7 @@ def gate(
         fail_if: What the gate fails on: ``worse``, ``inconclusive`` or ``not-better`` (every verdict but ``better``).
         margin: How far the win rate of B may lie below one half.
         level: The chance that what a verdict says is true, over all criteria together.
-        fixed: Whether to ask all cases, and use the usual interval of a test of fixed size.
+        fixed: Whether to ask all cases and look once, as a test of fixed size does.
         variant_a: With a suite: a function of a task, ``provider:model``, ``module:function`` or recorded answers.
         variant_b: The same for B.
         prompt_a: Prompt of a model that is A: a text or a ``.txt`` file, with ``{input}``.

@@ -104,7 +104,7 @@ def gate_markdown(gate: GateResult) -> str:
 
 
 def _facts(gate: GateResult) -> list[str]:
-    how = "all cases, usual interval" if gate.fixed else "stops when it is decided"
+    how = "all cases, looked at once" if gate.fixed else "stops when it is decided"
     facts = [f"fails if {', '.join(gate.fail_if)}", f"margin {share_words(gate.margin)}", how]
     if gate.baseline is not None:
         facts.append(f"baseline: {gate.baseline}")
