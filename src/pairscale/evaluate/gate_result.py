@@ -192,7 +192,7 @@ def gate_criterion(run: PairwiseRunResult, key: str, rule: GateRule) -> GateCrit
     which it was decided; without such a look, that of the last one.
 
     Args:
-        run: the result; by the confidence sequence if it was looked at after every case, else by the bounds of one look.
+        run: the result; by the confidence sequence if it was looked at after every case, else by one look.
         key: the criterion.
         rule: the margin, the level and what the gate fails on.
     """
